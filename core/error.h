@@ -1,0 +1,67 @@
+// Errors that a user sees. A message says where (the name the user typed), what with the values, and what to do.
+// The Lua file and line are added by the interpreter, at the one place where an exception becomes a Lua error.
+#pragma once
+
+#include <exception>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lunaria {
+
+enum class ErrorKind { value, shape, dtype, index, argument, memory, file, syntax, state, interrupt, arithmetic };
+
+// A mistake of the user or a failure of the machine. `where` is the operator, function or file concerned; `what()` is
+// "where: message" with the hint, if any, on a second line.
+class Error : public std::exception {
+  public:
+    Error(ErrorKind kind, std::string_view where, std::string_view message);
+
+    // Adds the line "  hint: ..." and returns the error, so that it can be thrown in one expression.
+    Error hint(std::string_view text) const;
+    ErrorKind kind() const { return kind_; }
+    const std::string& where() const { return where_; }
+    const std::string& message() const { return message_; }
+    const char* what() const noexcept override { return full_.c_str(); }
+
+  private:
+    void compose();
+    ErrorKind kind_;
+    std::string where_, message_, hint_, full_;
+};
+
+inline Error value_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::value, where, message};
+}
+inline Error shape_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::shape, where, message};
+}
+inline Error dtype_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::dtype, where, message};
+}
+inline Error index_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::index, where, message};
+}
+inline Error argument_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::argument, where, message};
+}
+inline Error memory_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::memory, where, message};
+}
+inline Error file_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::file, where, message};
+}
+inline Error state_error(std::string_view where, std::string_view message) {
+    return {ErrorKind::state, where, message};
+}
+
+// Joins anything printable into one string: str("axis ", axis, " is out of range").
+template <class... Parts>
+std::string str(const Parts&... parts) {
+    std::ostringstream out;
+    (out << ... << parts);
+    return std::move(out).str();
+}
+
+}  // namespace lunaria
