@@ -1,0 +1,25 @@
+// The Lua files under interpreter/lua/, which the build puts into the binary.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace lunaria {
+
+// One file; `name` is its path below interpreter/lua/, such as "lunaria/nn/dense.lua".
+struct EmbeddedFile {
+    const char* name;
+    const char* begin;
+    const char* end;
+
+    std::string_view text() const { return {begin, static_cast<std::size_t>(end - begin)}; }
+};
+
+// All files, sorted by name; they live as long as the program.
+std::span<const EmbeddedFile> embedded_files();
+
+// The text of one file. An empty view with a null pointer means that there is none of that name; an empty file has a
+// view of length 0 whose pointer is not null.
+std::string_view embedded_text(std::string_view name);
+
+}  // namespace lunaria
