@@ -49,9 +49,7 @@ inline Error argument_error(std::string_view where, std::string_view message) {
 inline Error memory_error(std::string_view where, std::string_view message) {
     return {ErrorKind::memory, where, message};
 }
-inline Error file_error(std::string_view where, std::string_view message) {
-    return {ErrorKind::file, where, message};
-}
+inline Error file_error(std::string_view where, std::string_view message) { return {ErrorKind::file, where, message}; }
 inline Error state_error(std::string_view where, std::string_view message) {
     return {ErrorKind::state, where, message};
 }

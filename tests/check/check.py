@@ -1,0 +1,193 @@
+"""What a reviewer should not have to look for: formatting, lint, layering, file sizes, spelling, words that do not belong,
+and that the README's map is true. Each check yields complaints; none means that it passed.
+
+usage: check.py [--format] [--junit FILE]     --format rewrites the C++ files instead of checking"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import junit
+
+ROOT = Path(__file__).resolve().parents[2]
+TOP_LEVEL = ["CMakeLists.txt", "LICENSE", "README.md", "backends", "bench", "core", "dev", "interpreter", "jit", "kernel",
+             "notebooks", "tests"]
+SOURCE = {".cpp", ".h", ".lua", ".py", ".md", ".sh", ".txt", ".in", ""}
+LINES = 700
+
+# Who may include whom.
+LAYERS = {
+    "core": {"core"},
+    "backends": {"core", "backends"},
+    "jit": {"core", "jit"},
+    "interpreter": {"core", "backends", "jit", "interpreter"},
+    "kernel": {"kernel", "interpreter"},
+}
+# Each third-party library has one folder that includes it; the others go through that folder's own headers.
+THIRD_PARTY = {
+    r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter"],
+    r"(cblas|openblas_config|lapacke?|f77blas)\.h": ["backends/cpu", "bench", "tests/backends"],
+    r"(oneapi/)?dnnl.*": ["backends/cpu", "bench", "tests/backends"],
+    r"nlohmann/.*": ["core", "tests"],
+    r"zlib\.h": ["core", "tests"],
+    r"readline/.*": ["interpreter"],
+    r"llvm/.*": ["jit/codegen"],
+    r"(gtest|gmock)/.*": ["tests"],
+    r"(xeus|zmq).*": ["kernel"],
+}
+
+
+def files(*suffixes, folders=(".",), data=False):
+    """Paths below ROOT, as text; build folders, hidden ones and test data are left out."""
+    for folder in folders:
+        for top, inner, names in os.walk(ROOT / folder):
+            here = Path(top).relative_to(ROOT)
+            inner[:] = sorted(d for d in inner if not d.startswith((".", "build", "__pycache__"))
+                              and (data or (here / d).as_posix() != "tests/data"))
+            for name in sorted(n for n in names if not n.startswith(".")):
+                if not suffixes or Path(name).suffix in suffixes:
+                    yield (here / name).as_posix()
+
+
+def text(path):
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+def run(command):
+    """The lines that a tool prints when it fails, none when it succeeds."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except FileNotFoundError:
+        return [f"{command[0]} is not installed"]
+    return done.stdout.splitlines() or [f"{command[0]} failed"] if done.returncode else []
+
+
+def clang_format(*options):
+    paths = list(files(".cpp", ".h"))
+    return run(["clang-format-14", "--style=file", *options, *paths])
+
+
+def formatting():
+    return [row for row in clang_format("--dry-run", "-Werror") if "error:" in row or "not installed" in row]
+
+
+def lua_lint():
+    folders = [f for f in ("interpreter", "tests", "bench", "notebooks") if (ROOT / f).is_dir()]
+    paths = list(files(".lua", folders=folders))
+    paths.remove("tests/check/luacheck.lua")
+    return run(["luacheck", "--config", "tests/check/luacheck.lua", "--quiet", "--no-color", *paths]) if paths else []
+
+
+def shell_lint():
+    return run(["shellcheck", "dev", ".ci/run", *files(".sh")])
+
+
+def layering():
+    """A folder includes only its own files and those of the layers under it."""
+    for path in files(".cpp", ".h", folders=LAYERS):
+        folder = path.split("/")[0]
+        for number, line in enumerate(text(path).splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not found:
+                continue
+            target = found[1].split("/")[0]
+            if "/" not in found[1]:
+                yield f'{path}:{number}: "{found[1]}" must start at the root'
+            elif target not in LAYERS:
+                yield f'{path}:{number}: "{found[1]}" is in none of the layers; use <> for a library'
+            elif target not in LAYERS[folder]:
+                yield f"{path}:{number}: {folder}/ must not know {found[1]}"
+
+
+def third_party():
+    """A library is included in one folder only."""
+    for path in files(".cpp", ".h"):
+        for number, line in enumerate(text(path).splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
+            if not found:
+                continue
+            for header, folders in THIRD_PARTY.items():
+                if re.fullmatch(header, found[1]) and not any(path.startswith(f + "/") for f in folders):
+                    yield f"{path}:{number}: <{found[1]}> is for {', '.join(folders)} only"
+
+
+def file_sizes():
+    """A file has one subject."""
+    for path in files(".cpp", ".h", ".lua", ".py", ".sh"):
+        lines = text(path).count("\n")
+        if lines > LINES:
+            yield f"{path}: {lines} lines; the limit is {LINES}"
+
+
+def plain_text():
+    """Files end in a newline, and no line of theirs in a space."""
+    for path in files(*SOURCE):
+        content = text(path)
+        if content and not content.endswith("\n"):
+            yield f"{path}: no newline at the end"
+        for number, line in enumerate(content.splitlines(), 1):
+            if line != line.rstrip() and not path.endswith(".md"):
+                yield f"{path}:{number}: spaces at the end of the line"
+
+
+def spelling():
+    skip = "./.git,./build*,./.peers,./.cache,./tests/data,__pycache__"
+    return run(["codespell", "--quiet-level=3", "--skip", skip, "--ignore-words", "tests/check/words.txt"])
+
+
+def strange_words():
+    """Nothing in the repository speaks of one machine, of a download site, or of work that is left to do."""
+    places = re.compile(r"(?<![\w.])/(work|root|home)/\w|\b(pypi|pythonhosted|crates|npmjs|anaconda)\.(org|io|com)\b")
+    left_over = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    for path in files(*SOURCE):
+        if path.startswith("tests/check/"):
+            continue
+        for number, line in enumerate(text(path).splitlines(), 1):
+            for pattern in (places, left_over):
+                found = pattern.search(line)
+                if found:
+                    yield f"{path}:{number}: '{found[0]}' does not belong here"
+
+
+def house_map():
+    """The top level holds the rooms of the house and nothing else, and the README's map names each that exists."""
+    readme = text("README.md")
+    for entry in sorted(p.name for p in ROOT.iterdir()):
+        if entry.startswith((".", "build")):
+            continue
+        if entry not in TOP_LEVEL:
+            yield f"{entry}: the top level is {', '.join(TOP_LEVEL)}"
+        elif entry not in ("LICENSE", "README.md") and f"`{entry}" not in readme:
+            yield f"README.md: the map does not name `{entry}`"
+    for room in re.findall(r"^\| `([\w./]+?)/?` \|", readme, re.M):
+        if not (ROOT / room).exists():
+            yield f"README.md: the map names {room}, which does not exist"
+
+
+CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, plain_text, spelling, strange_words, house_map]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--format", action="store_true")
+    parser.add_argument("--junit")
+    args = parser.parse_args()
+    if args.format:
+        print("\n".join(clang_format("-i")) or "formatted")
+        return 0
+    results = []
+    for check in CHECKS:
+        complaints = list(check())
+        print(f"{check.__name__.replace('_', ' ')}: {'ok' if not complaints else f'{len(complaints)} complaints'}")
+        for row in complaints[:60]:
+            print("  " + row)
+        results.append(("check/" + check.__name__, "\n".join(complaints), not complaints))
+    if args.junit:
+        junit.write(args.junit, "check", results)
+    return 0 if all(passed for _, _, passed in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,4 @@
+-- Settings of luacheck for all Lua files of the repository.
+std = "lua54"
+max_line_length = 140
+unused_args = false -- callbacks take what they are given

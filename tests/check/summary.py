@@ -1,0 +1,49 @@
+"""Adds up JUnit reports and prints "N passed, N failed" as the last line. A program that runs many tests counts as many:
+GoogleTest's lines and the line "N passed, N failed" of the Lua harness are read. A report that is missing, a program that
+crashed and a test that did not run count as failed.
+
+usage: summary.py REPORT..."""
+import re
+import sys
+from pathlib import Path
+
+import junit
+
+GTEST_OK = re.compile(r"^\[       OK \] ", re.M)
+GTEST_FAILED = re.compile(r"^\[  FAILED  \] .*\(\d+ ms\)$", re.M)
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed\b", re.M)
+
+
+def inside(text):
+    """(passed, failed) that the output of one test program speaks of."""
+    passed, failed = len(GTEST_OK.findall(text)), len(GTEST_FAILED.findall(text))
+    for row in COUNTS.findall(text):
+        passed, failed = passed + int(row[0]), failed + int(row[1])
+    return passed, failed
+
+
+def main(reports):
+    passed, failed, complaints = 0, 0, []
+    for report in reports:
+        if not Path(report).exists():
+            failed += 1
+            complaints.append(f"{report}: no report")
+            continue
+        for name, text, ok in junit.read(report):
+            good, bad = inside(text)
+            if ok and bad:
+                complaints.append(f"{name}: prints failures and exits with 0")
+            elif ok:
+                good = good or 1
+            else:
+                bad = bad or 1
+                complaints.append(f"{name}: {'failed' if ok is False else 'did not run'}")
+            passed, failed = passed + good, failed + bad
+    for row in complaints:
+        print(row)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
