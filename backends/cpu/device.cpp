@@ -1,0 +1,47 @@
+#include "backends/cpu/device.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "backends/cpu/kernel_table.h"
+#include "core/op.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+class Cpu final : public Device {
+  public:
+    explicit Cpu(bool plain_only) : plain_only_(plain_only) {}
+    std::string_view name() const override { return "CPU"; }
+    void* allocate(size_t bytes) override { return lunaria::allocate(bytes); }
+    void release(void* block, size_t bytes) noexcept override { lunaria::release(block, bytes); }
+    void copy_from_host(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
+    void copy_to_host(void* host, const void* device, size_t bytes) override { std::memcpy(host, device, bytes); }
+    std::span<const Kernel> kernels(const Op& op) const override {
+        std::lock_guard lock(mutex_);
+        auto [entry, fresh] = lists_.try_emplace(op.id);
+        if (fresh) entry->second = kernel_table().kernels(op.name(), plain_only_);
+        return entry->second;
+    }
+
+  private:
+    bool plain_only_;
+    mutable std::mutex mutex_;
+    mutable std::map<int, std::vector<Kernel>> lists_;
+};
+
+}  // namespace
+
+Device& device() {
+    static Cpu cpu(false);
+    return cpu;
+}
+
+Device& plain_device() {
+    static Cpu cpu(true);
+    return cpu;
+}
+
+}  // namespace lunaria::cpu

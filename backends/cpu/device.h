@@ -1,0 +1,13 @@
+// The CPU as a device: host memory, kernels from the table.
+#pragma once
+
+#include "core/device.h"
+
+namespace lunaria::cpu {
+
+// The device that uses the fast kernels.
+Device& device();
+// The same device restricted to plain kernels: the judge that tests compare against.
+Device& plain_device();
+
+}  // namespace lunaria::cpu

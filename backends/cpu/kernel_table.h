@@ -1,0 +1,53 @@
+// Which CPU kernels there are for an operator, by name. Every family has one file backends/cpu/<family>.cpp; fast
+// kernels that are built per instruction set live in backends/cpu/simd/.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/device.h"
+
+namespace lunaria::cpu {
+
+class KernelTable {
+  public:
+    // The plain kernel judges all others: straightforward loops, never declines a dtype that inference lets through.
+    void plain(std::string_view op, Kernel k) { entries_[op].plain = k; }
+    // Asked before the plain one, in the order in which they were added; returns false to decline.
+    void fast(std::string_view op, Kernel k) { entries_[op].fast.push_back(k); }
+
+    // All kernels of the operator in the order in which they are asked.
+    std::vector<Kernel> kernels(std::string_view op, bool plain_only) const;
+
+  private:
+    struct Entry {
+        Kernel plain = nullptr;
+        std::vector<Kernel> fast;
+    };
+    std::unordered_map<std::string_view, Entry> entries_;
+};
+
+// Every family's kernels; listed in backends/cpu/kernel_table.cpp.
+const KernelTable& kernel_table();
+
+void add_math_kernels(KernelTable& table);
+void add_activation_kernels(KernelTable& table);
+void add_compare_kernels(KernelTable& table);
+void add_reduce_kernels(KernelTable& table);
+void add_sort_kernels(KernelTable& table);
+void add_softmax_kernels(KernelTable& table);
+void add_norm_kernels(KernelTable& table);
+void add_loss_kernels(KernelTable& table);
+void add_shape_kernels(KernelTable& table);
+void add_array_kernels(KernelTable& table);
+void add_index_kernels(KernelTable& table);
+void add_create_kernels(KernelTable& table);
+void add_random_kernels(KernelTable& table);
+void add_linalg_kernels(KernelTable& table);
+void add_conv_kernels(KernelTable& table);
+void add_pool_kernels(KernelTable& table);
+void add_attention_kernels(KernelTable& table);
+void add_state_kernels(KernelTable& table);
+
+}  // namespace lunaria::cpu

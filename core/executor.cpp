@@ -1,0 +1,181 @@
+// Runs operators eagerly: promote operands, infer, allocate, ask the device's kernels in turn.
+#include <array>
+
+#include "core/infer.h"
+#include "core/interrupt.h"
+#include "core/op.h"
+#include "core/random.h"
+
+namespace lunaria {
+
+namespace {
+
+Device*& device_slot() {
+    static Device* device = nullptr;
+    return device;
+}
+
+using Args = std::vector<Value>;
+
+Value run_kernels(const Op& op, KernelCall& call) {
+    Device* device = current_device();
+    size_t count = 0;
+    const Kernel* kernels = op.kernels(*device, count);
+    for (size_t i = 0; i < count; ++i)
+        if (kernels[i](call)) {
+            if (call.out.size() == 1) return Value(std::move(call.out[0]));
+            return Value::list(Args(call.out.begin(), call.out.end()));
+        }
+    throw state_error(op.name(), str("has no kernel for dtype ", name_of(call.dtype), " on device ", device->name()));
+}
+
+// Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes.
+Value run_elementwise(const Op& op, std::span<const Value> args) {
+    DType dtype = promoted_dtype(op, args);
+    const Shape* shape = nullptr;
+    Shape joint;
+    bool ready = true;
+    for (size_t i = 0; i < args.size(); ++i) {
+        if (!args[i].is_tensor()) continue;
+        const Tensor& t = args[i].tensor();
+        ArgType type = op.signature.params[i].type;
+        ready &= t.dtype() == dtype || (type != ArgType::same && type != ArgType::real);
+        if (!shape || *shape == t.shape()) {
+            shape = &t.shape();
+            continue;
+        }
+        joint = broadcast(op.name(), *shape, t.shape());
+        shape = &joint;
+    }
+    Args converted;
+    if (!ready) {
+        converted.assign(args.begin(), args.end());
+        for (size_t i = 0; i < converted.size(); ++i) {
+            ArgType type = op.signature.params[i].type;
+            if (converted[i].is_tensor() && (type == ArgType::same || type == ArgType::real))
+                converted[i] = Value(converted[i].tensor().cast(dtype));
+        }
+        args = converted;
+    }
+    DType result = op.infer_fn == broadcast_to_bool ? DType::boolean : dtype;
+    Tensor out = Tensor::empty(result, shape ? *shape : joint);
+    if (out.size() == 0) return Value(std::move(out));
+    KernelCall call{op, args, {&out, 1}, dtype};
+    return run_kernels(op, call);
+}
+
+Value convert_operand(const Op& op, const Param& param, const Value& v, DType dtype) {
+    auto as_tensor = [&](DType t) {
+        if (v.is_tensor()) return v;
+        // i64 numbers are exact beyond 2^53 only as integers.
+        return t == DType::i64 && v.kind() == Value::Kind::integer ? Value(Tensor::scalar(v.integer()))
+                                                                   : Value(Tensor::scalar(t, v.number()));
+    };
+    switch (param.type) {
+        case ArgType::same:
+        case ArgType::real: {
+            Value t = as_tensor(dtype);
+            return t.tensor().dtype() == dtype ? t : Value(t.tensor().cast(dtype));
+        }
+        case ArgType::tensor:
+        case ArgType::mask:
+            return as_tensor(type_of(v).dtype);
+        case ArgType::index: {
+            Value t = as_tensor(DType::i64);
+            return Value(t.tensor().cast(DType::i64));
+        }
+        case ArgType::tensors: {
+            if (v.items().empty()) throw value_error(op.name(), str(param.name, " is an empty list"));
+            DType joint = v.items()[0].tensor().dtype();
+            for (const Value& item : v.items()) joint = promote(joint, item.tensor().dtype());
+            Args items;
+            for (const Value& item : v.items()) items.emplace_back(item.tensor().cast(joint));
+            return Value::list(std::move(items));
+        }
+        default:
+            return v;
+    }
+}
+
+Value make_dense(const Value& v, bool widen) {
+    if (v.is_list()) {
+        Args items;
+        for (const Value& item : v.items()) items.push_back(make_dense(item, widen));
+        return Value::list(std::move(items));
+    }
+    if (!v.is_tensor()) return v;
+    const Tensor& t = v.tensor();
+    return widen && is_half(t.dtype()) ? Value(t.cast(DType::f32)) : Value(t.contiguous());
+}
+
+class EagerBuilder final : public Builder {
+  public:
+    Value emit(const Op& op, std::span<const Value> args) override { return run(op, args); }
+    Value item(const Value& results, size_t i) override { return results.items().at(i); }
+    Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
+};
+
+}  // namespace
+
+void set_current_device(Device* device) { device_slot() = device; }
+
+Device* current_device() {
+    if (Device* device = device_slot()) return device;
+    throw state_error("device", "no device has been set up");
+}
+
+Builder& eager_builder() {
+    static EagerBuilder builder;
+    return builder;
+}
+
+Value run(const Op& op, std::initializer_list<Value> args) {
+    return run(op, std::span<const Value>(args.begin(), args.size()));
+}
+
+Value run(const Op& op, std::span<const Value> given) {
+    poll_interrupt();
+    check_tensor_args(op, given);
+    if (op.is_elementwise) return run_elementwise(op, given);
+    DType dtype = promoted_dtype(op, given);
+    if (op.host_fn) return op.host_fn(Call(op, given, dtype));
+
+    Args args(given.begin(), given.end());
+    for (size_t i = 0; i < args.size(); ++i)
+        if (is_tensor_type(op.signature.params[i].type) && !args[i].is_nil())
+            args[i] = convert_operand(op, op.signature.params[i], args[i], dtype);
+    Call call(op, args, dtype);
+    if (op.view_fn) return op.view_fn(call);
+    if (op.expand_fn) return op.expand_fn(ExpandCall(call, eager_builder())).value();
+
+    Types types = op.infer_fn(call);
+    bool widen = false;
+    if (!op.takes_halves)
+        for (const Value& v : args) {
+            widen |= v.is_tensor() && is_half(v.tensor().dtype());
+            if (v.is_list())
+                for (const Value& item : v.items()) widen |= item.is_tensor() && is_half(item.tensor().dtype());
+        }
+    if (widen || !op.takes_strides)
+        for (Value& v : args) v = make_dense(v, widen);
+
+    std::vector<Tensor> out(types.size());
+    for (size_t i = 0; i < out.size(); ++i)
+        if (types[i].shape.known())
+            out[i] = Tensor::empty(!op.takes_halves && is_half(types[i].dtype) ? DType::f32 : types[i].dtype,
+                                   types[i].shape);
+    KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
+    if (op.side_effect == Effect::random) {
+        RandomStream stream = default_generator().next_stream();
+        kernel_call.seed = stream.seed;
+        kernel_call.counter = stream.counter;
+    }
+    Value result = run_kernels(op, kernel_call);
+    if (op.takes_halves) return result;
+    if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));
+    Args narrowed;
+    for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));
+    return Value::list(std::move(narrowed));
+}
+
+}  // namespace lunaria

@@ -1,0 +1,16 @@
+// Checks that inference rules share, so that the wording of messages stays one. All throw with the operator's and the
+// parameter's name and the actual shape or value.
+#pragma once
+
+#include "core/op.h"
+
+namespace lunaria {
+
+void expect_rank(const Call& call, size_t i, int rank);
+void expect_rank_at_least(const Call& call, size_t i, int rank);
+void expect_same_shape(const Call& call, size_t i, size_t j);
+void expect_float(const Call& call, size_t i);
+void expect_positive(const Call& call, size_t i, int64_t value);
+void expect_not_negative(const Call& call, size_t i, int64_t value);
+
+}  // namespace lunaria

@@ -1,0 +1,56 @@
+// Nodes of the functional graph IR (MindIR): parameters, constants and calls, in A-normal form.
+// A graph owns its nodes and keeps its calls in source order, so that effects keep theirs; a node of an outer graph
+// used in an inner one is a free variable of the inner graph.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/op.h"
+
+namespace lunaria::ir {
+
+class Graph;
+
+// Where a node comes from in the user's text; line 0: nowhere (made by a transform).
+struct Span {
+    std::shared_ptr<const std::string> chunk;  // shared by all nodes of a chunk and whoever prints them
+    int line = 0, column = 0;
+};
+
+enum class NodeKind : uint8_t { parameter, constant, call };
+
+// What is known of a node's value before it runs.
+struct NodeType {
+    enum class Kind : uint8_t { unknown, tensor, list, host };  // host: a plain value (number, string, dtype …)
+    Kind kind = Kind::unknown;
+    TensorType tensor;
+    std::vector<NodeType> items;  // of a list
+};
+
+class Node {
+  public:
+    Node(NodeKind kind, Graph& graph) : kind(kind), graph_(&graph) {}
+    Node(const Node&) = delete;
+
+    const NodeKind kind;
+    std::string name;           // of a parameter, or a local variable's name; may be empty
+    Value constant;             // of a constant
+    const Op* op = nullptr;     // of a call to an operator; nullptr: the callee is `callee`
+    Node* callee = nullptr;     // of a call to a function value
+    Graph* function = nullptr;  // of a constant that stands for a graph
+    std::vector<Value> args;    // of a call: nodes, or plain constants for attributes
+    NodeType inferred;
+    Span span;
+    int id = -1;  // within the graph, in order of creation
+
+    Graph& graph() const { return *graph_; }
+    const TensorType& type() const;  // throws state_error when it is not a tensor's
+
+  private:
+    Graph* graph_;
+};
+
+}  // namespace lunaria::ir

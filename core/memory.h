@@ -1,0 +1,39 @@
+// Tensor memory on the host: 64-byte aligned blocks, cached by size class, with accounting.
+// Small blocks come back from a per-thread cache without a lock; large ones from a shared list. What is cached counts
+// as neither live nor leaked and is given back to the system when the cache passes its limit or an allocation fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace lunaria {
+
+inline constexpr size_t kAlignment = 64;
+
+struct MemoryStats {
+    int64_t live_bytes = 0;    // in tensors now
+    int64_t peak_bytes = 0;    // highest live_bytes since reset_peak_memory
+    int64_t cached_bytes = 0;  // free, kept for reuse
+    int64_t allocations = 0;   // since the start of the program
+};
+
+// A 64-byte aligned block of at least `bytes`; contents undefined. Runs the pressure handlers and empties the cache
+// before it throws memory_error. Never asks the system for more than is available, so that the process is not killed
+// instead.
+void* allocate(size_t bytes);
+// `bytes` as given to allocate.
+void release(void* block, size_t bytes) noexcept;
+
+MemoryStats memory_stats();
+void reset_peak_memory();
+// Gives all cached blocks back to the system.
+void empty_memory_cache();
+
+// Called before an allocation fails (the Lua collector frees unreachable tensors there); true when something was freed.
+void set_memory_pressure_handler(std::function<bool()> handler);
+
+// Bytes allocated by this thread since it started: the Lua session paces its collector by the difference.
+uint64_t thread_allocated_bytes();
+
+}  // namespace lunaria

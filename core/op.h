@@ -1,0 +1,193 @@
+// Operators: one registry entry each, read by the Lua bindings, argument checks, help, inference in both modes,
+// gradients, vmap, MindIR and the standard tests. Entries are written in core/ops/<family>.cpp; the lists are written
+// out in core/ops/families.cpp (no static constructors).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/device.h"
+#include "core/error.h"
+#include "core/expr.h"
+#include "core/signature.h"
+
+namespace lunaria {
+
+struct TensorType {
+    DType dtype = DType::f32;
+    Shape shape;  // kUnknownDim where only the kernel can tell
+    friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+// The types of an operator's results. Most have one.
+using Types = std::vector<TensorType>;
+
+// Arguments of a call as seen by inference and gradient rules: all parameters in the order of the signature, defaults
+// filled in. Tensor arguments may be tensors, nodes of a graph (with an inferred type) or plain numbers; only their
+// type is looked at.
+class Call {
+  public:
+    Call(const Op& op, std::span<const Value> args, DType dtype) : op(op), args(args), dtype(dtype) {}
+
+    const Op& op;
+    std::span<const Value> args;
+    DType dtype;  // of the promoted operands (`same` and `float` parameters)
+
+    bool has(size_t i) const { return !args[i].is_nil(); }
+    TensorType type(size_t i) const;  // of a tensor argument; a number has rank 0 and the promoted dtype
+    Shape shape(size_t i) const { return type(i).shape; }
+    int rank(size_t i) const { return type(i).shape.rank(); }
+    std::vector<TensorType> types(size_t i) const;  // of a list of tensors
+    int64_t integer(size_t i) const { return args[i].integer(); }
+    double number(size_t i) const { return args[i].number(); }
+    bool boolean(size_t i) const { return args[i].boolean(); }
+    const std::string& string(size_t i) const { return args[i].string(); }
+    DType dtype_or(size_t i, DType otherwise) const { return has(i) ? args[i].dtype() : otherwise; }
+    std::vector<int64_t> ints(size_t i) const;  // of a list or a single integer
+    // `ints` as axes of argument `of`, counted from 0, without repetition; nil or an empty list: all axes.
+    Shape axes(size_t i, size_t of) const;
+    int axis(size_t i, size_t of) const;  // one axis of argument `of`, counted from 0
+    std::string_view name() const;        // of the operator, for messages
+};
+
+TensorType type_of(const Value& v);  // tensor, node or number
+
+// What a composite operator is expanded from: the call, with its arguments as expressions of the builder at hand.
+class ExpandCall : public Call {
+  public:
+    ExpandCall(const Call& call, Builder& b) : Call(call), builder(b) {}
+    Builder& builder;
+    Expr in(size_t i) const { return {builder, args[i]}; }
+    Expr call(std::string_view op, std::initializer_list<Arg> call_args) const { return builder.call(op, call_args); }
+};
+
+// What a gradient rule sees: also the results and their cotangents.
+class GradRule : public ExpandCall {
+  public:
+    GradRule(const Call& call, Builder& b, std::span<const Expr> outs, std::span<const Expr> douts)
+        : ExpandCall(call, b), out(outs.empty() ? Expr() : outs[0]), dout(douts[0]), outs(outs), douts(douts) {}
+    Expr out, dout;               // first result and its cotangent
+    std::span<const Expr> outs;   // all results
+    std::span<const Expr> douts;  // all cotangents; an empty Expr is a zero
+    // `dx` summed over the axes along which argument i was broadcast.
+    Expr unbroadcast(const Expr& dx, size_t i) const;
+};
+// One cotangent per parameter; an empty Expr means zero or not differentiable. For a list parameter: Expr of a list.
+using Grads = std::vector<Expr>;
+
+using InferFn = Types (*)(const Call&);
+using GradFn = Grads (*)(const GradRule&);
+using ExpandFn = Expr (*)(const ExpandCall&);
+using ViewFn = Value (*)(const Call&);  // arguments are tensors; gives a view of them (or a list of views)
+using HostFn = Value (*)(const Call&);  // a plain value computed from types and attributes alone (shape, rank, dtype)
+
+// What vmap does: the default moves the mapped axis to the front and loops; see the transform.
+enum class Batching : uint8_t { loop, elementwise };
+enum class Effect : uint8_t { none, random, state };
+
+class Registry;
+
+class Op {
+  public:
+    Op(SignatureText text, Registry& registry) : signature(parse_signature(text)), registry_(&registry) {}
+    Op(const Op&) = delete;
+
+    // The setters return the entry, for chaining.
+    Op& doc(const char* sentence);  // what it does; first sentence stands alone
+    Op& example(const char* lua,
+                const char* result);  // both are Lua expressions with `tensor` and the operators in scope
+    Op& infer(InferFn f);
+    Op& grad(GradFn f);
+    Op& no_grad(const char* reason);  // integer results, piecewise constant …
+    Op& expand(ExpandFn f);           // made of other operators: needs neither infer nor grad nor kernel
+    Op& view(ViewFn f);               // shares storage with its operand: needs no kernel (but infer, for graphs)
+    Op& host(HostFn f);
+    Op& batching(Batching b);
+    Op& effect(Effect e);
+    Op& strided();      // kernels take operands of any layout
+    Op& half_native();  // kernels take f16 and bf16; without it such operands are computed in f32
+    Op& elementwise();  // arithmetic is a formula (core/ops/formulas.h): strided, half_native, batching elementwise,
+                        // broadcast
+    Op& alias(const char* other_name);
+    Op& method(bool yes);           // also x:name(...)? default: yes when the first parameter is a tensor
+    Op& source(const char* where);  // paper or standard
+    // Arguments for the standard tests, see core/ops/sample.h: .sample("f32[2,3], axis=1")
+    Op& sample(const char* text);
+
+    std::string_view name() const { return signature.name; }
+    const Kernel* kernels(const Device& device, size_t& count) const;
+
+    struct Example {
+        const char *lua, *result;
+    };
+    Signature signature;
+    const char* doc_text = "";
+    std::vector<Example> examples;
+    InferFn infer_fn = nullptr;
+    GradFn grad_fn = nullptr;
+    const char* no_grad_reason = nullptr;
+    ExpandFn expand_fn = nullptr;
+    ViewFn view_fn = nullptr;
+    HostFn host_fn = nullptr;
+    Batching batch_rule = Batching::loop;
+    Effect side_effect = Effect::none;
+    bool takes_strides = false, takes_halves = false, is_elementwise = false;
+    bool is_method = false;
+    bool promotes = false;  // has `same` or `float` parameters
+    const char* source_text = nullptr;
+    std::vector<const char*> aliases;
+    std::vector<const char*> samples;
+    int id = -1;  // position in the registry: tables indexed by operator
+    // For the back end in use: its kernels, looked up at the first call.
+    mutable std::atomic<const Device*> kernel_device{nullptr};
+    mutable std::vector<Kernel> kernel_list;
+
+  private:
+    Registry* registry_;
+};
+
+class Registry {
+  public:
+    Op& add(SignatureText signature);
+    const Op* find(std::string_view name) const;  // by name or alias; nullptr
+    const Op& get(std::string_view name) const;   // throws argument_error with the nearest names
+    const std::vector<std::unique_ptr<Op>>& all() const { return ops_; }
+    void add_alias(const char* other, Op& op);
+    // Names that look like `name` (small edit distance), for "did you mean".
+    std::vector<std::string_view> similar(std::string_view name) const;
+
+  private:
+    std::vector<std::unique_ptr<Op>> ops_;
+    std::unordered_map<std::string_view, Op*> by_name_;
+};
+
+// All operators. Built at the first use.
+Registry& registry();
+
+// Frequently used inference rules.
+Types same_as_first(const Call&);      // dtype and shape of parameter 0
+Types broadcast_all(const Call&);      // numpy broadcasting over all `same`/`float` parameters, promoted dtype
+Types broadcast_to_bool(const Call&);  // the same with dtype bool
+
+// Runs an operator now, on the current device. `args` in the order of the signature, complete; types of attributes have
+// been checked (bind_args in interpreter/, Expr in C++). Promotes, infers, allocates, runs. Several results come as a
+// list.
+Value run(const Op& op, std::span<const Value> args);
+Value run(const Op& op, std::initializer_list<Value> args);
+
+// Steps of run() that graph building shares.
+// The dtype that `same` and `float` operands are converted to (f32 when there are none of them).
+DType promoted_dtype(const Op& op, std::span<const Value> args);
+// Checks kinds of tensor arguments (and that `index` and `mask` have the right dtype); throws with the parameter's
+// name.
+void check_tensor_args(const Op& op, std::span<const Value> args);
+
+// The executor's Builder: emit() runs the operator at once.
+Builder& eager_builder();
+
+}  // namespace lunaria

@@ -1,0 +1,26 @@
+#include "core/ops/families.h"
+
+namespace lunaria {
+
+void add_families(Registry& ops) {
+    add_math_ops(ops);
+    add_activation_ops(ops);
+    add_compare_ops(ops);
+    add_reduce_ops(ops);
+    add_sort_ops(ops);
+    add_softmax_ops(ops);
+    add_norm_ops(ops);
+    add_loss_ops(ops);
+    add_shape_ops(ops);
+    add_array_ops(ops);
+    add_index_ops(ops);
+    add_create_ops(ops);
+    add_random_ops(ops);
+    add_linalg_ops(ops);
+    add_conv_ops(ops);
+    add_pool_ops(ops);
+    add_attention_ops(ops);
+    add_state_ops(ops);
+}
+
+}  // namespace lunaria

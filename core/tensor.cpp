@@ -1,0 +1,284 @@
+#include "core/tensor.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/device.h"
+#include "core/error.h"
+
+namespace lunaria {
+
+namespace {
+
+// Bodies and storages are small and short-lived: each thread keeps a list of free ones.
+template <class T>
+class FreeList {
+  public:
+    ~FreeList() {
+        while (head_) ::operator delete(std::exchange(head_, head_->next));
+        closed_ = true;
+    }
+    void* take() {
+        if (!head_) return ::operator new(sizeof(T) > sizeof(Link) ? sizeof(T) : sizeof(Link));
+        --count_;
+        return std::exchange(head_, head_->next);
+    }
+    void give(void* block) {
+        if (closed_ || count_ >= kMost) return ::operator delete(block);
+        ++count_;
+        head_ = new (block) Link{head_};
+    }
+
+  private:
+    struct Link {
+        Link* next;
+    };
+    static constexpr int kMost = 4096;
+    Link* head_ = nullptr;
+    int count_ = 0;
+    bool closed_ = false;  // tensors may outlive the thread's list
+};
+
+thread_local FreeList<TensorBody> free_bodies;
+thread_local FreeList<Storage> free_storages;
+
+void drop_storage(Storage* storage) noexcept {
+    if (storage->refs.load(std::memory_order_acquire) != 1 &&
+        storage->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+        return;
+    if (storage->release_foreign)
+        storage->release_foreign(*storage);
+    else if (storage->device)
+        storage->device->release(storage->data, storage->bytes);
+    else if (storage->data)
+        lunaria::release(storage->data, storage->bytes);
+    storage->~Storage();
+    free_storages.give(storage);
+}
+
+TensorBody* new_body(DType dtype, const Shape& shape, Storage* storage) {
+    auto* body = new (free_bodies.take()) TensorBody;
+    body->dtype = dtype;
+    body->shape = shape;
+    body->strides = contiguous_strides(shape);
+    body->size = shape.size();
+    body->storage = storage;
+    body->data = storage->data;
+    return body;
+}
+
+Storage* new_storage(size_t bytes, Device* device) {
+    auto* storage = new (free_storages.take()) Storage;
+    storage->device = device;
+    storage->bytes = bytes;
+    try {
+        storage->data = device ? device->allocate(bytes) : lunaria::allocate(bytes);
+    } catch (...) {
+        storage->~Storage();
+        free_storages.give(storage);
+        throw;
+    }
+    return storage;
+}
+
+bool dense(const Shape& shape, const Strides& strides) {
+    int64_t step = 1;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        if (shape[i] != 1 && strides[i] != step) return false;
+        step *= shape[i];
+    }
+    return true;
+}
+
+// Element offset of the `index`-th element in row-major order.
+int64_t element_offset(const Tensor& t, int64_t index) {
+    if (t.is_contiguous()) return index;
+    int64_t offset = 0;
+    for (int axis = t.rank() - 1; axis >= 0; --axis) {
+        offset += index % t.dim(axis) * t.strides()[axis];
+        index /= t.dim(axis);
+    }
+    return offset;
+}
+
+template <class From, class To>
+To convert_element(From x) {
+    if constexpr (std::is_same_v<From, To>)
+        return x;
+    else if constexpr (std::is_same_v<From, Complex64>)
+        return convert_element<float, To>(x.real());
+    else if constexpr (std::is_same_v<To, Complex64>)
+        return Complex64(static_cast<float>(x), 0.0f);
+    else if constexpr (std::is_same_v<To, bool>)
+        return static_cast<float>(x) != 0.0f || x != From(0);
+    else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
+        return To(static_cast<float>(x));
+    else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+        // A float outside the range of the integer has no defined conversion in C++; it saturates, and NaN becomes 0.
+        double d = static_cast<double>(static_cast<std::conditional_t<std::is_same_v<From, double>, double, float>>(x));
+        if (std::isnan(d)) return To(0);
+        if constexpr (sizeof(To) < 8) {
+            // As through int64: narrower integers then wrap, which is what MindSpore and numpy give on x86.
+            if (d >= 9.2233720368547758e18) return static_cast<To>(std::numeric_limits<int64_t>::max());
+            if (d <= -9.2233720368547758e18) return static_cast<To>(std::numeric_limits<int64_t>::min());
+            return static_cast<To>(static_cast<int64_t>(d));
+        } else {
+            if (d >= 9.2233720368547758e18) return std::numeric_limits<To>::max();
+            if (d <= -9.2233720368547758e18) return std::numeric_limits<To>::min();
+            return static_cast<To>(d);
+        }
+    } else
+        return static_cast<To>(x);
+}
+
+template <class From, class To>
+void copy_strided(const From* in, To* out, const Shape& shape, const Strides& strides) {
+    int last = shape.rank() - 1;
+    int64_t inner = last >= 0 ? shape[last] : 1, step = last >= 0 ? strides[last] : 1;
+    int64_t outer = 1;
+    for (int i = 0; i < last; ++i) outer *= shape[i];
+    std::array<int64_t, kMaxRank> index{};
+    for (int64_t row = 0; row < outer; ++row) {
+        int64_t offset = 0;
+        for (int i = 0; i < last; ++i) offset += index[static_cast<size_t>(i)] * strides[i];
+        const From* p = in + offset;
+        for (int64_t j = 0; j < inner; ++j) *out++ = convert_element<From, To>(p[j * step]);
+        for (int i = last - 1; i >= 0; --i) {
+            if (++index[static_cast<size_t>(i)] < shape[i]) break;
+            index[static_cast<size_t>(i)] = 0;
+        }
+    }
+}
+
+}  // namespace
+
+Tensor Tensor::empty(DType dtype, const Shape& shape, Device* device) {
+    size_t bytes = static_cast<size_t>(shape.size()) * size_of(dtype);
+    return adopt(new_body(dtype, shape, new_storage(bytes, device)));
+}
+
+Tensor Tensor::zeros(DType dtype, const Shape& shape) {
+    Tensor t = empty(dtype, shape);
+    if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
+    return t;
+}
+
+Tensor Tensor::full(DType dtype, const Shape& shape, double value) {
+    Tensor t = empty(dtype, shape);
+    visit_dtype(dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T element = convert_element<double, T>(value);
+        T* out = t.data<T>();
+        for (int64_t i = 0; i < t.size(); ++i) out[i] = element;
+    });
+    return t;
+}
+
+Tensor Tensor::scalar(int64_t value) {
+    Tensor t = empty(DType::i64, {});
+    *t.data<int64_t>() = value;
+    return t;
+}
+
+Tensor Tensor::over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign) {
+    auto* storage = new (free_storages.take()) Storage;
+    storage->data = data;
+    storage->bytes = static_cast<size_t>(shape.size()) * size_of(dtype);
+    storage->release_foreign = release;
+    storage->foreign = foreign;
+    return adopt(new_body(dtype, shape, storage));
+}
+
+void Tensor::destroy(TensorBody* body) noexcept {
+    drop_storage(body->storage);
+    body->~TensorBody();
+    free_bodies.give(body);
+}
+
+Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) const {
+    body_->storage->refs.fetch_add(1, std::memory_order_relaxed);
+    auto* body = new (free_bodies.take()) TensorBody;
+    body->dtype = dtype();
+    body->shape = shape;
+    body->strides = strides;
+    body->offset = body_->offset + offset;
+    body->size = shape.size();
+    body->contiguous = dense(shape, strides);
+    body->storage = body_->storage;
+    body->data = static_cast<char*>(body_->data) + offset * static_cast<int64_t>(size_of(dtype()));
+    return adopt(body);
+}
+
+Tensor Tensor::reshaped(const Shape& shape) const {
+    if (is_contiguous()) return view(shape, contiguous_strides(shape));
+    return contiguous().reshaped(shape);
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : copy(); }
+
+Tensor Tensor::copy() const {
+    Tensor result = empty(dtype(), shape());
+    copy_elements(*this, result);
+    return result;
+}
+
+Tensor Tensor::cast(DType to) const {
+    if (to == dtype()) return *this;
+    Tensor result = empty(to, shape());
+    copy_elements(*this, result);
+    return result;
+}
+
+bool Tensor::is_sole_owner() const {
+    return body_->refs.load(std::memory_order_acquire) == 1 &&
+           body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
+}
+
+void Tensor::make_writable() {
+    if (!is_sole_owner()) *this = copy();
+}
+
+double Tensor::at(int64_t index) const {
+    int64_t offset = element_offset(*this, index);
+    return visit_dtype(dtype(), [&](auto tag) -> double {
+        using T = typename decltype(tag)::type;
+        return convert_element<T, double>(data<T>()[offset]);
+    });
+}
+
+int64_t Tensor::integer_at(int64_t index) const {
+    int64_t offset = element_offset(*this, index);
+    return visit_dtype(dtype(), [&](auto tag) -> int64_t {
+        using T = typename decltype(tag)::type;
+        return convert_element<T, int64_t>(data<T>()[offset]);
+    });
+}
+
+void Tensor::set_at(int64_t index, double value) {
+    int64_t offset = element_offset(*this, index);
+    visit_dtype(dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        data<T>()[offset] = convert_element<double, T>(value);
+    });
+}
+
+void copy_elements(const Tensor& source, const Tensor& destination) {
+    if (source.size() == 0) return;
+    if (source.is_contiguous() && source.dtype() == destination.dtype()) {
+        std::memcpy(destination.raw(), source.raw(), source.nbytes());
+        return;
+    }
+    Shape flat{source.size()};
+    bool plain = source.is_contiguous();
+    visit_dtype(source.dtype(), [&](auto from) {
+        visit_dtype(destination.dtype(), [&](auto to) {
+            using From = typename decltype(from)::type;
+            using To = typename decltype(to)::type;
+            copy_strided(source.data<From>(), destination.data<To>(), plain ? flat : source.shape(),
+                         plain ? Strides{1} : source.strides());
+        });
+    });
+}
+
+}  // namespace lunaria

@@ -1,0 +1,141 @@
+// Tensor: a value. Copying one shares its storage; operators never change an operand, so sharing is not observable.
+// The few operations that write (index assignment, assign) first make the storage their own: see Tensor::make_writable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "core/dtype.h"
+#include "core/memory.h"
+#include "core/shape.h"
+
+namespace lunaria {
+
+class Device;
+
+// A counted block of memory on one device. Owned by the tensors that refer to it.
+struct Storage {
+    std::atomic<int32_t> refs{1};
+    Device* device = nullptr;  // nullptr: host memory from core/memory.h
+    void* data = nullptr;
+    size_t bytes = 0;
+    // Called instead of the allocator for foreign memory (mapped files); nullptr otherwise.
+    void (*release_foreign)(Storage&) = nullptr;
+    void* foreign = nullptr;
+};
+
+struct TensorBody {
+    std::atomic<int32_t> refs{1};
+    DType dtype = DType::f32;
+    bool contiguous = true;  // dense and row-major
+    Shape shape;
+    Strides strides;
+    int64_t offset = 0;  // in elements
+    int64_t size = 0;    // number of elements
+    Storage* storage = nullptr;
+    void* data = nullptr;  // storage->data + offset
+};
+
+class Tensor {
+  public:
+    Tensor() = default;
+    // Dense, contents undefined.
+    static Tensor empty(DType dtype, const Shape& shape, Device* device = nullptr);
+    static Tensor zeros(DType dtype, const Shape& shape);
+    // Every element is `value` (rounded to the dtype).
+    static Tensor full(DType dtype, const Shape& shape, double value);
+    static Tensor scalar(DType dtype, double value) { return full(dtype, {}, value); }
+    static Tensor scalar(int64_t value);  // i64, exact
+    // Copies `values` into a new dense tensor.
+    template <class T>
+    static Tensor from(std::span<const T> values, const Shape& shape);
+    // A tensor over memory that is not ours; `release` is called when the last tensor over it goes.
+    static Tensor over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign);
+
+    Tensor(const Tensor& other) : body_(other.body_) {
+        if (body_) body_->refs.fetch_add(1, std::memory_order_relaxed);
+    }
+    Tensor(Tensor&& other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
+    Tensor& operator=(Tensor other) noexcept {
+        std::swap(body_, other.body_);
+        return *this;
+    }
+    ~Tensor() {
+        if (body_) drop(body_);
+    }
+
+    explicit operator bool() const { return body_ != nullptr; }
+    bool same_body(const Tensor& other) const { return body_ == other.body_; }
+    DType dtype() const { return body_->dtype; }
+    const Shape& shape() const { return body_->shape; }
+    const Strides& strides() const { return body_->strides; }
+    int rank() const { return body_->shape.rank(); }
+    int64_t dim(int axis) const { return body_->shape[axis]; }
+    int64_t size() const { return body_->size; }
+    size_t nbytes() const { return static_cast<size_t>(body_->size) * size_of(body_->dtype); }
+    int64_t offset() const { return body_->offset; }
+    bool is_contiguous() const { return body_->contiguous; }
+    Device* device() const { return body_->storage->device; }
+    bool shares_storage(const Tensor& other) const { return body_->storage == other.body_->storage; }
+
+    // First element. Only kernels and code that has just made the tensor may write through it.
+    void* raw() const { return body_->data; }
+    template <class T>
+    T* data() const {
+        return static_cast<T*>(body_->data);
+    }
+
+    // Another view of the same storage. `strides` in elements, `offset` relative to this tensor's first element.
+    Tensor view(const Shape& shape, const Strides& strides, int64_t offset = 0) const;
+    // Same elements with another shape of the same size; copies when the layout does not allow a view.
+    Tensor reshaped(const Shape& shape) const;
+    // Dense row-major; itself if it already is.
+    Tensor contiguous() const;
+    Tensor copy() const;          // dense, own storage
+    Tensor cast(DType to) const;  // itself if it already is
+
+    // True when no other tensor can see a write to this one.
+    bool is_sole_owner() const;
+    // Makes the storage this tensor's own (copies if it is shared), so that it may be written in place.
+    void make_writable();
+
+    // Element `index` in row-major order, as a double (complex: real part). For tests, printing and scalars; not for
+    // kernels.
+    double at(int64_t index) const;
+    int64_t integer_at(int64_t index) const;
+    void set_at(int64_t index, double value);
+
+    // For handles that keep the body elsewhere (Lua userdata, Value): ownership moves with the pointer.
+    TensorBody* release() { return std::exchange(body_, nullptr); }
+    TensorBody* body() const { return body_; }
+    static Tensor adopt(TensorBody* body) {
+        Tensor t;
+        t.body_ = body;
+        return t;
+    }
+    static void retain(TensorBody* body) { body->refs.fetch_add(1, std::memory_order_relaxed); }
+    static void drop(TensorBody* body) noexcept {
+        // A sole owner needs no read-modify-write: nobody else can have a reference to copy.
+        if (body->refs.load(std::memory_order_acquire) == 1 || body->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            destroy(body);
+    }
+
+  private:
+    static void destroy(TensorBody* body) noexcept;
+    TensorBody* body_ = nullptr;
+};
+
+// Copies elements of any layout and dtype into dense `destination` of the same size, converting.
+void copy_elements(const Tensor& source, const Tensor& destination);
+
+template <class T>
+Tensor Tensor::from(std::span<const T> values, const Shape& shape) {
+    Tensor t = empty(dtype_of<T>(), shape);
+    T* out = t.data<T>();
+    for (size_t i = 0; i < values.size(); ++i) out[i] = values[i];
+    return t;
+}
+
+}  // namespace lunaria
