@@ -1,0 +1,167 @@
+"""Runs benches: for each workload our program, the frameworks and the programs that call a library directly take turns,
+batch by batch, so that a machine that changes its speed changes it for all. A row's ratio is the median over the rounds of
+"time of the other / our time"; the bars stand in bench/NAME.lua.
+
+usage: run.py --lunaria PROGRAM [--threads 1,2] [--rounds 11] [--only TEXT] [--json FILE] [NAME...]"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+PAIRS = ["eager_overhead", "elementwise", "matmul", "conv"]
+# These measure a whole process and print their own rows.
+SINGLE = ["startup", "memory"]
+DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn"}
+
+
+class Contestant:
+    """A process that answers the commands of the protocol."""
+
+    def __init__(self, command, threads):
+        environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", PYTHONPATH=str(BENCH))
+        for library in ("OMP", "OPENBLAS", "MKL"):
+            environment[f"{library}_NUM_THREADS"] = str(threads)
+        self.name = Path(command[-1]).name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=BENCH.parent,
+                                        env=environment)
+        self.ask(f"threads {threads}")
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"{self.name} ended while it was asked: {command}")
+        answer = json.loads(answer)
+        if isinstance(answer, dict) and "error" in answer:
+            raise RuntimeError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def nanoseconds(value):
+    for unit, size in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
+        if value < 1000 * size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e9:.3g} s"
+
+
+def measure(contestants, workload, rounds):
+    """{name: [ns per call of each round]}; contestants: {name: (process, what to ask it for)}. One that fails drops out."""
+    times = {name: [] for name in contestants}
+    for round_number in range(rounds + 1):
+        order = list(contestants)
+        for name in order if round_number % 2 else reversed(order):
+            if name not in times:
+                continue
+            process, what = contestants[name]
+            try:
+                ns = process.ask(f"run {what} 1")["ns"]
+            except RuntimeError as error:
+                print(f"  {workload}: {error}", file=sys.stderr)
+                del times[name]
+                continue
+            if round_number:  # the first round only warms up
+                times[name] += ns
+    return times
+
+
+def rows_of(workload, bars, times, threads):
+    """One row per bar: against the fastest framework, and against each direct program."""
+    ours = times.pop("lunaria", None)
+    direct = {name for name in times if name in DIRECT.values()}
+    for target, bar in bars.items():
+        peers = [name for name in times if (name == target or (target == "peers" and name not in direct))]
+        row = {"workload": workload, "threads": threads, "bar": bar, "against": target}
+        if not ours or not peers:
+            yield row | {"pass": False, "note": "not measured"}
+            continue
+        peer = min(peers, key=lambda name: statistics.median(times[name]))
+        ratio = statistics.median(theirs / mine for theirs, mine in zip(times[peer], ours))
+        yield row | {"ours_ns": statistics.median(ours), "peer": peer, "peer_ns": statistics.median(times[peer]), "ratio": ratio,
+                     "pass": ratio >= bar}
+
+
+def run_pair(name, options, threads):
+    direct = DIRECT.get(name)
+    ours = Contestant([options.lunaria, f"bench/{name}.lua"], threads)
+    peers = Contestant([sys.executable, f"bench/{name}.py"], threads)
+    library = direct and Contestant([str(Path(options.lunaria).parent / "bench" / f"{direct}_direct")], threads)
+    offered = {row["workload"]: row["peers"] for row in peers.ask("list")}
+    called = {row["workload"] for row in library.ask("list")} if library else ()
+    rows = []
+    for entry in ours.ask("list"):
+        workload = entry["workload"]
+        if options.only and options.only not in workload:
+            continue
+        contestants = {"lunaria": (ours, workload)}
+        for peer in offered.get(workload, ()):
+            contestants[peer] = (peers, f"{workload}/{peer}")
+        if workload in called:
+            contestants[direct] = (library, workload)
+        for row in rows_of(workload, entry["bars"], measure(contestants, workload, options.rounds), threads):
+            rows.append(row | {"bench": name})
+            if "ratio" in row:
+                print(f"{workload:<24}{threads:>4}{nanoseconds(row['ours_ns']):>12}{nanoseconds(row['peer_ns']):>12}  "
+                      f"{row['peer']:<10}{row['ratio']:>8.2f}{row['bar']:>8.2f}  {'PASS' if row['pass'] else 'FAIL'}", flush=True)
+            else:
+                print(f"{workload:<24}{threads:>4}  {row['against']}: {row['note']}  FAIL", flush=True)
+    for contestant in (ours, peers, library):
+        if contestant:
+            contestant.close()
+    return rows
+
+
+def run_single(name, options):
+    rows = []
+    process = subprocess.Popen([sys.executable, f"bench/{name}.py", options.lunaria], stdout=subprocess.PIPE, text=True,
+                               cwd=BENCH.parent)
+    for line in process.stdout:
+        row = json.loads(line)
+        rows.append(row | {"bench": name})
+        print(f"{row['workload']:<60}{row['value']:>8.2f} {row['unit']:<3}{row['limit']:>6} at most  "
+              f"{'PASS' if row['pass'] else 'FAIL'}  {row['note']}", flush=True)
+    if process.wait():
+        rows.append({"bench": name, "workload": name, "pass": False, "note": "the bench failed"})
+        print(f"{name}: the bench failed  FAIL")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lunaria", required=True)
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--only", help="workloads whose name contains this")
+    parser.add_argument("--json", help="write all rows to this file")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PAIRS + SINGLE))
+    options = parser.parse_args()
+    options.lunaria = str(Path(options.lunaria).resolve())
+    unknown = set(options.names) - set(PAIRS + SINGLE)
+    if unknown:
+        parser.error(f"no bench {', '.join(sorted(unknown))}; there are {', '.join(PAIRS + SINGLE)}")
+    rows = []
+    for name in options.names or PAIRS + SINGLE:
+        print(f"\n{name}")
+        if name in SINGLE:
+            rows += run_single(name, options)
+            continue
+        print(f"{'workload':<24}{'thr':>4}{'ours':>12}{'other':>12}  {'':<10}{'ratio':>8}{'bar':>8}")
+        for threads in options.threads.split(","):
+            rows += run_pair(name, options, int(threads))
+    if options.json:
+        Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+    passed = sum(row["pass"] for row in rows)
+    print(f"\n{passed} passed, {len(rows) - passed} failed")
+    return 0 if passed == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
