@@ -21,10 +21,8 @@ local workloads = {
   { "sum_axis0", bandwidth, function(x) return calls(ops.sum, x, 0) end },
   { "sum_axis1", bandwidth, function(x) return calls(ops.sum, x, 1) end },
   { "softmax", frameworks, function(x) return calls(ops.softmax, x, 1) end },
-  { "layer_norm", frameworks, function(x, _, v)
-    local width = x:size(1)
-    local option = { normalized_shape = { width }, weight = v, bias = ops.randn({ width }) }
-    return calls(ops.layer_norm, x, option)
+  { "layer_norm", frameworks, function(x, _, v, columns)
+    return calls(ops.layer_norm, x, { normalized_shape = { columns }, weight = v, bias = v })
   end },
   { "transpose", frameworks, function(x)
     return function(n) for _ = 1, n do ops.transpose(x, { 1, 0 }):contiguous() end end
@@ -40,7 +38,7 @@ for _, size in ipairs({ { "16K", 16, 1024 }, { "4M", 4096, 1024 } }) do
     local name, bars, make = table.unpack(workload)
     -- 16 K elements lie in the cache, where there is no memory to be measured against.
     harness.workload(name .. "_" .. label, label == "4M" and bars or frameworks, function()
-      return make(ops.randn({ rows, columns }), ops.randn({ rows, columns }), ops.randn({ columns }))
+      return make(ops.randn({ rows, columns }), ops.randn({ rows, columns }), ops.randn({ columns }), columns)
     end)
   end
 end
