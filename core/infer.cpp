@@ -12,7 +12,7 @@ TensorType type_of(const Value& v) {
         case Value::Kind::tensor:
             return {v.tensor().dtype(), v.tensor().shape()};
         case Value::Kind::node:
-            return v.node()->type();
+            return v.node()->tensor_type();
         case Value::Kind::boolean:
             return {DType::boolean, {}};
         case Value::Kind::integer:

@@ -2,10 +2,10 @@
 
 namespace lunaria::ir {
 
-const TensorType& Node::type() const {
-    if (inferred.kind != NodeType::Kind::tensor)
-        throw state_error("ir", str("node %", id, " ", name, " is not known to be a tensor"));
-    return inferred.tensor;
+const TensorType& Node::tensor_type() const {
+    if (type.kind != NodeType::Kind::tensor)
+        throw state_error("ir", str("node %", id, name.empty() ? "" : " ", name, " is not known to be a tensor"));
+    return type.tensor;
 }
 
 }  // namespace lunaria::ir

@@ -20,7 +20,7 @@ struct Span {
     int line = 0, column = 0;
 };
 
-enum class NodeKind : uint8_t { parameter, constant, call };
+enum class NodeKind : uint8_t { parameter, constant, call, item };
 
 // What is known of a node's value before it runs.
 struct NodeType {
@@ -28,6 +28,10 @@ struct NodeType {
     Kind kind = Kind::unknown;
     TensorType tensor;
     std::vector<NodeType> items;  // of a list
+
+    static NodeType of(TensorType t) { return {Kind::tensor, std::move(t), {}}; }
+    static NodeType list(std::vector<NodeType> items) { return {Kind::list, {}, std::move(items)}; }
+    friend bool operator==(const NodeType&, const NodeType&) = default;
 };
 
 class Node {
@@ -41,13 +45,16 @@ class Node {
     const Op* op = nullptr;     // of a call to an operator; nullptr: the callee is `callee`
     Node* callee = nullptr;     // of a call to a function value
     Graph* function = nullptr;  // of a constant that stands for a graph
-    std::vector<Value> args;    // of a call: nodes, or plain constants for attributes
-    NodeType inferred;
+    // Of a call: nodes, plain constants for attributes, or lists of both. Of an item: the node whose results it picks
+    // from.
+    std::vector<Value> args;
+    size_t index = 0;  // of an item
+    NodeType type;
     Span span;
     int id = -1;  // within the graph, in order of creation
 
     Graph& graph() const { return *graph_; }
-    const TensorType& type() const;  // throws state_error when it is not a tensor's
+    const TensorType& tensor_type() const;  // throws state_error when it is not known to be a tensor
 
   private:
     Graph* graph_;

@@ -1,0 +1,116 @@
+#include "core/ir/graph.h"
+
+#include <algorithm>
+
+namespace lunaria::ir {
+
+Node* Graph::add(NodeKind kind) {
+    Graph* root = this;
+    while (root->parent) root = root->parent;
+    nodes_.push_back(std::make_unique<Node>(kind, *this));
+    Node* node = nodes_.back().get();
+    node->id = root->next_id_++;
+    return node;
+}
+
+Node* Graph::add_parameter(std::string parameter_name, NodeType type) {
+    Node* node = add(NodeKind::parameter);
+    node->name = std::move(parameter_name);
+    node->type = std::move(type);
+    parameters_.push_back(node);
+    return node;
+}
+
+namespace {
+NodeType type_of_constant(const Value& v) {
+    if (v.is_tensor()) return NodeType::of(type_of(v));
+    if (!v.is_list()) return {NodeType::Kind::host, {}, {}};
+    std::vector<NodeType> items;
+    for (const Value& item : v.items()) items.push_back(item.is_node() ? item.node()->type : type_of_constant(item));
+    return NodeType::list(std::move(items));
+}
+}  // namespace
+
+Node* Graph::add_constant(Value v) {
+    Node* node = add(NodeKind::constant);
+    node->type = type_of_constant(v);
+    node->constant = std::move(v);
+    return node;
+}
+
+Node* Graph::add_function(Graph& graph) {
+    Node* node = add(NodeKind::constant);
+    node->function = &graph;
+    return node;
+}
+
+Node* Graph::add_call(const Op& op, std::vector<Value> args, NodeType type) {
+    Node* node = add(NodeKind::call);
+    node->op = &op;
+    node->args = std::move(args);
+    node->type = std::move(type);
+    body_.push_back(node);
+    return node;
+}
+
+Node* Graph::add_call(Node& callee, std::vector<Value> args, NodeType type) {
+    Node* node = add(NodeKind::call);
+    node->callee = &callee;
+    node->args = std::move(args);
+    node->type = std::move(type);
+    body_.push_back(node);
+    return node;
+}
+
+Node* Graph::add_item(Node& results, size_t index) {
+    Node* node = add(NodeKind::item);
+    node->args.emplace_back(&results);
+    node->index = index;
+    if (results.type.kind == NodeType::Kind::list) {
+        if (index >= results.type.items.size())
+            throw state_error(
+                "ir", str("node %", results.id, " has ", results.type.items.size(), " results, not ", index + 1));
+        node->type = results.type.items[index];
+    }
+    body_.push_back(node);
+    return node;
+}
+
+Graph& Graph::add_inner(std::string inner_name) {
+    inner_.push_back(std::make_unique<Graph>(std::move(inner_name), this));
+    return *inner_.back();
+}
+
+bool Graph::encloses(const Graph& other) const {
+    for (const Graph* g = &other; g; g = g->parent)
+        if (g == this) return true;
+    return false;
+}
+
+std::vector<Node*> Graph::free_variables() const {
+    std::vector<Node*> free;
+    auto look = [&](Node* node) {
+        if (node->kind == NodeKind::constant) return;  // constants need no environment
+        if (!encloses(node->graph()) && std::find(free.begin(), free.end(), node) == free.end()) free.push_back(node);
+    };
+    for (Node* node : body_) {
+        for (const Value& arg : node->args) for_each_node(arg, look);
+        if (node->callee) look(node->callee);
+    }
+    for_each_node(result, look);
+    for (auto& graph : inner_)
+        for (Node* node : graph->free_variables()) look(node);
+    return free;
+}
+
+void Graph::erase(const std::function<bool(const Node&)>& dead) {
+    std::erase_if(body_, [&](Node* node) { return dead(*node); });
+}
+
+void for_each_node(const Value& v, const std::function<void(Node*)>& f) {
+    if (v.is_node()) f(v.node());
+    if (v.is_list())
+        for (const Value& item : v.items()) for_each_node(item, f);
+}
+
+}  // namespace lunaria::ir

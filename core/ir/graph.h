@@ -1,0 +1,54 @@
+// A function of the IR: parameters, calls in source order, one result. Inner functions are graphs inside graphs; what
+// they use of an outer one are their free variables.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/ir/node.h"
+
+namespace lunaria::ir {
+
+class Graph {
+  public:
+    explicit Graph(std::string name, Graph* parent = nullptr) : name(std::move(name)), parent(parent) {}
+    Graph(const Graph&) = delete;
+
+    std::string name;
+    Graph* const parent;  // nullptr: outermost
+    Value result;         // a node, a constant, or a list of both; nil until it is set
+    Span span;
+
+    Node* add_parameter(std::string parameter_name, NodeType type);
+    Node* add_constant(Value v);       // the value of a tensor or a list of tensors; attributes stay plain arguments
+    Node* add_function(Graph& graph);  // the function value of an inner or enclosing graph
+    Node* add_call(const Op& op, std::vector<Value> args, NodeType type);
+    Node* add_call(Node& callee, std::vector<Value> args, NodeType type);
+    Node* add_item(Node& results, size_t index);
+    Graph& add_inner(std::string inner_name);
+
+    const std::vector<Node*>& parameters() const { return parameters_; }
+    // Calls and items, in the order in which they run.
+    const std::vector<Node*>& body() const { return body_; }
+    const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+    const std::vector<std::unique_ptr<Graph>>& inner() const { return inner_; }
+    bool encloses(const Graph& other) const;  // true for the graph itself
+    // Nodes of enclosing graphs that this graph or an inner one uses, in the order of their first use.
+    std::vector<Node*> free_variables() const;
+    // Removes from the body what `dead` says; the nodes live on until the graph goes.
+    void erase(const std::function<bool(const Node&)>& dead);
+
+  private:
+    Node* add(NodeKind kind);
+    std::vector<std::unique_ptr<Node>> nodes_;
+    std::vector<Node*> parameters_, body_;
+    std::vector<std::unique_ptr<Graph>> inner_;
+    int next_id_ = 0;  // ids are counted through the whole tree by its root
+};
+
+// Calls f with every node in a value (a node, or a list that may hold some).
+void for_each_node(const Value& v, const std::function<void(Node*)>& f);
+
+}  // namespace lunaria::ir

@@ -1,0 +1,81 @@
+#include "core/ir/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "core/ir/printer.h"
+#include "core/ir/verifier.h"
+
+namespace lunaria::ir {
+namespace {
+
+NodeType f32(Shape shape) { return NodeType::of({DType::f32, shape}); }
+
+TEST(Graph, free_variables_are_what_inner_graphs_use_of_outer_ones) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", f32({2}));
+    Graph& g = f.add_inner("g");
+    Node* y = g.add_parameter("y", f32({2}));
+    Node* callee = g.add_function(f);
+    g.result = Value(g.add_call(*callee, {Value(x), Value::list({Value(y)})}, {}));
+    EXPECT_EQ(g.free_variables(), std::vector<Node*>{x});
+    EXPECT_TRUE(f.free_variables().empty());
+}
+
+TEST(Graph, ids_are_unique_through_the_whole_tree) {
+    Graph f("f");
+    Node* a = f.add_parameter("a", {});
+    Node* b = f.add_inner("g").add_parameter("b", {});
+    Node* c = f.add_parameter("c", {});
+    EXPECT_EQ(std::vector<int>({a->id, b->id, c->id}), std::vector<int>({0, 1, 2}));
+}
+
+TEST(Graph, prints_parameters_constants_items_and_lines) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", NodeType::list({f32({2}), f32({})}));
+    Node* item = f.add_item(*x, 1);
+    item->span = {std::make_shared<const std::string>("demo.lua"), 3, 1};
+    f.add_constant(Value(Tensor::scalar(DType::f32, 2.5)));
+    f.result = Value(item);
+    EXPECT_EQ(print(f),
+              "graph f(%0 x: {float32(2), float32()}) {\n"
+              "  %2 = float32() {2.5}\n"
+              "  %1 = %0[1]                             : float32()  -- demo.lua:3\n"
+              "  return %1\n"
+              "}\n");
+}
+
+TEST(Verifier, refuses_a_graph_without_a_result) {
+    Graph f("f");
+    EXPECT_THROW(verify(f), Error);
+}
+
+TEST(Verifier, refuses_a_node_of_an_inner_graph) {
+    Graph f("f");
+    Node* inside = f.add_inner("g").add_parameter("y", f32({2}));
+    f.inner()[0]->result = Value(inside);
+    f.result = Value(inside);
+    try {
+        verify(f);
+        FAIL();
+    } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("cannot see"), std::string::npos) << e.what();
+    }
+}
+
+TEST(Verifier, accepts_a_closure_over_an_outer_parameter) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", f32({2}));
+    Graph& g = f.add_inner("g");
+    g.result = Value(x);
+    f.result = Value(f.add_call(*f.add_function(g), {}, {}));
+    EXPECT_NO_THROW(verify(f));
+}
+
+TEST(Graph, an_item_beyond_the_list_is_an_error) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", NodeType::list({f32({2})}));
+    EXPECT_THROW(f.add_item(*x, 1), Error);
+}
+
+}  // namespace
+}  // namespace lunaria::ir

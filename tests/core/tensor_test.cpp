@@ -1,0 +1,106 @@
+#include "core/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "core/error.h"
+#include "core/value.h"
+
+namespace lunaria {
+namespace {
+
+Tensor counting(const Shape& shape) {
+    Tensor t = Tensor::empty(DType::f32, shape);
+    for (int64_t i = 0; i < t.size(); ++i) t.set_at(i, static_cast<double>(i));
+    return t;
+}
+
+TEST(Tensor, a_view_shares_storage_until_one_side_writes) {
+    Tensor t = counting({2, 3});
+    Tensor row = t.view({3}, {1}, 3);
+    EXPECT_TRUE(row.shares_storage(t));
+    EXPECT_EQ(row.at(0), 3);
+    row.make_writable();
+    row.set_at(0, 99);
+    EXPECT_EQ(t.at(3), 3);
+    EXPECT_FALSE(row.shares_storage(t));
+}
+
+TEST(Tensor, transposed_views_become_dense_on_demand) {
+    Tensor t = counting({2, 3});
+    Tensor v = t.view({3, 2}, {1, 3});
+    EXPECT_FALSE(v.is_contiguous());
+    Tensor dense = v.contiguous();
+    EXPECT_TRUE(dense.is_contiguous());
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(dense.at(i), v.at(i));
+    EXPECT_EQ(dense.at(1), 3);
+    EXPECT_EQ(v.reshaped({6}).at(1), 3);
+}
+
+TEST(Tensor, casts_saturate_into_int64_and_map_nan_to_zero) {
+    Tensor t = Tensor::empty(DType::f64, {4});
+    double values[] = {1e300, -1e300, std::nan(""), -2.9};
+    for (int i = 0; i < 4; ++i) t.set_at(i, values[i]);
+    Tensor i = t.cast(DType::i64);
+    EXPECT_EQ(i.integer_at(0), std::numeric_limits<int64_t>::max());
+    EXPECT_EQ(i.integer_at(1), std::numeric_limits<int64_t>::min());
+    EXPECT_EQ(i.integer_at(2), 0);
+    EXPECT_EQ(i.integer_at(3), -2);
+    EXPECT_EQ(t.cast(DType::boolean).at(2), 1);  // NaN is not zero
+}
+
+TEST(Tensor, large_integers_stay_exact) {
+    int64_t big = (int64_t{1} << 62) + 1;
+    EXPECT_EQ(Tensor::scalar(big).integer_at(0), big);
+}
+
+TEST(Tensor, tensors_may_die_on_another_thread) {
+    Tensor t = counting({100});
+    std::thread([moved = std::move(t)]() mutable { moved = Tensor(); }).join();
+}
+
+TEST(Memory, live_bytes_return_to_where_they_were) {
+    int64_t before = memory_stats().live_bytes;
+    {
+        Tensor a = counting({1000, 10}), b = a.view({10}, {1});
+        EXPECT_GE(memory_stats().live_bytes, before + 40000);
+    }
+    EXPECT_EQ(memory_stats().live_bytes, before);
+}
+
+TEST(Memory, blocks_are_aligned_and_reused) {
+    for (size_t bytes : {0u, 1u, 64u, 65u, 1000u, 1025u, 40000u, 5000000u}) {
+        void* block = allocate(bytes);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % kAlignment, 0u);
+        release(block, bytes);
+        void* again = allocate(bytes);
+        EXPECT_EQ(again, block) << bytes;
+        release(again, bytes);
+    }
+}
+
+TEST(Memory, more_than_there_is_raises_an_error_and_calls_the_pressure_handler) {
+    int calls = 0;
+    set_memory_pressure_handler([&] { return ++calls, false; });
+    EXPECT_THROW(allocate(size_t{1} << 50), Error);
+    EXPECT_EQ(calls, 1);
+    set_memory_pressure_handler(nullptr);
+    EXPECT_THROW(allocate(SIZE_MAX), Error);
+}
+
+TEST(Value, is_counted_and_compares_by_content) {
+    Tensor t = counting({3});
+    Value a(t), b(t.copy());
+    EXPECT_TRUE(same_value(a, b));
+    EXPECT_FALSE(same_value(a, Value(t.cast(DType::f64))));
+    Value list = Value::list({Value(1), Value("two"), Value(2.5), Value(true), Value()});
+    Value copy = list;
+    EXPECT_TRUE(same_value(list, copy));
+    EXPECT_EQ(to_string(list), "{1, \"two\", 2.5, true, nil}");
+    EXPECT_FALSE(same_value(Value(1), Value(1.0)));
+}
+
+}  // namespace
+}  // namespace lunaria
