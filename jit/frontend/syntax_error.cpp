@@ -1,0 +1,176 @@
+#include "jit/frontend/syntax_error.h"
+
+#include <algorithm>
+
+namespace lunaria::lua {
+
+namespace {
+
+constexpr std::size_t kLongestQuote = 60, kLongestLine = 100;
+
+std::string_view without_line_end(std::string_view text) { return text.substr(0, text.find_first_of("\r\n")); }
+
+bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// The line around a span, cut to a window when it is very long, and the caret below its first byte. A tab stays a tab
+// below, so that the caret is in place whatever the terminal's tab width.
+std::string excerpt(std::string_view line, std::uint32_t column) {
+    std::size_t at = std::min<std::size_t>(column - 1, line.size());
+    if (line.size() > kLongestLine) {
+        std::size_t begin = at > kLongestLine / 2 ? at - kLongestLine / 2 : 0;
+        while (begin < at && is_continuation_byte(line[begin])) ++begin;
+        line = line.substr(begin, kLongestLine);
+        at -= begin;
+    }
+    std::string text = "\n    ", caret = "\n    ";
+    for (const char c : line) text += static_cast<unsigned char>(c) < 0x20 && c != '\t' ? '?' : c;
+    for (const char c : line.substr(0, at)) {
+        if (c == '\t')
+            caret += c;
+        else if (!is_continuation_byte(c))
+            caret += ' ';
+    }
+    return text + caret + '^';
+}
+
+Error describe(std::string_view chunk_name, const Problem& problem, std::string_view line) {
+    std::string message = problem.message;
+    if (!problem.found.empty()) message += " near " + problem.found;
+    message += excerpt(line, problem.span.column);
+    const Error error(ErrorKind::syntax, str(chunk_name, ":", problem.span.line), message);
+    return problem.hint.empty() ? error : error.hint(problem.hint);
+}
+
+std::string_view line_at(std::string_view source, const Span& span) {
+    const std::size_t begin = std::min<std::size_t>(span.begin, source.size());
+    const std::size_t back = std::min<std::size_t>(span.column - 1, begin);
+    return without_line_end(source.substr(begin - back));
+}
+
+struct Slip {
+    std::string_view text, hint;
+};
+
+// Longer texts first where one begins another.
+constexpr Slip kSlips[] = {
+    {"===", "equality is written == in Lua"},
+    {"!==", "inequality is written ~= in Lua"},
+    {"!=", "inequality is written ~= in Lua"},
+    {"!", "negation is written 'not x' in Lua"},
+    {"&&", "write 'and' instead of '&&'"},
+    {"||", "write 'or' instead of '||'"},
+    {"?\?", "Lua has no '?\?': write 'a == nil and b or a', or 'a or b'"},
+    {"?", "Lua has no 'c ? a : b': write 'c and a or b', or an if statement"},
+    {"**", "the power operator is ^ in Lua"},
+    {"...=", "Lua has no assignment operators: write x = x .. y"},
+    {"..=", "Lua has no assignment operators: write x = x .. y"},
+    {"//=", "Lua has no assignment operators: write x = x // y"},
+    {"<<=", "Lua has no assignment operators: write x = x << y"},
+    {">>=", "Lua has no assignment operators: write x = x >> y"},
+    {"+=", "Lua has no assignment operators: write x = x + y"},
+    {"-=", "Lua has no assignment operators: write x = x - y"},
+    {"*=", "Lua has no assignment operators: write x = x * y"},
+    {"/=", "Lua has no assignment operators: write x = x / y"},
+    {"%=", "Lua has no assignment operators: write x = x % y"},
+    {"^=", "Lua has no assignment operators: write x = x ^ y"},
+    {"&=", "Lua has no assignment operators: write x = x & y"},
+    {"|=", "Lua has no assignment operators: write x = x | y"},
+    {"++", "Lua has no '++': write x = x + 1"},
+    {"=>", "write an anonymous function as function(x) return … end"},
+    {"->", "write an anonymous function as function(x) return … end"},
+    {":=", "assignment is written = in Lua, with 'local' before a new variable"},
+    {"/*", "comments begin with -- in Lua, or stand in --[[ ]]"},
+    {"`", "a string is written with \" or ', or in [[ ]]"},
+    {"\xE2\x80\x9C", "this is a typographic quote: use \" or '"},
+    {"\xE2\x80\x9D", "this is a typographic quote: use \" or '"},
+    {"\xE2\x80\x98", "this is a typographic quote: use \" or '"},
+    {"\xE2\x80\x99", "this is a typographic quote: use \" or '"},
+    {"\xC2\xA0", "this is a non-breaking space: use a plain one"},
+    {"\\", "a backslash has a meaning in strings only; Lua needs none at the end of a line"},
+};
+
+struct BareName {
+    std::string_view name, hint;
+};
+
+constexpr BareName kBareNames[] = {
+    {"continue", "Lua has no 'continue': write 'goto continue' and put '::continue::' at the end of the loop's body"},
+    {"elif", "write 'elseif' in one word"},
+    {"elsif", "write 'elseif' in one word"},
+    {"elsef", "write 'elseif' in one word"},
+    {"elseIf", "write 'elseif' in one word"},
+    {"var", "declare a variable with 'local'"},
+    {"let", "declare a variable with 'local'"},
+    {"const", "declare a constant with 'local name <const> = value'"},
+    {"int", "declare a variable with 'local', without a type"},
+    {"float", "declare a variable with 'local', without a type"},
+    {"double", "declare a variable with 'local', without a type"},
+    {"auto", "declare a variable with 'local'"},
+    {"def", "define a function with 'function name(…) … end'"},
+    {"fn", "define a function with 'function name(…) … end'"},
+    {"func", "define a function with 'function name(…) … end'"},
+    {"fun", "define a function with 'function name(…) … end'"},
+    {"lambda", "write an anonymous function as function(x) return … end"},
+    {"import", "load a module with local name = require \"name\""},
+    {"from", "load a module with local name = require \"name\""},
+    {"include", "load a module with local name = require \"name\""},
+    {"switch", "Lua has no 'switch': use if … elseif … else … end"},
+    {"match", "Lua has no 'match': use if … elseif … else … end"},
+    {"try", "errors are caught with pcall(f, …)"},
+    {"throw", "raise an error with error(message)"},
+    {"raise", "raise an error with error(message)"},
+    {"pass", "an empty block needs nothing between its keywords"},
+    {"foreach", "write 'for k, v in pairs(t) do … end'"},
+    {"unless", "write 'if not … then … end'"},
+};
+
+}  // namespace
+
+SyntaxError::SyntaxError(std::string_view chunk_name, std::string_view source, Problem problem)
+    : Error(describe(chunk_name, problem, line_at(source, problem.span))),
+      chunk_name_(chunk_name),
+      source_line_(line_at(source, problem.span)),
+      problem_(std::move(problem)) {}
+
+std::string SyntaxError::headline() const { return std::string(without_line_end(message())); }
+
+std::string quoted_for_message(std::string_view text) {
+    const bool cut = text.size() > kLongestQuote;
+    if (cut) {
+        std::size_t size = kLongestQuote;
+        while (size > 0 && is_continuation_byte(text[size])) --size;
+        text = text.substr(0, size);
+    }
+    std::string out = "'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7F)
+            out += str("<\\", int{byte}, ">");
+        else
+            out += c;
+    }
+    return out + (cut ? "...'" : "'");
+}
+
+std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found) {
+    // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.
+    const bool adjacent = previous.end == found.begin && previous.begin < previous.end;
+    for (const std::size_t start : {adjacent ? previous.begin : found.begin, found.begin}) {
+        const std::string_view text = source.substr(std::min<std::size_t>(start, source.size()), 8);
+        for (const Slip& slip : kSlips)
+            if (text.starts_with(slip.text)) return std::string(slip.hint);
+    }
+    if (found.begin < source.size() && static_cast<unsigned char>(source[found.begin]) >= 0x80)
+        return "names consist of the letters A-Z and a-z, digits and '_'; other characters belong in strings";
+    return {};
+}
+
+std::string hint_for_bare_name(std::string_view name, TokenKind next) {
+    for (const BareName& slip : kBareNames)
+        if (slip.name == name) return std::string(slip.hint);
+    if (next == TokenKind::name || next == TokenKind::integer || next == TokenKind::number)
+        return str("a call needs parentheses: ", name, "(…)");
+    return {};
+}
+
+}  // namespace lunaria::lua
