@@ -75,7 +75,7 @@ Expr GradRule::unbroadcast(const Expr& dx, size_t i) const {
     if (!dx) return dx;
     Shape from = dx.shape(), to = shape(i);
     if (from == to) return dx;
-    Shape summed, kept;
+    Shape summed;
     int extra = from.rank() - to.rank();
     for (int axis = 0; axis < from.rank(); ++axis)
         if (axis < extra || (to[axis - extra] == 1 && from[axis] != 1)) summed.push_back(axis);

@@ -48,10 +48,10 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
 Strides contiguous_strides(const Shape& shape) {
     Strides strides;
     strides.resize(shape.rank());
-    int64_t step = 1;
+    uint64_t step = 1;  // unsigned: it may overflow in an empty shape, whose strides are never followed
     for (int i = shape.rank() - 1; i >= 0; --i) {
-        strides[i] = step;
-        step *= std::max<int64_t>(shape[i], 1);
+        strides[i] = static_cast<int64_t>(step);
+        step *= static_cast<uint64_t>(std::max<int64_t>(shape[i], 1));
     }
     return strides;
 }

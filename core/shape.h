@@ -30,11 +30,12 @@ class Shape {
     const int64_t* end() const { return dims_.data() + rank_; }
     std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
 
-    // Number of elements; 1 for rank 0. Meaningless while an axis is unknown.
+    // Number of elements; 1 for rank 0. Meaningless while an axis is unknown. Unsigned, because the partial products of
+    // an empty shape may overflow, which the axis of size 0 makes good.
     int64_t size() const {
-        int64_t n = 1;
-        for (int i = 0; i < rank_; ++i) n *= dims_[static_cast<size_t>(i)];
-        return n;
+        uint64_t n = 1;
+        for (int i = 0; i < rank_; ++i) n *= static_cast<uint64_t>(dims_[static_cast<size_t>(i)]);
+        return static_cast<int64_t>(n);
     }
     bool known() const {
         for (int64_t d : *this)

@@ -37,6 +37,7 @@ TEST(CheckedShape, negative_and_overflowing_sizes_are_refused) {
     EXPECT_NE(message([&] { checked_shape("ones", negative); }).find("negative (-1)"), std::string::npos);
     EXPECT_NE(message([&] { checked_shape("ones", huge); }).find("too large"), std::string::npos);
     EXPECT_EQ(checked_shape("ones", empty_huge).size(), 0);
+    EXPECT_EQ(contiguous_strides(Shape{0, 1ll << 40, 1ll << 40, 1ll << 40})[3], 1);
 }
 
 TEST(NormalAxis, counts_from_the_end_and_says_the_range) {
