@@ -1,0 +1,81 @@
+"""The checks and the counting of tests are programs as well: each is shown something wrong here and must say so."""
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+import check
+import junit
+import summary
+
+
+class Counting(unittest.TestCase):
+    def test_reads_googletest_and_the_lua_harness(self):
+        self.assertEqual(summary.inside("[       OK ] A.b (0 ms)\n[  FAILED  ] A.c (3 ms)\n[  FAILED  ] A.c\n"), (1, 1))
+        self.assertEqual(summary.inside("talk\n12 passed, 3 failed\n4 passed, 0 failed (2 waiting)\n"), (16, 3))
+
+    def test_a_report_survives_the_round_trip(self):
+        with tempfile.TemporaryDirectory() as folder:
+            junit.write(f"{folder}/r.xml", "s", [("good", "fine\x1b[0m <&>", True), ("bad", "", False)])
+            self.assertEqual(list(junit.read(f"{folder}/r.xml")), [("good", "fine[0m <&>", True), ("bad", "", False)])
+
+    def count(self, *reports):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = summary.main(reports)
+        return code, out.getvalue().splitlines()[-1]
+
+    def test_missing_reports_and_crashes_fail(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = f"{folder}/r.xml"
+            junit.write(report, "s", [("crashed", "[       OK ] A.b (0 ms)\n", False)])
+            self.assertEqual(self.count(report), (1, "1 passed, 1 failed"))
+            self.assertEqual(self.count(f"{folder}/none.xml"), (1, "0 passed, 1 failed"))
+            junit.write(report, "s", [("liar", "1 passed, 1 failed\n", True)])
+            self.assertEqual(self.count(report), (1, "1 passed, 1 failed"))
+            junit.write(report, "s", [("fine", "", True)])
+            self.assertEqual(self.count(report), (0, "1 passed, 0 failed"))
+
+
+class Checks(unittest.TestCase):
+    """Each check on a small tree of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.real, check.ROOT = check.ROOT, Path(self.folder.name)
+
+    def tearDown(self):
+        check.ROOT = self.real
+        self.folder.cleanup()
+
+    def complaints(self, which, path, content):
+        target = check.ROOT / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+        found = list(which())
+        target.unlink()
+        return len(found)
+
+    def test_layers(self):
+        self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "jit/b.h"\n'), 1)
+        self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "b.h"\n'), 1)
+        self.assertEqual(self.complaints(check.layering, "jit/a.cpp", '#include "core/b.h"\n'), 0)
+
+    def test_third_party_headers(self):
+        self.assertEqual(self.complaints(check.third_party, "core/a.cpp", "#include <lua.hpp>\n"), 1)
+        self.assertEqual(self.complaints(check.third_party, "interpreter/a.cpp", "#include <lua.hpp>\n"), 0)
+
+    def test_sizes_spaces_and_words(self):
+        self.assertEqual(self.complaints(check.file_sizes, "core/a.cpp", "\n" * 701), 1)
+        self.assertEqual(self.complaints(check.file_sizes, "core/a.cpp", "\n" * 700), 0)
+        self.assertEqual(self.complaints(check.plain_text, "core/a.cpp", "int a; \nint b;"), 2)
+        self.assertEqual(self.complaints(check.strange_words, "core/a.cpp", "// see /ro" + "ot/x and TO" + "DO\n"), 2)
+
+    def test_the_map_of_the_house(self):
+        (check.ROOT / "core").mkdir()
+        self.assertEqual(self.complaints(check.house_map, "README.md", "| `core/` | tensors |\n"), 0)
+        self.assertEqual(self.complaints(check.house_map, "README.md", "| `cave/` | tensors |\n"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
