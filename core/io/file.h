@@ -1,0 +1,98 @@
+// Files as the format readers see them. A reader never trusts a number in a file: it asks how many bytes are there
+// before it allocates for them, and it reads with pread rather than by mapping, so that a file that shrinks meanwhile
+// is an error and not a signal. Writers replace a file whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace lunaria {
+
+// Bytes at random positions: a file, or memory (tests, fuzzing, downloads).
+class Source {
+  public:
+    virtual ~Source() = default;
+    // Exactly `bytes` bytes from `offset`; throws file_error when they are not there.
+    void read(uint64_t offset, void* to, size_t bytes) const;
+    std::string text(uint64_t offset, size_t bytes) const;
+    uint64_t size() const { return size_; }
+    // What messages call it: the path.
+    const std::string& name() const { return name_; }
+    // "name: message", to be thrown.
+    Error error(std::string_view message) const { return file_error(name_, message); }
+
+  protected:
+    Source(std::string name, uint64_t size) : name_(std::move(name)), size_(size) {}
+
+  private:
+    virtual void read_some(uint64_t offset, char* to, size_t bytes) const = 0;
+    std::string name_;
+    uint64_t size_;
+};
+
+// The bytes must outlive the source.
+std::unique_ptr<Source> memory_source(std::string name, std::string_view bytes);
+// Regular files only: a directory, a pipe or a device is refused (opening a pipe would wait, a device may never end).
+std::unique_ptr<Source> open_source(const std::string& path);
+// A whole file of at most `limit` bytes.
+std::string read_file(const std::string& path, uint64_t limit = uint64_t{1} << 31);
+
+// Where a writer puts its bytes, front to back.
+class Sink {
+  public:
+    virtual ~Sink() = default;
+    void write(const void* bytes, size_t count);
+    void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+    uint64_t written() const { return written_; }
+    const std::string& name() const { return name_; }
+
+  protected:
+    explicit Sink(std::string name) : name_(std::move(name)) {}
+
+  private:
+    virtual void write_some(const char* bytes, size_t count) = 0;
+    std::string name_;
+    uint64_t written_ = 0;
+};
+
+class StringSink final : public Sink {
+  public:
+    explicit StringSink(std::string name = "memory") : Sink(std::move(name)) {}
+    const std::string& text() const { return text_; }
+
+  private:
+    void write_some(const char* bytes, size_t count) override { text_.append(bytes, count); }
+    std::string text_;
+};
+
+// Writes PATH.tmp beside PATH and renames it over PATH in commit(), after fsync: whoever opens PATH sees the old file
+// or the new one, whole, even after a crash. Without commit() the temporary file goes away and PATH stays as it was. A
+// second writer of the same file gets an error. An existing character device (/dev/null, /dev/full) is written as it
+// is.
+class FileSink final : public Sink {
+  public:
+    explicit FileSink(const std::string& path);
+    ~FileSink() override;
+    FileSink(const FileSink&) = delete;
+    FileSink& operator=(const FileSink&) = delete;
+    void commit();
+
+  private:
+    void write_some(const char* bytes, size_t count) override;
+    void open_temporary();
+    [[noreturn]] void fail(std::string_view doing) const;
+
+    std::string target_;     // the path with its last symbolic links resolved
+    std::string temporary_;  // empty for a device
+    int file_ = -1;
+};
+
+// Replaces the file by `bytes`.
+void write_file(const std::string& path, std::string_view bytes);
+
+}  // namespace lunaria

@@ -1,0 +1,33 @@
+// NumPy's .npz files: zip archives of .npy files.
+#pragma once
+
+#include <span>
+
+#include "core/io/npy.h"
+#include "core/io/zip.h"
+
+namespace lunaria {
+
+// An open archive: members are read when they are asked for, so one that cannot be read does not spoil the others.
+class NpzFile {
+  public:
+    explicit NpzFile(const std::string& path) : NpzFile(open_source(path)) {}
+    explicit NpzFile(std::unique_ptr<Source> source);
+    // Without ".npy", in the order of the archive.
+    const std::vector<std::string>& names() const { return names_; }
+    // Throws when there is no such member.
+    Tensor read(const std::string& name) const;
+    std::vector<NamedTensor> read_all() const;
+
+  private:
+    std::unique_ptr<Source> source_;
+    std::vector<std::string> names_;
+    std::vector<ZipMember> members_;
+};
+
+inline std::vector<NamedTensor> read_npz(const std::string& path) { return NpzFile(path).read_all(); }
+
+void write_npz(const std::string& path, std::span<const NamedTensor> tensors, bool compressed = false);
+void write_npz(Sink& sink, std::span<const NamedTensor> tensors, bool compressed = false);
+
+}  // namespace lunaria

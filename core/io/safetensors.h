@@ -1,0 +1,45 @@
+// Hugging Face's .safetensors files. We hold a file to the letter of the format: where the common library is lenient
+// (repeated names, a header that starts with a space) we refuse.
+#pragma once
+
+#include <span>
+
+#include "core/io/elements.h"
+
+namespace lunaria {
+
+// An open file: the header is read and checked, tensors are read when they are asked for.
+class SafetensorsFile {
+  public:
+    explicit SafetensorsFile(const std::string& path) : SafetensorsFile(open_source(path)) {}
+    explicit SafetensorsFile(std::unique_ptr<Source> source);
+
+    // In the order of the header.
+    std::vector<std::string> names() const;
+    const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
+    // Throws when there is no such tensor, or its type is one that tensors do not have.
+    Tensor read(const std::string& name) const;
+    std::vector<NamedTensor> read_all() const;
+
+    struct Entry {
+        std::string name, dtype;
+        std::vector<int64_t> shape;
+        uint64_t begin = 0, end = 0;  // from the start of the data
+    };
+
+  private:
+    Tensor read(const Entry& entry) const;
+    std::unique_ptr<Source> source_;
+    uint64_t data_ = 0;  // offset of the data in the file
+    std::vector<Entry> entries_;
+    std::vector<std::pair<std::string, std::string>> metadata_;
+};
+
+inline std::vector<NamedTensor> read_safetensors(const std::string& path) { return SafetensorsFile(path).read_all(); }
+
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+// Tensors lie in the order given; names must differ and be UTF-8.
+void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata = {});
+void write_safetensors(Sink& sink, std::span<const NamedTensor> tensors, const Metadata& metadata = {});
+
+}  // namespace lunaria

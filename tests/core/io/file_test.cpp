@@ -1,0 +1,135 @@
+#include "core/io/file.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "core/interrupt.h"
+#include "tests/core/io/scratch.h"
+
+namespace lunaria {
+namespace {
+
+using test::error_of;
+using test::Scratch;
+
+TEST(Source, refuses_what_is_not_a_regular_file) {
+    Scratch scratch;
+    mkfifo(scratch.path("pipe").c_str(), 0600);
+    error_of([&] { open_source(scratch.folder()); }, "directory");
+    error_of([&] { open_source(scratch.path("pipe")); }, "pipe");
+    error_of([] { open_source("/dev/zero"); }, "device");
+    error_of([] { open_source("/no/such/file"); }, "No such file");
+    error_of([] { open_source(std::string("a\0b", 3)); }, "NUL");
+    error_of([] { open_source(""); }, "empty");
+}
+
+TEST(Source, reads_within_its_bounds_only) {
+    auto source = memory_source("m", "abcdef");
+    EXPECT_EQ(source->text(2, 3), "cde");
+    EXPECT_EQ(source->text(6, 0), "");
+    error_of([&] { source->text(4, 3); }, "truncated");
+    error_of([&] { source->text(UINT64_MAX, 1); }, "truncated");
+    error_of([&] { source->text(1, SIZE_MAX); }, "truncated");
+}
+
+TEST(Source, notices_a_file_that_shrinks) {
+    Scratch scratch;
+    write_file(scratch.path("f"), std::string(100, 'x'));
+    auto source = open_source(scratch.path("f"));
+    ASSERT_EQ(truncate(scratch.path("f").c_str(), 10), 0);
+    error_of([&] { source->text(0, 100); }, "shorter");
+}
+
+TEST(read_file, keeps_to_its_limit) {
+    Scratch scratch;
+    write_file(scratch.path("f"), "12345");
+    EXPECT_EQ(read_file(scratch.path("f"), 5), "12345");
+    error_of([&] { read_file(scratch.path("f"), 4); }, "at most 4");
+}
+
+TEST(FileSink, leaves_the_old_file_unless_committed) {
+    Scratch scratch;
+    std::string path = scratch.path("f");
+    write_file(path, "old");
+    {
+        FileSink sink(path);
+        sink.write("half of the ne");
+    }
+    EXPECT_EQ(read_file(path), "old");
+    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    write_file(path, "new");
+    EXPECT_EQ(read_file(path), "new");
+    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
+TEST(FileSink, keeps_permissions_and_links) {
+    Scratch scratch;
+    std::string path = scratch.path("f"), link = scratch.path("link");
+    write_file(path, "old");
+    chmod(path.c_str(), 0640);
+    ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+    write_file(link, "new");
+    EXPECT_EQ(read_file(path), "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    struct stat info;
+    stat(path.c_str(), &info);
+    EXPECT_EQ(info.st_mode & 0777u, 0640u);
+}
+
+TEST(FileSink, refuses_a_second_writer_and_drops_what_a_dead_one_left) {
+    Scratch scratch;
+    std::string path = scratch.path("f");
+    std::ofstream(path + ".tmp") << "left behind by a writer that was killed";
+    FileSink first(path);
+    error_of([&] { FileSink second(path); }, "being written");
+    first.write("ok");
+    first.commit();
+    EXPECT_EQ(read_file(path), "ok");
+}
+
+TEST(FileSink, says_why_it_cannot_write) {
+    Scratch scratch;
+    error_of([&] { FileSink sink(scratch.path("no/such/f")); }, "No such file or directory");
+    error_of([&] { FileSink sink(scratch.folder()); }, "directory");
+    FileSink full("/dev/full");
+    error_of([&] { full.write(std::string(100000, 'x')); }, "No space left");
+}
+
+TEST(FileSink, stops_when_interrupted_and_leaves_nothing) {
+    Scratch scratch;
+    std::string path = scratch.path("f");
+    write_file(path, "old");
+    request_interrupt();
+    error_of([&] { write_file(path, std::string(100, 'x')); }, "interrupt");
+    clear_interrupt();
+    EXPECT_EQ(read_file(path), "old");
+    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+}
+
+// The promise of the format writers: whenever the process dies, the file is the old one or the new one, whole.
+TEST(FileSink, survives_a_kill_at_any_moment) {
+    Scratch scratch;
+    std::string path = scratch.path("f");
+    const size_t size = 200000;
+    write_file(path, std::string(size, 'a'));
+    for (int attempt = 0; attempt < 60; ++attempt) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (char c = 'a';; c = c == 'z' ? 'a' : static_cast<char>(c + 1)) write_file(path, std::string(size, c));
+        }
+        usleep(static_cast<useconds_t>(500 + attempt * 137));
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, 0);
+        std::string content = read_file(path);
+        ASSERT_EQ(content, std::string(size, content.at(0)));
+    }
+    write_file(path, "done");
+    EXPECT_EQ(read_file(path), "done");
+}
+
+}  // namespace
+}  // namespace lunaria

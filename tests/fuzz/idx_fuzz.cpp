@@ -1,0 +1,12 @@
+// Any bytes are an array or an Error.
+#include "core/error.h"
+#include "core/io/idx.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    std::string_view bytes(reinterpret_cast<const char*>(data), size);
+    try {
+        lunaria::read_idx(*lunaria::memory_source("fuzz", bytes));
+    } catch (const lunaria::Error&) {
+    }
+    return 0;
+}
