@@ -1,8 +1,309 @@
-// CPU kernels: reductions and scans.
+// CPU kernels: reductions over axes, plain.
+// Sums are accumulated in double (integers in int64) and in blocks, so that their error does not grow with the length.
+#include "backends/cpu/reduce.h"
+
+#include <cmath>
+#include <complex>
+#include <limits>
+
 #include "backends/cpu/kernel_table.h"
+#include "core/error.h"
 
 namespace lunaria::cpu {
 
-void add_reduce_kernels(KernelTable&) {}
+namespace {
+
+constexpr int64_t kBlock = 4096;
+
+template <class T>
+using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t,
+                                       std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>, double>>;
+
+template <class T>
+bool is_nan(T x) {
+    if constexpr (std::is_floating_point_v<T>)
+        return std::isnan(x);
+    else
+        return false;
+}
+
+// Integers wrap; in C++ only unsigned arithmetic may.
+template <class A, class F>
+A wrapping(A a, A b, F f) {
+    if constexpr (std::is_integral_v<A>)
+        return static_cast<A>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+    else
+        return f(a, b);
+}
+
+struct Sum {
+    template <class A>
+    static A identity() {
+        return A(0);
+    }
+    template <class A>
+    static A join(A a, A b) {
+        return wrapping(a, b, [](auto x, auto y) { return x + y; });
+    }
+};
+struct Product {
+    template <class A>
+    static A identity() {
+        return A(1);
+    }
+    template <class A>
+    static A join(A a, A b) {
+        return wrapping(a, b, [](auto x, auto y) { return x * y; });
+    }
+};
+struct Largest {
+    template <class A>
+    static A identity() {
+        return std::numeric_limits<A>::has_infinity ? -std::numeric_limits<A>::infinity()
+                                                    : std::numeric_limits<A>::lowest();
+    }
+    template <class A>
+    static A join(A a, A b) {
+        return b > a || is_nan(b) ? b : a;
+    }
+};
+struct Smallest {
+    template <class A>
+    static A identity() {
+        return std::numeric_limits<A>::has_infinity ? std::numeric_limits<A>::infinity()
+                                                    : std::numeric_limits<A>::max();
+    }
+    template <class A>
+    static A join(A a, A b) {
+        return b < a || is_nan(b) ? b : a;
+    }
+};
+
+// Everything behind one result, in blocks.
+template <class R, class A, class T>
+A reduce_one(const T* in, const ReduceLayout& layout, int64_t start) {
+    A total = R::template identity<A>();
+    layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+        for (int64_t i = 0; i < n; i += kBlock) {
+            A block = R::template identity<A>();
+            for (int64_t j = i; j < std::min(n, i + kBlock); ++j)
+                block = R::template join<A>(block, static_cast<A>(in[offset + j * stride]));
+            total = R::template join<A>(total, block);
+        }
+    });
+    return total;
+}
+
+// Sums and products, computed on the tensor converted to the result's dtype; integers in int64, then converted.
+template <class R>
+bool accumulate(const KernelCall& c, bool mean) {
+    ReduceLayout layout = reduce_layout(c);
+    DType to = c.out[0].dtype();
+    bool whole = is_integer(to) || to == DType::boolean;
+    bool from_whole = is_integer(c.tensor(0).dtype()) || c.tensor(0).dtype() == DType::boolean;
+    Tensor x = whole && from_whole ? c.tensor(0) : c.tensor(0).cast(whole ? DType::i64 : to);
+    Tensor result = whole && to != DType::i64 ? Tensor::empty(DType::i64, c.out[0].shape()) : c.out[0];
+    visit_dtype(x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        using A = Accumulator<T>;
+        if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Complex64>) {
+            using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+            Out* out = result.data<Out>();
+            for (int64_t o = 0; o < layout.outputs; ++o) {
+                A total = reduce_one<R, A>(x.data<T>(), layout, layout.start(o));
+                if (mean) total = total / static_cast<A>(static_cast<double>(layout.count));
+                out[o] = static_cast<Out>(total);
+            }
+        }
+    });
+    if (!result.same_body(c.out[0])) copy_elements(result, c.out[0]);
+    return true;
+}
+
+bool sum_plain(const KernelCall& c) { return accumulate<Sum>(c, false); }
+bool mean_plain(const KernelCall& c) { return accumulate<Sum>(c, true); }
+bool prod_plain(const KernelCall& c) { return accumulate<Product>(c, false); }
+
+template <class R>
+bool extremum_plain(const KernelCall& c) {
+    ReduceLayout layout = reduce_layout(c);
+    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>) {
+            T* out = c.out[0].data<T>();
+            for (int64_t o = 0; o < layout.outputs; ++o)
+                out[o] = reduce_one<R, T>(c.tensor(0).data<T>(), layout, layout.start(o));
+        }
+    });
+    return true;
+}
+
+// The index of the first best element within the line, counting along the reduced axes; NaN is best.
+template <class R, class T>
+int64_t best_index(const T* in, const ReduceLayout& layout, int64_t start, T& best) {
+    int64_t at = 0, seen = 0;
+    best = in[start];
+    layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+        for (int64_t j = 0; j < n; ++j, ++seen) {
+            T x = in[offset + j * stride];
+            bool better = R::template join<T>(best, x) != best || (is_nan(x) && !is_nan(best));
+            if (better && !is_nan(best)) {
+                best = x;
+                at = seen;
+            }
+        }
+    });
+    return at;
+}
+
+template <class R>
+bool arg_plain(const KernelCall& c) {
+    ReduceLayout layout = reduce_layout(c);
+    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>) {
+            T best;
+            for (int64_t o = 0; o < layout.outputs; ++o)
+                c.out[0].data<int64_t>()[o] = best_index<R>(c.tensor(0).data<T>(), layout, layout.start(o), best);
+        }
+    });
+    return true;
+}
+
+template <class R>
+bool with_index_plain(const KernelCall& c) {
+    if (c.out.size() == 1) return extremum_plain<R>(c);
+    ReduceLayout layout = reduce_layout(c);
+    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>)
+            for (int64_t o = 0; o < layout.outputs; ++o)
+                c.out[1].data<int64_t>()[o] =
+                    best_index<R>(c.tensor(0).data<T>(), layout, layout.start(o), c.out[0].data<T>()[o]);
+    });
+    return true;
+}
+
+template <bool all>
+bool truth_plain(const KernelCall& c) {
+    ReduceLayout layout = reduce_layout(c);
+    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        const T* in = c.tensor(0).data<T>();
+        for (int64_t o = 0; o < layout.outputs; ++o) {
+            bool result = all;
+            layout.runs(layout.start(o), [&](int64_t offset, int64_t n, int64_t stride) {
+                for (int64_t j = 0; j < n && result == all; ++j) {
+                    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+                        result = static_cast<float>(in[offset + j * stride]) != 0.0f;
+                    else
+                        result = in[offset + j * stride] != T(0);
+                }
+            });
+            c.out[0].data<bool>()[o] = result;
+        }
+    });
+    return true;
+}
+
+// Two passes: the textbook difference of mean square and squared mean cancels when the mean is large.
+template <bool root>
+bool var_plain(const KernelCall& c) {
+    ReduceLayout layout = reduce_layout(c);
+    double freedom = static_cast<double>(layout.count) - c.args[2].number();
+    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_floating_point_v<T>) {
+            const T* in = c.tensor(0).data<T>();
+            for (int64_t o = 0; o < layout.outputs; ++o) {
+                int64_t start = layout.start(o);
+                double mean = reduce_one<Sum, double>(in, layout, start) / static_cast<double>(layout.count);
+                double squares = 0;
+                layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+                    double run = 0;
+                    for (int64_t j = 0; j < n; ++j) {
+                        double d = static_cast<double>(in[offset + j * stride]) - mean;
+                        run += d * d;
+                    }
+                    squares += run;
+                });
+                double var = squares / std::max(freedom, 0.0);
+                c.out[0].data<T>()[o] = static_cast<T>(root ? std::sqrt(var) : var);
+            }
+        }
+    });
+    return true;
+}
+
+double order_of(const Value& v) {
+    if (v.is_nil()) return 2;
+    if (v.kind() == Value::Kind::string)
+        return v.string() == "-inf" ? -std::numeric_limits<double>::infinity()
+                                    : std::numeric_limits<double>::infinity();
+    return v.number();
+}
+
+// In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
+bool vector_norm_plain(const KernelCall& c) {
+    ReduceLayout layout = reduce_layout(c, 2);
+    double order = order_of(c.args[1]);
+    Tensor x = c.tensor(0).cast(c.out[0].dtype());
+    visit_dtype(x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_floating_point_v<T>) {
+            const T* in = x.data<T>();
+            auto fold = [&](int64_t start, double total, auto step) {
+                layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+                    for (int64_t j = 0; j < n; ++j)
+                        total = step(total, std::abs(static_cast<double>(in[offset + j * stride])));
+                });
+                return total;
+            };
+            for (int64_t o = 0; o < layout.outputs; ++o) {
+                int64_t start = layout.start(o);
+                double largest = fold(start, 0.0, Largest::join<double>), norm = largest;
+                if (order == -std::numeric_limits<double>::infinity()) {
+                    norm = fold(start, std::numeric_limits<double>::infinity(), Smallest::join<double>);
+                } else if (order == 0) {
+                    norm = fold(start, 0.0, [](double t, double a) { return t + (a != 0); });
+                } else if (!std::isinf(order) && largest > 0 && std::isfinite(largest)) {
+                    double scale = sizeof(T) == 8 || order != 2 ? largest : 1.0;
+                    if (order == 2)
+                        norm = scale * std::sqrt(fold(start, 0.0,
+                                                      [=](double t, double a) { return t + a / scale * (a / scale); }));
+                    else if (order == 1)
+                        norm = fold(start, 0.0, [](double t, double a) { return t + a; });
+                    else
+                        norm = scale *
+                               std::pow(
+                                   fold(start, 0.0, [=](double t, double a) { return t + std::pow(a / scale, order); }),
+                                   1 / order);
+                }
+                c.out[0].data<T>()[o] = static_cast<T>(norm);
+            }
+        }
+    });
+    return true;
+}
+
+}  // namespace
+
+void add_reduce_kernels(KernelTable& table) {
+    table.plain("sum", sum_plain);
+    table.plain("mean", mean_plain);
+    table.plain("prod", prod_plain);
+    table.plain("amax", extremum_plain<Largest>);
+    table.plain("amin", extremum_plain<Smallest>);
+    table.plain("max", with_index_plain<Largest>);
+    table.plain("min", with_index_plain<Smallest>);
+    table.plain("argmax", arg_plain<Largest>);
+    table.plain("argmin", arg_plain<Smallest>);
+    table.plain("all", truth_plain<true>);
+    table.plain("any", truth_plain<false>);
+    table.plain("var", var_plain<false>);
+    table.plain("std", var_plain<true>);
+    table.plain("vector_norm", vector_norm_plain);
+    add_scan_kernels(table);
+}
 
 }  // namespace lunaria::cpu

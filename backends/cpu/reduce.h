@@ -1,0 +1,102 @@
+// How reductions and operations along an axis walk over dense tensors.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/kernel_table.h"
+#include "core/op.h"
+
+namespace lunaria::cpu {
+
+// The axes of a dense tensor seen as outer × n × inner around one axis: element k of line (o, i) is at
+// (o * n + k) * inner + i.
+struct AxisView {
+    int64_t outer = 1, n = 1, inner = 1;
+
+    AxisView(const Shape& shape, int axis) {
+        for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : i == axis ? n : inner) *= shape[i];
+    }
+    int64_t start(int64_t line) const { return line / inner * n * inner + line % inner; }
+    int64_t lines() const { return outer * inner; }
+};
+
+// The line axis that argument `i` names; a 0-d tensor is one line of one element.
+inline AxisView axis_view(const KernelCall& c, size_t i, size_t of = 0) {
+    const Shape& shape = c.tensor(of).shape();
+    if (shape.rank() == 0) return {shape, 0};
+    return {shape, normal_axis(c.op.name(), c.args[i].integer(), shape.rank())};
+}
+
+// A dense tensor split into kept and reduced axes; axes of size 1 are dropped and neighbours of one kind merged, so
+// that most reductions have one axis of each kind.
+struct ReduceLayout {
+    int64_t outputs = 1, count = 1;  // number of results, and of elements behind each
+    Shape kept, kept_strides, reduced, reduced_strides;
+
+    ReduceLayout(const Shape& shape, const Shape& axes) {
+        int last_kind = -1;
+        int64_t stride = 1;
+        Shape sizes[2], strides[2];  // kept, reduced; innermost first
+        for (int i = shape.rank() - 1; i >= 0; --i) {
+            int kind = std::find(axes.begin(), axes.end(), i) != axes.end();
+            (kind ? count : outputs) *= shape[i];
+            if (shape[i] != 1) {
+                if (kind == last_kind) {
+                    sizes[kind][sizes[kind].rank() - 1] *= shape[i];
+                } else {
+                    sizes[kind].push_back(shape[i]);
+                    strides[kind].push_back(stride);
+                }
+                last_kind = kind;
+            }
+            stride *= shape[i];
+        }
+        auto reversed = [](const Shape& s) {
+            Shape r;
+            for (int i = s.rank() - 1; i >= 0; --i) r.push_back(s[i]);
+            return r;
+        };
+        kept = reversed(sizes[0]);
+        kept_strides = reversed(strides[0]);
+        reduced = reversed(sizes[1]);
+        reduced_strides = reversed(strides[1]);
+    }
+
+    // Offset of the first element behind a result.
+    int64_t start(int64_t output) const {
+        int64_t offset = 0;
+        for (int i = kept.rank() - 1; i >= 0; --i) {
+            offset += output % kept[i] * kept_strides[i];
+            output /= kept[i];
+        }
+        return offset;
+    }
+
+    // Calls f(offset, n, stride) for the runs of elements behind the result that starts at `start`, in row-major order.
+    template <class F>
+    void runs(int64_t start, F f) const {
+        if (count == 0) return;
+        int last = reduced.rank() - 1;
+        if (last < 0) return f(start, int64_t{1}, int64_t{1});
+        std::array<int64_t, kMaxRank> index{};
+        for (int64_t left = count / reduced[last]; left > 0; --left) {
+            int64_t offset = start;
+            for (int i = 0; i < last; ++i) offset += index[static_cast<size_t>(i)] * reduced_strides[i];
+            f(offset, reduced[last], reduced_strides[last]);
+            for (int i = last - 1; i >= 0; --i) {
+                if (++index[static_cast<size_t>(i)] < reduced[i]) break;
+                index[static_cast<size_t>(i)] = 0;
+            }
+        }
+    }
+};
+
+// The layout of a reduction of argument 0 over the axes in argument 1.
+inline ReduceLayout reduce_layout(const KernelCall& c, size_t axes = 1) {
+    return {c.tensor(0).shape(), Call(c.op, c.args, c.dtype).axes(axes, 0)};
+}
+
+void add_scan_kernels(KernelTable& table);
+
+}  // namespace lunaria::cpu
