@@ -302,7 +302,10 @@ List<const Expr*> Parser::parse_arguments(Span& open_span) {
     open(left_paren);
     List<const Expr*> arguments;
     if (!at(right_paren)) arguments = parse_expression_items();
-    if (at(assign)) fail_expected(right_paren, "named arguments go into a table: f{name = value}");
+    if (at(assign)) {
+        const std::string slip = hint_for_slip(chunk_.source(), previous_, token_.span);
+        fail_expected(right_paren, slip.empty() ? "named arguments go into a table: f{name = value}" : slip);
+    }
     if (at(name) || at(string) || at(integer) || at(number) || at(function_))
         fail_expected(right_paren, "separate the arguments with commas");
     expect_close(right_paren);

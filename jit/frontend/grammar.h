@@ -1,4 +1,5 @@
-// The recursive-descent parser behind parser.h: statements in parser.cpp, expressions in expressions.cpp.
+// The recursive-descent parser behind parser.h: entry and failures in parser.cpp, the rest in statements.cpp and
+// expressions.cpp.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "jit/frontend/ast.h"
 #include "jit/frontend/lexer.h"
+#include "jit/frontend/parser.h"
 #include "jit/frontend/scope.h"
 
 namespace lunaria::lua {
@@ -15,7 +17,7 @@ class Parser {
   public:
     explicit Parser(Chunk& chunk);
 
-    void parse_chunk();
+    void parse_chunk(TextKind kind);
     void parse_expressions();
 
   private:

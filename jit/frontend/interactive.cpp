@@ -9,6 +9,10 @@ namespace {
 
 constexpr int kIndentWidth = 2;
 
+std::unique_ptr<Chunk> parse_fragment(std::string source, std::string name) {
+    return parse(std::move(source), std::move(name), TextKind::fragment);
+}
+
 std::optional<SyntaxError> failure_of(std::unique_ptr<Chunk> (*parse_as)(std::string, std::string),
                                       std::string_view text) {
     try {
@@ -24,7 +28,7 @@ std::optional<SyntaxError> failure_of(std::unique_ptr<Chunk> (*parse_as)(std::st
 InputState input_state(std::string_view text) {
     const auto as_expression = failure_of(parse_expression_list, text);
     if (!as_expression) return {Completeness::complete, {}};
-    const auto as_chunk = failure_of(parse, text);
+    const auto as_chunk = failure_of(parse_fragment, text);
     if (!as_chunk) return {Completeness::complete, {}};
     // An incomplete block is a better guide for the indentation than an expression that stopped early.
     const SyntaxError& error = as_chunk->incomplete() ? *as_chunk : *as_expression;
@@ -42,7 +46,7 @@ std::unique_ptr<Chunk> parse_interactive(std::string source, std::string name) {
         return parse_expression_list(source, name);
     } catch (const SyntaxError& as_expression) {
         try {
-            return parse(std::move(source), std::move(name));
+            return parse_fragment(std::move(source), std::move(name));
         } catch (const SyntaxError& as_chunk) {
             const std::uint32_t expression_at = as_expression.problem().span.begin;
             if (as_chunk.problem().span.begin >= expression_at) throw;

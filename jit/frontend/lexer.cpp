@@ -56,7 +56,10 @@ Lexer::Lexer(Chunk& chunk) : chunk_(chunk), text_(chunk.source().c_str()), size_
     size_ = static_cast<std::uint32_t>(source.size());
     for (int i = 0; i < kKeywordCount; ++i)
         intern(kSpelling[static_cast<std::size_t>(i)])->kind = static_cast<TokenKind>(i);
-    if (source.starts_with("\xEF\xBB\xBF")) pos_ = 3;
+}
+
+void Lexer::skip_file_header() {
+    if (std::string_view(chunk_.source()).starts_with("\xEF\xBB\xBF")) pos_ = 3;
     if (text_[pos_] == '#')
         while (pos_ < size_ && text_[pos_] != '\n' && text_[pos_] != '\r') ++pos_;
 }

@@ -13,9 +13,12 @@ namespace lunaria::lua {
 
 class Lexer {
   public:
-    // Reads chunk.source() and keeps names and strings in the chunk. Skips a byte order mark and a first line that
-    // begins with '#', as stock Lua does for files. Throws SyntaxError when the source has 2 GB or more.
+    // Reads chunk.source() and keeps names and strings in the chunk. Throws SyntaxError when the source has 2 GB or
+    // more.
     explicit Lexer(Chunk& chunk);
+
+    // Before the first token: skips a byte order mark and a first line that begins with '#'.
+    void skip_file_header();
 
     // Throws SyntaxError for malformed numbers, strings and comments. At the end, eof again and again.
     Token next();

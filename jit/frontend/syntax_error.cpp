@@ -97,7 +97,6 @@ constexpr BareName kBareNames[] = {
     {"continue", "Lua has no 'continue': write 'goto continue' and put '::continue::' at the end of the loop's body"},
     {"elif", "write 'elseif' in one word"},
     {"elsif", "write 'elseif' in one word"},
-    {"elsef", "write 'elseif' in one word"},
     {"elseIf", "write 'elseif' in one word"},
     {"var", "declare a variable with 'local'"},
     {"let", "declare a variable with 'local'"},

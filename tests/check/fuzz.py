@@ -12,7 +12,7 @@ import junit
 
 ROOT = Path(__file__).resolve().parents[2]
 # Real programs are the best start for a parser.
-SEEDS = {"parser": ["interpreter/lua", "tests/lua", "notebooks", "bench"], "npz": ["tests/data/samples/npy"]}
+SEEDS = {"lua_parser": ["interpreter/lua", "tests/lua", "notebooks", "bench"], "npz": ["tests/data/samples/npy"]}
 
 
 def seeds(name):
