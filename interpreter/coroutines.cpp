@@ -1,0 +1,82 @@
+#include "interpreter/coroutines.h"
+
+#include "interpreter/protect.h"
+#include "interpreter/state.h"
+
+namespace lunaria {
+
+namespace {
+
+// Resumes `thread` with the `count` topmost values of L. Results end up on L: their number, or -1 and a message.
+int run_thread(lua_State* L, lua_State* thread, int count) {
+    if (!lua_checkstack(thread, count)) {
+        lua_pushliteral(L, "too many arguments to resume");
+        return -1;
+    }
+    lua_xmove(L, thread, count);
+    int results = 0, status = LUA_OK;
+    {
+        State::RunningThread note(State::of(L), thread);
+        status = lua_resume(thread, L, count, &results);
+    }
+    if (status != LUA_OK && status != LUA_YIELD) {
+        lua_xmove(thread, L, 1);
+        return -1;
+    }
+    if (!lua_checkstack(L, results + 1)) {
+        lua_pop(thread, results);
+        lua_pushliteral(L, "too many results to resume");
+        return -1;
+    }
+    lua_xmove(thread, L, results);
+    return results;
+}
+
+int resume(lua_State* L) {
+    lua_State* thread = lua_tothread(L, 1);
+    if (!thread) return luaL_typeerror(L, 1, "coroutine");
+    const int results = run_thread(L, thread, lua_gettop(L) - 1);
+    lua_pushboolean(L, results >= 0);
+    lua_insert(L, results >= 0 ? -(results + 1) : -2);
+    return results >= 0 ? results + 1 : 2;
+}
+
+int call_wrapped(lua_State* L) {
+    lua_State* thread = lua_tothread(L, lua_upvalueindex(1));
+    const int results = run_thread(L, thread, lua_gettop(L));
+    if (results >= 0) return results;
+    int status = lua_status(thread);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        // Closes what the coroutine left open; an error in there takes the place of the first one.
+        status = lua_resetthread(thread);
+        lua_xmove(thread, L, 1);
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    return lua_error(L);
+}
+
+int wrap(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State* thread = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, thread, 1);
+    lua_pushcclosure(L, protect<call_wrapped>, 1);
+    return 1;
+}
+
+}  // namespace
+
+void track_coroutines(lua_State* L) {
+    lua_getglobal(L, LUA_COLIBNAME);
+    lua_pushcfunction(L, protect<resume>);
+    lua_setfield(L, -2, "resume");
+    lua_pushcfunction(L, protect<wrap>);
+    lua_setfield(L, -2, "wrap");
+    lua_pop(L, 1);
+}
+
+}  // namespace lunaria

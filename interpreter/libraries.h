@@ -1,0 +1,22 @@
+// What `require "lunaria"` opens. Nothing is built before it is asked for: a script that does not use tensors does not
+// pay for them.
+#pragma once
+
+#include <lua.hpp>
+
+namespace lunaria {
+
+// Puts "lunaria" where require finds it, and the Lua files under interpreter/lua/ behind it.
+void open_libraries(lua_State* L);
+
+// The module table `ms`, on the stack.
+int open_lunaria(lua_State* L);
+
+// Parts of the module, each adds its fields to the table on top of the stack.
+void bind_dtypes(lua_State* L);
+void bind_operators(lua_State* L);
+void bind_tensors(lua_State* L);
+void bind_context(lua_State* L);
+void bind_json(lua_State* L);
+
+}  // namespace lunaria

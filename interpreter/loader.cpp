@@ -1,0 +1,211 @@
+#include "interpreter/loader.h"
+
+#include <sys/stat.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "core/error.h"
+#include "interpreter/protect.h"
+#include "interpreter/state.h"
+#include "jit/frontend/parser.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr size_t kVersionsKept = 16;
+// load() is often used for data; texts named by themselves need no keeping, others are bounded by this many names.
+constexpr size_t kNamesKept = 4096;
+
+// What messages call a chunk: lua_Debug::short_src for a given name.
+std::string display_name(const std::string& name) {
+    if (name.starts_with('@') || name.starts_with('=')) return name.substr(1);
+    const std::string line = name.substr(0, name.find('\n'));
+    const bool whole = line.size() == name.size() && line.size() <= 40;
+    return str("[string \"", line.substr(0, 40), whole ? "" : "...", "\"]");
+}
+
+std::string read_stream(std::FILE* file) {
+    std::string text;
+    char buffer[65536];
+    while (size_t n = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, n);
+    return text;
+}
+
+// A byte order mark and a first line for the shell are not Lua; the line's end stays, so that lines keep their numbers.
+void skip_comment(std::string& text) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+    if (text.starts_with('#')) text.erase(0, std::min(text.find('\n'), text.size()));
+}
+
+// What load and loadfile return instead of raising.
+int nil_and_message(lua_State* L) {
+    luaL_pushfail(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+void check_mode(const char* mode, std::string_view text) {
+    if (text.starts_with(LUA_SIGNATURE[0]))
+        throw Error(ErrorKind::syntax, "", "attempt to load a binary chunk: only Lua text is accepted");
+    if (mode && !std::strchr(mode, 't'))
+        throw Error(ErrorKind::syntax, "", str("attempt to load a text chunk (mode is '", mode, "')"));
+}
+
+// Compiles; with `environment` (a stack index, 0 for none) as the chunk's _ENV. Leaves the function, or nil and a
+// message.
+template <class Compile>
+int finish_load(lua_State* L, int environment, Compile&& compile) {
+    bool ok = true;
+    try {
+        compile();
+    } catch (const Error& e) {
+        lua_pushstring(L, e.what());
+        ok = false;
+    }
+    if (!ok) return nil_and_message(L);
+    if (environment) {
+        lua_pushvalue(L, environment);
+        if (!lua_setupvalue(L, -2, 1)) lua_pop(L, 1);
+    }
+    return 1;
+}
+
+// The pieces that a function at index 1 gives, until it gives nil or an empty string.
+std::string read_pieces(lua_State* L) {
+    std::string text;
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    for (;;) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 0, 1);
+        if (lua_isnil(L, -1)) return text;
+        size_t size = 0;
+        const char* piece = lua_tolstring(L, -1, &size);
+        if (!piece) throw Error(ErrorKind::argument, "", "reader function must return a string");
+        if (size == 0) return text;
+        text.append(piece, size);
+        lua_pop(L, 1);
+    }
+}
+
+int load(lua_State* L) {
+    size_t size = 0;
+    const char* given = lua_tolstring(L, 1, &size);
+    const char* mode = luaL_optstring(L, 3, nullptr);
+    const int environment = lua_isnone(L, 4) ? 0 : 4;
+    std::string text = given ? std::string(given, size) : std::string();
+    std::string name = luaL_optstring(L, 2, given ? text.c_str() : "=(load)");
+    return finish_load(L, environment, [&] {
+        if (!given) text = read_pieces(L);
+        check_mode(mode, text);
+        State::of(L).loader().compile(L, text, name);
+    });
+}
+
+int loadfile(lua_State* L) {
+    const char* path = luaL_optstring(L, 1, nullptr);
+    const char* mode = luaL_optstring(L, 2, nullptr);
+    const int environment = lua_isnone(L, 3) ? 0 : 3;
+    return finish_load(L, environment, [&] {
+        if (mode && !std::strchr(mode, 't'))
+            throw Error(ErrorKind::syntax, "", str("attempt to load a text chunk (mode is '", mode, "')"));
+        State::of(L).loader().compile_file(L, path);
+    });
+}
+
+int dofile(lua_State* L) {
+    const char* path = luaL_optstring(L, 1, nullptr);
+    lua_settop(L, 1);
+    State::of(L).loader().compile_file(L, path);
+    lua_call(L, 0, LUA_MULTRET);
+    return lua_gettop(L) - 1;
+}
+
+// The second searcher of require: a Lua file on package.path. Upvalue 1 is the package table, so that the search goes
+// on as set up even when the global of that name is changed.
+int search_file(lua_State* L) {
+    const char* name = luaL_checkstring(L, 1);
+    lua_getfield(L, lua_upvalueindex(1), "searchpath");
+    lua_pushvalue(L, 1);
+    if (lua_getfield(L, lua_upvalueindex(1), "path") != LUA_TSTRING)
+        return luaL_error(L, "'package.path' must be a string");
+    lua_call(L, 2, 2);
+    if (lua_isnil(L, -2)) return 1;  // the message: where it was looked for
+    const char* path = lua_tostring(L, -2);
+    lua_pop(L, 1);
+    try {
+        State::of(L).loader().compile_file(L, path);
+    } catch (const Error& e) {
+        throw Error(ErrorKind::syntax, "",
+                    str("error loading module '", name, "' from file '", path, "':\n\t", e.what()));
+    }
+    lua_insert(L, -2);
+    return 2;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+    struct stat info {};
+    if (!file || fstat(fileno(file.get()), &info) != 0)
+        throw file_error("", str("cannot open ", path, ": ", std::strerror(errno)));
+    if (S_ISDIR(info.st_mode)) throw file_error("", str("cannot read ", path, ": it is a directory"));
+    std::string text = read_stream(file.get());
+    if (std::ferror(file.get())) throw file_error("", str("cannot read ", path, ": ", std::strerror(errno)));
+    return text;
+}
+
+Loader::Loader() = default;
+Loader::~Loader() = default;
+
+void Loader::install(lua_State* L) {
+    lua_register(L, "load", protect<load>);
+    lua_register(L, "loadfile", protect<loadfile>);
+    lua_register(L, "dofile", protect<dofile>);
+    lua_getglobal(L, LUA_LOADLIBNAME);
+    lua_getfield(L, -1, "searchers");
+    lua_pushvalue(L, -2);
+    lua_pushcclosure(L, protect<search_file>, 1);
+    lua_rawseti(L, -2, 2);
+    lua_pop(L, 2);
+}
+
+void Loader::compile(lua_State* L, std::string_view text, const std::string& name) {
+    check_mode(nullptr, text);
+    // Also refuses what only our parser refuses: later stages read its trees.
+    lua::parse(std::string(text), display_name(name));
+    if (luaL_loadbufferx(L, text.data(), text.size(), name.c_str(), "t") != LUA_OK) {
+        const char* found = lua_tostring(L, -1);
+        std::string message = found ? found : "the chunk cannot be compiled";
+        lua_pop(L, 1);
+        throw Error(ErrorKind::syntax, "", message);
+    }
+    keep(name, text);
+}
+
+void Loader::compile_file(lua_State* L, const char* path) {
+    std::string text = path ? read_text_file(path) : read_stream(stdin);
+    skip_comment(text);
+    compile(L, text, path ? std::string("@") + path : "=stdin");
+}
+
+void Loader::keep(const std::string& name, std::string_view text) {
+    if (name == text || (texts_.size() >= kNamesKept && !texts_.contains(name))) return;
+    auto& versions = texts_[name];
+    if (!versions.empty() && versions.front() == text) return;
+    versions.emplace_front(text);
+    if (versions.size() > kVersionsKept) versions.pop_back();
+}
+
+std::vector<std::string_view> Loader::sources(std::string_view name) const {
+    std::vector<std::string_view> result;
+    if (auto found = texts_.find(name); found != texts_.end())
+        result.assign(found->second.begin(), found->second.end());
+    else if (!name.starts_with('@') && !name.starts_with('='))
+        result.push_back(name);
+    return result;
+}
+
+}  // namespace lunaria

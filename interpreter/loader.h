@@ -1,0 +1,46 @@
+// How Lua text becomes a function. All of it comes through here (load, loadfile, dofile, require, the session's cells
+// and scripts): our own parser checks it, so that messages about syntax are ours, Lua compiles it, and the text is kept
+// for whoever needs the source of a function later. Compiled chunks are refused: Lua does not check them, and a damaged
+// one crashes the process.
+#pragma once
+
+#include <deque>
+#include <lua.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lunaria {
+
+class Loader {
+  public:
+    Loader();
+    ~Loader();
+
+    // Replaces load, loadfile, dofile and the searcher of require for Lua files.
+    void install(lua_State* L);
+
+    // Pushes the function that the text compiles to. `name` as Lua wants it: "@file", "=name" or the text itself.
+    // Throws Error(ErrorKind::syntax).
+    void compile(lua_State* L, std::string_view text, const std::string& name);
+    // Pushes the function of a file; `path` null: standard input. A first line that starts with '#' is skipped.
+    // Throws file_error and syntax errors.
+    void compile_file(lua_State* L, const char* path);
+
+    // The text that a chunk of this name (lua_Debug::source) was compiled from, the latest first. For a chunk named by
+    // its own text, that text.
+    std::vector<std::string_view> sources(std::string_view name) const;
+
+  private:
+    void keep(const std::string& name, std::string_view text);
+
+    // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
+    std::map<std::string, std::deque<std::string>, std::less<>> texts_;
+};
+
+// The whole file; throws file_error with the system's reason.
+std::string read_text_file(const std::string& path);
+
+}  // namespace lunaria

@@ -1,0 +1,132 @@
+// The lunaria command.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "interpreter/command_line.h"
+#include "interpreter/docs.h"
+#include "interpreter/loader.h"
+#include "interpreter/script.h"
+
+namespace {
+
+using namespace lunaria;
+
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
+
+// The state that Ctrl-C is meant for. A signal handler has no other way to know.
+State* interruptible = nullptr;
+
+void on_interrupt(int) {
+    // The second one ends the process, should the first not get through.
+    signal(SIGINT, SIG_DFL);
+    interruptible->interrupt();
+}
+
+int report(const Outcome& outcome) {
+    if (outcome.ok) return 0;
+    std::fflush(stdout);
+    std::fprintf(stderr, "lunaria: %s\n%s\n", outcome.message.c_str(), outcome.traceback.c_str());
+    return outcome.interrupted ? kInterrupted : 1;
+}
+
+void set_arg_table(lua_State* L, const CommandLine& command) {
+    const int count = static_cast<int>(command.arguments.size());
+    const int zero = command.script ? command.script_position : 0;
+    lua_createtable(L, count - zero, zero + 1);
+    for (int i = 0; i < count; ++i) {
+        lua_pushstring(L, command.arguments[static_cast<size_t>(i)].c_str());
+        lua_rawseti(L, -2, i - zero);
+    }
+    lua_setglobal(L, "arg");
+}
+
+void run_step(lua_State* L, const CommandLine::Step& step) {
+    switch (step.kind) {
+        case CommandLine::Step::Kind::warnings:
+            lua_warning(L, "@on", 0);
+            return;
+        case CommandLine::Step::Kind::execute:
+            State::of(L).loader().compile(L, step.text, "=(command line)");
+            lua_call(L, 0, 0);
+            return;
+        case CommandLine::Step::Kind::require_module: {
+            const size_t equals = step.text.find('=');
+            const bool renamed = equals != std::string::npos;
+            const std::string module = renamed ? step.text.substr(equals + 1) : step.text;
+            lua_getglobal(L, "require");
+            lua_pushstring(L, module.c_str());
+            lua_call(L, 1, 1);
+            lua_setglobal(L, renamed ? step.text.substr(0, equals).c_str() : module.c_str());
+        }
+    }
+}
+
+// LUA_INIT_5_4 or LUA_INIT: statements, or @file.
+void run_init(lua_State* L) {
+    const char* name = "LUA_INIT_5_4";
+    const char* text = std::getenv(name);
+    if (!text) text = std::getenv(name = "LUA_INIT");
+    if (!text) return;
+    if (*text == '@')
+        State::of(L).loader().compile_file(L, text + 1);
+    else
+        State::of(L).loader().compile(L, text, std::string("=") + name);
+    lua_call(L, 0, 0);
+}
+
+int run_script(State& state, const CommandLine& command, const char* path) {
+    return report(run_protected(state, [&](lua_State* L) {
+        state.loader().compile_file(L, path);
+        int arguments = 0;
+        if (command.script)
+            for (size_t i = static_cast<size_t>(command.script_position) + 1; i < command.arguments.size(); ++i) {
+                luaL_checkstack(L, 1, "too many arguments");
+                lua_pushstring(L, command.arguments[i].c_str());
+                ++arguments;
+            }
+        lua_call(L, arguments, 0);
+    }));
+}
+
+int run_command(const CommandLine& command) {
+    if (command.version) std::printf("Lunaria %s (%s)\n", LUNARIA_VERSION, LUA_RELEASE);
+    if (command.docs) {
+        write_docs(*command.docs);
+        return 0;
+    }
+    State state({.ignore_environment = command.ignore_environment});
+    interruptible = &state;
+    signal(SIGINT, on_interrupt);
+    set_arg_table(state.lua(), command);
+    int code = 0;
+    if (!command.ignore_environment) code = report(run_protected(state, run_init));
+    for (const auto& step : command.steps) {
+        if (code != 0) break;
+        code = report(run_protected(state, [&](lua_State* L) { run_step(L, step); }));
+    }
+    if (code == 0 && command.script)
+        code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
+    if (code == 0 && command.wants_session() && !command.script) code = run_script(state, command, nullptr);
+    signal(SIGINT, SIG_DFL);
+    return code;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    try {
+        const CommandLine command = parse_command_line(count, arguments);
+        if (command.help) {
+            std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+            return 0;
+        }
+        return run_command(command);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,22 @@
+// Operators as Lua functions: one closure per registry entry, which serves as ops.name, as method and as operator.
+#pragma once
+
+#include <lua.hpp>
+
+#include "core/op.h"
+
+namespace lunaria {
+
+// Pushes the function that calls the operator.
+void push_operator(lua_State* L, const Op& op);
+// The same for an operator sign with one operand: Lua passes that twice.
+void push_unary_operator(lua_State* L, const Op& op);
+
+// Calls the operator with all values on the stack as arguments and pushes its results; their number.
+int call_operator(lua_State* L, const Op& op);
+
+// All arguments of a call, in the order of the signature, from the values on the stack: by position, by name in a
+// trailing table, sizes spelled out. Throws argument_error.
+std::vector<Value> bind_arguments(lua_State* L, const Op& op);
+
+}  // namespace lunaria

@@ -1,0 +1,30 @@
+#include "interpreter/protect.h"
+
+#include <new>
+
+namespace lunaria {
+
+std::string current_place(lua_State* L) {
+    lua_Debug frame;
+    for (int level = 0; lua_getstack(L, level, &frame); ++level) {
+        lua_getinfo(L, "Sl", &frame);
+        if (frame.currentline > 0) return str(frame.short_src, ":", frame.currentline, ": ");
+    }
+    return {};
+}
+
+void raise_error(lua_State* L, const std::exception& e) {
+    const auto* ours = dynamic_cast<const Error*>(&e);
+    const char* text = dynamic_cast<const std::bad_alloc*>(&e) ? "not enough memory" : e.what();
+    luaL_checkstack(L, 4, "no room for an error message");
+    {
+        const std::string place = ours && ours->kind() == ErrorKind::syntax ? std::string() : current_place(L);
+        lua_pushlstring(L, place.data(), place.size());
+    }
+    lua_pushstring(L, text);
+    lua_concat(L, 2);
+    lua_error(L);
+    __builtin_unreachable();
+}
+
+}  // namespace lunaria

@@ -1,0 +1,116 @@
+#include "interpreter/script.h"
+
+#include "core/interrupt.h"
+#include "interpreter/loader.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr int kShownAtEitherEnd = 12;
+
+std::string source_line(State& state, const lua_Debug& frame) {
+    const auto texts = state.loader().sources(std::string_view(frame.source, frame.srclen));
+    if (texts.empty() || frame.currentline <= 0) return {};
+    std::string_view rest = texts.front();
+    for (int line = 1; line < frame.currentline; ++line) {
+        const size_t end = rest.find('\n');
+        if (end == std::string_view::npos) return {};
+        rest.remove_prefix(end + 1);
+    }
+    rest = rest.substr(0, rest.find_first_of("\r\n"));
+    const size_t start = rest.find_first_not_of(" \t");
+    if (start == std::string_view::npos) return {};
+    rest.remove_prefix(start);
+    const bool cut = rest.size() > 120;
+    return str("\n\t\t", rest.substr(0, 120), cut ? "..." : "");
+}
+
+std::string describe_frame(State& state, lua_State* L, lua_Debug& frame) {
+    lua_getinfo(L, "Slnt", &frame);
+    std::string text = str("\n\t", frame.short_src, ":");
+    if (frame.currentline > 0) text += str(frame.currentline, ":");
+    if (*frame.namewhat)
+        text += str(" in ", frame.namewhat, " '", frame.name, "'");
+    else if (*frame.what == 'm')
+        text += " in main chunk";
+    else if (*frame.what == 'C')
+        text += " in ?";
+    else
+        text += str(" in function <", frame.short_src, ":", frame.linedefined, ">");
+    if (frame.istailcall) text += "\n\t(...tail calls...)";
+    return text + source_line(state, frame);
+}
+
+std::string stack_text(State& state, lua_State* L, int level) {
+    lua_Debug frame;
+    int depth = level;
+    while (lua_getstack(L, depth, &frame)) ++depth;
+    std::string text = "stack traceback:";
+    for (int i = level; i < depth; ++i) {
+        if (i == level + kShownAtEitherEnd && depth - i > kShownAtEitherEnd + 1) {
+            text += str("\n\t...\t(skipping ", depth - kShownAtEitherEnd - i, " levels)");
+            i = depth - kShownAtEitherEnd;
+        }
+        lua_getstack(L, i, &frame);
+        text += describe_frame(state, L, frame);
+    }
+    return text;
+}
+
+// The message handler; upvalue 1 is the outcome to fill in.
+int note_error(lua_State* L) {
+    auto& outcome = *static_cast<Outcome*>(lua_touserdata(L, lua_upvalueindex(1)));
+    lua_settop(L, 1);
+    outcome.message = error_text(L);
+    outcome.traceback = stack_text(State::of(L), L, 1);
+    lua_settop(L, 1);
+    return 1;
+}
+
+int call_body(lua_State* L) {
+    const auto& body = *static_cast<const std::function<void(lua_State*)>*>(lua_touserdata(L, 1));
+    lua_settop(L, 0);
+    body(L);
+    return lua_gettop(L);
+}
+
+}  // namespace
+
+std::string error_text(lua_State* L) {
+    if (const char* text = lua_tostring(L, -1)) return text;
+    if (luaL_callmeta(L, -1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) {
+        std::string result = lua_tostring(L, -1);
+        lua_pop(L, 1);
+        return result;
+    }
+    return str("(error object is a ", luaL_typename(L, -1), " value)");
+}
+
+Outcome call_protected(State& state, int arguments, int results) {
+    lua_State* L = state.lua();
+    Outcome outcome;
+    const int base = lua_gettop(L) - arguments;
+    lua_pushlightuserdata(L, &outcome);
+    lua_pushcclosure(L, protect<note_error>, 1);
+    lua_insert(L, base);
+    const int status = lua_pcall(L, arguments, results, base);
+    lua_remove(L, base);
+    if (status == LUA_OK) return outcome;
+    outcome.ok = false;
+    // Out of memory and errors in the message handler itself do not pass through the handler.
+    if (outcome.message.empty()) outcome.message = error_text(L);
+    lua_pop(L, 1);
+    outcome.interrupted = interrupt_requested();
+    return outcome;
+}
+
+Outcome run_protected(State& state, const std::function<void(lua_State*)>& body) {
+    lua_State* L = state.lua();
+    lua_pushcfunction(L, protect<call_body>);
+    lua_pushlightuserdata(L, const_cast<std::function<void(lua_State*)>*>(&body));
+    return call_protected(state, 1, LUA_MULTRET);
+}
+
+}  // namespace lunaria

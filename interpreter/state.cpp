@@ -1,0 +1,112 @@
+#include "interpreter/state.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/interrupt.h"
+#include "core/memory.h"
+#include "interpreter/coroutines.h"
+#include "interpreter/libraries.h"
+#include "interpreter/loader.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+// A young collection costs a few microseconds, so one per megabyte of tensors is cheap, and temporaries are reused
+// while they are still in the cache.
+constexpr uint64_t kSmallestStep = 1u << 20;
+// Growth of live tensors that calls for a full collection, at least.
+constexpr int64_t kSmallestGrowth = 64 << 20;
+
+void on_interrupt(lua_State* L, lua_Debug*) {
+    if (!interrupt_requested()) {
+        lua_sethook(L, nullptr, 0, 0);
+        return;
+    }
+    throw_interrupted();
+}
+
+// Hooks are called like C functions.
+void protected_hook(lua_State* L, lua_Debug* frame) {
+    try {
+        on_interrupt(L, frame);
+    } catch (const Error& e) {
+        raise_error(L, e);
+    }
+}
+
+int panic(lua_State* L) {
+    const char* text = lua_tostring(L, -1);
+    throw state_error("lua", text ? text : "error outside of a protected call");
+}
+
+}  // namespace
+
+State::State(const Options& options) : loader_(std::make_unique<Loader>()) {
+    lua_ = lua_newstate(LuaMemory::allocate, &memory_);
+    if (!lua_) throw std::bad_alloc();
+    *static_cast<State**>(lua_getextraspace(lua_)) = this;
+    running_ = lua_;
+    lua_atpanic(lua_, panic);
+    if (options.ignore_environment) {
+        lua_pushboolean(lua_, true);
+        lua_setfield(lua_, LUA_REGISTRYINDEX, "LUA_NOENV");
+    }
+    luaL_openlibs(lua_);
+    track_coroutines(lua_);
+    loader_->install(lua_);
+    open_libraries(lua_);
+
+    // Generational: a loop over temporaries is a nursery's dream, and a large live heap costs it nothing.
+    lua_gc(lua_, LUA_GCGEN, 20, 100);
+    paced_bytes_ = thread_allocated_bytes();
+    step_bytes_ = kSmallestStep;
+    set_memory_pressure_handler([this] { return relieve_pressure(); });
+}
+
+State::~State() {
+    set_memory_pressure_handler({});
+    lua_close(lua_);
+}
+
+void State::step(lua_State* L) {
+    const uint64_t allocated = thread_allocated_bytes() - std::exchange(paced_bytes_, thread_allocated_bytes());
+    if (!lua_gc(L, LUA_GCISRUNNING)) return;
+    int64_t live = memory_stats().live_bytes;
+    // Tensors that outlived the nursery are only found by a full collection.
+    if (live - settled_bytes_ > std::max(settled_bytes_ / 2, kSmallestGrowth)) {
+        lua_gc(L, LUA_GCCOLLECT);
+        live = settled_bytes_ = memory_stats().live_bytes;
+    } else {
+        lua_gc(L, LUA_GCSTEP, static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
+        settled_bytes_ = std::min(settled_bytes_, live);
+    }
+    // What is alive in the middle of a training step should be dead by the next collection, not old.
+    step_bytes_ = std::max(kSmallestStep, static_cast<uint64_t>(live) / 8);
+    paced_bytes_ = thread_allocated_bytes();
+}
+
+bool State::relieve_pressure() {
+    // Only the thread that runs Lua may collect.
+    if (std::this_thread::get_id() != owner_) return false;
+    const int64_t before = memory_stats().live_bytes;
+    lua_gc(running_, LUA_GCCOLLECT);
+    return memory_stats().live_bytes < before;
+}
+
+void State::interrupt() noexcept {
+    request_interrupt();
+    constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+    lua_State* thread = running_;
+    lua_sethook(thread, protected_hook, kEvents, 1);
+}
+
+void State::clear_interrupt() {
+    lunaria::clear_interrupt();
+    if (lua_gethook(lua_) == protected_hook) lua_sethook(lua_, nullptr, 0, 0);
+}
+
+}  // namespace lunaria

@@ -1,0 +1,87 @@
+// A Lua state with everything that Lunaria adds: memory, the pace of the collector, interrupts. The standard library is
+// Lua's own; only the functions that read Lua text (load, loadfile, dofile, require) are replaced by ours, which do the
+// same and keep the source.
+#pragma once
+
+#include <cstdint>
+#include <lua.hpp>
+#include <memory>
+#include <thread>
+
+#include "core/interrupt.h"
+#include "interpreter/memory.h"
+
+namespace lunaria {
+
+class Loader;
+
+class State {
+  public:
+    struct Options {
+        bool ignore_environment = false;  // LUA_PATH and LUA_CPATH, as the option -E of the lua command
+    };
+    // Opens the libraries and makes `require "lunaria"` work. Throws std::bad_alloc.
+    State() : State(Options()) {}
+    explicit State(const Options& options);
+    ~State();
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    lua_State* lua() const { return lua_; }
+    // The state that a Lua thread belongs to.
+    static State& of(lua_State* L) { return **static_cast<State**>(lua_getextraspace(L)); }
+
+    LuaMemory& memory() { return memory_; }
+    Loader& loader() { return *loader_; }
+
+    // Registry key of the metatable of tensor handles.
+    int tensor_metatable = LUA_NOREF;
+
+    // To be called after a tensor was given to Lua: makes the collector keep pace with the bytes of tensors, which it
+    // does not see.
+    void pace(lua_State* L) {
+        if (thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
+            step(L);
+    }
+
+    // Ctrl-C: may be called from a signal handler. Lua code stops at its next instruction with the error
+    // "interrupted!", operators at their next block of work. The flag stays up, so that pcall cannot swallow the
+    // error, until clear_interrupt().
+    void interrupt() noexcept;
+    void clear_interrupt();
+    // The Lua thread that runs now.
+    lua_State* running() const { return running_; }
+    // Notes that a coroutine runs, for as long as it lives.
+    class RunningThread {
+      public:
+        RunningThread(State& state, lua_State* thread) : state_(state), before_(state.running_) {
+            state_.running_ = thread;
+        }
+        ~RunningThread() {
+            state_.running_ = before_;
+            // The coroutine may have swallowed an interrupt; its caller must not.
+            if (interrupt_requested()) state_.interrupt();
+        }
+        RunningThread(const RunningThread&) = delete;
+        RunningThread& operator=(const RunningThread&) = delete;
+
+      private:
+        State& state_;
+        lua_State* before_;
+    };
+
+  private:
+    void step(lua_State* L);
+    bool relieve_pressure();
+
+    LuaMemory memory_;  // outlives lua_
+    std::unique_ptr<Loader> loader_;
+    lua_State* lua_ = nullptr;
+    lua_State* volatile running_ = nullptr;
+    std::thread::id owner_ = std::this_thread::get_id();
+    uint64_t paced_bytes_ = 0;   // thread_allocated_bytes() at the last step
+    uint64_t step_bytes_ = 0;    // between two steps
+    int64_t settled_bytes_ = 0;  // live after the last full collection
+};
+
+}  // namespace lunaria

@@ -1,0 +1,21 @@
+// Reading and writing parts of a tensor by what stands in the brackets: x[0], x["1:3, ::2"], x[{0, ms.slice(1, 3)}],
+// x[mask], x[index_tensor].
+#pragma once
+
+#include <lua.hpp>
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace lunaria {
+
+// Whether the text can only be a slice, not the name of a field: it has a character that names do not have.
+bool is_slice_text(std::string_view text);
+
+// What the index at stack position `index` picks.
+Tensor index_tensor(lua_State* L, const Tensor& tensor, int index);
+
+// x[index] = value for the handle, the index and the value at these stack positions.
+void set_by_index(lua_State* L, int handle, int index, int value);
+
+}  // namespace lunaria

@@ -1,0 +1,329 @@
+#include "interpreter/tensor_methods.h"
+
+#include <algorithm>
+
+#include "interpreter/operators.h"
+#include "interpreter/protect.h"
+#include "interpreter/table_tensor.h"
+#include "interpreter/values.h"
+
+namespace lunaria {
+
+namespace {
+
+int item(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "item");
+    if (lua_gettop(L) == 1) {
+        if (t.size() != 1)
+            throw shape_error("item", str("the tensor must have one element, it has shape ", t.shape(), " with ",
+                                          t.size(), " elements"))
+                .hint("pick one: x:item(i, j), or export all: x:tolist()");
+        push_element(L, t.contiguous(), 0);
+        return 1;
+    }
+    if (lua_gettop(L) - 1 != t.rank())
+        throw index_error("item", str(lua_gettop(L) - 1, " indices for a tensor of shape ", t.shape()));
+    int64_t flat = 0;
+    for (int axis = 0; axis < t.rank(); ++axis) {
+        const int64_t given = integer_at(L, axis + 2, "item", "index"), n = t.dim(axis);
+        if (given < -n || given >= n)
+            throw index_error("item", str("index ", given, " is out of range for axis ", axis, " with size ", n));
+        flat = flat * n + (given < 0 ? given + n : given);
+    }
+    push_element(L, t.contiguous(), flat);
+    return 1;
+}
+
+int to_table(lua_State* L) {
+    push_table(L, check_tensor(L, 1, "tolist"));
+    return 1;
+}
+
+int rank(lua_State* L) {
+    lua_pushinteger(L, check_tensor(L, 1, "dim").rank());
+    return 1;
+}
+
+int element_count(lua_State* L) {
+    lua_pushinteger(L, check_tensor(L, 1, "numel").size());
+    return 1;
+}
+
+int copy(lua_State* L) {
+    push(L, check_tensor(L, 1, "copy").copy());
+    return 1;
+}
+
+int contiguous(lua_State* L) {
+    push(L, check_tensor(L, 1, "contiguous").contiguous());
+    return 1;
+}
+
+int is_contiguous(lua_State* L) {
+    lua_pushboolean(L, check_tensor(L, 1, "is_contiguous").is_contiguous());
+    return 1;
+}
+
+// x:astype(dtype), x:to(dtype), x:type_as(other)
+int astype(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "astype");
+    if (const Tensor* other = tensor_at(L, 2)) {
+        push(L, t.cast(other->dtype()));
+        return 1;
+    }
+    if (lua_type(L, 2) == LUA_TSTRING && !find_dtype(L, 2)) {
+        // Also a device, for those who come from PyTorch: there is one so far.
+        std::string name = lua_tostring(L, 2);
+        std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        if (name == "cpu") {
+            lua_settop(L, 1);
+            return 1;
+        }
+    }
+    const auto dtype = dtype_at(L, 2, "astype");
+    if (!dtype) throw argument_error("astype", "missing argument 1: dtype is expected");
+    push(L, t.cast(*dtype));
+    return 1;
+}
+
+template <DType T>
+int cast_to(lua_State* L) {
+    push(L, check_tensor(L, 1, "astype").cast(T));
+    return 1;
+}
+
+template <bool (*Question)(DType)>
+int ask_dtype(lua_State* L) {
+    lua_pushboolean(L, Question(check_tensor(L, 1, "dtype").dtype()));
+    return 1;
+}
+
+int stride(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "stride");
+    if (lua_isnoneornil(L, 2)) {
+        push(L, t.strides());
+        return 1;
+    }
+    lua_pushinteger(L, t.strides()[normal_axis("stride", integer_at(L, 2, "stride", "axis"), t.rank())]);
+    return 1;
+}
+
+int storage_offset(lua_State* L) {
+    lua_pushinteger(L, check_tensor(L, 1, "storage_offset").offset());
+    return 1;
+}
+
+std::optional<DType> dtype_option(lua_State* L, int index, std::string_view where) {
+    if (is_options(L, index)) {
+        check_options(L, index, where, {"dtype"});
+        push_option(L, index, "dtype");
+        return dtype_at(L, -1, where);
+    }
+    return dtype_at(L, index, where);
+}
+
+// Sizes in a table or spelled out from index 2; `next` is the index behind them.
+Shape sizes(lua_State* L, std::string_view where, DType dtype, int& next) {
+    std::vector<int64_t> result;
+    next = 2;
+    if (lua_isinteger(L, 2)) {
+        while (lua_isinteger(L, next)) result.push_back(lua_tointeger(L, next++));
+    } else {
+        result = integers_at(L, next++, where, "shape");
+    }
+    return checked_shape(where, result, size_of(dtype));
+}
+
+int new_zeros(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "new_zeros");
+    int next = 0;
+    const Shape shape = sizes(L, "new_zeros", DType::f64, next);
+    push(L, Tensor::zeros(dtype_option(L, next, "new_zeros").value_or(t.dtype()), shape));
+    return 1;
+}
+
+int new_ones(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "new_ones");
+    int next = 0;
+    const Shape shape = sizes(L, "new_ones", DType::f64, next);
+    push(L, Tensor::full(dtype_option(L, next, "new_ones").value_or(t.dtype()), shape, 1.0));
+    return 1;
+}
+
+int new_full(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "new_full");
+    const Shape shape = checked_shape("new_full", integers_at(L, 2, "new_full", "shape"));
+    const DType dtype = dtype_option(L, 4, "new_full").value_or(t.dtype());
+    push(L, Tensor::full(dtype, shape, luaL_checknumber(L, 3)));
+    return 1;
+}
+
+int new_tensor(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "new_tensor");
+    push(L, tensor_from(L, 2, dtype_option(L, 3, "new_tensor").value_or(t.dtype()), "new_tensor"));
+    return 1;
+}
+
+// The value at `index` as a tensor that may replace `t` element by element.
+Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view where) {
+    const Tensor source = tensor_from(L, index, std::nullopt, where).cast(t.dtype());
+    if (source.shape() == t.shape()) return source;
+    if (source.rank() > t.rank() || !(broadcast(where, source.shape(), t.shape()) == t.shape()))
+        throw shape_error(where, str("values of shape ", source.shape(), " do not fit a tensor of shape ", t.shape()));
+    Strides strides;
+    strides.resize(t.rank(), 0);
+    for (int i = 0; i < source.rank(); ++i)
+        if (source.dim(i) != 1) strides[t.rank() - source.rank() + i] = source.strides()[i];
+    return source.view(t.shape(), strides);
+}
+
+int fill_in_place(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "fill_");
+    const Tensor value = tensor_from(L, 2, std::nullopt, "fill_");
+    if (value.size() != 1) throw shape_error("fill_", str("value must be one number, it has shape ", value.shape()));
+    set_tensor(L, 1, broadcast_like(L, 2, t, "fill_").copy());
+    lua_settop(L, 1);
+    return 1;
+}
+
+int zero_in_place(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "zero_");
+    set_tensor(L, 1, Tensor::zeros(t.dtype(), t.shape()));
+    lua_settop(L, 1);
+    return 1;
+}
+
+int copy_in_place(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "copy_");
+    set_tensor(L, 1, broadcast_like(L, 2, t, "copy_").copy());
+    lua_settop(L, 1);
+    return 1;
+}
+
+int set_dtype(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "set_dtype");
+    const auto dtype = dtype_at(L, 2, "set_dtype");
+    if (!dtype) throw argument_error("set_dtype", "missing argument 1: dtype is expected");
+    set_tensor(L, 1, t.cast(*dtype));
+    lua_settop(L, 1);
+    return 1;
+}
+
+// for i, row in x:iter(): rows by their index from 0. Control value: the index before.
+int next_row(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "iter");
+    const int64_t i = lua_isnil(L, 2) ? 0 : lua_tointeger(L, 2) + 1;
+    if (t.rank() == 0 || i >= t.dim(0)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pushinteger(L, i);
+    if (t.rank() == 1) {
+        // The elements of a list are wanted as numbers.
+        push_element(L, t, i);
+        return 2;
+    }
+    Shape shape = t.shape();
+    Strides strides = t.strides();
+    shape.erase(0);
+    strides.erase(0);
+    push(L, t.view(shape, strides, i * t.strides()[0]));
+    return 2;
+}
+
+int iterate(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "iter");
+    if (t.rank() == 0) throw shape_error("iter", "a tensor of rank 0 has no rows");
+    lua_pushcfunction(L, protect<next_row>);
+    // A handle of its own: writing to x in the loop does not change what is iterated over.
+    push(L, t);
+    lua_pushnil(L);
+    return 3;
+}
+
+int in_place(lua_State* L) {
+    const Op& op = *static_cast<const Op*>(lua_touserdata(L, lua_upvalueindex(1)));
+    const std::string name = str(op.name(), "_");
+    const Tensor old = check_tensor(L, 1, name);
+    const int results = call_operator(L, op);
+    const Tensor* value = results == 1 ? tensor_at(L, -1) : nullptr;
+    if (!value) throw argument_error(name, "the operator does not give one tensor, so that it cannot be put in place");
+    if (!(value->shape() == old.shape()))
+        throw shape_error(
+            name, str("the result has shape ", value->shape(), ", which does not fit in place of ", old.shape()))
+            .hint(str("use x = x:", op.name(), "(...)"));
+    if (value->dtype() != old.dtype() && !is_float(old.dtype()) && is_float(value->dtype()))
+        throw dtype_error(name,
+                          str("the result is ", name_of(value->dtype()), " and the tensor is ", name_of(old.dtype())))
+            .hint(str("use x = x:", op.name(), "(...)"));
+    set_tensor(L, 1, value->cast(old.dtype()));
+    lua_settop(L, 1);
+    return 1;
+}
+
+constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
+    {"item", protect<item>},
+    {"tolist", protect<to_table>},
+    {"totable", protect<to_table>},
+    {"asnumpy", protect<to_table>},
+    {"numpy", protect<to_table>},
+    {"dim", protect<rank>},
+    {"ndimension", protect<rank>},
+    {"numel", protect<element_count>},
+    {"nelement", protect<element_count>},
+    {"copy", protect<copy>},
+    {"clone", protect<copy>},
+    {"contiguous", protect<contiguous>},
+    {"is_contiguous", protect<is_contiguous>},
+    {"astype", protect<astype>},
+    {"to", protect<astype>},
+    {"type_as", protect<astype>},
+    {"bool", protect<cast_to<DType::boolean>>},
+    {"byte", protect<cast_to<DType::u8>>},
+    {"short", protect<cast_to<DType::i16>>},
+    {"int", protect<cast_to<DType::i32>>},
+    {"long", protect<cast_to<DType::i64>>},
+    {"half", protect<cast_to<DType::f16>>},
+    {"bfloat16", protect<cast_to<DType::bf16>>},
+    {"float", protect<cast_to<DType::f32>>},
+    {"double", protect<cast_to<DType::f64>>},
+    {"is_floating_point", protect<ask_dtype<is_float>>},
+    {"is_complex", protect<ask_dtype<is_complex>>},
+    {"stride", protect<stride>},
+    {"storage_offset", protect<storage_offset>},
+    {"new_zeros", protect<new_zeros>},
+    {"new_empty", protect<new_zeros>},
+    {"new_ones", protect<new_ones>},
+    {"new_full", protect<new_full>},
+    {"new_tensor", protect<new_tensor>},
+    {"fill_", protect<fill_in_place>},
+    {"zero_", protect<zero_in_place>},
+    {"copy_", protect<copy_in_place>},
+    {"set_dtype", protect<set_dtype>},
+    {"iter", protect<iterate>},
+};
+
+}  // namespace
+
+void add_tensor_methods(lua_State* L) {
+    for (auto [name, function] : kMethods) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    // Other names of reshape: a tensor that is not dense is copied, so that both always work.
+    if (const Op* reshape = registry().find("reshape")) {
+        push_operator(L, *reshape);
+        lua_setfield(L, -2, "view");
+    }
+}
+
+bool push_in_place_method(lua_State* L, std::string_view name) {
+    if (name.size() < 2 || name.back() != '_') return false;
+    const Op* op = registry().find(name.substr(0, name.size() - 1));
+    if (!op || !op->is_method) return false;
+    lua_pushlightuserdata(L, const_cast<Op*>(op));
+    lua_pushcclosure(L, protect<in_place>, 1);
+    return true;
+}
+
+}  // namespace lunaria

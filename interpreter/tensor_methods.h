@@ -1,0 +1,16 @@
+// Methods of tensor handles that are no operators: export, conversion, writes to the handle.
+#pragma once
+
+#include <lua.hpp>
+#include <string_view>
+
+namespace lunaria {
+
+// Adds them to the table on top of the stack.
+void add_tensor_methods(lua_State* L);
+
+// x:name_(...) for any operator `name` with a method: computes it and makes the result the handle's tensor, if shape
+// and dtype allow. Pushes the function and returns true if there is such an operator.
+bool push_in_place_method(lua_State* L, std::string_view name);
+
+}  // namespace lunaria

@@ -1,0 +1,24 @@
+// How a tensor prints, in MindSpore's style:
+//     Tensor(shape=[2, 2], dtype=Float32, value=
+//     [[ 1.00000000e+00,  2.00000000e+00],
+//      [ 3.00000000e+00,  4.00000000e+00]])
+#pragma once
+
+#include <string>
+
+#include "core/tensor.h"
+
+namespace lunaria {
+
+struct PrintOptions {
+    int64_t threshold = 1000;  // tensors with more elements are summarised
+    int64_t edge_items = 3;    // shown at either end of a summarised axis
+    int line_width = 100;      // rows are broken before they get longer
+};
+
+std::string tensor_text(const Tensor& tensor, const PrintOptions& options = {});
+
+// The elements alone, in brackets; what stands before the first line is `indent` characters wide.
+std::string elements_text(const Tensor& tensor, const PrintOptions& options = {}, int indent = 0);
+
+}  // namespace lunaria
