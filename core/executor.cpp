@@ -108,6 +108,21 @@ Value make_dense(const Value& v, bool widen) {
     return widen && is_half(t.dtype()) ? Value(t.cast(DType::f32)) : Value(t.contiguous());
 }
 
+// True when inference and kernel can take the operands as they are, which is the usual case and costs no copy of them.
+bool are_ready(const Op& op, std::span<const Value> args, DType dtype) {
+    for (size_t i = 0; i < args.size(); ++i) {
+        ArgType type = op.signature.params[i].type;
+        if (!is_tensor_type(type) || args[i].is_nil()) continue;
+        if (!args[i].is_tensor()) return false;
+        const Tensor& t = args[i].tensor();
+        if ((type == ArgType::same || type == ArgType::real) && t.dtype() != dtype) return false;
+        if (type == ArgType::index && t.dtype() != DType::i64) return false;
+        if (!op.takes_strides && !t.is_contiguous()) return false;
+        if (!op.takes_halves && is_half(t.dtype())) return false;
+    }
+    return true;
+}
+
 class EagerBuilder final : public Builder {
   public:
     Value emit(const Op& op, std::span<const Value> args) override { return run(op, args); }
@@ -140,26 +155,36 @@ Value run(const Op& op, std::span<const Value> given) {
     DType dtype = promoted_dtype(op, given);
     if (op.host_fn) return op.host_fn(Call(op, given, dtype));
 
-    Args args(given.begin(), given.end());
-    for (size_t i = 0; i < args.size(); ++i)
-        if (is_tensor_type(op.signature.params[i].type) && !args[i].is_nil())
-            args[i] = convert_operand(op, op.signature.params[i], args[i], dtype);
+    Args converted;
+    std::span<const Value> args = given;
+    bool ready = are_ready(op, given, dtype);
+    if (!ready) {
+        converted.assign(given.begin(), given.end());
+        for (size_t i = 0; i < converted.size(); ++i)
+            if (is_tensor_type(op.signature.params[i].type) && !converted[i].is_nil())
+                converted[i] = convert_operand(op, op.signature.params[i], converted[i], dtype);
+        args = converted;
+    }
     Call call(op, args, dtype);
     if (op.view_fn) return op.view_fn(call);
     if (op.expand_fn) return op.expand_fn(ExpandCall(call, eager_builder())).value();
 
     Types types = op.infer_fn(call);
     bool widen = false;
-    if (!op.takes_halves)
-        for (const Value& v : args) {
-            widen |= v.is_tensor() && is_half(v.tensor().dtype());
-            if (v.is_list())
-                for (const Value& item : v.items()) widen |= item.is_tensor() && is_half(item.tensor().dtype());
-        }
-    if (widen || !op.takes_strides)
-        for (Value& v : args) v = make_dense(v, widen);
+    if (!ready) {
+        if (!op.takes_halves)
+            for (const Value& v : args) {
+                widen |= v.is_tensor() && is_half(v.tensor().dtype());
+                if (v.is_list())
+                    for (const Value& item : v.items()) widen |= item.is_tensor() && is_half(item.tensor().dtype());
+            }
+        if (widen || !op.takes_strides)
+            for (Value& v : converted) v = make_dense(v, widen);
+    }
 
-    std::vector<Tensor> out(types.size());
+    Tensor single;
+    std::vector<Tensor> several(types.size() == 1 ? 0 : types.size());
+    std::span<Tensor> out = types.size() == 1 ? std::span<Tensor>(&single, 1) : std::span<Tensor>(several);
     for (size_t i = 0; i < out.size(); ++i)
         if (types[i].shape.known())
             out[i] = Tensor::empty(!op.takes_halves && is_half(types[i].dtype) ? DType::f32 : types[i].dtype,
@@ -171,7 +196,7 @@ Value run(const Op& op, std::span<const Value> given) {
         kernel_call.counter = stream.counter;
     }
     Value result = run_kernels(op, kernel_call);
-    if (op.takes_halves) return result;
+    if (op.takes_halves || (ready && types.size() == 1 && !is_half(types[0].dtype))) return result;
     if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));
     Args narrowed;
     for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));

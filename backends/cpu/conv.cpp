@@ -1,8 +1,129 @@
-// CPU kernels: convolutions.
+// CPU kernels: convolutions and their two gradients.
+#include "core/ops/conv.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/dnn.h"
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
 
 namespace lunaria::cpu {
 
-void add_conv_kernels(KernelTable&) {}
+namespace {
+
+Convolution read_geometry(ConvKind kind, const KernelCall& c) {
+    Call call(c.op, c.args, c.dtype);
+    return kind == ConvKind::forward      ? convolution_of(call)
+           : kind == ConvKind::input_grad ? convolution_of_input_grad(call)
+                                          : convolution_of_weight_grad(call);
+}
+
+// Calls f(input element, weight element, output element) for every product that a convolution adds up.
+template <class F>
+void for_each_product(const Convolution& c, F f) {
+    const Window& w = c.window;
+    int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
+    int64_t out_index = 0;
+    for (int64_t n = 0; n < c.batch; ++n)
+        for (int64_t o = 0; o < c.out_channels; ++o) {
+            poll_interrupt();
+            int64_t first_channel = n * c.in_channels + o / group_out * group_in;
+            for (int64_t z = 0; z < w.out[0]; ++z)
+                for (int64_t y = 0; y < w.out[1]; ++y)
+                    for (int64_t x = 0; x < w.out[2]; ++x, ++out_index)
+                        for (int64_t ch = 0; ch < group_in; ++ch)
+                            for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
+                                int64_t iz = z * w.stride[0] + kz * w.dilation[0] - w.before[0];
+                                if (iz < 0 || iz >= w.in[0]) continue;
+                                for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
+                                    int64_t iy = y * w.stride[1] + ky * w.dilation[1] - w.before[1];
+                                    if (iy < 0 || iy >= w.in[1]) continue;
+                                    for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+                                        int64_t ix = x * w.stride[2] + kx * w.dilation[2] - w.before[2];
+                                        if (ix < 0 || ix >= w.in[2]) continue;
+                                        int64_t in = ((first_channel + ch) * w.in[0] + iz) * w.in[1] + iy;
+                                        int64_t weight = ((o * group_in + ch) * w.kernel[0] + kz) * w.kernel[1] + ky;
+                                        f(in * w.in[2] + ix, weight * w.kernel[2] + kx, out_index);
+                                    }
+                                }
+                            }
+        }
+}
+
+// Sums are kept in double and rounded once.
+template <class T>
+void plain_convolution(ConvKind kind, const Convolution& conv, const KernelCall& c) {
+    const Tensor& result = c.out[0];
+    std::vector<double> sums(static_cast<size_t>(result.size()));
+    const T *first = c.tensor(0).data<T>(), *second = c.tensor(1).data<T>();
+    auto add = [&sums](int64_t at, T a, T b) {
+        sums[static_cast<size_t>(at)] += static_cast<double>(a) * static_cast<double>(b);
+    };
+    if (kind == ConvKind::forward) {
+        if (c.has(2)) {
+            const T* bias = c.tensor(2).data<T>();
+            int64_t plane = conv.window.out_size();
+            for (int64_t i = 0; i < result.size(); ++i)
+                sums[static_cast<size_t>(i)] = static_cast<double>(bias[i / plane % conv.out_channels]);
+        }
+        for_each_product(conv, [&](int64_t x, int64_t w, int64_t y) { add(y, first[x], second[w]); });
+    } else if (kind == ConvKind::input_grad) {
+        for_each_product(conv, [&](int64_t x, int64_t w, int64_t y) { add(x, first[y], second[w]); });
+    } else {
+        for_each_product(conv, [&](int64_t x, int64_t w, int64_t y) { add(w, first[x], second[y]); });
+    }
+    std::transform(sums.begin(), sums.end(), result.data<T>(), [](double s) { return static_cast<T>(s); });
+}
+
+template <ConvKind kind>
+bool plain(const KernelCall& c) {
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    Convolution conv = read_geometry(kind, c);
+    c.dtype == DType::f32 ? plain_convolution<float>(kind, conv, c) : plain_convolution<double>(kind, conv, c);
+    return true;
+}
+
+// A long convolution is cut along the batch, so that Ctrl-C does not wait for its end.
+int64_t batch_step(const Convolution& c) {
+    double work = 2.0 * static_cast<double>(c.window.out_size() * c.out_channels) *
+                  static_cast<double>(c.window.kernel_size() * c.in_channels) / static_cast<double>(c.groups);
+    return std::clamp<int64_t>(static_cast<int64_t>(17179869184.0 / (work + 1)), 1, std::max<int64_t>(1, c.batch));
+}
+
+template <ConvKind kind>
+bool dnn(const KernelCall& c) {
+    if (c.dtype != DType::f32) return false;
+    Convolution conv = read_geometry(kind, c);
+    // oneDNN refuses sizes of zero; the plain kernel knows what they give.
+    if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
+    float *first = c.tensor(0).data<float>(), *second = c.tensor(1).data<float>(), *result = c.out[0].data<float>();
+    if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second);
+    const float* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<float>() : nullptr;
+    int64_t images = conv.batch, step = batch_step(conv);
+    int64_t in_step = conv.in_channels * conv.window.in_size(), out_step = conv.out_channels * conv.window.out_size();
+    for (int64_t at = 0; at < images; at += step) {
+        if (at) poll_interrupt();
+        conv.batch = std::min(step, images - at);
+        bool done = kind == ConvKind::forward
+                        ? dnn_convolve(kind, conv, first + at * in_step, second, bias, result + at * out_step)
+                        : dnn_convolve(kind, conv, result + at * in_step, second, nullptr, first + at * out_step);
+        if (!done) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+void add_conv_kernels(KernelTable& table) {
+    for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
+        table.plain(op, plain<ConvKind::forward>);
+        table.fast(op, dnn<ConvKind::forward>);
+    }
+    table.plain("conv_input_grad", plain<ConvKind::input_grad>);
+    table.fast("conv_input_grad", dnn<ConvKind::input_grad>);
+    table.plain("conv_weight_grad", plain<ConvKind::weight_grad>);
+    table.fast("conv_weight_grad", dnn<ConvKind::weight_grad>);
+}
 
 }  // namespace lunaria::cpu

@@ -1,8 +1,221 @@
-// CPU kernels: matrix products and linear algebra.
+// CPU kernels: matrix products. A call is first reduced to a `Product`: sizes, strides and batches, in which vectors,
+// transposed views and broadcast batches are nothing special.
+#include <algorithm>
+
+#include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
+#include "core/op.h"
 
 namespace lunaria::cpu {
 
-void add_linalg_kernels(KernelTable&) {}
+namespace {
+
+struct Product {
+    int64_t m = 1, n = 1, k = 1, batches = 1;
+    int64_t a_row = 0, a_column = 0, b_row = 0, b_column = 0;
+    Shape batch;
+    Strides a_batch, b_batch;  // 0 where broadcast
+
+    int64_t offset(const Strides& strides, int64_t index) const {
+        int64_t offset = 0;
+        for (int i = batch.rank() - 1; i >= 0; --i) {
+            offset += index % batch[i] * strides[i];
+            index /= batch[i];
+        }
+        return offset;
+    }
+};
+
+// The batch axes of one operand within the broadcast batch; one step in memory per axis.
+Strides batch_strides(const Tensor& t, const Shape& batch) {
+    Strides strides;
+    strides.resize(batch.rank(), 0);
+    int own = t.rank() - 2, extra = batch.rank() - own;
+    for (int i = 0; i < own; ++i)
+        if (t.dim(i) != 1) strides[extra + i] = t.strides()[i];
+    return strides;
+}
+
+Product product_of(const Tensor& a, const Tensor& b, bool b_transposed) {
+    Product p;
+    int ra = a.rank(), rb = b.rank();
+    p.k = a.dim(ra - 1);
+    p.a_column = a.strides()[ra - 1];
+    if (ra > 1) {
+        p.m = a.dim(ra - 2);
+        p.a_row = a.strides()[ra - 2];
+    }
+    if (rb == 1) {
+        p.b_row = b.strides()[0];
+    } else {
+        p.n = b.dim(b_transposed ? rb - 2 : rb - 1);
+        p.b_row = b.strides()[b_transposed ? rb - 1 : rb - 2];
+        p.b_column = b.strides()[b_transposed ? rb - 2 : rb - 1];
+    }
+    if (ra <= 2 && rb <= 2) return p;
+
+    Shape a_batch, b_batch;
+    for (int i = 0; i + 2 < ra; ++i) a_batch.push_back(a.dim(i));
+    for (int i = 0; i + 2 < rb; ++i) b_batch.push_back(b.dim(i));
+    p.batch = broadcast("matmul", a_batch, b_batch);
+    p.batches = p.batch.size();
+    p.a_batch = batch_strides(a, p.batch);
+    p.b_batch = batch_strides(b, p.batch);
+    if (rb > 2) return p;
+    // One matrix on the right for all: where the rows of the batch follow each other evenly, they are rows of one
+    // tall matrix.
+    int64_t step = p.a_row * p.m;
+    for (int i = p.batch.rank() - 1; i >= 0; --i) {
+        if (p.batch[i] != 1 && p.a_batch[i] != step) return p;
+        step *= p.batch[i];
+    }
+    p.m *= p.batches;
+    p.batches = 1;
+    p.batch = {};
+    return p;
+}
+
+// What integers are added up in; they wrap when they are stored.
+template <class T>
+using Accumulator = std::conditional_t<std::is_same_v<T, float>, double,
+                                       std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>,
+                                                          std::conditional_t<std::is_integral_v<T>, uint64_t, double>>>;
+
+template <class T>
+void plain_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, const Tensor& out) {
+    using Sum = Accumulator<T>;
+    T* to = out.data<T>();
+    for (int64_t batch = 0; batch < p.batches; ++batch) {
+        const T* x = a.data<T>() + p.offset(p.a_batch, batch);
+        const T* y = b.data<T>() + p.offset(p.b_batch, batch);
+        for (int64_t i = 0; i < p.m; ++i) {
+            poll_interrupt();
+            for (int64_t j = 0; j < p.n; ++j) {
+                Sum sum{};
+                if (bias) sum = static_cast<Sum>(bias->data<T>()[bias->rank() ? j * bias->strides()[0] : 0]);
+                for (int64_t k = 0; k < p.k; ++k)
+                    sum += static_cast<Sum>(x[i * p.a_row + k * p.a_column]) *
+                           static_cast<Sum>(y[k * p.b_row + j * p.b_column]);
+                // Of bools, the product is "and" and the sum is "or".
+                if constexpr (std::is_same_v<T, bool>)
+                    *to++ = sum != 0;
+                else
+                    *to++ = static_cast<T>(sum);
+            }
+        }
+    }
+}
+
+bool plain(const KernelCall& c, bool b_transposed) {
+    const Tensor &a = c.tensor(0), &b = c.tensor(1);
+    const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
+    Product p = product_of(a, b, b_transposed);
+    visit_dtype(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
+            plain_product<T>(p, a, b, bias, c.out[0]);
+    });
+    return true;
+}
+
+bool plain_matmul(const KernelCall& c) { return plain(c, false); }
+bool plain_dense(const KernelCall& c) { return plain(c, true); }
+
+// BLAS takes longer to look at its arguments than to multiply matrices this small.
+template <class T>
+void small_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
+    constexpr int kWide = 4;
+    for (int64_t i = 0; i < a.rows; ++i, c += b.columns) {
+        const T* x = a.data + i * a.row_stride;
+        int64_t j = 0;
+        if (b.column_stride == 1)
+            for (; j + kWide <= b.columns; j += kWide) {
+                T sum[kWide] = {};
+                if (add)
+                    for (int s = 0; s < kWide; ++s) sum[s] = c[j + s];
+                const T* y = b.data + j;
+                for (int64_t k = 0; k < a.columns; ++k, y += b.row_stride) {
+                    T factor = x[k * a.column_stride];
+                    for (int s = 0; s < kWide; ++s) sum[s] += factor * y[s];
+                }
+                for (int s = 0; s < kWide; ++s) c[j + s] = sum[s];
+            }
+        for (; j < b.columns; ++j) {
+            T sum = add ? c[j] : T(0);
+            const T* y = b.data + j * b.column_stride;
+            for (int64_t k = 0; k < a.columns; ++k) sum += x[k * a.column_stride] * y[k * b.row_stride];
+            c[j] = sum;
+        }
+    }
+}
+
+template <class T>
+bool multiply(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
+    constexpr int64_t kSmall = 512;
+    if (a.rows * b.columns * a.columns <= kSmall || a.columns == 0) {
+        small_product(a, b, c, add);
+        return true;
+    }
+    return gemm(a, b, c, add ? T(1) : T(0));
+}
+
+template <class T>
+bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, const Tensor& out) {
+    T* to = out.data<T>();
+    if (bias) {
+        const T* from = bias->data<T>();
+        int64_t step = bias->rank() ? bias->strides()[0] : 0;
+        for (int64_t i = 0; i < p.m * p.batches; ++i)
+            for (int64_t j = 0; j < p.n; ++j) to[i * p.n + j] = from[j * step];
+    }
+    auto one = [&](int64_t batch) {
+        MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
+        if (p.batches > 1) {
+            x.data += p.offset(p.a_batch, batch);
+            y.data += p.offset(p.b_batch, batch);
+        }
+        return multiply(x, y, to + batch * p.m * p.n, bias != nullptr);
+    };
+    if (p.batches == 1) return one(0);
+    // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
+    // each.
+    double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    bool done = true;
+    if (work * static_cast<double>(p.batches) < 65536 || work > 4e6) {
+        for (int64_t i = 0; i < p.batches; ++i) {
+            if (work > 4e6) poll_interrupt();
+            done &= one(i);
+        }
+    } else {
+#pragma omp parallel for schedule(static) reduction(&& : done)
+        for (int64_t i = 0; i < p.batches; ++i) done = one(i) && done;
+    }
+    return done;
+}
+
+bool fast(const KernelCall& c, bool b_transposed) {
+    if (c.out[0].size() == 0) return true;
+    const Tensor &a = c.tensor(0), &b = c.tensor(1);
+    const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    Product p = product_of(a, b, b_transposed);
+    return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, c.out[0])
+                                 : fast_product<double>(p, a, b, bias, c.out[0]);
+}
+
+bool fast_matmul(const KernelCall& c) { return fast(c, false); }
+bool fast_dense(const KernelCall& c) { return fast(c, true); }
+
+}  // namespace
+
+void add_linalg_kernels(KernelTable& table) {
+    for (const char* op : {"matmul", "mm", "bmm", "mv"}) {
+        table.plain(op, plain_matmul);
+        table.fast(op, fast_matmul);
+    }
+    table.plain("dense", plain_dense);
+    table.fast("dense", fast_dense);
+}
 
 }  // namespace lunaria::cpu

@@ -1,8 +1,285 @@
 // CPU kernels: pooling.
+#include "core/ops/pool.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
 
 namespace lunaria::cpu {
 
-void add_pool_kernels(KernelTable&) {}
+namespace {
+
+Call call_of(const KernelCall& c) { return Call(c.op, c.args, c.dtype); }
+
+template <class T>
+bool is_nan(T x) {
+    if constexpr (std::is_floating_point_v<T>)
+        return x != x;
+    else
+        return false;
+}
+
+// Every type that has an order; halves are computed in f32.
+template <class F>
+bool visit_ordered(DType t, F f) {
+    return visit_dtype(t, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>) {
+            f(tag);
+            return true;
+        } else {
+            return false;
+        }
+    });
+}
+
+// The range of kernel positions k for which start + k * dilation lies in [0, size).
+struct KernelRange {
+    int64_t begin, end;
+    KernelRange(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
+        begin = start < 0 ? (-start + dilation - 1) / dilation : 0;
+        end = start >= size ? 0 : std::min(kernel, (size - start + dilation - 1) / dilation);
+    }
+};
+
+// Calls visit(output position, input position) for each element of each window, window by window, and start(output
+// position) before each window.
+template <class Start, class Visit>
+void for_each_window(const Window& w, Start start, Visit visit) {
+    int64_t at = 0;
+    for (int64_t z = 0; z < w.out[0]; ++z) {
+        int64_t z0 = z * w.stride[0] - w.before[0];
+        KernelRange rz(z0, w.kernel[0], w.dilation[0], w.in[0]);
+        for (int64_t y = 0; y < w.out[1]; ++y) {
+            int64_t y0 = y * w.stride[1] - w.before[1];
+            KernelRange ry(y0, w.kernel[1], w.dilation[1], w.in[1]);
+            for (int64_t x = 0; x < w.out[2]; ++x, ++at) {
+                int64_t x0 = x * w.stride[2] - w.before[2];
+                KernelRange rx(x0, w.kernel[2], w.dilation[2], w.in[2]);
+                start(at, z0, y0, x0);
+                for (int64_t kz = rz.begin; kz < rz.end; ++kz)
+                    for (int64_t ky = ry.begin; ky < ry.end; ++ky) {
+                        int64_t row = ((z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1]) * w.in[2];
+                        for (int64_t kx = rx.begin; kx < rx.end; ++kx) visit(at, row + x0 + kx * w.dilation[2]);
+                    }
+            }
+        }
+    }
+}
+
+int64_t planes_of(const Tensor& t, int axes) {
+    int64_t planes = 1;
+    for (int i = 0; i < t.rank() - axes; ++i) planes *= t.dim(i);
+    return planes;
+}
+
+// Position of the largest element of every window; a NaN counts as larger than everything.
+template <class T>
+void find_maxima(const Window& w, const T* plane, int64_t* positions) {
+    for_each_window(
+        w, [&](int64_t at, int64_t, int64_t, int64_t) { positions[at] = -1; },
+        [&](int64_t at, int64_t in) {
+            int64_t& best = positions[at];
+            if (best < 0 || plane[in] > plane[best] || is_nan(plane[in])) best = in;
+        });
+    // A dilated kernel can step over a small input.
+    for (int64_t i = 0; i < w.out_size(); ++i)
+        if (positions[i] < 0)
+            throw value_error("max_pool", str("window ", i,
+                                              " holds nothing but padding: dilation and padding are too "
+                                              "large for this input"));
+}
+
+template <bool want_positions>
+bool plain_max(const KernelCall& c) {
+    Window w = max_window_of(call_of(c));
+    const Tensor& x = c.tensor(0);
+    int64_t planes = planes_of(x, w.axes), size = w.out_size();
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        std::vector<int64_t> buffer(want_positions ? 0 : static_cast<size_t>(size));
+        for (int64_t p = 0; p < planes; ++p) {
+            poll_interrupt();
+            const T* plane = x.data<T>() + p * w.in_size();
+            int64_t* positions = want_positions ? c.out[0].data<int64_t>() + p * size : buffer.data();
+            find_maxima(w, plane, positions);
+            if constexpr (!want_positions)
+                for (int64_t i = 0; i < size; ++i) c.out[0].data<T>()[p * size + i] = plane[positions[i]];
+        }
+    });
+}
+
+bool plain_adaptive_argmax(const KernelCall& c) {
+    Call call = call_of(c);
+    int axes = static_cast<int>(call.ints(1).size());
+    Window::Sizes in = spatial_sizes(c.tensor(0).shape(), axes), out = spatial_sizes(c.out[0].shape(), axes);
+    int64_t planes = planes_of(c.tensor(0), axes), size = in[0] * in[1] * in[2];
+    int64_t* at = c.out[0].data<int64_t>();
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t p = 0; p < planes; ++p) {
+            poll_interrupt();
+            const T* plane = c.tensor(0).data<T>() + p * size;
+            for (int64_t z = 0; z < out[0]; ++z)
+                for (int64_t y = 0; y < out[1]; ++y)
+                    for (int64_t x = 0; x < out[2]; ++x) {
+                        int64_t best = -1;
+                        for (int64_t iz = adaptive_begin(z, in[0], out[0]); iz < adaptive_end(z, in[0], out[0]); ++iz)
+                            for (int64_t iy = adaptive_begin(y, in[1], out[1]); iy < adaptive_end(y, in[1], out[1]);
+                                 ++iy)
+                                for (int64_t ix = adaptive_begin(x, in[2], out[2]); ix < adaptive_end(x, in[2], out[2]);
+                                     ++ix) {
+                                    int64_t i = (iz * in[1] + iy) * in[2] + ix;
+                                    if (best < 0 || plane[i] > plane[best] || is_nan(plane[i])) best = i;
+                                }
+                        *at++ = best;
+                    }
+        }
+    });
+}
+
+void check_position(const KernelCall& c, int64_t at, int64_t size) {
+    if (at < 0 || at >= size)
+        throw index_error(c.op.name(), str("index ", at, " is out of range: a plane has ", size,
+                                           " elements, and indices go from 0 to ", size - 1));
+}
+
+bool plain_gather(const KernelCall& c) {
+    int axes = static_cast<int>(c.args[2].integer());
+    const Tensor &x = c.tensor(0), &index = c.tensor(1);
+    int64_t planes = planes_of(x, axes), from = planes ? x.size() / planes : 0, to = planes ? index.size() / planes : 0;
+    visit_dtype(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t i = 0; i < index.size(); ++i) {
+            int64_t at = index.data<int64_t>()[i];
+            check_position(c, at, from);
+            c.out[0].data<T>()[i] = x.data<T>()[i / to * from + at];
+        }
+    });
+    return true;
+}
+
+bool plain_scatter(const KernelCall& c) {
+    const Tensor &x = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
+    int axes = static_cast<int>(call_of(c).ints(2).size());
+    bool accumulate = c.args[3].boolean();
+    int64_t planes = planes_of(x, axes), from = planes ? x.size() / planes : 0, to = planes ? out.size() / planes : 0;
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        std::fill_n(out.data<T>(), out.size(), T(0));
+        for (int64_t i = 0; i < x.size(); ++i) {
+            int64_t at = index.data<int64_t>()[i];
+            check_position(c, at, to);
+            T& place = out.data<T>()[i / from * to + at];
+            place = accumulate ? static_cast<T>(place + x.data<T>()[i]) : x.data<T>()[i];
+        }
+    });
+}
+
+// What the sum of a window is divided by: as many elements as the window has, which near the edge may or may not count
+// the padding, but never what lies beyond it.
+struct Divisor {
+    bool count_padding;
+    int64_t fixed;
+
+    int64_t operator()(const Window& w, int64_t z0, int64_t y0, int64_t x0) const {
+        if (fixed) return fixed;
+        int64_t starts[] = {z0, y0, x0}, count = 1;
+        for (size_t i = 0; i < Window::kAxes; ++i) {
+            int64_t begin = starts[i], end = std::min(begin + w.kernel[i], w.in[i] + w.after[i]);
+            if (!count_padding) {
+                begin = std::max<int64_t>(begin, 0);
+                end = std::min(end, w.in[i]);
+            }
+            count *= end - begin;
+        }
+        return count;
+    }
+};
+
+Divisor divisor_of(const KernelCall& c, size_t count_include_pad) {
+    const Value& fixed = c.args[count_include_pad + 1];
+    return {c.args[count_include_pad].boolean(), fixed.is_nil() ? 0 : fixed.integer()};
+}
+
+template <class T>
+void mean_of_windows(const Window& w, Divisor divisor, const T* plane, T* out) {
+    double sum = 0;
+    int64_t at = 0, count = 1;
+    auto finish = [&] { out[at] = static_cast<T>(sum / static_cast<double>(count)); };
+    bool first = true;
+    for_each_window(
+        w,
+        [&](int64_t next, int64_t z0, int64_t y0, int64_t x0) {
+            if (!first) finish();
+            first = false;
+            at = next;
+            sum = 0;
+            count = divisor(w, z0, y0, x0);
+        },
+        [&](int64_t, int64_t in) { sum += static_cast<double>(plane[in]); });
+    if (!first) finish();
+}
+
+template <class T>
+void spread_over_windows(const Window& w, Divisor divisor, const T* dout, T* plane) {
+    std::fill_n(plane, w.in_size(), T(0));
+    T share = 0;
+    for_each_window(
+        w,
+        [&](int64_t at, int64_t z0, int64_t y0, int64_t x0) {
+            share = dout[at] / static_cast<T>(divisor(w, z0, y0, x0));
+        },
+        [&](int64_t, int64_t in) { plane[in] += share; });
+}
+
+template <class F>
+bool visit_float(DType t, F f) {
+    if (t == DType::f32) f(TypeTag<float>{});
+    if (t == DType::f64) f(TypeTag<double>{});
+    return t == DType::f32 || t == DType::f64;
+}
+
+bool plain_avg(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    Window w = avg_window_of(call_of(c), x.shape(), 1);
+    Divisor divisor = divisor_of(c, 5);
+    return visit_float(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t p = 0; p < planes_of(x, w.axes); ++p) {
+            poll_interrupt();
+            mean_of_windows(w, divisor, x.data<T>() + p * w.in_size(), c.out[0].data<T>() + p * w.out_size());
+        }
+    });
+}
+
+bool plain_avg_grad(const KernelCall& c) {
+    Call call = call_of(c);
+    Window w = avg_window_of(call, Shape(call.ints(1)), 2);
+    Divisor divisor = divisor_of(c, 6);
+    const Tensor& dout = c.tensor(0);
+    return visit_float(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for (int64_t p = 0; p < planes_of(dout, w.axes); ++p) {
+            poll_interrupt();
+            spread_over_windows(w, divisor, dout.data<T>() + p * w.out_size(), c.out[0].data<T>() + p * w.in_size());
+        }
+    });
+}
+
+}  // namespace
+
+void add_pool_kernels(KernelTable& table) {
+    table.plain("max_window", plain_max<false>);
+    table.plain("argmax_window", plain_max<true>);
+    table.plain("adaptive_argmax", plain_adaptive_argmax);
+    table.plain("plane_gather", plain_gather);
+    table.plain("plane_scatter", plain_scatter);
+    for (const char* op : {"avg_pool1d", "avg_pool2d", "avg_pool3d"}) table.plain(op, plain_avg);
+    table.plain("avg_pool_grad", plain_avg_grad);
+}
 
 }  // namespace lunaria::cpu

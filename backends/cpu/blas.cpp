@@ -1,0 +1,104 @@
+#include "backends/cpu/blas.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/interrupt.h"
+#include "core/tensor.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+void call_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const float* a, int lda, const float* b,
+               int ldb, float beta, float* c, int ldc) {
+    cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+}
+void call_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, const double* a, int lda, const double* b,
+               int ldb, double beta, double* c, int ldc) {
+    cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
+}
+void call_gemv(CBLAS_TRANSPOSE t, int m, int n, const float* a, int lda, const float* x, int incx, float beta,
+               float* y) {
+    cblas_sgemv(CblasRowMajor, t, m, n, 1.0f, a, lda, x, incx, beta, y, 1);
+}
+void call_gemv(CBLAS_TRANSPOSE t, int m, int n, const double* a, int lda, const double* x, int incx, double beta,
+               double* y) {
+    cblas_dgemv(CblasRowMajor, t, m, n, 1.0, a, lda, x, incx, beta, y, 1);
+}
+
+bool fits(int64_t n) { return n >= 0 && n <= std::numeric_limits<int>::max(); }
+
+// How BLAS is to be told about a matrix: as it lies, or as the transpose of how it lies.
+struct Layout {
+    CBLAS_TRANSPOSE transpose = CblasNoTrans;
+    int64_t leading = 0;  // 0: neither; a copy is needed
+};
+
+template <class T>
+Layout layout_of(const MatrixRef<T>& m) {
+    // A stride along an axis of size 1 means nothing.
+    if ((m.column_stride == 1 || m.columns == 1) && (m.row_stride >= m.columns || m.rows == 1))
+        return {CblasNoTrans, std::max(m.rows == 1 ? m.columns : m.row_stride, int64_t{1})};
+    if ((m.row_stride == 1 || m.rows == 1) && (m.column_stride >= m.rows || m.columns == 1))
+        return {CblasTrans, std::max(m.columns == 1 ? m.rows : m.column_stride, int64_t{1})};
+    return {};
+}
+
+// The matrix itself where BLAS can read it, else a dense copy in `storage`.
+template <class T>
+MatrixRef<T> readable(const MatrixRef<T>& m, Tensor& storage) {
+    if (layout_of(m).leading) return m;
+    storage = Tensor::empty(dtype_of<T>(), {m.rows, m.columns});
+    T* out = storage.data<T>();
+    for (int64_t i = 0; i < m.rows; ++i)
+        for (int64_t j = 0; j < m.columns; ++j) *out++ = m.data[i * m.row_stride + j * m.column_stride];
+    return {storage.data<T>(), m.rows, m.columns, m.columns, 1};
+}
+
+// y = m·x + beta·y.
+template <class T>
+bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, T beta) {
+    Layout l = layout_of(m);
+    if (!fits(l.leading) || step <= 0 || !fits(step)) return false;
+    int rows = static_cast<int>(m.rows), columns = static_cast<int>(m.columns);
+    if (l.transpose == CblasTrans) std::swap(rows, columns);
+    call_gemv(l.transpose, rows, columns, m.data, static_cast<int>(l.leading), x, static_cast<int>(step), beta, y);
+    return true;
+}
+
+}  // namespace
+
+template <class T>
+bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta) {
+    int64_t m = a_given.rows, k = a_given.columns, n = b_given.columns;
+    if (!fits(m) || !fits(k) || !fits(n)) return false;
+    Tensor a_copy, b_copy;
+    MatrixRef<T> a = readable(a_given, a_copy), b = readable(b_given, b_copy);
+    if (n == 1 && m > 1 && matrix_times_vector(a, b.data, k == 1 ? 1 : b.row_stride, c, beta)) return true;
+    if (m == 1 && n > 1 && matrix_times_vector(b.transposed(), a.data, k == 1 ? 1 : a.column_stride, c, beta))
+        return true;
+    Layout la = layout_of(a), lb = layout_of(b);
+    if (!fits(la.leading) || !fits(lb.leading)) return false;
+    // A product of several seconds is cut into blocks of rows, so that Ctrl-C does not wait for its end. Each block
+    // packs b anew, which is lost in 2^34 multiplications and additions.
+    constexpr double kBlock = 17179869184.0;
+    double rows_per_block = kBlock / (2.0 * static_cast<double>(n) * static_cast<double>(k));
+    int64_t step =
+        rows_per_block >= static_cast<double>(m) ? m : std::max<int64_t>(64, static_cast<int64_t>(rows_per_block));
+    for (int64_t row = 0; row < m; row += step) {
+        if (row) poll_interrupt();
+        int64_t rows = std::min(step, m - row);
+        call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n), static_cast<int>(k),
+                  a.data + row * a.row_stride, static_cast<int>(la.leading), b.data, static_cast<int>(lb.leading), beta,
+                  c + row * n, static_cast<int>(n));
+    }
+    return true;
+}
+
+template bool gemm<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, float);
+template bool gemm<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, double);
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,246 @@
+// How oneDNN is used: a primitive is made once per geometry and kept with everything that a call needs: descriptions of
+// the memory, reorders between the plain layout of tensors and the layout that the primitive likes best, and the sizes
+// of the buffers in between. A call then only fills in pointers.
+#include "backends/cpu/dnn.h"
+
+#include <omp.h>
+
+#include <cstring>
+#include <dnnl.hpp>
+#include <list>
+#include <unordered_map>
+
+#include "core/memory.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+using dnnl::memory;
+
+dnnl::engine& engine() {
+    static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+    return cpu;
+}
+
+// Memory from the tensors' allocator for the length of a call: its cache gives the same warm block again.
+class Buffer {
+  public:
+    explicit Buffer(size_t bytes) : data_(bytes ? allocate(bytes) : nullptr), bytes_(bytes) {}
+    Buffer(const Buffer&) = delete;
+    ~Buffer() {
+        if (data_) release(data_, bytes_);
+    }
+    void* data() const { return data_; }
+
+  private:
+    void* data_;
+    size_t bytes_;
+};
+
+// One operand of a primitive: the tensor's array, and, where the primitive wants another layout, the reorder.
+struct Operand {
+    memory outer, inner;
+    dnnl::reorder reorder;
+    bool reordered = false;
+
+    void describe(const memory::desc& plain, const memory::desc& wanted, bool is_result) {
+        outer = memory(plain, engine(), nullptr);
+        reordered = plain != wanted;
+        inner = reordered ? memory(wanted, engine(), nullptr) : outer;
+        if (reordered) reorder = is_result ? dnnl::reorder(inner, outer) : dnnl::reorder(outer, inner);
+    }
+    size_t buffer_bytes() const { return reordered ? inner.get_desc().get_size() : 0; }
+    void point(void* array, const Buffer& buffer) {
+        outer.set_data_handle(array);
+        if (reordered) inner.set_data_handle(buffer.data());
+    }
+    void read(dnnl::stream& stream) {
+        if (reordered) run(stream, outer, inner);
+    }
+    void write(dnnl::stream& stream) {
+        if (reordered) run(stream, inner, outer);
+    }
+
+  private:
+    // The C interface: the C++ one builds a hash map per call.
+    void run(dnnl::stream& stream, const memory& from, const memory& to) {
+        dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}};
+        dnnl::error::wrap_c_api(dnnl_primitive_execute(reorder.get(), stream.get(), 2, args), "reorder");
+    }
+};
+
+struct ConvKey {
+    ConvKind kind;
+    bool bias;
+    int threads;
+    Convolution conv;
+
+    bool operator==(const ConvKey& o) const {
+        const Window &a = conv.window, &b = o.conv.window;
+        return kind == o.kind && bias == o.bias && threads == o.threads && conv.batch == o.conv.batch &&
+               conv.in_channels == o.conv.in_channels && conv.out_channels == o.conv.out_channels &&
+               conv.groups == o.conv.groups && a.axes == b.axes && a.in == b.in && a.kernel == b.kernel &&
+               a.stride == b.stride && a.dilation == b.dilation && a.before == b.before && a.after == b.after;
+    }
+};
+
+struct ConvHash {
+    size_t operator()(const ConvKey& k) const {
+        const Convolution& c = k.conv;
+        const Window& w = c.window;
+        uint64_t h = static_cast<uint64_t>(k.kind) * 2 + k.bias + 16 * static_cast<uint64_t>(k.threads);
+        auto mix = [&h](int64_t v) { h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u + (h >> 29); };
+        for (int64_t v : {c.batch, c.in_channels, c.out_channels, c.groups}) mix(v);
+        for (auto* sizes : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after})
+            for (int64_t v : *sizes) mix(v);
+        return static_cast<size_t>(h);
+    }
+};
+
+memory::dims dims(const Shape& s) { return {s.begin(), s.end()}; }
+
+memory::desc plain_desc(const memory::dims& d) {
+    using tag = memory::format_tag;
+    constexpr tag kPlain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
+    return {d, memory::data_type::f32, kPlain[d.size() - 1]};
+}
+
+// A convolution or one of its gradients, ready to run.
+class ConvPrimitive {
+  public:
+    explicit ConvPrimitive(const ConvKey& key) : kind_(key.kind), has_bias_(key.bias) {
+        const Convolution& c = key.conv;
+        const Window& w = c.window;
+        memory::dims x = dims(c.input_shape()), y = dims(c.output_shape()), wt = dims(c.weight_shape());
+        if (c.groups > 1) {
+            wt[0] /= c.groups;
+            wt.insert(wt.begin(), c.groups);
+        }
+        memory::dims stride = dims(w.attribute(w.stride)), dilation = dims(w.attribute(w.dilation));
+        for (auto& d : dilation) --d;  // oneDNN counts the gaps
+        memory::dims before = dims(w.attribute(w.before)), after = dims(w.attribute(w.after));
+        auto any = [](const memory::dims& d) {
+            return memory::desc(d, memory::data_type::f32, memory::format_tag::any);
+        };
+        memory::desc bias({c.out_channels}, memory::data_type::f32, memory::format_tag::a);
+        dnnl::primitive_attr attr;
+        attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+        constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+
+        auto forward_desc = [&](dnnl::prop_kind prop) {
+            using Forward = dnnl::convolution_forward;
+            return has_bias_
+                       ? Forward::desc(prop, kAlgorithm, any(x), any(wt), bias, any(y), stride, dilation, before, after)
+                       : Forward::desc(prop, kAlgorithm, any(x), any(wt), any(y), stride, dilation, before, after);
+        };
+        auto adopt = [&](const auto& pd, const memory::desc& in_x, const memory::desc& in_w, const memory::desc& in_y) {
+            x_.describe(plain_desc(x), in_x, kind_ == ConvKind::input_grad);
+            w_.describe(plain_desc(wt), in_w, kind_ == ConvKind::weight_grad);
+            y_.describe(plain_desc(y), in_y, kind_ == ConvKind::forward);
+            scratch_ = memory(pd.scratchpad_desc(), engine(), nullptr);
+        };
+        if (kind_ == ConvKind::forward) {
+            dnnl::convolution_forward::primitive_desc pd(forward_desc(dnnl::prop_kind::forward_inference), attr,
+                                                         engine());
+            primitive_ = dnnl::convolution_forward(pd);
+            adopt(pd, pd.src_desc(), pd.weights_desc(), pd.dst_desc());
+            if (has_bias_) bias_ = memory(bias, engine(), nullptr);
+            return;
+        }
+        dnnl::convolution_forward::primitive_desc hint(forward_desc(dnnl::prop_kind::forward_training), engine());
+        if (kind_ == ConvKind::input_grad) {
+            dnnl::convolution_backward_data::desc d(kAlgorithm, any(x), any(wt), any(y), stride, dilation, before,
+                                                    after);
+            dnnl::convolution_backward_data::primitive_desc pd(d, attr, engine(), hint);
+            primitive_ = dnnl::convolution_backward_data(pd);
+            adopt(pd, pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc());
+        } else {
+            dnnl::convolution_backward_weights::desc d(kAlgorithm, any(x), any(wt), any(y), stride, dilation, before,
+                                                       after);
+            dnnl::convolution_backward_weights::primitive_desc pd(d, attr, engine(), hint);
+            primitive_ = dnnl::convolution_backward_weights(pd);
+            adopt(pd, pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc());
+        }
+    }
+
+    void run(float* x, float* w, const float* bias, float* y) {
+        thread_local dnnl::stream stream(engine());
+        Buffer x_buffer(x_.buffer_bytes()), w_buffer(w_.buffer_bytes()), y_buffer(y_.buffer_bytes());
+        Buffer scratch(scratch_.get_desc().get_size());
+        x_.point(x, x_buffer);
+        w_.point(w, w_buffer);
+        y_.point(y, y_buffer);
+        scratch_.set_data_handle(scratch.data());
+        dnnl_exec_arg_t args[5];
+        int count = 0;
+        auto pass = [&](int name, const memory& m) { args[count++] = {name, m.get()}; };
+        pass(kind_ == ConvKind::input_grad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x_.inner);
+        pass(kind_ == ConvKind::weight_grad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w_.inner);
+        pass(kind_ == ConvKind::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_.inner);
+        pass(DNNL_ARG_SCRATCHPAD, scratch_);
+        if (has_bias_) {
+            bias_.set_data_handle(const_cast<float*>(bias));
+            pass(DNNL_ARG_BIAS, bias_);
+        }
+        if (kind_ != ConvKind::input_grad) x_.read(stream);
+        if (kind_ != ConvKind::weight_grad) w_.read(stream);
+        if (kind_ != ConvKind::forward) y_.read(stream);
+        dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, args), "convolution");
+        (kind_ == ConvKind::forward ? y_ : kind_ == ConvKind::input_grad ? x_ : w_).write(stream);
+        stream.wait();
+    }
+
+  private:
+    ConvKind kind_;
+    bool has_bias_;
+    dnnl::primitive primitive_;
+    Operand x_, w_, y_;
+    memory bias_, scratch_;
+};
+
+// The most recently used primitives of a thread. Each thread has its own, because a primitive's memory objects belong
+// to the call that runs.
+class ConvCache {
+  public:
+    // nullptr: oneDNN has nothing for the case, which is remembered as well.
+    ConvPrimitive* find(const ConvKey& key) {
+        if (auto found = entries_.find(key); found != entries_.end()) {
+            order_.splice(order_.begin(), order_, found->second);
+            return found->second->primitive.get();
+        }
+        std::unique_ptr<ConvPrimitive> made;
+        try {
+            made = std::make_unique<ConvPrimitive>(key);
+        } catch (const dnnl::error&) {
+        }
+        order_.push_front({key, std::move(made)});
+        entries_[key] = order_.begin();
+        if (order_.size() > kMost) {
+            entries_.erase(order_.back().key);
+            order_.pop_back();
+        }
+        return order_.front().primitive.get();
+    }
+
+  private:
+    static constexpr size_t kMost = 512;
+    struct Entry {
+        ConvKey key;
+        std::unique_ptr<ConvPrimitive> primitive;
+    };
+    std::list<Entry> order_;  // most recent first
+    std::unordered_map<ConvKey, std::list<Entry>::iterator, ConvHash> entries_;
+};
+
+}  // namespace
+
+bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y) {
+    thread_local ConvCache cache;
+    ConvPrimitive* primitive = cache.find({kind, bias != nullptr, omp_get_max_threads(), conv});
+    if (!primitive) return false;
+    primitive->run(x, w, bias, y);
+    return true;
+}
+
+}  // namespace lunaria::cpu

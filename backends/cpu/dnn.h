@@ -1,0 +1,15 @@
+// Convolutions by oneDNN, for f32. The only header of the project that stands for oneDNN; it shows none of its types.
+#pragma once
+
+#include "core/ops/conv.h"
+
+namespace lunaria::cpu {
+
+enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
+
+// Computes y = convolution(x, w) + bias (bias may be null), or x from w and y, or w from x and y, as `kind` says. All
+// arrays are dense in the order of the operator's shapes. The primitive made for a geometry is kept for later calls of
+// the same thread. False when oneDNN has nothing for the case.
+bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y);
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,43 @@
+// Small helpers over expressions that the families of matrix operators share.
+#pragma once
+
+#include <algorithm>
+
+#include "core/op.h"
+
+namespace lunaria {
+
+inline Expr matmul(const Expr& a, const Expr& b) { return call("matmul", {a, b}); }
+
+// Last two axes exchanged.
+inline Expr matrix_transpose(const Expr& e) {
+    Shape perm;
+    int rank = e.rank();
+    for (int i = 0; i + 2 < rank; ++i) perm.push_back(i);
+    perm.push_back(rank - 1);
+    perm.push_back(rank - 2);
+    return e.transpose(perm);
+}
+
+// `e` summed over the axes along which `to` was broadcast to its shape.
+inline Expr sum_to(const Expr& e, const Shape& to) {
+    Shape from = e.shape();
+    if (from == to) return e;
+    Shape summed;
+    int extra = from.rank() - to.rank();
+    for (int i = 0; i < from.rank(); ++i)
+        if (i < extra || (to[i - extra] == 1 && from[i] != 1)) summed.push_back(i);
+    return e.sum(summed, true).reshape(to);
+}
+
+// Number of rows when all axes but the last count as rows.
+inline int64_t rows_of(const Shape& s) {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < s.rank(); ++i) rows *= s[i];
+    return rows;
+}
+
+class Registry;
+void add_einsum_ops(Registry& ops);  // called by the family linalg
+
+}  // namespace lunaria

@@ -1,0 +1,18 @@
+// Geometry of pooling, read from calls; the kernels read it too.
+#pragma once
+
+#include "core/ops/window.h"
+
+namespace lunaria {
+
+// Of max_window and argmax_window(x, kernel_size, stride, padding, dilation, ceil_mode).
+Window max_window_of(const Call& c);
+// Of avg_poolNd(x, kernel_size, stride, padding, ceil_mode, …), and of its gradient, where the sizes of the input are
+// those of `input`.
+Window avg_window_of(const Call& c, const Shape& input, size_t kernel_size);
+
+// First and past-the-end input position of output position i when `in` positions are shared out among `out`.
+inline int64_t adaptive_begin(int64_t i, int64_t in, int64_t out) { return i * in / out; }
+inline int64_t adaptive_end(int64_t i, int64_t in, int64_t out) { return ((i + 1) * in + out - 1) / out; }
+
+}  // namespace lunaria

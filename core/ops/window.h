@@ -1,0 +1,60 @@
+// Windows that slide over spatial axes: what convolution, pooling and unfold share. Up to three spatial axes, always
+// kept as three, the missing ones in front with size 1; so one loop nest serves all.
+#pragma once
+
+#include <array>
+
+#include "core/op.h"
+
+namespace lunaria {
+
+struct Window {
+    static constexpr int kAxes = 3;
+    using Sizes = std::array<int64_t, kAxes>;
+
+    int axes = 2;  // how many there really are
+    Sizes in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
+    Sizes before{0, 0, 0}, after{0, 0, 0};  // padding
+
+    int first() const { return kAxes - axes; }
+    // Extent of the dilated kernel.
+    int64_t reach(int axis) const {
+        auto i = static_cast<size_t>(axis);
+        return dilation[i] * (kernel[i] - 1) + 1;
+    }
+    int64_t in_size() const { return in[0] * in[1] * in[2]; }
+    int64_t out_size() const { return out[0] * out[1] * out[2]; }
+    int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+    // Appends `sizes` of the real axes.
+    void append(Shape& shape, const Sizes& sizes) const {
+        for (int i = first(); i < kAxes; ++i) shape.push_back(sizes[static_cast<size_t>(i)]);
+    }
+    // Padding as an attribute: before, after for each real axis.
+    Shape padding() const {
+        Shape list;
+        for (auto i = static_cast<size_t>(first()); i < kAxes; ++i) {
+            list.push_back(before[i]);
+            list.push_back(after[i]);
+        }
+        return list;
+    }
+    Shape attribute(const Sizes& sizes) const {
+        Shape list;
+        append(list, sizes);
+        return list;
+    }
+};
+
+// Attribute i, one number for all axes or one per axis, into the last `axes` places; at least `least`.
+Window::Sizes window_sizes(const Call& c, size_t i, int axes, int64_t least);
+// Attribute i as padding: one number, one per axis, or before and after for each axis.
+void window_padding(const Call& c, size_t i, Window& w);
+// Spatial sizes of argument i, whose last `axes` axes they are.
+Window::Sizes spatial_sizes(const Shape& shape, int axes);
+// Fills `out` from the rest; with ceil_mode the last window may hang over the end as long as it starts inside. Throws
+// when the kernel is larger than the padded input.
+void set_window_output(const Call& c, Window& w, bool ceil_mode);
+// The type of a result, whose sizes come from attributes: refuses what no memory can hold.
+Types checked_type(const Call& c, DType dtype, const Shape& shape);
+
+}  // namespace lunaria
