@@ -1,8 +1,320 @@
-// CPU kernels: sorting, top-k, search.
+// CPU kernels: sorting, order statistics and search.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/reduce.h"
+#include "backends/cpu/sort_keys.h"
+#include "core/error.h"
+#include "core/interrupt.h"
 
 namespace lunaria::cpu {
 
-void add_sort_kernels(KernelTable&) {}
+namespace {
+
+// Calls f with the element type of argument 0; complex tensors do not come here, halves are widened.
+template <class F>
+void with_element(const Tensor& t, F f) {
+    visit_dtype(t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>) f(T{});
+    });
+}
+
+// The items of a line; descending ones have their keys reversed. Places must fit 32 bits for narrow keys: longer lines
+// take wide ones.
+template <class K, class T>
+void gather_items(const T* line, int64_t n, int64_t stride, bool descending,
+                  std::vector<typename ItemOf<K>::Item>& items) {
+    items.resize(static_cast<size_t>(n));
+    K flip = descending ? static_cast<K>(~K(0)) : K(0);
+    for (int64_t k = 0; k < n; ++k)
+        items[static_cast<size_t>(k)] = ItemOf<K>::make(static_cast<K>(sort_key(line[k * stride])) ^ flip, k);
+}
+
+// Calls f(line, line number, items, scratch) for every line along the axis of the view.
+template <class T, class F>
+void each_line_as(const T* in, const AxisView& view, F f) {
+    for (int64_t l = 0; l < view.lines(); ++l) {
+        if (l % 64 == 0) poll_interrupt();
+        f(in + view.start(l), l);
+    }
+}
+
+constexpr int64_t kNarrowPlaces = int64_t{1} << 32;
+
+// Sorts each line and hands it over: done(line number, items, key traits).
+template <class T, class Done>
+void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
+    auto with_key = [&](auto key) {
+        using K = decltype(key);
+        std::vector<typename ItemOf<K>::Item> items, scratch;
+        each_line_as(in, view, [&](const T* line, int64_t l) {
+            gather_items<K>(line, view.n, view.inner, descending, items);
+            sort_items(items, scratch);
+            done(line, l, [&](int64_t k) { return ItemOf<K>::place(items[static_cast<size_t>(k)]); });
+        });
+    };
+    if (sizeof(T) <= 4 && view.n < kNarrowPlaces)
+        with_key(uint32_t{});
+    else
+        with_key(uint64_t{});
+}
+
+bool sort(const KernelCall& c) {
+    AxisView view = axis_view(c, 1);
+    bool only_indices = c.out.size() == 1;
+    int64_t* indices = c.out[only_indices ? 0 : 1].data<int64_t>();
+    with_element(c.tensor(0), [&](auto zero) {
+        using T = decltype(zero);
+        T* values = only_indices ? nullptr : c.out[0].data<T>();
+        sort_lines(c.tensor(0).data<T>(), view, c.args[2].boolean(), [&](const T* line, int64_t l, auto place) {
+            int64_t start = view.start(l);
+            for (int64_t k = 0; k < view.n; ++k) {
+                int64_t from = place(k);
+                indices[start + k * view.inner] = from;
+                if (values) values[start + k * view.inner] = line[from * view.inner];
+            }
+        });
+    });
+    return true;
+}
+
+bool topk(const KernelCall& c) {
+    const Shape& shape = c.tensor(0).shape();
+    int64_t k = c.args[1].integer();
+    int axis = shape.rank() == 0 ? 0
+               : c.has(2)        ? normal_axis("topk", c.args[2].integer(), shape.rank())
+                                 : shape.rank() - 1;
+    AxisView view(shape, axis);
+    bool descending = c.args[3].boolean();
+    int64_t* indices = c.out[1].data<int64_t>();
+    with_element(c.tensor(0), [&](auto zero) {
+        using T = decltype(zero);
+        T* values = c.out[0].data<T>();
+        auto with_key = [&](auto key) {
+            using K = decltype(key);
+            std::vector<typename ItemOf<K>::Item> items;
+            each_line_as(c.tensor(0).data<T>(), view, [&](const T* line, int64_t l) {
+                gather_items<K>(line, view.n, view.inner, descending, items);
+                auto end = items.begin() + k;
+                if (k < view.n) std::nth_element(items.begin(), end, items.end());
+                std::sort(items.begin(), end);
+                int64_t start = l / view.inner * k * view.inner + l % view.inner;
+                for (int64_t j = 0; j < k; ++j) {
+                    int64_t from = ItemOf<K>::place(items[static_cast<size_t>(j)]);
+                    indices[start + j * view.inner] = from;
+                    values[start + j * view.inner] = line[from * view.inner];
+                }
+            });
+        };
+        if (sizeof(T) <= 4 && view.n < kNarrowPlaces)
+            with_key(uint32_t{});
+        else
+            with_key(uint64_t{});
+    });
+    return true;
+}
+
+// One element of each line, by its position in the order: rank(line, count of elements that are not NaN).
+template <class Rank>
+bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
+    AxisView view = axis_view(c, axis_argument);
+    with_element(c.tensor(0), [&](auto zero) {
+        using T = decltype(zero);
+        std::vector<WideItem> items;
+        each_line_as(c.tensor(0).data<T>(), view, [&](const T* line, int64_t l) {
+            items.resize(static_cast<size_t>(view.n));
+            int64_t numbers = 0;
+            for (int64_t k = 0; k < view.n; ++k) {
+                T x = line[k * view.inner];
+                items[static_cast<size_t>(k)] = {sort_key(x), static_cast<uint64_t>(k)};
+                numbers += x == x;
+            }
+            auto at = items.begin() + rank(view.n, numbers);
+            std::nth_element(items.begin(), at, items.end());
+            int64_t place = static_cast<int64_t>(at->place);
+            c.out[0].data<T>()[l] = line[place * view.inner];
+            c.out[1].data<int64_t>()[l] = place;
+        });
+    });
+    return true;
+}
+
+bool median(const KernelCall& c) {
+    return select(c, 1, [](int64_t n, int64_t numbers) { return numbers < n ? numbers : (n - 1) / 2; });
+}
+bool nanmedian(const KernelCall& c) {
+    return select(c, 1, [](int64_t, int64_t numbers) { return numbers ? (numbers - 1) / 2 : 0; });
+}
+bool kthvalue(const KernelCall& c) {
+    int64_t k = c.args[1].integer();
+    return select(c, 2, [k](int64_t, int64_t) { return k - 1; });
+}
+
+// The different elements in order and the number of each element; NaN counts as equal to NaN.
+template <class T>
+std::vector<T> unique_of(const Tensor& x, int64_t* inverse) {
+    std::vector<T> values;
+    AxisView flat({x.size()}, 0);
+    sort_lines(x.data<T>(), flat, false, [&](const T* line, int64_t, auto place) {
+        for (int64_t k = 0; k < flat.n; ++k) {
+            T v = line[place(k)];
+            if (values.empty() || sort_key(values.back()) != sort_key(v)) values.push_back(v);
+            inverse[place(k)] = static_cast<int64_t>(values.size()) - 1;
+        }
+    });
+    return values;
+}
+
+bool unique(const KernelCall& c) {
+    bool padded = c.op.name() == "unique_with_pad";
+    with_element(c.tensor(0), [&](auto zero) {
+        using T = decltype(zero);
+        std::vector<T> values = unique_of<T>(c.tensor(0), c.out[1].data<int64_t>());
+        int64_t n = static_cast<int64_t>(values.size());
+        if (padded) {
+            for (int64_t i = n; i < c.out[0].size(); ++i) c.out[0].set_at(i, c.args[1].number());
+        } else {
+            c.out[0] = Tensor::empty(c.tensor(0).dtype(), {n});
+        }
+        std::copy(values.begin(), values.end(), c.out[0].data<T>());
+    });
+    return true;
+}
+
+bool unique_consecutive(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    bool along = c.has(3);
+    AxisView view = along ? axis_view(c, 3) : AxisView({x.size()}, 0);
+    std::vector<int64_t> first;  // of each run
+    Tensor inverse = Tensor::empty(DType::i64, along ? Shape{view.n} : x.shape());
+    with_element(x, [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = x.data<T>();
+        auto equal = [&](int64_t a, int64_t b) {
+            for (int64_t l = 0; l < view.lines(); ++l)
+                if (sort_key(in[view.start(l) + a * view.inner]) != sort_key(in[view.start(l) + b * view.inner]))
+                    return false;
+            return true;
+        };
+        for (int64_t k = 0; k < view.n; ++k) {
+            if (first.empty() || !equal(first.back(), k)) first.push_back(k);
+            inverse.data<int64_t>()[k] = static_cast<int64_t>(first.size()) - 1;
+        }
+        int64_t runs = static_cast<int64_t>(first.size());
+        Shape shape{runs};
+        if (along) {
+            shape = x.shape();
+            shape[normal_axis("unique_consecutive", c.args[3].integer(), x.rank())] = runs;
+        }
+        c.out[0] = Tensor::empty(x.dtype(), shape);
+        for (int64_t o = 0; o < view.outer; ++o)
+            for (int64_t r = 0; r < runs; ++r)
+                std::copy_n(in + (o * view.n + first[static_cast<size_t>(r)]) * view.inner, view.inner,
+                            c.out[0].data<T>() + (o * runs + r) * view.inner);
+    });
+    size_t next = 1;
+    if (c.args[1].boolean()) c.out[next++] = inverse;
+    if (c.args[2].boolean()) {
+        Tensor counts = Tensor::empty(DType::i64, {static_cast<int64_t>(first.size())});
+        for (size_t r = 0; r < first.size(); ++r)
+            counts.data<int64_t>()[r] = (r + 1 < first.size() ? first[r + 1] : view.n) - first[r];
+        c.out[next] = counts;
+    }
+    return true;
+}
+
+bool bincount(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    int64_t length = c.args[2].integer();
+    for (int64_t i = 0; i < x.size(); ++i) {
+        int64_t v = x.data<int64_t>()[i];
+        if (v < 0) throw value_error("bincount", str("the input holds ", v, ": it must not be negative"));
+        if (v >= int64_t{1} << 32)
+            throw value_error("bincount", str("the input holds ", v, ": too large to count up to"));
+        length = std::max(length, v + 1);
+    }
+    DType to = c.has(1) ? c.tensor(1).dtype() : DType::i64;
+    c.out[0] = Tensor::zeros(to, {length});
+    with_element(c.out[0], [&](auto zero) {
+        using T = decltype(zero);
+        for (int64_t i = 0; i < x.size(); ++i)
+            c.out[0].data<T>()[x.data<int64_t>()[i]] += c.has(1) ? c.tensor(1).data<T>()[i] : T(1);
+    });
+    return true;
+}
+
+bool histc(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    int64_t bins = c.args[1].integer();
+    double low = c.args[2].number(), high = c.args[3].number();
+    with_element(c.out[0], [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = x.data<T>();
+        if (low == high) {
+            for (int64_t i = 0; i < x.size(); ++i) {
+                double v = static_cast<double>(in[i]);
+                if (!std::isfinite(v))
+                    throw value_error("histc", str("the range of the input is not finite: it holds ", v));
+                low = i ? std::min(low, v) : v;
+                high = i ? std::max(high, v) : v;
+            }
+            if (low == high) {
+                low -= 1;
+                high += 1;
+            }
+        }
+        std::vector<int64_t> counts(static_cast<size_t>(bins));
+        for (int64_t i = 0; i < x.size(); ++i) {
+            double v = static_cast<double>(in[i]);
+            if (!(v >= low && v <= high)) continue;
+            auto bin = static_cast<int64_t>((v - low) / (high - low) * static_cast<double>(bins));
+            ++counts[static_cast<size_t>(std::min(bin, bins - 1))];
+        }
+        for (int64_t b = 0; b < bins; ++b) c.out[0].data<T>()[b] = static_cast<T>(counts[static_cast<size_t>(b)]);
+    });
+    return true;
+}
+
+bool searchsorted(const KernelCall& c) {
+    const Tensor &sequence = c.tensor(0), &values = c.tensor(1);
+    int64_t n = sequence.shape().back(), per_row = values.size();
+    if (sequence.rank() > 1) per_row = values.shape().back();
+    bool right = c.args[3].boolean(), narrow = c.args[2].boolean();
+    with_element(sequence, [&](auto zero) {
+        using T = decltype(zero);
+        for (int64_t i = 0; i < values.size(); ++i) {
+            const T* row = sequence.data<T>() + (sequence.rank() > 1 ? i / per_row * n : 0);
+            auto key = sort_key(values.data<T>()[i]);
+            const T* at = right ? std::upper_bound(row, row + n, key, [](auto k, T e) { return k < sort_key(e); })
+                                : std::lower_bound(row, row + n, key, [](T e, auto k) { return sort_key(e) < k; });
+            if (narrow)
+                c.out[0].data<int32_t>()[i] = static_cast<int32_t>(at - row);
+            else
+                c.out[0].data<int64_t>()[i] = at - row;
+        }
+    });
+    return true;
+}
+
+}  // namespace
+
+void add_sort_kernels(KernelTable& table) {
+    table.plain("sort", sort);
+    table.plain("argsort", sort);
+    table.plain("topk", topk);
+    table.plain("median", median);
+    table.plain("nanmedian", nanmedian);
+    table.plain("kthvalue", kthvalue);
+    table.plain("unique", unique);
+    table.plain("unique_with_pad", unique);
+    table.plain("unique_consecutive", unique_consecutive);
+    table.plain("bincount", bincount);
+    table.plain("histc", histc);
+    table.plain("searchsorted", searchsorted);
+}
 
 }  // namespace lunaria::cpu

@@ -1,0 +1,53 @@
+#include "backends/cpu/sort_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace lunaria::cpu {
+
+namespace {
+
+// Comparison sorts win below this length.
+constexpr size_t kRadixFrom = 768;
+
+// Least significant digit first; keys of the same digit keep their order, so the places need no looking at.
+template <class Item, class KeyOf>
+void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits, KeyOf key_of) {
+    constexpr int kBits = 11;
+    constexpr size_t kBuckets = size_t{1} << kBits;
+    scratch.resize(items.size());
+    std::vector<std::array<uint32_t, kBuckets>> counts(static_cast<size_t>(digits));
+    for (const Item& item : items) {
+        auto key = key_of(item);
+        for (auto& count : counts) {
+            ++count[static_cast<size_t>(key & (kBuckets - 1))];
+            key >>= kBits;
+        }
+    }
+    for (int digit = 0; digit < digits; ++digit) {
+        auto& start = counts[static_cast<size_t>(digit)];
+        int shift = digit * kBits;
+        // All keys share this digit: nothing moves.
+        if (start[static_cast<size_t>(key_of(items[0]) >> shift & (kBuckets - 1))] == items.size()) continue;
+        uint32_t sum = 0;
+        for (uint32_t& c : start) sum += std::exchange(c, sum);
+        for (const Item& item : items)
+            scratch[start[static_cast<size_t>(key_of(item) >> shift & (kBuckets - 1))]++] = item;
+        items.swap(scratch);
+    }
+}
+
+}  // namespace
+
+void sort_items(std::vector<NarrowItem>& items, std::vector<NarrowItem>& scratch) {
+    if (items.size() < kRadixFrom) return std::sort(items.begin(), items.end());
+    radix_sort(items, scratch, 3, [](NarrowItem i) { return static_cast<uint32_t>(i >> 32); });
+}
+
+void sort_items(std::vector<WideItem>& items, std::vector<WideItem>& scratch) {
+    if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());
+    radix_sort(items, scratch, 6, [](const WideItem& i) { return i.key; });
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,64 @@
+// Sorting keys: unsigned integers whose order is the order of the elements, with NaN above everything and -0 equal to
+// 0.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace lunaria::cpu {
+
+template <class T>
+using SortKey = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
+
+template <class T>
+SortKey<T> sort_key(T x) {
+    using K = SortKey<T>;
+    constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
+    if constexpr (std::is_floating_point_v<T>) {
+        if (x != x) return ~K(0);
+        K bits = std::bit_cast<K>(x + T(0));  // -0 + 0 is +0
+        return bits & kSign ? ~bits : bits | kSign;
+    } else if constexpr (std::is_signed_v<T>) {
+        return static_cast<K>(x) ^ kSign;
+    } else {
+        return static_cast<K>(x);
+    }
+}
+
+// An element of a line: its key and where it stands. Ordered by key, then by place, which makes every sort stable.
+struct WideItem {
+    uint64_t key;
+    uint64_t place;
+    friend bool operator<(const WideItem& a, const WideItem& b) {
+        return a.key < b.key || (a.key == b.key && a.place < b.place);
+    }
+};
+
+// The same for keys and places of 32 bits, in one word: the order is that of the words.
+using NarrowItem = uint64_t;
+
+template <class K>
+struct ItemOf {
+    using Item = WideItem;
+    static Item make(K key, int64_t place) { return {key, static_cast<uint64_t>(place)}; }
+    static int64_t place(const Item& i) { return static_cast<int64_t>(i.place); }
+    static K key(const Item& i) { return i.key; }
+};
+template <>
+struct ItemOf<uint32_t> {
+    using Item = NarrowItem;
+    static Item make(uint32_t key, int64_t place) {
+        return static_cast<uint64_t>(key) << 32 | static_cast<uint64_t>(static_cast<uint32_t>(place));
+    }
+    static int64_t place(Item i) { return static_cast<int64_t>(i & 0xffffffffu); }
+    static uint32_t key(Item i) { return static_cast<uint32_t>(i >> 32); }
+};
+
+// Sorts the items; `scratch` is working memory that may be reused between calls.
+void sort_items(std::vector<NarrowItem>& items, std::vector<NarrowItem>& scratch);
+void sort_items(std::vector<WideItem>& items, std::vector<WideItem>& scratch);
+
+}  // namespace lunaria::cpu
