@@ -133,22 +133,65 @@ To convert_element(From x) {
 }
 
 template <class From, class To>
-void copy_strided(const From* in, To* out, const Shape& shape, const Strides& strides) {
+void copy_strided(const From* in, const Strides& in_strides, To* out, const Strides& out_strides, const Shape& shape) {
     int last = shape.rank() - 1;
-    int64_t inner = last >= 0 ? shape[last] : 1, step = last >= 0 ? strides[last] : 1;
+    int64_t inner = last >= 0 ? shape[last] : 1;
+    int64_t in_step = last >= 0 ? in_strides[last] : 0, out_step = last >= 0 ? out_strides[last] : 0;
     int64_t outer = 1;
     for (int i = 0; i < last; ++i) outer *= shape[i];
     std::array<int64_t, kMaxRank> index{};
     for (int64_t row = 0; row < outer; ++row) {
-        int64_t offset = 0;
-        for (int i = 0; i < last; ++i) offset += index[static_cast<size_t>(i)] * strides[i];
-        const From* p = in + offset;
-        for (int64_t j = 0; j < inner; ++j) *out++ = convert_element<From, To>(p[j * step]);
+        int64_t from = 0, to = 0;
+        for (int i = 0; i < last; ++i) {
+            from += index[static_cast<size_t>(i)] * in_strides[i];
+            to += index[static_cast<size_t>(i)] * out_strides[i];
+        }
+        for (int64_t j = 0; j < inner; ++j) out[to + j * out_step] = convert_element<From, To>(in[from + j * in_step]);
         for (int i = last - 1; i >= 0; --i) {
             if (++index[static_cast<size_t>(i)] < shape[i]) break;
             index[static_cast<size_t>(i)] = 0;
         }
     }
+}
+
+std::atomic<CopyFn>& fast_copy() {
+    static std::atomic<CopyFn> copy{nullptr};
+    return copy;
+}
+
+// Strides of a view of `t` with another shape of the same size, if there is one: each run of old axes that becomes a
+// run of new ones must be evenly spaced in memory.
+bool strides_for(const Tensor& t, const Shape& shape, Strides& strides) {
+    strides = contiguous_strides(shape);
+    if (t.is_contiguous() || t.size() == 0) return true;
+    Shape old_shape;
+    Strides old_strides;
+    for (int i = 0; i < t.rank(); ++i) {
+        if (t.dim(i) == 1) continue;
+        old_shape.push_back(t.dim(i));
+        old_strides.push_back(t.strides()[i]);
+    }
+    int from = 0, to = 0;
+    while (from < old_shape.rank() && to < shape.rank()) {
+        int from_end = from + 1, to_end = to + 1;
+        int64_t old_size = old_shape[from], new_size = shape[to];
+        while (old_size != new_size) {
+            if (old_size < new_size)
+                old_size *= old_shape[from_end++];
+            else
+                new_size *= shape[to_end++];
+        }
+        for (int k = from; k + 1 < from_end; ++k)
+            if (old_strides[k] != old_shape[k + 1] * old_strides[k + 1]) return false;
+        int64_t step = old_strides[from_end - 1];
+        for (int k = to_end - 1; k >= to; --k) {
+            strides[k] = step;
+            step *= shape[k];
+        }
+        from = from_end;
+        to = to_end;
+    }
+    return true;
 }
 
 }  // namespace
@@ -211,8 +254,8 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) 
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {
-    if (is_contiguous()) return view(shape, contiguous_strides(shape));
-    return contiguous().reshaped(shape);
+    Strides strides;
+    return strides_for(*this, shape, strides) ? view(shape, strides) : contiguous().reshaped(shape);
 }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : copy(); }
@@ -239,6 +282,47 @@ void Tensor::make_writable() {
     if (!is_sole_owner()) *this = copy();
 }
 
+namespace {
+// Exchanges what two bodies hold, not who refers to them.
+void adopt_contents(TensorBody& body, TensorBody& from) {
+    std::swap(body.contiguous, from.contiguous);
+    std::swap(body.strides, from.strides);
+    std::swap(body.offset, from.offset);
+    std::swap(body.storage, from.storage);
+    std::swap(body.data, from.data);
+}
+}  // namespace
+
+void Tensor::own_storage() {
+    bool sole = body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
+    if (sole && is_contiguous()) return;
+    Tensor fresh = copy();
+    adopt_contents(*body_, *fresh.body());
+}
+
+void Tensor::assign(std::string_view where, const Tensor& value) {
+    if (value.same_body(*this)) return;
+    if (!(broadcast(where, shape(), value.shape()) == shape()))
+        throw shape_error(where, str("a value of shape ", value.shape(), " does not fit a tensor of shape ", shape()));
+    // The value's storage is shared when it is just what is needed: whoever writes to either first makes a copy.
+    size_t bytes = nbytes();
+    bool share = value.dtype() == dtype() && value.shape() == shape() && value.is_contiguous() &&
+                 value.body()->storage->bytes <= bytes && !value.body()->storage->release_foreign;
+    Tensor fresh;
+    if (share) {
+        fresh = value.view(shape(), value.strides());
+    } else {
+        fresh = empty(dtype(), shape());
+        Strides strides;
+        strides.resize(rank(), 0);
+        int extra = rank() - value.rank();
+        for (int i = 0; i < value.rank(); ++i)
+            if (value.dim(i) != 1) strides[i + extra] = value.strides()[i];
+        copy_elements(value.view(shape(), strides), fresh);
+    }
+    adopt_contents(*body_, *fresh.body());
+}
+
 double Tensor::at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
     return visit_dtype(dtype(), [&](auto tag) -> double {
@@ -263,22 +347,35 @@ void Tensor::set_at(int64_t index, double value) {
     });
 }
 
-void copy_elements(const Tensor& source, const Tensor& destination) {
+void plain_copy_elements(const Tensor& source, const Tensor& destination) {
     if (source.size() == 0) return;
-    if (source.is_contiguous() && source.dtype() == destination.dtype()) {
-        std::memcpy(destination.raw(), source.raw(), source.nbytes());
-        return;
-    }
     Shape flat{source.size()};
-    bool plain = source.is_contiguous();
+    bool plain = source.is_contiguous() && destination.is_contiguous();
+    const Shape& shape = plain ? flat : source.shape();
+    Strides one{1};
+    // Where one side is dense but has another shape, that of the other side says how its elements are counted.
+    Strides dense_strides = contiguous_strides(shape);
+    const Strides& from_strides = plain ? one : source.strides();
+    const Strides& to_strides = plain ? one : destination.shape() == shape ? destination.strides() : dense_strides;
     visit_dtype(source.dtype(), [&](auto from) {
         visit_dtype(destination.dtype(), [&](auto to) {
             using From = typename decltype(from)::type;
             using To = typename decltype(to)::type;
-            copy_strided(source.data<From>(), destination.data<To>(), plain ? flat : source.shape(),
-                         plain ? Strides{1} : source.strides());
+            copy_strided(source.data<From>(), from_strides, destination.data<To>(), to_strides, shape);
         });
     });
+}
+
+void set_fast_copy(CopyFn copy) { fast_copy().store(copy, std::memory_order_relaxed); }
+
+void copy_elements(const Tensor& source, const Tensor& destination) {
+    if (source.is_contiguous() && destination.is_contiguous() && source.dtype() == destination.dtype() &&
+        source.nbytes() < (size_t{1} << 16)) {
+        if (source.size()) std::memcpy(destination.raw(), source.raw(), source.nbytes());
+        return;
+    }
+    CopyFn copy = fast_copy().load(std::memory_order_relaxed);
+    if (!copy || !copy(source, destination)) plain_copy_elements(source, destination);
 }
 
 }  // namespace lunaria

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/dtype.h"
@@ -101,6 +102,12 @@ class Tensor {
     // Makes the storage this tensor's own (copies if it is shared), so that it may be written in place.
     void make_writable();
 
+    // Makes the storage this body's own and dense, keeping the body: every handle of it goes on seeing the same tensor.
+    void own_storage();
+    // Gives this body, and so every handle of it, the elements of `value`, broadcast and converted to its shape and
+    // dtype. No other tensor changes. Throws shape_error with `where`.
+    void assign(std::string_view where, const Tensor& value);
+
     // Element `index` in row-major order, as a double (complex: real part). For tests, printing and scalars; not for
     // kernels.
     double at(int64_t index) const;
@@ -127,8 +134,14 @@ class Tensor {
     TensorBody* body_ = nullptr;
 };
 
-// Copies elements of any layout and dtype into dense `destination` of the same size, converting.
+// Copies the elements of `source` into `destination` in row-major order, converting to its dtype. Both have the same
+// number of elements, and the same shape unless both are dense. They must not overlap.
 void copy_elements(const Tensor& source, const Tensor& destination);
+
+// A faster copy that is asked first and may decline; a device for host memory sets it. The plain one is its judge.
+using CopyFn = bool (*)(const Tensor& source, const Tensor& destination);
+void set_fast_copy(CopyFn copy);
+void plain_copy_elements(const Tensor& source, const Tensor& destination);
 
 template <class T>
 Tensor Tensor::from(std::span<const T> values, const Shape& shape) {

@@ -1,8 +1,100 @@
-// CPU kernels: concatenation, splitting, tiling, padding.
+// CPU kernels: joining, triangles, sequences.
+#include <algorithm>
+#include <cstring>
+
 #include "backends/cpu/kernel_table.h"
+#include "core/op.h"
 
 namespace lunaria::cpu {
 
-void add_array_kernels(KernelTable&) {}
+namespace {
+
+bool concat(const KernelCall& call) {
+    Tensor& out = call.out[0];
+    int64_t axis = call.args[1].integer();
+    if (axis < 0) axis += out.rank();
+    int64_t start = 0;
+    for (const Value& v : call.args[0].items()) {
+        const Tensor& part = v.tensor();
+        int64_t offset = start * out.strides()[static_cast<int>(axis)];
+        if (part.size()) copy_elements(part, out.view(part.shape(), out.strides(), offset));
+        start += part.dim(static_cast<int>(axis));
+    }
+    return true;
+}
+
+// Keeps the elements of each row from column `from(row)` to `to(row)`; the others become 0.
+template <bool kLower>
+bool triangle(const KernelCall& call) {
+    const Tensor& in = call.tensor(0);
+    Tensor& out = call.out[0];
+    copy_elements(in, out);
+    int64_t rows = out.dim(out.rank() - 2), columns = out.shape().back();
+    size_t width = size_of(out.dtype());
+    // Bounded, so that the sum below cannot overflow.
+    int64_t diagonal = std::clamp(call.args[1].integer(), -rows - 1, columns + 1);
+    char* data = static_cast<char*>(out.raw());
+    for (int64_t row = 0, all = out.size() ? out.size() / columns : 0; row < all; ++row) {
+        int64_t edge = std::clamp<int64_t>(row % rows + diagonal + (kLower ? 1 : 0), 0, columns);
+        int64_t from = kLower ? edge : 0, to = kLower ? columns : edge;
+        std::memset(data + static_cast<size_t>(row * columns + from) * width, 0,
+                    static_cast<size_t>(to - from) * width);
+    }
+    return true;
+}
+
+bool reverse_sequence(const KernelCall& call) {
+    const Tensor &in = call.tensor(0), &lengths = call.tensor(1);
+    Tensor& out = call.out[0];
+    Call view(call.op, call.args, call.dtype);
+    int sequence = view.axis(2, 0), batch = view.axis(3, 0);
+    for (int64_t b = 0; b < lengths.size(); ++b) {
+        int64_t length = lengths.data<int64_t>()[b], size = in.dim(sequence);
+        if (length < 0 || length > size)
+            throw value_error(call.op.name(),
+                              str("seq_lengths[", b, "] is ", length, ", out of range for an axis of size ", size));
+        Shape shape = in.shape();
+        shape[batch] = 1;
+        int64_t at = b * in.strides()[batch], step = in.strides()[sequence];
+        Strides backwards = in.strides();
+        backwards[sequence] = -step;
+        shape[sequence] = length;
+        if (length > 0 && in.size() > 0)
+            copy_elements(in.view(shape, backwards, at + (length - 1) * step), out.view(shape, out.strides(), at));
+        shape[sequence] = size - length;
+        if (length < size && in.size() > 0)
+            copy_elements(in.view(shape, in.strides(), at + length * step),
+                          out.view(shape, out.strides(), at + length * step));
+    }
+    return true;
+}
+
+bool sequence_mask(const KernelCall& call) {
+    const Tensor& lengths = call.tensor(0);
+    const int64_t* length = lengths.data<int64_t>();
+    if (!call.out[0]) {
+        Shape shape = lengths.shape();
+        int64_t longest = 0;
+        for (int64_t i = 0; i < lengths.size(); ++i) longest = std::max(longest, length[i]);
+        std::vector<int64_t> sizes(shape.begin(), shape.end());
+        sizes.push_back(longest);
+        call.out[0] = Tensor::empty(DType::boolean, checked_shape(call.op.name(), sizes, 1));
+    }
+    int64_t columns = call.out[0].shape().back();
+    bool* out = call.out[0].data<bool>();
+    for (int64_t i = 0; i < lengths.size(); ++i)
+        for (int64_t j = 0; j < columns; ++j) *out++ = j < length[i];
+    return true;
+}
+
+}  // namespace
+
+void add_array_kernels(KernelTable& table) {
+    table.plain("concat", concat);
+    table.plain("tril", triangle<true>);
+    table.plain("triu", triangle<false>);
+    table.plain("reverse_sequence", reverse_sequence);
+    table.plain("sequence_mask", sequence_mask);
+}
 
 }  // namespace lunaria::cpu

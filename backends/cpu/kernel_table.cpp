@@ -23,6 +23,7 @@ const KernelTable& kernel_table() {
         add_norm_kernels(t);
         add_loss_kernels(t);
         add_shape_kernels(t);
+        add_slice_kernels(t);
         add_array_kernels(t);
         add_index_kernels(t);
         add_create_kernels(t);

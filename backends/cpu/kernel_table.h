@@ -40,6 +40,7 @@ void add_softmax_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_loss_kernels(KernelTable& table);
 void add_shape_kernels(KernelTable& table);
+void add_slice_kernels(KernelTable& table);
 void add_array_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
 void add_create_kernels(KernelTable& table);

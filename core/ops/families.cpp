@@ -12,6 +12,7 @@ void add_families(Registry& ops) {
     add_norm_ops(ops);
     add_loss_ops(ops);
     add_shape_ops(ops);
+    add_slice_ops(ops);
     add_array_ops(ops);
     add_index_ops(ops);
     add_create_ops(ops);

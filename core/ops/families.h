@@ -17,6 +17,7 @@ void add_softmax_ops(Registry& ops);     // softmax and its kin
 void add_norm_ops(Registry& ops);        // normalisation
 void add_loss_ops(Registry& ops);        // loss functions
 void add_shape_ops(Registry& ops);       // reshaping, transposing, broadcasting, views
+void add_slice_ops(Registry& ops);       // slices, splits, diagonals
 void add_array_ops(Registry& ops);       // concatenation, splitting, tiling, padding
 void add_index_ops(Registry& ops);       // gather, scatter, masks
 void add_create_ops(Registry& ops);      // constructors
