@@ -26,7 +26,7 @@
 
 namespace lunaria::lua {
 
-inline constexpr int kMaxNesting = 200, kMaxLocals = 200, kMaxUpvalues = 255;
+inline constexpr int kMaxNesting = 200, kMaxLocals = 200, kMaxUpvalues = 255, kMaxJumps = 32767;
 
 template <class T>
 using List = std::span<const T>;

@@ -189,6 +189,12 @@ void Scope::assign(const Expr& target, const Span& found) {
         state.assigned_loop = f.open_loops[state.loop_depth];
 }
 
+// Visible labels or unresolved gotos: matching them takes time in the product of their numbers.
+void Scope::check_jump_limit(std::size_t count, const Span& span) const {
+    if (count < std::size_t{kMaxJumps}) return;
+    fail(span, str("too many labels/gotos (limit is ", kMaxJumps, ")"), "put parts of the chunk into functions");
+}
+
 void Scope::add_label(Label* label, Name* name, bool ends_block) {
     const OpenFunction& f = current();
     if (name->label >= static_cast<int>(f.first_label))
@@ -198,6 +204,7 @@ void Scope::add_label(Label* label, Name* name, bool ends_block) {
              "labels of a function have different names, unless their blocks lie side by side");
     const OpenBlock& block = blocks_.back();
     label->ends_block = ends_block;
+    check_jump_limit(labels_.size(), label->span);
     const std::size_t active = ends_block ? block.first_active : active_.size();
     labels_.push_back({label, name, name->label, active});
     name->label = static_cast<int>(labels_.size() - 1);
@@ -225,6 +232,7 @@ void Scope::add_label(Label* label, Name* name, bool ends_block) {
 void Scope::add_goto(Goto* jump, Name* name) {
     const OpenFunction& f = current();
     if (name->label < static_cast<int>(f.first_label)) {
+        check_jump_limit(gotos_.size(), jump->span);
         gotos_.push_back({jump, name, active_.size()});
         return;
     }

@@ -78,6 +78,7 @@ class Scope {
     const OpenFunction& current() const { return *functions_[depth_ - 1]; }
     void open(bool is_loop, bool is_body);
     void check_local_limit(const Span& span);
+    void check_jump_limit(std::size_t count, const Span& span) const;
     std::uint32_t capture(std::size_t depth, Local* local, const Span& span);
     void note_capture(const OpenFunction& owner, Local* local);
     std::string describe(const Function& function) const;

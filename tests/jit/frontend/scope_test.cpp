@@ -172,6 +172,8 @@ TEST(Scope, HasStockLuasLimits) {
     EXPECT_EQ(failure(repeat("local a ", 197) + "for i = 1, 2 do end"),
               "too many local variables (limit is 200) in main function");
     EXPECT_EQ(failure(repeat("do local a end ", 300)), "none");
+    EXPECT_EQ(failure(repeat("goto a ", 32767) + "::a::"), "none");
+    EXPECT_EQ(failure(repeat("goto a ", 32768) + "::a::"), "too many labels/gotos (limit is 32767)");
     const auto upvalues = [](int count) {
         std::string text = "local function outer()\n", uses;
         int declared = 0;
