@@ -107,6 +107,14 @@ void Graph::erase(const std::function<bool(const Node&)>& dead) {
     std::erase_if(body_, [&](Node* node) { return dead(*node); });
 }
 
+void Graph::erase_parameters(const std::function<bool(const Node&)>& dead) {
+    std::erase_if(parameters_, [&](Node* node) { return dead(*node); });
+}
+
+void Graph::erase_inner(const std::function<bool(const Graph&)>& dead) {
+    std::erase_if(inner_, [&](const std::unique_ptr<Graph>& graph) { return dead(*graph); });
+}
+
 void for_each_node(const Value& v, const std::function<void(Node*)>& f) {
     if (v.is_node()) f(v.node());
     if (v.is_list())

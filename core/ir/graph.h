@@ -39,6 +39,8 @@ class Graph {
     std::vector<Node*> free_variables() const;
     // Removes from the body what `dead` says; the nodes live on until the graph goes.
     void erase(const std::function<bool(const Node&)>& dead);
+    void erase_parameters(const std::function<bool(const Node&)>& dead);  // the nodes live on, as with erase
+    void erase_inner(const std::function<bool(const Graph&)>& dead);      // with their nodes
 
   private:
     Node* add(NodeKind kind);

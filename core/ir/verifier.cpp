@@ -42,6 +42,7 @@ class Verifier {
         if (node.args.size() != node.op->signature.params.size())
             fail(graph, str("%", node.id, ": ", node.op->name(), " has ", node.args.size(), " arguments, not ",
                             node.op->signature.params.size()));
+        if (node.type.kind == NodeType::Kind::unknown) return;  // a primitive of the language, or not specialised yet
         NodeType type = infer_call(*node.op, node.args);
         if (!(type == node.type))
             fail(graph,

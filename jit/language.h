@@ -1,0 +1,15 @@
+// The primitives that Lua itself consists of, as operators of the IR: arithmetic with metamethods, tables, calls,
+// cells, the steps of a numeric loop. They stand beside the tensor operators and are executed by the virtual machine.
+#pragma once
+
+#include "core/op.h"
+
+namespace lunaria::lua {
+
+// All of them; the descriptions are in language.cpp.
+const Registry& language();
+
+// The primitive of that name; throws state_error when there is none.
+const Op& primitive(std::string_view name);
+
+}  // namespace lunaria::lua

@@ -1,0 +1,309 @@
+#include <array>
+
+#include "core/error.h"
+#include "jit/lower/function.h"
+
+namespace lunaria::lower {
+
+using lua::ExprKind;
+
+namespace {
+
+Value constant_value(const lua::Constant& c) {
+    return std::visit(
+        [](auto v) -> Value {
+            if constexpr (std::is_same_v<decltype(v), std::nullptr_t>)
+                return {};
+            else
+                return Value(v);
+        },
+        c);
+}
+
+std::string_view primitive_of(lua::BinaryOp op) {
+    constexpr std::array<std::string_view, 19> kNames = {"add",        "sub",         "mul",     "mod",       "pow",
+                                                         "div",        "floor_div",   "bit_and", "bit_or",    "bit_xor",
+                                                         "shift_left", "shift_right", "concat",  "equal",     "less",
+                                                         "less_equal", "equal",       "less",    "less_equal"};
+    return kNames[static_cast<size_t>(op)];
+}
+
+std::string_view primitive_of(lua::UnaryOp op) {
+    constexpr std::array<std::string_view, 4> kNames = {"minus", "not", "length", "bit_not"};
+    return kNames[static_cast<size_t>(op)];
+}
+
+}  // namespace
+
+Value FunctionLowering::emit(std::string_view name, std::vector<Value> args) {
+    ir::Node* node = here_->graph->add_call(lua::primitive(name), std::move(args), {});
+    node->span = at_;
+    return Value(node);
+}
+
+Value FunctionLowering::value(const lua::Expr& e) {
+    // A chain such as a + b + c … leans to the left without bound: its innermost part comes first, in a loop.
+    std::vector<const lua::Expr*> spine = lua::left_spine(e);
+    if (spine.size() == 1) return leaf(e);
+    // Only chains of plain operators are flat; everything else recurses to a bounded depth.
+    size_t flat = 0;
+    while (flat + 1 < spine.size() && spine[flat]->kind == ExprKind::binary) ++flat;
+    if (flat < 2) return compound(e);
+    Value left = value(*spine[flat]);
+    for (size_t i = flat; i-- > 0;) {
+        const auto& op = spine[i]->as<lua::Binary>();
+        Variable kept = blocks_.temporary("");
+        blocks_.write(*here_, kept, left);
+        Value right = value(*op.right);
+        left = blocks_.read(*here_, kept);
+        at_ = span(op.operator_span);
+        bool swapped = op.op == lua::BinaryOp::greater || op.op == lua::BinaryOp::greater_equal;
+        left = swapped ? emit(primitive_of(op.op), {right, left}) : emit(primitive_of(op.op), {left, right});
+        if (op.op == lua::BinaryOp::not_equal) left = emit("not", {left});
+    }
+    return left;
+}
+
+Value FunctionLowering::leaf(const lua::Expr& e) {
+    at_ = span(e.span);
+    switch (e.kind) {
+        case ExprKind::nil:
+            return {};
+        case ExprKind::boolean:
+            return Value(e.as<lua::Boolean>().value);
+        case ExprKind::integer:
+            return Value(e.as<lua::Integer>().value);
+        case ExprKind::number:
+            return Value(e.as<lua::Number>().value);
+        case ExprKind::string:
+            return Value(e.as<lua::String>().value);
+        case ExprKind::constant:
+            return constant_value(*e.as<lua::ConstantName>().local->constant);
+        case ExprKind::local:
+            return read(*e.as<lua::LocalName>().local);
+        case ExprKind::upvalue:
+            return read(*e.as<lua::UpvalueName>().local);
+        case ExprKind::vararg:
+            return emit("result", {varargs_, Value(0)});
+        case ExprKind::function:
+            return closure(e.as<lua::Function>(), nullptr);
+        default:
+            return compound(e);
+    }
+}
+
+Value FunctionLowering::compound(const lua::Expr& e) {
+    switch (e.kind) {
+        case ExprKind::global: {
+            const auto& name = e.as<lua::GlobalName>();
+            Value environment = value(*name.environment);
+            at_ = span(e.span);
+            return emit("index", {environment, Value(name.name)});
+        }
+        case ExprKind::index: {
+            const auto& index = e.as<lua::Index>();
+            Value object = value(*index.object);
+            Variable kept = blocks_.temporary("");
+            blocks_.write(*here_, kept, object);
+            Value key = value(*index.key);
+            at_ = span(e.span);
+            return emit("index", {blocks_.read(*here_, kept), key});
+        }
+        case ExprKind::call:
+        case ExprKind::method_call: {
+            Value results = call(e);
+            return emit("result", {results, Value(0)});
+        }
+        case ExprKind::unary: {
+            const auto& unary = e.as<lua::Unary>();
+            Value operand = value(*unary.operand);
+            at_ = span(e.span);
+            return emit(primitive_of(unary.op), {operand});
+        }
+        case ExprKind::binary:
+            return binary(e.as<lua::Binary>());
+        case ExprKind::logical:
+            return logical(e);
+        case ExprKind::table:
+            return table(e.as<lua::Table>());
+        case ExprKind::paren:
+            return value(*e.as<lua::Paren>().inner);
+        default:
+            return leaf(e);
+    }
+}
+
+Value FunctionLowering::binary(const lua::Binary& e) {
+    Variable kept = blocks_.temporary("");
+    blocks_.write(*here_, kept, value(*e.left));
+    Value right = value(*e.right);
+    Value left = blocks_.read(*here_, kept);
+    at_ = span(e.operator_span);
+    switch (e.op) {
+        case lua::BinaryOp::greater:
+        case lua::BinaryOp::greater_equal:
+            return emit(primitive_of(e.op), {right, left});
+        case lua::BinaryOp::not_equal:
+            return emit("not", {emit("equal", {left, right})});
+        default:
+            return emit(primitive_of(e.op), {left, right});
+    }
+}
+
+// `a and b`, `a or b` as values: the right side runs in a block of its own.
+Value FunctionLowering::logical(const lua::Expr& e) {
+    const auto& l = e.as<lua::Logical>();
+    Variable result = blocks_.temporary("");
+    Value left = value(*l.left);
+    blocks_.write(*here_, result, left);
+    std::string number = std::to_string(++counter_);
+    Block &right = blocks_.add("right" + number), &join = blocks_.add("join" + number);
+    bool is_and = l.op == lua::LogicalOp::and_;
+    blocks_.branch(*here_, left, is_and ? right : join, is_and ? join : right, span(l.operator_span));
+    blocks_.seal(right);
+    go_on_in(right);
+    blocks_.write(*here_, result, value(*l.right));
+    jump_and_go_on(join, join);
+    blocks_.seal(join);
+    return blocks_.read(*here_, result);
+}
+
+void FunctionLowering::condition(const lua::Expr& e, Block& yes, Block& no) {
+    if (const auto* paren = e.get_if<lua::Paren>()) return condition(*paren->inner, yes, no);
+    if (const auto* unary = e.get_if<lua::Unary>(); unary && unary->op == lua::UnaryOp::not_)
+        return condition(*unary->operand, no, yes);
+    if (const auto* l = e.get_if<lua::Logical>()) {
+        Block& right = blocks_.add("right" + std::to_string(++counter_));
+        if (l->op == lua::LogicalOp::and_)
+            condition(*l->left, right, no);
+        else
+            condition(*l->left, yes, right);
+        blocks_.seal(right);
+        go_on_in(right);
+        return condition(*l->right, yes, no);
+    }
+    Value v = value(e);
+    blocks_.branch(*here_, v, yes, no, span(e.span));
+}
+
+bool FunctionLowering::gives_many(const lua::Expr& e) const {
+    return e.kind == ExprKind::call || e.kind == ExprKind::method_call || e.kind == ExprKind::vararg;
+}
+
+Value FunctionLowering::many(const lua::Expr& e) { return e.kind == ExprKind::vararg ? varargs_ : call(e); }
+
+Value FunctionLowering::list(std::span<const lua::Expr* const> values) {
+    if (values.size() == 1 && gives_many(*values[0])) return many(*values[0]);
+    std::vector<Variable> kept;
+    bool open = !values.empty() && gives_many(*values.back());
+    for (size_t i = 0; i + open < values.size(); ++i) {
+        kept.push_back(blocks_.temporary(""));
+        blocks_.write(*here_, kept.back(), value(*values[i]));
+    }
+    Value tail = open ? many(*values.back()) : Value();
+    std::vector<Value> items;
+    for (Variable v : kept) items.push_back(blocks_.read(*here_, v));
+    return open ? emit("spread", {Value::list(std::move(items)), tail}) : Value::list(std::move(items));
+}
+
+std::vector<Value> FunctionLowering::adjusted(std::span<const lua::Expr* const> values, size_t count) {
+    std::vector<Variable> kept;
+    auto keep = [&](Value v) {
+        kept.push_back(blocks_.temporary(""));
+        blocks_.write(*here_, kept.back(), std::move(v));
+    };
+    for (size_t i = 0; i < values.size(); ++i) {
+        bool last = i + 1 == values.size();
+        if (!last || values.size() >= count || !gives_many(*values[i])) {
+            // A value beyond the count is evaluated for its effects and dropped.
+            Value v = value(*values[i]);
+            if (i < count) keep(std::move(v));
+            continue;
+        }
+        Value results = many(*values[i]);
+        for (size_t j = i; j < count; ++j) keep(emit("result", {results, Value(static_cast<int64_t>(j - i))}));
+    }
+    while (kept.size() < count) keep({});
+    std::vector<Value> result;
+    for (Variable v : kept) result.push_back(blocks_.read(*here_, v));
+    return result;
+}
+
+Value FunctionLowering::call(const lua::Expr& e) {
+    Variable callee = blocks_.temporary(""), self = nullptr;
+    std::span<const lua::Expr* const> arguments;
+    if (const auto* method = e.get_if<lua::MethodCall>()) {
+        self = blocks_.temporary("self");
+        Value object = value(*method->object);
+        blocks_.write(*here_, self, object);
+        at_ = span(method->name_span);
+        blocks_.write(*here_, callee, emit("index", {object, Value(method->name)}));
+        arguments = method->arguments;
+    } else {
+        const auto& plain = e.as<lua::Call>();
+        blocks_.write(*here_, callee, value(*plain.callee));
+        arguments = plain.arguments;
+    }
+    Value args = list(arguments);
+    at_ = span(e.span);
+    if (self) {
+        Value object = blocks_.read(*here_, self);
+        if (args.is_list()) {
+            std::vector<Value> items = args.items();
+            items.insert(items.begin(), object);
+            args = Value::list(std::move(items));
+        } else {
+            args = emit("spread", {Value::list({object}), args});
+        }
+    }
+    return emit("call", {blocks_.read(*here_, callee), args});
+}
+
+Value FunctionLowering::table(const lua::Table& e) {
+    std::vector<Variable> keys, values;
+    Value tail;
+    int64_t position = 0;
+    auto keep = [&](std::vector<Variable>& to, Value v) {
+        to.push_back(blocks_.temporary(""));
+        blocks_.write(*here_, to.back(), std::move(v));
+    };
+    for (size_t i = 0; i < e.fields.size(); ++i) {
+        const lua::Field& field = e.fields[i];
+        bool positional = field.kind == lua::FieldKind::positional;
+        if (positional && i + 1 == e.fields.size() && gives_many(*field.value)) {
+            tail = many(*field.value);
+            break;
+        }
+        keep(keys, positional ? Value(++position) : value(*field.key));
+        keep(values, value(*field.value));
+    }
+    auto gather = [&](const std::vector<Variable>& from) {
+        std::vector<Value> items;
+        for (Variable v : from) items.push_back(blocks_.read(*here_, v));
+        return Value::list(std::move(items));
+    };
+    at_ = span(e.span);
+    return emit("table", {gather(keys), gather(values), Value(position), tail});
+}
+
+Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {
+    at_ = span(f.span);
+    std::string name = f.name.empty() ? str("function at line ", f.first_line) : std::string(f.name);
+    ir::Graph& inner = graph_.add_inner(name);
+    inner.span = at_;
+    FunctionLowering lowering(chunk_, chunk_name_, f, inner);
+    // A local function that never changes knows itself without capturing itself.
+    bool recursive = own_name && !is_cell(*own_name);
+    if (recursive) lowering.own_name_ = own_name;
+    std::vector<Value> captures;
+    for (const lua::Upvalue& u : f.upvalues) {
+        if (recursive && u.local == own_name) continue;
+        // A cell is passed as it is; what never changes, by value.
+        captures.push_back(is_cell(*u.local) ? blocks_.read(*here_, u.local) : read(*u.local));
+    }
+    lowering.run();
+    ir::Node* constant = here_->graph->add_function(inner);
+    return emit("closure", {Value(constant), Value::list(std::move(captures))});
+}
+
+}  // namespace lunaria::lower

@@ -1,0 +1,73 @@
+// The state of lowering one function; statements and expressions are in files of their own.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "jit/language.h"
+#include "jit/lower/blocks.h"
+
+namespace lunaria::lower {
+
+class FunctionLowering {
+  public:
+    FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
+                     const lua::Function& function, ir::Graph& graph);
+    void run();
+
+  private:
+    // Expressions. `value` cuts several results to one.
+    Value value(const lua::Expr& e);
+    Value leaf(const lua::Expr& e);
+    Value compound(const lua::Expr& e);
+    Value binary(const lua::Binary& e);
+    Value logical(const lua::Expr& e);
+    Value table(const lua::Table& e);
+    Value closure(const lua::Function& f, Variable own_name);
+    Value call(const lua::Expr& e);  // the list of results
+    Value many(const lua::Expr& e);  // the list of results of a call or vararg
+    bool gives_many(const lua::Expr& e) const;
+    Value list(std::span<const lua::Expr* const> values);  // a list of values, or a node for one of open length
+    // Exactly `count` values, by Lua's rule of adjustment.
+    std::vector<Value> adjusted(std::span<const lua::Expr* const> values, size_t count);
+    void condition(const lua::Expr& e, Block& yes, Block& no);
+
+    // Statements.
+    void block(const lua::Block& b);
+    void statement(const lua::Stat& s);
+    void assign(const lua::Assign& s);
+    void if_statement(const lua::If& s);
+    void while_statement(const lua::While& s);
+    void repeat_statement(const lua::Repeat& s);
+    void numeric_for(const lua::NumericFor& s);
+    void generic_for(const lua::GenericFor& s);
+    Block& label(const lua::Label& l);
+
+    // Variables: plain ones are values, those that closures see changing are cells.
+    void declare(const Local& local, Value initial);
+    Value read(const Local& local);
+    void write(const Local& local, Value v);
+    static bool is_cell(const Local& local) { return local.captured && local.assigned_after_capture; }
+
+    Value emit(std::string_view name, std::vector<Value> args);
+    ir::Span span(const lua::Span& s) const;
+    // The block in which lowering goes on; after a jump away, an unreachable one.
+    void go_on_in(Block& b) { here_ = &b; }
+    void jump_and_go_on(Block& target, Block& next);
+
+    const lua::Chunk& chunk_;
+    std::shared_ptr<const std::string> chunk_name_;
+    const lua::Function& function_;
+    ir::Graph& graph_;
+    Blocks blocks_;
+    Block* here_;
+    ir::Span at_;                    // of the expression or statement at hand
+    std::vector<Block*> loop_ends_;  // where `break` goes
+    std::unordered_map<const lua::Label*, Block*> labels_;
+    Variable own_name_ = nullptr;  // the local function's own name, which is the running closure
+    Value varargs_;
+    int counter_ = 0;
+};
+
+}  // namespace lunaria::lower

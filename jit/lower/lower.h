@@ -1,0 +1,21 @@
+// From the syntax tree of a Lua function to the IR.
+//
+// The graph's parameters are what the function captures (in the order of its upvalue list; a variable that changes
+// after it was captured arrives as a cell), then its parameters, then, if it is variadic, the list of its further
+// arguments. Its result is the list of its results. Functions inside become inner graphs behind `closure` nodes, blocks
+// of control flow become inner graphs that call each other last. Lua's own operations are the primitives of
+// jit/language.h.
+#pragma once
+
+#include <memory>
+
+#include "core/ir/graph.h"
+#include "jit/frontend/ast.h"
+
+namespace lunaria::lower {
+
+// Throws Error(ErrorKind::syntax) with chunk and line where the function uses what the IR cannot express: `local x
+// <close>`.
+std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function);
+
+}  // namespace lunaria::lower

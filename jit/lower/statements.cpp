@@ -1,0 +1,310 @@
+#include "core/error.h"
+#include "jit/lower/function.h"
+#include "jit/lower/lower.h"
+
+namespace lunaria::lower {
+
+using lua::StatKind;
+
+std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function) {
+    auto graph = std::make_unique<ir::Graph>(function.name.empty() ? "function" : std::string(function.name));
+    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph).run();
+    return graph;
+}
+
+FunctionLowering::FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
+                                   const lua::Function& function, ir::Graph& graph)
+    : chunk_(chunk),
+      chunk_name_(std::move(chunk_name)),
+      function_(function),
+      graph_(graph),
+      blocks_(graph),
+      here_(&blocks_.entry()) {}
+
+void FunctionLowering::run() {
+    graph_.span = span(function_.span);
+    at_ = graph_.span;
+    for (const lua::Upvalue& u : function_.upvalues) {
+        if (u.local == own_name_) {
+            blocks_.write(*here_, own_name_, emit("current_function", {}));
+            continue;
+        }
+        blocks_.write(*here_, u.local, Value(graph_.add_parameter(std::string(u.local->name), {})));
+    }
+    std::vector<ir::Node*> arguments;
+    for (const Local* p : function_.parameters) arguments.push_back(graph_.add_parameter(std::string(p->name), {}));
+    if (function_.is_vararg) varargs_ = Value(graph_.add_parameter("...", {}));
+    for (size_t i = 0; i < arguments.size(); ++i) declare(*function_.parameters[i], Value(arguments[i]));
+    block(*function_.body);
+    if (here_->ending == Ending::open) blocks_.leave(*here_, Value::list({}), at_);
+    blocks_.finish();
+}
+
+ir::Span FunctionLowering::span(const lua::Span& s) const {
+    return {chunk_name_, static_cast<int>(s.line), static_cast<int>(s.column)};
+}
+
+void FunctionLowering::declare(const Local& local, Value initial) {
+    blocks_.write(*here_, &local, is_cell(local) ? emit("cell", {std::move(initial)}) : std::move(initial));
+}
+
+Value FunctionLowering::read(const Local& local) {
+    Value v = blocks_.read(*here_, &local);
+    return is_cell(local) ? emit("cell_get", {v}) : v;
+}
+
+void FunctionLowering::write(const Local& local, Value v) {
+    if (is_cell(local))
+        emit("cell_set", {blocks_.read(*here_, &local), std::move(v)});
+    else
+        blocks_.write(*here_, &local, std::move(v));
+}
+
+void FunctionLowering::jump_and_go_on(Block& target, Block& next) {
+    if (here_->ending == Ending::open) blocks_.jump(*here_, target, at_);
+    go_on_in(next);
+}
+
+void FunctionLowering::block(const lua::Block& b) {
+    for (const lua::Stat* s : b.statements) statement(*s);
+}
+
+void FunctionLowering::statement(const lua::Stat& s) {
+    at_ = span(s.span);
+    switch (s.kind) {
+        case StatKind::local: {
+            const auto& decl = s.as<lua::LocalDecl>();
+            for (const Local* local : decl.locals)
+                if (local->attribute == lua::Attribute::close)
+                    throw Error(ErrorKind::syntax, str(chunk_.name(), ":", local->span.line),
+                                "a variable marked <close> is left to the interpreter");
+            std::vector<Value> values = adjusted(decl.values, decl.locals.size());
+            for (size_t i = 0; i < values.size(); ++i)
+                if (!decl.locals[i]->constant) declare(*decl.locals[i], values[i]);
+            break;
+        }
+        case StatKind::local_function: {
+            const auto& f = s.as<lua::LocalFunction>();
+            if (is_cell(*f.local)) {
+                declare(*f.local, {});
+                write(*f.local, closure(*f.function, f.local));
+            } else {
+                declare(*f.local, closure(*f.function, f.local));
+            }
+            break;
+        }
+        case StatKind::function: {
+            const auto& f = s.as<lua::FunctionDecl>();
+            if (const auto* local = f.target->get_if<lua::LocalName>())
+                write(*local->local, closure(*f.function, nullptr));
+            else if (const auto* upvalue = f.target->get_if<lua::UpvalueName>())
+                write(*upvalue->local, closure(*f.function, nullptr));
+            else if (const auto* global = f.target->get_if<lua::GlobalName>()) {
+                Value environment = value(*global->environment);
+                emit("set_index", {environment, Value(global->name), closure(*f.function, nullptr)});
+            } else {
+                const auto& index = f.target->as<lua::Index>();
+                Value object = value(*index.object);
+                Value key = value(*index.key);
+                emit("set_index", {object, key, closure(*f.function, nullptr)});
+            }
+            break;
+        }
+        case StatKind::assign:
+            return assign(s.as<lua::Assign>());
+        case StatKind::call:
+            call(*s.as<lua::CallStatement>().call);
+            break;
+        case StatKind::do_:
+            return block(*s.as<lua::Do>().body);
+        case StatKind::while_:
+            return while_statement(s.as<lua::While>());
+        case StatKind::repeat:
+            return repeat_statement(s.as<lua::Repeat>());
+        case StatKind::if_:
+            return if_statement(s.as<lua::If>());
+        case StatKind::numeric_for:
+            return numeric_for(s.as<lua::NumericFor>());
+        case StatKind::generic_for:
+            return generic_for(s.as<lua::GenericFor>());
+        case StatKind::return_: {
+            Value results = list(s.as<lua::Return>().values);
+            blocks_.leave(*here_, results, span(s.span));
+            go_on_in(blocks_.add("unreachable" + std::to_string(++counter_)));
+            break;
+        }
+        case StatKind::break_: {
+            Block& next = blocks_.add("unreachable" + std::to_string(++counter_));
+            jump_and_go_on(*loop_ends_.back(), next);
+            break;
+        }
+        case StatKind::goto_: {
+            Block& next = blocks_.add("unreachable" + std::to_string(++counter_));
+            jump_and_go_on(label(*s.as<lua::Goto>().target), next);
+            break;
+        }
+        case StatKind::label: {
+            Block& target = label(s.as<lua::Label>());
+            jump_and_go_on(target, target);
+            break;
+        }
+    }
+}
+
+// Labels stay unsealed until the end: a goto further down may come back.
+Block& FunctionLowering::label(const lua::Label& l) {
+    auto [entry, fresh] = labels_.try_emplace(&l);
+    if (fresh) entry->second = &blocks_.add(std::string(l.name));
+    return *entry->second;
+}
+
+void FunctionLowering::assign(const lua::Assign& s) {
+    // Objects and keys of all targets first, then the values, then the assignments from the right, as stock Lua does.
+    struct Target {
+        Variable object = nullptr, key = nullptr;
+    };
+    std::vector<Target> places(s.targets.size());
+    auto keep = [&](Value v) {
+        Variable t = blocks_.temporary("");
+        blocks_.write(*here_, t, std::move(v));
+        return t;
+    };
+    for (size_t i = 0; i < s.targets.size(); ++i) {
+        if (const auto* index = s.targets[i]->get_if<lua::Index>()) {
+            places[i].object = keep(value(*index->object));
+            places[i].key = keep(value(*index->key));
+        } else if (const auto* global = s.targets[i]->get_if<lua::GlobalName>()) {
+            places[i].object = keep(value(*global->environment));
+            places[i].key = keep(Value(global->name));
+        }
+    }
+    std::vector<Value> values = adjusted(s.values, s.targets.size());
+    for (size_t i = s.targets.size(); i-- > 0;) {
+        at_ = span(s.targets[i]->span);
+        if (const auto* local = s.targets[i]->get_if<lua::LocalName>())
+            write(*local->local, values[i]);
+        else if (const auto* upvalue = s.targets[i]->get_if<lua::UpvalueName>())
+            write(*upvalue->local, values[i]);
+        else
+            emit("set_index", {blocks_.read(*here_, places[i].object), blocks_.read(*here_, places[i].key), values[i]});
+    }
+}
+
+void FunctionLowering::if_statement(const lua::If& s) {
+    std::string number = std::to_string(++counter_);
+    Block& end = blocks_.add("after_if" + number);
+    for (const lua::IfClause& clause : s.clauses) {
+        Block &yes = blocks_.add("then" + number), &no = blocks_.add("else" + number);
+        condition(*clause.condition, yes, no);
+        blocks_.seal(yes);
+        blocks_.seal(no);
+        go_on_in(yes);
+        block(*clause.body);
+        jump_and_go_on(end, no);
+    }
+    if (s.otherwise) block(*s.otherwise);
+    jump_and_go_on(end, end);
+    blocks_.seal(end);
+}
+
+void FunctionLowering::while_statement(const lua::While& s) {
+    std::string number = std::to_string(++counter_);
+    Block &head = blocks_.add("while" + number), &body = blocks_.add("body" + number),
+          &end = blocks_.add("after_while" + number);
+    jump_and_go_on(head, head);
+    condition(*s.condition, body, end);
+    blocks_.seal(body);
+    go_on_in(body);
+    loop_ends_.push_back(&end);
+    block(*s.body);
+    loop_ends_.pop_back();
+    jump_and_go_on(head, end);
+    blocks_.seal(head);
+    blocks_.seal(end);
+}
+
+void FunctionLowering::repeat_statement(const lua::Repeat& s) {
+    std::string number = std::to_string(++counter_);
+    Block &body = blocks_.add("repeat" + number), &end = blocks_.add("after_repeat" + number);
+    jump_and_go_on(body, body);
+    loop_ends_.push_back(&end);
+    block(*s.body);
+    loop_ends_.pop_back();
+    if (here_->ending == Ending::open) condition(*s.condition, end, body);
+    go_on_in(end);
+    blocks_.seal(body);
+    blocks_.seal(end);
+}
+
+void FunctionLowering::numeric_for(const lua::NumericFor& s) {
+    auto keep = [&](std::string_view name, Value v) {
+        Variable t = blocks_.temporary(name);
+        blocks_.write(*here_, t, std::move(v));
+        return t;
+    };
+    Variable first = keep("start", value(*s.start)), last = keep("limit", value(*s.limit));
+    Value step_value = s.step ? value(*s.step) : Value(1);
+    at_ = span(s.span);
+    Value prepared = emit("for_prepare", {blocks_.read(*here_, first), blocks_.read(*here_, last), step_value});
+    auto part = [&](std::string_view name, int i) { return keep(name, emit("result", {prepared, Value(i)})); };
+    Variable i = part(s.variable->name, 0), limit = part("limit", 1), step = part("step", 2), count = part("count", 3);
+    auto get = [&](Variable v) { return blocks_.read(*here_, v); };
+
+    std::string number = std::to_string(++counter_);
+    Block &head = blocks_.add("for" + number), &body = blocks_.add("body" + number),
+          &end = blocks_.add("after_for" + number);
+    Block& next = blocks_.add("next" + number);
+    jump_and_go_on(head, head);
+    Value more = emit("for_more", {get(i), get(limit), get(step), get(count)});
+    blocks_.branch(*here_, more, body, end, at_);
+    blocks_.seal(body);
+    go_on_in(body);
+    declare(*s.variable, get(i));
+    loop_ends_.push_back(&end);
+    block(*s.body);
+    loop_ends_.pop_back();
+    jump_and_go_on(next, next);
+    blocks_.seal(next);
+    at_ = span(s.span);
+    blocks_.write(*here_, i, emit("add", {get(i), get(step)}));
+    blocks_.write(*here_, count, emit("for_count", {get(count)}));
+    jump_and_go_on(head, end);
+    blocks_.seal(head);
+    blocks_.seal(end);
+}
+
+void FunctionLowering::generic_for(const lua::GenericFor& s) {
+    std::vector<Value> start = adjusted(s.values, 4);
+    at_ = span(s.span);
+    emit("refuse_close", {start[3]});
+    Variable f = blocks_.temporary("iterator"), state = blocks_.temporary("state"),
+             control = blocks_.temporary("control");
+    blocks_.write(*here_, f, start[0]);
+    blocks_.write(*here_, state, start[1]);
+    blocks_.write(*here_, control, start[2]);
+    auto get = [&](Variable v) { return blocks_.read(*here_, v); };
+
+    std::string number = std::to_string(++counter_);
+    Block &head = blocks_.add("for" + number), &body = blocks_.add("body" + number),
+          &end = blocks_.add("after_for" + number);
+    jump_and_go_on(head, head);
+    Value results = emit("call", {get(f), Value::list({get(state), get(control)})});
+    std::vector<Variable> values;
+    for (size_t i = 0; i < s.variables.size(); ++i) {
+        values.push_back(blocks_.temporary(s.variables[i]->name));
+        blocks_.write(*here_, values[i], emit("result", {results, Value(static_cast<int64_t>(i))}));
+    }
+    blocks_.write(*here_, control, get(values[0]));
+    blocks_.branch(*here_, emit("equal", {get(values[0]), Value()}), end, body, at_);
+    blocks_.seal(body);
+    go_on_in(body);
+    for (size_t i = 0; i < s.variables.size(); ++i) declare(*s.variables[i], get(values[i]));
+    loop_ends_.push_back(&end);
+    block(*s.body);
+    loop_ends_.pop_back();
+    jump_and_go_on(head, end);
+    blocks_.seal(head);
+    blocks_.seal(end);
+}
+
+}  // namespace lunaria::lower
