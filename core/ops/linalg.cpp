@@ -360,6 +360,8 @@ void add_linalg_ops(Registry& ops) {
         .sample("f32[3,4], f32[3], f32[4]")
         .sample("f32[4], f32[3], f32[4], beta=0.5, alpha=2.0");
     add_einsum_ops(ops);
+    add_solve_ops(ops);
+    add_distance_ops(ops);
 }
 
 }  // namespace lunaria

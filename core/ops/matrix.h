@@ -38,6 +38,9 @@ inline int64_t rows_of(const Shape& s) {
 }
 
 class Registry;
-void add_einsum_ops(Registry& ops);  // called by the family linalg
+void add_einsum_ops(Registry& ops);    // called by the family linalg
+void add_image_ops(Registry& ops);     // called by the family attention
+void add_solve_ops(Registry& ops);     // called by the family linalg
+void add_distance_ops(Registry& ops);  // called by the family linalg
 
 }  // namespace lunaria

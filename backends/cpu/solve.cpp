@@ -1,0 +1,501 @@
+// CPU kernels: decompositions of matrices, by the LAPACK inside OpenBLAS. All is computed in f64 and rounded once, also
+// for f32: these operators are rarely what takes the time, and an f32 decomposition loses half of its digits.
+//
+// LAPACK counts by columns. A row-major matrix read that way is its transpose, which inverses and determinants do not
+// mind; elsewhere a matrix is transposed on the way in or out.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
+#include "core/op.h"
+
+extern "C" {
+void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
+void dgetri_(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* lwork, int* info);
+void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, const int* lda, const int* pivots,
+             double* b, const int* ldb, int* info);
+void dgecon_(const char* norm, const int* n, const double* a, const int* lda, const double* anorm, double* rcond,
+             double* work, int* iwork, int* info);
+void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info);
+void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork,
+             int* info);
+void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
+             const int* lwork, int* info);
+void dgesdd_(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
+             const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
+void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
+             const int* lwork, int* iwork, const int* liwork, int* info);
+void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
+            double* vl, const int* ldvl, double* vr, const int* ldvr, double* work, const int* lwork, int* info);
+}
+
+namespace lunaria::cpu {
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+// A column-major matrix of doubles.
+struct Columns {
+    int rows, columns;
+    Doubles data;
+
+    Columns(int64_t r, int64_t c)
+        : rows(static_cast<int>(r)), columns(static_cast<int>(c)), data(static_cast<size_t>(r * c)) {}
+    double& at(int i, int j) {
+        return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)];
+    }
+    int leading() const { return std::max(rows, 1); }
+};
+
+size_t index(int i) { return static_cast<size_t>(i); }
+
+int64_t rows_in(const Tensor& t) { return t.dim(t.rank() - 2); }
+int64_t columns_in(const Tensor& t) { return t.dim(t.rank() - 1); }
+
+int64_t batches_in(const Tensor& t) {
+    int64_t n = 1;
+    for (int i = 0; i + 2 < t.rank(); ++i) n *= t.dim(i);
+    return n;
+}
+
+void check_size(const KernelCall& c, const Tensor& t) {
+    // Beyond this LAPACK's 32-bit sizes of work arrays overflow.
+    if (std::max(rows_in(t), columns_in(t)) > 32768)
+        throw shape_error(c.op.name(),
+                          str("a matrix of shape ", t.shape(), " is too large: at most 32768 rows and columns"));
+}
+
+// The n-th matrix of a dense batch.
+Columns read(const Tensor& t, int64_t n) {
+    Columns m(rows_in(t), columns_in(t));
+    int64_t size = rows_in(t) * columns_in(t);
+    visit_dtype(t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_floating_point_v<T>) {
+            const T* from = t.data<T>() + n * size;
+            for (int i = 0; i < m.rows; ++i)
+                for (int j = 0; j < m.columns; ++j) m.at(i, j) = static_cast<double>(*from++);
+        }
+    });
+    return m;
+}
+
+void store(const Tensor& t, int64_t at, double x) {
+    if (t.dtype() == DType::f32)
+        t.data<float>()[at] = static_cast<float>(x);
+    else
+        t.data<double>()[at] = x;
+}
+
+void write(const Tensor& t, int64_t n, Columns& m) {
+    int64_t at = n * m.rows * m.columns;
+    for (int i = 0; i < m.rows; ++i)
+        for (int j = 0; j < m.columns; ++j) store(t, at++, m.at(i, j));
+}
+
+void write(const Tensor& t, int64_t n, const Doubles& values) {
+    int64_t at = n * static_cast<int64_t>(values.size());
+    for (double x : values) store(t, at++, x);
+}
+
+void expect_finite(const KernelCall& c, const Columns& m) {
+    for (double x : m.data)
+        if (!std::isfinite(x)) throw value_error(c.op.name(), "the matrix holds NaN or infinity");
+}
+
+void expect_converged(const KernelCall& c, int info) {
+    if (info != 0) throw value_error(c.op.name(), str("the decomposition did not converge (LAPACK's code ", info, ")"));
+}
+
+// Runs f(work, size) twice: to ask for the best size of the work array, then with it.
+template <class F>
+void with_work(F f) {
+    double best = 0;
+    f(&best, -1);
+    Doubles work(std::max<size_t>(1, static_cast<size_t>(best)));
+    f(work.data(), static_cast<int>(work.size()));
+}
+
+struct Lu {
+    Columns m;
+    std::vector<int> pivots;
+    bool singular = false;
+
+    explicit Lu(Columns matrix) : m(std::move(matrix)), pivots(m.data.size() ? index(m.rows) : 0) {
+        int n = m.rows, lda = m.leading(), info = 0;
+        if (n == 0) return;
+        double norm = 0;  // largest sum of a column
+        for (int j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int i = 0; i < n; ++i) sum += std::abs(m.at(i, j));
+            norm = std::max(norm, sum);
+        }
+        dgetrf_(&n, &n, m.data.data(), &lda, pivots.data(), &info);
+        singular = info > 0;
+        if (singular || !std::isfinite(norm)) return;
+        // Rounding hides most singular matrices: what is left of a zero pivot is tiny. The condition number tells.
+        double rcond = 0;
+        Doubles work(4 * index(n));
+        std::vector<int> integers(index(n));
+        dgecon_("1", &n, m.data.data(), &lda, &norm, &rcond, work.data(), integers.data(), &info);
+        singular = rcond < std::numeric_limits<double>::epsilon() / 4;
+    }
+};
+
+void expect_regular(const KernelCall& c, const Lu& lu, int64_t n, int64_t batches) {
+    if (!lu.singular) return;
+    throw value_error(c.op.name(),
+                      batches > 1 ? str("matrix ", n, " of the batch is singular") : "the matrix is singular")
+        .hint("pinv gives the pseudo-inverse, which always exists");
+}
+
+bool inverse(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    int64_t batches = batches_in(x);
+    for (int64_t b = 0; b < batches; ++b) {
+        poll_interrupt();
+        Lu lu(read(x, b));
+        expect_regular(c, lu, b, batches);
+        int n = lu.m.rows, lda = lu.m.leading(), info = 0;
+        if (n)
+            with_work([&](double* work, int size) {
+                dgetri_(&n, lu.m.data.data(), &lda, lu.pivots.data(), work, &size, &info);
+            });
+        write(c.out[0], b, lu.m);
+    }
+    return true;
+}
+
+bool matrix_solve(const KernelCall& c) {
+    const Tensor &a = c.tensor(0), &rhs = c.tensor(1);
+    check_size(c, a);
+    check_size(c, rhs);
+    int64_t batches = batches_in(a);
+    const char* transpose = c.args[2].boolean() ? "T" : "N";
+    for (int64_t b = 0; b < batches; ++b) {
+        poll_interrupt();
+        Lu lu(read(a, b));
+        expect_regular(c, lu, b, batches);
+        Columns x = read(rhs, b);
+        int n = lu.m.rows, lda = lu.m.leading(), info = 0;
+        if (n && x.columns)
+            dgetrs_(transpose, &n, &x.columns, lu.m.data.data(), &lda, lu.pivots.data(), x.data.data(), &lda, &info);
+        write(c.out[0], b, x);
+    }
+    return true;
+}
+
+// Sign and logarithm of |det|, which cannot overflow.
+std::pair<double, double> log_determinant(Lu& lu) {
+    double sign = 1, log = 0;
+    for (int i = 0; i < lu.m.rows; ++i) {
+        double pivot = lu.m.at(i, i);
+        if ((pivot < 0) != (lu.pivots[index(i)] != i + 1)) sign = -sign;
+        if (pivot == 0) sign = 0;
+        log += std::log(std::abs(pivot));
+    }
+    return {sign, log};
+}
+
+bool det(const KernelCall& c) {
+    check_size(c, c.tensor(0));
+    for (int64_t b = 0; b < batches_in(c.tensor(0)); ++b) {
+        poll_interrupt();
+        Lu lu(read(c.tensor(0), b));
+        double product = 1;
+        for (int i = 0; i < lu.m.rows; ++i) product *= lu.pivots[index(i)] != i + 1 ? -lu.m.at(i, i) : lu.m.at(i, i);
+        store(c.out[0], b, product);
+    }
+    return true;
+}
+
+bool slogdet(const KernelCall& c) {
+    check_size(c, c.tensor(0));
+    for (int64_t b = 0; b < batches_in(c.tensor(0)); ++b) {
+        poll_interrupt();
+        Lu lu(read(c.tensor(0), b));
+        auto [sign, log] = log_determinant(lu);
+        store(c.out[0], b, sign);
+        store(c.out[1], b, log);
+    }
+    return true;
+}
+
+struct Svd {
+    Doubles s;
+    Columns u, vt;
+
+    // `job`: A all vectors, S those that belong to a singular value.
+    Svd(const KernelCall& c, Columns m, char job)
+        : s(index(std::min(m.rows, m.columns))),
+          u(m.rows, job == 'A' ? m.rows : std::min(m.rows, m.columns)),
+          vt(job == 'A' ? m.columns : std::min(m.rows, m.columns), m.columns) {
+        expect_finite(c, m);
+        if (s.empty()) {
+            for (int i = 0; i < std::min(u.rows, u.columns); ++i) u.at(i, i) = 1;
+            for (int i = 0; i < std::min(vt.rows, vt.columns); ++i) vt.at(i, i) = 1;
+            return;
+        }
+        int lda = m.leading(), ldu = u.leading(), ldvt = vt.leading(), info = 0;
+        std::vector<int> integers(8 * s.size());
+        with_work([&](double* work, int size) {
+            dgesdd_(&job, &m.rows, &m.columns, m.data.data(), &lda, s.data(), u.data.data(), &ldu, vt.data.data(),
+                    &ldvt, work, &size, integers.data(), &info);
+        });
+        expect_converged(c, info);
+    }
+};
+
+Columns transposed(Columns& m) {
+    Columns t(m.columns, m.rows);
+    for (int i = 0; i < m.rows; ++i)
+        for (int j = 0; j < m.columns; ++j) t.at(j, i) = m.at(i, j);
+    return t;
+}
+
+bool svd(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    char job = c.args[1].boolean() ? 'A' : 'S';
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Svd f(c, read(x, b), job);
+        Columns v = transposed(f.vt);
+        write(c.out[0], b, f.s);
+        write(c.out[1], b, f.u);
+        write(c.out[2], b, v);
+    }
+    return true;
+}
+
+// u f(s) v^T or its transpose.
+Columns recombine(Svd& f, const Doubles& weights, bool transpose) {
+    Columns m(f.u.rows, f.vt.columns);
+    for (size_t k = 0; k < weights.size(); ++k)
+        for (int j = 0; j < m.columns; ++j)
+            for (int i = 0; i < m.rows; ++i)
+                m.at(i, j) += weights[k] * f.u.at(i, static_cast<int>(k)) * f.vt.at(static_cast<int>(k), j);
+    return transpose ? transposed(m) : m;
+}
+
+double determinant(Columns m) {
+    Lu lu(std::move(m));
+    auto [sign, log] = log_determinant(lu);
+    return sign * std::exp(log);
+}
+
+// The cofactors of u diag(s) v^T are det(u) det(v) u diag(products of the other s) v^T: no division by s.
+bool cofactor(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Svd f(c, read(x, b), 'S');
+        double orientation = determinant(f.u) * determinant(f.vt) < 0 ? -1 : 1;
+        Doubles others(f.s.size(), orientation);
+        for (size_t i = 0; i < others.size(); ++i)
+            for (size_t j = 0; j < others.size(); ++j)
+                if (i != j) others[i] *= f.s[j];
+        Columns m = recombine(f, others, false);
+        write(c.out[0], b, m);
+    }
+    return true;
+}
+
+bool pinv(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    double digits =
+        c.dtype == DType::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+    double atol = c.has(1) ? c.args[1].number() : 0;
+    double rtol = c.has(2)   ? c.args[2].number()
+                  : c.has(1) ? 0
+                             : digits * static_cast<double>(std::max(rows_in(x), columns_in(x)));
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Svd f(c, read(x, b), 'S');
+        Doubles inverses;
+        double least = std::max(atol, rtol * (f.s.empty() ? 0 : f.s[0]));
+        for (double s : f.s) inverses.push_back(s > least ? 1 / s : 0);
+        Columns m = recombine(f, inverses, true);
+        write(c.out[0], b, m);
+    }
+    return true;
+}
+
+// The decompositions of symmetric matrices look at the mean of both triangles, so that their gradients, which are
+// symmetric, are those of what was computed.
+void symmetrise(Columns& m) {
+    for (int i = 0; i < m.rows; ++i)
+        for (int j = 0; j < i; ++j) m.at(i, j) = m.at(j, i) = 0.5 * (m.at(i, j) + m.at(j, i));
+}
+
+bool cholesky(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    bool upper = c.args[1].boolean();
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Columns m = read(x, b);
+        symmetrise(m);
+        int lda = m.leading(), info = 0;
+        if (m.rows) dpotrf_(upper ? "U" : "L", &m.rows, m.data.data(), &lda, &info);
+        if (info > 0 || std::any_of(m.data.begin(), m.data.end(), [](double v) { return std::isnan(v); }))
+            throw value_error(c.op.name(),
+                              str("the matrix is not positive definite: its leading part of size ", info, " is not"));
+        for (int i = 0; i < m.rows; ++i)
+            for (int j = 0; j < m.columns; ++j)
+                if (upper ? i > j : i < j) m.at(i, j) = 0;
+        write(c.out[0], b, m);
+    }
+    return true;
+}
+
+bool qr(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Columns m = read(x, b);
+        int least = std::min(m.rows, m.columns), lda = m.leading(), info = 0;
+        Columns q(m.rows, columns_in(c.out[0])), r(rows_in(c.out[1]), m.columns);
+        Doubles tau(index(least));
+        if (least)
+            with_work([&](double* work, int size) {
+                dgeqrf_(&m.rows, &m.columns, m.data.data(), &lda, tau.data(), work, &size, &info);
+            });
+        for (int j = 0; j < r.columns; ++j)
+            for (int i = 0; i <= std::min(j, r.rows - 1); ++i) r.at(i, j) = i < least ? m.at(i, j) : 0;
+        for (int j = 0; j < std::min(q.columns, m.columns); ++j)
+            for (int i = 0; i < q.rows; ++i) q.at(i, j) = m.at(i, j);
+        if (q.rows && q.columns)
+            with_work([&](double* work, int size) {
+                dorgqr_(&q.rows, &q.columns, &least, q.data.data(), &lda, tau.data(), work, &size, &info);
+            });
+        write(c.out[0], b, q);
+        write(c.out[1], b, r);
+    }
+    return true;
+}
+
+bool eigh(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Columns m = read(x, b);
+        expect_finite(c, m);
+        symmetrise(m);
+        Doubles w(index(m.rows));
+        int lda = m.leading(), info = 0, integer_size = 3 + 5 * m.rows;
+        std::vector<int> integers(index(integer_size));
+        if (m.rows)
+            with_work([&](double* work, int size) {
+                dsyevd_("V", "L", &m.rows, m.data.data(), &lda, w.data(), work, &size, integers.data(), &integer_size,
+                        &info);
+            });
+        expect_converged(c, info);
+        write(c.out[0], b, w);
+        write(c.out[1], b, m);
+    }
+    return true;
+}
+
+bool eig(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Columns m = read(x, b), v(m.rows, m.rows);
+        expect_finite(c, m);
+        int n = m.rows, lda = m.leading(), one = 1, info = 0;
+        Doubles re(index(n)), im(index(n));
+        if (n)
+            with_work([&](double* work, int size) {
+                dgeev_("N", "V", &n, m.data.data(), &lda, re.data(), im.data(), nullptr, &one, v.data.data(), &lda,
+                       work, &size, &info);
+            });
+        expect_converged(c, info);
+        auto* values = c.out[0].data<Complex64>() + b * n;
+        auto* vectors = c.out[1].data<Complex64>() + b * n * n;
+        for (int j = 0; j < n; ++j) {
+            values[j] = Complex64(static_cast<float>(re[index(j)]), static_cast<float>(im[index(j)]));
+            // A pair of conjugate eigenvalues shares two columns: real and imaginary part.
+            bool second = im[index(j)] < 0, pair = im[index(j)] != 0;
+            for (int i = 0; i < n; ++i) {
+                double real = pair ? v.at(i, second ? j - 1 : j) : v.at(i, j);
+                double imaginary = !pair ? 0 : second ? -v.at(i, j) : v.at(i, j + 1);
+                vectors[i * n + j] = Complex64(static_cast<float>(real), static_cast<float>(imaginary));
+            }
+        }
+    }
+    return true;
+}
+
+Columns product(Columns& a, Columns& b) {
+    Columns m(a.rows, b.columns);
+    for (int j = 0; j < m.columns; ++j)
+        for (int k = 0; k < a.columns; ++k)
+            for (int i = 0; i < m.rows; ++i) m.at(i, j) += a.at(i, k) * b.at(k, j);
+    return m;
+}
+
+// Scaling and squaring around a Taylor polynomial: with the norm below 1/2, 18 terms are exact to the last digit.
+bool matrix_exp(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        Columns m = read(x, b);
+        expect_finite(c, m);
+        double norm = 0;
+        for (int j = 0; j < m.columns; ++j) {
+            double sum = 0;
+            for (int i = 0; i < m.rows; ++i) sum += std::abs(m.at(i, j));
+            norm = std::max(norm, sum);
+        }
+        int halvings = norm > 0.5 ? static_cast<int>(std::ceil(std::log2(norm / 0.5))) : 0;
+        for (double& v : m.data) v = std::ldexp(v, -halvings);
+        Columns sum(m.rows, m.columns), term(m.rows, m.columns);
+        for (int i = 0; i < m.rows; ++i) sum.at(i, i) = term.at(i, i) = 1;
+        for (int k = 1; k <= 18; ++k) {
+            poll_interrupt();
+            term = product(term, m);
+            for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += term.data[i] /= k;
+        }
+        for (int k = 0; k < halvings; ++k) {
+            poll_interrupt();
+            sum = product(sum, sum);
+        }
+        write(c.out[0], b, sum);
+    }
+    return true;
+}
+
+}  // namespace
+
+void add_solve_kernels(KernelTable& table) {
+    auto add = [&table]<Kernel k>(const char* op, std::integral_constant<Kernel, k>) {
+        // Inference lets f64 and f32 through (halves are widened), and complex numbers, for which there is no kernel.
+        table.plain(op, [](const KernelCall& c) { return c.dtype != DType::c64 && k(c); });
+    };
+    add("inverse", std::integral_constant<Kernel, inverse>());
+    add("matrix_solve", std::integral_constant<Kernel, matrix_solve>());
+    add("det", std::integral_constant<Kernel, det>());
+    add("slogdet", std::integral_constant<Kernel, slogdet>());
+    add("cofactor", std::integral_constant<Kernel, cofactor>());
+    add("svd_factors", std::integral_constant<Kernel, svd>());
+    add("pinv", std::integral_constant<Kernel, pinv>());
+    add("cholesky", std::integral_constant<Kernel, cholesky>());
+    add("qr", std::integral_constant<Kernel, qr>());
+    add("eigh", std::integral_constant<Kernel, eigh>());
+    add("eig", std::integral_constant<Kernel, eig>());
+    add("matrix_exp", std::integral_constant<Kernel, matrix_exp>());
+}
+
+}  // namespace lunaria::cpu

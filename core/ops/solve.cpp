@@ -1,0 +1,383 @@
+// Operators: inverses, determinants, linear systems and decompositions of (batches of) matrices. Gradient rules follow
+// M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
+#include <cmath>
+
+#include "core/infer.h"
+#include "core/ops/families.h"
+#include "core/ops/matrix.h"
+
+namespace lunaria {
+
+namespace {
+
+Expr mt(const Expr& e) { return matrix_transpose(e); }
+
+Shape square(const Call& c, size_t i) {
+    expect_rank_at_least(c, i, 2);
+    Shape s = c.shape(i);
+    int64_t rows = s[s.rank() - 2], columns = s.back();
+    if (rows != columns && rows != kUnknownDim && columns != kUnknownDim)
+        throw shape_error(c.name(),
+                          str(c.op.signature.params[i].name, " must be a square matrix or a batch of them, not ", s));
+    return s;
+}
+
+Shape batch_of(const Shape& s) {
+    Shape batch = s;
+    batch.resize(s.rank() - 2);
+    return batch;
+}
+
+Shape with_last(Shape batch, std::initializer_list<int64_t> last) {
+    for (int64_t n : last) batch.push_back(n);
+    return batch;
+}
+
+Types infer_square(const Call& c) { return {{c.dtype, square(c, 0)}}; }
+
+Types infer_scalar_per_matrix(const Call& c) { return {{c.dtype, batch_of(square(c, 0))}}; }
+
+// A scalar per matrix, made to multiply matrices.
+Expr per_matrix(const Expr& e) {
+    Shape s = e.shape();
+    s.push_back(1);
+    s.push_back(1);
+    return e.reshape(s);
+}
+
+Expr sum_matrices(const Expr& e) { return e.sum({e.rank() - 2, e.rank() - 1}); }
+
+Expr identity(const GradRule& g, int64_t n) {
+    Tensor eye = Tensor::zeros(g.dtype, {n, n});
+    for (int64_t i = 0; i < n; ++i) eye.set_at(i * n + i, 1.0);
+    return g.builder.constant(Value(eye));
+}
+
+// A vector per matrix as rows of a diagonal matrix.
+Expr diagonal_matrix(const GradRule& g, const Expr& v) {
+    Shape column = v.shape();
+    column.push_back(1);
+    return v.reshape(column) * identity(g, v.shape().back());
+}
+
+Expr lower(const Expr& e, int64_t diagonal = 0) { return call("tril", {e, diagonal}); }
+
+// v as the rows (v_j in every row) or columns of a matrix.
+Expr as_row(const Expr& v) {
+    Shape s = v.shape();
+    s.insert(s.rank() - 1, 1);
+    return v.reshape(s);
+}
+Expr as_column(const Expr& v) {
+    Shape s = v.shape();
+    s.push_back(1);
+    return v.reshape(s);
+}
+
+// x_j - x_i off the diagonal, 1 on it: what the differences of eigenvalues divide.
+Expr gaps(const GradRule& g, const Expr& x) { return as_row(x) - as_column(x) + identity(g, x.shape().back()); }
+
+Types infer_solve(const Call& c) {
+    Shape a = square(c, 0), b = c.shape(1);
+    expect_rank_at_least(c, 1, 2);
+    if (!(batch_of(a) == batch_of(b)) || b[b.rank() - 2] != a.back())
+        throw shape_error(c.name(), str("matrix is ", a, " and rhs is ", b, ": rhs must have as many rows (", a.back(),
+                                        ") and the same batch axes"));
+    return {{c.dtype, b}};
+}
+
+Grads solve_grad(const GradRule& g) {
+    bool adjoint = g.boolean(2);
+    Expr db = g.call("matrix_solve", {g.in(0), g.dout, !adjoint});
+    Expr da = -matmul(db, mt(g.out));
+    return {adjoint ? mt(da) : da, db};
+}
+
+Grads cholesky_grad(const GradRule& g) {
+    bool upper = g.boolean(1);
+    Expr l = upper ? mt(g.out) : g.out, dl = upper ? mt(g.dout) : g.dout;
+    Expr inverse = g.call("inverse", {l});
+    Expr p = matmul(mt(l), dl);
+    // Lower triangle with half of the diagonal.
+    Expr phi = (lower(p) + lower(p, -1)) * 0.5;
+    Expr s = matmul(matmul(mt(inverse), phi), inverse);
+    return {(s + mt(s)) * 0.5};
+}
+
+Types infer_qr(const Call& c) {
+    expect_rank_at_least(c, 0, 2);
+    Shape s = c.shape(0);
+    int64_t m = s[s.rank() - 2], n = s.back(), k = c.string(1) == "complete" ? m : std::min(m, n);
+    return {{c.dtype, with_last(batch_of(s), {m, k})}, {c.dtype, with_last(batch_of(s), {k, n})}};
+}
+
+Expr columns(const Expr& e, int64_t begin, int64_t count) {
+    Shape first, size = e.shape();
+    for (int i = 0; i < e.rank(); ++i) first.push_back(0);
+    first[e.rank() - 1] = begin;
+    size[e.rank() - 1] = count;
+    return call("slice", {e, first, size});
+}
+
+Grads qr_grad(const GradRule& g) {
+    Shape s = g.shape(0);
+    int64_t m = s[s.rank() - 2], n = s.back();
+    if (g.string(1) == "complete" && m > n)
+        throw value_error("qr", "mode \"complete\" has no gradient when there are more rows than columns")
+            .hint("use mode \"reduced\"");
+    Expr q = g.outs[0], r = g.outs[1];
+    Expr dq = g.douts[0] ? g.douts[0] : g.builder.zeros_like(q), dr = g.douts[1] ? g.douts[1] : g.builder.zeros_like(r);
+    Expr d_rest, r_square = r;
+    if (n > m) {
+        // r = (u | v) with v = q^T y for the columns y of the input beyond the m-th.
+        Expr dv = columns(dr, m, n - m), y = columns(g.in(0), m, n - m);
+        d_rest = matmul(q, dv);
+        dq = dq + matmul(y, mt(dv));
+        dr = columns(dr, 0, m);
+        r_square = columns(r, 0, m);
+    }
+    Expr p = matmul(r_square, mt(dr)) - matmul(mt(dq), q);
+    Expr symmetric = lower(p) + mt(lower(p, -1));
+    Expr dx = mt(g.call("matrix_solve", {r_square, mt(dq + matmul(q, symmetric)), false}));
+    if (!d_rest) return {dx};
+    Expr both[] = {dx, d_rest};
+    return {g.call("concat", {g.builder.list(both), -1})};
+}
+
+Types infer_svd(const Call& c) {
+    expect_rank_at_least(c, 0, 2);
+    Shape s = c.shape(0), batch = batch_of(s);
+    int64_t m = s[s.rank() - 2], n = s.back(), k = std::min(m, n);
+    bool full = c.boolean(1);
+    return {{c.dtype, with_last(batch, {k})},
+            {c.dtype, with_last(batch, {m, full ? m : k})},
+            {c.dtype, with_last(batch, {n, full ? n : k})}};
+}
+
+Grads svd_grad(const GradRule& g) {
+    Shape in = g.shape(0);
+    int64_t m = in[in.rank() - 2], n = in.back(), k = std::min(m, n);
+    if (g.boolean(1) && m != n && (g.douts[1] || g.douts[2]))
+        throw value_error("svd", "full_matrices has no gradient through u and v of a matrix that is not square")
+            .hint("use full_matrices = false");
+    Expr s = g.outs[0], u = columns(g.outs[1], 0, k), v = columns(g.outs[2], 0, k);
+    // s_j² - s_i², the diagonal kept away from 0; a difference of squares without cancellation.
+    Expr sums = as_row(s) + as_column(s), gap = (as_row(s) - as_column(s)) * sums + identity(g, k);
+    auto turned = [&](const Expr& basis, const Expr& d) {
+        Expr p = matmul(mt(basis), d);
+        return (p - mt(p)) / gap;
+    };
+    Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
+    auto add = [](Expr& sum, const Expr& e) { sum = sum ? sum + e : e; };
+    if (g.douts[1]) add(inner, turned(u, g.douts[1]) * as_row(s));
+    if (g.douts[2]) add(inner, as_column(s) * turned(v, g.douts[2]));
+    Expr dx = matmul(matmul(u, inner), mt(v));
+    if (g.douts[1] && m > k) {
+        Expr outside = g.douts[1] - matmul(u, matmul(mt(u), g.douts[1]));
+        dx = dx + matmul(outside / as_row(s), mt(v));
+    }
+    if (g.douts[2] && n > k) {
+        Expr outside = g.douts[2] - matmul(v, matmul(mt(v), g.douts[2]));
+        dx = dx + matmul(u, mt(outside / as_row(s)));
+    }
+    return {dx};
+}
+
+Grads eigh_grad(const GradRule& g) {
+    Expr w = g.outs[0], v = g.outs[1];
+    Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
+    if (g.douts[1]) {
+        Expr turned = matmul(mt(v), g.douts[1]) * (1.0 - identity(g, w.shape().back())) / gaps(g, w);
+        inner = inner ? inner + turned : turned;
+    }
+    Expr dx = matmul(matmul(v, inner), mt(v));
+    return {(dx + mt(dx)) * 0.5};
+}
+
+Grads pinv_grad(const GradRule& g) {
+    // The derivative of the pseudo-inverse by Golub and Pereyra, transposed.
+    Expr a = g.in(0), p = g.out, d = g.dout;
+    Shape s = g.shape(0);
+    int64_t m = s[s.rank() - 2], n = s.back();
+    Expr dx = -matmul(matmul(mt(p), d), mt(p));
+    Expr left = identity(g, m) - matmul(a, p), right = identity(g, n) - matmul(p, a);
+    dx = dx + matmul(matmul(left, mt(d)), matmul(p, mt(p)));
+    return {dx + matmul(matmul(mt(p), p), matmul(mt(d), right))};
+}
+
+Expr expand_svd(const ExpandCall& c) {
+    Expr all = c.call("svd_factors", {c.in(0), c.args[1]});
+    return c.boolean(2) ? all : all[0];
+}
+
+Expr power(const ExpandCall& c, Expr x, int64_t n) {
+    Expr result;
+    for (; n > 0; n /= 2) {
+        if (n % 2) result = result ? matmul(result, x) : x;
+        if (n > 1) x = matmul(x, x);
+    }
+    if (result) return result;
+    Shape s = x.shape();
+    Tensor eye = Tensor::zeros(x.dtype(), {s.back(), s.back()});
+    for (int64_t i = 0; i < s.back(); ++i) eye.set_at(i * s.back() + i, 1.0);
+    return c.builder.constant(Value(eye)).broadcast_to(s);
+}
+
+Expr expand_matrix_power(const ExpandCall& c) {
+    square(c, 0);
+    int64_t n = c.integer(1);
+    if (n == std::numeric_limits<int64_t>::min()) throw value_error(c.name(), str("n is ", n, ": too large"));
+    return n >= 0 ? power(c, c.in(0), n) : power(c, c.call("inverse", {c.in(0)}), -n);
+}
+
+Grads matrix_exp_grad(const GradRule& g) {
+    // exp of ((a, d), (0, a)) holds the derivative of exp at a along d in its upper right block.
+    Expr a = mt(g.in(0)), zero = g.builder.zeros_like(a);
+    int64_t n = g.shape(0).back();
+    Expr top[] = {a, g.dout}, bottom[] = {zero, a};
+    Expr rows[] = {g.call("concat", {g.builder.list(top), -1}), g.call("concat", {g.builder.list(bottom), -1})};
+    Expr all = g.call("matrix_exp", {g.call("concat", {g.builder.list(rows), -2})});
+    return {columns(mt(columns(mt(all), 0, n)), n, n)};
+}
+
+Expr expand_logdet(const ExpandCall& c) {
+    Expr both = c.call("slogdet", {c.in(0)});
+    // A negative determinant has no real logarithm.
+    return both[1] + c.call("where", {c.call("less", {both[0], 0.0}), std::nan(""), 0.0});
+}
+
+}  // namespace
+
+void add_solve_ops(Registry& ops) {
+    ops.add("inverse(input/x/A: float)")
+        .alias("matrix_inverse")
+        .doc("Inverse of a square matrix; a singular one is an error.")
+        .example("inverse(tensor{{2.0, 0.0}, {0.0, 4.0}})", "tensor{{0.5, 0.0}, {0.0, 0.25}}")
+        .infer(infer_square)
+        .grad([](const GradRule& g) -> Grads { return {-matmul(matmul(mt(g.out), g.dout), mt(g.out))}; })
+        .sample("f32[3,3]:(0,1)")
+        .sample("f32[2,1,2,2]:(1,3)");
+    ops.add("det(input/x/A: float)")
+        .alias("matrix_determinant")
+        .doc("Determinant of a square matrix.")
+        .example("det(tensor{{1.0, 2.0}, {3.0, 4.0}})", "tensor(-2.0)")
+        .infer(infer_scalar_per_matrix)
+        // The cofactors rather than det · inverse: they exist for singular matrices as well.
+        .grad([](const GradRule& g) -> Grads { return {per_matrix(g.dout) * g.call("cofactor", {g.in(0)})}; })
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]");
+    ops.add("cofactor(input/x: float)")
+        .doc("Matrix of cofactors: the derivative of the determinant.")
+        .example("cofactor(tensor{{1.0, 2.0}, {3.0, 4.0}})", "tensor{{4.0, -3.0}, {-2.0, 1.0}}")
+        .infer(infer_square)
+        .grad([](const GradRule& g) -> Grads {
+            Expr t = mt(g.call("inverse", {g.in(0)}));
+            Expr pull = matmul(matmul(t, mt(g.dout)), g.out);
+            return {per_matrix(sum_matrices(g.dout * t)) * g.out - pull};
+        })
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]:(1,3)");
+    ops.add("slogdet(input/x/A: float) -> (sign, logabsdet)")
+        .alias("log_matrix_determinant")
+        .doc("Sign and logarithm of the absolute value of the determinant.")
+        .example("slogdet(tensor{{-1.0, 0.0}, {0.0, 1.0}})", "{tensor(-1.0), tensor(0.0)}")
+        .infer([](const Call& c) -> Types {
+            Shape batch = batch_of(square(c, 0));
+            return {{c.dtype, batch}, {c.dtype, batch}};
+        })
+        .grad([](const GradRule& g) -> Grads {
+            if (!g.douts[1]) return {Expr()};
+            return {per_matrix(g.douts[1]) * mt(g.call("inverse", {g.in(0)}))};
+        })
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]");
+    ops.add("logdet(input/x/A: float)")
+        .doc("Logarithm of the determinant; NaN where it is negative.")
+        .example("logdet(tensor{{1.0, 0.0}, {0.0, 1.0}})", "tensor(0.0)")
+        .expand(expand_logdet)
+        .sample("f32[2,1,1]:(1,2)")
+        .sample("f32[1,1]:(0.5,1)");
+    ops.add("matrix_solve(matrix/A/input: float, rhs/B/other: float, adjoint: bool = false)")
+        .alias("solve")
+        .doc("Solves matrix x = rhs (or with the transposed matrix, when adjoint); a singular matrix is an error.")
+        .example("matrix_solve(tensor{{2.0, 0.0}, {0.0, 4.0}}, tensor{{1.0}, {1.0}})", "tensor{{0.5}, {0.25}}")
+        .infer(infer_solve)
+        .grad(solve_grad)
+        .sample("f32[3,3]:(0,1), f32[3,2]")
+        .sample("f32[2,2,2]:(1,3), f32[2,2,5], adjoint=true");
+    ops.add("cholesky(input_x/input/x/A: float, upper: bool = false)")
+        .doc(
+            "Lower (or upper) triangular matrix whose product with its transpose is the symmetric positive definite "
+            "input.")
+        .example("cholesky(tensor{{4.0, 2.0}, {2.0, 5.0}})", "tensor{{2.0, 0.0}, {1.0, 2.0}}")
+        .infer(infer_square)
+        .grad(cholesky_grad)
+        .sample("f32[3,1,1]:(1,2)")
+        .sample("f32[1,1]:(1,3), upper=true");
+    ops.add("qr(input/x/A: float, mode: \"reduced\"|\"complete\" = \"reduced\") -> (q, r)")
+        .doc("Orthogonal and upper triangular factor of a matrix.")
+        .example("abs(qr(tensor{{3.0}, {4.0}})[2])", "tensor{{5.0}}")
+        .infer(infer_qr)
+        .grad(qr_grad)
+        .sample("f32[4,3]")
+        .sample("f32[2,2,3]");
+    ops.add("svd(input/x/A: float, full_matrices: bool = false, compute_uv: bool = true)")
+        .doc("Singular values s, and with compute_uv also u and v, so that u diag(s) v^T is the input.")
+        .example("svd(tensor{{3.0, 0.0}, {0.0, 4.0}}, false, false)", "tensor{4.0, 3.0}")
+        .expand(expand_svd)
+        .sample("f32[4,3], compute_uv=false")
+        .sample("f32[2,2,3], compute_uv=false");
+    ops.add("svd_factors(input: float, full_matrices: bool = false) -> (s, u, v)")
+        .doc("Singular values, left and right singular vectors: what svd is made of.")
+        .example("svd_factors(tensor{{3.0, 0.0}, {0.0, 4.0}})[1]", "tensor{4.0, 3.0}")
+        .infer(infer_svd)
+        .grad(svd_grad)
+        .sample("f32[4,3]")
+        .sample("f32[2,2,3]");
+    ops.add("eigh(input/A/x: float) -> (values, vectors)")
+        .doc("Eigenvalues in ascending order and eigenvectors (columns) of a symmetric matrix.")
+        .example("eigh(tensor{{2.0, 0.0}, {0.0, 1.0}})[1]", "tensor{1.0, 2.0}")
+        .infer([](const Call& c) -> Types {
+            Shape s = square(c, 0);
+            return {{c.dtype, with_last(batch_of(s), {s.back()})}, {c.dtype, s}};
+        })
+        .grad(eigh_grad)
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]");
+    ops.add("eig(input/A/x: float) -> (values, vectors)")
+        .doc("Complex eigenvalues and eigenvectors (columns) of a square matrix.")
+        .example("eig(tensor{{2.0}})[1]", "tensor({2.0}, complex64)")
+        .infer([](const Call& c) -> Types {
+            Shape s = square(c, 0);
+            return {{DType::c64, with_last(batch_of(s), {s.back()})}, {DType::c64, s}};
+        })
+        .no_grad("complex results are not differentiated")
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]");
+    ops.add("pinv(x/A/input: float, *, atol: number? = nil, rtol: number? = nil, hermitian: bool = false)")
+        .doc("Pseudo-inverse; singular values up to the larger of atol and rtol times the largest count as 0.")
+        .example("pinv(tensor{{2.0}, {0.0}})", "tensor{{0.5, 0.0}}")
+        .infer([](const Call& c) -> Types {
+            expect_rank_at_least(c, 0, 2);
+            Shape s = c.shape(0);
+            return {{c.dtype, with_last(batch_of(s), {s.back(), s[s.rank() - 2]})}};
+        })
+        .grad(pinv_grad)
+        .sample("f32[4,2]")
+        .sample("f32[2,2,3]");
+    ops.add("matrix_power(input/x: float, n: int)")
+        .doc("The n-th power of a square matrix; a negative n takes powers of the inverse.")
+        .example("matrix_power(tensor{{1.0, 1.0}, {0.0, 1.0}}, 3)", "tensor{{1.0, 3.0}, {0.0, 1.0}}")
+        .expand(expand_matrix_power)
+        .sample("f32[3,3], 3")
+        .sample("f32[2,2,2]:(1,3), -2");
+    ops.add("matrix_exp(input/x/A: float)")
+        .doc("Exponential of a square matrix.")
+        .example("matrix_exp(tensor{{0.0, 1.0}, {0.0, 0.0}})", "tensor{{1.0, 1.0}, {0.0, 1.0}}")
+        .infer(infer_square)
+        .grad(matrix_exp_grad)
+        .sample("f32[3,3]")
+        .sample("f32[2,2,2]");
+}
+
+}  // namespace lunaria
