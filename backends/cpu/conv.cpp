@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/blas.h"
 #include "backends/cpu/dnn.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
@@ -113,16 +114,65 @@ bool dnn(const KernelCall& c) {
     return true;
 }
 
+// A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have; oneDNN would first
+// bring them into another.
+bool is_pointwise(const Convolution& c) {
+    const Window& w = c.window;
+    constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
+    return w.kernel == kOnes && w.stride == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
+}
+
+template <class T, ConvKind kind>
+bool multiply_pixels(const Convolution& c, T* x, T* w, const T* bias, T* y) {
+    int64_t pixels = c.window.in_size(), ci = c.in_channels, co = c.out_channels;
+    MatrixRef<T> weight{w, co, ci, ci, 1};
+    for (int64_t n = 0; n < c.batch; ++n) {
+        if (n) poll_interrupt();
+        T *xn = x + n * ci * pixels, *yn = y + n * co * pixels;
+        MatrixRef<T> xm{xn, ci, pixels, pixels, 1}, ym{yn, co, pixels, pixels, 1};
+        bool done = true;
+        if constexpr (kind == ConvKind::forward) {
+            for (int64_t o = 0; bias && o < co; ++o) std::fill_n(yn + o * pixels, pixels, bias[o]);
+            done = gemm(weight, xm, yn, bias ? T(1) : T(0));
+        } else if constexpr (kind == ConvKind::input_grad) {
+            done = gemm(weight.transposed(), ym, xn, T(0));
+        } else {
+            done = gemm(ym, xm.transposed(), w, n ? T(1) : T(0));
+        }
+        if (!done) return false;
+    }
+    return true;
+}
+
+template <ConvKind kind>
+bool pointwise(const KernelCall& c) {
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    Convolution conv = read_geometry(kind, c);
+    if (!is_pointwise(conv) || c.tensor(0).size() == 0 || c.tensor(1).size() == 0) return false;
+    auto run = [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T *first = c.tensor(0).data<T>(), *second = c.tensor(1).data<T>(), *result = c.out[0].data<T>();
+        const T* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<T>() : nullptr;
+        if constexpr (kind == ConvKind::forward) return multiply_pixels<T, kind>(conv, first, second, bias, result);
+        if constexpr (kind == ConvKind::input_grad) return multiply_pixels<T, kind>(conv, result, second, bias, first);
+        return multiply_pixels<T, kind>(conv, first, result, bias, second);
+    };
+    return c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
+}
+
 }  // namespace
 
 void add_conv_kernels(KernelTable& table) {
     for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
         table.plain(op, plain<ConvKind::forward>);
+        table.fast(op, pointwise<ConvKind::forward>);
         table.fast(op, dnn<ConvKind::forward>);
     }
     table.plain("conv_input_grad", plain<ConvKind::input_grad>);
+    table.fast("conv_input_grad", pointwise<ConvKind::input_grad>);
     table.fast("conv_input_grad", dnn<ConvKind::input_grad>);
     table.plain("conv_weight_grad", plain<ConvKind::weight_grad>);
+    table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad>);
     table.fast("conv_weight_grad", dnn<ConvKind::weight_grad>);
 }
 

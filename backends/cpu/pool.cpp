@@ -36,15 +36,6 @@ bool visit_ordered(DType t, F f) {
     });
 }
 
-// The range of kernel positions k for which start + k * dilation lies in [0, size).
-struct KernelRange {
-    int64_t begin, end;
-    KernelRange(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
-        begin = start < 0 ? (-start + dilation - 1) / dilation : 0;
-        end = start >= size ? 0 : std::min(kernel, (size - start + dilation - 1) / dilation);
-    }
-};
-
 // Calls visit(output position, input position) for each element of each window, window by window, and start(output
 // position) before each window.
 template <class Start, class Visit>
@@ -85,12 +76,6 @@ void find_maxima(const Window& w, const T* plane, int64_t* positions) {
             int64_t& best = positions[at];
             if (best < 0 || plane[in] > plane[best] || is_nan(plane[in])) best = in;
         });
-    // A dilated kernel can step over a small input.
-    for (int64_t i = 0; i < w.out_size(); ++i)
-        if (positions[i] < 0)
-            throw value_error("max_pool", str("window ", i,
-                                              " holds nothing but padding: dilation and padding are too "
-                                              "large for this input"));
 }
 
 template <bool want_positions>
@@ -270,9 +255,141 @@ bool plain_avg_grad(const KernelCall& c) {
     });
 }
 
+// Shares planes out among the threads, in blocks after each of which an interrupt is noticed. `f` must not throw.
+template <class F>
+void for_each_plane(int64_t planes, int64_t work_per_plane, F f) {
+    constexpr int64_t kBlock = int64_t{1} << 26, kParallel = 1 << 15;
+    int64_t step = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, work_per_plane));
+    for (int64_t first = 0; first < planes; first += step) {
+        poll_interrupt();
+        int64_t last = std::min(planes, first + step);
+#pragma omp parallel for schedule(static) if ((last - first) * work_per_plane > kParallel)
+        for (int64_t p = first; p < last; ++p) f(p);
+    }
+}
+
+int64_t work_of(const Window& w) { return w.out_size() * w.kernel_size() + w.in_size(); }
+
+// Output positions x of a row whose window element kx lies inside.
+struct RowRange {
+    int64_t begin, end;
+    RowRange(const Window& w, int64_t offset) {
+        int64_t s = w.stride[2];
+        begin = offset < 0 ? (-offset + s - 1) / s : 0;
+        end = offset >= w.in[2] ? 0 : std::min(w.out[2], (w.in[2] - offset - 1) / s + 1);
+    }
+};
+
+// Combines, for every output row, the input rows under it: step(output row, input row, x range, stride). The long loops
+// run along rows, where neighbours are neighbours in memory.
+template <class T, class Step>
+void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
+    for (int64_t z = 0; z < w.out[0]; ++z) {
+        int64_t z0 = z * w.stride[0] - w.before[0];
+        KernelRange rz(z0, w.kernel[0], w.dilation[0], w.in[0]);
+        for (int64_t y = 0; y < w.out[1]; ++y, out += w.out[2]) {
+            int64_t y0 = y * w.stride[1] - w.before[1];
+            KernelRange ry(y0, w.kernel[1], w.dilation[1], w.in[1]);
+            std::fill_n(out, w.out[2], start);
+            for (int64_t kz = rz.begin; kz < rz.end; ++kz)
+                for (int64_t ky = ry.begin; ky < ry.end; ++ky) {
+                    const T* row = plane + ((z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1]) * w.in[2];
+                    for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+                        int64_t offset = kx * w.dilation[2] - w.before[2];
+                        RowRange r(w, offset);
+                        step(out + r.begin, row + (r.begin * w.stride[2] + offset), r.end - r.begin, w.stride[2]);
+                    }
+                }
+        }
+    }
+}
+
+// The larger of two numbers, NaN if one of them is.
+template <class T>
+void raise_to(T* out, const T* in, int64_t n, int64_t stride) {
+    auto larger = [](T best, T x) { return x > best || is_nan(x) ? x : best; };
+    if (stride == 1)
+        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[i]);
+    else if (stride == 2)
+        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[2 * i]);
+    else
+        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[i * stride]);
+}
+
+template <class T>
+void add_to(T* out, const T* in, int64_t n, int64_t stride) {
+    if (stride == 1)
+        for (int64_t i = 0; i < n; ++i) out[i] += in[i];
+    else
+        for (int64_t i = 0; i < n; ++i) out[i] += in[i * stride];
+}
+
+bool fast_max(const KernelCall& c) {
+    Window w = max_window_of(call_of(c));
+    const Tensor& x = c.tensor(0);
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        T lowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                        : std::numeric_limits<T>::lowest();
+        for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
+            combine_rows(w, x.data<T>() + p * w.in_size(), c.out[0].data<T>() + p * w.out_size(), lowest, raise_to<T>);
+        });
+    });
+}
+
+bool fast_argmax(const KernelCall& c) {
+    Window w = max_window_of(call_of(c));
+    const Tensor& x = c.tensor(0);
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
+            find_maxima(w, x.data<T>() + p * w.in_size(), c.out[0].data<int64_t>() + p * w.out_size());
+        });
+    });
+}
+
+bool fast_avg(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    Window w = avg_window_of(call_of(c), x.shape(), 1);
+    Divisor divisor = divisor_of(c, 5);
+    // What each output is divided by is the same in every plane.
+    std::vector<double> factors;
+    for (int64_t z = 0; z < w.out[0]; ++z)
+        for (int64_t y = 0; y < w.out[1]; ++y)
+            for (int64_t i = 0; i < w.out[2]; ++i)
+                factors.push_back(
+                    1.0 / static_cast<double>(divisor(w, z * w.stride[0] - w.before[0], y * w.stride[1] - w.before[1],
+                                                      i * w.stride[2] - w.before[2])));
+    return visit_float(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
+            T* out = c.out[0].data<T>() + p * w.out_size();
+            combine_rows(w, x.data<T>() + p * w.in_size(), out, T(0), add_to<T>);
+            for (size_t i = 0; i < factors.size(); ++i) out[i] *= static_cast<T>(factors[i]);
+        });
+    });
+}
+
+bool fast_avg_grad(const KernelCall& c) {
+    Call call = call_of(c);
+    Window w = avg_window_of(call, Shape(call.ints(1)), 2);
+    Divisor divisor = divisor_of(c, 6);
+    const Tensor& dout = c.tensor(0);
+    return visit_float(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for_each_plane(planes_of(dout, w.axes), work_of(w), [&](int64_t p) {
+            spread_over_windows(w, divisor, dout.data<T>() + p * w.out_size(), c.out[0].data<T>() + p * w.in_size());
+        });
+    });
+}
+
 }  // namespace
 
 void add_pool_kernels(KernelTable& table) {
+    table.fast("max_window", fast_max);
+    table.fast("argmax_window", fast_argmax);
+    for (const char* op : {"avg_pool1d", "avg_pool2d", "avg_pool3d"}) table.fast(op, fast_avg);
+    table.fast("avg_pool_grad", fast_avg_grad);
     table.plain("max_window", plain_max<false>);
     table.plain("argmax_window", plain_max<true>);
     table.plain("adaptive_argmax", plain_adaptive_argmax);

@@ -34,6 +34,12 @@ Shape matmul_shape(const Call& c) {
 }
 
 Types infer_matmul(const Call& c) {
+    if (c.args[0].is_tensor() && c.args[1].is_tensor()) {
+        // Two matrices that fit, without the copies of shapes that the general case makes.
+        const Tensor &a = c.args[0].tensor(), &b = c.args[1].tensor();
+        if (a.rank() == 2 && b.rank() == 2 && a.dim(1) == b.dim(0) && a.dim(0) < (1 << 20) && b.dim(1) < (1 << 20))
+            return {{c.dtype, {a.dim(0), b.dim(1)}}};
+    }
     Shape out = matmul_shape(c);
     // Broadcast views can be larger than any memory.
     if (out.known()) checked_shape(c.name(), out.dims(), size_of(c.dtype));

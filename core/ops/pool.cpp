@@ -247,6 +247,17 @@ Window max_window_of(const Call& c) {
     window_padding(c, kPadding, w);
     check_padding(c, w);
     set_window_output(c, w, c.boolean(kMaxCeil));
+    for (auto i = static_cast<size_t>(w.first()); i < Window::kAxes; ++i) {
+        // A dilated kernel that starts in the padding can step over a small input.
+        if (w.dilation[i] == 1 || w.before[i] == 0) continue;
+        for (int64_t at = 0; at < w.out[i]; ++at) {
+            KernelRange range(at * w.stride[i] - w.before[i], w.kernel[i], w.dilation[i], w.in[i]);
+            if (range.begin >= range.end)
+                throw value_error(
+                    c.name(), str("a window holds nothing but padding: dilation (", w.dilation[i], ") and padding (",
+                                  w.before[i], ") are too large for a size of ", w.in[i]));
+        }
+    }
     return w;
 }
 

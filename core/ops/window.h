@@ -2,6 +2,7 @@
 // kept as three, the missing ones in front with size 1; so one loop nest serves all.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "core/op.h"
@@ -43,6 +44,14 @@ struct Window {
         append(list, sizes);
         return list;
     }
+};
+
+// The kernel positions k for which start + k * dilation lies in [0, size).
+struct KernelRange {
+    int64_t begin, end;
+    KernelRange(int64_t start, int64_t kernel, int64_t dilation, int64_t size)
+        : begin(start < 0 ? (-start + dilation - 1) / dilation : 0),
+          end(start >= size ? 0 : std::min(kernel, (size - start + dilation - 1) / dilation)) {}
 };
 
 // Attribute i, one number for all axes or one per axis, into the last `axes` places; at least `least`.
