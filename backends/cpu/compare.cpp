@@ -3,6 +3,7 @@
 
 namespace lunaria::cpu {
 
+// All of them are elementwise: see add_elementwise_kernels.
 void add_compare_kernels(KernelTable&) {}
 
 }  // namespace lunaria::cpu

@@ -1,0 +1,373 @@
+#include "backends/cpu/elementwise.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/cpu/elementwise_walk.h"
+#include "core/op.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+// What one more thread must be worth, in additions of floats.
+constexpr int64_t kThreadWork = 48 * 1024;
+
+using Conversions = std::array<std::array<ConvertLoop, kDTypeCount>, kDTypeCount>;
+
+struct Loops {
+    std::vector<OpLoops> ops;  // by operator
+    Conversions conversions{};
+};
+
+size_t index_of(DType t) { return static_cast<size_t>(t); }
+
+void add_table(Loops& loops, const LoopTable& table, bool only_missing) {
+    for (int i = 0; i < table.count; ++i) {
+        const ElementLoopEntry& e = table.entries[i];
+        const Op* op = registry().find(e.op);
+        if (!op) continue;
+        OpLoops::Entry& to = loops.ops[static_cast<size_t>(op->id)].by_dtype[index_of(e.dtype)];
+        if (only_missing && to.loop) continue;
+        to = {e.loop, e.operands, e.mask, table.cost, e.boolean};
+    }
+}
+
+void mark_special(Loops& loops) {
+    auto mark = [&](std::string_view name, bool OpLoops::*flag) {
+        if (const Op* op = registry().find(name)) loops.ops[static_cast<size_t>(op->id)].*flag = true;
+    };
+    for (auto name : {"floor_divide", "remainder", "fmod", "truncate_div"}) mark(name, &OpLoops::divides);
+    mark("pow", &OpLoops::raises);
+    mark("clamp", &OpLoops::has_limits);
+    mark("nan_to_num", &OpLoops::has_replacements);
+    for (auto name : {"logical_and", "logical_or", "logical_xor", "logical_not"}) mark(name, &OpLoops::takes_bools);
+}
+
+LoopVisitor visitor_of(Loops& loops) {
+    return {[](void* context, LoopTable table) { add_table(*static_cast<Loops*>(context), table, false); },
+            [](void* context, ConvertTable table) {
+                for (int i = 0; i < table.count; ++i) {
+                    const ConvertEntry& e = table.entries[i];
+                    static_cast<Loops*>(context)->conversions[index_of(e.from)][index_of(e.to)] = e.loop;
+                }
+            },
+            &loops};
+}
+
+// Half floats are computed in f32, selections as integers of the same width, integers of which an operator knows
+// nothing (isnan) as floats.
+void fill_gaps(Loops& loops) {
+    for (OpLoops& op : loops.ops) {
+        auto& row = op.by_dtype;
+        bool selects = row[index_of(DType::i32)].mask >= 0;
+        auto share = [&](DType to, DType from) {
+            if (!row[index_of(to)].loop) row[index_of(to)] = row[index_of(from)];
+        };
+        if (selects) {
+            for (DType t : {DType::boolean, DType::u8}) share(t, DType::i8);
+            for (DType t : {DType::f16, DType::bf16}) share(t, DType::i16);
+            share(DType::f32, DType::i32);
+            for (DType t : {DType::f64, DType::c64}) share(t, DType::i64);
+        }
+    }
+}
+
+Loops build_fast_loops(Isa isa) {
+    Loops loops;
+    loops.ops.resize(registry().all().size());
+    auto visit = isa == Isa::avx512 ? avx512::visit_loops : isa == Isa::avx2 ? avx2::visit_loops : v2::visit_loops;
+    visit(visitor_of(loops));
+    LoopVisitor rest = visitor_of(loops);
+    // Integer operations that packs leave out.
+    rest.elements = [](void* context, LoopTable table) {
+        if (table.count && is_integer(table.entries[0].dtype)) add_table(*static_cast<Loops*>(context), table, true);
+    };
+    visit_plain_loops(rest);
+    fill_gaps(loops);
+    mark_special(loops);
+    return loops;
+}
+
+Loops build_plain_loops() {
+    Loops loops;
+    loops.ops.resize(registry().all().size());
+    visit_plain_loops(visitor_of(loops));
+    mark_special(loops);
+    return loops;
+}
+
+const Loops& plain_loops() {
+    static const Loops loops = build_plain_loops();
+    return loops;
+}
+
+Isa best_isa() {
+    if (const char* wish = std::getenv("LUNARIA_ISA"))
+        for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512})
+            if (name_of(isa) == wish && isa_available(isa)) return isa;
+    for (Isa isa : {Isa::avx512, Isa::avx2})
+        if (isa_available(isa)) return isa;
+    return Isa::v2;
+}
+
+// Tables of the instruction sets that have been in use; the current one is read without a lock.
+struct Selection {
+    std::mutex mutex;
+    std::array<std::unique_ptr<const Loops>, 3> built;
+    std::atomic<const Loops*> loops{nullptr};
+    std::atomic<Isa> isa{Isa::v2};
+
+    Selection() { choose(best_isa()); }
+    void choose(Isa wanted) {
+        std::lock_guard lock(mutex);
+        auto& slot = built[static_cast<size_t>(wanted)];
+        if (!slot) slot = std::make_unique<const Loops>(build_fast_loops(wanted));
+        isa.store(wanted);
+        loops.store(slot.get(), std::memory_order_release);
+    }
+};
+Selection& selection() {
+    static Selection s;
+    return s;
+}
+const Loops& fast_loops() { return *selection().loops.load(std::memory_order_acquire); }
+
+// Writes a number as an element of `t`.
+void store_number(const Value& v, DType t, void* out) {
+    visit_dtype(t, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_same_v<T, bool>)
+            *static_cast<uint8_t*>(out) = v.number() != 0;
+        else if constexpr (std::is_integral_v<T>)
+            *static_cast<T*>(out) = static_cast<T>(v.integer());
+        else
+            *static_cast<T*>(out) = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v.number()));
+    });
+}
+
+// A limit of clamp that was not given.
+Value no_limit(DType t, bool upper) {
+    if (t == DType::boolean) return Value(upper ? 1 : 0);
+    if (!is_integer(t)) return Value(upper ? HUGE_VAL : -HUGE_VAL);
+    return visit_dtype(t, [&](auto tag) -> Value {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>)
+            return Value(static_cast<int64_t>(upper ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min()));
+        return Value();
+    });
+}
+
+// An operand that was not given: no limit for clamp; for nan_to_num 0 and the largest finite numbers.
+Value missing_operand(const OpLoops& loops, DType t, int i) {
+    if (loops.has_limits) return no_limit(t, i == 2);
+    if (i == 1) return Value(0.0);
+    double largest = t == DType::f64    ? std::numeric_limits<double>::max()
+                     : t == DType::f16  ? 65504.0
+                     : t == DType::bf16 ? 0x1.fep127
+                                        : static_cast<double>(std::numeric_limits<float>::max());
+    return Value(i == 2 ? largest : -largest);
+}
+
+template <class Bad>
+bool any_element(const Value& v, Bad bad) {
+    if (!v.is_tensor()) return bad(v.integer());
+    const Tensor& t = v.tensor();
+    Tensor dense = t.contiguous();
+    return visit_dtype(t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) {
+            const T* p = dense.data<T>();
+            return std::any_of(p, p + dense.size(), [&](T x) { return bad(static_cast<int64_t>(x)); });
+        }
+        return false;
+    });
+}
+
+void check_integer_operand(const KernelCall& call, const OpLoops& loops) {
+    if (loops.divides && any_element(call.args[1], [](int64_t x) { return x == 0; }))
+        throw Error(ErrorKind::arithmetic, call.op.name(), "integer division by zero")
+            .hint("divide floats (x:float()) to get inf and nan instead");
+    if (loops.raises && any_element(call.args[1], [](int64_t x) { return x < 0; }))
+        throw Error(ErrorKind::arithmetic, call.op.name(), "integers cannot be raised to negative powers")
+            .hint("make the base a float: x:float()");
+}
+
+// The element type that the loop computes in, for operands of type `t`.
+DType loop_dtype(const OpLoops& loops, DType t) {
+    if (loops.takes_bools) return DType::boolean;
+    if (loops.by_dtype[index_of(t)].loop) return t;
+    return t == DType::f64 ? t : DType::f32;
+}
+
+// How an element of `from` gets into the loop: as it is, by a conversion of blocks, or not without converting the whole
+// operand.
+bool same_bits(DType from, DType to, bool selects) { return from == to || (selects && size_of(from) == size_of(to)); }
+
+// Attributes behind the operands (div's rounding_mode) must not be set: other kernels look at them.
+bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
+    auto operands = static_cast<size_t>(entry.operands);
+    if (call.args.size() < operands) return false;
+    for (size_t i = operands; i < call.args.size(); ++i)
+        if (call.has(i)) return false;
+    return true;
+}
+
+// Any layout, halves, missing and mixed operands.
+bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& conversions, bool plain) {
+    DType dtype = loop_dtype(loops, call.dtype);
+    if (plain && is_float(dtype)) dtype = DType::f64;
+    OpLoops::Entry entry = loops.by_dtype[index_of(dtype)];
+    if (!entry.loop || !fits(entry, call)) return false;
+    bool selects = entry.mask >= 0 && !plain;
+    if (is_integer(dtype) && (loops.divides || loops.raises)) check_integer_operand(call, loops);
+
+    const Tensor& out = call.out[0];
+    Walk walk;
+    walk.loop = entry.loop;
+    walk.operands = entry.operands;
+    walk.out = static_cast<char*>(out.raw());
+    walk.out_size = static_cast<int>(size_of(out.dtype()));
+    std::array<Tensor, kMostOperands> converted;  // keeps them alive
+    alignas(8) char numbers[kMostOperands][8];
+    for (int i = 0; i < entry.operands; ++i) {
+        auto k = static_cast<size_t>(i);
+        WalkOperand& o = walk.operand[k];
+        Value v = call.args[k];
+        bool mask = i == entry.mask;
+        DType wanted = mask ? DType::boolean : dtype;
+        if (v.is_nil()) {
+            if (!loops.has_limits && !loops.has_replacements) return false;
+            v = missing_operand(loops, call.dtype, i);
+        }
+        if (!v.is_tensor()) {
+            store_number(v, selects && !mask ? call.dtype : wanted, numbers[k]);
+            o.data = numbers[k];
+            o.constant = true;
+            continue;
+        }
+        Tensor t = v.tensor();
+        bool alike = same_bits(t.dtype(), wanted, selects && !mask);
+        ConvertLoop widen = alike ? nullptr : conversions[index_of(t.dtype())][index_of(wanted)];
+        bool whole = t.size() == 1 && out.size() != 1;
+        if (!alike && (!widen || whole || size_of(wanted) > 4)) {
+            t = t.cast(wanted);
+            converted[k] = t;
+            widen = nullptr;
+        }
+        walk.set_strides(i, t, out.shape());
+        o.widen = widen;
+        o.constant = whole;
+    }
+    if (!entry.boolean && !same_bits(out.dtype(), dtype, selects)) {
+        walk.narrow = conversions[index_of(dtype)][index_of(out.dtype())];
+        if (!walk.narrow || size_of(dtype) > 4) {
+            // Computed as a whole and converted then.
+            Tensor wide = Tensor::empty(dtype, out.shape());
+            walk.out = static_cast<char*>(wide.raw());
+            walk.out_size = static_cast<int>(size_of(dtype));
+            walk.narrow = nullptr;
+            walk.merge_axes(out.shape());
+            walk.run(0, out.size());
+            copy_elements(wide, out);
+            return true;
+        }
+    }
+    walk.merge_axes(out.shape());
+    if (plain)
+        walk.run(0, out.size());
+    else
+        parallel_for(out.size(), kThreadWork / entry.cost, 64, [&](int64_t a, int64_t b) { walk.run(a, b); });
+    return true;
+}
+
+}  // namespace
+
+std::string_view name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "v2"; }
+
+bool isa_available(Isa isa) {
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (isa == Isa::avx2) return avx2;
+    if (isa == Isa::avx512)
+        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return true;
+}
+
+Isa current_isa() { return selection().isa.load(); }
+
+void set_isa(Isa isa) {
+    if (!isa_available(isa))
+        throw value_error("set_isa", str("this processor does not have the instruction set ", name_of(isa)));
+    selection().choose(isa);
+}
+
+ConvertLoop find_conversion(DType from, DType to) { return fast_loops().conversions[index_of(from)][index_of(to)]; }
+
+bool run_elementwise(const KernelCall& call) {
+    const Loops& tables = fast_loops();
+    const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
+    const Tensor& out = call.out[0];
+    int64_t count = out.size();
+    const OpLoops::Entry& entry = loops.by_dtype[index_of(call.dtype)];
+    bool special = loops.takes_bools || loops.has_limits || (is_integer(call.dtype) && (loops.divides || loops.raises));
+    auto operands = static_cast<size_t>(entry.operands);
+    if (!entry.loop || special || (operands != call.args.size() && !fits(entry, call)))
+        return run_walk(call, loops, tables.conversions, false);
+
+    // The everyday case: dense operands of one shape and single values.
+    const void* in[kMostOperands];
+    int64_t step[kMostOperands], size[kMostOperands];
+    alignas(8) char numbers[kMostOperands][8];
+    for (size_t i = 0; i < operands; ++i) {
+        const Value& v = call.args[i];
+        DType wanted = static_cast<int>(i) == entry.mask ? DType::boolean : call.dtype;
+        size[i] = static_cast<int64_t>(size_of(wanted));
+        if (v.is_tensor()) {
+            const Tensor& t = v.tensor();
+            if (t.dtype() != wanted || (t.size() != count && t.size() != 1) || !t.is_contiguous())
+                return run_walk(call, loops, tables.conversions, false);
+            in[i] = t.raw();
+            step[i] = t.size() == count ? 1 : 0;
+        } else if (v.is_nil()) {
+            return run_walk(call, loops, tables.conversions, false);
+        } else {
+            store_number(v, wanted, numbers[i]);
+            in[i] = numbers[i];
+            step[i] = 0;
+        }
+    }
+    int64_t part = kThreadWork / entry.cost;
+    if (count <= part) {
+        entry.loop(in, step, out.raw(), count);
+        return true;
+    }
+    auto out_size = static_cast<int64_t>(size_of(out.dtype()));
+    parallel_for(count, part, 64, [&](int64_t begin, int64_t end) {
+        const void* from[kMostOperands];
+        for (size_t i = 0; i < operands; ++i) from[i] = static_cast<const char*>(in[i]) + begin * step[i] * size[i];
+        entry.loop(from, step, static_cast<char*>(out.raw()) + begin * out_size, end - begin);
+    });
+    return true;
+}
+
+bool run_elementwise_plain(const KernelCall& call) {
+    static constexpr Conversions none{};
+    const Loops& tables = plain_loops();
+    return run_walk(call, tables.ops[static_cast<size_t>(call.op.id)], none, true);
+}
+
+void add_elementwise_kernels(KernelTable& table) {
+    for (const auto& op : registry().all()) {
+        if (!op->is_elementwise) continue;
+        table.fast(op->name(), run_elementwise);
+        table.plain(op->name(), run_elementwise_plain);
+    }
+}
+
+}  // namespace lunaria::cpu

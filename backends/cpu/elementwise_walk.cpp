@@ -1,0 +1,155 @@
+#include "backends/cpu/elementwise_walk.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lunaria::cpu {
+
+namespace {
+
+using Index = std::array<int64_t, kMaxRank>;
+
+// Copies `count` elements in row-major order, starting at `index`.
+template <class U>
+void gather(const Walk& walk, const WalkOperand& o, Index index, int64_t count, U* out) {
+    auto* base = reinterpret_cast<const U*>(o.data);
+    int last = walk.rank - 1;
+    auto at = static_cast<size_t>(last);
+    int64_t step = o.stride[at];
+    while (count > 0) {
+        int64_t offset = 0;
+        for (size_t i = 0; i <= at; ++i) offset += index[i] * o.stride[i];
+        const U* p = base + offset;
+        int64_t run = std::min(count, walk.dims[at] - index[at]);
+        if (step == 1)
+            for (int64_t j = 0; j < run; ++j) out[j] = p[j];
+        else if (step == 0)
+            for (int64_t j = 0; j < run; ++j) out[j] = *p;
+        else
+            for (int64_t j = 0; j < run; ++j) out[j] = p[j * step];
+        out += run;
+        count -= run;
+        index[at] = 0;
+        for (int i = last - 1; i >= 0; --i) {
+            auto k = static_cast<size_t>(i);
+            if (++index[k] < walk.dims[k]) break;
+            index[k] = 0;
+        }
+    }
+}
+
+void gather_any(const Walk& walk, const WalkOperand& o, const Index& index, int64_t count, char* out) {
+    switch (o.size) {
+        case 1:
+            return gather(walk, o, index, count, reinterpret_cast<uint8_t*>(out));
+        case 2:
+            return gather(walk, o, index, count, reinterpret_cast<uint16_t*>(out));
+        case 4:
+            return gather(walk, o, index, count, reinterpret_cast<uint32_t*>(out));
+        default:
+            return gather(walk, o, index, count, reinterpret_cast<uint64_t*>(out));
+    }
+}
+
+}  // namespace
+
+void Walk::set_strides(int i, const Tensor& t, const Shape& shape) {
+    WalkOperand& o = operand[static_cast<size_t>(i)];
+    int shift = shape.rank() - t.rank();
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+        bool spread = axis < shift || (t.dim(axis - shift) == 1 && shape[axis] != 1);
+        o.stride[static_cast<size_t>(axis)] = spread ? 0 : t.strides()[axis - shift];
+    }
+    o.data = static_cast<const char*>(t.raw());
+    o.size = static_cast<int>(size_of(t.dtype()));
+}
+
+void Walk::merge_axes(const Shape& shape) {
+    auto count = static_cast<size_t>(operands);
+    size_t kept = 0;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+        if (shape[axis] == 1) continue;
+        auto from = static_cast<size_t>(axis);
+        bool merge = kept > 0;
+        for (size_t i = 0; merge && i < count; ++i)
+            merge = operand[i].constant || operand[i].stride[kept - 1] == operand[i].stride[from] * shape[axis];
+        size_t to = merge ? kept - 1 : kept++;
+        dims[to] = merge ? dims[to] * shape[axis] : shape[axis];
+        for (size_t i = 0; i < count; ++i) operand[i].stride[to] = operand[i].stride[from];
+    }
+    if (kept == 0) {
+        dims[0] = 1;
+        for (size_t i = 0; i < count; ++i) operand[i].stride[0] = 0;
+        kept = 1;
+    }
+    rank = static_cast<int>(kept);
+    for (size_t i = 0; i < count; ++i) {
+        WalkOperand& o = operand[i];
+        if (o.constant) continue;
+        int64_t step = 1;
+        o.dense = true;
+        for (size_t axis = kept; axis-- > 0; step *= dims[axis]) o.dense &= o.stride[axis] == step;
+    }
+}
+
+void Walk::run(int64_t begin, int64_t end) const {
+    // Buffers for gathered and widened operands and for a result that is yet to be narrowed.
+    alignas(64) char gathered[kMostOperands][kBlock * 8], widened[kMostOperands][kBlock * 4], result[kBlock * 4];
+    auto last = static_cast<size_t>(rank - 1);
+    auto count = static_cast<size_t>(operands);
+    int64_t inner = dims[last];
+    // Long rows are done one by one, so that most operands need no copy; short ones are gathered several at a time.
+    bool by_row = inner >= 192;
+    bool buffered = narrow != nullptr;
+    for (size_t i = 0; i < count; ++i) {
+        const WalkOperand& o = operand[i];
+        buffered |= o.widen || (!o.constant && !o.dense && o.stride[last] > 1) || o.stride[last] < 0;
+    }
+    while (begin < end) {
+        Index index{};
+        for (int64_t rest = begin, axis = rank - 1; axis >= 0; --axis) {
+            auto k = static_cast<size_t>(axis);
+            index[k] = rest % dims[k];
+            rest /= dims[k];
+        }
+        int64_t n = end - begin;
+        if (by_row) n = std::min(n, inner - index[last]);
+        if (!by_row || buffered) n = std::min(n, kBlock);
+        const void* in[kMostOperands];
+        int64_t step[kMostOperands];
+        for (size_t i = 0; i < count; ++i) {
+            const WalkOperand& o = operand[i];
+            step[i] = 1;
+            if (o.constant) {
+                in[i] = o.data;
+                step[i] = 0;
+                continue;
+            }
+            int64_t offset = 0;
+            for (size_t axis = 0; axis <= last; ++axis) offset += index[axis] * o.stride[axis];
+            if (o.dense) {
+                in[i] = o.data + begin * o.size;
+            } else if (by_row && (o.stride[last] == 1 || (o.stride[last] == 0 && !o.widen))) {
+                in[i] = o.data + offset * o.size;
+                step[i] = o.stride[last];
+            } else {
+                gather_any(*this, o, index, n, gathered[i]);
+                in[i] = gathered[i];
+            }
+            if (o.widen) {
+                o.widen(in[i], widened[i], n);
+                in[i] = widened[i];
+            }
+        }
+        char* to = out + begin * out_size;
+        if (narrow) {
+            loop(in, step, result, n);
+            narrow(result, to, n);
+        } else {
+            loop(in, step, to, n);
+        }
+        begin += n;
+    }
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,151 @@
+// Conversions between element types of dense arrays, and the list of all loops of this instruction set.
+#include "backends/cpu/simd/element_loop.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+constexpr DType kF16 = static_cast<DType>(6);
+constexpr DType kBF16 = static_cast<DType>(7);
+
+// Plain loops that the compiler turns into vector code.
+template <class From, class To>
+void convert(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const From*>(in);
+    auto* to = static_cast<To*>(out);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
+}
+template <class From>
+void to_bool(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const From*>(in);
+    auto* to = static_cast<uint8_t*>(out);
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i] != From(0);
+}
+
+uint32_t bits_of(float x) {
+    uint32_t u;
+    __builtin_memcpy(&u, &x, 4);
+    return u;
+}
+float float_of(uint32_t u) {
+    float x;
+    __builtin_memcpy(&x, &u, 4);
+    return x;
+}
+
+void bf16_to_f32(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const uint16_t*>(in);
+    auto* to = static_cast<uint32_t*>(out);
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint32_t>(from[i]) << 16;
+}
+void f32_to_bf16(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const uint32_t*>(in);
+    auto* to = static_cast<uint16_t*>(out);
+    for (int64_t i = 0; i < count; ++i) {
+        uint32_t u = from[i];
+        uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
+        to[i] = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    }
+}
+
+float half_to_float(uint16_t h) {
+    uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, rest = h & 0x7fffu;
+    uint32_t normal = (rest << 13) + (112u << 23);
+    uint32_t special = (rest << 13) | 0x7f800000u;
+    uint32_t small = bits_of(static_cast<float>(static_cast<int32_t>(rest)) * 0x1p-24f);
+    uint32_t magnitude = rest >= 0x7c00u ? special : normal;
+    return float_of((rest < 0x400u ? small : magnitude) | sign);
+}
+uint16_t float_to_half(float x) {
+    uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000u, m = u & 0x7fffffffu;
+    // Below the smallest normal half: adding 0.5 leaves the rounded value in the lowest bits.
+    uint32_t small = bits_of(float_of(m) + 0.5f) - 0x3f000000u;
+    uint32_t normal = (m + 0xc8000fffu + ((m >> 13) & 1u)) >> 13;
+    uint32_t h = m < 0x38800000u ? small : normal;
+    h = m >= 0x477ff000u ? 0x7c00u : h;
+    h = m > 0x7f800000u ? 0x7e00u | ((m >> 13) & 0x1ffu) : h;
+    return static_cast<uint16_t>(h | sign);
+}
+
+void f16_to_f32(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const uint16_t*>(in);
+    auto* to = static_cast<float*>(out);
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(from + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + i))));
+#endif
+    for (; i < count; ++i) to[i] = half_to_float(from[i]);
+}
+void f32_to_f16(const void* in, void* out, int64_t count) {
+    auto* from = static_cast<const float*>(in);
+    auto* to = static_cast<uint16_t*>(out);
+    int64_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i*)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i*)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+    for (; i < count; ++i) to[i] = float_to_half(from[i]);
+}
+
+template <class From, class To>
+constexpr ConvertEntry plain() {
+    return {kCode<From>, kCode<To>, &convert<From, To>};
+}
+
+// What is missing here (from floats to integers, with their saturation) is done by copy_elements.
+constexpr ConvertEntry kConversions[] = {
+    {kF16, kCode<float>, &f16_to_f32},
+    {kCode<float>, kF16, &f32_to_f16},
+    {kBF16, kCode<float>, &bf16_to_f32},
+    {kCode<float>, kBF16, &f32_to_bf16},
+    plain<float, double>(),
+    plain<double, float>(),
+    plain<uint8_t, float>(),
+    plain<int8_t, float>(),
+    plain<int16_t, float>(),
+    plain<int32_t, float>(),
+    plain<int64_t, float>(),
+    plain<uint8_t, double>(),
+    plain<int32_t, double>(),
+    plain<int64_t, double>(),
+    plain<uint8_t, int32_t>(),
+    plain<uint8_t, int64_t>(),
+    plain<int32_t, int64_t>(),
+    plain<int64_t, int32_t>(),
+    {kBoolCode, kCode<float>, &convert<uint8_t, float>},
+    {kBoolCode, kCode<double>, &convert<uint8_t, double>},
+    {kBoolCode, kCode<int32_t>, &convert<uint8_t, int32_t>},
+    {kBoolCode, kCode<int64_t>, &convert<uint8_t, int64_t>},
+    {kBoolCode, kCode<uint8_t>, &convert<uint8_t, uint8_t>},
+    {kCode<uint8_t>, kBoolCode, &to_bool<uint8_t>},
+    {kCode<int32_t>, kBoolCode, &to_bool<int32_t>},
+    {kCode<int64_t>, kBoolCode, &to_bool<int64_t>},
+    {kCode<float>, kBoolCode, &to_bool<float>},
+    {kCode<double>, kBoolCode, &to_bool<double>},
+};
+
+}  // namespace
+
+void visit_conversions(const LoopVisitor& visitor) {
+    visitor.conversions(visitor.context, {kConversions, sizeof(kConversions) / sizeof(kConversions[0])});
+}
+
+void visit_loops(const LoopVisitor& visitor) {
+    visit_arithmetic(visitor);
+    visit_exponentials(visitor);
+    visit_trigonometry(visitor);
+    visit_special(visitor);
+    visit_activations(visitor);
+    visit_integers(visitor);
+    visit_comparisons(visitor);
+    visit_conversions(visitor);
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,0 +1,148 @@
+// A vector register of numbers: Pack<float> has 4, 8 or 16 of them, depending on the instruction set that this file is
+// compiled for. Everything here lies in the namespace of the instruction set, and nothing of it may be used outside
+// backends/cpu/simd: the same names mean different code in each of the three builds.
+#pragma once
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
+#include <type_traits>
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+#if defined(__AVX512BW__)
+inline constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kBytes = 32;
+#else
+inline constexpr int kBytes = 16;
+#endif
+
+template <int Size>
+struct IntOf;
+template <>
+struct IntOf<1> {
+    using type = int8_t;
+};
+template <>
+struct IntOf<2> {
+    using type = int16_t;
+};
+template <>
+struct IntOf<4> {
+    using type = int32_t;
+};
+template <>
+struct IntOf<8> {
+    using type = int64_t;
+};
+template <class T>
+using BitsOf = typename IntOf<sizeof(T)>::type;
+
+// What comparing two packs of T gives: all bits of a lane set or none.
+template <class T>
+struct Mask {
+    typedef BitsOf<T> V __attribute__((vector_size(kBytes)));
+    V v;
+
+    Mask() = default;
+    Mask(V x) : v(x) {}
+    friend Mask operator&(Mask a, Mask b) { return a.v & b.v; }
+    friend Mask operator|(Mask a, Mask b) { return a.v | b.v; }
+    friend Mask operator!=(Mask a, Mask b) { return a.v ^ b.v; }
+    friend Mask operator!(Mask a) { return ~a.v; }
+};
+
+template <class T>
+struct Pack {
+    static constexpr int lanes = kBytes / static_cast<int>(sizeof(T));
+    typedef T V __attribute__((vector_size(kBytes)));
+    typedef BitsOf<T> I __attribute__((vector_size(kBytes)));
+    // Signed integers wrap around: their arithmetic is done on the unsigned type.
+    using Unsigned = std::make_unsigned_t<BitsOf<T>>;
+    typedef Unsigned U __attribute__((vector_size(kBytes)));
+    using Wrapping = std::conditional_t<std::is_integral_v<T>, Unsigned, T>;
+    typedef Wrapping A __attribute__((vector_size(kBytes)));
+    V v;
+
+    Pack() = default;
+    Pack(V x) : v(x) {}
+    explicit Pack(double x) : v(static_cast<T>(x) - V{}) {}
+    static Pack load(const T* p) {
+        Pack r;
+        __builtin_memcpy(&r.v, p, kBytes);
+        return r;
+    }
+    void store(T* p) const { __builtin_memcpy(p, &v, kBytes); }
+    I bits() const { return (I)v; }
+    static Pack from_bits(I b) { return (V)b; }
+
+    friend Pack operator+(Pack a, Pack b) { return (V)((A)a.v + (A)b.v); }
+    friend Pack operator-(Pack a, Pack b) { return (V)((A)a.v - (A)b.v); }
+    friend Pack operator*(Pack a, Pack b) { return (V)((A)a.v * (A)b.v); }
+    friend Pack operator/(Pack a, Pack b) requires std::is_floating_point_v<T> { return a.v / b.v; }
+    friend Pack operator-(Pack a) {
+        if constexpr (std::is_floating_point_v<T>)
+            return -a.v;
+        else
+            return (V)(-(U)a.v);
+    }
+    friend Pack operator&(Pack a, Pack b) requires std::is_integral_v<T> { return a.v & b.v; }
+    friend Pack operator|(Pack a, Pack b) requires std::is_integral_v<T> { return a.v | b.v; }
+    friend Pack operator^(Pack a, Pack b) requires std::is_integral_v<T> { return a.v ^ b.v; }
+    friend Pack operator~(Pack a) requires std::is_integral_v<T> { return ~a.v; }
+
+    friend Mask<T> operator==(Pack a, Pack b) { return (I)(a.v == b.v); }
+    friend Mask<T> operator!=(Pack a, Pack b) { return (I)(a.v != b.v); }
+    friend Mask<T> operator<(Pack a, Pack b) { return (I)(a.v < b.v); }
+    friend Mask<T> operator<=(Pack a, Pack b) { return (I)(a.v <= b.v); }
+    friend Mask<T> operator>(Pack a, Pack b) { return (I)(a.v > b.v); }
+    friend Mask<T> operator>=(Pack a, Pack b) { return (I)(a.v >= b.v); }
+};
+
+template <class T>
+[[gnu::always_inline]] inline Pack<T> select(Mask<T> m, Pack<T> a, Pack<T> b) {
+    return m.v ? a.v : b.v;
+}
+
+template <class T>
+[[gnu::always_inline]] inline bool any(Mask<T> m) {
+#if defined(__AVX512BW__)
+    return _mm512_test_epi8_mask((__m512i)m.v, (__m512i)m.v) != 0;
+#elif defined(__AVX2__)
+    return _mm256_testz_si256((__m256i)m.v, (__m256i)m.v) == 0;
+#else
+    typedef int64_t Words __attribute__((vector_size(kBytes)));
+    Words w = (Words)m.v;
+    return (w[0] | w[1]) != 0;
+#endif
+}
+
+// The first `count` lanes; the others are zero. Memory behind them is not touched.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> load_part(const T* p, int count) {
+#if defined(__AVX512BW__)
+    int bytes = count * static_cast<int>(sizeof(T));
+    return (typename Pack<T>::V)_mm512_maskz_loadu_epi8(bytes >= 64 ? ~0ull : (1ull << bytes) - 1, p);
+#else
+    alignas(kBytes) T part[Pack<T>::lanes] = {};
+    for (int i = 0; i < count; ++i) part[i] = p[i];
+    return Pack<T>::load(part);
+#endif
+}
+
+template <class T>
+[[gnu::always_inline]] inline void store_part(T* p, Pack<T> x, int count) {
+#if defined(__AVX512BW__)
+    int bytes = count * static_cast<int>(sizeof(T));
+    _mm512_mask_storeu_epi8(p, bytes >= 64 ? ~0ull : (1ull << bytes) - 1, (__m512i)x.v);
+#else
+    alignas(kBytes) T part[Pack<T>::lanes];
+    x.store(part);
+    for (int i = 0; i < count; ++i) p[i] = part[i];
+#endif
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

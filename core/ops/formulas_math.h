@@ -1,0 +1,246 @@
+// Formulas of core/ops/math.cpp.
+#pragma once
+
+#include "core/ops/formulas.h"
+
+namespace lunaria::formula {
+
+// clang-format off
+struct Add : Number { static constexpr std::string_view name = "add";
+    template <class T> T operator()(T a, T b) const { return a + b; } };
+struct Sub : Number { static constexpr std::string_view name = "sub";
+    template <class T> T operator()(T a, T b) const { return a - b; } };
+struct Mul : Number { static constexpr std::string_view name = "mul";
+    template <class T> T operator()(T a, T b) const { return a * b; } };
+struct Div : Real { static constexpr std::string_view name = "div";
+    template <class T> T operator()(T a, T b) const { return a / b; } };
+struct Maximum : Number { static constexpr std::string_view name = "maximum";
+    template <class T> T operator()(T a, T b) const { return larger(a, b); } };
+struct Minimum : Number { static constexpr std::string_view name = "minimum";
+    template <class T> T operator()(T a, T b) const { return smaller(a, b); } };
+// The limits of clamp may be missing: the kernel then passes infinities.
+struct Clamp : Number { static constexpr std::string_view name = "clamp";
+    template <class T> T operator()(T x, T low, T high) const { return smaller(larger(x, low), high); } };
+// Not max(a, b) with NaN handed on: fmax and fmin prefer the number.
+struct Fmax : Number { static constexpr std::string_view name = "fmax";
+    template <class T> T operator()(T a, T b) const { return select((a > b) | (b != b), a, b); } };
+struct Fmin : Number { static constexpr std::string_view name = "fmin";
+    template <class T> T operator()(T a, T b) const { return select((a < b) | (b != b), a, b); } };
+
+struct Abs : Number { static constexpr std::string_view name = "abs";
+    template <class T> T operator()(T x) const { return abs(x); } };
+struct Neg : Number { static constexpr std::string_view name = "neg";
+    template <class T> T operator()(T x) const { return -x; } };
+struct Square : Number { static constexpr std::string_view name = "square";
+    template <class T> T operator()(T x) const { return x * x; } };
+// Comparing keeps NaN out of both branches: sign(NaN) is 0, as in MindSpore and PyTorch.
+struct Sign : Number { static constexpr std::string_view name = "sign";
+    template <class T> T operator()(T x) const {
+        return select(x > T(0), T(1), select(x < T(0), T(-1), T(0))); } };
+
+struct Exp : Real { static constexpr std::string_view name = "exp";
+    template <class T> T operator()(T x) const { return exp(x); } };
+struct Exp2 : Real { static constexpr std::string_view name = "exp2";
+    template <class T> T operator()(T x) const { return exp2(x); } };
+struct Expm1 : Real { static constexpr std::string_view name = "expm1";
+    template <class T> T operator()(T x) const { return expm1(x); } };
+struct Log : Real { static constexpr std::string_view name = "log";
+    template <class T> T operator()(T x) const { return log(x); } };
+struct Log2 : Real { static constexpr std::string_view name = "log2";
+    template <class T> T operator()(T x) const { return log2(x); } };
+struct Log10 : Real { static constexpr std::string_view name = "log10";
+    template <class T> T operator()(T x) const { return log10(x); } };
+struct Log1p : Real { static constexpr std::string_view name = "log1p";
+    template <class T> T operator()(T x) const { return log1p(x); } };
+struct Sqrt : Real { static constexpr std::string_view name = "sqrt";
+    template <class T> T operator()(T x) const { return sqrt(x); } };
+struct Rsqrt : Real { static constexpr std::string_view name = "rsqrt";
+    template <class T> T operator()(T x) const { return T(1) / sqrt(x); } };
+struct Reciprocal : Real { static constexpr std::string_view name = "reciprocal";
+    template <class T> T operator()(T x) const { return T(1) / x; } };
+struct Sin : Real { static constexpr std::string_view name = "sin";
+    template <class T> T operator()(T x) const { return sin(x); } };
+struct Cos : Real { static constexpr std::string_view name = "cos";
+    template <class T> T operator()(T x) const { return cos(x); } };
+struct Tan : Real { static constexpr std::string_view name = "tan";
+    template <class T> T operator()(T x) const { return tan(x); } };
+struct Asin : Real { static constexpr std::string_view name = "asin";
+    template <class T> T operator()(T x) const { return asin(x); } };
+struct Acos : Real { static constexpr std::string_view name = "acos";
+    template <class T> T operator()(T x) const { return acos(x); } };
+struct Atan : Real { static constexpr std::string_view name = "atan";
+    template <class T> T operator()(T x) const { return atan(x); } };
+struct Sinh : Real { static constexpr std::string_view name = "sinh";
+    template <class T> T operator()(T x) const { return sinh(x); } };
+struct Cosh : Real { static constexpr std::string_view name = "cosh";
+    template <class T> T operator()(T x) const { return cosh(x); } };
+struct Tanh : Real { static constexpr std::string_view name = "tanh";
+    template <class T> T operator()(T x) const { return tanh(x); } };
+struct Asinh : Real { static constexpr std::string_view name = "asinh";
+    template <class T> T operator()(T x) const { return asinh(x); } };
+struct Acosh : Real { static constexpr std::string_view name = "acosh";
+    template <class T> T operator()(T x) const { return acosh(x); } };
+struct Atanh : Real { static constexpr std::string_view name = "atanh";
+    template <class T> T operator()(T x) const { return atanh(x); } };
+struct Floor : Real { static constexpr std::string_view name = "floor";
+    template <class T> T operator()(T x) const { return floor(x); } };
+struct Ceil : Real { static constexpr std::string_view name = "ceil";
+    template <class T> T operator()(T x) const { return ceil(x); } };
+struct Trunc : Real { static constexpr std::string_view name = "trunc";
+    template <class T> T operator()(T x) const { return trunc(x); } };
+// Halves go to the even neighbour, as in MindSpore, numpy and IEEE 754.
+struct Round : Real { static constexpr std::string_view name = "round_to_even";
+    template <class T> T operator()(T x) const { return rint(x); } };
+struct Frac : Real { static constexpr std::string_view name = "frac";
+    template <class T> T operator()(T x) const { return x - trunc(x); } };
+struct Erf : Real { static constexpr std::string_view name = "erf";
+    template <class T> T operator()(T x) const { return erf(x); } };
+struct Erfc : Real { static constexpr std::string_view name = "erfc";
+    template <class T> T operator()(T x) const { return erfc(x); } };
+struct Lgamma : Real { static constexpr std::string_view name = "lgamma";
+    template <class T> T operator()(T x) const { return lgamma(x); } };
+struct Deg2rad : Real { static constexpr std::string_view name = "deg2rad";
+    template <class T> T operator()(T x) const { return x * T(0.017453292519943295769); } };
+struct Rad2deg : Real { static constexpr std::string_view name = "rad2deg";
+    template <class T> T operator()(T x) const { return x * T(57.295779513082320877); } };
+struct Sinc : Real { static constexpr std::string_view name = "sinc";
+    template <class T> T operator()(T x) const {
+        T t = x * T(3.14159265358979323846);
+        return select(x == T(0), T(1), sin(t) / t); } };
+struct NanToNum : Real { static constexpr std::string_view name = "nan_to_num";
+    template <class T> T operator()(T x, T nan, T posinf, T neginf) const {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        T bounded = select(x == T(inf), posinf, select(x == T(-inf), neginf, x));
+        return select(x != x, nan, bounded); } };
+
+struct Pow : Real { static constexpr std::string_view name = "pow";
+    template <class T> T operator()(T a, T b) const { return pow(a, b); } };
+struct Atan2 : Real { static constexpr std::string_view name = "atan2";
+    template <class T> T operator()(T y, T x) const { return atan2(y, x); } };
+struct Hypot : Real { static constexpr std::string_view name = "hypot";
+    template <class T> T operator()(T a, T b) const { return hypot(a, b); } };
+struct Copysign : Real { static constexpr std::string_view name = "copysign";
+    template <class T> T operator()(T a, T b) const { return copysign(a, b); } };
+struct Fmod : Real { static constexpr std::string_view name = "fmod";
+    template <class T> T operator()(T a, T b) const { return fmod(a, b); } };
+// The remainder has the sign of the divisor. fmod is exact, a - floor(a / b) * b is not.
+struct Remainder : Real { static constexpr std::string_view name = "remainder";
+    template <class T> T operator()(T a, T b) const {
+        T r = fmod(a, b);
+        return select((r != T(0)) & ((r < T(0)) != (b < T(0))), r + b, r); } };
+// floor(a / b) would round a quotient just below an integer up to it; a - remainder is an exact multiple of b.
+struct FloorDivide : Real { static constexpr std::string_view name = "floor_divide";
+    template <class T> T operator()(T a, T b) const {
+        T r = fmod(a, b);
+        T q = (a - r) / b;
+        T lowered = select((r != T(0)) & ((r < T(0)) != (b < T(0))), q - T(1), q);
+        T whole = rint(lowered);
+        return select(b == T(0), a / b, select(lowered == T(0), copysign(T(0), a / b), whole)); } };
+struct TruncateDiv : Real { static constexpr std::string_view name = "truncate_div";
+    template <class T> T operator()(T a, T b) const { return trunc(a / b); } };
+struct Gcd : Integer { static constexpr std::string_view name = "gcd";
+    template <class T> T operator()(T a, T b) const { return gcd(a, b); } };
+struct Lcm : Integer { static constexpr std::string_view name = "lcm";
+    template <class T> T operator()(T a, T b) const { return lcm(a, b); } };
+// log(e^a + e^b) with the larger taken out, so that nothing overflows; equal infinities would give inf - inf.
+struct Logaddexp : Real { static constexpr std::string_view name = "logaddexp";
+    template <class T> T operator()(T a, T b) const {
+        T top = larger(a, b);
+        return select((a == b) & (abs(a) == T(std::numeric_limits<double>::infinity())), a,
+                      top + log1p(exp(-abs(a - b)))); } };
+struct Logaddexp2 : Real { static constexpr std::string_view name = "logaddexp2";
+    template <class T> T operator()(T a, T b) const {
+        T top = larger(a, b);
+        return select((a == b) & (abs(a) == T(std::numeric_limits<double>::infinity())), a,
+                      top + log1p(exp2(-abs(a - b))) * T(1.4426950408889634074)); } };
+// 0 where x is 0, even if log(y) is not finite.
+struct Xlogy : Real { static constexpr std::string_view name = "xlogy";
+    template <class T> T operator()(T x, T y) const { return select((x == T(0)) & (y == y), T(0), x * log(y)); } };
+struct Xdivy : Real { static constexpr std::string_view name = "xdivy";
+    template <class T> T operator()(T x, T y) const { return select((x == T(0)) & (y == y), T(0), x / y); } };
+struct Heaviside : Real { static constexpr std::string_view name = "heaviside";
+    template <class T> T operator()(T x, T at_zero) const {
+        return select(x == T(0), at_zero, select(x > T(0), T(1), select(x != x, x, T(0)))); } };
+struct Lerp : Real { static constexpr std::string_view name = "lerp";
+    // From the nearer end, so that weight 1 gives exactly b.
+    template <class T> T operator()(T a, T b, T weight) const {
+        return select(weight < T(0.5), a + weight * (b - a), b - (b - a) * (T(1) - weight)); } };
+struct Addcmul : Real { static constexpr std::string_view name = "addcmul";
+    template <class T> T operator()(T x, T a, T b, T value) const { return x + value * a * b; } };
+struct Addcdiv : Real { static constexpr std::string_view name = "addcdiv";
+    template <class T> T operator()(T x, T a, T b, T value) const { return x + value * (a / b); } };
+// clang-format on
+
+// psi(x): reflected to x >= 0, moved up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series.
+struct Digamma : Real {
+    static constexpr std::string_view name = "digamma";
+    template <class T>
+    T operator()(T x) const {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        constexpr double pi = 3.14159265358979323846;
+        auto negative = x < T(0);
+        T y = select(negative, T(1) - x, x);
+        T sum = T(0);
+        for (int step = 0; step < 8; ++step) {
+            auto small = y < T(8);
+            sum = sum - select(small, T(1) / y, T(0));
+            y = select(small, y + T(1), y);
+        }
+        T r = T(1) / y, s = r * r;
+        T series =
+            s *
+            (T(1.0 / 12) -
+             s * (T(1.0 / 120) - s * (T(1.0 / 252) - s * (T(1.0 / 240) - s * (T(1.0 / 132) - s * T(691.0 / 32760))))));
+        T value = sum + log(y) - T(0.5) * r - series;
+        // tan has period pi: the angle from the nearest integer keeps it accurate.
+        T angle = (x - rint(x)) * T(pi);
+        T reflected = value - T(pi) / tan(angle);
+        T result =
+            select(negative, select(x == rint(x), T(std::numeric_limits<double>::quiet_NaN()), reflected), value);
+        return select(x == T(0), copysign(T(inf), -x), select(x == T(inf), x, result));
+    }
+};
+
+// M. Giles, "Approximating the erfinv function" (2010), then two steps of Newton's method on erf or, where that is
+// close to 1 and would cancel, on erfc.
+struct Erfinv : Real {
+    static constexpr std::string_view name = "erfinv";
+    template <class T>
+    T operator()(T x) const {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        T a = abs(x);
+        T w = -log((T(1) - a) * (T(1) + a));
+        auto central = w < T(5);
+        T u = w - T(2.5), v = sqrt(w) - T(3);
+        T p = T(2.81022636e-08), q = T(-0.000200214257);
+        constexpr double inner[] = {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                                    -0.00125372503, -0.00417768164, 0.246640727,     1.50140941};
+        constexpr double outer[] = {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+                                    -0.0076224613,  0.00943887047, 1.00167406,     2.83297682};
+        for (int i = 0; i < 8; ++i) {
+            p = p * u + T(inner[i]);
+            q = q * v + T(outer[i]);
+        }
+        T y = select(central, p, q) * a;
+        constexpr double slope = 0.88622692545275801365;  // sqrt(pi) / 2
+        for (int step = 0; step < 2; ++step) {
+            T miss = select(a < T(0.5), erf(y) - a, (T(1) - a) - erfc(y));
+            y = y - miss * T(slope) * exp(y * y);
+        }
+        y = select(a < T(1e-18), a * T(slope), y);
+        y = select(a == T(1), T(inf), select(a > T(1), T(std::numeric_limits<double>::quiet_NaN()), y));
+        return copysign(y, x) + (x - x) * T(0);
+    }
+};
+
+using CheapMath = Formulas<Add, Sub, Mul, Div, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Sqrt, Rsqrt,
+                           Reciprocal, Floor, Ceil, Trunc, Round, Frac, Deg2rad, Rad2deg, NanToNum, Copysign, Lerp,
+                           Addcmul, Addcdiv, Heaviside, Xdivy>;
+using Exponentials = Formulas<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Pow>;
+using Trigonometry = Formulas<Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinc>;
+using Hyperbolics = Formulas<Sinh, Cosh, Tanh, Asinh, Acosh, Atanh>;
+using SpecialFunctions = Formulas<Erf, Erfc, Erfinv, Lgamma, Digamma, Hypot, Fmod, Remainder, FloorDivide, TruncateDiv>;
+// Formulas that integers have as well, and those that only integers have; too irregular for packs.
+using IntegerDivisions = Formulas<Fmod, Remainder, FloorDivide, TruncateDiv, Pow, Gcd, Lcm>;
+
+}  // namespace lunaria::formula

@@ -1,0 +1,321 @@
+// Operators: elementwise functions of one number. Gradient rules that can be written with the result are, since the
+// result is at hand anyway.
+#include "core/infer.h"
+#include "core/ops/elementwise.h"
+
+namespace lunaria {
+
+namespace {
+
+// A unary entry with the derivative as an expression of the argument x and the result y.
+template <class Slope>
+Op& function(Registry& ops, SignatureText signature, const char* doc, Slope) {
+    return ops.add(signature).doc(doc).elementwise().grad(
+        [](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout * Slope{}(g.in(0), g.out); })}; });
+}
+
+Op& step_function(Registry& ops, SignatureText signature, const char* doc) {
+    return ops.add(signature).doc(doc).elementwise().grad(zero_gradient);
+}
+
+void add_arithmetic(Registry& ops) {
+    function(ops, "abs(input/x: same)", "Absolute value.", [](const Expr& x, const Expr&) { return fn("sign", x); })
+        .example("abs(tensor{-1.5, 2.0})", "tensor{1.5, 2.0}")
+        .alias("absolute")
+        .sample("f32[2,3]:(0.2,2)")
+        .sample("f32[5]:(-2,-0.2)");
+    ops.add("neg(input/x: same)")
+        .doc("Number with the other sign.")
+        .example("neg(tensor{1, -2})", "tensor{-1, 2}")
+        .elementwise()
+        .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return -g.dout; })}; })
+        .alias("negative")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    ops.add("positive(input/x: same)")
+        .doc("The operand itself.")
+        .example("positive(tensor{1, -2})", "tensor{1, -2}")
+        .expand([](const ExpandCall& c) { return c.in(0); })
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    step_function(ops, "sign(input/x: same)", "-1, 0 or 1 for negative numbers, 0 and positive numbers; 0 for NaN.")
+        .example("sign(tensor{-3, 0, 5})", "tensor{-1, 0, 1}")
+        .alias("sgn")
+        .sample("f32[2,3]:(0.2,2)")
+        .sample("f32[5]:(-2,-0.2)");
+    function(ops, "square(input/x: same)", "Square of a number.", [](const Expr& x, const Expr&) { return x * 2.0; })
+        .example("square(tensor{3, -4})", "tensor{9, 16}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    // 0 at 0, where the slope is infinite.
+    function(ops, "sqrt(x/input: float)", "Square root.",
+             [](const Expr&, const Expr& y) {
+                 Expr zero = call("equal", {y, 0.0});
+                 return where(zero, 0.0, 0.5 / where(zero, 1.0, y));
+             })
+        .example("sqrt(tensor{4.0, 2.25})", "tensor{2.0, 1.5}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function(ops, "rsqrt(input/x: float)", "Reciprocal of the square root.",
+             [](const Expr&, const Expr& y) { return y * y * y * -0.5; })
+        .example("rsqrt(tensor{4.0, 0.25})", "tensor{0.5, 2.0}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function(ops, "reciprocal(input/x: float)", "1 divided by a number.",
+             [](const Expr&, const Expr& y) { return -(y * y); })
+        .example("reciprocal(tensor{4.0, -0.5})", "tensor{0.25, -2.0}")
+        .alias("inv")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(-2,-0.5)");
+    function(ops, "deg2rad(x/input: float)", "Degrees as radians.",
+             [](const Expr&, const Expr&) { return 0.017453292519943295769; })
+        .example("deg2rad(tensor{180.0})", "tensor{3.1416}")
+        .alias("radians")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-90,90)");
+    function(ops, "rad2deg(x/input: float)", "Radians as degrees.",
+             [](const Expr&, const Expr&) { return 57.295779513082320877; })
+        .example("rad2deg(tensor{1.0})", "tensor{57.2958}")
+        .alias("degrees")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-2,2)");
+}
+
+void add_rounding(Registry& ops) {
+    step_function(ops, "floor(input/x: same)", "The next integer below.")
+        .example("floor(tensor{1.7, -1.2})", "tensor{1.0, -2.0}")
+        .sample("f32[2,3]:(1.1,1.9)")
+        .sample("f32[5]:(-1.9,-1.1)");
+    step_function(ops, "ceil(input/x: same)", "The next integer above.")
+        .example("ceil(tensor{1.2, -1.7})", "tensor{2.0, -1.0}")
+        .sample("f32[2,3]:(1.1,1.9)")
+        .sample("f32[5]:(-1.9,-1.1)");
+    step_function(ops, "trunc(input/x: same)", "The next integer towards zero.")
+        .example("trunc(tensor{1.7, -1.7})", "tensor{1.0, -1.0}")
+        .alias("fix")
+        .sample("f32[2,3]:(1.1,1.9)")
+        .sample("f32[5]:(-1.9,-1.1)");
+    step_function(ops, "round_to_even(input/x: same)", "The nearest integer; halves go to the even one.")
+        .example("round_to_even(tensor{1.7, 2.5})", "tensor{2.0, 2.0}")
+        .alias("rint")
+        .sample("f32[2,3]:(1.1,1.4)")
+        .sample("f32[5]:(-1.4,-1.1)");
+    ops.add("round(input/x: same, *, decimals: int = 0)")
+        .doc("The nearest number with so many decimals; halves go to the even one.")
+        .example("round(tensor{0.5, 1.5, 2.51})", "tensor{0.0, 2.0, 3.0}")
+        .example("round(tensor{3.14159}, {decimals = 2})", "tensor{3.14}")
+        .expand([](const ExpandCall& c) {
+            Expr x = c.in(0);
+            if (c.integer(1) == 0) return fn("round_to_even", x);
+            double scale = std::pow(10.0, static_cast<double>(c.integer(1)));
+            return fn("round_to_even", x * scale) / scale;
+        })
+        .sample("f32[2,3]:(1.1,1.4)")
+        .sample("f32[5]:(-1.44,-1.41), decimals=1");
+    function(ops, "frac(x/input: float)", "What is left after trunc, with the sign of x.",
+             [](const Expr&, const Expr&) { return 1.0; })
+        .example("frac(tensor{1.75, -1.25})", "tensor{0.75, -0.25}")
+        .sample("f32[2,3]:(1.1,1.9)")
+        .sample("f32[5]:(-1.9,-1.1)");
+    ops.add("nan_to_num(input/x: float, nan: float? = nil, posinf: float? = nil, neginf: float? = nil)")
+        .doc("NaN replaced (by 0 unless given), infinities replaced (by the largest finite numbers unless given).")
+        .example("nan_to_num(tensor{0/0, 1/0, 2.0}, 0.0, 7.0)", "tensor{0.0, 7.0, 2.0}")
+        .elementwise()
+        .grad([](const GradRule& g) -> Grads {
+            Expr finite = fn("isfinite", g.in(0)).cast(g.out.dtype());
+            return {cotangent(g, 0, [&] { return g.dout * finite; }), {}, {}, {}};
+        })
+        .sample("f32[2,3]")
+        .sample("f32[5], 1.0, 2.0, -2.0");
+}
+
+void add_exponentials(Registry& ops) {
+    function(ops, "exp(input/x: float)", "The number e to the power x.", [](const Expr&, const Expr& y) { return y; })
+        .example("exp(tensor{0.0, 1.0})", "tensor{1.0, 2.7183}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "exp2(input/x: float)", "2 to the power x.",
+             [](const Expr&, const Expr& y) { return y * 0.69314718055994530942; })
+        .example("exp2(tensor{3.0, -1.0})", "tensor{8.0, 0.5}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "expm1(input/x: float)", "Computes exp(x) - 1, also accurate for small x.",
+             [](const Expr& x, const Expr&) { return fn("exp", x); })
+        .example("expm1(tensor{0.0, 1.0})", "tensor{0.0, 1.7183}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "log(input/x: float)", "Natural logarithm.", [](const Expr& x, const Expr&) { return 1.0 / x; })
+        .example("log(tensor{1.0, 2.0})", "tensor{0.0, 0.6931}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function(ops, "log2(input/x: float)", "Logarithm to base 2.",
+             [](const Expr& x, const Expr&) { return 1.4426950408889634074 / x; })
+        .example("log2(tensor{8.0, 0.5})", "tensor{3.0, -1.0}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function(ops, "log10(input/x: float)", "Logarithm to base 10.",
+             [](const Expr& x, const Expr&) { return 0.43429448190325182765 / x; })
+        .example("log10(tensor{100.0, 0.1})", "tensor{2.0, -1.0}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function(ops, "log1p(input/x: float)", "Computes log(1 + x), also accurate for small x.",
+             [](const Expr& x, const Expr&) { return 1.0 / (x + 1.0); })
+        .example("log1p(tensor{0.0, 1.0})", "tensor{0.0, 0.6931}")
+        .sample("f32[2,3]:(-0.5,2)")
+        .sample("f32[5]:(1,9)");
+    ops.add("logit(input/x: float, eps: number? = nil)")
+        .doc("Computes log(x / (1 - x)); with eps, x is first moved into the range from eps to 1 - eps.")
+        .example("logit(tensor{0.5, 0.75})", "tensor{0.0, 1.0986}")
+        .expand([](const ExpandCall& c) {
+            Expr x = c.in(0);
+            if (c.has(1)) x = c.call("clamp", {x, c.number(1), 1.0 - c.number(1)});
+            return fn("log", x / (1.0 - x));
+        })
+        .sample("f32[2,3]:(0.2,0.8)")
+        .sample("f32[5]:(0.2,0.8), 0.01");
+}
+
+void add_trigonometry(Registry& ops) {
+    function(ops, "sin(input/x: float)", "Sine of an angle in radians.",
+             [](const Expr& x, const Expr&) { return fn("cos", x); })
+        .example("sin(tensor{0.0, 1.5708})", "tensor{0.0, 1.0}")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-9,9)");
+    function(ops, "cos(input/x: float)", "Cosine of an angle in radians.",
+             [](const Expr& x, const Expr&) { return -fn("sin", x); })
+        .example("cos(tensor{0.0, 3.1416})", "tensor{1.0, -1.0}")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-9,9)");
+    function(ops, "tan(input/x: float)", "Tangent of an angle in radians.",
+             [](const Expr&, const Expr& y) { return y * y + 1.0; })
+        .example("tan(tensor{0.0, 0.7854})", "tensor{0.0, 1.0}")
+        .sample("f32[2,3]:(-1,1)")
+        .sample("f32[5]:(2,4)");
+    function(ops, "asin(input/x: float)", "Angle whose sine is x.",
+             [](const Expr& x, const Expr&) { return fn("rsqrt", (1.0 - x) * (x + 1.0)); })
+        .example("asin(tensor{0.0, 1.0})", "tensor{0.0, 1.5708}")
+        .alias("arcsin")
+        .sample("f32[2,3]:(-0.8,0.8)")
+        .sample("f32[5]:(-0.8,0.8)");
+    function(ops, "acos(input/x: float)", "Angle whose cosine is x.",
+             [](const Expr& x, const Expr&) { return -fn("rsqrt", (1.0 - x) * (x + 1.0)); })
+        .example("acos(tensor{1.0, 0.0})", "tensor{0.0, 1.5708}")
+        .alias("arccos")
+        .sample("f32[2,3]:(-0.8,0.8)")
+        .sample("f32[5]:(-0.8,0.8)");
+    function(ops, "atan(input/x: float)", "Angle whose tangent is x.",
+             [](const Expr& x, const Expr&) { return 1.0 / (x * x + 1.0); })
+        .example("atan(tensor{0.0, 1.0})", "tensor{0.0, 0.7854}")
+        .alias("arctan")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "sinh(input/x: float)", "Hyperbolic sine.", [](const Expr& x, const Expr&) { return fn("cosh", x); })
+        .example("sinh(tensor{0.0, 1.0})", "tensor{0.0, 1.1752}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "cosh(input/x: float)", "Hyperbolic cosine.",
+             [](const Expr& x, const Expr&) { return fn("sinh", x); })
+        .example("cosh(tensor{0.0, 1.0})", "tensor{1.0, 1.5431}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    // (1 - y)(1 + y) rather than 1 - y*y, which cancels where |y| is close to 1.
+    function(ops, "tanh(input/x: float)", "Hyperbolic tangent.",
+             [](const Expr&, const Expr& y) { return (1.0 - y) * (y + 1.0); })
+        .example("tanh(tensor{0.0, 1.0})", "tensor{0.0, 0.7616}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "asinh(input/x: float)", "Inverse hyperbolic sine.",
+             [](const Expr& x, const Expr&) { return fn("rsqrt", x * x + 1.0); })
+        .example("asinh(tensor{0.0, 1.1752})", "tensor{0.0, 1.0}")
+        .alias("arcsinh")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "acosh(input/x: float)", "Inverse hyperbolic cosine.",
+             [](const Expr& x, const Expr&) { return fn("rsqrt", (x - 1.0) * (x + 1.0)); })
+        .example("acosh(tensor{1.0, 1.5431})", "tensor{0.0, 1.0}")
+        .alias("arccosh")
+        .sample("f32[2,3]:(1.5,3)")
+        .sample("f32[5]:(1.5,3)");
+    function(ops, "atanh(input/x: float)", "Inverse hyperbolic tangent.",
+             [](const Expr& x, const Expr&) { return 1.0 / ((1.0 - x) * (x + 1.0)); })
+        .example("atanh(tensor{0.0, 0.7616})", "tensor{0.0, 1.0}")
+        .alias("arctanh")
+        .sample("f32[2,3]:(-0.8,0.8)")
+        .sample("f32[5]:(-0.8,0.8)");
+    // (cos(pi x) - sinc(x)) / x, which is 0 at 0.
+    function(ops, "sinc(input/x: float)", "Gives sin(pi x) / (pi x), and 1 at 0.",
+             [](const Expr& x, const Expr& y) {
+                 Expr zero = call("equal", {x, 0.0});
+                 Expr safe = where(zero, 1.0, x);
+                 return where(zero, 0.0, (fn("cos", safe * 3.14159265358979323846) - y) / safe);
+             })
+        .example("sinc(tensor{0.0, 0.5})", "tensor{1.0, 0.6366}")
+        .sample("f32[2,3]:(0.3,2)")
+        .sample("f32[5]:(-2,-0.3)");
+}
+
+void add_special(Registry& ops) {
+    constexpr double two_over_root_pi = 1.1283791670955125739;
+    function(ops, "erf(input/x: float)", "Error function.",
+             [](const Expr& x, const Expr&) { return fn("exp", -(x * x)) * two_over_root_pi; })
+        .example("erf(tensor{0.0, 1.0})", "tensor{0.0, 0.8427}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "erfc(input/x: float)", "1 - erf(x), also accurate for large x.",
+             [](const Expr& x, const Expr&) { return fn("exp", -(x * x)) * -two_over_root_pi; })
+        .example("erfc(tensor{0.0, 1.0})", "tensor{1.0, 0.1573}")
+        .sample("f32[2,3]")
+        .sample("f32[5]");
+    function(ops, "erfinv(input/x: float)", "The number whose erf is x.",
+             [](const Expr&, const Expr& y) { return fn("exp", y * y) * 0.88622692545275801365; })
+        .example("erfinv(tensor{0.0, 0.8427})", "tensor{0.0, 1.0}")
+        .sample("f32[2,3]:(-0.8,0.8)")
+        .sample("f32[5]:(-0.8,0.8)");
+    function(ops, "lgamma(input/x: float)", "Logarithm of the absolute value of the gamma function.",
+             [](const Expr& x, const Expr&) { return fn("digamma", x); })
+        .example("lgamma(tensor{1.0, 5.0})", "tensor{0.0, 3.1781}")
+        .sample("f32[2,3]:(0.5,4)")
+        .sample("f32[5]:(0.5,4)");
+    // psi' by the series that psi itself uses, as an expression: it needs no operator of its own.
+    function(ops, "digamma(input/x: float)", "Derivative of lgamma.",
+             [](const Expr& x, const Expr&) { return fn("trigamma", x); })
+        .example("digamma(tensor{1.0, 2.0})", "tensor{-0.5772, 0.4228}")
+        .sample("f32[2,3]:(0.5,4)")
+        .sample("f32[5]:(0.5,4)");
+    // Moved up by six steps of psi'(x) = psi'(x + 1) + 1 / x^2, then the asymptotic series. The reflection for negative
+    // arguments is pi^2 / sin(pi x)^2 - psi'(1 - x).
+    ops.add("trigamma(input/x: float)")
+        .doc("Derivative of digamma.")
+        .example("trigamma(tensor{1.0, 2.0})", "tensor{1.6449, 0.6449}")
+        .expand([](const ExpandCall& c) {
+            constexpr double pi = 3.14159265358979323846;
+            Expr x = c.in(0);
+            Expr negative = c.call("less", {x, 0.5});
+            Expr y = where(negative, 1.0 - x, x);
+            Expr sum;
+            for (int step = 0; step < 6; ++step) {
+                Expr term = fn("square", 1.0 / y);
+                sum = sum ? sum + term : term;
+                y = y + 1.0;
+            }
+            Expr r = 1.0 / y, s = r * r;
+            Expr series = r + s * 0.5 + r * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30))));
+            Expr value = sum + series;
+            Expr sine = fn("sin", where(negative, x, 0.5) * pi);
+            return where(negative, pi * pi / fn("square", sine) - value, value);
+        })
+        .sample("f32[2,3]:(0.6,4)")
+        .sample("f32[5]:(-0.8,-0.2)");
+}
+
+}  // namespace
+
+void add_function_ops(Registry& ops) {
+    add_arithmetic(ops);
+    add_rounding(ops);
+    add_exponentials(ops);
+    add_trigonometry(ops);
+    add_special(ops);
+}
+
+}  // namespace lunaria

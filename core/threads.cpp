@@ -1,0 +1,70 @@
+#include "core/threads.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+
+namespace lunaria {
+
+namespace {
+
+// Pieces are about this many worthwhile parts: milliseconds of work between two looks at the interrupt flag.
+constexpr int64_t kPartsPerPiece = 16;
+
+std::atomic<int>& thread_count() {
+    static std::atomic<int> count{std::clamp(omp_get_max_threads(), 1, 1024)};
+    return count;
+}
+
+}  // namespace
+
+int num_threads() { return thread_count().load(std::memory_order_relaxed); }
+
+void set_num_threads(int n) {
+    if (n < 1 || n > 1024)
+        throw value_error("set_num_threads", str("the number of threads must be 1 to 1024, not ", n));
+    // OpenBLAS (OpenMP build) and oneDNN ask OpenMP how many threads there are at each call.
+    omp_set_num_threads(n);
+    thread_count().store(n, std::memory_order_relaxed);
+}
+
+void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody body, void* context) {
+    if (count <= 0) return;
+    part = std::max<int64_t>(part, 1);
+    if (count <= part) return body(context, 0, count);
+    int64_t piece = (part * kPartsPerPiece + align - 1) / align * align;
+    auto walk = [&](int64_t begin, int64_t end) {
+        for (int64_t at = begin; at < end; at += piece) {
+            if (at != begin) poll_interrupt();
+            body(context, at, std::min(at + piece, end));
+        }
+    };
+    int64_t threads = std::min<int64_t>(num_threads(), (count + part - 1) / part);
+    if (threads <= 1 || omp_in_parallel()) return walk(0, count);
+
+    int64_t share = ((count + threads - 1) / threads + align - 1) / align * align;
+    std::exception_ptr failure;
+    std::atomic<bool> failed{false};
+    // An exception must not leave the parallel region: it is carried out by hand.
+#pragma omp parallel num_threads(static_cast <int>(threads))
+    {
+        // The pool may give fewer threads than asked for: the shares are then dealt out in turn.
+        int64_t step = omp_get_num_threads();
+        for (int64_t i = omp_get_thread_num(); i < threads; i += step) {
+            int64_t begin = std::min(i * share, count), end = std::min(begin + share, count);
+            try {
+                walk(begin, end);
+            } catch (...) {
+                if (!failed.exchange(true)) failure = std::current_exception();
+            }
+        }
+    }
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace lunaria
