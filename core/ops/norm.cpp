@@ -119,13 +119,24 @@ Grads grad_layer_norm(const GradRule& g) {
     return {grads[0], {}, g.has(2) ? grads[1] : Expr(), g.has(3) ? grads[2] : Expr(), {}};
 }
 
+// The first two arguments of a norm's gradient: that of the result, and the input.
+void expect_same_shapes(const Call& call) {
+    if (!(call.shape(0) == call.shape(1)) && call.shape(0).known() && call.shape(1).known())
+        throw shape_error(call.name(), str("the gradient has shape ", call.shape(0), " and the input ", call.shape(1),
+                                           ": they must be the same"));
+}
+
 // layer_norm_grad(dy, x, weight, count, eps): of the last `count` axes.
 Types infer_layer_norm_grad(const Call& call) {
     Shape x = call.shape(1), weight;
+    expect_same_shapes(call);
     int count = static_cast<int>(call.integer(3));
     if (count < 1 || count > x.rank())
         throw value_error(call.name(), str("count must be in 1 .. ", x.rank(), ", not ", count));
     for (int i = x.rank() - count; i < x.rank(); ++i) weight.push_back(x[i]);
+    if (call.has(2) && !(call.shape(2) == weight) && call.shape(2).known() && weight.known())
+        throw shape_error(call.name(), str("weight has shape ", call.shape(2), ": it must be ", weight, ", the last ",
+                                           count, " axes of the input"));
     return {{call.dtype, x}, {call.dtype, weight}, {call.dtype, weight}};
 }
 
@@ -162,6 +173,9 @@ Grads grad_group_norm(const GradRule& g) {
 
 // The gradients of norms with one weight per channel: (dy, x, weight, …).
 Types infer_channel_grad(const Call& call) {
+    expect_rank_at_least(call, 1, 2);
+    expect_same_shapes(call);
+    expect_channels(call, 2, call.shape(1)[1]);
     Shape channels{call.shape(1)[1]};
     return {{call.dtype, call.shape(1)}, {call.dtype, channels}, {call.dtype, channels}};
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "jit/frontend/parser.h"
 #include "jit/frontend/printer.h"
 
@@ -72,8 +74,10 @@ TEST(Scope, ResolvesGlobalsThroughWhateverEnvIsVisible) {
 }
 
 TEST(Scope, FoldsConstantsAsStockLuaDoesAndNeverCapturesThem) {
-    const auto constant = [](const std::string& value) {
-        const auto chunk = parse("local c <const> = " + value + "\nreturn function() return c end", "test");
+    std::vector<decltype(parse("", ""))> chunks;  // they own the text of string constants
+    const auto constant = [&](const std::string& value) {
+        const auto& chunk =
+            chunks.emplace_back(parse("local c <const> = " + value + "\nreturn function() return c end", "test"));
         const bool captured = !chunk->functions()[1]->upvalues.empty();
         const auto& declared = *chunk->main().body->statements[0]->as<LocalDecl>().locals[0];
         EXPECT_EQ(captured, !declared.constant.has_value()) << value;
