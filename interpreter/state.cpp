@@ -60,6 +60,7 @@ State::State(const Options& options) : loader_(std::make_unique<Loader>()) {
     loader_->install(lua_);
     open_libraries(lua_);
 
+    watch_mode();
     // Generational: a loop over temporaries is a nursery's dream, and a large live heap costs it nothing.
     lua_gc(lua_, LUA_GCGEN, 20, 100);
     paced_bytes_ = thread_allocated_bytes();
@@ -72,8 +73,27 @@ State::~State() {
     lua_close(lua_);
 }
 
+// collectgarbage as it is, but for a note of the mode, which the C API does not tell.
+int State::collect_garbage(lua_State* L) {
+    const char* option = luaL_optstring(L, 1, "collect");
+    const std::string_view asked = option;
+    const int count = lua_gettop(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, count, LUA_MULTRET);
+    if (asked == "incremental" || asked == "generational") of(L).generational_ = asked == "generational";
+    return lua_gettop(L);
+}
+
+void State::watch_mode() {
+    lua_getglobal(lua_, "collectgarbage");
+    lua_pushcclosure(lua_, protect<collect_garbage>, 1);
+    lua_setglobal(lua_, "collectgarbage");
+}
+
 void State::step(lua_State* L) {
     const uint64_t allocated = thread_allocated_bytes() - std::exchange(paced_bytes_, thread_allocated_bytes());
+    new_handles_ = 0;
     if (!lua_gc(L, LUA_GCISRUNNING)) return;
     int64_t live = memory_stats().live_bytes;
     // Tensors that outlived the nursery are only found by a full collection.
@@ -81,7 +101,10 @@ void State::step(lua_State* L) {
         lua_gc(L, LUA_GCCOLLECT);
         live = settled_bytes_ = memory_stats().live_bytes;
     } else {
-        lua_gc(L, LUA_GCSTEP, static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
+        // Generational: a young collection whatever Lua thinks of its debt, which knows handles but not tensors.
+        // Incremental: as much work as for that many bytes of Lua's own.
+        lua_gc(L, LUA_GCSTEP,
+               generational_ ? 0 : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
         settled_bytes_ = std::min(settled_bytes_, live);
     }
     // What is alive in the middle of a training step should be dead by the next collection, not old.

@@ -40,7 +40,7 @@ class State {
     // To be called after a tensor was given to Lua: makes the collector keep pace with the bytes of tensors, which it
     // does not see.
     void pace(lua_State* L) {
-        if (thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
+        if (++new_handles_ >= kNursery || thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
             step(L);
     }
 
@@ -71,14 +71,22 @@ class State {
     };
 
   private:
+    static int collect_garbage(lua_State* L);
+    void watch_mode();
     void step(lua_State* L);
     bool relieve_pressure();
+
+    // Temporaries that may pile up between two steps: about what the free lists for bodies and blocks hold, and what
+    // fits into the second-level cache.
+    static constexpr int kNursery = 2048;
 
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;
     std::thread::id owner_ = std::this_thread::get_id();
+    bool generational_ = true;
+    int new_handles_ = 0;        // since the last step
     uint64_t paced_bytes_ = 0;   // thread_allocated_bytes() at the last step
     uint64_t step_bytes_ = 0;    // between two steps
     int64_t settled_bytes_ = 0;  // live after the last full collection
