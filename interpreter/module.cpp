@@ -330,6 +330,7 @@ int open_lunaria(lua_State* L) {
     bind_tensors(L);
     bind_operators(L);
     bind_context(L);
+    bind_json(L);
     complain_about_missing(L, "ms");
     return 1;
 }

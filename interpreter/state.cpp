@@ -103,8 +103,7 @@ void State::step(lua_State* L) {
     } else {
         // Generational: a young collection whatever Lua thinks of its debt, which knows handles but not tensors.
         // Incremental: as much work as for that many bytes of Lua's own.
-        lua_gc(L, LUA_GCSTEP,
-               generational_ ? 0 : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
+        lua_gc(L, LUA_GCSTEP, generational_ ? 0 : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
         settled_bytes_ = std::min(settled_bytes_, live);
     }
     // What is alive in the middle of a training step should be dead by the next collection, not old.
