@@ -182,21 +182,26 @@ int slice_text(lua_State* L) {
     return 1;
 }
 
-// A field of ms that is not there yet: a part of the library in Lua, or a mistake. Upvalue 1: what the table is called.
-int missing_field(lua_State* L) {
+// ms.name for a part of the library that is written in Lua: loaded when it is first used.
+int load_part(lua_State* L) {
+    if (lua_type(L, 2) != LUA_TSTRING) return 0;
+    const std::string name = lua_tostring(L, 2);
+    if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data())
+        return 0;
+    lua_getglobal(L, "require");
+    lua_pushstring(L, ("lunaria." + name).c_str());
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+// An operator that does not exist. Upvalue 1: what the table is called.
+int missing_operator(lua_State* L) {
     const std::string table = lua_tostring(L, lua_upvalueindex(1));
     if (lua_type(L, 2) != LUA_TSTRING) throw argument_error(table, str("has no field ", describe(L, 2)));
-    const std::string name = lua_tostring(L, 2);
-    if (table == "ms" && (!embedded_text("lunaria/" + name + ".lua").empty() ||
-                          !embedded_text("lunaria/" + name + "/init.lua").empty())) {
-        lua_getglobal(L, "require");
-        lua_pushstring(L, ("lunaria." + name).c_str());
-        lua_call(L, 1, 1);
-        lua_pushvalue(L, 2);
-        lua_pushvalue(L, -2);
-        lua_rawset(L, 1);
-        return 1;
-    }
+    const std::string_view name = lua_tostring(L, 2);
     std::vector<std::string_view> names;
     lua_pushnil(L);
     while (lua_next(L, 1)) {
@@ -204,14 +209,14 @@ int missing_field(lua_State* L) {
         lua_pop(L, 1);
     }
     const std::string hint = nearest(name, names);
-    Error e = argument_error(table, str("there is no '", name, "' in ", table));
+    Error e = argument_error(table, str("there is no operator '", name, "'"));
     throw hint.empty() ? e : e.hint(hint);
 }
 
-void complain_about_missing(lua_State* L, const char* name) {
+void set_index(lua_State* L, lua_CFunction function, const char* name) {
     lua_createtable(L, 0, 1);
     lua_pushstring(L, name);
-    lua_pushcclosure(L, protect<missing_field>, 1);
+    lua_pushcclosure(L, function, 1);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
 }
@@ -279,7 +284,7 @@ void bind_operators(lua_State* L) {
         lua_insert(L, -2);
         lua_rawset(L, -3);
     }
-    complain_about_missing(L, "ops");
+    set_index(L, protect<missing_operator>, "ms.ops");
     lua_setfield(L, -2, "ops");
 
     // The operators that draw numbers have a table of their own as well.
@@ -297,7 +302,7 @@ void bind_operators(lua_State* L) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
-    complain_about_missing(L, "random");
+    set_index(L, protect<missing_operator>, "ms.random");
     lua_setfield(L, -2, "random");
 }
 
@@ -331,7 +336,7 @@ int open_lunaria(lua_State* L) {
     bind_operators(L);
     bind_context(L);
     bind_json(L);
-    complain_about_missing(L, "ms");
+    set_index(L, protect<load_part>, "ms");
     return 1;
 }
 

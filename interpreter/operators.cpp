@@ -80,13 +80,13 @@ class QuickArguments {
 
 int push_results(lua_State* L, const Op& op, Value result) {
     if (result.is_tensor()) {
-        push(L, result.tensor());
+        push(L, take_tensor(std::move(result)));
         return 1;
     }
     const bool several = result.is_list() &&
                          (!op.signature.results.empty() || (!result.items().empty() && result.items()[0].is_tensor()));
     if (!several) {
-        push(L, result);
+        push(L, std::move(result));
         return 1;
     }
     const auto& items = result.items();

@@ -235,6 +235,10 @@ void set_tensor(lua_State* L, int index, Tensor tensor) {
 
 void push(lua_State* L, Tensor tensor) {
     State& state = State::of(L);
+    // Each handle has a body of its own, so that writing through one is not seen through another. An operator may have
+    // given back its operand.
+    if (tensor.body()->refs.load(std::memory_order_relaxed) != 1) [[unlikely]]
+        tensor = tensor.view(tensor.shape(), tensor.strides());
     state.memory().push_handle(L, std::move(tensor));
     lua_rawgeti(L, LUA_REGISTRYINDEX, state.tensor_metatable);
     lua_setmetatable(L, -2);
@@ -279,9 +283,15 @@ void push(lua_State* L, const Shape& shape) {
     lua_setmetatable(L, -2);
 }
 
+Tensor take_tensor(Value value) {
+    Tensor tensor = value.tensor();
+    value = Value();
+    return tensor;
+}
+
 void push(lua_State* L, std::string_view text) { lua_pushlstring(L, text.data(), text.size()); }
 
-void push(lua_State* L, const Value& value) {
+void push(lua_State* L, Value value) {
     switch (value.kind()) {
         case Value::Kind::boolean:
             lua_pushboolean(L, value.boolean());
@@ -299,7 +309,7 @@ void push(lua_State* L, const Value& value) {
             push(L, std::string_view(value.string()));
             break;
         case Value::Kind::tensor:
-            push(L, value.tensor());
+            push(L, take_tensor(std::move(value)));
             break;
         case Value::Kind::list: {
             const auto& items = value.items();

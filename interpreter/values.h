@@ -34,8 +34,10 @@ void set_tensor(lua_State* L, int index, Tensor tensor);
 void push(lua_State* L, Tensor tensor);
 void push(lua_State* L, DType dtype);         // always the same object for the same dtype
 void push(lua_State* L, const Shape& shape);  // a table that prints as (2, 3) and compares by content
-void push(lua_State* L, const Value& value);  // lists as tables
+void push(lua_State* L, Value value);         // lists as tables
 void push(lua_State* L, std::string_view text);
+// The tensor that the value holds, without a reference left in the value.
+Tensor take_tensor(Value value);
 // One element as a Lua number or boolean.
 void push_element(lua_State* L, const Tensor& tensor, int64_t index);
 

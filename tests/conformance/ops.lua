@@ -1,0 +1,163 @@
+-- Runs a conformance set and compares forward values:
+--   lunaria tests/conformance/ops.lua DIR [--prio P0,P1] [--api ops,mint] [--op NAME,...] [--mode eager]
+--     [--device CPU] [--out FILE.safetensors] [--verbose]
+-- --out writes every output under its key of the manifest, for an independent judge. Prints failures by operator; the
+-- last line is "N passed, N failed".
+local here = arg[0]:match("^(.*/)") or "./"
+package.path = here .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local support = require "support"
+
+local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--mode eager] [--device CPU] "
+  .. "[--out FILE] [--verbose]"
+local folder, options = support.options(usage, {
+  prio = "", api = "", op = "", mode = "eager", device = "CPU", out = "", verbose = true,
+})
+if options.mode == "graph" then
+  ms.set_context { mode = ms.GRAPH_MODE }
+elseif options.mode ~= "eager" then
+  error("--mode must be eager or graph, got " .. options.mode, 0)
+end
+ms.set_context { device_target = options.device }
+
+local set = support.read_json(folder .. "/cases.json")
+local files = {}
+local function stored(case, key)
+  local file = files[case.file]
+  if not file then
+    file = ms.load(folder .. "/" .. case.file)
+    files[case.file] = file
+  end
+  return file[key] or error("the set has no tensor " .. key, 0)
+end
+
+local function view_of(tensor, view)
+  if view.transpose then return ms.ops.transpose(tensor, view.transpose) end
+  local index = {}
+  for i, range in ipairs(view.slice) do
+    local bounds = {}
+    for j = 1, 3 do bounds[j] = range[j] ~= ms.json.null and range[j] or nil end
+    index[i] = ms.slice(bounds[1], bounds[2], bounds[3])
+  end
+  return tensor[index]
+end
+
+local function input_of(case, position)
+  local input = case.inputs[position]
+  if type(input) == "string" then
+    local tensor = stored(case, input)
+    local view = case.views and case.views[tostring(position - 1)]
+    return view and view_of(tensor, view) or tensor
+  elseif input == ms.json.null then
+    return nil
+  elseif input.value ~= nil then
+    return input.value
+  end
+  local list = {}
+  for i, key in ipairs(input) do list[i] = stored(case, key) end
+  return list
+end
+
+local function call(case)
+  local api = ms[case.api]
+  local f = api[case.op]
+  local attrs, count = {}, 0
+  for name, value in pairs(case.attrs) do
+    if value ~= ms.json.null then
+      if value == "inf" then value = math.huge end
+      attrs[name] = value
+      count = count + 1
+    end
+  end
+  if case.op == "einsum" then
+    local operands = {}
+    for i = 1, #case.inputs do operands[i] = input_of(case, i) end
+    return table.pack(f(attrs.equation, table.unpack(operands)))
+  end
+  if case.arg_names then
+    for i, name in ipairs(case.arg_names) do attrs[name] = input_of(case, i) end
+    return table.pack(f(attrs))
+  end
+  local arguments, n = {}, #case.inputs
+  for i = 1, n do arguments[i] = input_of(case, i) end
+  if count > 0 then
+    n = n + 1
+    arguments[n] = attrs
+  end
+  return table.pack(f(table.unpack(arguments, 1, n)))
+end
+
+-- What is wrong with the factors of a decomposition, which are not unique.
+local properties = {}
+local function near(a, b, tolerance, what)
+  local x, y = support.elements(a), support.elements(b)
+  if #x ~= #y then return what .. " has " .. #x .. " elements, expected " .. #y end
+  for i = 1, #x do
+    if not (math.abs(x[i] - y[i]) <= tolerance) then return what .. " is off by " .. math.abs(x[i] - y[i]) end
+  end
+end
+function properties.qr(x, q, r)
+  local o = ms.ops
+  return near(o.matmul(q, r), x, 1e-4, "q r") or near(o.matmul(q.T, q), o.eye(q.shape[2]), 1e-4, "q^T q")
+    or near(o.tril(r, -1), o.zeros_like(r), 1e-5, "the lower half of r")
+end
+function properties.svd(x, s, u, v)
+  local o = ms.ops
+  return near(o.matmul(u * s, v.T), x, 1e-4, "u s v^T") or near(o.matmul(u.T, u), o.eye(u.shape[2]), 1e-4, "u^T u")
+    or near(o.matmul(v.T, v), o.eye(v.shape[2]), 1e-4, "v^T v")
+end
+
+local outputs = {}
+local function judge(case)
+  local results = call(case)
+  if results.n == 1 and type(results[1]) == "table" and #case.outputs ~= 1 then results = results[1] end
+  for i, key in ipairs(case.outputs) do
+    local value = results[i]
+    if value == nil then return "result " .. i .. " is missing" end
+    if type(value) == "table" then value = ms.tensor(value) end
+    outputs[key] = ms.is_tensor(value) and value or ms.tensor(value)
+  end
+  local property = case.property and properties[case.op]
+  if property then return property(input_of(case, 1), table.unpack(results, 1, #case.outputs)) end
+  for i, key in ipairs(case.outputs) do
+    local wrong = support.difference(outputs[key], stored(case, key), case.out_dtypes[i], case.rtol, case.atol)
+    if wrong then return "output " .. i .. ": " .. wrong end
+  end
+end
+
+local has_prio, has_api, has_op = support.filter(options.prio), support.filter(options.api), support.filter(options.op)
+local passed, failed = 0, 0
+local by_op, order = {}, {}
+for _, case in ipairs(set.cases) do
+  if has_prio(case.priority) and has_api(case.api) and has_op(case.op) then
+    local ran, wrong = pcall(judge, case)
+    local op = case.api .. "." .. case.op
+    local entry = by_op[op]
+    if not entry then
+      entry = { passed = 0, failures = {} }
+      by_op[op] = entry
+      order[#order + 1] = op
+    end
+    if ran and not wrong then
+      passed = passed + 1
+      entry.passed = entry.passed + 1
+    else
+      failed = failed + 1
+      entry.failures[#entry.failures + 1] = case.id .. ": " .. support.headline(wrong)
+    end
+  end
+end
+
+table.sort(order)
+for _, op in ipairs(order) do
+  local entry = by_op[op]
+  if #entry.failures > 0 then
+    print(("%s: %d of %d failed"):format(op, #entry.failures, #entry.failures + entry.passed))
+    for i, failure in ipairs(entry.failures) do
+      if i <= 3 or options.verbose then print("  " .. failure) end
+    end
+  end
+end
+if options.out ~= "" then ms.save(options.out, outputs) end
+print(("%d passed, %d failed"):format(passed, failed))
+os.exit(failed == 0 and 0 or 1, true)

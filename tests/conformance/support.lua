@@ -1,0 +1,112 @@
+-- What the conformance runners share: options, files, comparison of numbers.
+local ms = require "lunaria"
+
+local support = {}
+
+-- Splits `arg` into positional arguments and options. `known` maps an option to true (a flag) or to a default text.
+function support.options(usage, known)
+  local positional, options = {}, {}
+  for name, default in pairs(known) do
+    if default ~= true then options[name] = default end
+  end
+  local i = 1
+  while i <= #arg do
+    local name = arg[i]:match("^%-%-([%w-]+)$")
+    if not name then
+      positional[#positional + 1] = arg[i]
+    elseif known[name] == nil then
+      io.stderr:write("unknown option --", name, "\n", usage, "\n")
+      os.exit(2)
+    elseif known[name] == true then
+      options[name] = true
+    else
+      i = i + 1
+      if not arg[i] then
+        io.stderr:write("option --", name, " needs a value\n", usage, "\n")
+        os.exit(2)
+      end
+      options[name] = arg[i]
+    end
+    i = i + 1
+  end
+  if #positional ~= 1 then
+    io.stderr:write(usage, "\n")
+    os.exit(2)
+  end
+  return positional[1], options
+end
+
+function support.read_json(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  file:close()
+  return ms.json.decode(text)
+end
+
+-- "P0,P1" to a function that tells whether a name is among them; an empty text lets everything pass.
+function support.filter(text)
+  if not text or text == "" then return function() return true end end
+  local set = {}
+  for name in text:gmatch("[^,]+") do set[name] = true end
+  return function(name) return set[name] end
+end
+
+-- All elements of a tensor in order, as numbers and booleans.
+function support.elements(tensor)
+  local list, n = {}, 0
+  local function walk(item)
+    if type(item) == "table" then
+      for i = 1, #item do walk(item[i]) end
+    else
+      n = n + 1
+      list[n] = item
+    end
+  end
+  walk(tensor:tolist())
+  return list
+end
+
+local function kind(dtype)
+  if dtype == "bool" then return "bool" end
+  if dtype:find("float", 1, true) then return "float" end
+  return dtype:find("complex", 1, true) and "complex" or "integer"
+end
+
+local function as_number(x)
+  if x == true then return 1 end
+  return x or 0
+end
+
+-- Nil when `got` is what was expected, else what is wrong.
+function support.difference(got, expected, dtype, rtol, atol)
+  if type(got) == "number" or type(got) == "boolean" then got = ms.tensor(got) end
+  if not ms.is_tensor(got) then return "result is a " .. type(got) .. ", not a tensor" end
+  if got.shape ~= expected.shape then return "shape " .. got.shape .. ", expected " .. expected.shape end
+  local name = tostring(got.dtype):lower()
+  local wanted = kind(dtype)
+  if kind(name) ~= wanted or (wanted == "float" and name ~= dtype) then
+    return "dtype " .. name .. ", expected " .. dtype
+  end
+  local a, b = support.elements(got), support.elements(expected)
+  local worst, place = 0, nil
+  for i = 1, #b do
+    local x, y = as_number(a[i]), as_number(b[i])
+    if x ~= y and not (x ~= x and y ~= y) then
+      local tolerance = wanted == "float" and atol + rtol * math.abs(y) or 0
+      local distance = math.abs(x - y)
+      if not (distance <= tolerance and distance < math.huge) then
+        if not place or distance > worst then worst, place = distance, i end
+      end
+    end
+  end
+  if place then
+    return ("element %d is %s, expected %s"):format(place - 1, tostring(a[place]), tostring(b[place]))
+  end
+end
+
+-- First line of an error message, cut.
+function support.headline(message)
+  return (tostring(message):match("^[^\n]*"):sub(1, 200))
+end
+
+return support
