@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "jit/frontend/syntax_error.h"
+
 namespace lunaria {
 
 std::string current_place(lua_State* L) {
@@ -18,7 +20,9 @@ void raise_error(lua_State* L, const std::exception& e) {
     const char* text = dynamic_cast<const std::bad_alloc*>(&e) ? "not enough memory" : e.what();
     luaL_checkstack(L, 4, "no room for an error message");
     {
-        const std::string place = ours && ours->kind() == ErrorKind::syntax ? std::string() : current_place(L);
+        const bool placed = dynamic_cast<const lua::SyntaxError*>(&e) ||
+                            (ours && ours->where().empty() && ours->kind() == ErrorKind::syntax);
+        const std::string place = placed ? std::string() : current_place(L);
         lua_pushlstring(L, place.data(), place.size());
     }
     lua_pushstring(L, text);
