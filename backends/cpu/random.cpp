@@ -1,7 +1,9 @@
 // CPU kernels: random numbers. Element i of a result is made of words of philox(seed, block, counter) whose block
 // follows from i alone, so the numbers depend neither on threads nor on vector width.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
@@ -12,20 +14,54 @@ namespace lunaria::cpu {
 namespace {
 
 // A call with a seed of its own always gives the same numbers; else the stream is the one that the executor drew.
-RandomStream stream_of(const KernelCall& call, size_t seed) {
+RandomStream stream_of(const KernelCall& call) {
+    size_t seed = static_cast<size_t>(call.op.signature.find("seed"));
     if (call.has(seed)) return {static_cast<uint64_t>(call.args[seed].integer()), 0};
     return {call.seed, call.counter};
 }
 
 // 24 random bits: every multiple of 2^-24 in [0, 1).
 float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
-double unit_double(uint32_t high, uint32_t low) {
-    return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
-}
+uint64_t wide(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) << 32 | low; }
+double unit_double(uint32_t high, uint32_t low) { return static_cast<double>(wide(high, low) >> 11) * 0x1p-53; }
+
+// Any number of words that belong to one element. The upper bits of the call's counter tell its blocks apart.
+class ElementStream {
+  public:
+    ElementStream(RandomStream stream, int64_t element) : stream_(stream), element_(static_cast<uint64_t>(element)) {}
+    uint64_t bits() {
+        if (used_ == 4) {
+            words_ = philox(stream_.seed, element_, stream_.counter ^ (++block_ << 40));
+            used_ = 0;
+        }
+        used_ += 2;
+        return wide(words_[static_cast<size_t>(used_ - 2)], words_[static_cast<size_t>(used_ - 1)]);
+    }
+    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }                 // [0, 1)
+    double positive_unit() { return static_cast<double>((bits() >> 11) + 1) * 0x1p-53; }  // (0, 1]
+    // 0 … range - 1 without bias: the draws that would make some numbers more likely are thrown away (Lemire 2019).
+    uint64_t below(uint64_t range) {
+        if (range == 0) return bits();  // 2^64
+        for (;;) {
+            auto product = static_cast<unsigned __int128>(bits()) * range;
+            if (static_cast<uint64_t>(product) >= (0 - range) % range) return static_cast<uint64_t>(product >> 64);
+        }
+    }
+    double normal() {
+        double u = positive_unit();
+        return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * unit());
+    }
+
+  private:
+    RandomStream stream_;
+    uint64_t element_, block_ = 0;
+    std::array<uint32_t, 4> words_{};
+    int used_ = 4;
+};
 
 bool rand(const KernelCall& call) {
     Tensor& out = call.out[0];
-    RandomStream stream = stream_of(call, 2);
+    RandomStream stream = stream_of(call);
     uint64_t size = static_cast<uint64_t>(out.size());
     if (out.dtype() == DType::f64) {
         for (uint64_t i = 0; i < size; i += 2) {
@@ -53,7 +89,7 @@ NormalPair normal_pair(double u, double v) {
 
 bool randn(const KernelCall& call) {
     Tensor& out = call.out[0];
-    RandomStream stream = stream_of(call, 2);
+    RandomStream stream = stream_of(call);
     uint64_t size = static_cast<uint64_t>(out.size());
     if (out.dtype() == DType::f64) {
         for (uint64_t i = 0; i < size; i += 2) {
@@ -75,11 +111,202 @@ bool randn(const KernelCall& call) {
     return true;
 }
 
+bool standard_laplace(const KernelCall& call) {
+    RandomStream stream = stream_of(call);
+    float* out = call.out[0].data<float>();
+    for (int64_t i = 0; i < call.out[0].size(); ++i) {
+        ElementStream words(stream, i);
+        double magnitude = -std::log(words.positive_unit());
+        out[i] = static_cast<float>(words.bits() >> 63 ? magnitude : -magnitude);
+    }
+    return true;
+}
+
+// Marsaglia and Tsang 2000; below 1 the shape is raised by one and the draw multiplied by u^(1/alpha).
+double gamma_draw(ElementStream& words, double alpha) {
+    if (!(alpha > 0)) return alpha == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    double boost = alpha < 1 ? std::pow(words.positive_unit(), 1 / alpha) : 1;
+    double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
+    for (;;) {
+        double x = words.normal(), v = 1 + c * x;
+        if (v <= 0) continue;
+        v = v * v * v;
+        if (std::log(words.positive_unit()) < x * x / 2 + d - d * v + d * std::log(v)) return boost * d * v;
+    }
+}
+
+// Counting exponential gaps for small means; for large ones transformed rejection (Hormann 1993, PTRS).
+double poisson_draw(ElementStream& words, double mean) {
+    if (!(mean > 0)) return mean == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    if (!std::isfinite(mean)) return mean;
+    if (mean < 10) {
+        double product = words.positive_unit(), limit = std::exp(-mean);
+        double count = 0;
+        for (; product > limit; ++count) product *= words.positive_unit();
+        return count;
+    }
+    double log_mean = std::log(mean), b = 0.931 + 2.53 * std::sqrt(mean), a = -0.059 + 0.02483 * b;
+    double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
+    for (;;) {
+        double u = words.unit() - 0.5, v = words.positive_unit(), us = 0.5 - std::abs(u);
+        double k = std::floor((2 * a / us + b) * u + mean + 0.43);
+        if (us >= 0.07 && v <= v_r) return k;
+        if (k < 0 || (us < 0.013 && v > us)) continue;
+        if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <=
+            -mean + k * log_mean - std::lgamma(k + 1))
+            return k;
+    }
+}
+
+template <double (*kDraw)(ElementStream&, double)>
+bool draw_each(const KernelCall& call) {
+    RandomStream stream = stream_of(call);
+    Tensor parameters = call.tensor(1).cast(DType::f64);
+    Tensor& out = call.out[0];
+    Tensor draws = Tensor::empty(DType::f64, out.shape());
+    for (int64_t i = 0; i < out.size(); ++i) {
+        ElementStream words(stream, i);
+        draws.data<double>()[i] = kDraw(words, parameters.data<double>()[i % parameters.size()]);
+    }
+    copy_elements(draws, out);
+    return true;
+}
+
+bool randint(const KernelCall& call) {
+    RandomStream stream = stream_of(call);
+    uint64_t low = static_cast<uint64_t>(call.args[0].integer());
+    uint64_t range = static_cast<uint64_t>(call.args[1].integer()) - low;
+    Tensor& out = call.out[0];
+    Tensor draws = out.dtype() == DType::i64 ? out : Tensor::empty(DType::i64, out.shape());
+    for (int64_t i = 0; i < out.size(); ++i)
+        draws.data<int64_t>()[i] = static_cast<int64_t>(low + ElementStream(stream, i).below(range));
+    if (!draws.same_body(out)) copy_elements(draws, out);
+    return true;
+}
+
+// The first `count` of `size` things in random order.
+void shuffle(std::span<int64_t> things, size_t count, RandomStream stream) {
+    for (size_t i = 0; i < count && i + 1 < things.size(); ++i) {
+        uint64_t rest = things.size() - i;
+        std::swap(things[i], things[i + ElementStream(stream, static_cast<int64_t>(i)).below(rest)]);
+    }
+}
+
+bool randperm(const KernelCall& call) {
+    Tensor& out = call.out[0];
+    Tensor order = out.dtype() == DType::i64 ? out : Tensor::empty(DType::i64, out.shape());
+    std::span<int64_t> numbers(order.data<int64_t>(), static_cast<size_t>(order.size()));
+    std::iota(numbers.begin(), numbers.end(), call.args[2].integer());
+    shuffle(numbers, numbers.size(), stream_of(call));
+    if (!order.same_body(out)) copy_elements(order, out);
+    return true;
+}
+
+bool multinomial(const KernelCall& call) {
+    Tensor weights = call.tensor(0).cast(DType::f64);
+    int64_t classes = weights.shape().back(), draws = call.args[1].integer();
+    bool replacement = call.args[2].boolean();
+    RandomStream stream = stream_of(call);
+    int64_t* out = call.out[0].data<int64_t>();
+    for (int64_t row = 0, rows = weights.size() / classes; row < rows; ++row) {
+        const double* w = weights.data<double>() + row * classes;
+        std::vector<double> sums(static_cast<size_t>(classes));
+        double total = 0;
+        int64_t possible = 0;
+        for (int64_t i = 0; i < classes; ++i) {
+            if (!(w[i] >= 0) || std::isinf(w[i]))
+                throw value_error(call.op.name(), str("weight ", i, " is ", w[i],
+                                                      ": probabilities must be finite and not "
+                                                      "negative"));
+            possible += w[i] > 0;
+            sums[static_cast<size_t>(i)] = total += w[i];
+        }
+        if (possible == 0) throw value_error(call.op.name(), "all probabilities of a row are zero");
+        if (!replacement && draws > possible)
+            throw value_error(call.op.name(), str("cannot draw ", draws, " different classes from the ", possible,
+                                                  " that have a positive probability"));
+        if (replacement) {
+            for (int64_t k = 0; k < draws; ++k) {
+                double at = ElementStream(stream, row * draws + k).unit() * total;
+                auto found = std::upper_bound(sums.begin(), sums.end(), at);
+                // Rounding may push `at` to the total; the last class that can be drawn is meant.
+                if (found == sums.end()) found = std::lower_bound(sums.begin(), sums.end(), total);
+                *out++ = found - sums.begin();
+            }
+            continue;
+        }
+        // The smallest of independent exponential times with rates w are a sample without replacement.
+        std::vector<std::pair<double, int64_t>> times;
+        for (int64_t i = 0; i < classes; ++i)
+            if (w[i] > 0)
+                times.emplace_back(-std::log(ElementStream(stream, row * classes + i).positive_unit()) / w[i], i);
+        std::partial_sort(times.begin(), times.begin() + draws, times.end());
+        for (int64_t k = 0; k < draws; ++k) *out++ = times[static_cast<size_t>(k)].second;
+    }
+    return true;
+}
+
+bool choice_with_mask(const KernelCall& call) {
+    const Tensor& in = call.tensor(0);
+    std::vector<int64_t> chosen;
+    for (int64_t i = 0; i < in.size(); ++i)
+        if (in.data<bool>()[i]) chosen.push_back(i);
+    int64_t count = call.args[1].integer();
+    size_t taken = std::min(chosen.size(), static_cast<size_t>(count));
+    shuffle(chosen, taken, stream_of(call));
+    int64_t* index = call.out[0].data<int64_t>();
+    bool* real = call.out[1].data<bool>();
+    std::fill(index, index + call.out[0].size(), 0);
+    std::fill(real, real + count, false);
+    for (size_t k = 0; k < taken; ++k) {
+        int64_t rest = chosen[k];
+        for (int axis = in.rank() - 1; axis >= 0; --axis) {
+            index[static_cast<int64_t>(k) * in.rank() + axis] = rest % in.dim(axis);
+            rest /= in.dim(axis);
+        }
+        real[k] = true;
+    }
+    return true;
+}
+
+// Element i is dropped when word i of the stream, as a number in [0, 1), lies below p.
+bool dropout(const KernelCall& call) {
+    const Tensor& in = call.tensor(0);
+    RandomStream stream = stream_of(call);
+    double p = call.args[1].number();
+    uint64_t limit = static_cast<uint64_t>(std::ldexp(p, 32));
+    bool* mask = call.out[1].data<bool>();
+    visit_dtype(in.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_floating_point_v<T>) {
+            const T* x = in.data<T>();
+            T* out = call.out[0].template data<T>();
+            T keep = static_cast<T>(1 - p);
+            for (int64_t i = 0; i < in.size(); i += 4) {
+                auto words = philox(stream.seed, static_cast<uint64_t>(i / 4), stream.counter);
+                for (int64_t k = i; k < std::min(i + 4, in.size()); ++k) {
+                    mask[k] = words[static_cast<size_t>(k - i)] >= limit;
+                    out[k] = mask[k] ? x[k] / keep : T(0);
+                }
+            }
+        }
+    });
+    return true;
+}
+
 }  // namespace
 
 void add_random_kernels(KernelTable& table) {
     table.plain("rand", rand);
     table.plain("randn", randn);
+    table.plain("standard_laplace", standard_laplace);
+    table.plain("random_gamma", draw_each<gamma_draw>);
+    table.plain("random_poisson", draw_each<poisson_draw>);
+    table.plain("randint", randint);
+    table.plain("randperm", randperm);
+    table.plain("multinomial", multinomial);
+    table.plain("choice_with_mask", choice_with_mask);
+    table.plain("dropout_with_mask", dropout);
 }
 
 }  // namespace lunaria::cpu

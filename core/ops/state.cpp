@@ -1,9 +1,91 @@
-// Operators: assignment, printing, ordering.
-#include "core/infer.h"
+// Operators: assignment, ordering, printing. They keep the order of the program.
+#include <iostream>
+#include <sstream>
+
 #include "core/ops/families.h"
+#include "core/ops/layout.h"
 
 namespace lunaria {
 
-void add_state_ops(Registry&) {}
+namespace {
+
+// Writes into the body that the caller's handle refers to. "View", since the result is the variable itself.
+Value assigned(const Call& call, const Tensor& value) {
+    Tensor variable = call.args[0].tensor();
+    variable.assign(call.name(), value);
+    return Value(std::move(variable));
+}
+
+template <class F>
+Op& writes(Op& op, F) {
+    return op.infer([](const Call& c) -> Types { return {c.type(0)}; })
+        .view([](const Call& c) { return assigned(c, F{}(c)); })
+        .strided()
+        .half_native()
+        .effect(Effect::state)
+        .no_grad("it changes a variable; the gradient of the new value is the front end's matter");
+}
+
+Tensor combined(const Call& c, std::string_view op) {
+    return eager_builder().call(op, {c.args[0], c.args[1]}).value().tensor();
+}
+
+// Every line of the output starts with what it is, as numbers alone would leave open.
+void print_tensor(std::ostream& out, const Tensor& t) {
+    constexpr int64_t kMost = 1000;
+    out << "Tensor(shape=" << t.shape() << ", dtype=" << name_of(t.dtype()) << ", value=[";
+    for (int64_t i = 0; i < std::min(t.size(), kMost); ++i) {
+        if (i) out << ", ";
+        if (t.dtype() == DType::boolean)
+            out << (t.integer_at(i) ? "true" : "false");
+        else if (is_integer(t.dtype()))
+            out << t.integer_at(i);
+        else
+            out << t.at(i);
+    }
+    out << (t.size() > kMost ? ", ...])" : "])");
+}
+
+}  // namespace
+
+void add_state_ops(Registry& ops) {
+    writes(ops.add("assign(variable/target/input: tensor, value: tensor)"),
+           [](const Call& c) { return c.args[1].tensor(); })
+        .doc(
+            "Gives the variable a new value, broadcast and converted to its shape and dtype; every name of it sees it.")
+        .sample("f32[2,3], f32[2,3]")
+        .sample("f32[5], 2.5");
+    writes(ops.add("assign_add(variable/target/input: tensor, value: tensor)"),
+           [](const Call& c) { return combined(c, "add"); })
+        .doc("Adds value to the variable.")
+        .sample("f32[2,3], f32[2,3]")
+        .sample("f32[5], 2.5");
+    writes(ops.add("assign_sub(variable/target/input: tensor, value: tensor)"),
+           [](const Call& c) { return combined(c, "sub"); })
+        .doc("Subtracts value from the variable.")
+        .sample("f32[2,3], f32[2,3]")
+        .sample("f32[5], 2.5");
+    rearranges(ops.add("depend(value/input: tensor, expr: any)"), [](const Call&, Layout&) {})
+        .doc("The value itself, computed after expr.")
+        .example("depend(tensor{1, 2}, tensor{3})", "tensor{1, 2}")
+        .grad([](const GradRule& g) -> Grads {
+            return {g.dout, {}};
+        })
+        .sample("f32[2,3], f32[2]")
+        .sample("f32[5], 1");
+    rearranges(ops.add("print_(value/input: tensor)"), [](const Call&, Layout&) {})
+        .doc("Writes the tensor to the standard output and gives it back.")
+        .view([](const Call& c) -> Value {
+            std::ostringstream text;
+            const Tensor& t = c.args[0].tensor();
+            print_tensor(text, t);
+            std::cout << text.str() << std::endl;
+            return Value(t.view(t.shape(), t.strides()));
+        })
+        .effect(Effect::state)
+        .grad([](const GradRule& g) -> Grads { return {g.dout}; })
+        .sample("f32[2,3]")
+        .sample("f32[]");
+}
 
 }  // namespace lunaria
