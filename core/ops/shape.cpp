@@ -49,7 +49,11 @@ Shape reshape_target(const Call& call) {
     return reshaped(call, call.shape(0), wanted);
 }
 
-Grads grad_reshape(const GradRule& g) { return {g.dout.reshape(g.shape(0)), {}, {}, {}}; }
+Grads grad_reshape(const GradRule& g) {
+    Grads d(g.args.size());
+    d[0] = g.dout.reshape(g.shape(0));
+    return d;
+}
 
 Value reshape_view(const Call& call) { return Value(call.args[0].tensor().reshaped(call.op.infer_fn(call)[0].shape)); }
 
