@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/cpu/row_loops.h"
+
 namespace lunaria::cpu {
 
 namespace {
@@ -209,6 +211,7 @@ void add_norm_kernels(KernelTable& table) {
     table.plain("batch_norm_train", batch_norm_train);
     table.plain("batch_norm_grad", batch_norm_grad);
     table.plain("rms_norm", rms_norm);
+    add_fast_norm_kernels(table);
 }
 
 }  // namespace lunaria::cpu

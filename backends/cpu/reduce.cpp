@@ -1,6 +1,7 @@
 // CPU kernels: reductions over axes, plain.
 // Sums are accumulated in double (integers in int64) and in blocks, so that their error does not grow with the length.
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/row_loops.h"
 
 #include <cmath>
 #include <complex>
@@ -304,6 +305,7 @@ void add_reduce_kernels(KernelTable& table) {
     table.plain("std", var_plain<true>);
     table.plain("vector_norm", vector_norm_plain);
     add_scan_kernels(table);
+    add_fast_reduce_kernels(table);
 }
 
 }  // namespace lunaria::cpu

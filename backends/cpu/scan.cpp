@@ -6,6 +6,8 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/row_loops.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -56,6 +58,48 @@ bool running(const KernelCall& c) {
     });
     if (in != to) copy_elements(y, c.out[0]);
     return true;
+}
+
+// Lines along the last axis: four at a time, because each addition waits for the one before.
+template <bool product, class T>
+void run_lines(const T* in, T* out, int64_t lines, int64_t n, bool exclusive, bool reverse) {
+    constexpr int64_t kLines = 4;
+    double initial = product ? 1 : 0;
+    auto step = [&](double& state, int64_t at) {
+        double before = state, x = static_cast<double>(in[at]);
+        state = product ? state * x : state + x;
+        out[at] = static_cast<T>(exclusive ? before : state);
+    };
+    int64_t l = 0;
+    for (; l + kLines <= lines; l += kLines) {
+        double a = initial, b = initial, c = initial, d = initial;
+        for (int64_t j = 0; j < n; ++j) {
+            int64_t at = l * n + (reverse ? n - 1 - j : j);
+            step(a, at);
+            step(b, at + n);
+            step(c, at + 2 * n);
+            step(d, at + 3 * n);
+        }
+    }
+    for (; l < lines; ++l) {
+        double a = initial;
+        for (int64_t j = 0; j < n; ++j) step(a, l * n + (reverse ? n - 1 - j : j));
+    }
+}
+
+template <bool product>
+bool running_fast(const KernelCall& c) {
+    AxisView view = axis_view(c, 1);
+    if (view.inner != 1 || c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    bool exclusive = !product && c.args[3].boolean(), reverse = !product && c.args[4].boolean();
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        parallel_for(view.outer, worthwhile_rows(view.n, 2), 4, [&](int64_t begin, int64_t end) {
+            run_lines<product>(c.tensor(0).data<T>() + begin * view.n, c.out[0].data<T>() + begin * view.n, end - begin,
+                               view.n, exclusive, reverse);
+        });
+        return true;
+    });
 }
 
 template <bool largest>
@@ -135,6 +179,8 @@ bool linear_recurrence(const KernelCall& c) {
 void add_scan_kernels(KernelTable& table) {
     table.plain("cumsum", running<false>);
     table.plain("cumprod", running<true>);
+    table.fast("cumsum", running_fast<false>);
+    table.fast("cumprod", running_fast<true>);
     table.plain("cummax", running_extremum<true>);
     table.plain("cummin", running_extremum<false>);
     table.plain("logcumsumexp", logcumsumexp);

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/row_loops.h"
 
 namespace lunaria::cpu {
 
@@ -104,6 +105,7 @@ void add_softmax_kernels(KernelTable& table) {
     table.plain("softmax_grad", softmax_grad_plain<false>);
     table.plain("log_softmax_grad", softmax_grad_plain<true>);
     table.plain("logsumexp", logsumexp_plain);
+    add_fast_softmax_kernels(table);
 }
 
 }  // namespace lunaria::cpu

@@ -6,9 +6,10 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/row_loops.h"
 #include "backends/cpu/sort_keys.h"
 #include "core/error.h"
-#include "core/interrupt.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -34,33 +35,62 @@ void gather_items(const T* line, int64_t n, int64_t stride, bool descending,
         items[static_cast<size_t>(k)] = ItemOf<K>::make(static_cast<K>(sort_key(line[k * stride])) ^ flip, k);
 }
 
-// Calls f(line, line number, items, scratch) for every line along the axis of the view.
-template <class T, class F>
-void each_line_as(const T* in, const AxisView& view, F f) {
-    for (int64_t l = 0; l < view.lines(); ++l) {
-        if (l % 64 == 0) poll_interrupt();
-        f(in + view.start(l), l);
-    }
-}
-
 constexpr int64_t kNarrowPlaces = int64_t{1} << 32;
 
-// Sorts each line and hands it over: done(line number, items, key traits).
+// Calls f(key of the right width) for lines of n elements of type T.
+template <class T, class F>
+void with_key(int64_t n, F f) {
+    if (sizeof(T) <= 4 && n < kNarrowPlaces)
+        f(uint32_t{});
+    else
+        f(uint64_t{});
+}
+
+// Comparing or moving an element costs about as much as this many additions.
+constexpr int64_t kCost = 16;
+
+// Sorts each line, several at a time, and hands it over: done(line, line number, place of the k-th element).
 template <class T, class Done>
 void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
-    auto with_key = [&](auto key) {
+    with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
-        std::vector<typename ItemOf<K>::Item> items, scratch;
-        each_line_as(in, view, [&](const T* line, int64_t l) {
-            gather_items<K>(line, view.n, view.inner, descending, items);
-            sort_items(items, scratch);
-            done(line, l, [&](int64_t k) { return ItemOf<K>::place(items[static_cast<size_t>(k)]); });
+        parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+            std::vector<typename ItemOf<K>::Item> items, scratch;
+            for (int64_t l = begin; l < end; ++l) {
+                const T* line = in + view.start(l);
+                gather_items<K>(line, view.n, view.inner, descending, items);
+                sort_items(items, scratch);
+                done(line, l, [&](int64_t k) { return ItemOf<K>::place(items[static_cast<size_t>(k)]); });
+            }
         });
-    };
-    if (sizeof(T) <= 4 && view.n < kNarrowPlaces)
-        with_key(uint32_t{});
-    else
-        with_key(uint64_t{});
+    });
+}
+
+// The k first items of a line in order, at the front of `items`. A few are kept in a heap with the worst on top, which
+// most elements of the line do not even enter.
+template <class K, class T>
+void first_items(const T* line, int64_t n, int64_t stride, bool descending, int64_t k,
+                 std::vector<typename ItemOf<K>::Item>& items) {
+    if (k > n / 16 || k == 0) {
+        gather_items<K>(line, n, stride, descending, items);
+        auto end = items.begin() + k;
+        if (k < n) std::nth_element(items.begin(), end, items.end());
+        std::sort(items.begin(), end);
+        return;
+    }
+    gather_items<K>(line, k, stride, descending, items);
+    std::make_heap(items.begin(), items.end());
+    K flip = descending ? static_cast<K>(~K(0)) : K(0);
+    K worst = ItemOf<K>::key(items[0]);
+    for (int64_t i = k; i < n; ++i) {
+        K key = static_cast<K>(sort_key(line[i * stride])) ^ flip;
+        if (key >= worst) continue;  // of equal keys the earlier place is the better one
+        std::pop_heap(items.begin(), items.end());
+        items.back() = ItemOf<K>::make(key, i);
+        std::push_heap(items.begin(), items.end());
+        worst = ItemOf<K>::key(items[0]);
+    }
+    std::sort_heap(items.begin(), items.end());
 }
 
 bool sort(const KernelCall& c) {
@@ -94,26 +124,22 @@ bool topk(const KernelCall& c) {
     with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
         T* values = c.out[0].data<T>();
-        auto with_key = [&](auto key) {
+        with_key<T>(view.n, [&](auto key) {
             using K = decltype(key);
-            std::vector<typename ItemOf<K>::Item> items;
-            each_line_as(c.tensor(0).data<T>(), view, [&](const T* line, int64_t l) {
-                gather_items<K>(line, view.n, view.inner, descending, items);
-                auto end = items.begin() + k;
-                if (k < view.n) std::nth_element(items.begin(), end, items.end());
-                std::sort(items.begin(), end);
-                int64_t start = l / view.inner * k * view.inner + l % view.inner;
-                for (int64_t j = 0; j < k; ++j) {
-                    int64_t from = ItemOf<K>::place(items[static_cast<size_t>(j)]);
-                    indices[start + j * view.inner] = from;
-                    values[start + j * view.inner] = line[from * view.inner];
+            parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
+                std::vector<typename ItemOf<K>::Item> items;
+                for (int64_t l = begin; l < end; ++l) {
+                    const T* line = c.tensor(0).data<T>() + view.start(l);
+                    first_items<K>(line, view.n, view.inner, descending, k, items);
+                    int64_t start = l / view.inner * k * view.inner + l % view.inner;
+                    for (int64_t j = 0; j < k; ++j) {
+                        int64_t from = ItemOf<K>::place(items[static_cast<size_t>(j)]);
+                        indices[start + j * view.inner] = from;
+                        values[start + j * view.inner] = line[from * view.inner];
+                    }
                 }
             });
-        };
-        if (sizeof(T) <= 4 && view.n < kNarrowPlaces)
-            with_key(uint32_t{});
-        else
-            with_key(uint64_t{});
+        });
     });
     return true;
 }
@@ -124,20 +150,22 @@ bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     AxisView view = axis_view(c, axis_argument);
     with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
-        std::vector<WideItem> items;
-        each_line_as(c.tensor(0).data<T>(), view, [&](const T* line, int64_t l) {
-            items.resize(static_cast<size_t>(view.n));
-            int64_t numbers = 0;
-            for (int64_t k = 0; k < view.n; ++k) {
-                T x = line[k * view.inner];
-                items[static_cast<size_t>(k)] = {sort_key(x), static_cast<uint64_t>(k)};
-                numbers += x == x;
+        parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
+            std::vector<WideItem> items(static_cast<size_t>(view.n));
+            for (int64_t l = begin; l < end; ++l) {
+                const T* line = c.tensor(0).data<T>() + view.start(l);
+                int64_t numbers = 0;
+                for (int64_t k = 0; k < view.n; ++k) {
+                    T x = line[k * view.inner];
+                    items[static_cast<size_t>(k)] = {sort_key(x), static_cast<uint64_t>(k)};
+                    numbers += x == x;
+                }
+                auto at = items.begin() + rank(view.n, numbers);
+                std::nth_element(items.begin(), at, items.end());
+                int64_t place = static_cast<int64_t>(at->place);
+                c.out[0].data<T>()[l] = line[place * view.inner];
+                c.out[1].data<int64_t>()[l] = place;
             }
-            auto at = items.begin() + rank(view.n, numbers);
-            std::nth_element(items.begin(), at, items.end());
-            int64_t place = static_cast<int64_t>(at->place);
-            c.out[0].data<T>()[l] = line[place * view.inner];
-            c.out[1].data<int64_t>()[l] = place;
         });
     });
     return true;

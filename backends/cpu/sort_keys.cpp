@@ -9,12 +9,12 @@ namespace lunaria::cpu {
 namespace {
 
 // Comparison sorts win below this length.
-constexpr size_t kRadixFrom = 768;
+constexpr size_t kRadixFrom = 256;
 
 // Least significant digit first; keys of the same digit keep their order, so the places need no looking at.
 template <class Item, class KeyOf>
 void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits, KeyOf key_of) {
-    constexpr int kBits = 11;
+    constexpr int kBits = 8;
     constexpr size_t kBuckets = size_t{1} << kBits;
     scratch.resize(items.size());
     std::vector<std::array<uint32_t, kBuckets>> counts(static_cast<size_t>(digits));
@@ -42,12 +42,12 @@ void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits
 
 void sort_items(std::vector<NarrowItem>& items, std::vector<NarrowItem>& scratch) {
     if (items.size() < kRadixFrom) return std::sort(items.begin(), items.end());
-    radix_sort(items, scratch, 3, [](NarrowItem i) { return static_cast<uint32_t>(i >> 32); });
+    radix_sort(items, scratch, 4, [](NarrowItem i) { return static_cast<uint32_t>(i >> 32); });
 }
 
 void sort_items(std::vector<WideItem>& items, std::vector<WideItem>& scratch) {
     if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());
-    radix_sort(items, scratch, 6, [](const WideItem& i) { return i.key; });
+    radix_sort(items, scratch, 8, [](const WideItem& i) { return i.key; });
 }
 
 }  // namespace lunaria::cpu

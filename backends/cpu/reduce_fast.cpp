@@ -1,0 +1,291 @@
+// CPU kernels: reductions of f32 and f64 by the loops over rows and columns.
+// After merging axes nearly every reduction is one of four: all of it, rows, columns, or columns within blocks
+// (kept × reduced × kept); sums also of rows that belong together (reduced × kept × reduced, the statistics of a batch
+// norm). The rest is left to the plain kernels.
+#include <cmath>
+#include <cstring>
+
+#include "backends/cpu/columns.h"
+#include "backends/cpu/reduce.h"
+#include "backends/cpu/row_loops.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+// outer × n × inner with n reduced; or repeat × outer × n with repeat and n reduced.
+struct Pattern {
+    bool known = false;
+    int64_t repeat = 1, outer = 1, n = 1, inner = 1;
+
+    explicit Pattern(const ReduceLayout& l) {
+        int kept = l.kept.rank(), reduced = l.reduced.rank();
+        if (l.count == 0 || l.outputs == 0 || reduced == 0) return;
+        if (reduced == 1 && kept <= 2) {
+            n = l.reduced[0];
+            int64_t stride = l.reduced_strides[0];
+            known = true;
+            inner = stride;  // what lies inside the reduced axis is dense
+            outer = l.outputs / inner;
+        } else if (reduced == 2 && kept == 1 && l.reduced_strides[1] == 1) {
+            known = true;
+            repeat = l.reduced[0];
+            n = l.reduced[1];
+            outer = l.kept[0];
+        }
+    }
+};
+
+// Sums of what `row(first, n)` and `columns(first, rows, width, stride, first column, totals)` give, for every result:
+// store(result, sum).
+template <class T, class Row, class Columns, class Store>
+void sums(const Pattern& p, const T* x, Row row, Columns columns, Store store) {
+    if (p.inner > 1) {
+        for (int64_t o = 0; o < p.outer; ++o) {
+            auto totals = column_totals(x + o * p.n * p.inner, p.n, p.inner,
+                                        [&](const T* part, int64_t rows, int64_t width, int64_t stride, int64_t first,
+                                            double* out) { columns(o, part, rows, width, stride, first, out); });
+            for (int64_t i = 0; i < p.inner; ++i) store(o * p.inner + i, totals[static_cast<size_t>(i)]);
+        }
+        return;
+    }
+    auto of_row = [&](int64_t o, bool alone) {
+        double total = 0;
+        for (int64_t r = 0; r < p.repeat; ++r) {
+            const T* from = x + (r * p.outer + o) * p.n;
+            total += alone ? row_total(p.n, [&](int64_t a, int64_t b) { return row(o, from + a, b - a); })
+                           : row(o, from, p.n);
+        }
+        store(o, total);
+    };
+    if (p.outer < 16 && p.n > kThreadElements) {
+        for (int64_t o = 0; o < p.outer; ++o) of_row(o, true);
+    } else {
+        parallel_for(p.outer, worthwhile_rows(p.n * p.repeat), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) of_row(o, false);
+        });
+    }
+}
+
+template <class T>
+void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
+    const ReduceLoops<T>& loops = reduce_loops<T>();
+    sums(
+        p, x, [&](int64_t, const T* from, int64_t n) { return loops.sum(from, n); },
+        [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
+            loops.sum_columns(from, rows, width, stride, totals);
+        },
+        [&](int64_t o, double total) { out[static_cast<size_t>(o)] = total; });
+}
+
+template <bool mean>
+bool sum_fast(const KernelCall& c) {
+    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        ReduceLayout layout = reduce_layout(c);
+        Pattern p(layout);
+        if (!p.known) return false;
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        T* out = c.out[0].data<T>();
+        double scale = mean ? 1.0 / static_cast<double>(layout.count) : 1.0;
+        sums(
+            p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.sum(from, n); },
+            [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
+                loops.sum_columns(from, rows, width, stride, totals);
+            },
+            [&](int64_t o, double total) { out[o] = static_cast<T>(total * scale); });
+        return true;
+    });
+}
+
+bool prod_fast(const KernelCall& c) {
+    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        ReduceLayout layout = reduce_layout(c);
+        Pattern p(layout);
+        if (!p.known || p.repeat > 1 || p.inner > 1) return false;
+        const T* x = c.tensor(0).data<T>();
+        T* out = c.out[0].data<T>();
+        parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) out[o] = static_cast<T>(reduce_loops<T>().product(x + o * p.n, p.n));
+        });
+        return true;
+    });
+}
+
+// Rows of bools, which are bytes 0 or 1.
+template <bool all>
+bool truth_fast(const KernelCall& c) {
+    if (c.tensor(0).dtype() != DType::boolean) return false;
+    ReduceLayout layout = reduce_layout(c);
+    Pattern p(layout);
+    if (!p.known || p.repeat > 1 || p.inner > 1) return false;
+    const bool* x = c.tensor(0).data<bool>();
+    bool* out = c.out[0].data<bool>();
+    for (int64_t o = 0; o < p.outer; ++o)
+        out[o] = (std::memchr(x + o * p.n, all ? 0 : 1, static_cast<size_t>(p.n)) == nullptr) == all;
+    return true;
+}
+
+template <bool root>
+bool var_fast(const KernelCall& c) {
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        ReduceLayout layout = reduce_layout(c);
+        Pattern p(layout);
+        if (!p.known) return false;
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        const T* x = c.tensor(0).data<T>();
+        std::vector<double> means(static_cast<size_t>(layout.outputs));
+        sum_of(p, x, means);
+        for (double& m : means) m /= static_cast<double>(layout.count);
+        double freedom = std::max(0.0, static_cast<double>(layout.count) - c.args[2].number());
+        T* out = c.out[0].data<T>();
+        sums(
+            p, x,
+            [&](int64_t o, const T* from, int64_t n) { return loops.squares(from, n, means[static_cast<size_t>(o)]); },
+            [&](int64_t o, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t first, double* totals) {
+                std::vector<double> from_means(static_cast<size_t>(width));
+                for (int64_t j = 0; j < width; ++j)
+                    from_means[static_cast<size_t>(j)] =
+                        means[static_cast<size_t>(o * p.inner + (first + j) % p.inner)];
+                loops.square_columns(from, rows, width, stride, from_means.data(), totals);
+            },
+            [&](int64_t o, double total) {
+                double var = total / freedom;
+                out[o] = static_cast<T>(root ? std::sqrt(var) : var);
+            });
+        return true;
+    });
+}
+
+bool norm_fast(const KernelCall& c) {
+    if (c.tensor(0).dtype() != c.out[0].dtype() || c.out[0].dtype() != DType::f32) return false;
+    if (!(c.args[1].is_nil() || (c.args[1].is_number() && c.args[1].number() == 2))) return false;
+    ReduceLayout layout = reduce_layout(c, 2);
+    Pattern p(layout);
+    if (!p.known) return false;
+    const ReduceLoops<float>& loops = reduce_loops<float>();
+    float* out = c.out[0].data<float>();
+    static const std::vector<double> zeros(1024);
+    bool regular = true;
+    // Squares in f32: where they leave its range the plain kernel, which works in double, has to do it.
+    sums(
+        p, c.tensor(0).data<float>(), [&](int64_t, const float* from, int64_t n) { return loops.squares(from, n, 0); },
+        [&](int64_t, const float* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
+            for (int64_t j = 0; j < width; j += 1024)
+                loops.square_columns(from + j, rows, std::min<int64_t>(1024, width - j), stride, zeros.data(),
+                                     totals + j);
+        },
+        [&](int64_t o, double total) { out[o] = static_cast<float>(std::sqrt(total)); });
+    for (int64_t o = 0; o < layout.outputs; ++o) regular &= out[o] > 1e-12f && out[o] < 1e18f;
+    return regular;
+}
+
+template <bool largest>
+bool extremum_fast(const KernelCall& c) {
+    if (c.out.size() != 1) return false;
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        ReduceLayout layout = reduce_layout(c);
+        Pattern p(layout);
+        if (!p.known || p.repeat > 1) return false;
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        auto row = largest ? loops.largest : loops.smallest;
+        auto columns = largest ? loops.largest_columns : loops.smallest_columns;
+        const T* x = c.tensor(0).data<T>();
+        T* out = c.out[0].data<T>();
+        if (p.inner > 1) {
+            int64_t part = std::max<int64_t>(64, kThreadElements / p.n);
+            for (int64_t o = 0; o < p.outer; ++o)
+                parallel_for(p.inner, part, 16, [&](int64_t begin, int64_t end) {
+                    const T* from = x + o * p.n * p.inner + begin;
+                    T* best = out + o * p.inner + begin;
+                    std::copy(from, from + (end - begin), best);
+                    columns(from + p.inner, p.n - 1, end - begin, p.inner, best);
+                });
+            return true;
+        }
+        if (p.outer < 16 && p.n > kThreadElements) {
+            constexpr int64_t kPart = 65536;
+            int64_t parts = (p.n + kPart - 1) / kPart;
+            std::vector<T> best(static_cast<size_t>(parts));
+            for (int64_t o = 0; o < p.outer; ++o) {
+                parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+                    for (int64_t k = begin; k < end; ++k)
+                        best[static_cast<size_t>(k)] = row(x + o * p.n + k * kPart, std::min(kPart, p.n - k * kPart));
+                });
+                out[o] = row(best.data(), parts);
+            }
+            return true;
+        }
+        parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) out[o] = row(x + o * p.n, p.n);
+        });
+        return true;
+    });
+}
+
+// max, min with indices, argmax, argmin. Rows twice: the extremum, then where it is.
+template <bool largest, bool only_index>
+bool first_extremum_fast(const KernelCall& c) {
+    if (!only_index && c.out.size() == 1) return extremum_fast<largest>(c);
+    return with_real(c.tensor(0).dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        ReduceLayout layout = reduce_layout(c);
+        Pattern p(layout);
+        if (!p.known || p.repeat > 1) return false;
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        const T* x = c.tensor(0).data<T>();
+        int64_t* at = c.out[only_index ? 0 : 1].data<int64_t>();
+        std::vector<T> scratch(static_cast<size_t>(only_index && p.inner > 1 ? p.inner : 0));
+        T* values = only_index ? nullptr : c.out[0].data<T>();
+        if (p.inner > 1) {
+            auto columns = largest ? loops.first_largest_columns : loops.first_smallest_columns;
+            int64_t part = std::max<int64_t>(64, kThreadElements / p.n);
+            for (int64_t o = 0; o < p.outer; ++o)
+                parallel_for(p.inner, part, 16, [&](int64_t begin, int64_t end) {
+                    const T* from = x + o * p.n * p.inner + begin;
+                    T* best = values ? values + o * p.inner + begin : scratch.data() + begin;
+                    int64_t* place = at + o * p.inner + begin;
+                    std::copy(from, from + (end - begin), best);
+                    std::fill(place, place + (end - begin), 0);
+                    columns(from + p.inner, p.n - 1, end - begin, p.inner, 1, best, place);
+                });
+            return true;
+        }
+        auto row = largest ? loops.largest : loops.smallest;
+        parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) {
+                T best = row(x + o * p.n, p.n);
+                if (values) values[o] = best;
+                at[o] = loops.find(x + o * p.n, p.n, best);
+            }
+        });
+        return true;
+    });
+}
+
+}  // namespace
+
+void add_fast_reduce_kernels(KernelTable& table) {
+    table.fast("sum", sum_fast<false>);
+    table.fast("mean", sum_fast<true>);
+    table.fast("prod", prod_fast);
+    table.fast("all", truth_fast<true>);
+    table.fast("any", truth_fast<false>);
+    table.fast("var", var_fast<false>);
+    table.fast("std", var_fast<true>);
+    table.fast("vector_norm", norm_fast);
+    table.fast("amax", extremum_fast<true>);
+    table.fast("amin", extremum_fast<false>);
+    table.fast("max", first_extremum_fast<true, false>);
+    table.fast("min", first_extremum_fast<false, false>);
+    table.fast("argmax", first_extremum_fast<true, true>);
+    table.fast("argmin", first_extremum_fast<false, true>);
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,32 @@
+#include "backends/cpu/row_loops.h"
+
+#include <array>
+
+#include "backends/cpu/elementwise.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+std::array<RowLoops, 3> all_loops() {
+    std::array<RowLoops, 3> all;
+    v2::fill_reduce_loops(all[0]);
+    v2::fill_softmax_loops(all[0]);
+    v2::fill_norm_loops(all[0]);
+    avx2::fill_reduce_loops(all[1]);
+    avx2::fill_softmax_loops(all[1]);
+    avx2::fill_norm_loops(all[1]);
+    avx512::fill_reduce_loops(all[2]);
+    avx512::fill_softmax_loops(all[2]);
+    avx512::fill_norm_loops(all[2]);
+    return all;
+}
+
+}  // namespace
+
+const RowLoops& row_loops() {
+    static const std::array<RowLoops, 3> all = all_loops();
+    return all[static_cast<size_t>(current_isa())];
+}
+
+}  // namespace lunaria::cpu

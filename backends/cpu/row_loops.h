@@ -1,0 +1,55 @@
+// Access to the loops over rows of the instruction set in use, and helpers of the kernels that are made from them.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cpu/kernel_table.h"
+#include "backends/cpu/simd/row_loops.h"
+
+namespace lunaria::cpu {
+
+const RowLoops& row_loops();
+
+template <class T>
+const ReduceLoops<T>& reduce_loops() {
+    if constexpr (sizeof(T) == 4)
+        return row_loops().reduce_f32;
+    else
+        return row_loops().reduce_f64;
+}
+template <class T>
+const SoftmaxLoops<T>& softmax_loops() {
+    if constexpr (sizeof(T) == 4)
+        return row_loops().softmax_f32;
+    else
+        return row_loops().softmax_f64;
+}
+template <class T>
+const NormLoops<T>& norm_loops() {
+    if constexpr (sizeof(T) == 4)
+        return row_loops().norm_f32;
+    else
+        return row_loops().norm_f64;
+}
+
+// Calls f with a float or a double; false for every other dtype.
+template <class F>
+bool with_real(DType t, F f) {
+    if (t == DType::f32) return f(float{});
+    if (t == DType::f64) return f(double{});
+    return false;
+}
+
+// Elements of simple work (an addition each) that are worth a thread of their own.
+inline constexpr int64_t kThreadElements = 32768;
+
+// How many rows of `length` elements are worth a thread, when an element costs as much as `cost` additions.
+inline int64_t worthwhile_rows(int64_t length, int64_t cost = 1) {
+    return std::max<int64_t>(1, kThreadElements / std::max<int64_t>(1, length * cost));
+}
+
+void add_fast_reduce_kernels(KernelTable& table);   // backends/cpu/reduce_fast.cpp
+void add_fast_softmax_kernels(KernelTable& table);  // backends/cpu/softmax_fast.cpp
+void add_fast_norm_kernels(KernelTable& table);     // backends/cpu/norm_fast.cpp
+
+}  // namespace lunaria::cpu

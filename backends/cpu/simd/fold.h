@@ -1,0 +1,69 @@
+// Folding a row into one pack, and a pack into one number.
+#pragma once
+
+#include "backends/cpu/simd/math.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+// The first `count` lanes; the others hold `fill`.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> load_filled(const T* p, int count, T fill) {
+    alignas(kBytes) T part[Pack<T>::lanes];
+    for (int i = 0; i < Pack<T>::lanes; ++i) part[i] = i < count ? p[i] : fill;
+    return Pack<T>::load(part);
+}
+
+// A double in every lane; Pack's own constructor is for constants.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> spread(T x) {
+    return x - typename Pack<T>::V{};
+}
+
+// Steps the packs of x[0 .. n) into accumulators, several at a time to hide the latency, and joins these. The last pack
+// is filled up with `fill`. step(accumulator, position, pack of x).
+template <class T, class Step, class Join>
+[[gnu::always_inline]] inline Pack<T> fold(const T* x, int64_t n, Pack<T> identity, T fill, Step step, Join join) {
+    constexpr int lanes = Pack<T>::lanes;
+    Pack<T> a = identity, b = identity, c = identity, d = identity;
+    int64_t i = 0;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+        a = step(a, Pack<T>::load(x + i));
+        b = step(b, Pack<T>::load(x + i + lanes));
+        c = step(c, Pack<T>::load(x + i + 2 * lanes));
+        d = step(d, Pack<T>::load(x + i + 3 * lanes));
+    }
+    for (; i + lanes <= n; i += lanes) a = step(a, Pack<T>::load(x + i));
+    if (i < n) b = step(b, load_filled(x + i, static_cast<int>(n - i), fill));
+    return join(join(a, b), join(c, d));
+}
+
+template <class T>
+[[gnu::always_inline]] inline double sum_lanes(Pack<T> p) {
+    alignas(kBytes) T part[Pack<T>::lanes];
+    p.store(part);
+    double sum = 0;
+    for (T x : part) sum += static_cast<double>(x);
+    return sum;
+}
+
+// NaN wins.
+template <bool Largest, class T>
+[[gnu::always_inline]] inline Pack<T> better(Pack<T> best, Pack<T> x) {
+    return select((Largest ? x > best : x < best) | (x != x), x, best);
+}
+template <bool Largest, class T>
+[[gnu::always_inline]] inline T best_lane(Pack<T> p) {
+    alignas(kBytes) T part[Pack<T>::lanes];
+    p.store(part);
+    T best = part[0];
+    for (T x : part)
+        if ((Largest ? x > best : x < best) || x != x) best = x;
+    return best;
+}
+template <bool Largest, class T>
+[[gnu::always_inline]] inline T best_of(const T* x, int64_t n) {
+    auto step = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return better<Largest>(a, p); };
+    return best_lane<Largest>(fold(x, n, spread(x[0]), x[0], step, step));
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,0 +1,232 @@
+// Sums, sums of squares and extrema of rows and of columns.
+#include "backends/cpu/simd/fold.h"
+#include "backends/cpu/simd/row_loops.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+// Elements that one set of accumulators takes before it is added up in double.
+constexpr int64_t kBlock = 16384;
+// A tile of columns whose accumulators stay in the first-level cache, and the rows they take before they are added up.
+constexpr int64_t kTile = 1024, kTileRows = 512;
+
+template <class T>
+double sum_row(const T* x, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i += kBlock) {
+        auto add = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + p; };
+        total += sum_lanes(fold(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), T(0), add, add));
+    }
+    return total;
+}
+
+template <class T>
+double square_row(const T* x, int64_t n, double from) {
+    double total = 0;
+    T centre = static_cast<T>(from);
+    Pack<T> c = spread(centre);
+    for (int64_t i = 0; i < n; i += kBlock) {
+        auto add = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + p; };
+        auto step = [c](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return fma(p - c, p - c, a); };
+        total += sum_lanes(fold(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), centre, step, add));
+    }
+    return total;
+}
+
+// In double, so that a product of many floats does not leave their range on the way.
+double product_row(const float* x, int64_t n) {
+    constexpr int lanes = Pack<float>::lanes;
+    Pack<double> a = Pack<double>(1), b = Pack<double>(1);
+    for (int64_t i = 0; i < n; i += lanes) {
+        Doubles d =
+            widen(i + lanes <= n ? Pack<float>::load(x + i) : load_filled(x + i, static_cast<int>(n - i), 1.0f));
+        a = a * d.low;
+        b = b * d.high;
+    }
+    alignas(kBytes) double part[Pack<double>::lanes];
+    (a * b).store(part);
+    double product = 1;
+    for (double p : part) product *= p;
+    return product;
+}
+double product_row(const double* x, int64_t n) {
+    auto times = [](Pack<double> a, Pack<double> p) __attribute__((always_inline)) { return a * p; };
+    alignas(kBytes) double part[Pack<double>::lanes];
+    fold(x, n, Pack<double>(1), 1.0, times, times).store(part);
+    double product = 1;
+    for (double p : part) product *= p;
+    return product;
+}
+
+template <bool Largest, class T>
+T best_row(const T* x, int64_t n) {
+    return best_of<Largest>(x, n);
+}
+
+template <class T>
+int64_t find(const T* x, int64_t n, T value) {
+    constexpr int lanes = Pack<T>::lanes;
+    bool nan = value != value;
+    Pack<T> wanted = spread(value);
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        Pack<T> p = Pack<T>::load(x + i);
+        if (any(nan ? p != p : p == wanted)) break;
+    }
+    while (i + 1 < n && !(nan ? x[i] != x[i] : x[i] == value)) ++i;
+    return i;
+}
+
+// f(tile of columns, its width) for all tiles.
+template <class F>
+[[gnu::always_inline]] inline void tiles(int64_t width, F f) {
+    for (int64_t j = 0; j < width; j += kTile) f(j, width - j < kTile ? width - j : kTile);
+}
+
+// Adds value(x, column) of the rows to the totals. Eight rows are added to each other first: that many fewer visits of
+// the accumulators, and a shorter chain of roundings.
+template <class T, class Value>
+[[gnu::always_inline]] inline void add_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals,
+                                               Value value) {
+    constexpr int lanes = Pack<T>::lanes;
+    alignas(64) T part[kTile];
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            for (int64_t block = 0; block < rows; block += kTileRows) {
+                int64_t end = rows - block < kTileRows ? rows : block + kTileRows;
+                for (int64_t j = 0; j < columns; ++j) part[j] = T(0);
+                int64_t r = block;
+                for (; r + 8 <= end; r += 8) {
+                    const T* p = x + r * stride + first;
+                    int64_t j = 0;
+                    for (; j + lanes <= columns; j += lanes) {
+                        auto at = [&](int k) __attribute__((always_inline)) {
+                            return value(Pack<T>::load(p + k * stride + j), first + j);
+                        };
+                        Pack<T> sum = ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7)));
+                        (Pack<T>::load(part + j) + sum).store(part + j);
+                    }
+                    for (; j < columns; ++j)
+                        for (int k = 0; k < 8; ++k) part[j] += value(p[k * stride + j], first + j);
+                }
+                for (; r < end; ++r) {
+                    const T* p = x + r * stride + first;
+                    int64_t j = 0;
+                    for (; j + lanes <= columns; j += lanes)
+                        (Pack<T>::load(part + j) + value(Pack<T>::load(p + j), first + j)).store(part + j);
+                    for (; j < columns; ++j) part[j] += value(p[j], first + j);
+                }
+                for (int64_t j = 0; j < columns; ++j) totals[first + j] += static_cast<double>(part[j]);
+            }
+        });
+}
+
+template <class T>
+void sum_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals) {
+    add_columns(
+        x, rows, width, stride, totals, [](auto v, int64_t) __attribute__((always_inline)) { return v; });
+}
+
+template <class T>
+void square_columns(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals) {
+    alignas(64) T centre[kTile];
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            for (int64_t j = 0; j < columns; ++j) centre[j] = static_cast<T>(from[first + j]);
+            struct Square {
+                const T* centre;
+                [[gnu::always_inline]] Pack<T> operator()(Pack<T> v, int64_t j) const {
+                    Pack<T> d = v - Pack<T>::load(centre + j);
+                    return d * d;
+                }
+                [[gnu::always_inline]] T operator()(T v, int64_t j) const { return (v - centre[j]) * (v - centre[j]); }
+            };
+            add_columns(x + first, rows, columns, stride, totals + first, Square{centre});
+        });
+}
+
+template <bool Largest, class T>
+void best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, T* best) {
+    constexpr int lanes = Pack<T>::lanes;
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            T* b = best + first;
+            for (int64_t r = 0; r < rows;) {
+                const T* p = x + r * stride + first;
+                bool four = r + 4 <= rows;
+                int64_t j = 0;
+                for (; j + lanes <= columns; j += lanes) {
+                    Pack<T> v = better<Largest>(Pack<T>::load(b + j), Pack<T>::load(p + j));
+                    if (four)
+                        for (int k = 1; k < 4; ++k) v = better<Largest>(v, Pack<T>::load(p + k * stride + j));
+                    v.store(b + j);
+                }
+                for (; j < columns; ++j)
+                    for (int k = 0; k < (four ? 4 : 1); ++k) {
+                        T v = p[k * stride + j];
+                        if ((Largest ? v > b[j] : v < b[j]) || v != v) b[j] = v;
+                    }
+                r += four ? 4 : 1;
+            }
+        });
+}
+
+// A later element only replaces an earlier one when it is really better, or the first NaN.
+template <bool Largest, class T>
+void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best, int64_t* at) {
+    constexpr int lanes = Pack<T>::lanes;
+    using Place = BitsOf<T>;
+    alignas(64) Place place[kTile];
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            T* b = best + first;
+            // Places relative to the first row, in integers as wide as T: -1 where the earlier best still holds.
+            for (int64_t j = 0; j < columns; ++j) place[j] = -1;
+            for (int64_t r = 0; r < rows; ++r) {
+                const T* p = x + r * stride + first;
+                Pack<Place> here = spread(static_cast<Place>(r));
+                int64_t j = 0;
+                for (; j + lanes <= columns; j += lanes) {
+                    Pack<T> v = Pack<T>::load(p + j), old = Pack<T>::load(b + j);
+                    Mask<T> wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
+                    select(wins, v, old).store(b + j);
+                    select(Mask<Place>(wins.v), here, Pack<Place>::load(place + j)).store(place + j);
+                }
+                for (; j < columns; ++j)
+                    if ((Largest ? p[j] > b[j] : p[j] < b[j]) || (p[j] != p[j] && b[j] == b[j])) {
+                        b[j] = p[j];
+                        place[j] = static_cast<Place>(r);
+                    }
+            }
+            for (int64_t j = 0; j < columns; ++j)
+                if (place[j] >= 0) at[first + j] = row + place[j];
+        });
+}
+
+template <class T>
+ReduceLoops<T> loops() {
+    ReduceLoops<T> l;
+    l.sum = sum_row<T>;
+    l.squares = square_row<T>;
+    l.product = product_row;
+    l.largest = best_row<true, T>;
+    l.smallest = best_row<false, T>;
+    l.find = find<T>;
+    l.sum_columns = sum_columns<T>;
+    l.square_columns = square_columns<T>;
+    l.largest_columns = best_columns<true, T>;
+    l.smallest_columns = best_columns<false, T>;
+    l.first_largest_columns = first_best_columns<true, T>;
+    l.first_smallest_columns = first_best_columns<false, T>;
+    return l;
+}
+
+}  // namespace
+
+void fill_reduce_loops(RowLoops& l) {
+    l.reduce_f32 = loops<float>();
+    l.reduce_f64 = loops<double>();
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,0 +1,91 @@
+// The interface between the kernels for reductions, softmax and norms and their loops, which are compiled per
+// instruction set. Rows are contiguous; `rows × width` blocks have `stride` elements from row to row. T is float or
+// double; sums come back in double and are made in blocks, so that their error does not grow with the length.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+template <class T>
+struct ReduceLoops {
+    double (*sum)(const T* x, int64_t n);
+    double (*squares)(const T* x, int64_t n, double from);  // of the differences from `from`
+    double (*product)(const T* x, int64_t n);
+    // Of at least one element; NaN if there is one.
+    T (*largest)(const T* x, int64_t n);
+    T (*smallest)(const T* x, int64_t n);
+    // Index of the first element equal to `value` (the first NaN if it is NaN), which must be there.
+    int64_t (*find)(const T* x, int64_t n, T value);
+
+    // totals[j] += the sum (the squares) of column j.
+    void (*sum_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
+    void (*square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals);
+    // best[j] = the extremum of column j and best[j] as it was.
+    void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
+    void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
+    // The same with the number of the first row that holds it; `row` is the number of the first row given.
+    void (*first_largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best,
+                                  int64_t* at);
+    void (*first_smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best,
+                                   int64_t* at);
+};
+
+template <class T>
+struct SoftmaxLoops {
+    // Of one row.
+    void (*softmax)(const T* x, T* y, int64_t n);
+    void (*log_softmax)(const T* x, T* y, int64_t n);
+    double (*logsumexp)(const T* x, int64_t n);
+    void (*softmax_grad)(const T* dout, const T* y, T* dx, int64_t n);
+    void (*log_softmax_grad)(const T* dout, const T* y, T* dx, int64_t n);
+    // Of every column; stride in elements for all operands. logsumexp gives one number per column.
+    void (*softmax_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
+    void (*log_softmax_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
+    void (*logsumexp_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
+    void (*softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
+    void (*log_softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
+};
+
+template <class T>
+struct NormLoops {
+    // y = (x - mean) * scale * weight + bias, where weight and bias are vectors or null.
+    void (*apply)(const T* x, T* y, int64_t n, double mean, double scale, const T* weight, const T* bias);
+    // y = (x - mean) * scale + shift with one number each.
+    void (*apply_scalar)(const T* x, T* y, int64_t n, double mean, double scale, double shift);
+    // y[i][j] = (x[i][j] - mean[j]) * scale[j] + shift[j].
+    void (*apply_columns)(const T* x, T* y, int64_t rows, int64_t width, const T* mean, const T* scale, const T* shift);
+    // sum = sum of dy * weight, slope = sum of dy * weight * (x - mean) * rstd. weight may be null.
+    void (*dots)(const T* dy, const T* x, const T* weight, int64_t n, double mean, double rstd, double* sum,
+                 double* slope);
+    // dx = rstd * (dy * weight - sum - xhat * slope); dweight += dy * xhat and dbias += dy unless they are null.
+    void (*pull)(const T* dy, const T* x, const T* weight, int64_t n, double mean, double rstd, double sum,
+                 double slope, T* dx, T* dweight, T* dbias);
+};
+
+// What each instruction set's namespace provides.
+struct RowLoops {
+    ReduceLoops<float> reduce_f32;
+    ReduceLoops<double> reduce_f64;
+    SoftmaxLoops<float> softmax_f32;
+    SoftmaxLoops<double> softmax_f64;
+    NormLoops<float> norm_f32;
+    NormLoops<double> norm_f64;
+};
+namespace v2 {
+void fill_reduce_loops(RowLoops& loops);
+void fill_softmax_loops(RowLoops& loops);
+void fill_norm_loops(RowLoops& loops);
+}  // namespace v2
+namespace avx2 {
+void fill_reduce_loops(RowLoops& loops);
+void fill_softmax_loops(RowLoops& loops);
+void fill_norm_loops(RowLoops& loops);
+}  // namespace avx2
+namespace avx512 {
+void fill_reduce_loops(RowLoops& loops);
+void fill_softmax_loops(RowLoops& loops);
+void fill_norm_loops(RowLoops& loops);
+}  // namespace avx512
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,204 @@
+// Softmax, its logarithm and logsumexp, and their gradients, of rows and of columns.
+// Three passes over a row, which is in the first-level cache for all but the first: largest element, exponentials and
+// their sum, scaling. Exponentials are taken relative to the largest element, so none overflows.
+#include "backends/cpu/simd/fold.h"
+#include "backends/cpu/simd/row_loops.h"
+
+extern "C" {
+double exp(double) noexcept;
+double log(double) noexcept;
+}
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+constexpr int64_t kBlock = 16384;
+
+// out(position, pack) sees every pack of the row; the last one is filled up with `fill` and may be cut off by
+// store_row.
+template <class T>
+[[gnu::always_inline]] inline void store_row(T* y, Pack<T> p, int64_t rest) {
+    if (rest >= Pack<T>::lanes)
+        p.store(y);
+    else
+        store_part(y, p, static_cast<int>(rest));
+}
+
+template <class T>
+[[gnu::always_inline]] inline Pack<T> load_row(const T* x, int64_t rest, T fill) {
+    return rest >= Pack<T>::lanes ? Pack<T>::load(x) : load_filled(x, static_cast<int>(rest), fill);
+}
+
+// The sum of exp(x - largest); writes the exponentials to y unless it is null.
+template <bool Store, class T>
+[[gnu::always_inline]] inline double exp_row(const T* x, T* y, int64_t n, T largest) {
+    constexpr int lanes = Pack<T>::lanes;
+    Pack<T> shift = spread(largest);
+    double total = 0;
+    for (int64_t block = 0; block < n; block += kBlock) {
+        int64_t end = n - block < kBlock ? n : block + kBlock;
+        Pack<T> a = Pack<T>(0), b = Pack<T>(0);
+        int64_t i = block;
+        for (; i + 2 * lanes <= end; i += 2 * lanes) {
+            Pack<T> e = exp(Pack<T>::load(x + i) - shift), f = exp(Pack<T>::load(x + i + lanes) - shift);
+            if (Store) {
+                e.store(y + i);
+                f.store(y + i + lanes);
+            }
+            a = a + e;
+            b = b + f;
+        }
+        for (; i < end; i += lanes) {
+            Pack<T> e = exp(load_row(x + i, end - i, -static_cast<T>(__builtin_inf())) - shift);
+            if (Store) store_row(y + i, e, end - i);
+            a = a + e;
+        }
+        total += sum_lanes(a + b);
+    }
+    return total;
+}
+
+template <class T>
+void softmax(const T* x, T* y, int64_t n) {
+    constexpr int lanes = Pack<T>::lanes;
+    T largest = best_of<true>(x, n);
+    double sum = exp_row<true>(x, y, n, largest);
+    Pack<T> scale = spread(static_cast<T>(1 / sum));
+    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_row(y + i, n - i, T(0)) * scale, n - i);
+}
+
+template <class T>
+void log_softmax(const T* x, T* y, int64_t n) {
+    constexpr int lanes = Pack<T>::lanes;
+    T largest = best_of<true>(x, n);
+    Pack<T> shift = spread(largest), lost = spread(static_cast<T>(::log(exp_row<false>(x, y, n, largest))));
+    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_row(x + i, n - i, T(0)) - shift - lost, n - i);
+}
+
+template <class T>
+double logsumexp(const T* x, int64_t n) {
+    T largest = best_of<true>(x, n);
+    // inf, -inf and NaN are themselves the result; inf - inf would be NaN.
+    if (!(largest - largest == T(0))) return static_cast<double>(largest);
+    return static_cast<double>(largest) + ::log(exp_row<false>(x, static_cast<T*>(nullptr), n, largest));
+}
+
+template <bool Log, class T>
+void grad_row(const T* dout, const T* y, T* dx, int64_t n) {
+    constexpr int lanes = Pack<T>::lanes;
+    double total = 0;
+    for (int64_t block = 0; block < n; block += kBlock) {
+        int64_t end = n - block < kBlock ? n : block + kBlock;
+        Pack<T> a = Pack<T>(0);
+        for (int64_t i = block; i < end; i += lanes) {
+            Pack<T> d = load_row(dout + i, end - i, T(0));
+            a = Log ? a + d : fma(d, load_row(y + i, end - i, T(0)), a);
+        }
+        total += sum_lanes(a);
+    }
+    Pack<T> sum = spread(static_cast<T>(total));
+    for (int64_t i = 0; i < n; i += lanes) {
+        Pack<T> d = load_row(dout + i, n - i, T(0)), p = load_row(y + i, n - i, T(0));
+        store_row(dx + i, Log ? d - exp(p) * sum : p * (d - sum), n - i);
+    }
+}
+
+enum class Kind { softmax, logarithm, sum };
+
+// Columns in groups of packs: all rows of a group for the largest, again for the sum, again for the result.
+template <Kind K, int Packs, class T>
+[[gnu::always_inline]] inline void column_group(const T* x, T* y, int64_t rows, int64_t stride, int64_t rest) {
+    constexpr int lanes = Pack<T>::lanes;
+    Pack<T> largest[Packs], sum[Packs];
+    auto load = [&](int64_t r, int k) __attribute__((always_inline)) {
+        return load_row(x + r * stride + k * lanes, rest - k * lanes, T(0));
+    };
+    for (int k = 0; k < Packs; ++k) {
+        largest[k] = load(0, k);
+        sum[k] = Pack<T>(0);
+    }
+    for (int64_t r = 1; r < rows; ++r)
+        for (int k = 0; k < Packs; ++k) largest[k] = better<true>(largest[k], load(r, k));
+    Pack<T> shift[Packs];
+    for (int k = 0; k < Packs; ++k) {
+        // With a largest of inf or -inf logsumexp is that; shifting by it would give NaN.
+        Mask<T> finite = (largest[k] - largest[k]) == Pack<T>(0);
+        shift[k] = K == Kind::sum ? select(finite, largest[k], Pack<T>(0)) : largest[k];
+    }
+    for (int64_t r = 0; r < rows; ++r)
+        for (int k = 0; k < Packs; ++k) {
+            Pack<T> e = exp(load(r, k) - shift[k]);
+            if (K == Kind::softmax) store_row(y + r * stride + k * lanes, e, rest - k * lanes);
+            sum[k] = sum[k] + e;
+        }
+    for (int k = 0; k < Packs; ++k) {
+        if (K == Kind::softmax) sum[k] = Pack<T>(1) / sum[k];
+        if (K == Kind::logarithm) sum[k] = log(sum[k]);
+        if (K == Kind::sum) {
+            Mask<T> finite = (largest[k] - largest[k]) == Pack<T>(0);
+            store_row(y + k * lanes, select(finite, largest[k] + log(sum[k]), largest[k]), rest - k * lanes);
+        }
+    }
+    if (K == Kind::sum) return;
+    for (int64_t r = 0; r < rows; ++r)
+        for (int k = 0; k < Packs; ++k) {
+            T* out = y + r * stride + k * lanes;
+            int64_t left = rest - k * lanes;
+            if (K == Kind::softmax)
+                store_row(out, load_row(out, left, T(0)) * sum[k], left);
+            else
+                store_row(out, load(r, k) - shift[k] - sum[k], left);
+        }
+}
+
+template <Kind K, class T>
+void columns(const T* x, T* y, int64_t rows, int64_t width, int64_t stride) {
+    constexpr int lanes = Pack<T>::lanes, group = 4;
+    int64_t j = 0;
+    for (; j + group * lanes <= width; j += group * lanes)
+        column_group<K, group>(x + j, y + j, rows, stride, group * lanes);
+    for (; j < width; j += lanes) column_group<K, 1>(x + j, y + j, rows, stride, width - j);
+}
+
+template <bool Log, class T>
+void grad_columns(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride) {
+    constexpr int lanes = Pack<T>::lanes;
+    for (int64_t j = 0; j < width; j += lanes) {
+        Pack<T> sum = Pack<T>(0);
+        for (int64_t r = 0; r < rows; ++r) {
+            Pack<T> d = load_row(dout + r * stride + j, width - j, T(0));
+            sum = Log ? sum + d : fma(d, load_row(y + r * stride + j, width - j, T(0)), sum);
+        }
+        for (int64_t r = 0; r < rows; ++r) {
+            Pack<T> d = load_row(dout + r * stride + j, width - j, T(0));
+            Pack<T> p = load_row(y + r * stride + j, width - j, T(0));
+            store_row(dx + r * stride + j, Log ? d - exp(p) * sum : p * (d - sum), width - j);
+        }
+    }
+}
+
+template <class T>
+SoftmaxLoops<T> loops() {
+    SoftmaxLoops<T> l;
+    l.softmax = softmax<T>;
+    l.log_softmax = log_softmax<T>;
+    l.logsumexp = logsumexp<T>;
+    l.softmax_grad = grad_row<false, T>;
+    l.log_softmax_grad = grad_row<true, T>;
+    l.softmax_columns = columns<Kind::softmax, T>;
+    l.log_softmax_columns = columns<Kind::logarithm, T>;
+    l.logsumexp_columns = columns<Kind::sum, T>;
+    l.softmax_grad_columns = grad_columns<false, T>;
+    l.log_softmax_grad_columns = grad_columns<true, T>;
+    return l;
+}
+
+}  // namespace
+
+void fill_softmax_loops(RowLoops& l) {
+    l.softmax_f32 = loops<float>();
+    l.softmax_f64 = loops<double>();
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA
