@@ -26,6 +26,7 @@ const KernelTable& kernel_table() {
         add_slice_kernels(t);
         add_array_kernels(t);
         add_index_kernels(t);
+        add_scatter_kernels(t);
         add_create_kernels(t);
         add_random_kernels(t);
         add_linalg_kernels(t);

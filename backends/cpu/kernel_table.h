@@ -43,6 +43,7 @@ void add_shape_kernels(KernelTable& table);
 void add_slice_kernels(KernelTable& table);
 void add_array_kernels(KernelTable& table);
 void add_index_kernels(KernelTable& table);
+void add_scatter_kernels(KernelTable& table);
 void add_create_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);

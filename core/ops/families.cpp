@@ -15,6 +15,7 @@ void add_families(Registry& ops) {
     add_slice_ops(ops);
     add_array_ops(ops);
     add_index_ops(ops);
+    add_scatter_ops(ops);
     add_create_ops(ops);
     add_random_ops(ops);
     add_linalg_ops(ops);

@@ -19,7 +19,8 @@ void add_loss_ops(Registry& ops);        // loss functions
 void add_shape_ops(Registry& ops);       // reshaping, transposing, broadcasting, views
 void add_slice_ops(Registry& ops);       // slices, splits, diagonals
 void add_array_ops(Registry& ops);       // concatenation, splitting, tiling, padding
-void add_index_ops(Registry& ops);       // gather, scatter, masks
+void add_index_ops(Registry& ops);       // gather, masks
+void add_scatter_ops(Registry& ops);     // scatter, segments
 void add_create_ops(Registry& ops);      // constructors
 void add_random_ops(Registry& ops);      // random numbers
 void add_linalg_ops(Registry& ops);      // matrix products and linear algebra

@@ -1,0 +1,63 @@
+#include "backends/cpu/positions.h"
+
+namespace lunaria::cpu {
+
+AxisSplit::AxisSplit(const Shape& shape, int axis) {
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    size = shape[axis];
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+}
+
+namespace {
+[[noreturn]] void out_of_range(const KernelCall& call, int64_t index, int64_t size, std::string_view what) {
+    if (size == 0) throw index_error(call.op.name(), str(what, " ", index, " is out of range: the axis is empty"));
+    throw index_error(call.op.name(), str(what, " ", index, " is out of range for an axis of size ", size,
+                                          ": it must be ", -size, " .. ", size - 1));
+}
+}  // namespace
+
+int64_t checked_index(const KernelCall& call, int64_t index, int64_t size, std::string_view what) {
+    if (index < -size || index >= size) out_of_range(call, index, size, what);
+    return index < 0 ? index + size : index;
+}
+
+int axis_of(const KernelCall& call, size_t i, int rank) {
+    return normal_axis(call.op.name(), call.args[i].integer(), rank, call.op.signature.params[i].name);
+}
+
+std::vector<int64_t> checked_indices(const KernelCall& call, const Tensor& index, int64_t size) {
+    std::vector<int64_t> at(static_cast<size_t>(index.size()));
+    for (size_t i = 0; i < at.size(); ++i) at[i] = checked_index(call, index.data<int64_t>()[i], size);
+    return at;
+}
+
+std::vector<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape) {
+    int64_t depth = indices.shape().back();
+    Strides strides = contiguous_strides(shape);
+    int64_t count = 1;
+    for (int i = 0; i + 1 < indices.rank(); ++i) count *= indices.dim(i);
+    std::vector<int64_t> offsets(static_cast<size_t>(count));
+    const int64_t* index = indices.data<int64_t>();
+    for (int64_t& offset : offsets)
+        for (int axis = 0; axis < depth; ++axis) offset += checked_index(call, *index++, shape[axis]) * strides[axis];
+    return offsets;
+}
+
+std::vector<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis) {
+    Strides strides = contiguous_strides(shape);
+    std::vector<int64_t> offsets(static_cast<size_t>(index.size()));
+    std::array<int64_t, kMaxRank> at{};
+    const int64_t* value = index.data<int64_t>();
+    for (int64_t& offset : offsets) {
+        for (int i = 0; i < shape.rank(); ++i)
+            offset += (i == axis ? checked_index(call, *value, shape[i]) : at[static_cast<size_t>(i)]) * strides[i];
+        ++value;
+        for (int i = index.rank() - 1; i >= 0; --i) {
+            if (++at[static_cast<size_t>(i)] < index.dim(i)) break;
+            at[static_cast<size_t>(i)] = 0;
+        }
+    }
+    return offsets;
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,162 @@
+// CPU kernels: scatter and segments. Values that meet at a position are combined in the order of the indices.
+#include <algorithm>
+#include <limits>
+
+#include "backends/cpu/kernel_table.h"
+#include "backends/cpu/positions.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+template <class A>
+A larger(A a, A b) {
+    return a > b || a != a ? a : b;  // NaN stays
+}
+template <class A>
+A smaller(A a, A b) {
+    return a < b || a != a ? a : b;
+}
+
+// Runs combine(offset, elements at `offset`, values) for each offset, with `f` the reduction.
+template <class T, class F>
+void combine(T* out, const T* values, const std::vector<int64_t>& offsets, int64_t elements, F f) {
+    using A = Accumulator<T>;
+    for (int64_t offset : offsets)
+        for (int64_t i = 0; i < elements; ++i) {
+            T& element = out[offset + i];
+            element = static_cast<T>(f(static_cast<A>(element), static_cast<A>(*values++)));
+        }
+}
+
+template <class A>
+A quotient(const KernelCall& call, A a, A b) {
+    if constexpr (std::is_integral_v<A>) {
+        if (b == 0) throw Error(ErrorKind::arithmetic, call.op.name(), "integer division by zero");
+        if (b == -1) return static_cast<A>(0 - static_cast<uint64_t>(a));  // the lowest integer has no negative
+    }
+    return static_cast<A>(a / b);
+}
+
+// Integers wrap around, without the undefined overflow of signed arithmetic.
+template <class A, class F>
+A wrapping(A a, A b, F f) {
+    if constexpr (std::is_integral_v<A>)
+        return static_cast<A>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
+    else
+        return f(a, b);
+}
+
+void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const std::vector<int64_t>& offsets,
+                  int64_t elements, const std::string& how) {
+    visit_dtype(out.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        using A = Accumulator<T>;
+        T* to = out.data<T>();
+        const T* from = updates.data<T>();
+        if (how == "none") return combine(to, from, offsets, elements, [](A, A b) { return b; });
+        if (how == "add")
+            return combine(to, from, offsets, elements,
+                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
+        if (how == "sub")
+            return combine(to, from, offsets, elements,
+                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
+        if (how == "mul")
+            return combine(to, from, offsets, elements,
+                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
+        if (how == "div") return combine(to, from, offsets, elements, [&](A a, A b) { return quotient(call, a, b); });
+        if constexpr (std::is_same_v<T, Complex64>) {
+            throw dtype_error(call.op.name(), "complex numbers have no order: max and min need real ones");
+        } else {
+            if (how == "max") return combine(to, from, offsets, elements, larger<A>);
+            combine(to, from, offsets, elements, smaller<A>);
+        }
+    });
+}
+
+bool scatter_nd(const KernelCall& call) {
+    Tensor& out = call.out[0];
+    copy_elements(call.tensor(0), out);
+    Tensor indices = call.tensor(1).contiguous(), updates = call.tensor(2).contiguous();
+    int64_t elements = 1;
+    for (int i = static_cast<int>(indices.shape().back()); i < out.rank(); ++i) elements *= out.dim(i);
+    scatter_into(call, out, updates, point_offsets(call, indices, out.shape()), elements, call.args[3].string());
+    return true;
+}
+
+bool scatter_elements(const KernelCall& call) {
+    Tensor& out = call.out[0];
+    copy_elements(call.tensor(0), out);
+    Tensor index = call.tensor(1).contiguous(), updates = call.tensor(2).contiguous();
+    auto offsets = element_offsets(call, index, out.shape(), axis_of(call, 3, out.rank()));
+    scatter_into(call, out, updates, offsets, 1, call.args[4].string());
+    return true;
+}
+
+template <class T>
+T lowest() {
+    return std::is_floating_point_v<T> ? static_cast<T>(-std::numeric_limits<T>::max())
+                                       : std::numeric_limits<T>::lowest();
+}
+
+enum class Segment { sum, prod, max, min };
+
+template <Segment kHow>
+bool segment(const KernelCall& call) {
+    const Tensor &in = call.tensor(0), &ids = call.tensor(1);
+    Tensor& out = call.out[0];
+    int64_t segments = call.args[2].integer(), inner = ids.size() ? in.size() / ids.size() : 0;
+    if (out.size() == 0 && in.size() == 0) return true;
+    visit_dtype(in.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        using A = Accumulator<T>;
+        if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+            throw dtype_error(call.op.name(), str("has no kernel for dtype ", name_of(in.dtype())));
+        } else {
+            T* to = out.template data<T>();
+            const T* from = in.template data<T>();
+            T start = kHow == Segment::sum    ? T(0)
+                      : kHow == Segment::prod ? T(1)
+                      : kHow == Segment::max  ? lowest<T>()
+                                              : std::numeric_limits<T>::max();
+            std::fill(to, to + out.size(), start);
+            std::vector<bool> seen(static_cast<size_t>(segments));
+            for (int64_t i = 0; i < ids.size(); ++i, from += inner) {
+                int64_t id = ids.data<int64_t>()[i];
+                if (id < 0) continue;
+                if (id >= segments)
+                    throw index_error(call.op.name(),
+                                      str("segment id ", id, " is out of range for ", segments, " segments"));
+                bool first = !seen[static_cast<size_t>(id)];
+                seen[static_cast<size_t>(id)] = true;
+                for (int64_t k = 0; k < inner; ++k) {
+                    T& element = to[id * inner + k];
+                    A a = static_cast<A>(element), b = static_cast<A>(from[k]);
+                    if constexpr (kHow == Segment::sum)
+                        element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x + y; }));
+                    else if constexpr (kHow == Segment::prod)
+                        element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x * y; }));
+                    // The first element replaces the mark of emptiness, so that -inf stays what it is.
+                    else if constexpr (kHow == Segment::max)
+                        element = first ? from[k] : static_cast<T>(larger(a, b));
+                    else
+                        element = first ? from[k] : static_cast<T>(smaller(a, b));
+                }
+            }
+        }
+    });
+    return true;
+}
+
+}  // namespace
+
+void add_scatter_kernels(KernelTable& table) {
+    table.plain("tensor_scatter_nd", scatter_nd);
+    table.plain("tensor_scatter_elements", scatter_elements);
+    table.plain("unsorted_segment_sum", segment<Segment::sum>);
+    table.plain("unsorted_segment_prod", segment<Segment::prod>);
+    table.plain("unsorted_segment_max", segment<Segment::max>);
+    table.plain("unsorted_segment_min", segment<Segment::min>);
+}
+
+}  // namespace lunaria::cpu
