@@ -34,6 +34,11 @@ const Type* type_of(std::string_view name) {
     return nullptr;
 }
 
+const Type* type_of(DType dtype) {
+    return std::find_if(std::begin(kTypes), std::end(kTypes),
+                        [dtype](const Type& type) { return type.supported && type.dtype == dtype; });
+}
+
 // Takes the header as a stream of events, so that nothing is built but what the format allows: nesting deeper than an
 // array in an object in the header stops at once, and repeated keys are seen.
 class HeaderReader final : public nlohmann::json_sax<json> {
@@ -238,8 +243,7 @@ void write_safetensors(Sink& sink, std::span<const NamedTensor> tensors, const M
     for (const auto& [name, tensor] : tensors) {
         if (name == "__metadata__") throw file_error(sink.name(), "a tensor cannot be named '__metadata__'");
         if (!names.insert(name).second) throw file_error(sink.name(), str("two tensors are named '", name, "'"));
-        const Type* type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                        [&](const Type& t) { return t.supported && t.dtype == tensor.dtype(); });
+        const Type* type = type_of(tensor.dtype());
         uint64_t end = at + tensor.nbytes();
         // Pushed rather than assigned by key: looking a key up in an ordered object is linear.
         header.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(
