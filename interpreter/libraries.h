@@ -17,6 +17,7 @@ void bind_dtypes(lua_State* L);
 void bind_operators(lua_State* L);
 void bind_tensors(lua_State* L);
 void bind_context(lua_State* L);
+void bind_io(lua_State* L);
 void bind_json(lua_State* L);
 
 }  // namespace lunaria

@@ -335,6 +335,7 @@ int open_lunaria(lua_State* L) {
     bind_tensors(L);
     bind_operators(L);
     bind_context(L);
+    bind_io(L);
     bind_json(L);
     set_index(L, protect<load_part>, "ms");
     return 1;
