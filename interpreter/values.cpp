@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "interpreter/protect.h"
 
@@ -12,8 +13,10 @@ namespace {
 // Registry key of the dtype objects' metatable.
 constexpr const char* kDTypeMetatable = "lunaria.dtype";
 
+// An integer, or a float that is one (x.size / 2) and not so large that it is likelier a slip.
 std::optional<int64_t> integral(lua_State* L, int index) {
     if (lua_type(L, index) == LUA_TNUMBER) {
+        if (!lua_isinteger(L, index) && std::abs(lua_tonumber(L, index)) >= 2147483648.0) return std::nullopt;
         int ok = 0;
         const lua_Integer i = lua_tointegerx(L, index, &ok);
         return ok ? std::optional<int64_t>(i) : std::nullopt;
