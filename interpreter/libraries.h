@@ -18,6 +18,7 @@ void bind_operators(lua_State* L);
 void bind_tensors(lua_State* L);
 void bind_context(lua_State* L);
 void bind_io(lua_State* L);
+void bind_session(lua_State* L);
 void bind_json(lua_State* L);
 
 }  // namespace lunaria

@@ -9,6 +9,7 @@
 #include "interpreter/command_line.h"
 #include "interpreter/docs.h"
 #include "interpreter/loader.h"
+#include "interpreter/repl.h"
 #include "interpreter/script.h"
 
 namespace {
@@ -110,7 +111,13 @@ int run_command(const CommandLine& command) {
     }
     if (code == 0 && command.script)
         code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
-    if (code == 0 && command.wants_session() && !command.script) code = run_script(state, command, nullptr);
+    if (command.interactive || (code == 0 && command.wants_session() && isatty(STDIN_FILENO))) {
+        // With -i the session starts whatever became of the script.
+        signal(SIGINT, SIG_DFL);
+        state.clear_interrupt();
+        return run_repl(state, {.startup_file = !command.ignore_environment});
+    }
+    if (code == 0 && command.wants_session()) code = run_script(state, command, nullptr);
     signal(SIGINT, SIG_DFL);
     return code;
 }

@@ -336,6 +336,7 @@ int open_lunaria(lua_State* L) {
     bind_operators(L);
     bind_context(L);
     bind_io(L);
+    bind_session(L);
     bind_json(L);
     set_index(L, protect<load_part>, "ms");
     return 1;

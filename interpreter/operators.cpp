@@ -137,6 +137,15 @@ bool is_list_of_integers(lua_State* L, int from, int to) {
 
 }  // namespace
 
+const Op* operator_at(lua_State* L, int index) {
+    const lua_CFunction function = lua_tocfunction(L, index);
+    if (function != protect<call_bound> && function != protect<call_bound_unary>) return nullptr;
+    lua_getupvalue(L, index, 1);
+    const auto* op = static_cast<const Op*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return op;
+}
+
 std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
     const auto& params = op.signature.params;
     const int top = lua_gettop(L);

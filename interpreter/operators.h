@@ -12,6 +12,9 @@ void push_operator(lua_State* L, const Op& op);
 // The same for an operator sign with one operand: Lua passes that twice.
 void push_unary_operator(lua_State* L, const Op& op);
 
+// The operator that the function at `index` calls; null when it is another function or no function.
+const Op* operator_at(lua_State* L, int index);
+
 // Calls the operator with all values on the stack as arguments and pushes its results; their number.
 int call_operator(lua_State* L, const Op& op);
 

@@ -1,0 +1,21 @@
+// A cell: what is typed at a prompt or stands in a notebook's box. A chunk of Lua whose last expression may stand
+// alone, without `return`.
+#pragma once
+
+#include <string>
+
+namespace lunaria {
+
+struct Cell {
+    std::string chunk;    // Lua text; returns what is to be shown. Lines are numbered as in the cell
+    bool silent = false;  // a `;` at the end: nothing is to be shown
+};
+
+// Stands before the last expression of a chunk. The variable to be closed keeps Lua from making a tail call of it,
+// which would drop the cell from tracebacks and the place from messages.
+inline constexpr const char* kShowPrefix = "local __cell <close> = nil return ";
+
+// Throws lua::SyntaxError, with the place in the cell as typed; `name` is what messages call it.
+Cell prepare_cell(const std::string& text, const std::string& name);
+
+}  // namespace lunaria

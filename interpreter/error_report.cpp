@@ -1,0 +1,215 @@
+#include "interpreter/error_report.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "interpreter/cell.h"
+#include "interpreter/loader.h"
+#include "interpreter/pretty.h"
+#include "interpreter/protect.h"
+#include "interpreter/script.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr int kFramesKept = 64;
+constexpr std::string_view kCommandsChunk = "@lunaria:lunaria/commands.lua";
+constexpr const char* kPostMortem = "lunaria.post_mortem";
+
+std::string_view line_of(std::string_view text, int line) {
+    for (int at = 1; at < line; ++at) {
+        const size_t end = text.find('\n');
+        if (end == std::string_view::npos) return {};
+        text.remove_prefix(end + 1);
+    }
+    return text.substr(0, text.find_first_of("\r\n"));
+}
+
+std::string source_line(State& state, const lua_Debug& frame) {
+    const auto texts = state.loader().sources({frame.source, frame.srclen});
+    if (texts.empty() || frame.currentline <= 0) return {};
+    std::string line(line_of(texts.front(), frame.currentline));
+    if (const size_t at = line.find(kShowPrefix); at != std::string::npos) line.erase(at, std::strlen(kShowPrefix));
+    return line.substr(0, 400);
+}
+
+std::string function_name(const lua_Debug& frame) {
+    if (*frame.namewhat) return str(frame.namewhat, " '", frame.name, "'");
+    if (*frame.what == 'm') return "main chunk";
+    if (*frame.what == 'C') return "builtin function";
+    return str("function at line ", frame.linedefined);
+}
+
+// Appends {name =, value =, kind =} of the value on top of the stack, which is popped, to the list below it.
+void add_variable(lua_State* L, const char* name, const char* kind) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, kind);
+    lua_setfield(L, -2, "kind");
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "value");
+    lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
+}
+
+void push_variables(lua_State* L, lua_Debug& frame) {
+    lua_newtable(L);
+    for (int i = 1; const char* name = lua_getlocal(L, &frame, i); ++i) {
+        if (*name == '(' || std::strcmp(name, "__cell") == 0)
+            lua_pop(L, 1);
+        else
+            add_variable(L, name, "local");
+    }
+    lua_getinfo(L, "f", &frame);
+    for (int i = 1; const char* name = lua_getupvalue(L, -1, i); ++i) {
+        if (!*name || std::strcmp(name, "_ENV") == 0) {
+            lua_pop(L, 1);
+            continue;
+        }
+        lua_pushvalue(L, -3);
+        lua_insert(L, -2);
+        add_variable(L, name, "upvalue");
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+void note_frames(lua_State* L, ErrorReport& report) {
+    State& state = State::of(L);
+    lua_newtable(L);
+    lua_Debug frame;
+    for (int level = 1; level <= kFramesKept && lua_getstack(L, level, &frame); ++level) {
+        lua_getinfo(L, "Slnt", &frame);
+        // Below the cell is only the session itself, and commands are a part of it.
+        if (*frame.what == 'C' && !*frame.namewhat) continue;
+        if (std::string_view(frame.source, frame.srclen).starts_with(kCommandsChunk)) continue;
+        const std::string text = source_line(state, frame);
+        report.frames.push_back({function_name(frame), frame.short_src, std::max(frame.currentline, 0), text});
+        lua_createtable(L, 0, 5);
+        lua_pushstring(L, report.frames.back().function.c_str());
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, frame.short_src);
+        lua_setfield(L, -2, "source");
+        lua_pushinteger(L, report.frames.back().line);
+        lua_setfield(L, -2, "line");
+        lua_pushstring(L, text.c_str());
+        lua_setfield(L, -2, "text");
+        push_variables(L, frame);
+        lua_setfield(L, -2, "variables");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(report.frames.size()));
+    }
+    // An error of a command itself does not hide what went wrong before.
+    if (std::ranges::none_of(report.frames, [](const ErrorFrame& f) { return f.line > 0; }))
+        lua_pop(L, 1);
+    else
+        lua_setfield(L, LUA_REGISTRYINDEX, kPostMortem);
+}
+
+int note_error(lua_State* L) {
+    auto& report = *static_cast<ErrorReport*>(lua_touserdata(L, lua_upvalueindex(1)));
+    lua_settop(L, 1);
+    report.message = error_text(L);
+    report.frames.clear();
+    luaL_checkstack(L, 20, "no room for a traceback");
+    note_frames(L, report);
+    lua_settop(L, 1);
+    return 1;
+}
+
+// "In[3]:2: matmul: ..." without its place, if that is the place of the innermost frame with a line.
+std::string_view without_place(std::string_view message, const ErrorFrame& frame) {
+    const std::string place = str(frame.source, ":", frame.line, ": ");
+    return message.starts_with(place) ? message.substr(place.size()) : message;
+}
+
+// Where in the line the failing name stands: the function that the message begins with, or the variable that it quotes
+// as Lua does ("local 'x'"). npos when it is not there exactly once.
+size_t find_culprit(std::string_view line, std::string_view message, size_t& length) {
+    std::string_view word = message.substr(0, message.find_first_of(": \n"));
+    const size_t quote = message.find(" '");
+    const bool quoted_name = message.starts_with("attempt to") && quote != std::string_view::npos;
+    if (quoted_name) word = message.substr(quote + 2, message.find('\'', quote + 2) - quote - 2);
+    if (word.empty() || (!quoted_name && (word.size() >= message.size() || message[word.size()] != ':')))
+        return std::string_view::npos;
+    length = word.size();
+    auto is_part = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    size_t found = std::string_view::npos;
+    for (size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
+        if (at > 0 && is_part(line[at - 1])) continue;
+        if (at + word.size() < line.size() && is_part(line[at + word.size()])) continue;
+        if (found != std::string_view::npos) return std::string_view::npos;
+        found = at;
+    }
+    return found;
+}
+
+// A line of source as it is shown: tabs as one space, so that carets stand below what they mean.
+std::string excerpt(std::string line, size_t& margin) {
+    std::replace(line.begin(), line.end(), '\t', ' ');
+    margin = std::min(line.find_first_not_of(' '), line.size());
+    return line.substr(margin);
+}
+
+}  // namespace
+
+bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report) {
+    const int base = lua_gettop(L) - arguments;
+    lua_pushlightuserdata(L, &report);
+    lua_pushcclosure(L, protect<note_error>, 1);
+    lua_insert(L, base);
+    const int status = lua_pcall(L, arguments, results, base);
+    lua_remove(L, base);
+    if (status == LUA_OK) return true;
+    // Running out of memory does not pass through the handler, nor do errors within it.
+    if (report.message.empty()) report.message = error_text(L);
+    lua_pop(L, 1);
+    if (interrupt_requested())
+        report.kind = ErrorReport::Kind::interrupt;
+    else if (status == LUA_ERRMEM)
+        report.kind = ErrorReport::Kind::memory;
+    return false;
+}
+
+void push_post_mortem(lua_State* L) { lua_getfield(L, LUA_REGISTRYINDEX, kPostMortem); }
+
+std::string_view kind_name(ErrorReport::Kind kind) {
+    switch (kind) {
+        case ErrorReport::Kind::syntax:
+            return "SyntaxError";
+        case ErrorReport::Kind::interrupt:
+            return "Interrupted";
+        case ErrorReport::Kind::memory:
+            return "OutOfMemory";
+        default:
+            return "Error";
+    }
+}
+
+std::string format_error(const ErrorReport& report, bool color) {
+    const size_t first_end = std::min(report.message.find('\n'), report.message.size());
+    std::string text =
+        styled(color, Style::error, report.message.substr(0, first_end)) + report.message.substr(first_end);
+    if (report.kind == ErrorReport::Kind::syntax) return text;
+    bool first = true;
+    for (const ErrorFrame& frame : report.frames) {
+        if (frame.line <= 0) continue;
+        size_t margin = 0;
+        const std::string line = excerpt(frame.text, margin);
+        text += "\n" + styled(color, Style::dim, str("  ", frame.source, ":", frame.line, " in ", frame.function));
+        if (line.empty()) continue;
+        text += "\n    " + line.substr(0, 160);
+        if (first && line.size() <= 160) {
+            size_t length = 0;
+            const size_t at = find_culprit(line, without_place(report.message, frame), length);
+            if (at != std::string::npos)
+                text += "\n    " + std::string(at, ' ') + styled(color, Style::error, std::string(length, '^'));
+        }
+        first = false;
+    }
+    return text;
+}
+
+}  // namespace lunaria

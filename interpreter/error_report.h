@@ -1,0 +1,40 @@
+// What went wrong in a cell: the message with its place, the frames of the stack with their source lines, and, for
+// post-mortem debugging, the values of the locals.
+#pragma once
+
+#include <lua.hpp>
+#include <string>
+#include <vector>
+
+#include "interpreter/state.h"
+
+namespace lunaria {
+
+struct ErrorFrame {
+    std::string function;  // "function 'f'", "main chunk"
+    std::string source;    // as in messages
+    int line = 0;
+    std::string text;  // of that line, without the space around it; may be empty
+};
+
+struct ErrorReport {
+    enum class Kind { error, syntax, interrupt, memory } kind = Kind::error;
+    std::string message;             // several lines when there is a hint
+    std::vector<ErrorFrame> frames;  // innermost first
+};
+
+// Calls the function below `arguments` values on L's stack. True: `results` values (or LUA_MULTRET) are left there.
+// False: `report` is filled in, and the frames with their locals are kept for push_post_mortem.
+bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report);
+
+// Pushes the frames of the last error, innermost first: {name =, source =, line =, text =, variables = {{name =, value
+// =, kind = "local" or "upvalue"}, ...}}; nil when there was none.
+void push_post_mortem(lua_State* L);
+
+// As a session shows it: the message, the line with a caret below what failed where that can be told, the other frames.
+std::string format_error(const ErrorReport& report, bool color);
+
+// "KeyboardInterrupt"-like names for protocols: Error, SyntaxError, Interrupted, OutOfMemory.
+std::string_view kind_name(ErrorReport::Kind kind);
+
+}  // namespace lunaria

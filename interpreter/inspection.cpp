@@ -1,0 +1,159 @@
+#include "interpreter/inspection.h"
+
+#include <algorithm>
+
+#include "interpreter/completion.h"
+#include "interpreter/docs.h"
+#include "interpreter/loader.h"
+#include "interpreter/operators.h"
+#include "interpreter/pretty.h"
+#include "interpreter/values.h"
+#include "jit/frontend/cursor.h"
+#include "jit/frontend/parser.h"
+
+namespace lunaria {
+
+namespace {
+
+std::string operator_text(const Op& op) {
+    std::string text = str(op.signature.text, "\n\n", op.doc_text, "\n");
+    if (!op.signature.params.empty()) text += "\nParameters\n";
+    for (const Param& p : op.signature.params) {
+        std::string names(p.name);
+        for (std::string_view other : p.other_names) names += str(", ", other);
+        text += "  " + names;
+        if (p.optional) text += " (may be nil)";
+        if (p.has_default && !p.default_value.is_nil()) text += str(" (default ", to_string(p.default_value), ")");
+        if (p.by_name_only) text += " (by name only)";
+        for (size_t i = 0; i < p.choices.size(); ++i) text += str(i ? ", " : ": ", quoted(p.choices[i]));
+        text += "\n";
+    }
+    if (!op.signature.results.empty()) {
+        text += "\nResults\n ";
+        for (std::string_view result : op.signature.results) text += str(" ", result);
+        text += "\n";
+    }
+    if (!op.examples.empty()) text += "\nExample\n";
+    for (const Op::Example& e : op.examples) text += str("  > ", e.lua, "\n  ", e.result, "\n");
+    std::string also;
+    for (const char* alias : op.aliases) also += str(also.empty() ? "" : ", ", alias);
+    if (!also.empty()) text += str("\nAlso called ", also, ".\n");
+    if (op.is_method) text += str("\nMethod of tensors: x:", op.name(), "(...)\n");
+    if (op.no_grad_reason) text += str("\nWithout gradient: ", op.no_grad_reason, "\n");
+    if (op.source_text) text += str("\nSource: ", op.source_text, "\n");
+    return text;
+}
+
+// The function's text in its chunk and the comment above it, if the loader still has the chunk.
+struct FunctionSource {
+    std::string doc, text;
+};
+
+FunctionSource find_source(lua_State* L, int index) {
+    FunctionSource found;
+    lua_Debug info;
+    lua_pushvalue(L, index);
+    lua_getinfo(L, ">S", &info);
+    if (*info.what == 'C') return found;
+    const auto texts = State::of(L).loader().sources({info.source, info.srclen});
+    for (std::string_view text : texts) {
+        try {
+            const auto chunk = lua::parse(std::string(text), "source");
+            const auto functions = chunk->functions_at(static_cast<std::uint32_t>(info.linedefined),
+                                                       static_cast<std::uint32_t>(info.lastlinedefined));
+            if (functions.empty()) continue;
+            found.doc = functions.front()->doc;
+            found.text = chunk->text(functions.front()->span);
+            return found;
+        } catch (const Error&) {
+            // Kept under the same name, but not what this function came from.
+            continue;
+        }
+    }
+    return found;
+}
+
+// "name(a, b)" of a function; the name as the user wrote it.
+std::string call_text(lua_State* L, int index, std::string_view name) {
+    const std::string text = describe_function(L, index);
+    constexpr std::string_view kStart = "function(";
+    const size_t close = text.find(')');
+    if (!text.starts_with(kStart) || close == std::string::npos) return str(name, name.empty() ? "" : ": ", text);
+    return str(name.empty() ? "function" : name, text.substr(kStart.size() - 1, close - kStart.size() + 2));
+}
+
+Inspection inspect_function(lua_State* L, int index, std::string_view name, int level) {
+    Inspection result{true, call_text(L, index, name), ""};
+    result.markdown = "```lua\n" + result.text + "\n```\n";
+    const FunctionSource source = find_source(L, index);
+    if (!source.doc.empty()) {
+        result.text += "\n\n" + source.doc;
+        result.markdown += "\n" + source.doc + "\n";
+    }
+    lua_Debug info;
+    lua_pushvalue(L, index);
+    lua_getinfo(L, ">S", &info);
+    if (*info.what != 'C') result.text += str("\n\nDefined in ", info.short_src, ":", info.linedefined);
+    if (level > 0 && !source.text.empty()) {
+        result.text += "\n\n" + source.text;
+        result.markdown += "\n```lua\n" + source.text + "\n```\n";
+    }
+    result.text += "\n";
+    return result;
+}
+
+}  // namespace
+
+Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {
+    index = lua_absindex(L, index);
+    if (const Op* op = operator_at(L, index)) return {true, operator_text(*op), operator_markdown(*op)};
+    if (lua_isfunction(L, index)) return inspect_function(L, index, name, level);
+    std::string head = str(name, name.empty() ? "" : ": ", describe(L, index), "\n");
+    if (lua_isnil(L, index)) return {true, head, head};
+    PrettyOptions options;
+    options.depth = level > 0 ? 4 : 2;
+    const std::string text = pretty(L, index, options);
+    return {true, head + text + "\n", head + "\n```\n" + text + "\n```\n"};
+}
+
+Inspection inspect(State& state, const std::string& text, size_t cursor, int level) {
+    lua_State* L = state.running();
+    cursor = std::min(cursor, text.size());
+    // The whole of the name that the cursor is in.
+    auto is_part = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    while (cursor < text.size() && is_part(text[cursor])) ++cursor;
+    const lua::CursorContext context = lua::cursor_context(text, cursor);
+    const int top = lua_gettop(L);
+    auto look_up = [&](NamePath path, const std::string& name) -> Inspection {
+        Inspection found;
+        if (push_path(L, path)) {
+            found = inspect_value(L, -1, name, level);
+        } else if (path.size() == 1) {
+            // An operator is known by its bare name as well.
+            if (const Op* op = registry().find(name)) found = {true, operator_text(*op), operator_markdown(*op)};
+        }
+        lua_settop(L, top);
+        return found;
+    };
+    if (!context.word.empty() && context.place == lua::CursorPlace::code) {
+        NamePath path = context.separator ? context.base.path : NamePath{};
+        if (!context.separator || !path.empty()) {
+            path.emplace_back(context.word);
+            const std::string name =
+                context.separator ? str(context.base.text, context.separator, context.word) : context.word;
+            if (Inspection found = look_up(std::move(path), name); found.found) return found;
+        }
+    }
+    if (!context.call) return {};
+    if (!context.call->method.empty()) {
+        if (const Op* op = registry().find(context.call->method))
+            return {true, operator_text(*op), operator_markdown(*op)};
+        return {};
+    }
+    return context.call->callee.path.empty() ? Inspection{}
+                                             : look_up(context.call->callee.path, context.call->callee.text);
+}
+
+}  // namespace lunaria

@@ -1,0 +1,562 @@
+-- The commands of a session: lines that begin with %, ! or ?. Called with the functions that the session offers.
+local session = ...
+
+local commands, help = {}, {}
+
+-- What the session had before its user came: %who does not list it, %reset goes back to it.
+local before = {}
+for name, value in pairs(_G) do
+  before[name] = value
+end
+
+local function fail(message)
+  error(message, 0)
+end
+
+local function words(text)
+  local list = {}
+  local rest = text
+  while true do
+    rest = rest:match("^%s*(.*)$")
+    if rest == "" then
+      return list
+    end
+    local quote = rest:match("^[\"']")
+    local word, after
+    if quote then
+      word, after = rest:match("^" .. quote .. "([^" .. quote .. "]*)" .. quote .. "(.*)$")
+    end
+    if not word then
+      word, after = rest:match("^(%S+)(.*)$")
+    end
+    list[#list + 1] = word
+    rest = after
+  end
+end
+
+local function expand(path)
+  return (path:gsub("^~", os.getenv("HOME") or "~"))
+end
+
+local function read(path)
+  local file <close> = assert(io.open(expand(path), "r"))
+  return assert(file:read("a"))
+end
+
+local function add(name, usage, text, run)
+  commands[name] = run
+  help[name] = { usage = usage, text = text }
+end
+
+local function duration(seconds)
+  if seconds < 1e-6 then
+    return string.format("%.3g ns", seconds * 1e9)
+  elseif seconds < 1e-3 then
+    return string.format("%.3g us", seconds * 1e6)
+  elseif seconds < 1 then
+    return string.format("%.3g ms", seconds * 1e3)
+  elseif seconds < 60 then
+    return string.format("%.3g s", seconds)
+  end
+  return string.format("%d min %d s", seconds // 60, seconds % 60)
+end
+
+local function clock()
+  return require("lunaria").clock() / 1e9
+end
+
+add("time", "%time CODE", "Runs the code once and prints how long it took.", function(code)
+  local cpu, wall = os.clock(), clock()
+  session.execute(code)
+  wall, cpu = clock() - wall, os.clock() - cpu
+  print(("time: %s (processor: %s)"):format(duration(wall), duration(cpu)))
+end)
+
+add("timeit", "%timeit [-n COUNT] [-r REPEATS] CODE",
+  "Runs the code many times and prints the mean time of a run, without the loop around it.", function(code)
+  local count, repeats = nil, 7
+  while true do
+    local flag, value, rest = code:match("^%-([nr])%s*(%d+)%s+(.*)$")
+    if not flag then
+      break
+    end
+    value = math.max(1, math.tointeger(tonumber(value)) or 1)
+    if flag == "n" then
+      count = value
+    else
+      repeats = value
+    end
+    code = rest
+  end
+  if code == "" then
+    fail("usage: " .. help.timeit.usage)
+  end
+  -- The loop is compiled around the code: a call per run would be measured as well.
+  local function loop(body)
+    local head = "local count, clock = ... local start = clock() for _ = 1, count do "
+    return load(head .. body .. "\nend return clock() - start", "=(timeit)")
+  end
+  local f = loop("local _ = " .. code)
+  if not f then
+    local message
+    f, message = loop(code)
+    if not f then
+      fail(message)
+    end
+  end
+  local function run(n)
+    local ok, seconds = session.call(f, n, clock)
+    return ok and seconds
+  end
+  if not count then
+    count = 1
+    while true do
+      local seconds = run(count)
+      if not seconds then
+        return
+      elseif seconds > 0.02 then
+        count = math.max(1, math.floor(count * 0.1 / seconds))
+        break
+      end
+      count = count * (seconds > 0.002 and 4 or 10)
+    end
+  end
+  local times, sum = {}, 0
+  for i = 1, repeats do
+    local seconds = run(count)
+    if not seconds then
+      return
+    end
+    times[i] = seconds / count
+    sum = sum + times[i]
+  end
+  local mean, squares, best = sum / repeats, 0, math.huge
+  for _, t in ipairs(times) do
+    squares = squares + (t - mean) ^ 2
+    best = math.min(best, t)
+  end
+  print(("%s per run, best %s, spread %s (%d repeats of %d runs)"):format(
+    duration(mean), duration(best), duration(math.sqrt(squares / repeats)), repeats, count))
+end)
+
+local function user_names()
+  local names = {}
+  for name, value in pairs(_G) do
+    if type(name) == "string" and name ~= "_" and rawequal(before[name], nil) and value ~= nil then
+      names[#names + 1] = name
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+add("who", "%who", "Prints the names of your global variables.", function()
+  local names = user_names()
+  print(#names > 0 and table.concat(names, "  ") or "no global variables yet")
+end)
+
+local function summary(value)
+  local ms = require "lunaria"
+  if ms.is_tensor(value) then
+    return "tensor", ("shape %s, %s"):format(tostring(value.shape), tostring(value.dtype))
+  end
+  local kind = math.type(value) or type(value)
+  local text = session.pretty(value):gsub("%s+", " ")
+  if kind == "function" then
+    text = text:match("^<function(.*)>$") or text
+  end
+  if #text > 60 then
+    text = text:sub(1, 57) .. "..."
+  end
+  return kind, text
+end
+
+add("whos", "%whos", "Prints your global variables with type and value.", function()
+  local names, rows = user_names(), {}
+  local widths = { 4, 4 }
+  for i, name in ipairs(names) do
+    local kind, text = summary(_G[name])
+    rows[i] = { name, kind, text }
+    widths[1], widths[2] = math.max(widths[1], #name), math.max(widths[2], #kind)
+  end
+  local line = ("%%-%ds  %%-%ds  %%s"):format(widths[1], widths[2])
+  print(line:format("name", "type", "value"))
+  for _, row in ipairs(rows) do
+    print(line:format(row[1], row[2], row[3]))
+  end
+end)
+
+add("reset", "%reset", "Forgets your global variables.", function()
+  for name in pairs(_G) do
+    if rawequal(before[name], nil) then
+      rawset(_G, name, nil)
+    end
+  end
+  for name, value in pairs(before) do
+    rawset(_G, name, value)
+  end
+  collectgarbage()
+end)
+
+add("reload", "%reload MODULE", "Loads a module again; tables that you hold of it get its new contents.", function(name)
+  if name == "" then
+    fail("usage: " .. help.reload.usage)
+  end
+  local old = package.loaded[name]
+  package.loaded[name] = nil
+  local ok, new = session.call(require, name)
+  if not ok then
+    package.loaded[name] = old
+    return
+  end
+  if type(old) == "table" and type(new) == "table" then
+    for key in pairs(old) do
+      if rawequal(rawget(new, key), nil) then
+        rawset(old, key, nil)
+      end
+    end
+    for key, value in pairs(new) do
+      rawset(old, key, value)
+    end
+    package.loaded[name] = old
+  end
+end)
+
+add("run", "%run FILE [ARGUMENT...]", "Runs a script; its globals stay.", function(line)
+  local list = words(line)
+  if #list == 0 then
+    fail("usage: " .. help.run.usage)
+  end
+  local path = expand(list[1])
+  local f, message = loadfile(path)
+  if not f then
+    fail(message)
+  end
+  local old = _G.arg
+  _G.arg = { [0] = path, table.unpack(list, 2) }
+  session.call(f, table.unpack(list, 2))
+  _G.arg = old
+end)
+
+add("mode", "%mode [pynative|graph]", "Says in which mode code runs, or switches it.", function(name)
+  local ms = require "lunaria"
+  local modes = { pynative = ms.PYNATIVE_MODE, eager = ms.PYNATIVE_MODE, graph = ms.GRAPH_MODE }
+  if name ~= "" then
+    local mode = modes[name:lower()]
+    if not mode then
+      fail("there is no mode '" .. name .. "'; there are: pynative, graph")
+    end
+    local ok, message = pcall(ms.set_context, { mode = mode })
+    if not ok then
+      fail((message:gsub("^.-:%d+: ", "")))
+    end
+  end
+  print("mode: " .. (ms.get_context("mode") == ms.GRAPH_MODE and "graph" or "pynative (operators run at once)"))
+end)
+
+add("env", "%env [NAME [VALUE]]", "Prints or sets environment variables.", function(line)
+  local name, value = line:match("^([^%s=]+)[%s=]+(.+)$")
+  if name then
+    session.environment(name, value)
+    return
+  end
+  local all = session.environment()
+  if line ~= "" then
+    print(all[line] or ("there is no variable '" .. line .. "'"))
+    return
+  end
+  local names = {}
+  for key in pairs(all) do
+    names[#names + 1] = key
+  end
+  table.sort(names)
+  for _, key in ipairs(names) do
+    print(key .. "=" .. all[key])
+  end
+end)
+
+-- The cells from A to B: "3", "2-5", "" for all but the one that runs.
+local function cells(range)
+  local all = session.history()
+  local first, last = range:match("^(%d+)%-(%d+)$")
+  if not first then
+    first = range:match("^%d+$")
+    last = first
+  end
+  if not first and range ~= "" then
+    fail("'" .. range .. "' is no range of cells, such as 3 or 2-5")
+  end
+  local list = {}
+  for i = tonumber(first) or 1, math.min(tonumber(last) or #all - 1, #all) do
+    list[#list + 1] = { i, all[i] }
+  end
+  return list
+end
+
+add("history", "%history [A-B]", "Prints the cells of this session.", function(range)
+  for _, cell in ipairs(cells(range)) do
+    print(("%4d: %s"):format(cell[1], (cell[2]:gsub("\n", "\n      "))))
+  end
+end)
+
+add("save", "%save FILE [A-B]", "Writes cells of this session to a file.", function(line)
+  local path, range = line:match("^(%S+)%s*(%S*)$")
+  if not path then
+    fail("usage: " .. help.save.usage)
+  end
+  local list, texts = cells(range), {}
+  for _, cell in ipairs(list) do
+    if not cell[2]:find("^%s*[%%!?]") then
+      texts[#texts + 1] = cell[2] .. "\n"
+    end
+  end
+  local file <close> = assert(io.open(expand(path), "w"))
+  assert(file:write(table.concat(texts)))
+  print(("%d cells written to %s"):format(#texts, path))
+end)
+
+add("load", "%load FILE", "Puts the text of a file at the prompt.", function(path)
+  if path == "" then
+    fail("usage: " .. help.load.usage)
+  end
+  session.set_next_input((read(path):gsub("\n$", "")))
+end)
+
+add("edit", "%edit [CELL|FILE]", "Opens an editor ($VISUAL or $EDITOR) and runs what you wrote.", function(what)
+  local path, text = expand(what), nil
+  if what == "" or what:find("^%d+$") then
+    path = os.tmpname() .. ".lua"
+    text = what ~= "" and (session.history()[tonumber(what)] or fail("there is no cell " .. what)) or ""
+    local file <close> = assert(io.open(path, "w"))
+    file:write(text)
+  end
+  local editor = os.getenv("VISUAL") or os.getenv("EDITOR") or "vi"
+  local ok, _, code = os.execute(editor .. " '" .. path:gsub("'", "'\\''") .. "'")
+  if not ok then
+    fail(("the editor '%s' ended with code %s"):format(editor, tostring(code)))
+  end
+  local code_text = read(path)
+  if text then
+    os.remove(path)
+  end
+  if code_text:find("%S") then
+    print(code_text)
+    session.execute(code_text)
+  end
+end)
+
+add("pwd", "%pwd", "Prints the folder that file names are relative to.", function()
+  print((session.directory()))
+end)
+
+add("cd", "%cd [FOLDER]", "Changes that folder.", function(path)
+  print((session.directory(expand(path ~= "" and path or "~"))))
+end)
+
+-- A command of the system's shell. On a terminal it has the terminal to itself, so that editors work.
+local function shell(line)
+  if not session.is_captured() then
+    io.stdout:flush()
+    local _, how, code = os.execute(line)
+    if how == "signal" then
+      print("ended by signal " .. code)
+    elseif code ~= 0 then
+      print("ended with code " .. code)
+    end
+    return
+  end
+  local pipe <close> = assert(io.popen(line .. " 2>&1", "r"))
+  for text in pipe:lines("L") do
+    io.write(text)
+  end
+end
+
+add("ls", "%ls [ARGUMENT...]", "Lists files.", function(arguments)
+  shell("ls " .. arguments)
+end)
+
+add("lsmagic", "%lsmagic", "Prints the commands.", function()
+  local names = {}
+  for name in pairs(commands) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    print(("%-40s %s"):format(help[name].usage, help[name].text))
+  end
+  print(("%-40s %s"):format("!COMMAND", "Runs a command of the shell."))
+  print(("%-40s %s"):format("?NAME, NAME?", "Prints what is known about a name; ??NAME its source as well."))
+end)
+
+add("prof", "%prof CODE", "Runs the code and prints the lines where it spent its time.", function(code)
+  local f, message = load("return " .. code, "=(prof)")
+  if not f then
+    f, message = load(code, "=(prof)")
+  end
+  if not f then
+    fail(message)
+  end
+  local counts, total = {}, 0
+  local function sample()
+    local info = debug.getinfo(2, "Sl")
+    if info and info.currentline > 0 then
+      local place = info.short_src .. ":" .. info.currentline
+      counts[place] = (counts[place] or 0) + 1
+      total = total + 1
+    end
+  end
+  local start = clock()
+  debug.sethook(sample, "", 1000)
+  session.call(f)
+  debug.sethook()
+  local seconds = clock() - start
+  local places = {}
+  for place in pairs(counts) do
+    places[#places + 1] = place
+  end
+  table.sort(places, function(a, b)
+    return counts[a] > counts[b] or (counts[a] == counts[b] and a < b)
+  end)
+  print(("time: %s, %d samples of Lua instructions"):format(duration(seconds), total))
+  for i = 1, math.min(#places, 20) do
+    print(("%5.1f %%  %s"):format(100 * counts[places[i]] / total, places[i]))
+  end
+end)
+
+-- Post-mortem debugging: the frames of the last error with their variables. The stack itself is gone.
+local function variables_of(frame)
+  local values, known = {}, {}
+  for _, v in ipairs(frame.variables) do
+    -- A later local of the same name hides an earlier one, and locals hide upvalues.
+    if v.kind == "local" or not known[v.name] then
+      values[v.name], known[v.name] = v.value, true
+    end
+  end
+  return values, known
+end
+
+local function evaluate(code, frame)
+  local values, known = variables_of(frame)
+  local environment = setmetatable({}, {
+    __index = function(_, name)
+      if known[name] then
+        return values[name]
+      end
+      return _G[name]
+    end,
+    __newindex = function(_, name, value)
+      rawset(_G, name, value)
+    end,
+  })
+  local f, message = load("return " .. code, "=(debug)", "t", environment)
+  if not f then
+    f, message = load(code, "=(debug)", "t", environment)
+  end
+  if not f then
+    print(message)
+    return
+  end
+  local results = table.pack(pcall(f))
+  if not results[1] then
+    print(results[2])
+    return
+  end
+  for i = 2, results.n do
+    print(session.pretty(results[i]))
+  end
+end
+
+local function print_frame(frames, i, current)
+  local frame = frames[i]
+  print(("%s %d  %s:%d in %s"):format(i == current and ">" or " ", i, frame.source, frame.line, frame.name))
+  if frame.text ~= "" then
+    print("       " .. frame.text:match("^%s*(.-)%s*$"))
+  end
+end
+
+local function print_variables(frame)
+  if #frame.variables == 0 then
+    print("no variables")
+  end
+  for _, v in ipairs(frame.variables) do
+    local _, text = summary(v.value)
+    print(("%s%s = %s"):format(v.kind == "upvalue" and "^" or "", v.name, text))
+  end
+end
+
+add("debug", "%debug", "Looks around where the last error happened: w, u, d, l, p EXPRESSION, q.", function()
+  local frames = session.post_mortem()
+  if not frames or #frames == 0 then
+    fail("there was no error yet")
+  end
+  local current = 1
+  while frames[current].line <= 0 and frames[current + 1] do
+    current = current + 1
+  end
+  print_frame(frames, current, current)
+  while true do
+    local line = session.ask("debug> ")
+    local name, rest = (line or "q"):match("^%s*(%S*)%s*(.-)%s*$")
+    if name == "q" or name == "quit" or name == "exit" then
+      return
+    elseif name == "w" or name == "where" or name == "bt" then
+      for i = 1, #frames do
+        print_frame(frames, i, current)
+      end
+    elseif (name == "u" or name == "up") and rest == "" then
+      current = math.min(current + 1, #frames)
+      print_frame(frames, current, current)
+    elseif (name == "d" or name == "down") and rest == "" then
+      current = math.max(current - 1, 1)
+      print_frame(frames, current, current)
+    elseif (name == "l" or name == "locals" or name == "a") and rest == "" then
+      print_variables(frames[current])
+    elseif name == "p" and rest ~= "" then
+      evaluate(rest, frames[current])
+    elseif name == "h" or name == "help" then
+      print("w where, u up, d down, l locals, p EXPRESSION or any expression, q quit")
+    elseif name ~= "" then
+      evaluate(line, frames[current])
+    end
+  end
+end)
+
+local run
+function run(line)
+  -- Further lines below a command are a cell of their own, but for the commands that take code.
+  local first, rest = line:match("^([^\n]*)\n(.*)$")
+  first = first or line
+  local bang = first:match("^!(.*)$")
+  if bang then
+    shell(bang)
+  elseif first:sub(1, 1) == "?" or first:sub(-1) == "?" then
+    local marks = #first:match("^%?*") + #first:match("%?*$")
+    local name = first:match("^%?*%s*(.-)%s*%?*$")
+    if name == "" then
+      return commands.lsmagic("")
+    end
+    local command = name:match("^%%(%w+)$")
+    if command and help[command] then
+      print(help[command].usage .. "\n" .. help[command].text)
+    else
+      print(session.inspect(name, marks > 1 and 1 or 0) or ("nothing is known about '" .. name .. "'"))
+    end
+  else
+    local name, arguments = first:match("^%%%%?(%w+)%s*(.-)%s*$")
+    local command = name and commands[name]
+    if not command then
+      fail(("there is no command '%s'; %%lsmagic lists them"):format(first:match("^%S+")))
+    end
+    if rest and (name == "time" or name == "timeit" or name == "prof") then
+      arguments, rest = (arguments .. "\n" .. rest):match("^%s*(.*)$"), nil
+    end
+    command(arguments)
+  end
+  if rest and rest:find("^%s*[%%!?]") then
+    run(rest:match("^%s*(.*)$"))
+  elseif rest and rest:find("%S") then
+    session.execute(rest)
+  end
+end
+
+return { commands = commands, run = run }

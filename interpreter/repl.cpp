@@ -1,0 +1,160 @@
+#include "interpreter/repl.h"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "core/error.h"
+#include "interpreter/line_reader.h"
+#include "interpreter/loader.h"
+#include "interpreter/session.h"
+
+namespace lunaria {
+
+namespace {
+
+// The session that Ctrl-C is meant for. A signal handler has no other way to know.
+Session* running_session = nullptr;
+
+void on_interrupt(int) {
+    if (running_session) running_session->interrupt();
+    // For readers, which may also wait for an answer within a cell.
+    note_interrupt();
+}
+
+// While it lives, SIGINT interrupts the session. Without SA_RESTART, so that waiting reads return.
+class InterruptHandler {
+  public:
+    explicit InterruptHandler(Session& session) {
+        running_session = &session;
+        struct sigaction action {};
+        action.sa_handler = on_interrupt;
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGINT, &action, &before_);
+    }
+    ~InterruptHandler() {
+        sigaction(SIGINT, &before_, nullptr);
+        running_session = nullptr;
+    }
+    InterruptHandler(const InterruptHandler&) = delete;
+    InterruptHandler& operator=(const InterruptHandler&) = delete;
+
+  private:
+    struct sigaction before_ {};
+};
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+// A folder of the user as freedesktop.org's base directories have it; empty when there is no home.
+std::string user_folder(const char* variable, const char* below_home) {
+    if (const std::string folder = environment(variable); folder.starts_with('/')) return folder + "/lunaria";
+    const std::string home = environment("HOME");
+    return home.empty() ? "" : home + "/" + below_home + "/lunaria";
+}
+
+std::string history_file() {
+    const std::string folder = user_folder("XDG_STATE_HOME", ".local/state");
+    std::error_code failure;
+    if (folder.empty()) return "";
+    std::filesystem::create_directories(folder, failure);
+    return failure ? "" : folder + "/history";
+}
+
+int terminal_width() {
+    winsize size{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+    return std::clamp<int>(size.ws_col, 20, 400);
+}
+
+class Repl {
+  public:
+    Repl(State& state, const ReplOptions& options)
+        : terminal_(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)),
+          color_(isatty(STDOUT_FILENO) && environment("NO_COLOR").empty() && environment("TERM") != "dumb"),
+          session_(state, PrettyOptions{.color = color_}),
+          handler_(session_) {
+        LineReader::Hooks hooks{[this](const std::string& text, size_t at) { return session_.complete(text, at); },
+                                [this](const std::string& text) { return session_.is_complete(text); }};
+        if (terminal_ && environment("TERM") != "dumb") reader_ = make_readline_reader(hooks, history_file(), color_);
+        if (!reader_) reader_ = make_plain_reader(hooks);
+        session_.set_hooks({{},
+                            [this](const std::string& prompt) -> std::optional<std::string> {
+                                const LineReader::Input input = reader_->read_line(prompt);
+                                if (input.event == LineReader::Event::text) return input.text;
+                                return std::nullopt;
+                            },
+                            [this](const std::string& text) { initial_ = text; }});
+        if (terminal_)
+            std::printf("Lunaria %s (%s). help() or ?name explains, %%lsmagic lists commands, Ctrl-D leaves.\n",
+                        LUNARIA_VERSION, LUA_RELEASE);
+        if (options.startup_file) run_startup_file();
+    }
+
+    int run() {
+        for (;;) {
+            const std::string initial = std::exchange(initial_, "");
+            const LineReader::Input input = reader_->read_cell(terminal_ ? "> " : "", initial);
+            if (input.event == LineReader::Event::end) return 0;
+            if (input.event == LineReader::Event::interrupt) continue;
+            if (input.text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+            reader_->remember(input.text);
+            session_.pretty_options().width = terminal_width();
+            const Execution execution = session_.execute(input.text);
+            if (execution.leave) return 0;
+            show(execution);
+        }
+    }
+
+  private:
+    void show(const Execution& execution) {
+        const auto& results = execution.results;
+        size_t length = 0;
+        bool one_line = true;
+        for (const std::string& text : results) {
+            length += text.size() + 8;
+            one_line &= text.find('\n') == std::string::npos;
+        }
+        one_line &= length <= static_cast<size_t>(terminal_width()) || results.size() == 1;
+        for (size_t i = 0; i < results.size(); ++i)
+            std::printf("%s%s", results[i].c_str(), one_line && i + 1 < results.size() ? "\t" : "\n");
+        std::fflush(stdout);
+        if (!execution.error) return;
+        std::fprintf(stderr, "%s\n", format_error(*execution.error, color_ && isatty(STDERR_FILENO)).c_str());
+    }
+
+    void run_startup_file() {
+        const std::string folder = user_folder("XDG_CONFIG_HOME", ".config");
+        std::error_code ignored;
+        const std::string path = folder + "/init.lua";
+        if (folder.empty() || !std::filesystem::exists(path, ignored)) return;
+        Execution execution;
+        try {
+            ExecuteOptions options{.name = "@" + path, .store_history = false, .show = false};
+            execution = session_.execute(read_text_file(path), options);
+        } catch (const Error& e) {
+            execution.error = ErrorReport{ErrorReport::Kind::error, e.what(), {}};
+        }
+        show(execution);
+    }
+
+    bool terminal_, color_;
+    Session session_;
+    InterruptHandler handler_;
+    std::unique_ptr<LineReader> reader_;
+    std::string initial_;
+};
+
+}  // namespace
+
+int run_repl(State& state, const ReplOptions& options) { return Repl(state, options).run(); }
+
+}  // namespace lunaria

@@ -1,0 +1,174 @@
+#include "interpreter/session.h"
+
+#include "interpreter/cell.h"
+#include "interpreter/loader.h"
+#include "interpreter/output.h"
+#include "interpreter/protect.h"
+#include "interpreter/session_functions.h"
+#include "jit/frontend/interactive.h"
+
+namespace lunaria {
+
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+// Nothing in Lua begins with these signs, and no Lua chunk is a name with a question mark.
+bool is_command(std::string_view text) {
+    text = trimmed(text);
+    if (text.empty()) return false;
+    if (text[0] == '%' || text[0] == '!' || text[0] == '?') return true;
+    return text.back() == '?' && text.find_first_of(" \t\n\"'") == std::string_view::npos;
+}
+
+bool is_leave(std::string_view text) {
+    text = trimmed(text);
+    return text == "exit" || text == "quit" || text == "exit()" || text == "quit()";
+}
+
+}  // namespace
+
+// Marks that something runs, so that an interrupt has a target, and forgets the interrupt when all is over.
+class Session::Run {
+  public:
+    Run(Session& session, Execution& execution) : session_(session), before_(session.current_) {
+        session.current_ = &execution;
+        if (session.running_ == 0) session.state_.clear_interrupt();
+        session.running_ = session.running_ + 1;
+    }
+    ~Run() {
+        session_.running_ = session_.running_ - 1;
+        session_.current_ = before_;
+        if (session_.running_ == 0) session_.state_.clear_interrupt();
+    }
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+  private:
+    Session& session_;
+    Execution* before_;
+};
+
+Session::Session(State& state, PrettyOptions pretty) : state_(state), pretty_(pretty) {
+    lua_State* L = state.lua();
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria");
+    lua_call(L, 1, 1);
+    if (lua_getglobal(L, "ms") == LUA_TNIL) {
+        lua_pushvalue(L, -2);
+        lua_setglobal(L, "ms");
+    }
+    lua_pop(L, 1);
+    if (lua_getglobal(L, "help") == LUA_TNIL) {
+        lua_getfield(L, -2, "help");
+        lua_setglobal(L, "help");
+    }
+    lua_pop(L, 2);
+    commands_ = install_session_functions(L, *this);
+}
+
+Session::~Session() {
+    if (hooks_.output) restore_output(state_.lua());
+}
+
+void Session::set_hooks(Hooks hooks) {
+    const bool captured = hooks_.output != nullptr;
+    hooks_ = std::move(hooks);
+    if (captured) restore_output(state_.lua());
+    if (hooks_.output) redirect_output(state_.lua(), hooks_.output);
+}
+
+Execution Session::execute(const std::string& text, const ExecuteOptions& options) {
+    Execution execution;
+    const Run run(*this, execution);
+    if (options.store_history && !trimmed(text).empty()) {
+        ++count_;
+        history_.push_back(text);
+    }
+    execution.number = count_;
+    if (is_leave(text)) {
+        execution.leave = true;
+    } else if (is_command(text)) {
+        run_command(text, execution);
+    } else {
+        run_lua(text, options.name.empty() ? str("=In[", count_, "]") : options.name, options.show, execution);
+    }
+    execution.ok = !execution.error;
+    return execution;
+}
+
+void Session::run_lua(const std::string& text, const std::string& name, bool show, Execution& execution) {
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    const bool marked = name.starts_with('=') || name.starts_with('@');
+    bool silent = false;
+    try {
+        luaL_checkstack(L, 20, "too many commands within commands");
+        Cell cell = prepare_cell(text, marked ? name.substr(1) : name);
+        silent = cell.silent;
+        state_.loader().compile(L, cell.chunk, name);
+    } catch (const Error& e) {
+        lua_settop(L, top);
+        execution.error = ErrorReport{ErrorReport::Kind::syntax, e.what(), {}};
+        return;
+    }
+    if (!call(L, 0, execution)) return;
+    const int count = lua_gettop(L) - top;
+    if (count > 0 && !lua_isnil(L, top + 1)) {
+        lua_pushvalue(L, top + 1);
+        lua_setglobal(L, "_");
+    }
+    if (show && !silent) show_results(L, count, execution);
+    lua_settop(L, top);
+}
+
+bool Session::call(lua_State* L, int arguments, Execution& execution) {
+    ErrorReport report;
+    if (call_reported(L, arguments, LUA_MULTRET, report)) return true;
+    execution.error = std::move(report);
+    return false;
+}
+
+void Session::show_results(lua_State* L, int count, Execution& execution) {
+    for (int i = 0; i < count; ++i) execution.results.push_back(pretty(L, i - count, pretty_));
+}
+
+void Session::run_command(const std::string& text, Execution& execution) {
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, 20, "too many commands within commands");
+    lua_getfield(L, LUA_REGISTRYINDEX, kCommands);
+    lua_getfield(L, -1, "run");
+    const std::string_view line = trimmed(text);
+    lua_pushlstring(L, line.data(), line.size());
+    call(L, 1, execution);
+    lua_settop(L, top);
+}
+
+Completions Session::complete(const std::string& text, size_t cursor) {
+    return lunaria::complete(state_, text, cursor, commands_);
+}
+
+Inspection Session::inspect(const std::string& text, size_t cursor, int level) {
+    return lunaria::inspect(state_, text, cursor, level);
+}
+
+InputCheck Session::is_complete(const std::string& text) const {
+    if (trimmed(text).empty() || is_command(text) || is_leave(text)) return {InputKind::complete, ""};
+    const lua::InputState input = lua::input_state(text);
+    if (input.completeness == lua::Completeness::complete) return {InputKind::complete, ""};
+    // Statements and then an expression are no chunk, but a cell.
+    try {
+        prepare_cell(text, "cell");
+        return {InputKind::complete, ""};
+    } catch (const lua::SyntaxError&) {
+        const bool goes_on = input.completeness == lua::Completeness::incomplete;
+        return goes_on ? InputCheck{InputKind::incomplete, input.indent} : InputCheck{InputKind::invalid, ""};
+    }
+}
+
+}  // namespace lunaria

@@ -1,0 +1,95 @@
+// A session: cells run one after another in one Lua state, what they return is shown, what they define stays. Used by
+// the terminal and by the notebook kernel, so it knows nothing of terminals: it gives texts and takes hooks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interpreter/completion.h"
+#include "interpreter/error_report.h"
+#include "interpreter/inspection.h"
+#include "interpreter/pretty.h"
+#include "interpreter/state.h"
+
+namespace lunaria {
+
+struct Execution {
+    bool ok = true;
+    int number = 0;                    // of the cell
+    std::vector<std::string> results;  // what the last expression gave, as text; empty when silenced
+    std::optional<ErrorReport> error;
+    bool leave = false;  // the user asked to end the session: exit, quit
+};
+
+struct ExecuteOptions {
+    std::string name;           // of the chunk in messages; empty: In[number]
+    bool store_history = true;  // counts the cell and keeps its text for %history
+    bool show = true;           // results as text
+};
+
+enum class InputKind { complete, incomplete, invalid };
+struct InputCheck {
+    InputKind kind;
+    std::string indent;  // for the next line of an incomplete cell
+};
+
+class Session {
+  public:
+    // The hooks may be empty; they must not throw.
+    struct Hooks {
+        // What print, io.write and writes to io.stdout and io.stderr put out, in place of the process's streams.
+        std::function<void(bool is_error, std::string_view text)> output;
+        // A line from the user, for commands that ask back; nothing at the end of input.
+        std::function<std::optional<std::string>(const std::string& prompt)> input;
+        // Text that the next cell should start with (%load).
+        std::function<void(const std::string& text)> set_next_input;
+    };
+
+    // Opens ms and help as globals. The state must outlive the session, which must be the only one over it.
+    explicit Session(State& state, PrettyOptions pretty = {});
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    void set_hooks(Hooks hooks);
+    Hooks& hooks() { return hooks_; }
+
+    // Runs Lua, or a command: `%time f()`, `!ls`, `?name`. Never throws for what a cell does.
+    Execution execute(const std::string& text, const ExecuteOptions& options = {});
+    Completions complete(const std::string& text, size_t cursor);
+    Inspection inspect(const std::string& text, size_t cursor, int level = 0);
+    InputCheck is_complete(const std::string& text) const;
+
+    // Stops the running cell with the error "interrupted!". May be called from a signal handler, and from another
+    // thread if a signal handler of the session's thread then calls it. Does nothing when no cell runs.
+    void interrupt() noexcept {
+        if (running_) state_.interrupt();
+    }
+    bool is_running() const { return running_; }
+
+    State& state() { return state_; }
+    const std::vector<std::string>& history() const { return history_; }
+    PrettyOptions& pretty_options() { return pretty_; }
+
+  private:
+    friend struct SessionFunctions;  // what the commands in lua/lunaria/commands.lua may call
+    class Run;
+    void run_lua(const std::string& text, const std::string& name, bool show, Execution& execution);
+    void run_command(const std::string& text, Execution& execution);
+    // Calls the function below `arguments` values on the stack; true leaves its results there.
+    bool call(lua_State* L, int arguments, Execution& execution);
+    void show_results(lua_State* L, int count, Execution& execution);
+
+    State& state_;
+    PrettyOptions pretty_;
+    Hooks hooks_;
+    std::vector<std::string> history_;
+    int count_ = 0;
+    Execution* current_ = nullptr;
+    std::vector<std::string> commands_;  // names, with their %
+    volatile int running_ = 0;           // depth: commands run cells
+};
+
+}  // namespace lunaria

@@ -1,0 +1,18 @@
+// What the commands of a session (lua/lunaria/commands.lua) may ask of it.
+#pragma once
+
+#include <lua.hpp>
+#include <string>
+#include <vector>
+
+namespace lunaria {
+
+class Session;
+
+// Registry key of the table that commands.lua gives; its field `run` runs a line.
+inline constexpr const char* kCommands = "lunaria.commands";
+
+// Loads the commands for the session and gives their names ("%time" ...).
+std::vector<std::string> install_session_functions(lua_State* L, Session& session);
+
+}  // namespace lunaria
