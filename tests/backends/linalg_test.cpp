@@ -1,0 +1,161 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cpu/device.h"
+#include "core/op.h"
+#include "core/random.h"
+
+namespace lunaria {
+namespace {
+
+class Linalg : public ::testing::Test {
+  protected:
+    void SetUp() override { set_current_device(&cpu::device()); }
+
+    static Tensor random(const Shape& shape, uint64_t stream, DType dtype = DType::f32) {
+        Tensor t = Tensor::empty(dtype, shape);
+        for (int64_t i = 0; i < t.size(); ++i)
+            t.set_at(i, 2.0 * philox(stream, static_cast<uint64_t>(i), 3)[0] * 0x1p-32 - 1.0);
+        return t;
+    }
+    static Value call(std::string_view op, std::initializer_list<Arg> args) {
+        return eager_builder().call(op, args).value();
+    }
+    static Tensor matmul(const Tensor& a, const Tensor& b) { return call("matmul", {a, b}).tensor(); }
+    static Tensor transposed(const Tensor& t) {
+        return t.view({t.dim(1), t.dim(0)}, Strides{t.strides()[1], t.strides()[0]});
+    }
+    static void expect_near(const Tensor& got, const Tensor& want, double tolerance) {
+        ASSERT_EQ(got.shape(), want.shape());
+        for (int64_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got.at(i), want.at(i), tolerance) << "element " << i;
+    }
+    // The same product by the plain kernel, in f64.
+    static Tensor judge(const Tensor& a, const Tensor& b) {
+        set_current_device(&cpu::plain_device());
+        Tensor out = matmul(a.cast(DType::f64), b.cast(DType::f64));
+        set_current_device(&cpu::device());
+        return out;
+    }
+};
+
+TEST_F(Linalg, products_of_all_sizes_and_layouts_agree_with_the_plain_kernel) {
+    for (int64_t m : {1, 2, 5, 16, 33})
+        for (int64_t k : {1, 3, 8, 65})
+            for (int64_t n : {1, 4, 7, 40}) {
+                Tensor a = random({m, k}, 1), b = random({k, n}, 2);
+                Tensor at = transposed(random({k, m}, 3)), bt = transposed(random({n, k}, 4));
+                // Neither rows nor columns are dense.
+                Tensor wide = random({m, 2 * k}, 5).view({m, k}, Strides{2 * k, 2});
+                // Every row the same, and rows in reverse.
+                Tensor same = random({k}, 6).view({m, k}, Strides{0, 1});
+                Tensor reversed = b.view({k, n}, Strides{-n, 1}, (k - 1) * n);
+                for (const Tensor& x : {a, at, wide, same})
+                    for (const Tensor& y : {b, bt, reversed}) expect_near(matmul(x, y), judge(x, y), 1e-5);
+            }
+}
+
+TEST_F(Linalg, an_empty_inner_axis_gives_zeros) {
+    Tensor out = matmul(Tensor::zeros(DType::f32, {3, 0}), Tensor::zeros(DType::f32, {0, 2}));
+    expect_near(out, Tensor::zeros(DType::f32, {3, 2}), 0);
+    Tensor dense = call("dense", {Tensor::zeros(DType::f32, {2, 0}), Tensor::zeros(DType::f32, {3, 0}),
+                                  Tensor::full(DType::f32, {3}, 5)})
+                       .tensor();
+    expect_near(dense, Tensor::full(DType::f32, {2, 3}, 5), 0);
+}
+
+TEST_F(Linalg, integers_multiply_exactly_and_wrap) {
+    Tensor big = Tensor::full(DType::i64, {1, 1}, 0);
+    big.data<int64_t>()[0] = (int64_t{1} << 53) + 1;
+    EXPECT_EQ(matmul(big, Tensor::full(DType::i64, {1, 1}, 1)).integer_at(0), (int64_t{1} << 53) + 1);
+    Tensor bytes = Tensor::full(DType::u8, {1, 2}, 200);
+    EXPECT_EQ(matmul(bytes, transposed(bytes)).integer_at(0), (2 * 200 * 200) % 256);
+    Tensor yes = Tensor::full(DType::boolean, {2, 2}, 1);
+    EXPECT_EQ(matmul(yes, yes).at(3), 1.0);
+    EXPECT_EQ(matmul(Tensor::full(DType::i32, {2, 2}, 1), Tensor::full(DType::f32, {2, 2}, 0.5)).dtype(), DType::f32);
+}
+
+TEST_F(Linalg, nan_and_infinity_are_not_lost_in_a_product) {
+    for (int64_t n : {2, 4, 24, 80}) {
+        Tensor a = Tensor::zeros(DType::f32, {n, n}), b = Tensor::zeros(DType::f32, {n, n});
+        b.set_at(0, std::nan(""));
+        b.set_at(1, INFINITY);
+        Tensor out = matmul(a, b);
+        EXPECT_TRUE(std::isnan(out.at(0))) << n;
+        EXPECT_TRUE(std::isnan(out.at(1))) << n;
+    }
+}
+
+TEST_F(Linalg, messages_show_both_shapes) {
+    try {
+        matmul(Tensor::zeros(DType::f32, {32, 784}), Tensor::zeros(DType::f32, {512, 10}));
+        FAIL();
+    } catch (const Error& e) {
+        std::string text = e.what();
+        EXPECT_NE(
+            text.find("a is (32, 784) and b is (512, 10): the last axis of a (784) must equal the first axis of b "
+                      "(512)"),
+            std::string::npos)
+            << text;
+        EXPECT_NE(text.find("hint: transpose"), std::string::npos);
+    }
+}
+
+TEST_F(Linalg, decompositions_multiply_back) {
+    for (Shape shape : {Shape{5, 3}, Shape{3, 5}, Shape{4, 4}, Shape{1, 3}}) {
+        Tensor a = random(shape, 9, DType::f64);
+        for (const char* mode : {"reduced", "complete"}) {
+            Value qr = call("qr", {a, mode});
+            const Tensor &q = qr.items()[0].tensor(), &r = qr.items()[1].tensor();
+            expect_near(matmul(q, r), a, 1e-12);
+            Tensor one = matmul(transposed(q), q);
+            for (int64_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one.at(i), i % (one.dim(0) + 1) == 0, 1e-12);
+        }
+        Value svd = call("svd", {a});
+        const Tensor &s = svd.items()[0].tensor(), &u = svd.items()[1].tensor(), &v = svd.items()[2].tensor();
+        Tensor us = u.copy();
+        for (int64_t i = 0; i < us.size(); ++i) us.set_at(i, us.at(i) * s.at(i % s.size()));
+        expect_near(matmul(us, transposed(v)), a, 1e-12);
+        Tensor p = call("pinv", {a}).tensor();
+        expect_near(matmul(matmul(a, p), a), a, 1e-12);
+    }
+    Tensor a = random({4, 4}, 10, DType::f64);
+    Tensor inverse = call("inverse", {a}).tensor();
+    Tensor eye = matmul(a, inverse);
+    for (int64_t i = 0; i < 16; ++i) EXPECT_NEAR(eye.at(i), i % 5 == 0, 1e-10);
+    Tensor spd = matmul(a, transposed(a));
+    Tensor l = call("cholesky", {spd}).tensor();
+    expect_near(matmul(l, transposed(l)), spd, 1e-12);
+    EXPECT_EQ(l.at(1), 0.0);
+}
+
+TEST_F(Linalg, complex_eigenvalues_come_with_their_vectors) {
+    Tensor turn = Tensor::from<double>(std::vector<double>{0, -1, 1, 0}, {2, 2});
+    Value both = call("eig", {turn});
+    auto* w = both.items()[0].tensor().data<Complex64>();
+    auto* v = both.items()[1].tensor().data<Complex64>();
+    for (int j = 0; j < 2; ++j) {
+        EXPECT_NEAR(std::abs(w[j].imag()), 1, 1e-6);
+        // The first row of turn · v is -v[1].
+        EXPECT_NEAR(std::abs(-v[2 + j] - w[j] * v[j]), 0, 1e-6);
+    }
+}
+
+TEST_F(Linalg, a_singular_matrix_is_an_error_and_never_zeros) {
+    Tensor exact = Tensor::from<float>(std::vector<float>{1, 2, 2, 4}, {2, 2});
+    // Rounding leaves a tiny pivot in this one.
+    Tensor hidden = Tensor::from<float>(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3});
+    for (const Tensor& a : {exact, hidden, Tensor::zeros(DType::f32, {2, 2})}) {
+        EXPECT_THROW(call("inverse", {a}), Error);
+        EXPECT_THROW(call("matrix_solve", {a, a}), Error);
+    }
+    EXPECT_EQ(call("det", {exact}).tensor().at(0), 0.0);
+    // The determinant is differentiable there: its derivative is the matrix of cofactors.
+    Tensor cofactors = call("cofactor", {exact}).tensor();
+    expect_near(cofactors, Tensor::from<float>(std::vector<float>{4, -2, -2, 1}, {2, 2}), 1e-5);
+    EXPECT_THROW(call("cholesky", {Tensor::from<float>(std::vector<float>{1, 2, 2, 1}, {2, 2})}), Error);
+    EXPECT_THROW(call("svd", {Tensor::full(DType::f32, {2, 2}, std::nan(""))}), Error);
+}
+
+}  // namespace
+}  // namespace lunaria
