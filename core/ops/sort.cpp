@@ -363,9 +363,7 @@ void add_searches(Registry& ops) {
             "weights.")
         .example("bincount(tensor{0, 2, 2})", "tensor{1, 0, 2}")
         .infer(infer_bincount)
-        .grad([](const GradRule& g) -> Grads {
-            return {{}, g.has(1) ? call("gather", {g.dout, g.in(0), 0}) : Expr(), {}};
-        })
+        .no_grad("its size depends on the numbers; unsorted_segment_sum is the differentiable form")
         .sample("i64[7]:(0,4)")
         .sample("i64[7]:(0,4), f32[7], 9");
     ops.add("histc(input/x: float, bins: int = 100, min: number = 0.0, max: number = 0.0)")
