@@ -261,7 +261,7 @@ bool bincount(const KernelCall& c) {
     for (int64_t i = 0; i < x.size(); ++i) {
         int64_t v = x.data<int64_t>()[i];
         if (v < 0) throw value_error("bincount", str("the input holds ", v, ": it must not be negative"));
-        if (v >= int64_t{1} << 32)
+        if (v >= int64_t{1} << 28)
             throw value_error("bincount", str("the input holds ", v, ": too large to count up to"));
         length = std::max(length, v + 1);
     }

@@ -153,45 +153,6 @@ Expr expand_multilabel_soft_margin(const ExpandCall& c) {
     return reduced(call("mean", {terms, terms.rank() - 1}), c.string(3), c.dtype);
 }
 
-// ctc_nll(log_probs, targets, input_lengths, target_lengths, blank) -> (loss, log_alpha)
-Types infer_ctc(const Call& call) {
-    expect_rank(call, 0, 3);
-    Shape x = call.shape(0);  // (T, N, C)
-    int64_t blank = call.integer(4);
-    if (x[2] != kUnknownDim && (blank < 0 || blank >= x[2]))
-        throw value_error(call.name(), str("blank ", blank, " is out of range: classes are 0 .. ", x[2] - 1));
-    for (size_t i : {size_t{2}, size_t{3}}) {
-        expect_rank(call, i, 1);
-        if (call.shape(i)[0] != x[1] && call.shape(i).known() && x.known())
-            throw shape_error(call.name(), str(call.op.signature.params[i].name, " has ", call.shape(i)[0],
-                                               " lengths for a batch of ", x[1]));
-    }
-    Shape targets = call.shape(1);
-    if (targets.rank() != 2 || (targets[0] != x[1] && targets.known() && x.known()))
-        throw shape_error(call.name(), str("targets has shape ", targets, ": it must be (", x[1],
-                                           ", longest target), one row per sample"));
-    return {{call.dtype, {x[1]}}, {call.dtype, {x[1], x[0], targets[1] < 0 ? kUnknownDim : 2 * targets[1] + 1}}};
-}
-
-Grads grad_ctc(const GradRule& g) {
-    return {call("ctc_nll_grad", {g.dout, g.in(0), g.in(1), g.in(2), g.in(3), g.args[4]}), {}, {}, {}, {}};
-}
-
-// (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-Expr expand_ctc(const ExpandCall& c) {
-    if (c.rank(0) != 3)
-        throw shape_error(c.name(), str("log_probs must have the axes (time, batch, classes), not shape ", c.shape(0)));
-    Expr both = call("ctc_nll", {widened(c.in(0)), c.in(1), c.in(2), c.in(3), c.args[4]});
-    Expr loss = both[0];
-    if (c.boolean(6)) loss = call("where", {call("isinf", {loss}), 0.0, loss});
-    if (c.string(5) == "mean") {
-        // As PyTorch: each loss by the length of its target first.
-        Expr lengths = call("maximum", {c.in(3), 1}).cast(loss.dtype());
-        loss = loss / lengths;
-    }
-    return c.builder.list({{reduced(loss, c.string(5), c.dtype), call("stop_gradient", {both[1]})}});
-}
-
 }  // namespace
 
 void add_class_loss_ops(Registry& ops) {
@@ -263,46 +224,7 @@ void add_class_loss_ops(Registry& ops) {
         .expand(expand_multilabel_soft_margin)
         .sample("f32[3,5], f32[3,5]:(0,1)")
         .sample("f32[3,5], f32[3,5]:(0,1), f32[5], \"none\"");
-    ops.add(
-           "ctc_nll(log_probs: float, targets: index, input_lengths: index, target_lengths: index, blank: int = 0) -> "
-           "(loss, log_alpha)")
-        .doc(
-            "Negative log-likelihood of label sequences summed over all alignments, and the forward variables in "
-            "logarithms.")
-        .source("Graves et al.: Connectionist Temporal Classification, 2006")
-        .example("ctc_nll(tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})", "tensor{0.6931}")
-        .infer(infer_ctc)
-        .grad(grad_ctc)
-        .method(false)
-        .sample("f32[5,2,4], i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3)")
-        .sample("f32[7,1,3], i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3)");
-    ops.add(
-           "ctc_nll_grad(dout: float, log_probs: float, targets: index, input_lengths: index, target_lengths: index, "
-           "blank: int = 0)")
-        .doc(
-            "Gradient of ctc_nll with respect to the log-probabilities: minus the probability of each class at each "
-            "time.")
-        .example("ctc_nll_grad(tensor{1.0}, tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})",
-                 "tensor{{{0.0, -1.0}}}")
-        .infer([](const Call& call) -> Types {
-            expect_rank(call, 1, 3);
-            return {{call.dtype, call.shape(1)}};
-        })
-        .no_grad("a second derivative of the forward-backward algorithm is not implemented")
-        .method(false)
-        .sample("f32[2], f32[5,2,4], i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3)")
-        .sample("f32[1], f32[7,1,3], i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3)");
-    ops.add(
-           "ctc_loss(log_probs: float, targets: index, input_lengths: index, target_lengths: index, blank: int = 0, "
-           "reduction: \"mean\"|\"sum\"|\"none\" = \"mean\", zero_infinity: bool = false) -> (loss, log_alpha)")
-        .doc(
-            "Connectionist temporal classification: negative log-likelihood of label sequences (batch, longest) given "
-            "log-probabilities (time, batch, classes).")
-        .source("Graves et al.: Connectionist Temporal Classification, 2006")
-        .example("ctc_loss(tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})", "tensor(0.6931)")
-        .expand(expand_ctc)
-        .sample("f32[5,2,4], i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3)")
-        .sample("f32[7,1,3], i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3), reduction=\"sum\"");
+    add_ctc_ops(ops);
 }
 
 }  // namespace lunaria

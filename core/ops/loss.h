@@ -16,5 +16,6 @@ Expr reduced(const Expr& loss, std::string_view reduction, DType dtype);
 Expr weighted_finite(const Expr& weight, const Expr& x);
 
 void add_class_loss_ops(Registry& ops);  // core/ops/class_loss.cpp
+void add_ctc_ops(Registry& ops);         // core/ops/ctc.cpp
 
 }  // namespace lunaria

@@ -226,7 +226,7 @@ Types infer_searchsorted(const Call& call) {
 
 Types infer_histc(const Call& call) {
     expect_positive(call, 1, call.integer(1));
-    if (call.integer(1) > (int64_t{1} << 32))
+    if (call.integer(1) > (int64_t{1} << 28))
         throw value_error(call.name(), str("bins is ", call.integer(1), ": too many"));
     if (call.number(2) > call.number(3) || !std::isfinite(call.number(2)) || !std::isfinite(call.number(3)))
         throw value_error(call.name(), str("the range min .. max is ", call.number(2), " .. ", call.number(3),
@@ -237,7 +237,7 @@ Types infer_histc(const Call& call) {
 Types infer_bincount(const Call& call) {
     expect_rank(call, 0, 1);
     expect_not_negative(call, 2, call.integer(2));
-    if (call.integer(2) > (int64_t{1} << 32))
+    if (call.integer(2) > (int64_t{1} << 28))
         throw value_error(call.name(), str("minlength is ", call.integer(2), ": too large"));
     if (call.has(1)) expect_same_shape(call, 0, 1);
     return {{call.has(1) ? call.dtype : DType::i64, {kUnknownDim}}};

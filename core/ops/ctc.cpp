@@ -1,0 +1,114 @@
+// Operators: connectionist temporal classification.
+// ctc_path does what looks at integers: the labels with blanks between them, which of these states may be reached by
+// skipping a blank, which states end a sequence, and which time steps count. The forward recursion over time is then
+// made of elementary operators in logarithms, so that derivatives of any order are those of logsumexp.
+#include <limits>
+
+#include "core/infer.h"
+#include "core/ops/loss.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+// ctc_path(targets, input_lengths, target_lengths, time, classes, blank) -> (path, skip, last, active)
+Types infer_ctc_path(const Call& call) {
+    Shape targets = call.shape(0);
+    int64_t time = call.integer(3), classes = call.integer(4), blank = call.integer(5);
+    if (targets.rank() != 2)
+        throw shape_error(call.name(), str("targets has shape ", targets,
+                                           ": it must be (batch, longest target), one row per sample"));
+    if (time < 0 || classes < 0 || time > (int64_t{1} << 40))
+        throw value_error(call.name(), str("there are ", time, " time steps and ", classes, " classes"));
+    if (blank < 0 || blank >= classes)
+        throw index_error(call.name(), str("blank ", blank, " is out of range: classes are 0 .. ", classes - 1));
+    for (size_t i : {size_t{1}, size_t{2}}) {
+        expect_rank(call, i, 1);
+        if (call.shape(i)[0] != targets[0] && call.shape(i).known() && targets.known())
+            throw shape_error(call.name(), str(call.op.signature.params[i].name, " has ", call.shape(i)[0],
+                                               " lengths for a batch of ", targets[0]));
+    }
+    Shape states{targets[0], targets[1] < 0 ? kUnknownDim : 2 * targets[1] + 1};
+    return {{DType::i64, states},
+            {DType::boolean, states},
+            {DType::boolean, states},
+            {DType::boolean, {time, targets[0], 1}}};
+}
+
+// One step of the recursion: a state is reached from itself, from the one before it, and from the one before that
+// where no blank is needed between.
+Expr step(const Expr& alpha, const Expr& skip, const Expr& nowhere) {
+    int64_t states = alpha.shape()[1];
+    auto delayed = [&](int64_t by) {
+        Expr head = call("narrow", {nowhere, 1, 0, std::min(by, states)});
+        if (by >= states) return head;
+        return call("concat", {alpha.builder().list({{head, call("narrow", {alpha, 1, 0, states - by})}}), 1});
+    };
+    Expr skipped = call("where", {skip, delayed(2), nowhere});
+    return call("logsumexp", {call("stack", {alpha.builder().list({{alpha, delayed(1), skipped}}), 0}), 0});
+}
+
+// (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+Expr expand_ctc(const ExpandCall& c) {
+    if (c.rank(0) != 3)
+        throw shape_error(c.name(), str("log_probs must have the axes (time, batch, classes), not shape ", c.shape(0)));
+    Shape shape = c.shape(0);
+    int64_t time = shape[0], batch = shape[1];
+    if (c.rank(1) != 2 || c.shape(1)[0] != batch)
+        throw shape_error(c.name(), str("targets has shape ", c.shape(1), ": it must be (", batch,
+                                        ", longest target), one row per sample of log_probs, whose shape is ", shape));
+    Expr checked = call("ctc_path", {c.in(1), c.in(2), c.in(3), time, shape[2], c.args[4]});
+    Expr path = checked[0], skip = checked[1], last = checked[2], active = checked[3];
+    int64_t states = path.shape()[1];
+    Expr index = path.reshape({1, batch, states}).broadcast_to({time, batch, states});
+    Expr emitted = call("gather_elements", {widened(c.in(0)), 2, index});
+    Expr nowhere = c.call("full", {Shape{batch, states}, kMinusInf, {"dtype", emitted.dtype()}});
+    // Before the first step everything is at the blank in front, from where the first two states are reached.
+    Expr alpha = c.call("full", {Shape{batch, 1}, 0.0, {"dtype", emitted.dtype()}});
+    if (states > 1) {
+        std::vector<Expr> parts{alpha, call("narrow", {nowhere, 1, 1, states - 1})};
+        alpha = call("concat", {c.builder.list(parts), 1});
+    }
+    auto at = [&](const Expr& e, int64_t t) { return call("narrow", {e, 0, t, 1}).reshape({batch, e.shape()[2]}); };
+    for (int64_t t = 0; t < time; ++t)
+        alpha = call("where", {at(active, t), step(alpha, skip, nowhere) + at(emitted, t), alpha});
+    Expr loss = -call("logsumexp", {call("where", {last, alpha, nowhere}), 1});
+    if (c.boolean(6)) loss = call("where", {call("isinf", {loss}), c.builder.zeros_like(loss), loss});
+    if (c.string(5) == "mean") {
+        // Each loss by the length of its target first.
+        loss = loss / call("maximum", {c.in(3), 1}).cast(loss.dtype());
+    }
+    return reduced(loss, c.string(5), c.dtype);
+}
+
+}  // namespace
+
+void add_ctc_ops(Registry& ops) {
+    ops.add(
+           "ctc_path(targets: index, input_lengths: index, target_lengths: index, time: int, classes: int, blank: int "
+           "= 0) -> (path, skip, last, active)")
+        .doc(
+            "Checks the labels and lengths of ctc_loss and spells out its states: labels between blanks, which of them "
+            "may follow each other without a blank, which end a sequence, and which time steps count.")
+        .example("ctc_path(tensor{{1}}, tensor{1}, tensor{1}, 1, 2)", "tensor{{0, 1, 0}}")
+        .infer(infer_ctc_path)
+        .no_grad("labels and lengths are integers")
+        .method(false)
+        .sample("i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3), 5, 4")
+        .sample("i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3), 7, 3");
+    ops.add(
+           "ctc_loss(log_probs: float, targets: index, input_lengths: index, target_lengths: index, blank: int = 0, "
+           "reduction: \"mean\"|\"sum\"|\"none\" = \"mean\", zero_infinity: bool = false)")
+        .doc(
+            "Connectionist temporal classification: negative log-likelihood of label sequences (batch, longest) given "
+            "log-probabilities (time, batch, classes).")
+        .source("Graves et al.: Connectionist Temporal Classification, 2006")
+        .example("ctc_loss(tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})", "tensor(0.6931)")
+        .expand(expand_ctc)
+        .sample("f32[5,2,4], i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3)")
+        .sample("f32[7,1,3], i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3), reduction=\"sum\"");
+}
+
+}  // namespace lunaria
