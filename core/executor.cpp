@@ -26,12 +26,48 @@ Value run_kernels(const Op& op, KernelCall& call) {
             if (call.out.size() == 1) return Value(std::move(call.out[0]));
             return Value::list(Args(call.out.begin(), call.out.end()));
         }
-    throw state_error(op.name(), str("has no kernel for dtype ", name_of(call.dtype), " on device ", device->name()));
+    throw dtype_error(op.name(), str("is not defined for ", name_of(call.dtype), " on the device ", device->name()));
+}
+
+// The dtype that an elementwise operator computes in when it can be told at a glance: all tensors have it, and numbers
+// beside them do not change it. False: ask promoted_dtype.
+bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
+    const Param* params = op.signature.params.data();
+    bool found = false, wants_float = false, number = false, integer = false;
+    for (size_t i = 0; i < args.size(); ++i) {
+        ArgType type = params[i].type;
+        const Value& v = args[i];
+        if (type > ArgType::tensors) continue;
+        if (type > ArgType::real) {
+            if (type == ArgType::mask && v.is_tensor() && v.tensor().dtype() == DType::boolean) continue;
+            return false;
+        }
+        wants_float |= type == ArgType::real;
+        if (v.is_tensor()) {
+            DType t = v.tensor().dtype();
+            if (found && t != dtype) return false;
+            dtype = t;
+            found = true;
+        } else if (v.kind() == Value::Kind::number) {
+            number = true;
+        } else if (v.kind() == Value::Kind::integer) {
+            integer = true;
+        } else {
+            return false;
+        }
+    }
+    if (!found) return false;
+    return is_float(dtype) || (is_integer(dtype) && !wants_float && !number) ||
+           (dtype == DType::boolean && !wants_float && !number && !integer);
 }
 
 // Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes.
 Value run_elementwise(const Op& op, std::span<const Value> args) {
-    DType dtype = promoted_dtype(op, args);
+    DType dtype = DType::f32;
+    if (!obvious_dtype(op, args, dtype)) {
+        check_tensor_args(op, args);
+        dtype = promoted_dtype(op, args);
+    }
     const Shape* shape = nullptr;
     Shape joint;
     bool ready = true;
@@ -57,7 +93,11 @@ Value run_elementwise(const Op& op, std::span<const Value> args) {
         }
         args = converted;
     }
-    DType result = op.infer_fn == broadcast_to_bool ? DType::boolean : dtype;
+    DType result = dtype;
+    if (op.infer_fn == broadcast_to_bool)
+        result = DType::boolean;
+    else if (op.infer_fn != broadcast_all)
+        result = op.infer_fn(Call(op, args, dtype))[0].dtype;
     Tensor out = Tensor::empty(result, shape ? *shape : joint);
     if (out.size() == 0) return Value(std::move(out));
     KernelCall call{op, args, {&out, 1}, dtype};
@@ -150,8 +190,8 @@ Value run(const Op& op, std::initializer_list<Value> args) {
 
 Value run(const Op& op, std::span<const Value> given) {
     poll_interrupt();
-    check_tensor_args(op, given);
     if (op.is_elementwise) return run_elementwise(op, given);
+    check_tensor_args(op, given);
     DType dtype = promoted_dtype(op, given);
     if (op.host_fn) return op.host_fn(Call(op, given, dtype));
 

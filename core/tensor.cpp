@@ -58,14 +58,9 @@ void drop_storage(Storage* storage) noexcept {
 }
 
 TensorBody* new_body(DType dtype, const Shape& shape, Storage* storage) {
-    auto* body = new (free_bodies.take()) TensorBody;
-    body->dtype = dtype;
-    body->shape = shape;
-    body->strides = contiguous_strides(shape);
-    body->size = shape.size();
-    body->storage = storage;
-    body->data = storage->data;
-    return body;
+    // Built in one go: default values first would write everything twice.
+    return new (free_bodies.take())
+        TensorBody{1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data};
 }
 
 Storage* new_storage(size_t bytes, Device* device) {

@@ -116,11 +116,16 @@ Isa best_isa() {
     return Isa::v2;
 }
 
-// Tables of the instruction sets that have been in use; the current one is read without a lock.
+// The table in use, read by every call: a constant initial value needs no guard.
+std::atomic<const Loops*>& current_loops() {
+    static constinit std::atomic<const Loops*> loops{nullptr};
+    return loops;
+}
+
+// Tables of the instruction sets that have been in use.
 struct Selection {
     std::mutex mutex;
     std::array<std::unique_ptr<const Loops>, 3> built;
-    std::atomic<const Loops*> loops{nullptr};
     std::atomic<Isa> isa{Isa::v2};
 
     Selection() { choose(best_isa()); }
@@ -129,14 +134,21 @@ struct Selection {
         auto& slot = built[static_cast<size_t>(wanted)];
         if (!slot) slot = std::make_unique<const Loops>(build_fast_loops(wanted));
         isa.store(wanted);
-        loops.store(slot.get(), std::memory_order_release);
+        current_loops().store(slot.get(), std::memory_order_release);
     }
 };
 Selection& selection() {
     static Selection s;
     return s;
 }
-const Loops& fast_loops() { return *selection().loops.load(std::memory_order_acquire); }
+const Loops& fast_loops() {
+    const Loops* loops = current_loops().load(std::memory_order_acquire);
+    if (!loops) [[unlikely]] {
+        selection();
+        loops = current_loops().load(std::memory_order_acquire);
+    }
+    return *loops;
+}
 
 // Writes a number as an element of `t`.
 void store_number(const Value& v, DType t, void* out) {
@@ -198,11 +210,14 @@ void check_integer_operand(const KernelCall& call, const OpLoops& loops) {
             .hint("make the base a float: x:float()");
 }
 
-// The element type that the loop computes in, for operands of type `t`.
+// The element type that the loop computes in, for operands of type `t`: halves are computed in f32, and tests that only
+// floats need (isnan) see integers as floats. Where the table has no loop for the answer, the operator is not defined.
 DType loop_dtype(const OpLoops& loops, DType t) {
     if (loops.takes_bools) return DType::boolean;
-    if (loops.by_dtype[index_of(t)].loop) return t;
-    return t == DType::f64 ? t : DType::f32;
+    if (loops.by_dtype[index_of(t)].loop || t == DType::f64) return t;
+    const OpLoops::Entry& wide = loops.by_dtype[index_of(DType::f64)];
+    bool is_test = wide.loop && wide.boolean;
+    return is_half(t) || (is_test && !is_complex(t)) ? DType::f32 : t;
 }
 
 // How an element of `from` gets into the loop: as it is, by a conversion of blocks, or not without converting the whole

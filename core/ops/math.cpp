@@ -109,12 +109,6 @@ void add_binary_ops(Registry& ops) {
     ops.add("sub(input/x/x1: same, other/y/x2: same)")
         .doc("Difference of two tensors, element by element.")
         .example("sub(tensor{5, 7}, 2)", "tensor{3, 5}")
-        .infer([](const Call& c) -> Types {
-            if (c.dtype == DType::boolean)
-                throw dtype_error(c.name(), "bools cannot be subtracted")
-                    .hint("use logical_xor, or cast to an integer");
-            return broadcast_all(c);
-        })
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return -g.dout; })};
