@@ -1,11 +1,13 @@
 // CPU kernels: matrix products. A call is first reduced to a `Product`: sizes, strides and batches, in which vectors,
 // transposed views and broadcast batches are nothing special.
 #include <algorithm>
+#include <atomic>
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
 #include "core/op.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -181,16 +183,19 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
     // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
     // each.
     double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    bool done = true;
-    if (work * static_cast<double>(p.batches) < 65536 || work > 4e6) {
+    constexpr double kWorthwhile = 65536, kBig = 4e6;
+    std::atomic<bool> done = true;
+    if (work > kBig) {
         for (int64_t i = 0; i < p.batches; ++i) {
-            if (work > 4e6) poll_interrupt();
-            done &= one(i);
+            poll_interrupt();
+            if (!one(i)) return false;
         }
-    } else {
-#pragma omp parallel for schedule(static) reduction(&& : done)
-        for (int64_t i = 0; i < p.batches; ++i) done = one(i) && done;
+        return true;
     }
+    parallel_for(p.batches, static_cast<int64_t>(kWorthwhile / (work + 1)) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            if (!one(i)) done = false;
+    });
     return done;
 }
 

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -255,17 +256,13 @@ bool plain_avg_grad(const KernelCall& c) {
     });
 }
 
-// Shares planes out among the threads, in blocks after each of which an interrupt is noticed. `f` must not throw.
+// Calls f(plane) for every plane, on several threads when there is enough work.
 template <class F>
 void for_each_plane(int64_t planes, int64_t work_per_plane, F f) {
-    constexpr int64_t kBlock = int64_t{1} << 26, kParallel = 1 << 15;
-    int64_t step = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, work_per_plane));
-    for (int64_t first = 0; first < planes; first += step) {
-        poll_interrupt();
-        int64_t last = std::min(planes, first + step);
-#pragma omp parallel for schedule(static) if ((last - first) * work_per_plane > kParallel)
-        for (int64_t p = first; p < last; ++p) f(p);
-    }
+    constexpr int64_t kWorthwhile = 1 << 15;
+    parallel_for(planes, kWorthwhile / std::max<int64_t>(1, work_per_plane) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; ++p) f(p);
+    });
 }
 
 int64_t work_of(const Window& w) { return w.out_size() * w.kernel_size() + w.in_size(); }
