@@ -344,14 +344,12 @@ void Tensor::set_at(int64_t index, double value) {
 
 void plain_copy_elements(const Tensor& source, const Tensor& destination) {
     if (source.size() == 0) return;
-    Shape flat{source.size()};
-    bool plain = source.is_contiguous() && destination.is_contiguous();
-    const Shape& shape = plain ? flat : source.shape();
-    Strides one{1};
-    // Where one side is dense but has another shape, that of the other side says how its elements are counted.
+    // A dense side may have another shape: its elements are counted as those of the other.
+    bool by_source = !source.is_contiguous() || destination.is_contiguous();
+    const Shape& shape = by_source ? source.shape() : destination.shape();
     Strides dense_strides = contiguous_strides(shape);
-    const Strides& from_strides = plain ? one : source.strides();
-    const Strides& to_strides = plain ? one : destination.shape() == shape ? destination.strides() : dense_strides;
+    const Strides& from_strides = source.is_contiguous() ? dense_strides : source.strides();
+    const Strides& to_strides = destination.is_contiguous() ? dense_strides : destination.strides();
     visit_dtype(source.dtype(), [&](auto from) {
         visit_dtype(destination.dtype(), [&](auto to) {
             using From = typename decltype(from)::type;

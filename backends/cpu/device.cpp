@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "backends/cpu/copy.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
 
@@ -13,7 +14,9 @@ namespace {
 
 class Cpu final : public Device {
   public:
-    explicit Cpu(bool plain_only) : plain_only_(plain_only) {}
+    explicit Cpu(bool plain_only) : plain_only_(plain_only) {
+        if (!plain_only) set_fast_copy(fast_copy);
+    }
     std::string_view name() const override { return "CPU"; }
     void* allocate(size_t bytes) override { return lunaria::allocate(bytes); }
     void release(void* block, size_t bytes) noexcept override { lunaria::release(block, bytes); }

@@ -5,9 +5,10 @@
 #include <numbers>
 #include <numeric>
 
-#include "backends/cpu/kernel_table.h"
+#include "backends/cpu/copy.h"
 #include "core/op.h"
 #include "core/random.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -294,9 +295,60 @@ bool dropout(const KernelCall& call) {
     return true;
 }
 
+// The vector loops do whole blocks of four elements; the elements behind the last whole block come from one block more.
+using BlockLoop = void (*)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+
+bool fill_fast(const KernelCall& call, BlockLoop loop) {
+    Tensor& out = call.out[0];
+    if (out.dtype() != DType::f32) return false;
+    RandomStream stream = stream_of(call);
+    float* to = out.data<float>();
+    int64_t blocks = out.size() / 4, rest = out.size() % 4;
+    parallel_for(blocks, 4096, 128, [&](int64_t begin, int64_t end) {
+        loop(to + 4 * begin, stream.seed, stream.counter, static_cast<uint64_t>(begin), end - begin);
+    });
+    if (rest == 0) return true;
+    float last[4];
+    loop(last, stream.seed, stream.counter, static_cast<uint64_t>(blocks), 1);
+    std::copy(last, last + rest, to + 4 * blocks);
+    return true;
+}
+
+bool rand_fast(const KernelCall& call) { return fill_fast(call, copy_loops().uniform); }
+bool randn_fast(const KernelCall& call) { return fill_fast(call, copy_loops().normal); }
+
+bool dropout_fast(const KernelCall& call) {
+    const Tensor& in = call.tensor(0);
+    double p = call.args[1].number();
+    if (in.dtype() != DType::f32 || p >= 1) return false;
+    RandomStream stream = stream_of(call);
+    const float* x = in.data<float>();
+    float* out = call.out[0].data<float>();
+    auto* mask = reinterpret_cast<uint8_t*>(call.out[1].data<bool>());
+    auto limit = static_cast<uint32_t>(std::ldexp(p, 32));
+    auto keep = static_cast<float>(1 - p);
+    int64_t blocks = in.size() / 4, rest = in.size() % 4;
+    auto loop = copy_loops().dropout;
+    parallel_for(blocks, 4096, 128, [&](int64_t begin, int64_t end) {
+        loop(x + 4 * begin, out + 4 * begin, mask + 4 * begin, stream.seed, stream.counter,
+             static_cast<uint64_t>(begin), end - begin, limit, keep);
+    });
+    if (rest == 0) return true;
+    float last_x[4] = {}, last[4];
+    uint8_t last_mask[4];
+    std::copy(x + 4 * blocks, x + in.size(), last_x);
+    loop(last_x, last, last_mask, stream.seed, stream.counter, static_cast<uint64_t>(blocks), 1, limit, keep);
+    std::copy(last, last + rest, out + 4 * blocks);
+    std::copy(last_mask, last_mask + rest, mask + 4 * blocks);
+    return true;
+}
+
 }  // namespace
 
 void add_random_kernels(KernelTable& table) {
+    table.fast("rand", rand_fast);
+    table.fast("randn", randn_fast);
+    table.fast("dropout_with_mask", dropout_fast);
     table.plain("rand", rand);
     table.plain("randn", randn);
     table.plain("standard_laplace", standard_laplace);

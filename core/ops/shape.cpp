@@ -391,7 +391,7 @@ void add_conversions(Registry& ops) {
         })
         .alias("astype")
         .sample("f32[2,3], float64")
-        .sample("f32[5], float32");
+        .sample("f32[5], int32");
     ops.add("type_as(input/x: tensor, other: tensor)")
         .doc("The input converted to the dtype of other.")
         .example("type_as(tensor{1.5}, tensor{1})", "tensor{1}")

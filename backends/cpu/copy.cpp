@@ -1,0 +1,222 @@
+// Copies between tensors of any layout. Axes are ordered as the target lies in memory and merged where both sides
+// allow it; what is left is a run of bytes, a run of one value, a transpose of two axes, or single elements.
+#include "backends/cpu/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+// Bytes that make a part worth waking a thread for.
+constexpr int64_t kThreadBytes = 256 * 1024;
+// Results larger than this do not stay in the cache anyway: writing around it saves reading them first.
+constexpr int64_t kStreamBytes = 4 * 1024 * 1024;
+
+struct CopyPlan {
+    int rank = 0;
+    std::array<int64_t, kMaxRank> dims{}, in{}, out{};  // strides in elements
+    const char* from = nullptr;
+    char* to = nullptr;
+    int64_t width = 4;  // bytes of an element
+
+    CopyPlan(const Tensor& source, const Tensor& target, const Shape& shape, const Strides& in_strides,
+             const Strides& out_strides)
+        : from(static_cast<const char*>(source.raw())),
+          to(static_cast<char*>(target.raw())),
+          width(static_cast<int64_t>(size_of(source.dtype()))) {
+        std::array<int, kMaxRank> order{};
+        int axes = 0;
+        for (int axis = 0; axis < shape.rank(); ++axis)
+            if (shape[axis] != 1) order[static_cast<size_t>(axes++)] = axis;
+        std::stable_sort(order.begin(), order.begin() + axes,
+                         [&](int a, int b) { return std::abs(out_strides[a]) > std::abs(out_strides[b]); });
+        for (int k = 0; k < axes; ++k) {
+            int axis = order[static_cast<size_t>(k)];
+            auto last = static_cast<size_t>(rank - 1);
+            bool merge =
+                rank > 0 && in[last] == in_strides[axis] * shape[axis] && out[last] == out_strides[axis] * shape[axis];
+            if (!merge) last = static_cast<size_t>(rank++);
+            dims[last] = merge ? dims[last] * shape[axis] : shape[axis];
+            in[last] = in_strides[axis];
+            out[last] = out_strides[axis];
+        }
+        if (rank == 0) {
+            dims[0] = in[0] = out[0] = 1;
+            rank = 1;
+        }
+    }
+    int64_t last(const std::array<int64_t, kMaxRank>& a) const { return a[static_cast<size_t>(rank - 1)]; }
+};
+
+// Moves through the positions of some axes, keeping both offsets.
+struct Odometer {
+    const CopyPlan& plan;
+    int axes;  // the first `axes` axes
+    std::array<int64_t, kMaxRank> at{};
+    int64_t in = 0, out = 0;
+
+    Odometer(const CopyPlan& p, int n, int64_t start) : plan(p), axes(n) {
+        for (int i = axes - 1; i >= 0; --i) {
+            auto k = static_cast<size_t>(i);
+            at[k] = start % plan.dims[k];
+            start /= plan.dims[k];
+            in += at[k] * plan.in[k];
+            out += at[k] * plan.out[k];
+        }
+    }
+    void next() {
+        for (int i = axes - 1; i >= 0; --i) {
+            auto k = static_cast<size_t>(i);
+            in += plan.in[k];
+            out += plan.out[k];
+            if (++at[k] < plan.dims[k]) return;
+            in -= plan.dims[k] * plan.in[k];
+            out -= plan.dims[k] * plan.out[k];
+            at[k] = 0;
+        }
+    }
+};
+
+template <class T>
+void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
+    if (in == 1 && out == 1) {
+        if (count * static_cast<int64_t>(sizeof(T)) >= 64) {
+            std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+            return;
+        }
+        for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    } else if (in == 0 && out == 1) {
+        T value = *from;
+        if (value == 0)
+            std::memset(to, 0, static_cast<size_t>(count) * sizeof(T));
+        else
+            std::fill(to, to + count, value);
+    } else if (out == 1) {
+        for (int64_t i = 0; i < count; ++i) to[i] = from[i * in];
+    } else {
+        for (int64_t i = 0; i < count; ++i) to[i * out] = from[i * in];
+    }
+}
+
+template <class T>
+void copy_rows(const CopyPlan& plan) {
+    auto* from = reinterpret_cast<const T*>(plan.from);
+    auto* to = reinterpret_cast<T*>(plan.to);
+    int64_t inner = plan.last(plan.dims), in = plan.last(plan.in), out = plan.last(plan.out);
+    if (plan.rank == 1) {
+        parallel_for(inner, kThreadBytes / plan.width, 64, [&](int64_t begin, int64_t end) {
+            copy_run(from + begin * in, in, to + begin * out, out, end - begin);
+        });
+        return;
+    }
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < plan.rank; ++i) rows *= plan.dims[static_cast<size_t>(i)];
+    parallel_for(rows, std::max<int64_t>(kThreadBytes / (inner * plan.width), 1), [&](int64_t begin, int64_t end) {
+        Odometer odometer(plan, plan.rank - 1, begin);
+        for (int64_t row = begin; row < end; ++row, odometer.next())
+            copy_run(from + odometer.in, in, to + odometer.out, out, inner);
+    });
+}
+
+// The axis along which the source is dense, when the target's dense axis is another; -1 when there is none.
+int transposed_axis(const CopyPlan& plan) {
+    if (plan.rank < 2 || plan.last(plan.out) != 1 || plan.last(plan.in) < 2 || plan.last(plan.dims) < 4) return -1;
+    for (int i = 0; i + 1 < plan.rank; ++i) {
+        auto k = static_cast<size_t>(i);
+        if (plan.in[k] == 1 && plan.dims[k] >= 4 && plan.out[k] > 0) return i;
+    }
+    return -1;
+}
+
+// Axis `axis` runs along the source's rows, the last one along the target's.
+void copy_transposed(CopyPlan plan, int axis) {
+    auto column = static_cast<size_t>(axis), last = static_cast<size_t>(plan.rank - 1);
+    int64_t columns = plan.dims[column], rows = plan.dims[last];
+    int64_t from_stride = plan.in[last], to_stride = plan.out[column];
+    // Tiles keep the pages in use few; on the edges of the tensor they are smaller.
+    constexpr int64_t kSide = 128;
+    int64_t down = (rows + kSide - 1) / kSide, across = (columns + kSide - 1) / kSide;
+    int64_t batches = 1;
+    CopyPlan outer = plan;
+    outer.rank = 0;
+    for (int i = 0; i + 1 < plan.rank; ++i) {
+        if (i == axis) continue;
+        auto k = static_cast<size_t>(i), to = static_cast<size_t>(outer.rank++);
+        outer.dims[to] = plan.dims[k];
+        outer.in[to] = plan.in[k];
+        outer.out[to] = plan.out[k];
+        batches *= plan.dims[k];
+    }
+    int64_t bytes = batches * rows * columns * plan.width;
+    bool stream = plan.width == 4 && bytes >= kStreamBytes && reinterpret_cast<uintptr_t>(plan.to) % 64 == 0 &&
+                  to_stride % 16 == 0;
+    for (int i = 0; i < outer.rank; ++i) stream &= outer.out[static_cast<size_t>(i)] % 16 == 0;
+    int log_width = plan.width == 1 ? 0 : plan.width == 2 ? 1 : plan.width == 4 ? 2 : 3;
+    TransposeLoop loop = copy_loops().transpose[log_width];
+    int64_t tile_bytes = std::min(rows, kSide) * std::min(columns, kSide) * plan.width;
+    parallel_for(
+        batches * down * across, std::max<int64_t>(kThreadBytes / tile_bytes, 1), [&](int64_t begin, int64_t end) {
+            for (int64_t tile = begin; tile < end; ++tile) {
+                Odometer batch(outer, outer.rank, tile / (down * across));
+                int64_t r = tile / across % down * kSide, c = tile % across * kSide;
+                const char* from = plan.from + (batch.in + r * from_stride + c) * plan.width;
+                char* to = plan.to + (batch.out + c * to_stride + r) * plan.width;
+                loop(from, from_stride, to, to_stride, std::min(kSide, rows - r), std::min(kSide, columns - c), stream);
+            }
+        });
+}
+
+void copy_same_dtype(const Tensor& source, const Tensor& target) {
+    Shape shape = source.is_contiguous() && !target.is_contiguous() ? target.shape() : source.shape();
+    Strides dense = contiguous_strides(shape);
+    CopyPlan plan(source, target, shape, source.is_contiguous() ? dense : source.strides(),
+                  target.is_contiguous() ? dense : target.strides());
+    if (int axis = transposed_axis(plan); axis >= 0) return copy_transposed(plan, axis);
+    switch (plan.width) {
+        case 1:
+            return copy_rows<uint8_t>(plan);
+        case 2:
+            return copy_rows<uint16_t>(plan);
+        case 4:
+            return copy_rows<uint32_t>(plan);
+        default:
+            return copy_rows<uint64_t>(plan);
+    }
+}
+
+}  // namespace
+
+const CopyLoops& copy_loops() {
+    switch (current_isa()) {
+        case Isa::avx512:
+            return avx512::copy_loops;
+        case Isa::avx2:
+            return avx2::copy_loops;
+        default:
+            return v2::copy_loops;
+    }
+}
+
+bool fast_copy(const Tensor& source, const Tensor& target) {
+    if (source.size() == 0) return true;
+    if (source.dtype() == target.dtype()) {
+        copy_same_dtype(source, target);
+        return true;
+    }
+    ConvertLoop convert = find_conversion(source.dtype(), target.dtype());
+    if (!convert) return false;
+    Tensor from = source.contiguous();
+    Tensor to = target.is_contiguous() ? target : Tensor::empty(target.dtype(), target.shape());
+    auto in_size = static_cast<int64_t>(size_of(from.dtype())), out_size = static_cast<int64_t>(size_of(to.dtype()));
+    parallel_for(from.size(), 64 * 1024, 64, [&](int64_t begin, int64_t end) {
+        convert(from.data<char>() + begin * in_size, to.data<char>() + begin * out_size, end - begin);
+    });
+    if (!to.same_body(target)) copy_same_dtype(to, target);
+    return true;
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,16 @@
+// Copies between tensors of any layout, fast.
+#pragma once
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/simd/copy_loops.h"
+#include "core/tensor.h"
+
+namespace lunaria::cpu {
+
+// The loops for the instruction set in use.
+const CopyLoops& copy_loops();
+
+// See set_fast_copy in core/tensor.h.
+bool fast_copy(const Tensor& source, const Tensor& destination);
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,26 @@
+#include "backends/cpu/simd/copy_loops.h"
+
+#include "backends/cpu/simd/random_loops.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+template <class T>
+void add_scaled(T* to, const T* from, T factor, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to[i] += from[i] * factor;
+}
+
+}  // namespace
+
+const CopyLoops copy_loops = {
+    {transpose_any<uint8_t>, transpose_any<uint16_t>, transpose_f32, transpose_any<uint64_t>},
+    add_scaled<float>,
+    add_scaled<double>,
+    uniform_blocks,
+    normal_blocks,
+    dropout_blocks,
+};
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

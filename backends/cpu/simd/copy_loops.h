@@ -1,0 +1,38 @@
+// Loops over plain memory that pay for wide registers: transposes, rows added to rows, random numbers. One table for
+// each instruction set; sizes are in elements.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. `stream`: the target is written around
+// the cache, which takes 64-byte aligned rows; for elements of 4 bytes only.
+using TransposeLoop = void (*)(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
+                               int64_t columns, bool stream);
+
+struct CopyLoops {
+    TransposeLoop transpose[4];  // elements of 1, 2, 4, 8 bytes
+    // to[i] += from[i] * factor
+    void (*add_f32)(float* to, const float* from, float factor, int64_t count);
+    void (*add_f64)(double* to, const double* from, double factor, int64_t count);
+    // Words philox(key, block, counter) of blocks first .. first + blocks - 1, four each, as numbers in [0, 1).
+    void (*uniform)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+    // The same words by pairs as normal numbers.
+    void (*normal)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+    // out = x / keep where word >= limit, else 0; mask says which.
+    void (*dropout)(const float* x, float* out, uint8_t* mask, uint64_t key, uint64_t counter, uint64_t first,
+                    int64_t blocks, uint32_t limit, float keep);
+};
+
+namespace v2 {
+extern const CopyLoops copy_loops;
+}
+namespace avx2 {
+extern const CopyLoops copy_loops;
+}
+namespace avx512 {
+extern const CopyLoops copy_loops;
+}
+
+}  // namespace lunaria::cpu

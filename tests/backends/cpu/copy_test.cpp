@@ -1,0 +1,105 @@
+#include "backends/cpu/copy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace lunaria::cpu {
+namespace {
+
+Tensor noise(DType dtype, const Shape& shape) {
+    Tensor t = Tensor::empty(dtype, shape);
+    auto* bytes = static_cast<unsigned char*>(t.raw());
+    for (size_t i = 0; i < t.nbytes(); ++i) bytes[i] = static_cast<unsigned char>(philox(1, i, 2)[0]);
+    return t;
+}
+
+// Both copies give the same bytes.
+void expect_same_copy(const Tensor& source, const Tensor& target, const std::string& what) {
+    Tensor a = target, b = target.view(target.shape(), target.strides());
+    size_t bytes = target.body()->storage->bytes;
+    auto* storage = static_cast<unsigned char*>(target.body()->storage->data);
+    std::memset(storage, 7, bytes);
+    plain_copy_elements(source, a);
+    std::vector<unsigned char> want(storage, storage + bytes);
+    std::memset(storage, 7, bytes);
+    ASSERT_TRUE(fast_copy(source, b)) << what;
+    ASSERT_EQ(std::memcmp(want.data(), storage, bytes), 0) << what;
+}
+
+class Copy : public ::testing::TestWithParam<Isa> {
+  protected:
+    void SetUp() override {
+        before_ = current_isa();
+        if (!isa_available(GetParam())) GTEST_SKIP() << "the processor lacks " << name_of(GetParam());
+        set_isa(GetParam());
+    }
+    void TearDown() override { set_isa(before_); }
+    Isa before_ = Isa::v2;
+};
+
+TEST_P(Copy, of_any_order_of_axes_equals_the_plain_copy) {
+    for (DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64}) {
+        for (Shape shape : {Shape{1, 1, 1}, Shape{2, 3, 5}, Shape{17, 33, 4}, Shape{3, 64, 48}, Shape{130, 1, 150},
+                            Shape{2, 160, 144}}) {
+            Tensor x = noise(dtype, shape);
+            int order[3] = {0, 1, 2};
+            do {
+                Shape permuted;
+                Strides strides;
+                for (int k : order) {
+                    permuted.push_back(shape[k]);
+                    strides.push_back(x.strides()[k]);
+                }
+                std::string what = str(name_of(dtype), shape, " as ", permuted);
+                expect_same_copy(x.view(permuted, strides), Tensor::empty(dtype, permuted), what);
+                // And the other way round: into a view.
+                Tensor target = Tensor::empty(dtype, shape);
+                expect_same_copy(noise(dtype, permuted), target.view(permuted, strides), "into " + what);
+            } while (std::next_permutation(order, order + 3));
+        }
+    }
+}
+
+TEST_P(Copy, of_steps_repeats_and_reversals_equals_the_plain_copy) {
+    Tensor x = noise(DType::f32, {12, 20});
+    expect_same_copy(x.view({6, 5}, {40, 4}, 3), Tensor::empty(DType::f32, {6, 5}), "steps");
+    expect_same_copy(x.view({12, 20}, {20, -1}, 19), Tensor::empty(DType::f32, {12, 20}), "columns reversed");
+    expect_same_copy(x.view({12, 20}, {-20, 1}, 220), Tensor::empty(DType::f32, {12, 20}), "rows reversed");
+    expect_same_copy(x.view({9, 20}, {0, 1}), Tensor::empty(DType::f32, {9, 20}), "one row repeated");
+    expect_same_copy(x.view({12, 9}, {20, 0}), Tensor::empty(DType::f32, {12, 9}), "one column repeated");
+    expect_same_copy(x.view({100000}, {0}), Tensor::empty(DType::f32, {100000}), "one element repeated");
+    Tensor wide = Tensor::empty(DType::f32, {12, 50});
+    expect_same_copy(x, wide.view({12, 20}, {50, 2}, 5), "into every second column");
+    expect_same_copy(noise(DType::f32, {240}), wide.view({12, 20}, {50, 1}), "a flat tensor into a block");
+}
+
+TEST_P(Copy, converts_strided_tensors) {
+    Tensor x = Tensor::empty(DType::f32, {40, 30});
+    for (int64_t i = 0; i < x.size(); ++i) x.set_at(i, 0.37 * static_cast<double>(i) - 100);
+    for (DType to : {DType::f64, DType::f16, DType::bf16, DType::i64, DType::boolean}) {
+        Tensor turned = x.view({30, 40}, {1, 30}), want = Tensor::empty(to, {30, 40}),
+               got = Tensor::empty(to, {30, 40});
+        plain_copy_elements(turned, want);
+        copy_elements(turned, got);
+        if (fast_copy(turned, got)) {
+            EXPECT_EQ(std::memcmp(want.raw(), got.raw(), want.nbytes()), 0) << name_of(to);
+        }
+    }
+}
+
+TEST_P(Copy, of_large_tensors_goes_around_the_cache_and_through_threads_unharmed) {
+    Tensor x = noise(DType::f32, {1600, 1040});
+    expect_same_copy(x.view({1040, 1600}, {1, 1040}), Tensor::empty(DType::f32, {1040, 1600}), "transposed");
+    expect_same_copy(x, Tensor::empty(DType::f32, {1600, 1040}), "dense");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Copy, ::testing::Values(Isa::v2, Isa::avx2, Isa::avx512),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+}  // namespace
+}  // namespace lunaria::cpu

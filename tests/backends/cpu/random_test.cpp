@@ -1,0 +1,148 @@
+// The same numbers for every instruction set and number of threads, and the distributions they come from.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/elementwise.h"
+#include "core/error.h"
+#include "core/op.h"
+#include "core/random.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+namespace {
+
+class Random : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        set_current_device(&device());
+        default_generator().set_seed(11);
+    }
+    static Tensor call(std::string_view op, std::initializer_list<Arg> args) {
+        return eager_builder().call(op, args).value().tensor();
+    }
+    // Mean and variance.
+    static std::pair<double, double> moments(const Tensor& t) {
+        double mean = 0, square = 0, n = static_cast<double>(t.size());
+        for (int64_t i = 0; i < t.size(); ++i) mean += t.at(i) / n;
+        for (int64_t i = 0; i < t.size(); ++i) square += (t.at(i) - mean) * (t.at(i) - mean) / n;
+        return {mean, square};
+    }
+    static void expect_moments(const Tensor& t, double mean, double variance, double fourth) {
+        auto [m, v] = moments(t);
+        double n = static_cast<double>(t.size());
+        EXPECT_NEAR(m, mean, 5 * std::sqrt(variance / n));
+        EXPECT_NEAR(v, variance, 5 * std::sqrt((fourth - variance * variance) / n));
+    }
+};
+
+TEST_F(Random, numbers_are_the_same_bits_for_every_instruction_set) {
+    Isa before = current_isa();
+    for (const char* op : {"rand", "randn"}) {
+        Tensor want;
+        for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+            if (!isa_available(isa)) continue;
+            set_isa(isa);
+            Tensor got = call(op, {Shape{100003}, {"seed", 5}});
+            if (!want) want = got;
+            EXPECT_EQ(std::memcmp(got.raw(), want.raw(), got.nbytes()), 0) << op << " " << name_of(isa);
+        }
+    }
+    set_isa(before);
+}
+
+TEST_F(Random, numbers_do_not_depend_on_the_number_of_threads) {
+    int before = num_threads();
+    Tensor want;
+    for (int threads : {1, 2, 3}) {
+        set_num_threads(threads);
+        Tensor got = call("randn", {Shape{300001}, {"seed", 5}});
+        if (!want) want = got;
+        EXPECT_EQ(std::memcmp(got.raw(), want.raw(), got.nbytes()), 0) << threads;
+    }
+    set_num_threads(before);
+}
+
+TEST_F(Random, a_longer_draw_begins_with_the_shorter_one) {
+    Tensor a = call("rand", {Shape{7}, {"seed", 3}}), b = call("rand", {Shape{1003}, {"seed", 3}});
+    for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(a.at(i), b.at(i));
+}
+
+TEST_F(Random, calls_differ_unless_the_seed_is_set_again) {
+    Tensor a = call("rand", {Shape{8}}), b = call("rand", {Shape{8}});
+    EXPECT_NE(std::memcmp(a.raw(), b.raw(), a.nbytes()), 0);
+    default_generator().set_seed(11);
+    Tensor c = call("rand", {Shape{8}});
+    EXPECT_EQ(std::memcmp(a.raw(), c.raw(), a.nbytes()), 0);
+}
+
+TEST_F(Random, distributions_have_their_moments) {
+    Shape n{200000};
+    expect_moments(call("rand", {n}), 0.5, 1.0 / 12, 1.0 / 80);
+    expect_moments(call("randn", {n}), 0, 1, 3);
+    expect_moments(call("normal", {n, 1.5, 2.0}), 1.5, 4, 48);
+    expect_moments(call("laplace", {n, 0.0, 1.0}), 0, 2, 24);
+    expect_moments(call("gamma", {n, 2.0, 3.0}), 2.0 / 3, 2.0 / 9, 24.0 / 81);
+    expect_moments(call("gamma", {n, 0.5, 1.0}), 0.5, 0.5, 3.75);
+    expect_moments(call("poisson", {n, 4.0}), 4, 4, 52);
+    expect_moments(call("poisson", {n, 40.0}), 40, 40, 4840);
+    expect_moments(call("randint", {0, 10, n}), 4.5, 8.25, 120.8625);
+    expect_moments(call("bernoulli", {call("zeros", {n}), 0.3}), 0.3, 0.21, 0.0777);
+}
+
+TEST_F(Random, uniform_numbers_stay_below_one_and_normal_ones_are_finite) {
+    Tensor u = call("rand", {Shape{1 << 20}}), z = call("randn", {Shape{1 << 20}});
+    for (int64_t i = 0; i < u.size(); ++i) {
+        ASSERT_GE(u.data<float>()[i], 0.0f);
+        ASSERT_LT(u.data<float>()[i], 1.0f);
+        ASSERT_TRUE(std::isfinite(z.data<float>()[i]));
+    }
+}
+
+TEST_F(Random, a_permutation_holds_every_number_once) {
+    Tensor p = call("randperm", {2000});
+    std::set<int64_t> seen;
+    double moved = 0;
+    for (int64_t i = 0; i < 2000; ++i) {
+        seen.insert(p.integer_at(i));
+        moved += std::abs(static_cast<double>(p.integer_at(i) - i)) / 2000;
+    }
+    EXPECT_EQ(seen.size(), 2000u);
+    EXPECT_NEAR(moved, 2000.0 / 3, 60);
+}
+
+TEST_F(Random, multinomial_draws_in_proportion_and_without_replacement_only_once) {
+    Tensor weights = Tensor::from<double>(std::vector<double>{1, 2, 7}, {3});
+    Tensor draws = call("multinomial", {Value(weights), 20000});
+    double count[3] = {};
+    for (int64_t i = 0; i < draws.size(); ++i) ++count[draws.integer_at(i)];
+    EXPECT_NEAR(count[0], 2000, 250);
+    EXPECT_NEAR(count[1], 4000, 340);
+    Tensor once = call("multinomial", {Value(weights), 3, false});
+    std::set<int64_t> seen{once.integer_at(0), once.integer_at(1), once.integer_at(2)};
+    EXPECT_EQ(seen.size(), 3u);
+    EXPECT_THROW(call("multinomial", {Value(weights), 4, false}), Error);
+    EXPECT_THROW(call("multinomial", {Value(Tensor::from<double>(std::vector<double>{-1, 2}, {2})), 1}), Error);
+    EXPECT_THROW(call("multinomial", {Value(Tensor::zeros(DType::f32, {2})), 1}), Error);
+}
+
+TEST_F(Random, dropout_divides_exactly_what_it_keeps) {
+    Tensor x = call("randn", {Shape{20001}});
+    Tensor y = call("dropout", {Value(x), 0.4});
+    int64_t kept = 0;
+    for (int64_t i = 0; i < x.size(); ++i) {
+        float value = y.data<float>()[i];
+        if (value == 0) continue;
+        ++kept;
+        ASSERT_EQ(value, x.data<float>()[i] / static_cast<float>(1 - 0.4));
+    }
+    EXPECT_NEAR(static_cast<double>(kept), 12000, 350);
+    Tensor none = call("dropout", {Value(x), 1.0});
+    for (int64_t i = 0; i < none.size(); ++i) ASSERT_EQ(none.at(i), 0);
+}
+
+}  // namespace
+}  // namespace lunaria::cpu
