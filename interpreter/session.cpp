@@ -30,6 +30,17 @@ bool is_leave(std::string_view text) {
     return text == "exit" || text == "quit" || text == "exit()" || text == "quit()";
 }
 
+// Nothing but `---` lines: what they describe is still to come. An empty line after them says that it is not.
+bool is_doc_comment(std::string_view text) {
+    while (!text.empty()) {
+        if (!trimmed(text.substr(0, text.find('\n'))).starts_with("---")) return false;
+        const size_t end = text.find('\n');
+        if (end == std::string_view::npos) return true;
+        text.remove_prefix(end + 1);
+    }
+    return false;
+}
+
 }  // namespace
 
 // Marks that something runs, so that an interrupt has a target, and forgets the interrupt when all is over.
@@ -159,6 +170,7 @@ Inspection Session::inspect(const std::string& text, size_t cursor, int level) {
 
 InputCheck Session::is_complete(const std::string& text) const {
     if (trimmed(text).empty() || is_command(text) || is_leave(text)) return {InputKind::complete, ""};
+    if (is_doc_comment(text)) return {InputKind::incomplete, ""};
     const lua::InputState input = lua::input_state(text);
     if (input.completeness == lua::Completeness::complete) return {InputKind::complete, ""};
     // Statements and then an expression are no chunk, but a cell.

@@ -123,6 +123,9 @@ TEST_F(SessionTest, knows_when_a_cell_is_complete) {
     EXPECT_EQ(session.is_complete("%time").kind, InputKind::complete);
     EXPECT_EQ(session.is_complete("?print").kind, InputKind::complete);
     EXPECT_EQ(session.is_complete("").kind, InputKind::complete);
+    EXPECT_EQ(session.is_complete("--- Adds one.").kind, InputKind::incomplete);
+    EXPECT_EQ(session.is_complete("--- Adds one.\n").kind, InputKind::complete);
+    EXPECT_EQ(session.is_complete("-- nothing").kind, InputKind::complete);
 }
 
 TEST_F(SessionTest, completes_names_fields_methods_options_and_files) {

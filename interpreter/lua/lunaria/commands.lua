@@ -330,7 +330,9 @@ add("edit", "%edit [CELL|FILE]", "Opens an editor ($VISUAL or $EDITOR) and runs 
     local file <close> = assert(io.open(path, "w"))
     file:write(text)
   end
-  local editor = os.getenv("VISUAL") or os.getenv("EDITOR") or "vi"
+  local editor = os.getenv("VISUAL") or ""
+  editor = editor ~= "" and editor or os.getenv("EDITOR") or ""
+  editor = editor ~= "" and editor or "vi"
   local ok, _, code = os.execute(editor .. " '" .. path:gsub("'", "'\\''") .. "'")
   if not ok then
     fail(("the editor '%s' ended with code %s"):format(editor, tostring(code)))
