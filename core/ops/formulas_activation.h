@@ -30,23 +30,23 @@ struct Sigmoid : Real { static constexpr std::string_view name = "sigmoid";
 // -log(1 + exp(-x)) with the exponent kept negative.
 struct Logsigmoid : Real { static constexpr std::string_view name = "logsigmoid";
     template <class T> T operator()(T x) const { return select(x < T(0), x, T(0)) - log1p(exp(-abs(x))); } };
-// At -inf x * 0 has the limit 0.
+// At -inf this is -inf * 0, NaN, as in PyTorch and MindSpore; so are the functions below.
 struct Silu : Real { static constexpr std::string_view name = "silu";
     template <class T> T operator()(T x) const {
-        return select(x == T(-std::numeric_limits<double>::infinity()), T(0), x * logistic(x)); } };
+        return x * logistic(x); } };
 struct Gelu : Real { static constexpr std::string_view name = "gelu_erf";
     template <class T> T operator()(T x) const {
         // erfc keeps its relative accuracy where 1 + erf(x / sqrt 2) would cancel to nothing.
         T y = T(0.5) * x * erfc(x * T(-0.70710678118654752440));
-        return select(x == T(-std::numeric_limits<double>::infinity()), T(0), y); } };
+        return y; } };
 struct GeluTanh : Real { static constexpr std::string_view name = "gelu_tanh";
     template <class T> T operator()(T x) const {
         // 0.5 (1 + tanh(u)) = sigmoid(2u).
         T u = T(1.5957691216057307118) * (x + T(0.044715) * x * x * x);
-        return select(x == T(-std::numeric_limits<double>::infinity()), T(0), x * logistic(u)); } };
+        return x * logistic(u); } };
 struct FastGelu : Real { static constexpr std::string_view name = "fast_gelu";
     template <class T> T operator()(T x) const {
-        return select(x == T(-std::numeric_limits<double>::infinity()), T(0), x * logistic(T(1.702) * x)); } };
+        return x * logistic(T(1.702) * x); } };
 // log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.
 struct Softplus : Real { static constexpr std::string_view name = "softplus";
     template <class T> T operator()(T x, T beta, T threshold) const {
@@ -59,7 +59,7 @@ struct Mish : Real { static constexpr std::string_view name = "mish";
         T n = exp(select(x > T(20), T(20), x));
         T m = n * (n + T(2));
         T y = select(x > T(20), x, x * (m / (m + T(2))));
-        return select(x == T(-std::numeric_limits<double>::infinity()), T(0), y); } };
+        return y; } };
 struct Softsign : Real { static constexpr std::string_view name = "softsign";
     template <class T> T operator()(T x) const {
         return select(abs(x) == T(std::numeric_limits<double>::infinity()), copysign(T(1), x), x / (T(1) + abs(x))); } };

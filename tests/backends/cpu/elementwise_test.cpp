@@ -119,5 +119,163 @@ TEST_F(Elementwise, FunctionsAreWithinTheirAccuracyOfThePlainKernelOnEveryInstru
     }
 }
 
+// All elementwise operators with operands of one dtype, by number of operands.
+struct Case {
+    const char* op;
+    int operands;
+};
+constexpr Case kNumbers[] = {{"add", 2},          {"sub", 2},       {"mul", 2},     {"maximum", 2}, {"minimum", 2},
+                             {"clamp", 3},        {"abs", 1},       {"neg", 1},     {"square", 1},  {"sign", 1},
+                             {"equal", 2},        {"less", 2},      {"greater", 2}, {"relu", 1},    {"fmax", 2},
+                             {"floor_divide", 2}, {"remainder", 2}, {"fmod", 2}};
+constexpr DType kDTypes[] = {DType::u8,  DType::i8,   DType::i16, DType::i32, DType::i64,
+                             DType::f16, DType::bf16, DType::f32, DType::f64};
+
+Tensor numbers(DType t, const Shape& shape, unsigned seed) {
+    std::mt19937 random(seed);
+    Tensor x = Tensor::empty(t, shape);
+    // Small whole numbers without 0: exact in every type, and fit to divide by.
+    for (int64_t i = 0; i < x.size(); ++i) {
+        int n = static_cast<int>(random() % 100) + 1;
+        x.set_at(i, t == DType::u8 || random() % 2 ? n : -n);
+    }
+    return x;
+}
+
+void expect_same(const Tensor& want, const Tensor& got, const std::string& what) {
+    ASSERT_EQ(want.dtype(), got.dtype()) << what;
+    ASSERT_EQ(want.shape(), got.shape()) << what;
+    for (int64_t i = 0; i < want.size(); ++i) {
+        double a = want.at(i), b = got.at(i);
+        ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << what << " at " << i << ": " << a << " and " << b;
+    }
+}
+
+// A view with gaps: every second row and column of a larger tensor.
+Tensor strided(DType t, unsigned seed) {
+    Tensor x = numbers(t, {14, 66}, seed);
+    return x.view({7, 33}, {132, 2}, 67);
+}
+
+TEST_F(Elementwise, EveryDtypeLayoutAndBroadcastAgreesWithThePlainKernelOnEveryInstructionSet) {
+    for (DType t : kDTypes) {
+        Tensor column = numbers(t, {7, 1}, 2), row = numbers(t, {33}, 3), one = numbers(t, {1, 1}, 4);
+        Tensor turned = numbers(t, {33, 7}, 5).view({7, 33}, {1, 7});
+        Tensor upward = numbers(t, {7, 33}, 6);
+        Value first[] = {numbers(t, {7, 33}, 1), strided(t, 8), turned, column};
+        Value second[] = {upward, row, column, one, turned, Value(3)};
+        for (const Case& c : kNumbers) {
+            const Op& op = registry().get(c.op);
+            for (const Value& a : first)
+                for (const Value& b : second) {
+                    std::vector<Value> args{a, b, row};
+                    args.resize(static_cast<size_t>(c.operands));
+                    Tensor want = run_plain(op, args).tensor();
+                    for (Isa isa : isas()) {
+                        cpu::set_isa(isa);
+                        expect_same(want, run(op, args).tensor(),
+                                    str(c.op, " ", name_of(t), " on ", cpu::name_of(isa)));
+                    }
+                    if (c.operands == 1) break;
+                }
+        }
+    }
+}
+
+TEST_F(Elementwise, LongRowsAreBroadcastWithoutCopies) {
+    Tensor x = numbers(DType::f32, {5, 1000}, 1), row = numbers(DType::f32, {1000}, 2),
+           column = numbers(DType::f32, {5, 1}, 3);
+    Tensor every_second = numbers(DType::f32, {5, 2000}, 4).view({5, 1000}, {2000, 2});
+    for (const Value& other : {Value(row), Value(column), Value(every_second)}) {
+        Value args[] = {x, other};
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            expect_same(run_plain(registry().get("sub"), args).tensor(), run(registry().get("sub"), args).tensor(),
+                        "sub");
+        }
+    }
+}
+
+TEST_F(Elementwise, EverySizeUpToThreePacksIsRight) {
+    for (DType t : kDTypes)
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            for (int64_t n = 0; n <= 200; n += n < 70 ? 1 : 13) {
+                Value args[] = {numbers(t, {n}, 1), numbers(t, {n}, 2)};
+                expect_same(run_plain(registry().get("add"), args).tensor(), run(registry().get("add"), args).tensor(),
+                            str("add of ", n, " ", name_of(t)));
+                expect_same(run_plain(registry().get("less"), args).tensor(),
+                            run(registry().get("less"), args).tensor(), str("less of ", n, " ", name_of(t)));
+            }
+        }
+}
+
+TEST_F(Elementwise, SelectionTakesMasksOfAnyLayout) {
+    Tensor mask = Tensor::empty(DType::boolean, {33});
+    for (int64_t i = 0; i < 33; ++i) mask.set_at(i, i % 3 == 0);
+    for (DType t : kDTypes)
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            Value where[] = {mask, numbers(t, {7, 33}, 1), strided(t, 2)};
+            Value fill[] = {numbers(t, {7, 33}, 1), mask, 5};
+            for (auto [name, args] : {std::pair{"where", where}, std::pair{"masked_fill", fill}}) {
+                std::span<const Value> list(args, 3);
+                expect_same(run_plain(registry().get(name), list).tensor(), run(registry().get(name), list).tensor(),
+                            name);
+            }
+        }
+}
+
+TEST_F(Elementwise, ThreadsDoNotChangeResults) {
+    Tensor x = filled(DType::f32, {300'001}, interesting(DType::f32, 4097, 3));
+    Value args[] = {x};
+    int before = num_threads();
+    for (const char* name : {"exp", "tanh", "relu", "lgamma"}) {
+        set_num_threads(1);
+        Tensor one = run(registry().get(name), args).tensor();
+        set_num_threads(3);
+        expect_same(one, run(registry().get(name), args).tensor(), name);
+    }
+    set_num_threads(before);
+}
+
+TEST_F(Elementwise, TwoOperandFunctionsHandleSpecialValues) {
+    auto x = interesting(DType::f32, 120, 5);
+    auto n = static_cast<int64_t>(x.size());
+    Tensor a = filled(DType::f32, {n, 1}, x), b = filled(DType::f32, {1, n}, x);
+    for (auto [name, limit] : {std::pair{"pow", 1.5}, std::pair{"atan2", 3.0}, std::pair{"hypot", 2.0},
+                               std::pair{"fmod", 0.0}, std::pair{"remainder", 0.5}, std::pair{"copysign", 0.0},
+                               std::pair{"maximum", 0.0}, std::pair{"fmin", 0.0}, std::pair{"div", 0.5}}) {
+        std::vector<Value> args{a, b};
+        args.resize(registry().get(name).signature.params.size());
+        Tensor want = run_plain(registry().get(name), args).tensor();
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            Tensor got = run(registry().get(name), args).tensor();
+            for (int64_t i = 0; i < want.size(); ++i)
+                ASSERT_LE(ulps(want.at(i), got.at(i), DType::f32), limit + 0.5)
+                    << name << "(" << a.at(i / n) << ", " << b.at(i % n) << ") on " << cpu::name_of(isa) << ": "
+                    << want.at(i) << " and " << got.at(i);
+        }
+    }
+}
+
+TEST_F(Elementwise, ConversionsAgreeWithThePlainOnes) {
+    for (DType from : kDTypes)
+        for (DType to :
+             {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64}) {
+            if (from == to) continue;
+            auto values = interesting(DType::f32, 333, 9);
+            if (!is_float(to) || !is_float(from))
+                for (double& v : values) v = std::isfinite(v) ? std::trunc(std::fmod(std::fabs(v), 100.0)) : 7;
+            Value args[] = {filled(from, {333}, values), to};
+            for (Isa isa : isas()) {
+                cpu::set_isa(isa);
+                expect_same(run_plain(registry().get("cast"), args).tensor(),
+                            run(registry().get("cast"), args).tensor(), str(name_of(from), " to ", name_of(to)));
+            }
+        }
+}
+
 }  // namespace
 }  // namespace lunaria
