@@ -286,7 +286,7 @@ void add_extrema(Registry& ops) {
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
-    ops.add("max(input/x: tensor, axis/dim: int? = nil, keepdims/keepdim/keep_dims: bool = false) -> (values, indices)")
+    ops.add("max(input/x: tensor, axis/dim: int? = nil, keepdims/keepdim/keep_dims: bool = false)")
         .doc("Largest elements along an axis and their indices. Without an axis only the largest of all elements.")
         .example("max(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{5.0, 4.0}")
         .infer(infer_with_index)
@@ -294,7 +294,7 @@ void add_extrema(Registry& ops) {
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
-    ops.add("min(input/x: tensor, axis/dim: int? = nil, keepdims/keepdim/keep_dims: bool = false) -> (values, indices)")
+    ops.add("min(input/x: tensor, axis/dim: int? = nil, keepdims/keepdim/keep_dims: bool = false)")
         .doc("Smallest elements along an axis and their indices. Without an axis only the smallest of all elements.")
         .example("min(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{1.0, 3.0}")
         .infer(infer_with_index)

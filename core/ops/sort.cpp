@@ -338,7 +338,7 @@ void add_searches(Registry& ops) {
         .sample("f32[2,3]");
     ops.add(
            "unique_consecutive(input/x: tensor, return_inverse/return_idx: bool = false, return_counts: bool = false, "
-           "axis/dim: int? = nil) -> (values, inverse, counts)")
+           "axis/dim: int? = nil)")
         .doc(
             "Keeps the first of each run of equal neighbours, in the flattened tensor or along an axis; can give the "
             "index of each element's run and the lengths of the runs.")
