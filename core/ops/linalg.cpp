@@ -368,6 +368,7 @@ void add_linalg_ops(Registry& ops) {
     add_einsum_ops(ops);
     add_solve_ops(ops);
     add_distance_ops(ops);
+    add_fourier_ops(ops);
 }
 
 }  // namespace lunaria

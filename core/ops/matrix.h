@@ -42,5 +42,6 @@ void add_einsum_ops(Registry& ops);    // called by the family linalg
 void add_image_ops(Registry& ops);     // called by the family attention
 void add_solve_ops(Registry& ops);     // called by the family linalg
 void add_distance_ops(Registry& ops);  // called by the family linalg
+void add_fourier_ops(Registry& ops);   // called by the family linalg
 
 }  // namespace lunaria
