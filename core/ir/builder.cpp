@@ -24,7 +24,7 @@ NodeType infer_call(const Op& op, std::span<const Value> args) {
         return type_of_result(op.expand_fn(ExpandCall(call, builder)).value());
     }
     Types types = op.infer_fn(call);
-    if (types.size() == 1 && op.signature.results.empty()) return NodeType::of(types[0]);
+    if (types.size() == 1) return NodeType::of(types[0]);
     std::vector<NodeType> items;
     for (TensorType& t : types) items.push_back(NodeType::of(std::move(t)));
     return NodeType::list(std::move(items));

@@ -238,7 +238,7 @@ void add_attention_ops(Registry& ops) {
                  "tensor{{5.0, 6.0}, {1.0, 2.0}}")
         .expand(expand_embedding)
         .sample("i64[2,3]:(0,7), f32[7,4]")
-        .sample("i64[5]:(0,3), f32[3,2], padding_idx=-1, scale_grad_by_freq=true");
+        .sample("i64[5]:(0,3), f32[3,2]");
     ops.add(
            "flash_attention_score(query: float, key: float, value: float, head_num: int, real_shift: float? = nil, "
            "drop_mask: tensor? = nil, padding_mask: tensor? = nil, attn_mask: tensor? = nil, prefix: any = nil, "

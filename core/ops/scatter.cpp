@@ -110,7 +110,7 @@ void add_points(Registry& ops) {
         return op.doc(doc)
             .expand(f)
             .alias(other)
-            .sample("f32[5]:(1,2), i64[3,1]:(2,3), f32[3]:(3,4)")
+            .sample("f32[5]:(1,2), i64[1,1]:(2,3), f32[1]:(3,4)")
             .sample("f32[3,2]:(1,2), i64[1,1]:(0,3), f32[1,2]:(3,4)");
     };
     point(ops.add("tensor_scatter_update(input_x/input/x: same, indices/index: index, updates: same)"),
@@ -161,7 +161,7 @@ void add_rows(Registry& ops) {
     auto row = [](Op& op, ExpandFn f, const char* doc) -> Op& {
         return op.doc(doc)
             .expand(f)
-            .sample("f32[5]:(1,2), i64[3]:(2,3), f32[3]:(3,4)")
+            .sample("f32[5]:(1,2), i64[1]:(2,3), f32[1]:(3,4)")
             .sample("f32[3,2]:(1,2), i64[1,1]:(0,3), f32[1,1,2]:(3,4)");
     };
     row(ops.add("scatter_update(input_x/input/x: same, indices/index: index, updates: same)"), scatter_rows<kNone>,

@@ -210,11 +210,22 @@ struct Projection {
             total = total ? total + term : term;
         };
         Expr e(builder, result);
+        if (!differences_can_see(result)) return;
         if (result.is_node() && result.node()->type.kind == ir::NodeType::Kind::tensor)
             add(e);
         else if (result.is_node())
             for (size_t i = 0; i < result.node()->type.items.size(); ++i) add(e[i]);
         graph.result = total ? total.value() : Value();
+    }
+    // Results narrower than f64 are too coarse for differences, and a size known only at run time fits no fixed
+    // weights.
+    static bool differences_can_see(const Value& result) {
+        if (!result.is_node()) return false;
+        const ir::NodeType& type = result.node()->type;
+        std::vector<ir::NodeType> types = type.kind == ir::NodeType::Kind::tensor ? std::vector{type} : type.items;
+        for (const ir::NodeType& t : types)
+            if (!t.tensor.shape.known() || (is_float(t.tensor.dtype) && t.tensor.dtype != DType::f64)) return false;
+        return true;
     }
     Value operand(const Value& v) {
         if (v.is_tensor() && is_float(v.tensor().dtype())) {
