@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/pool_settings.h"
 
 namespace lunaria {
 
@@ -17,6 +18,7 @@ namespace {
 constexpr int64_t kPartsPerPiece = 16;
 
 std::atomic<int>& thread_count() {
+    [[maybe_unused]] static const bool spins_briefly = pool_spin_is_ours();
     static std::atomic<int> count{std::clamp(omp_get_max_threads(), 1, 1024)};
     return count;
 }

@@ -1,0 +1,120 @@
+#include "core/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "core/pool_settings.h"
+
+namespace lunaria {
+namespace {
+
+class Threads : public testing::Test {
+  protected:
+    void TearDown() override {
+        set_num_threads(before_);
+        clear_interrupt();
+    }
+
+  private:
+    int before_ = num_threads();
+};
+
+TEST_F(Threads, EveryItemIsVisitedOnceForAnyCountAndNumberOfThreads) {
+    for (int threads : {1, 2, 3, 7})
+        for (int64_t count : {0, 1, 63, 64, 65, 1000, 100'001}) {
+            set_num_threads(threads);
+            std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+            parallel_for(count, 10, 64, [&](int64_t begin, int64_t end) {
+                EXPECT_EQ(begin % 64, 0);
+                EXPECT_LT(begin, end);
+                for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
+            });
+            for (auto& v : visits) ASSERT_EQ(v.load(), 1) << count << " items on " << threads << " threads";
+        }
+}
+
+TEST_F(Threads, LittleWorkStaysOnTheCallersThread) {
+    set_num_threads(4);
+    auto self = std::this_thread::get_id();
+    parallel_for(100, 100, [&](int64_t begin, int64_t end) {
+        EXPECT_EQ(std::this_thread::get_id(), self);
+        EXPECT_EQ(begin, 0);
+        EXPECT_EQ(end, 100);
+    });
+}
+
+TEST_F(Threads, AnExceptionOfTheBodyReachesTheCaller) {
+    set_num_threads(3);
+    for (int64_t bad : {0, 500, 999}) {
+        auto body = [&](int64_t begin, int64_t end) {
+            if (begin <= bad && bad < end) throw value_error("test", "broken");
+        };
+        EXPECT_THROW(parallel_for(1000, 1, body), Error);
+    }
+}
+
+TEST_F(Threads, LoopsInsideLoopsAreDoneByTheThreadThatMeetsThem) {
+    set_num_threads(2);
+    std::atomic<int64_t> sum{0};
+    parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) parallel_for(1000, 1, [&](int64_t a, int64_t b) { sum += b - a; });
+    });
+    EXPECT_EQ(sum.load(), 8000);
+}
+
+TEST_F(Threads, AnInterruptEndsALongLoop) {
+    set_num_threads(2);
+    std::atomic<int64_t> done{0};
+    auto body = [&](int64_t begin, int64_t end) {
+        done += end - begin;
+        request_interrupt();
+    };
+    EXPECT_THROW(parallel_for(1'000'000, 10, body), Error);
+    EXPECT_LT(done.load(), 1'000'000);
+}
+
+TEST_F(Threads, TheNumberOfThreadsIsChecked) {
+    EXPECT_THROW(set_num_threads(0), Error);
+    EXPECT_THROW(set_num_threads(5000), Error);
+    set_num_threads(2);
+    EXPECT_EQ(num_threads(), 2);
+}
+
+// The environment of this process as its parent made it.
+std::vector<std::string> original_environment() {
+    std::ifstream file("/proc/self/environ", std::ios::binary);
+    std::string all((std::istreambuf_iterator<char>(file)), {});
+    std::vector<std::string> entries;
+    for (size_t at = 0; at < all.size();) {
+        entries.emplace_back(all.c_str() + at);
+        at += entries.back().size() + 1;
+    }
+    return entries;
+}
+
+TEST_F(Threads, TheLentEntryOfTheEnvironmentIsGivenBack) {
+    bool has_policy = false;
+    for (const std::string& entry : original_environment()) {
+        size_t equals = entry.find('=');
+        if (equals == std::string::npos) continue;
+        std::string name = entry.substr(0, equals);
+        has_policy |= name == "GOMP_SPINCOUNT" || name == "OMP_WAIT_POLICY";
+        ASSERT_NE(std::getenv(name.c_str()), nullptr) << name;
+    }
+    if (has_policy) {
+        EXPECT_FALSE(pool_spin_is_ours());
+    } else {
+        EXPECT_EQ(std::getenv("GOMP_SPINCOUNT"), nullptr);
+    }
+}
+
+}  // namespace
+}  // namespace lunaria
