@@ -17,13 +17,24 @@ Tensor fill_element(const KernelCall& call, const Value& v) {
     return Tensor::scalar(dtype, v.kind() == Value::Kind::boolean ? (v.boolean() ? 1.0 : 0.0) : v.number());
 }
 
-bool fill(const KernelCall& call) {
-    Tensor& out = call.out[0];
+bool fill_with(Tensor& out, const Tensor& element) {
     Strides still;
     still.resize(out.rank(), 0);
-    if (out.size()) copy_elements(fill_element(call, call.args[1]).view(out.shape(), still), out);
+    if (out.size()) copy_elements(element.view(out.shape(), still), out);
     return true;
 }
+
+bool fill(const KernelCall& call) { return fill_with(call.out[0], fill_element(call, call.args[1])); }
+
+bool zeros(const KernelCall& call) {
+    constexpr size_t kSmall = 1 << 16;
+    Tensor& out = call.out[0];
+    if (out.nbytes() > kSmall) return fill_with(out, Tensor::zeros(out.dtype(), {}));
+    if (out.nbytes()) std::memset(out.raw(), 0, out.nbytes());
+    return true;
+}
+
+bool ones(const KernelCall& call) { return fill_with(call.out[0], Tensor::scalar(call.out[0].dtype(), 1)); }
 
 // out[i] = element(i), computed in `Wide` and converted.
 template <class Wide, class F>
@@ -130,6 +141,8 @@ double cosine(double x, int times) { return std::cos(2 * std::numbers::pi * time
 }  // namespace
 
 void add_create_kernels(KernelTable& table) {
+    table.plain("zeros", zeros);
+    table.plain("ones", ones);
     table.plain("full", fill);
     table.plain("full_like", fill);
     table.plain("arange", arange);

@@ -1,41 +1,70 @@
 // CPU kernels: gather, masks.
 #include <cstring>
 
-#include "backends/cpu/kernel_table.h"
+#include "backends/cpu/copy.h"
 #include "backends/cpu/positions.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
 namespace {
 
+// Copies `elements` elements from each offset (in elements) of the source, one after another into the target. The
+// offset of piece i of block o is o * stride + offsets[i].
+template <class T>
+void copy_pieces(const char* from, char* to, const std::vector<int64_t>& offsets, int64_t blocks, int64_t stride,
+                 int64_t elements) {
+    auto* source = reinterpret_cast<const T*>(from);
+    auto* target = reinterpret_cast<T*>(to);
+    auto pieces = static_cast<int64_t>(offsets.size());
+    auto bytes = static_cast<int64_t>(sizeof(T)) * elements;
+    parallel_for(blocks * pieces, std::max<int64_t>(128 * 1024 / bytes, 1), [&](int64_t begin, int64_t end) {
+        int64_t block = begin / pieces, i = begin % pieces;
+        for (int64_t k = begin; k < end; ++k) {
+            const T* piece = source + block * stride + offsets[static_cast<size_t>(i)];
+            if (elements == 1)
+                target[k] = *piece;
+            else
+                std::memcpy(target + k * elements, piece, static_cast<size_t>(bytes));
+            if (++i == pieces) {
+                i = 0;
+                ++block;
+            }
+        }
+    });
+}
+
+bool copy_any_pieces(const KernelCall& call, const std::vector<int64_t>& offsets, int64_t blocks, int64_t stride,
+                     int64_t elements) {
+    auto* from = static_cast<const char*>(call.tensor(0).raw());
+    auto* to = static_cast<char*>(call.out[0].raw());
+    if (elements == 0 || blocks == 0 || offsets.empty()) return true;
+    switch (size_of(call.tensor(0).dtype())) {
+        case 1:
+            copy_pieces<uint8_t>(from, to, offsets, blocks, stride, elements);
+            break;
+        case 2:
+            copy_pieces<uint16_t>(from, to, offsets, blocks, stride, elements);
+            break;
+        case 4:
+            copy_pieces<uint32_t>(from, to, offsets, blocks, stride, elements);
+            break;
+        default:
+            copy_pieces<uint64_t>(from, to, offsets, blocks, stride, elements);
+    }
+    return true;
+}
+
 bool gather(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
     AxisSplit s(in.shape(), axis_of(call, 2, in.rank()));
     auto at = checked_indices(call, call.tensor(1), s.size);
-    size_t bytes = static_cast<size_t>(s.inner) * size_of(in.dtype());
-    const char* from = static_cast<const char*>(in.raw());
-    char* to = static_cast<char*>(call.out[0].raw());
-    if (bytes == 0) return true;
-    for (int64_t o = 0; o < s.outer; ++o)
-        for (int64_t row : at) {
-            std::memcpy(to, from + static_cast<size_t>(o * s.size + row) * bytes, bytes);
-            to += bytes;
-        }
-    return true;
+    for (int64_t& offset : at) offset *= s.inner;
+    return copy_any_pieces(call, at, s.outer, s.size * s.inner, s.inner);
 }
 
-// Copies `bytes` at each element offset.
 bool take_offsets(const KernelCall& call, const std::vector<int64_t>& offsets, int64_t elements) {
-    const Tensor& in = call.tensor(0);
-    size_t width = size_of(in.dtype()), bytes = static_cast<size_t>(elements) * width;
-    const char* from = static_cast<const char*>(in.raw());
-    char* to = static_cast<char*>(call.out[0].raw());
-    if (bytes == 0) return true;
-    for (int64_t offset : offsets) {
-        std::memcpy(to, from + static_cast<size_t>(offset) * width, bytes);
-        to += bytes;
-    }
-    return true;
+    return copy_any_pieces(call, offsets, 1, 0, elements);
 }
 
 bool gather_elements(const KernelCall& call) {
@@ -74,6 +103,67 @@ bool index_add(const KernelCall& call) {
                     element = static_cast<T>(static_cast<A>(element) + static_cast<A>(*from++) * factor);
                 }
     });
+    return true;
+}
+
+// Rows are added in the order of the indices; threads share the blocks or the columns, never a row's element.
+template <class T>
+void add_rows(const CopyLoops& loops, T* to, const T* from, const std::vector<int64_t>& at, const AxisSplit& s,
+              T factor) {
+    auto add = [&](int64_t block, int64_t begin, int64_t end) {
+        for (size_t i = 0; i < at.size(); ++i) {
+            T* row = to + (block * s.size + at[i]) * s.inner + begin;
+            const T* values =
+                from + (block * static_cast<int64_t>(at.size()) + static_cast<int64_t>(i)) * s.inner + begin;
+            if constexpr (std::is_same_v<T, float>)
+                loops.add_f32(row, values, factor, end - begin);
+            else
+                loops.add_f64(row, values, factor, end - begin);
+        }
+    };
+    auto work = static_cast<int64_t>(at.size());
+    if (work == 0) return;
+    if (s.outer > 1)
+        parallel_for(s.outer, std::max<int64_t>(65536 / (work * s.inner), 1), [&](int64_t begin, int64_t end) {
+            for (int64_t block = begin; block < end; ++block) add(block, 0, s.inner);
+        });
+    else
+        parallel_for(s.inner, std::max<int64_t>(65536 / work, 64), 16,
+                     [&](int64_t begin, int64_t end) { add(0, begin, end); });
+}
+
+bool index_add_fast(const KernelCall& call) {
+    Tensor& out = call.out[0];
+    AxisSplit s(out.shape(), axis_of(call, 3, out.rank()));
+    bool handled = out.dtype() == DType::f32 || out.dtype() == DType::f64;
+    if (!handled || s.inner < 8 || out.size() == 0) return false;
+    auto at = checked_indices(call, call.tensor(1).contiguous(), s.size);
+    copy_elements(call.tensor(0), out);
+    Tensor rows = call.tensor(2).contiguous();
+    double alpha = call.args[4].number();
+    if (out.dtype() == DType::f32)
+        add_rows(copy_loops(), out.data<float>(), rows.data<float>(), at, s, static_cast<float>(alpha));
+    else
+        add_rows(copy_loops(), out.data<double>(), rows.data<double>(), at, s, alpha);
+    return true;
+}
+
+// Positions in a vector, without a branch for each element.
+bool argwhere_vector(const KernelCall& call) {
+    const Tensor& in = call.tensor(0);
+    if (in.rank() != 1 || size_of(in.dtype()) != 1) return false;
+    auto* x = in.data<uint8_t>();
+    int64_t count = 0;
+    for (int64_t i = 0; i < in.size(); ++i) count += x[i] != 0;
+    call.out[0] = Tensor::empty(DType::i64, {count, 1});
+    int64_t* out = call.out[0].data<int64_t>();
+    // The last store of a run of zeros would lie behind the end.
+    int64_t end = in.size();
+    while (end > 0 && x[end - 1] == 0) --end;
+    for (int64_t i = 0; i < end; ++i) {
+        *out = i;
+        out += x[i] != 0;
+    }
     return true;
 }
 
@@ -123,6 +213,8 @@ bool one_hot(const KernelCall& call) {
 }  // namespace
 
 void add_index_kernels(KernelTable& table) {
+    table.fast("index_add", index_add_fast);
+    table.fast("argwhere", argwhere_vector);
     table.plain("gather", gather);
     table.plain("gather_elements", gather_elements);
     table.plain("gather_nd", gather_nd);

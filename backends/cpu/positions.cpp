@@ -1,5 +1,7 @@
 #include "backends/cpu/positions.h"
 
+#include "core/threads.h"
+
 namespace lunaria::cpu {
 
 AxisSplit::AxisSplit(const Shape& shape, int axis) {
@@ -46,17 +48,23 @@ std::vector<int64_t> point_offsets(const KernelCall& call, const Tensor& indices
 std::vector<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis) {
     Strides strides = contiguous_strides(shape);
     std::vector<int64_t> offsets(static_cast<size_t>(index.size()));
-    std::array<int64_t, kMaxRank> at{};
+    if (offsets.empty()) return offsets;
+    int last = shape.rank() - 1;
+    int64_t inner = last < 0 ? 1 : index.shape().back(), size = last < 0 ? 1 : shape[axis];
+    int64_t step = last < 0 ? 0 : strides[axis], along = axis == last ? 0 : 1;
     const int64_t* value = index.data<int64_t>();
-    for (int64_t& offset : offsets) {
-        for (int i = 0; i < shape.rank(); ++i)
-            offset += (i == axis ? checked_index(call, *value, shape[i]) : at[static_cast<size_t>(i)]) * strides[i];
-        ++value;
-        for (int i = index.rank() - 1; i >= 0; --i) {
-            if (++at[static_cast<size_t>(i)] < index.dim(i)) break;
-            at[static_cast<size_t>(i)] = 0;
+    parallel_for(index.size() / inner, std::max<int64_t>(32 * 1024 / inner, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+            int64_t base = 0, rest = row;
+            for (int i = last - 1; i >= 0; --i) {
+                if (i != axis) base += rest % index.dim(i) * strides[i];
+                rest /= index.dim(i);
+            }
+            for (int64_t j = row * inner; j < (row + 1) * inner; ++j)
+                offsets[static_cast<size_t>(j)] =
+                    base + checked_index(call, value[j], size) * step + along * (j - row * inner);
         }
-    }
+    });
     return offsets;
 }
 

@@ -30,6 +30,12 @@ Shape wanted_shape(const Call& c, size_t i, DType dtype) {
     return checked_shape(c.name(), sizes, size_of(dtype));
 }
 
+// zeros and ones are primitives, since they are called often and on small sizes.
+Types infer_constant(const Call& c) {
+    DType dtype = c.dtype_or(1, DType::f32);
+    return {{dtype, wanted_shape(c, 0, dtype)}};
+}
+
 constexpr const char* kConstant = "the result depends on no tensor";
 
 void add_fills(Registry& ops) {
@@ -48,18 +54,16 @@ void add_fills(Registry& ops) {
     ops.add("zeros(size/shape: shape, dtype: dtype? = nil)")
         .doc("A tensor of zeros.")
         .example("zeros({2})", "tensor{0.0, 0.0}")
-        .expand([](const ExpandCall& c) {
-            return c.call("full", {c.args[0], 0, c.dtype_or(1, DType::f32)});
-        })
+        .infer(infer_constant)
+        .half_native()
         .no_grad(kConstant)
         .sample("{2,3}")
         .sample("{3}, int32");
     ops.add("ones(size/shape: shape, dtype: dtype? = nil)")
         .doc("A tensor of ones.")
         .example("ones({2})", "tensor{1.0, 1.0}")
-        .expand([](const ExpandCall& c) {
-            return c.call("full", {c.args[0], 1, c.dtype_or(1, DType::f32)});
-        })
+        .infer(infer_constant)
+        .half_native()
         .no_grad(kConstant)
         .sample("{2,3}")
         .sample("{3}, int32");
@@ -254,6 +258,61 @@ void add_ranges(Registry& ops) {
         .example("triu_indices(2, 2)", "tensor{{0, 0, 1}, {0, 1, 1}}");
 }
 
+void add_combinations(Registry& ops) {
+    ops.add("vander(x/input: tensor, n/N: int? = nil)")
+        .doc("The matrix of the powers n - 1 … 0 of each element of a vector; n is its size by default.")
+        .example("vander(tensor{1.0, 2.0, 3.0})", "tensor{{1.0, 1.0, 1.0}, {4.0, 2.0, 1.0}, {9.0, 3.0, 1.0}}")
+        .expand([](const ExpandCall& c) -> Expr {
+            expect_rank(c, 0, 1);
+            int64_t n = c.has(1) ? c.integer(1) : c.shape(0)[0];
+            if (n < 0) throw value_error(c.name(), str("n must not be negative, got ", n));
+            Expr column = c.call("expand_dims", {c.in(0), 1});
+            Expr powers = c.call("arange", {n - 1, -1, -1, c.type(0).dtype});
+            return c.call("pow", {column, powers});
+        })
+        .sample("f32[3]:(1,2)")
+        .sample("f32[4]:(1,2), 3");
+    ops.add("cartesian_prod(inputs/tensors: tensors)")
+        .doc("All combinations of one element from each vector, one row each.")
+        .example("cartesian_prod({tensor{1, 2}, tensor{3, 4}})", "tensor{{1, 3}, {1, 4}, {2, 3}, {2, 4}}")
+        .expand([](const ExpandCall& c) -> Expr {
+            auto count = static_cast<int>(c.types(0).size());
+            Expr grids = c.call("meshgrid", {c.in(0), {"indexing", "ij"}});
+            std::vector<Expr> columns;
+            for (int i = 0; i < count; ++i) columns.push_back(grids[static_cast<size_t>(i)].reshape({-1}));
+            return count == 1 ? columns[0] : c.call("stack", {c.builder.list(columns), 1});
+        })
+        .sample("{f32[2], f32[3]}")
+        .sample("{f32[2], f32[1], f32[3]}");
+    ops.add("combinations(input/x: tensor, r: int = 2, with_replacement: bool = false)")
+        .doc("All choices of r elements of a vector in their order, one row each.")
+        .example("combinations(tensor{1, 2, 3})", "tensor{{1, 2}, {1, 3}, {2, 3}}")
+        .expand([](const ExpandCall& c) -> Expr {
+            expect_rank(c, 0, 1);
+            int64_t n = c.shape(0)[0], r = c.integer(1);
+            bool again = c.boolean(2);
+            if (r < 0 || r > 16) throw value_error(c.name(), str("r must be between 0 and 16, not ", r));
+            std::vector<int64_t> choice, all;
+            auto extend = [&](auto& self, int64_t from) -> void {
+                if (static_cast<int64_t>(choice.size()) == r) {
+                    all.insert(all.end(), choice.begin(), choice.end());
+                    if (all.size() > (size_t{1} << 24)) throw memory_error(c.name(), "there are too many combinations");
+                    return;
+                }
+                for (int64_t i = from; i < n; ++i) {
+                    choice.push_back(i);
+                    self(self, again ? i : i + 1);
+                    choice.pop_back();
+                }
+            };
+            extend(extend, 0);
+            Tensor index = Tensor::from<int64_t>(all, {r ? static_cast<int64_t>(all.size()) / r : 0, r});
+            return c.call("gather", {c.in(0), Value(index), 0});
+        })
+        .sample("f32[4]")
+        .sample("f32[3], 2, true");
+}
+
 // Points 0, 1 … of a window over `length` points: N = length for periodic windows, length - 1 for symmetric ones.
 Types infer_window(const Call& c) {
     expect_not_negative(c, 0, c.integer(0));
@@ -272,7 +331,7 @@ void add_windows(Registry& ops) {
                .example("bartlett_window(3, false)", "tensor{0.0, 1.0, 0.0}"),
            "Bartlett's triangular window.");
     window(ops.add("blackman_window(window_length: int, periodic: bool = true, dtype: dtype? = nil)")
-               .example("blackman_window(3, false)", "tensor{0.0, 1.0, 0.0}"),
+               .example("blackman_window(2, true)", "tensor{0.0, 1.0}"),
            "Blackman's window.");
     window(ops.add("hann_window(window_length: int, periodic: bool = true, dtype: dtype? = nil)")
                .example("hann_window(3, false)", "tensor{0.0, 1.0, 0.0}"),
@@ -293,6 +352,7 @@ void add_create_ops(Registry& ops) {
     add_fills(ops);
     add_ranges(ops);
     add_windows(ops);
+    add_combinations(ops);
 }
 
 }  // namespace lunaria

@@ -73,6 +73,7 @@ void add_gathers(Registry& ops) {
             bool scaled = g.number(4) != 1;
             return {g.dout, {}, scaled ? rows * g.number(4) : rows, {}, {}};
         })
+        .alias("inplace_index_add")
         .sample("f32[4,3], i64[5]:(0,4), f32[5,3], 0")
         .sample("f32[2,5], i64[3]:(-5,5), f32[2,3], 1, alpha=2.5");
 }

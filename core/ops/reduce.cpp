@@ -86,7 +86,9 @@ Types infer_with_index(const Call& call) {
 }
 
 Expr spread(const GradRule& g, const Expr& e, const Shape& axes) {
-    return keep_axes(e, g.shape(0), axes).broadcast_to(g.shape(0));
+    Expr kept = keep_axes(e, g.shape(0), axes);
+    // A size that is only known when the program runs is taken from the operand then.
+    return g.shape(0).known() ? kept.broadcast_to(g.shape(0)) : g.call("expand_as", {kept, g.in(0)});
 }
 
 Grads grad_sum(const GradRule& g) { return {spread(g, g.dout.cast(g.type(0).dtype), g.axes(1, 0))}; }

@@ -29,13 +29,22 @@ struct Scatter {
         if (reduction == "add") return {dout, at(dout)};
         if (reduction == "sub") return {dout, -at(dout)};
         if (reduction == "none")
-            return {put(dout, stretched_zero(g.builder, dout.dtype(), updates.shape()), "none"), at(dout)};
+            return {put(dout, stretched_zero(g.builder, dout.dtype(), updates.shape()), "none"),
+                    where(written_last(), at(dout), 0)};
         if (reduction == "mul") return {put(dout, updates, "mul"), product_updates()};
         if (reduction == "div") return {put(dout, updates, "div"), -(at(dout) * at(g.out) / updates)};
         // max and min: whoever reaches the extreme shares the cotangent evenly.
         Expr reached_x = equal(x, g.out).cast(dout.dtype()), reached_u = equal(updates, at(g.out)).cast(dout.dtype());
         Expr share = dout / put(reached_x, reached_u, "add");
         return {share * reached_x, at(share) * reached_u};
+    }
+    // Of several updates for one element only the last is in the result: each writes its number and looks whether it is
+    // still there.
+    Expr written_last() const {
+        Shape shape = updates.shape();
+        Expr numbers = g.call("arange", {shape.size()}).reshape(shape);
+        Expr none = stretched_zero(g.builder, DType::i64, x.shape());
+        return equal(at(put(none, numbers, "none")), numbers);
     }
     // The product of all factors of a position but one: by division, unless that one is 0.
     Expr product_updates() const {

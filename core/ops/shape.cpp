@@ -55,7 +55,7 @@ Grads grad_reshape(const GradRule& g) {
     return d;
 }
 
-Value reshape_view(const Call& call) { return Value(call.args[0].tensor().reshaped(call.op.infer_fn(call)[0].shape)); }
+Value reshape_view(const Call& call) { return Value(call.args[0].tensor().reshaped(reshape_target(call))); }
 
 void permute(Layout& layout, const Shape& order) {
     Layout from = layout;
@@ -353,11 +353,19 @@ void add_broadcasts(Registry& ops) {
         .alias("expand")
         .sample("f32[3,1], {2,-1,5}")
         .sample("f32[], {3}");
-    ops.add("expand_as(input/x: tensor, other: tensor)")
+    // A primitive: gradients broadcast to shapes with it that are only known when the program runs.
+    rearranges(ops.add("expand_as(input/x: tensor, other: tensor)"),
+               [](const Call& c, Layout& layout) {
+                   Shape shape = c.shape(1);
+                   bool fits = layout.shape.rank() <= shape.rank();
+                   if (!fits || (broadcast(c.name(), layout.shape, shape) != shape && shape.known()))
+                       throw shape_error(c.name(), str("cannot broadcast shape ", layout.shape, " to ", shape));
+                   broadcast_layout(layout, shape);
+               })
         .doc("The input broadcast to the shape of other.")
         .example("expand_as(tensor{1, 2}, zeros({2, 2}))", "tensor{{1, 2}, {1, 2}}")
-        .expand([](const ExpandCall& c) {
-            return c.call("broadcast_to", {c.in(0), c.shape(1)});
+        .grad([](const GradRule& g) -> Grads {
+            return {g.unbroadcast(g.dout, 0), {}};
         })
         .sample("f32[3,1], f32[2,3,5]")
         .sample("f32[1], f32[4]");
@@ -379,7 +387,7 @@ void add_conversions(Registry& ops) {
         .sample("f32[]");
     ops.add("cast(input/x/input_x: tensor, dtype/type: dtype)")
         .doc("Converts the elements; floats become integers by truncation, and numbers become true when not 0.")
-        .example("cast(tensor{1.7, -1.7}, \"int32\")", "tensor{1, -1}")
+        .example("cast(tensor{1.7, -1.7}, \"int32\")", "tensor({1, -1}, \"int32\")")
         .infer([](const Call& c) -> Types {
             return {{c.args[1].dtype(), c.shape(0)}};
         })

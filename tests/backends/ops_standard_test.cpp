@@ -203,7 +203,8 @@ struct Projection {
         uint64_t stream = 100;
         auto add = [&](const Expr& e) {
             if (!is_float(e.dtype())) return;
-            Expr w = builder.constant(Value(direction(e.shape(), ++stream)));
+            // Where the size is only known when the graph runs, the square of the result will do.
+            Expr w = e.shape().known() ? builder.constant(Value(direction(e.shape(), ++stream))) : e;
             Shape all;
             for (int axis = 0; axis < e.rank(); ++axis) all.push_back(axis);
             Expr term = (e * w).sum(all);
