@@ -415,7 +415,7 @@ void add_clipping_ops(Registry& ops) {
 
     ops.add("clip_by_global_norm(x: tensors, clip_norm: number = 1.0, use_norm: number? = nil)")
         .doc("A list of tensors scaled together, if need be, so that their common 2-norm is at most clip_norm.")
-        .example("clip_by_global_norm({tensor{3.0}, tensor{4.0}}, 1.0)[1]", "tensor{0.6}")
+        .example("clip_by_global_norm({tensor{3.0}, tensor{4.0}}, 1.0)", "tensor{0.6}")
         .expand([](const ExpandCall& c) {
             Expr x = c.in(0), total;
             size_t count = c.types(0).size();
