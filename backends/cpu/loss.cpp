@@ -1,9 +1,12 @@
 // CPU kernels: losses.
+#include <atomic>
 #include <cmath>
 
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/row_loops.h"
 #include "core/error.h"
 #include "core/op.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -89,6 +92,35 @@ bool sigmoid_cross_entropy(const KernelCall& c) {
     return true;
 }
 
+// An element costs about as much as this many additions.
+constexpr int64_t kCost = 12;
+
+// Leaves the error to the plain kernel when the input holds no probability.
+bool bernoulli_fast(const KernelCall& c) {
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        std::atomic<bool> good{true};
+        parallel_for(c.out[0].size(), kThreadElements / kCost, 64, [&](int64_t begin, int64_t end) {
+            if (!loss_loops<T>().bernoulli(c.tensor(0).data<T>() + begin, c.tensor(1).data<T>() + begin,
+                                           c.out[0].data<T>() + begin, end - begin))
+                good = false;
+        });
+        return good.load();
+    });
+}
+
+bool sigmoid_fast(const KernelCall& c) {
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        parallel_for(c.out[0].size(), kThreadElements / kCost, 64, [&](int64_t begin, int64_t end) {
+            loss_loops<T>().sigmoid(c.tensor(0).data<T>() + begin, c.tensor(1).data<T>() + begin,
+                                    c.has(2) ? c.tensor(2).data<T>() + begin : nullptr, c.out[0].data<T>() + begin,
+                                    end - begin);
+        });
+        return true;
+    });
+}
+
 // States 2 i + 1 are the labels, the others blanks.
 bool ctc_path(const KernelCall& c) {
     const Tensor& targets = c.tensor(0);
@@ -122,6 +154,8 @@ bool ctc_path(const KernelCall& c) {
 void add_loss_kernels(KernelTable& table) {
     table.plain("valid_labels", valid_labels);
     table.plain("label_counts", label_counts);
+    table.fast("bernoulli_cross_entropy", bernoulli_fast);
+    table.fast("sigmoid_cross_entropy", sigmoid_fast);
     table.plain("bernoulli_cross_entropy", bernoulli_cross_entropy);
     table.plain("sigmoid_cross_entropy", sigmoid_cross_entropy);
     table.plain("ctc_path", ctc_path);

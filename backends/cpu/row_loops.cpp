@@ -13,12 +13,15 @@ std::array<RowLoops, 3> all_loops() {
     v2::fill_reduce_loops(all[0]);
     v2::fill_softmax_loops(all[0]);
     v2::fill_norm_loops(all[0]);
+    v2::fill_loss_loops(all[0]);
     avx2::fill_reduce_loops(all[1]);
     avx2::fill_softmax_loops(all[1]);
     avx2::fill_norm_loops(all[1]);
+    avx2::fill_loss_loops(all[1]);
     avx512::fill_reduce_loops(all[2]);
     avx512::fill_softmax_loops(all[2]);
     avx512::fill_norm_loops(all[2]);
+    avx512::fill_loss_loops(all[2]);
     return all;
 }
 

@@ -32,6 +32,14 @@ const NormLoops<T>& norm_loops() {
         return row_loops().norm_f64;
 }
 
+template <class T>
+const LossLoops<T>& loss_loops() {
+    if constexpr (sizeof(T) == 4)
+        return row_loops().loss_f32;
+    else
+        return row_loops().loss_f64;
+}
+
 // Calls f with a float or a double; false for every other dtype.
 template <class F>
 bool with_real(DType t, F f) {

@@ -37,15 +37,23 @@ double square_row(const T* x, int64_t n, double from) {
 // In double, so that a product of many floats does not leave their range on the way.
 double product_row(const float* x, int64_t n) {
     constexpr int lanes = Pack<float>::lanes;
-    Pack<double> a = Pack<double>(1), b = Pack<double>(1);
-    for (int64_t i = 0; i < n; i += lanes) {
-        Doubles d =
-            widen(i + lanes <= n ? Pack<float>::load(x + i) : load_filled(x + i, static_cast<int>(n - i), 1.0f));
-        a = a * d.low;
-        b = b * d.high;
+    Pack<double> a = Pack<double>(1), b = a, c = a, d = a;
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        Doubles x0 = widen(Pack<float>::load(x + i)), x1 = widen(Pack<float>::load(x + i + lanes));
+        a = a * x0.low;
+        b = b * x0.high;
+        c = c * x1.low;
+        d = d * x1.high;
+    }
+    for (; i < n; i += lanes) {
+        int64_t rest = n - i;
+        Doubles last = widen(load_filled(x + i, rest < lanes ? static_cast<int>(rest) : lanes, 1.0f));
+        a = a * last.low;
+        b = b * last.high;
     }
     alignas(kBytes) double part[Pack<double>::lanes];
-    (a * b).store(part);
+    ((a * b) * (c * d)).store(part);
     double product = 1;
     for (double p : part) product *= p;
     return product;

@@ -63,6 +63,13 @@ struct NormLoops {
                  double slope, T* dx, T* dweight, T* dbias);
 };
 
+template <class T>
+struct LossLoops {
+    // Element by element; false when an x is outside 0 .. 1.
+    bool (*bernoulli)(const T* x, const T* target, T* y, int64_t n);
+    void (*sigmoid)(const T* x, const T* target, const T* pos_weight, T* y, int64_t n);  // pos_weight may be null
+};
+
 // What each instruction set's namespace provides.
 struct RowLoops {
     ReduceLoops<float> reduce_f32;
@@ -71,21 +78,26 @@ struct RowLoops {
     SoftmaxLoops<double> softmax_f64;
     NormLoops<float> norm_f32;
     NormLoops<double> norm_f64;
+    LossLoops<float> loss_f32;
+    LossLoops<double> loss_f64;
 };
 namespace v2 {
 void fill_reduce_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
+void fill_loss_loops(RowLoops& loops);
 }  // namespace v2
 namespace avx2 {
 void fill_reduce_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
+void fill_loss_loops(RowLoops& loops);
 }  // namespace avx2
 namespace avx512 {
 void fill_reduce_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
+void fill_loss_loops(RowLoops& loops);
 }  // namespace avx512
 
 }  // namespace lunaria::cpu

@@ -30,7 +30,8 @@ template <class T>
     return rest >= Pack<T>::lanes ? Pack<T>::load(x) : load_filled(x, static_cast<int>(rest), fill);
 }
 
-// The sum of exp(x - largest); writes the exponentials to y unless it is null.
+// The sum of exp(x - largest). The exponentials are written to y, or y is fetched into the cache, whichever: it will be
+// written soon, and the fetch goes on while exponentials are computed.
 template <bool Store, class T>
 [[gnu::always_inline]] inline double exp_row(const T* x, T* y, int64_t n, T largest) {
     constexpr int lanes = Pack<T>::lanes;
@@ -45,6 +46,9 @@ template <bool Store, class T>
             if (Store) {
                 e.store(y + i);
                 f.store(y + i + lanes);
+            } else if (y) {
+                __builtin_prefetch(y + i, 1);
+                __builtin_prefetch(y + i + lanes, 1);
             }
             a = a + e;
             b = b + f;

@@ -144,6 +144,15 @@ TEST_F(Reduce, every_instruction_set_normalises_as_the_plain_kernels_do) {
     compare("batch_norm_train", "f32[90,700], f32[700], f32[700]", false);
 }
 
+TEST_F(Reduce, every_instruction_set_computes_losses_as_the_plain_kernels_do) {
+    for (const std::string shape : {"5", "37", "3,70", "1000"}) {
+        std::string x = "f32[" + shape + "]", p = x + ":(0,1)";
+        compare("bernoulli_cross_entropy", p + ", " + p, false);
+        compare("sigmoid_cross_entropy", x + ", " + p, true);
+        compare("sigmoid_cross_entropy", x + ", " + p + ", " + x + ":(0.5,2)", false);
+    }
+}
+
 TEST_F(Reduce, sums_of_four_million_floats_are_accurate) {
     Tensor x = Tensor::empty(DType::f32, {4096, 1024});
     double exact = 0;
