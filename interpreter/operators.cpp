@@ -234,7 +234,14 @@ int call_operator(lua_State* L, const Op& op) {
     // Operators that write into an operand count its references, so that those must be there.
     if (op.side_effect != Effect::state && quick.bind(L, op, lua_gettop(L))) [[likely]]
         return push_results(L, op, run(op, quick.values()));
-    return push_results(L, op, run(op, bind_arguments(L, op)));
+    Value result = run(op, bind_arguments(L, op));
+    if (op.side_effect == Effect::state && result.is_tensor())
+        if (const Tensor* variable = tensor_at(L, 1); variable && variable->same_body(result.tensor())) {
+            // The variable itself, not a second handle that would share its storage and make the next write copy.
+            lua_pushvalue(L, 1);
+            return 1;
+        }
+    return push_results(L, op, std::move(result));
 }
 
 void push_operator(lua_State* L, const Op& op) {
