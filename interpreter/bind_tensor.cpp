@@ -53,8 +53,21 @@ constexpr Property kProperties[] = {
      }},
 };
 
+// Frees the tensor's memory now instead of when the collector finds it; also what `local x <close>` does.
+int release(lua_State* L) {
+    if (!State::of(L).memory().handle(lua_touserdata(L, 1)))
+        throw argument_error("release", str("a tensor is expected, got ", describe(L, 1)));
+    set_tensor(L, 1, Tensor());
+    return 0;
+}
+
 // x.name and x[index]. Upvalue 1: table of methods.
 int index(lua_State* L) {
+    TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, 1));
+    if (place && !*place && lua_type(L, 2) == LUA_TSTRING && std::strcmp(lua_tostring(L, 2), "release") == 0) {
+        lua_pushcfunction(L, protect<release>);  // doing it twice does no harm
+        return 1;
+    }
     const Tensor& t = check_tensor(L, 1, "tensor");
     if (lua_type(L, 2) != LUA_TSTRING) {
         push(L, index_tensor(L, t, 2));
@@ -162,14 +175,6 @@ int concat(lua_State* L) {
 int call(lua_State* L) {
     throw argument_error("tensor", str("is not a function: ", describe(L, 1), " was called"))
         .hint("index with brackets: x[0], x[\"1:3\"]");
-}
-
-// Frees the tensor's memory now instead of when the collector finds it; also what `local x <close>` does.
-int release(lua_State* L) {
-    if (!State::of(L).memory().handle(lua_touserdata(L, 1)))
-        throw argument_error("release", str("a tensor is expected, got ", describe(L, 1)));
-    set_tensor(L, 1, Tensor());
-    return 0;
 }
 
 // Signs of the language and the operators behind them. Bits of integers and truth of bools: the operator tells.

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kVersionsKept = 16;
 // load() is often used for data; texts named by themselves need no keeping, others are bounded by this many names.
 constexpr size_t kNamesKept = 4096;
+constexpr size_t kTreesKept = 64;
 
 // What messages call a chunk: lua_Debug::short_src for a given name.
 std::string display_name(const std::string& name) {
@@ -206,6 +207,43 @@ std::vector<std::string_view> Loader::sources(std::string_view name) const {
     else if (!name.starts_with('@') && !name.starts_with('='))
         result.push_back(name);
     return result;
+}
+
+std::shared_ptr<const lua::Chunk> Loader::tree_of(std::string_view text, const std::string& name) {
+    for (const auto& tree : trees_)
+        if (tree->name() == name && tree->source() == text) return tree;
+    std::shared_ptr<const lua::Chunk> tree = lua::parse(std::string(text), name);
+    trees_.push_front(tree);
+    if (trees_.size() > kTreesKept) trees_.pop_back();
+    return tree;
+}
+
+FunctionSource Loader::source_of(lua_State* L, int index) {
+    if (!lua_isfunction(L, index) || lua_iscfunction(L, index)) return {};
+    lua_pushvalue(L, index);
+    const int function = lua_gettop(L);
+    lua_Debug info;
+    lua_pushvalue(L, function);
+    lua_getinfo(L, ">Su", &info);
+    const std::string source(info.source, info.srclen);
+    std::vector<std::string_view> upvalues;
+    for (int i = 1; const char* name = lua_getupvalue(L, function, i); ++i) {
+        upvalues.emplace_back(name);
+        lua_pop(L, 1);
+    }
+    FunctionSource result;
+    for (std::string_view text : sources(source)) {
+        result.chunk = tree_of(text, display_name(source));
+        if (*info.what == 'm')
+            result.function = &result.chunk->main();
+        else
+            result.function = result.chunk->find_function(static_cast<uint32_t>(info.linedefined),
+                                                          static_cast<uint32_t>(info.lastlinedefined), info.nparams,
+                                                          info.isvararg != 0, upvalues);
+        if (result.function) break;
+    }
+    lua_pop(L, 1);
+    return result.function ? result : FunctionSource();
 }
 
 }  // namespace lunaria

@@ -14,6 +14,17 @@
 
 namespace lunaria {
 
+namespace lua {
+class Chunk;
+struct Function;
+}  // namespace lua
+
+// The tree of a Lua function: its node in the tree of its chunk. Both null when there is no source.
+struct FunctionSource {
+    std::shared_ptr<const lua::Chunk> chunk;  // shared by whoever works with the node and the loader's cache
+    const lua::Function* function = nullptr;
+};
+
 class Loader {
   public:
     Loader();
@@ -33,11 +44,18 @@ class Loader {
     // its own text, that text.
     std::vector<std::string_view> sources(std::string_view name) const;
 
+    // The tree of the Lua function at `index`: by chunk and lines, told apart from others on the same lines by its
+    // parameters and upvalues.
+    FunctionSource source_of(lua_State* L, int index);
+
   private:
+    std::shared_ptr<const lua::Chunk> tree_of(std::string_view text, const std::string& name);
     void keep(const std::string& name, std::string_view text);
 
     // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
     std::map<std::string, std::deque<std::string>, std::less<>> texts_;
+    // Trees that were asked for lately, the latest first.
+    std::deque<std::shared_ptr<const lua::Chunk>> trees_;
 };
 
 // The whole file; throws file_error with the system's reason.

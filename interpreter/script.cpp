@@ -43,10 +43,24 @@ std::string describe_frame(State& state, lua_State* L, lua_Debug& frame) {
     return text + source_line(state, frame);
 }
 
+// Number of levels on the stack. Reaching a level takes time in its height, so that they are not tried one by one.
+int stack_depth(lua_State* L) {
+    lua_Debug frame;
+    int below = 0, above = 1;
+    while (lua_getstack(L, above, &frame)) {
+        below = above;
+        above *= 2;
+    }
+    while (below + 1 < above) {
+        const int middle = below + (above - below) / 2;
+        (lua_getstack(L, middle, &frame) ? below : above) = middle;
+    }
+    return above;
+}
+
 std::string stack_text(State& state, lua_State* L, int level) {
     lua_Debug frame;
-    int depth = level;
-    while (lua_getstack(L, depth, &frame)) ++depth;
+    const int depth = stack_depth(L);
     std::string text = "stack traceback:";
     for (int i = level; i < depth; ++i) {
         if (i == level + kShownAtEitherEnd && depth - i > kShownAtEitherEnd + 1) {

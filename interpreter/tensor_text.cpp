@@ -47,13 +47,11 @@ class Writer {
     // `t` is dense.
     Writer(const Tensor& t, const PrintOptions& options, int indent)
         : t_(t), options_(options), indent_(indent), summarised_(t.size() > options.threshold) {
-        visit(0, 0, [&](int64_t index) { width_ = std::max(width_, element_text(t_, index).size()); });
-        // MindSpore leaves a column for the sign.
-        if (is_float(t.dtype())) {
-            bool negative = false;
-            visit(0, 0, [&](int64_t index) { negative |= std::signbit(t_.at(index)); });
-            if (!negative) ++width_;
-        }
+        // MindSpore leaves a column for the sign of a float.
+        visit(0, 0, [&](int64_t index) {
+            const std::string text = element_text(t_, index);
+            width_ = std::max(width_, text.size() + (is_float(t_.dtype()) && text[0] != '-'));
+        });
     }
 
     std::string write() {
@@ -137,13 +135,19 @@ std::string elements_text(const Tensor& tensor, const PrintOptions& options, int
     return Writer(dense, options, indent).write();
 }
 
+std::string dtype_text(DType dtype) {
+    if (dtype == DType::u8) return "UInt8";
+    if (dtype == DType::bf16) return "BFloat16";
+    std::string name(name_of(dtype));
+    name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+    return name;
+}
+
 std::string tensor_text(const Tensor& tensor, const PrintOptions& options) {
-    std::string dtype(name_of(tensor.dtype()));
-    dtype[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(dtype[0])));
     std::string shape;
     for (int64_t d : tensor.shape()) shape += str(shape.empty() ? "" : ", ", d);
     const bool rows = tensor.rank() > 0 && tensor.size() > 0;
-    return str("Tensor(shape=[", shape, "], dtype=", dtype, ", value=", rows ? "\n" : " ",
+    return str("Tensor(shape=[", shape, "], dtype=", dtype_text(tensor.dtype()), ", value=", rows ? "\n" : " ",
                elements_text(tensor, options), ")");
 }
 

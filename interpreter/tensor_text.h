@@ -16,6 +16,9 @@ struct PrintOptions {
     int line_width = 100;      // rows are broken before they get longer
 };
 
+// The name of a dtype as MindSpore prints it: Float32, BFloat16, UInt8.
+std::string dtype_text(DType dtype);
+
 std::string tensor_text(const Tensor& tensor, const PrintOptions& options = {});
 
 // The elements alone, in brackets; what stands before the first line is `indent` characters wide.

@@ -1,10 +1,10 @@
 #include "interpreter/values.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "interpreter/protect.h"
+#include "interpreter/tensor_text.h"
 
 namespace lunaria {
 
@@ -133,9 +133,7 @@ Value string_value(lua_State* L, int index, const Op& op, const Param& param) {
 
 int dtype_tostring(lua_State* L) {
     const auto dtype = find_dtype(L, 1);
-    std::string name = dtype ? std::string(name_of(*dtype)) : "dtype";
-    name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-    lua_pushstring(L, name.c_str());
+    push(L, std::string_view(dtype ? dtype_text(*dtype) : "dtype"));
     return 1;
 }
 

@@ -1,0 +1,97 @@
+-- Tests in Lua: one file, many named tests.
+--
+--   local t = require "harness"            (which needs the folder of this file on package.path)
+--   t.test("an empty tensor has a shape", function() t.equal(ms.tensor({}).size, 0) end)
+--   t.finish()
+--
+-- finish() prints failures and, as the last line, "N passed, N failed", and leaves with the matching exit code.
+local harness = {}
+
+local passed, failures = 0, {}
+
+function harness.test(name, f)
+  local ok, message = xpcall(f, function(e)
+    return type(e) == "string" and debug.traceback(e, 2) or tostring(e)
+  end)
+  if ok then
+    passed = passed + 1
+  else
+    failures[#failures + 1] = name .. ": " .. message
+    print("FAIL " .. name .. ": " .. message)
+  end
+end
+
+function harness.finish()
+  print(("%d passed, %d failed"):format(passed, #failures))
+  os.exit(#failures == 0 and 0 or 1, true)
+end
+
+local function show(value)
+  if type(value) == "string" then return ("%q"):format(value) end
+  if type(value) ~= "table" then return tostring(value) end
+  local parts = {}
+  for i = 1, #value do parts[i] = show(value[i]) end
+  for key, item in pairs(value) do
+    if type(key) ~= "number" then parts[#parts + 1] = tostring(key) .. " = " .. show(item) end
+  end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- Tensors are compared by dtype, shape and elements, tables by content, numbers exactly (nan equals nan).
+local function plain(value)
+  if type(value) ~= "userdata" then return value end
+  local ok, list = pcall(function() return { tostring(value.dtype), value.shape, value:tolist() } end)
+  return ok and list or value
+end
+
+local function same(a, b)
+  a, b = plain(a), plain(b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b or (a ~= a and b ~= b) end
+  for key, item in pairs(a) do
+    if not same(item, b[key]) then return false end
+  end
+  for key in pairs(b) do
+    if a[key] == nil then return false end
+  end
+  return true
+end
+
+function harness.equal(got, expected)
+  if not same(got, expected) then
+    error(("got %s, expected %s"):format(show(plain(got)), show(plain(expected))), 2)
+  end
+end
+
+-- Numbers, or tensors and tables of numbers, that agree up to the tolerance (relative beyond 1).
+function harness.near(got, expected, tolerance)
+  tolerance = tolerance or 1e-5
+  local function compare(a, b)
+    a = type(a) == "userdata" and a:tolist() or a
+    b = type(b) == "userdata" and b:tolist() or b
+    if type(a) == "table" and type(b) == "table" then
+      if #a ~= #b then return false end
+      for i = 1, #a do
+        if not compare(a[i], b[i]) then return false end
+      end
+      return true
+    end
+    if type(a) ~= "number" or type(b) ~= "number" then return a == b end
+    return a == b or (a ~= a and b ~= b) or math.abs(a - b) <= tolerance * math.max(1, math.abs(b))
+  end
+  if not compare(got, expected) then
+    error(("got %s, expected %s"):format(show(plain(got)), show(plain(expected))), 2)
+  end
+end
+
+-- The call must raise an error whose message has every one of the texts; gives the message back.
+function harness.fails(texts, f, ...)
+  local ok, message = pcall(f, ...)
+  if ok then error("no error was raised", 2) end
+  message = tostring(message)
+  for _, text in ipairs(type(texts) == "table" and texts or { texts }) do
+    if not message:find(text, 1, true) then error(("%q is not in the message: %s"):format(text, message), 2) end
+  end
+  return message
+end
+
+return harness

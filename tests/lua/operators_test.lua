@@ -1,0 +1,119 @@
+-- Calling operators: arguments by position and name, operator signs, results, messages.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local T, o = ms.tensor, ms.ops
+
+local x = T { { 1.0, 2.0 }, { 3.0, 4.0 } }
+
+t.test("signs of the language", function()
+  t.equal((x + x):tolist(), { { 2, 4 }, { 6, 8 } })
+  t.equal((x - 1):tolist(), { { 0, 1 }, { 2, 3 } })
+  t.equal((1 - x):tolist(), { { 0, -1 }, { -2, -3 } })
+  t.equal((x * 2):tolist(), { { 2, 4 }, { 6, 8 } })
+  t.equal((12 / x):tolist(), { { 12, 6 }, { 4, 3 } })
+  t.equal((x ^ 2):tolist(), { { 1, 4 }, { 9, 16 } })
+  t.equal((x // 2):tolist(), { { 0, 1 }, { 1, 2 } })
+  t.equal((T { -7, 7 } % 3):tolist(), { 2, 1 })
+  t.equal((-x):tolist(), { { -1, -2 }, { -3, -4 } })
+  t.equal((T { 6, 5 } & 3):tolist(), { 2, 1 })
+  t.equal((T { 6, 5 } | 1):tolist(), { 7, 5 })
+  t.equal((T { 6, 5 } ~ 1):tolist(), { 7, 4 })
+  t.equal((~T { 0, 5 }):tolist(), { -1, -6 })
+  t.equal((T { true, false } & T { true, true }):tolist(), { true, false })
+  t.equal((~T { true, false }):tolist(), { false, true })
+end)
+
+t.test("comparison signs are for single elements", function()
+  assert(T(1.0) < 2 and 0 < T(1.0) and T(1) <= T(1.0) and not (T { 3 } < 3))
+  assert(T(math.maxinteger - 1) < math.maxinteger)
+  t.fails({ "(2, 2)", "ops.less(" }, function() return x < 2 end)
+  t.fails({ "ops.less_equal" }, function() return 2 >= x end)
+  t.fails("string", function() return T(1) < "a" end)
+  assert(x == x and x ~= x:copy())
+end)
+
+t.test("joining with .. and calling are errors with advice", function()
+  t.fails({ "..", "tostring" }, function() return "a" .. x end)
+  t.fails("brackets", function() return x(0) end)
+end)
+
+t.test("methods are the operators", function()
+  t.equal(x:sum():item(), 10)
+  t.equal(x:add(x):tolist(), (x + x):tolist())
+  t.equal(x:reshape(4):tolist(), { 1, 2, 3, 4 })
+  t.equal(x:reshape(2, -1, 1).shape, x:reshape({ 2, -1, 1 }).shape)
+  t.equal(x:view(1, 4):tolist(), { { 1, 2, 3, 4 } })
+end)
+
+t.test("arguments go by position, in a trailing table, or all by name", function()
+  local expected = o.softmax(x, 0)
+  t.equal(o.softmax(x, { axis = 0 }), expected)
+  t.equal(o.softmax { input = x, axis = 0 }, expected)
+  t.equal(o.softmax(x, { dim = 0 }), expected)
+  t.equal(x:softmax { axis = 0 }, expected)
+  t.equal(o.softmax(x, 0.0), expected)
+  t.equal(o.arange { start = 0, stop = 6, step = 2 }:tolist(), { 0, 2, 4 })
+  t.equal(o.arange { start = 0, ["end"] = 3 }:tolist(), { 0, 1, 2 })
+  t.equal(o.relu(x, {}), x)
+end)
+
+t.test("sizes may be spelled out", function()
+  t.equal(o.zeros(2, 3).shape, o.zeros({ 2, 3 }).shape)
+  t.equal(o.ones(2, 2, ms.int32).dtype, ms.int32)
+  t.equal(o.full({ 2 }, 3):tolist(), { 3, 3 })
+  t.equal(ms.random.randn(2, 3, { seed = 1 }).shape, o.zeros(2, 3).shape)
+end)
+
+t.test("lists of tensors are tables or spelled out", function()
+  local a, b = T { 1, 2 }, T { 3, 4 }
+  t.equal(o.stack({ a, b }):tolist(), { { 1, 2 }, { 3, 4 } })
+  t.equal(o.concat({ a, b }, 0):tolist(), { 1, 2, 3, 4 })
+  t.equal(o.einsum("i,i->", T { 1.0, 2.0 }, T { 3.0, 4.0 }):item(), 11)
+end)
+
+t.test("several results are several values", function()
+  local values, indices = o.topk(T { 3.0, 1.0, 2.0 }, 2)
+  t.equal({ values:tolist(), indices:tolist() }, { { 3, 2 }, { 0, 2 } })
+  local first, second = o.split(T { 1, 2, 3, 4 }, 2)
+  t.equal({ first:tolist(), second:tolist() }, { { 1, 2 }, { 3, 4 } })
+  t.equal(select("#", T({ 1, 2, 3 }):unbind()), 3)
+end)
+
+t.test("wrong names, counts and kinds are errors that help", function()
+  t.fails({ "softmax", "axs", "did you mean 'axis'" }, o.softmax, x, { axs = 1 })
+  t.fails({ "twice", "axis" }, o.softmax, x, 0, { axis = 1 })
+  t.fails({ "missing argument 1", "input" }, o.softmax)
+  t.fails({ "missing argument 2", "other" }, o.add, x)
+  t.fails({ "at most 1", "3" }, o.relu, x, 1, 2)
+  t.fails({ "axis", "integer", "1.5" }, o.softmax, x, 1.5)
+  t.fails({ "axis", "integer", "'one'" }, o.softmax, x, "one")
+  t.fails({ "other", "empty table", "ms.tensor{" }, o.add, x, {})
+  t.fails({ "nil" }, o.add, nil, nil)
+  t.fails({ "reduction", "\"mean\"", "did you mean 'mean'" }, o.mse_loss, x, x, { reduction = "men" })
+  t.fails({ "function" }, o.add, x, print)
+end)
+
+t.test("messages start with the user's file and line", function()
+  local message = t.fails("matmul", function() return o.matmul(x, T { 1.0, 2.0, 3.0 }) end)
+  assert(message:match("^tests/lua/operators_test.lua:%d+: matmul: "), message)
+  assert(message:find("\n  hint: ", 1, true), message)
+end)
+
+t.test("numbers stay what they are until they meet a tensor", function()
+  t.equal((T { 1, 2 } + 1).dtype, ms.int64)
+  t.equal((T { 1, 2 } + 1.5).dtype, ms.float32)
+  t.equal((T({ 1 }, ms.float16) * 2.5).dtype, ms.float16)
+end)
+
+t.test("assignment changes the variable that it names", function()
+  local v = T { 1.0, 2.0 }
+  local view = v[0]
+  assert(o.assign(v, T { 5.0, 6.0 }) == v)
+  t.equal(v:tolist(), { 5, 6 })
+  t.equal(view:item(), 1)
+  o.assign_add(v, 1)
+  t.equal(v:tolist(), { 6, 7 })
+end)
+
+t.finish()
