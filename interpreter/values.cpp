@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <new>
+#include <utility>
 
 #include "interpreter/protect.h"
 #include "interpreter/tensor_text.h"
@@ -285,9 +288,10 @@ void push(lua_State* L, const Shape& shape) {
 }
 
 Tensor take_tensor(Value value) {
-    Tensor tensor = value.tensor();
-    value = Value();
-    return tensor;
+    // Moved to where no destructor runs: the tensor takes over the reference, and nothing is counted.
+    alignas(Value) std::byte storage[sizeof(Value)];
+    const auto* moved = new (storage) Value(std::move(value));
+    return Tensor::adopt(moved->tensor().body());
 }
 
 void push(lua_State* L, std::string_view text) { lua_pushlstring(L, text.data(), text.size()); }
