@@ -29,8 +29,8 @@ bool valid_labels(const KernelCall& c) {
         int64_t label = labels.data<int64_t>()[i];
         bool keep = !ignores || label != ignored;
         if (keep && (label < 0 || label >= classes))
-            throw index_error("labels", str("label ", label, " at position ", i, " is out of range: with ", classes,
-                                            " classes labels are 0 .. ", classes - 1))
+            throw index_error(c.args[3].string(), str("label ", label, " at position ", i, " is out of range: with ",
+                                                      classes, " classes labels are 0 .. ", classes - 1))
                 .hint(ignores ? str("labels that do not count are marked with ignore_index (", ignored, ")") : "");
         c.out[0].data<int64_t>()[i] = keep ? label : 0;
         c.out[1].data<bool>()[i] = keep;
@@ -47,8 +47,9 @@ bool label_counts(const KernelCall& c) {
         std::fill(counts, counts + classes, 0);
         for (int64_t i = 0; i < classes && row[i] != -1; ++i) {
             if (row[i] < 0 || row[i] >= classes)
-                throw index_error("labels", str("label ", row[i], " is out of range: with ", classes,
-                                                " classes labels are 0 .. ", classes - 1, ", and -1 ends a list"));
+                throw index_error("multilabel_margin_loss",
+                                  str("label ", row[i], " is out of range: with ", classes, " classes labels are 0 .. ",
+                                      classes - 1, ", and -1 ends a list"));
             ++counts[row[i]];
         }
     }

@@ -52,7 +52,7 @@ Shape with_axis(Shape shape, int axis) {
 Expr label_loss(const ExpandCall& c, const Expr& logp, int axis) {
     Shape shape = c.shape(0), samples = c.shape(1);
     int64_t classes = shape[axis];
-    Expr checked = call("valid_labels", {c.in(1), classes, c.args[3]});
+    Expr checked = call("valid_labels", {c.in(1), classes, c.args[3], {"where", c.name()}});
     Expr index = checked[0], keep = checked[1];
     Expr picked = call("gather_elements", {logp, axis, index.reshape(with_axis(samples, axis))}).reshape(samples);
     Expr weight, weights;
@@ -118,7 +118,7 @@ Expr expand_multi_margin(const ExpandCall& c) {
     expect_class_weight(c, 4, classes);
     if (p != 1 && p != 2) throw value_error(c.name(), str("p must be 1 or 2, not ", p));
     Expr x = widened(c.in(0));
-    Expr index = call("valid_labels", {c.in(1), classes})[0];
+    Expr index = call("valid_labels", {c.in(1), classes, {"where", c.name()}})[0];
     Expr at = index.reshape(with_axis(c.shape(1), axis));
     Expr picked = call("gather_elements", {x, axis, at});
     Expr terms = call("relu", {x - picked + c.number(3)});
@@ -156,7 +156,9 @@ Expr expand_multilabel_soft_margin(const ExpandCall& c) {
 }  // namespace
 
 void add_class_loss_ops(Registry& ops) {
-    ops.add("valid_labels(labels: index, classes: int, ignore_index: int? = nil) -> (index, keep)")
+    ops.add(
+           "valid_labels(labels: index, classes: int, ignore_index: int? = nil, *, where: string = \"valid_labels\") "
+           "-> (index, keep)")
         .doc(
             "Checks class labels against the number of classes: gives indices (0 where a label is ignore_index) and "
             "which labels count.")

@@ -189,6 +189,14 @@ Grads grad_group_norm_grad(const GradRule& g) {
     return grad_norm_grad(g, at, g.number(4));
 }
 
+void expect_batch(const Call& call) {
+    Shape x = call.shape(0);
+    for (int i = 0; i < x.rank(); ++i)
+        if (i != 1 && x[i] == 0)
+            throw value_error(call.name(), str("the batch is empty: the shape ", x, " has zero elements per channel, ",
+                                               "so there are no statistics to normalise with"));
+}
+
 // batch_norm_train(x, weight, bias, eps)
 Types infer_batch_norm_train(const Call& call) {
     expect_rank_at_least(call, 0, 2);
@@ -196,10 +204,7 @@ Types infer_batch_norm_train(const Call& call) {
     expect_channels(call, 1, x[1]);
     expect_channels(call, 2, x[1]);
     expect_eps(call, 3);
-    for (int i = 0; i < x.rank(); ++i)
-        if (i != 1 && x[i] == 0)
-            throw value_error(call.name(), str("the batch is empty: the shape ", x, " has zero elements per channel, ",
-                                               "so there are no statistics to normalise with"));
+    expect_batch(call);
     return {{call.dtype, x}, {call.dtype, {x[1]}}, {call.dtype, {x[1]}}};
 }
 
@@ -242,6 +247,7 @@ Expr expand_batch_norm(const ExpandCall& c) {
     expect_rank_at_least(c, 0, 2);
     Shape x = c.shape(0);
     for (size_t i = 1; i <= 4; ++i) expect_channels(c, i, x[1]);
+    if (c.boolean(5)) expect_batch(c);
     if (c.boolean(5)) return call("batch_norm_train", {c.in(0), c.in(3), c.in(4), c.args[7]})[0];
     if (!c.has(1) || !c.has(2))
         throw argument_error(c.name(), "running_mean and running_var are needed unless training is true");

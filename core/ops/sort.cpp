@@ -50,8 +50,9 @@ Types infer_topk(const Call& call) {
         shape[axis] = k;
     }
     if (k < 0 || (n != kUnknownDim && k > n) || (shape.rank() == 0 && k != 1))
-        throw index_error(call.name(), str("k = ", k, " is out of range: the axis has ", n,
-                                           n == 0 ? " (it is empty)" : "", n == 1 ? " element" : " elements"));
+        throw index_error(call.name(), str("k = ", k, " is out of range: ",
+                                           n == 0 ? "the axis is empty"
+                                                  : str("the axis has ", n, n == 1 ? " element" : " elements")));
     return {{call.type(0).dtype, shape}, {DType::i64, shape}};
 }
 
