@@ -55,6 +55,8 @@ template <std::floating_point T> T rint(T x) { return std::nearbyint(x); }
 template <std::floating_point T> T exp(T x) { return std::exp(x); }
 template <std::floating_point T> T exp2(T x) { return std::exp2(x); }
 template <std::floating_point T> T expm1(T x) { return std::expm1(x); }
+// expm1 where x <= 0; elsewhere whatever is cheapest.
+template <std::floating_point T> T expm1_negative(T x) { return std::expm1(x); }
 template <std::floating_point T> T log(T x) { return std::log(x); }
 template <std::floating_point T> T log2(T x) { return std::log2(x); }
 template <std::floating_point T> T log10(T x) { return std::log10(x); }

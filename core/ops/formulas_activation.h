@@ -14,13 +14,13 @@ struct Relu6 : Number { static constexpr std::string_view name = "relu6";
 struct LeakyRelu : Real { static constexpr std::string_view name = "leaky_relu";
     template <class T> T operator()(T x, T alpha) const { return select(x > T(0), x, x * alpha); } };
 struct Elu : Real { static constexpr std::string_view name = "elu";
-    template <class T> T operator()(T x, T alpha) const { return select(x > T(0), x, alpha * expm1(x)); } };
+    template <class T> T operator()(T x, T alpha) const { return select(x > T(0), x, alpha * expm1_negative(x)); } };
 struct Celu : Real { static constexpr std::string_view name = "celu";
-    template <class T> T operator()(T x, T alpha) const { return select(x > T(0), x, alpha * expm1(x / alpha)); } };
+    template <class T> T operator()(T x, T alpha) const { return select(x > T(0), x, alpha * expm1_negative(x / alpha)); } };
 struct Selu : Real { static constexpr std::string_view name = "selu";
     template <class T> T operator()(T x) const {
         constexpr double scale = 1.0507009873554804934, alpha = 1.6732632423543772848;
-        return select(x > T(0), T(scale) * x, T(scale * alpha) * expm1(x)); } };
+        return select(x > T(0), T(scale) * x, T(scale * alpha) * expm1_negative(x)); } };
 // 1 / (1 + e^-x), with the exponent kept negative: e^-x would overflow before the result underflows.
 template <class T> T logistic(T x) {
     T t = exp(-abs(x));

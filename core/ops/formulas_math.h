@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/ops/formulas.h"
+#include "core/ops/formulas_erfinv.h"
 
 namespace lunaria::formula {
 
@@ -201,35 +202,11 @@ struct Digamma : Real {
     }
 };
 
-// M. Giles, "Approximating the erfinv function" (2010), then two steps of Newton's method on erf or, where that is
-// close to 1 and would cancel, on erfc.
 struct Erfinv : Real {
     static constexpr std::string_view name = "erfinv";
     template <class T>
     T operator()(T x) const {
-        constexpr double inf = std::numeric_limits<double>::infinity();
-        T a = abs(x);
-        T w = -log((T(1) - a) * (T(1) + a));
-        auto central = w < T(5);
-        T u = w - T(2.5), v = sqrt(w) - T(3);
-        T p = T(2.81022636e-08), q = T(-0.000200214257);
-        constexpr double inner[] = {3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                                    -0.00125372503, -0.00417768164, 0.246640727,     1.50140941};
-        constexpr double outer[] = {0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-                                    -0.0076224613,  0.00943887047, 1.00167406,     2.83297682};
-        for (int i = 0; i < 8; ++i) {
-            p = p * u + T(inner[i]);
-            q = q * v + T(outer[i]);
-        }
-        T y = select(central, p, q) * a;
-        constexpr double slope = 0.88622692545275801365;  // sqrt(pi) / 2
-        for (int step = 0; step < 2; ++step) {
-            T miss = select(a < T(0.5), erf(y) - a, (T(1) - a) - erfc(y));
-            y = y - miss * T(slope) * exp(y * y);
-        }
-        y = select(a < T(1e-18), a * T(slope), y);
-        y = select(a == T(1), T(inf), select(a > T(1), T(std::numeric_limits<double>::quiet_NaN()), y));
-        return copysign(y, x) + (x - x) * T(0);
+        return erfinv(x);
     }
 };
 

@@ -61,22 +61,22 @@ struct MathConstants<double> {
 template <class T>
 struct ExpParts {
     Pack<T> n, em1;
+    typename Pack<T>::U bits;  // n in the lowest bits
 };
 template <class T>
 [[gnu::always_inline]] inline ExpParts<T> exp_parts(Pack<T> x) {
     using C = MathConstants<T>;
-    Pack<T> n = round_small(x * Pack<T>(1.4426950408889634074));
+    Pack<T> shifted = x * Pack<T>(1.4426950408889634074) + rounder<T>();
+    Pack<T> n = shifted - rounder<T>();
     Pack<T> r = x - n * Pack<T>(C::ln2_hi) - n * Pack<T>(C::ln2_lo);
-    return {n, r + r * r * poly(r, C::exp_poly)};
+    return {n, r + r * r * poly(r, C::exp_poly), (typename Pack<T>::U)shifted.v};
 }
 
 // exp(x) * 2^shift, where only the result may overflow or underflow.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> exp_shifted(Pack<T> x, double shift) {
     using C = MathConstants<T>;
-    Pack<T> low = Pack<T>(C::exp_min), high = Pack<T>(C::exp_max);
-    x = select(x < low, low, select(x > high, high, x));
-    auto [n, em1] = exp_parts(x);
+    auto [n, em1, bits] = exp_parts(at_most(at_least(x, C::exp_min), C::exp_max));
     return scale(Pack<T>(1) + em1, n + Pack<T>(shift));
 }
 template <class T>
@@ -87,7 +87,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline Pack<T> exp2(Pack<T> x) {
     constexpr double limit = sizeof(T) == 4 ? 152 : 1080;
-    x = select(x < Pack<T>(-limit), Pack<T>(-limit), select(x > Pack<T>(limit), Pack<T>(limit), x));
+    x = at_most(at_least(x, -limit), limit);
     Pack<T> n = round_small(x);
     Pack<T> r = (x - n) * Pack<T>(0.69314718055994530942);
     return scale(Pack<T>(1) + (r + r * r * poly(r, MathConstants<T>::exp_poly)), n);
@@ -96,21 +96,39 @@ template <class T>
 // 2^n (e^r - 1) + (2^n - 1), halved on the way because 2^n itself may overflow.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> expm1(Pack<T> x) {
-    Pack<T> low = Pack<T>(sizeof(T) == 4 ? -30 : -60), high = Pack<T>(MathConstants<T>::expm1_max);
-    Pack<T> bounded = select(x < low, low, select(x > high, high, x));
-    auto [n, em1] = exp_parts(bounded);
+    Pack<T> bounded = at_most(at_least(x, sizeof(T) == 4 ? -30 : -60), MathConstants<T>::expm1_max);
+    auto [n, em1, bits] = exp_parts(bounded);
     Pack<T> s = power_of_two(n - Pack<T>(1));
     Pack<T> half = s * em1 + (s - Pack<T>(0.5));
     return select(x == Pack<T>(0), x, half + half);
 }
 
-// log(m 2^e) = e ln 2 + log(m) with sqrt(1/2) <= m < sqrt(2); `tail` is added where it loses nothing.
+// expm1 for x <= 0, up to the sign of a zero; any number elsewhere.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> expm1_negative(Pack<T> x) {
+    auto [n, em1, bits] = exp_parts(at_least(x, sizeof(T) == 4 ? -30 : -60));
+    Pack<T> s = (typename Pack<T>::V)((bits << kMantissaBits<T>)+(typename Pack<T>::U)Pack<T>(1).v);
+    return s * em1 + (s - Pack<T>(1));
+}
+
+// log(m 2^e) = e ln 2 + log(m) with sqrt(1/2) <= m < sqrt(2).
 template <class T>
 struct LogParts {
     Pack<T> e, f;  // exponent and m - 1
 };
 template <class T>
 [[gnu::always_inline]] inline LogParts<T> log_parts(Pack<T> x) {
+#if defined(__AVX512F__)
+    // Exponent and mantissa by instructions of their own, which know subnormal numbers.
+    if constexpr (sizeof(T) == 4) {
+        __m512 v = (__m512)x.v, m = _mm512_getmant_ps(v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_zero),
+               e = _mm512_getexp_ps(v);
+        __mmask16 upper = _mm512_cmp_ps_mask(m, _mm512_set1_ps(1.41421356f), _CMP_GT_OQ);
+        m = _mm512_mask_mul_ps(m, upper, m, _mm512_set1_ps(0.5f));
+        e = _mm512_mask_add_ps(e, upper, e, _mm512_set1_ps(1.0f));
+        return {(typename Pack<T>::V)e, (typename Pack<T>::V)_mm512_sub_ps(m, _mm512_set1_ps(1.0f))};
+    }
+#endif
     using C = MathConstants<T>;
     auto tiny = x < Pack<T>(C::smallest_normal);
     x = select(tiny, x * Pack<T>(C::normalize), x);
@@ -137,6 +155,11 @@ template <class T>
 // The value where log is defined and finite; its special values otherwise.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> log_range(Pack<T> x, Pack<T> value) {
+#if defined(__AVX512F__)
+    // One instruction: -inf for 0, NaN for negative numbers, infinity and NaN as they are.
+    if constexpr (sizeof(T) == 4)
+        return (typename Pack<T>::V)_mm512_fixupimm_ps((__m512)value.v, (__m512)x.v, _mm512_set1_epi32(0x03530421), 0);
+#endif
     constexpr double inf = __builtin_inf();
     auto regular = (x > Pack<T>(0)) & (x < Pack<T>(inf));
     Pack<T> special = select(x == Pack<T>(0), Pack<T>(-inf), select(x < Pack<T>(0), Pack<T>(__builtin_nan("")), x));
@@ -172,7 +195,7 @@ template <class T>
     Pack<T> u = Pack<T>(1) + x;
     Pack<T> lost = select(abs(x) < Pack<T>(0.5), x - (u - Pack<T>(1)), Pack<T>(1) - (u - x));
     auto plain = (x == Pack<T>(0)) | (x == Pack<T>(__builtin_inf()));
-    return select(plain, x, log_range(u, log_regular(u, lost / u)));
+    return select(plain, x, log_range(u, log_regular(u, quotient(lost, u))));
 }
 
 // sin(r), cos(r) and the quadrant for x = quadrant * pi / 2 + r.
@@ -227,8 +250,8 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline Pack<T> tanh(Pack<T> x) {
-    Pack<T> t = expm1(Pack<T>(-2) * abs(x));
-    return copysign(-t / (Pack<T>(2) + t), x);
+    Pack<T> t = expm1_negative(Pack<T>(-2) * abs(x));
+    return copysign(quotient(t, Pack<T>(2) + t), x);
 }
 template <class T>
 [[gnu::always_inline]] inline Pack<T> sinh(Pack<T> x) {

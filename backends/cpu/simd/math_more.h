@@ -1,6 +1,8 @@
 // Inverse trigonometry, error functions, powers and remainders on packs: see math.h.
 #pragma once
 
+#include "core/ops/formulas_erfinv.h"
+
 namespace lunaria::cpu::LUNARIA_ISA {
 
 inline constexpr double kHalfPi = 1.57079632679489661923;
@@ -69,7 +71,7 @@ struct AsinParts {
                                       -0.0005968056503f, 4.605804133e-05f, -1.637151399e-06f};
     P a = abs(x), z = x * x;
     P central = x * poly(z, inner);
-    P b = select(a > P(4), P(4), a);
+    P b = at_most(a, 4);
     P tail = P(1) - exp(-poly(b, outer));
     return select(a > P(1), copysign(tail, x), select(x != x, x, central));
 }
@@ -80,8 +82,10 @@ struct AsinParts {
                                   -0.0542186461f, -0.0080294162f, 0.0087140324f,  0.0012499135f,
                                   -0.0014332903f, -0.0004021877f, 0.0001806156f,  8.53021e-05f};
     P a = abs(x);
-    P b = select(a > P(11), P(11), a);
-    P t = (b - P(2)) / (b + P(2));
+    P b = at_most(a, 11);
+    // One division for both quotients.
+    P sum = b + P(2), twice = P(1) + (b + b), inverse = quotient(P(1), sum * twice);
+    P t = (b - P(2)) * twice * inverse;
     P square = b * b;
     P error = P(0);
     if constexpr (kFused) {
@@ -92,10 +96,9 @@ struct AsinParts {
         P head = P::from_bits(b.bits() & ~(I{} + 0xfff)), rest = b - head;
         error = ((head * head - square) + (head + head) * rest) + rest * rest;
     }
-    P r = exp(-square) * (P(1) - error) * poly(t, c) / (P(1) + b + b);
-    r = select(a > P(11), P(0), r);
-    r = select(x < P(0), P(2) - r, r);
-    return select(x != x, x, r);
+    auto [n, em1, bits] = exp_parts(-square);
+    P r = scale(P(1) + em1, n) * ((P(1) - error) * poly(t, c) * (sum * inverse));
+    return select(x < P(0), P(2) - r, r);
 }
 
 // exp(y log |x|) in double precision: the product needs more digits than f32 has.
@@ -146,6 +149,9 @@ template <class T>
 [[gnu::always_inline]] inline Pack<T> lgamma(Pack<T> x) {
     return each(x, [](T t) { return scalar::lgamma(t); });
 }
+
+[[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_series(x); }
+[[gnu::always_inline]] inline Pack<double> erfinv(Pack<double> x) { return formula::erfinv_refined(x); }
 
 // clang-format off
 inline Pack<double> asin(Pack<double> x) { return each(x, [](double t) { return ::asin(t); }); }

@@ -91,9 +91,9 @@ constexpr Accuracy kUnary[] = {
     {"log2", 2.5, 3},    {"log10", 2.5, 3},   {"log1p", 2, 3},          {"sin", 2, 2.5},
     {"cos", 2, 2.5},     {"tan", 3, 4},       {"asin", 2.5, 1},         {"acos", 2.5, 1},
     {"atan", 2, 1},      {"sinh", 3, 4},      {"cosh", 2.5, 3},         {"tanh", 3, 4},
-    {"asinh", 4, 5},     {"acosh", 4, 5},     {"atanh", 4, 5},          {"erf", 2, 1},
-    {"erfc", 4, 1},      {"relu", 0, 0},      {"sigmoid", 3, 4},        {"deg2rad", 1, 0.5},
-    {"rad2deg", 1, 0.5},
+    {"asinh", 4, 5},     {"acosh", 4, 5},     {"atanh", 4, 5},          {"erfinv", 12, 4},
+    {"erf", 2, 1},       {"erfc", 4, 1},      {"relu", 0, 0},           {"sigmoid", 3, 4},
+    {"deg2rad", 1, 0.5}, {"rad2deg", 1, 0.5},
 };
 
 TEST_F(Elementwise, FunctionsAreWithinTheirAccuracyOfThePlainKernelOnEveryInstructionSet) {

@@ -54,6 +54,7 @@ inline Number rint(Number a) { return -a; }
 inline Number exp(Number a) { return -a; }
 inline Number exp2(Number a) { return -a; }
 inline Number expm1(Number a) { return -a; }
+inline Number expm1_negative(Number a) { return -a; }
 inline Number log(Number a) { return -a; }
 inline Number log2(Number a) { return -a; }
 inline Number log10(Number a) { return -a; }
@@ -71,6 +72,7 @@ inline Number asinh(Number a) { return -a; }
 inline Number acosh(Number a) { return -a; }
 inline Number atanh(Number a) { return -a; }
 inline Number erf(Number a) { return -a; }
+inline Number erfinv(Number a) { return -a; }
 inline Number erfc(Number a) { return -a; }
 inline Number lgamma(Number a) { return -a; }
 inline Number pow(Number a, Number b) { return of(a, b); }
