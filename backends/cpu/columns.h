@@ -68,7 +68,7 @@ double row_total(int64_t n, Add add) {
     if (n <= kPart) return add(0, n);
     int64_t parts = (n + kPart - 1) / kPart;
     std::vector<double> partial(static_cast<size_t>(parts));
-    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(parts, 2, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p)
             partial[static_cast<size_t>(p)] = add(p * kPart, std::min(n, (p + 1) * kPart));
     });

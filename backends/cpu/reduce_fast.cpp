@@ -214,7 +214,7 @@ bool extremum_fast(const KernelCall& c) {
             int64_t parts = (p.n + kPart - 1) / kPart;
             std::vector<T> best(static_cast<size_t>(parts));
             for (int64_t o = 0; o < p.outer; ++o) {
-                parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+                parallel_for(parts, 2, [&](int64_t begin, int64_t end) {
                     for (int64_t k = begin; k < end; ++k)
                         best[static_cast<size_t>(k)] = row(x + o * p.n + k * kPart, std::min(kPart, p.n - k * kPart));
                 });

@@ -48,8 +48,9 @@ bool with_real(DType t, F f) {
     return false;
 }
 
-// Elements of simple work (an addition each) that are worth a thread of their own.
-inline constexpr int64_t kThreadElements = 32768;
+// Elements of simple work (an addition each) that are worth a thread of their own: some ten microseconds from the outer
+// caches, against the tens that waking a sleeping thread costs.
+inline constexpr int64_t kThreadElements = 98304;
 
 // How many rows of `length` elements are worth a thread, when an element costs as much as `cost` additions.
 inline int64_t worthwhile_rows(int64_t length, int64_t cost = 1) {
