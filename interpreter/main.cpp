@@ -30,7 +30,8 @@ void on_interrupt(int) {
 int report(const Outcome& outcome) {
     if (outcome.ok) return 0;
     std::fflush(stdout);
-    std::fprintf(stderr, "lunaria: %s\n%s\n", outcome.message.c_str(), outcome.traceback.c_str());
+    std::fprintf(stderr, "lunaria: %s\n", outcome.message.c_str());
+    if (!outcome.traceback.empty()) std::fprintf(stderr, "%s\n", outcome.traceback.c_str());
     return outcome.interrupted ? kInterrupted : 1;
 }
 

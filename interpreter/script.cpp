@@ -61,6 +61,8 @@ int stack_depth(lua_State* L) {
 std::string stack_text(State& state, lua_State* L, int level) {
     lua_Debug frame;
     const int depth = stack_depth(L);
+    // A text that did not compile or a file that is not there has no Lua function to point to.
+    if (depth <= level + 1) return {};
     std::string text = "stack traceback:";
     for (int i = level; i < depth; ++i) {
         if (i == level + kShownAtEitherEnd && depth - i > kShownAtEitherEnd + 1) {

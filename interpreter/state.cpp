@@ -15,9 +15,9 @@ namespace lunaria {
 
 namespace {
 
-// A young collection costs a few microseconds, so one per megabyte of tensors is cheap, and temporaries are reused
-// while they are still in the cache.
-constexpr uint64_t kSmallestStep = 1u << 20;
+// A young collection costs a microsecond or less, so one per half megabyte of tensors is cheap, and temporaries are
+// reused while they are still in the cache.
+constexpr uint64_t kSmallestStep = 512u << 10;
 // Growth of live tensors that calls for a full collection, at least.
 constexpr int64_t kSmallestGrowth = 64 << 20;
 
