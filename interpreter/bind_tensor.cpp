@@ -41,6 +41,11 @@ constexpr Property kProperties[] = {
     {"size", [](lua_State* L, const Tensor& t) { lua_pushinteger(L, t.size()); }},
     {"T", [](lua_State* L, const Tensor& t) { push(L, transposed(t, "T", false)); }},
     {"mT", [](lua_State* L, const Tensor& t) { push(L, transposed(t, "mT", true)); }},
+    {"mH",
+     [](lua_State* L, const Tensor& t) {
+         if (is_complex(t.dtype())) throw dtype_error("mH", "complex tensors have no view of their conjugate");
+         push(L, transposed(t, "mH", true));
+     }},
     {"itemsize",
      [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype()))); }},
     {"nbytes", [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(t.nbytes())); }},

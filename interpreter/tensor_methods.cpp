@@ -261,6 +261,78 @@ int in_place(lua_State* L) {
     return 1;
 }
 
+int itself(lua_State* L) {
+    check_tensor(L, 1, "value");
+    lua_settop(L, 1);
+    return 1;
+}
+
+// Whether a tensor has a gradient is not a property of the tensor here: grad differentiates by any of its arguments.
+int requires_grad(lua_State* L) {
+    check_tensor(L, 1, "requires_grad_");
+    if (lua_isboolean(L, 2) && !lua_toboolean(L, 2))
+        throw argument_error("requires_grad_", "a tensor cannot be excluded from gradients for good")
+            .hint("use ops.stop_gradient(x) where the gradient is to end");
+    lua_settop(L, 1);
+    return 1;
+}
+
+// Calls the operator with the condition first, as it wants it: x:where(condition, other).
+int choose(lua_State* L, const char* name) {
+    check_tensor(L, 1, name);
+    check_tensor(L, 2, name, "condition");
+    if (lua_gettop(L) != 3)
+        throw argument_error(name, str("takes a condition and the other value, got ", lua_gettop(L) - 1, " arguments"));
+    lua_insert(L, 1);  // other, x, condition
+    lua_insert(L, 1);  // condition, other, x
+    lua_insert(L, 2);  // condition, x, other
+    return call_operator(L, registry().get("where"));
+}
+
+int where(lua_State* L) { return choose(L, "where"); }
+
+// x:select(axis, index): one slice, as a view; x:select(condition, other): as where.
+int select(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "select");
+    if (tensor_at(L, 2)) return choose(L, "select");
+    const int axis = normal_axis("select", integer_at(L, 2, "select", "axis"), t.rank());
+    const int64_t i = integer_at(L, 3, "select", "index"), n = t.dim(axis);
+    if (i < -n || i >= n)
+        throw index_error("select", str("index ", i, " is out of range for axis ", axis, " with size ", n));
+    Shape shape = t.shape();
+    Strides strides = t.strides();
+    shape.erase(axis);
+    strides.erase(axis);
+    push(L, t.view(shape, strides, (i < 0 ? i + n : i) * t.strides()[axis]));
+    return 1;
+}
+
+// Draws numbers for every element: x:uniform_(from, to), x:normal_(mean, std), x:random_(from, to).
+int fill_with_random(lua_State* L, const char* method, const char* name, Value first, Value second) {
+    const Tensor& t = check_tensor(L, 1, method);
+    for (int i = 2; i <= 3; ++i)
+        if (!lua_isnoneornil(L, i)) {
+            if (lua_type(L, i) != LUA_TNUMBER)
+                throw argument_error(method, str("argument ", i - 1, " must be a number, got ", describe(L, i)));
+            (i == 2 ? first : second) = lua_isinteger(L, i) ? Value(static_cast<int64_t>(lua_tointeger(L, i)))
+                                                            : Value(static_cast<double>(lua_tonumber(L, i)));
+        }
+    Builder& b = eager_builder();
+    const Value shape = Value::ints(t.shape());
+    const Expr drawn = std::string_view(name) == "randint" ? b.call(name, {first, second, shape})
+                                                           : b.call(name, {shape, first, second});
+    set_tensor(L, 1, drawn.value().tensor().cast(t.dtype()));
+    lua_settop(L, 1);
+    return 1;
+}
+
+int uniform_in_place(lua_State* L) { return fill_with_random(L, "uniform_", "uniform", Value(0.0), Value(1.0)); }
+int normal_in_place(lua_State* L) { return fill_with_random(L, "normal_", "normal", Value(0.0), Value(1.0)); }
+int random_in_place(lua_State* L) {
+    // As many values as the dtype holds exactly, up to 2^24.
+    return fill_with_random(L, "random_", "randint", Value(0), Value(int64_t{1} << 24));
+}
+
 constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"item", protect<item>},
     {"tolist", protect<to_table>},
@@ -301,6 +373,13 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"copy_", protect<copy_in_place>},
     {"set_dtype", protect<set_dtype>},
     {"iter", protect<iterate>},
+    {"value", protect<itself>},
+    {"requires_grad_", protect<requires_grad>},
+    {"where", protect<where>},
+    {"select", protect<select>},
+    {"uniform_", protect<uniform_in_place>},
+    {"normal_", protect<normal_in_place>},
+    {"random_", protect<random_in_place>},
 };
 
 }  // namespace
@@ -310,11 +389,14 @@ void add_tensor_methods(lua_State* L) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
-    // Other names of reshape: a tensor that is not dense is copied, so that both always work.
-    if (const Op* reshape = registry().find("reshape")) {
-        push_operator(L, *reshape);
-        lua_setfield(L, -2, "view");
-    }
+    // A tensor that is not dense is copied by reshape, so that view always works. `repeat` is a reserved word, but a
+    // key.
+    for (auto [method, name] :
+         {std::pair<const char*, const char*>{"view", "reshape"}, {"repeat_", "tile"}, {"repeat", "tile"}})
+        if (const Op* op = registry().find(name)) {
+            push_operator(L, *op);
+            lua_setfield(L, -2, method);
+        }
 }
 
 bool push_in_place_method(lua_State* L, std::string_view name) {
