@@ -195,8 +195,9 @@ void release(void* block, size_t bytes) noexcept {
     counters().live.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
     if (size <= kSmallLimit) {
         auto c = static_cast<size_t>(small_class(size));
-        // About 256 KiB per class and thread, at least 16 blocks.
-        if (small_cache.closed || small_cache.count[c] >= static_cast<int>(std::max<size_t>(16, (256u << 10) / size)))
+        // About a megabyte per class and thread: what the Lua collector frees at one step is taken again before the
+        // next.
+        if (small_cache.closed || small_cache.count[c] >= static_cast<int>(std::max<size_t>(16, (1u << 20) / size)))
             return std::free(block);
         small_cache.head[c] = new (block) SmallCache::Link{small_cache.head[c]};
         ++small_cache.count[c];
