@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "backends/cpu/copy.h"
 #include "core/op.h"
@@ -197,7 +196,9 @@ bool randperm(const KernelCall& call) {
     Tensor& out = call.out[0];
     Tensor order = out.dtype() == DType::i64 ? out : Tensor::empty(DType::i64, out.shape());
     std::span<int64_t> numbers(order.data<int64_t>(), static_cast<size_t>(order.size()));
-    std::iota(numbers.begin(), numbers.end(), call.args[2].integer());
+    // Unsigned, so that an offset near the end of the range wraps around.
+    uint64_t next = static_cast<uint64_t>(call.args[2].integer());
+    for (int64_t& number : numbers) number = static_cast<int64_t>(next++);
     shuffle(numbers, numbers.size(), stream_of(call));
     if (!order.same_body(out)) copy_elements(order, out);
     return true;

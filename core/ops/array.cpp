@@ -121,10 +121,13 @@ Expr repeat_interleave(const ExpandCall& c) {
     if (static_cast<int64_t>(counts.size()) != s.size)
         throw shape_error(c.name(),
                           str("repeats has ", counts.size(), " entries for axis ", axis, " of size ", s.size));
-    std::vector<int64_t> positions;
-    for (size_t i = 0; i < counts.size(); ++i)
-        positions.insert(positions.end(), static_cast<size_t>(counts[i]), static_cast<int64_t>(i));
-    Tensor index = Tensor::from<int64_t>(positions, {static_cast<int64_t>(positions.size())});
+    int64_t total = 0;
+    for (int64_t count : counts)
+        if (__builtin_add_overflow(total, count, &total))
+            throw shape_error(c.name(), "the result is too large: its size overflows 63 bits");
+    Tensor index = Tensor::empty(DType::i64, checked_shape(c.name(), std::span(&total, 1)));
+    int64_t* position = index.data<int64_t>();
+    for (size_t i = 0; i < counts.size(); ++i) position = std::fill_n(position, counts[i], static_cast<int64_t>(i));
     return c.call("gather", {x, Value(index), axis});
 }
 
@@ -389,7 +392,14 @@ void add_orders(Registry& ops) {
 
 void add_triangles(Registry& ops) {
     auto diagonal = [](Op& op, GradFn grad) -> Op& {
-        return op.infer(same_as_first).strided().half_native().grad(grad);
+        return op
+            .infer([](const Call& c) -> Types {
+                expect_rank_at_least(c, 0, 2);
+                return {c.type(0)};
+            })
+            .strided()
+            .half_native()
+            .grad(grad);
     };
     diagonal(ops.add("tril(input/x: tensor, diagonal/k: int = 0)"),
              [](const GradRule& g) -> Grads {
@@ -414,7 +424,9 @@ void add_triangles(Registry& ops) {
             expect_rank_at_least(c, 0, 1);
             Shape shape = c.shape(0);
             int rank = shape.rank() + 1;
-            if (std::abs(c.integer(1)) > (int64_t{1} << 31)) throw value_error(c.name(), "offset is too large");
+            constexpr int64_t kMost = int64_t{1} << 31;
+            if (c.integer(1) < -kMost || c.integer(1) > kMost)
+                throw value_error(c.name(), str("offset ", c.integer(1), " is too large"));
             int64_t size = shape.back() + std::abs(c.integer(1));
             int a = normal_axis(c.name(), c.integer(2), rank, "dim1"),
                 b = normal_axis(c.name(), c.integer(3), rank, "dim2");
@@ -458,20 +470,18 @@ void add_triangles(Registry& ops) {
 }
 
 // Positions in an axis of `size` elements from `before` ahead of it to `after` behind it.
-std::vector<int64_t> padded_positions(std::string_view mode, int64_t size, int64_t before, int64_t after) {
-    std::vector<int64_t> positions;
+Tensor padded_positions(std::string_view mode, int64_t size, int64_t before, int64_t after) {
+    Tensor positions = Tensor::empty(DType::i64, {before + size + after});
+    int64_t* out = positions.data<int64_t>();
     for (int64_t i = -before; i < size + after; ++i) {
-        int64_t at = i;
-        if (mode == "circular") {
-            at = ((i % size) + size) % size;
-        } else if (mode == "reflect") {
-            at = i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
-        } else if (mode == "symmetric") {
-            at = i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i;
-        } else {
-            at = std::clamp<int64_t>(i, 0, size - 1);
-        }
-        positions.push_back(at);
+        if (mode == "circular")
+            *out++ = ((i % size) + size) % size;
+        else if (mode == "reflect")
+            *out++ = i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i;
+        else if (mode == "symmetric")
+            *out++ = i < 0 ? -i - 1 : i >= size ? 2 * size - 1 - i : i;
+        else
+            *out++ = std::clamp<int64_t>(i, 0, size - 1);
     }
     return positions;
 }
@@ -503,9 +513,10 @@ Expr pad(const ExpandCall& c) {
         int64_t total = 0;
         if (__builtin_add_overflow(before, after, &total) || __builtin_add_overflow(total, size, &total))
             throw shape_error(c.name(), str("the padded axis ", axis, " is too large: its size overflows 63 bits"));
-        if (total < 0)
-            throw shape_error(c.name(), str("padding axis ", axis, " of size ", size, " by ", before, " and ", after,
-                                            " gives a negative size"));
+        if (total < 0 || before < -size || after < -size)
+            throw shape_error(
+                c.name(), str("padding axis ", axis, " of size ", size, " by ", before, " and ", after,
+                              " gives a negative size: at most the ", size, " elements of the axis can be cut off"));
         target[axis] = total;
         begin[axis] = before;
     }
@@ -535,8 +546,7 @@ Expr pad(const ExpandCall& c) {
         int64_t before = std::max<int64_t>(begin[axis], 0), after = target[axis] - inner[axis] - before;
         if (before == 0 && after == 0) continue;
         check_padding(c, mode, axis, inner[axis], before, after);
-        auto positions = padded_positions(mode, inner[axis], before, after);
-        Tensor index = Tensor::from<int64_t>(positions, {static_cast<int64_t>(positions.size())});
+        Tensor index = padded_positions(mode, inner[axis], before, after);
         x = c.call("gather", {x, Value(index), axis});
     }
     return x;

@@ -1,6 +1,7 @@
 // Operators: views of a part of the elements (slices, splits, diagonals) and copies with such a part replaced, which
 // are also the gradients of the views.
 #include <algorithm>
+#include <limits>
 
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
@@ -45,16 +46,20 @@ Layout part_of(const Layout& whole, int axis, int64_t start, int64_t count) {
 }
 
 std::vector<Layout> split_layouts(const Call& c, const Layout& whole, int axis, std::span<const int64_t> sizes) {
+    int64_t total = 0;
+    for (int64_t size : sizes) {
+        if (size < 0) throw value_error(c.name(), str("the size of a part is negative (", size, ")"));
+        if (__builtin_add_overflow(total, size, &total)) total = std::numeric_limits<int64_t>::max();
+    }
+    if (total != whole.shape[axis])
+        throw value_error(c.name(), str("the sizes of the parts sum to ", total, ", but axis ", axis, " of shape ",
+                                        whole.shape, " has size ", whole.shape[axis]));
     std::vector<Layout> parts;
     int64_t start = 0;
     for (int64_t size : sizes) {
-        if (size < 0) throw value_error(c.name(), str("the size of a part is negative (", size, ")"));
         parts.push_back(part_of(whole, axis, start, size));
         start += size;
     }
-    if (start != whole.shape[axis])
-        throw value_error(c.name(), str("the sizes of the parts sum to ", start, ", but axis ", axis, " of shape ",
-                                        whole.shape, " has size ", whole.shape[axis]));
     return parts;
 }
 
@@ -186,7 +191,7 @@ void begin_size_layout(const Call& c, Layout& layout) {
             layout.shape[axis] = count;
             continue;
         }
-        if (count == -1) count = whole - from;
+        if (count == -1 && from >= 0) count = whole - from;
         if (from < 0 || count < 0 || from > whole || count > whole - from)
             throw index_error(c.name(), str("the slice from ", from, " of size ", count, " is out of range for axis ",
                                             axis, " of size ", whole));
