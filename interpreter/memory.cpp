@@ -17,6 +17,7 @@ LuaMemory::~LuaMemory() {
 void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_size) {
     auto& memory = *static_cast<LuaMemory*>(self);
     if (!block) {
+        if (new_size == 0) return nullptr;  // Lua also gives back blocks that it never had
         // For a new block Lua tells the kind of object instead of an old size.
         if (memory.expecting_handle_ && old_size == LUA_TUSERDATA) {
             memory.expecting_handle_ = false;
