@@ -230,6 +230,7 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
 }
 
 int call_operator(lua_State* L, const Op& op) {
+    State::of(L).pace(L);
     QuickArguments quick;
     // Operators that write into an operand count its references, so that those must be there.
     if (op.side_effect != Effect::state && quick.bind(L, op, lua_gettop(L))) [[likely]]

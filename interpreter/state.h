@@ -37,10 +37,16 @@ class State {
     // Registry key of the metatable of tensor handles.
     int tensor_metatable = LUA_NOREF;
 
-    // To be called after a tensor was given to Lua: makes the collector keep pace with the bytes of tensors, which it
-    // does not see.
+    // Make the collector keep pace with the bytes of tensors, which it does not see. To be called before an operator
+    // allocates its results, so that they can take the place of what the last ones left behind ...
     void pace(lua_State* L) {
-        if (++new_handles_ >= kNursery || thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
+        if (thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
+            step(L);
+    }
+    // ... and after a tensor was given to Lua, whoever made it.
+    void count_handle(lua_State* L) {
+        if (++new_handles_ >= kNursery || thread_allocated_bytes() - paced_bytes_ >= step_bytes_ + kOvershoot)
+            [[unlikely]]
             step(L);
     }
 
@@ -79,6 +85,7 @@ class State {
     // Temporaries that may pile up between two steps: about what the free lists for bodies and blocks hold, and what
     // fits into the second-level cache.
     static constexpr int kNursery = 2048;
+    static constexpr uint64_t kOvershoot = 32u << 20;
 
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;

@@ -246,7 +246,7 @@ void push(lua_State* L, Tensor tensor) {
     state.memory().push_handle(L, std::move(tensor));
     lua_rawgeti(L, LUA_REGISTRYINDEX, state.tensor_metatable);
     lua_setmetatable(L, -2);
-    state.pace(L);
+    state.count_handle(L);
 }
 
 void push(lua_State* L, DType dtype) {
