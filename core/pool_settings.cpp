@@ -21,12 +21,12 @@ char** lent_entry = nullptr;
 char* lent_value = nullptr;
 
 // Without library functions: not even those of a sanitizer are ready yet.
-[[gnu::no_sanitize("address", "undefined", "thread")]] bool is_variable(const char* entry, const char* name) {
+__attribute__((no_sanitize("address", "undefined", "thread"))) bool is_variable(const char* entry, const char* name) {
     while (*name && *entry == *name) ++entry, ++name;
     return *name == 0 && *entry == '=';
 }
 
-[[gnu::no_sanitize("address", "undefined", "thread")]] void lend_entry(int, char**, char** environment) {
+__attribute__((no_sanitize("address", "undefined", "thread"))) void lend_entry(int, char**, char** environment) {
     constexpr const char* kSettled[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
     constexpr const char* kIdle[] = {"_",         "OLDPWD",  "SHLVL", "PWD",      "TERM",
                                      "LS_COLORS", "LOGNAME", "USER",  "HOSTNAME", "HOME"};

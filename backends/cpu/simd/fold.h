@@ -37,13 +37,17 @@ template <class T, class Step, class Join>
     return join(join(a, b), join(c, d));
 }
 
+// Halves onto halves: a chain of as many additions as lanes would take longer than a short row.
 template <class T>
 [[gnu::always_inline]] inline double sum_lanes(Pack<T> p) {
-    alignas(kBytes) T part[Pack<T>::lanes];
+    constexpr int lanes = Pack<T>::lanes;
+    alignas(kBytes) T part[lanes];
     p.store(part);
-    double sum = 0;
-    for (T x : part) sum += static_cast<double>(x);
-    return sum;
+    double sums[lanes];
+    for (int i = 0; i < lanes; ++i) sums[i] = static_cast<double>(part[i]);
+    for (int width = lanes / 2; width > 0; width /= 2)
+        for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
+    return sums[0];
 }
 
 // NaN wins.
