@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
@@ -53,7 +54,7 @@ def nanoseconds(value):
     return f"{value / 1e9:.3g} s"
 
 
-def measure(contestants, workload, rounds):
+def measure(contestants, workload, rounds, threads):
     """{name: [ns per call of each round]}; contestants: {name: (process, what to ask it for)}. One that fails drops out."""
     times = {name: [] for name in contestants}
     for round_number in range(rounds + 1):
@@ -62,6 +63,8 @@ def measure(contestants, workload, rounds):
             if name not in times:
                 continue
             process, what = contestants[name]
+            # Threads of the one before may still be spinning in wait for work that does not come.
+            time.sleep(0.25 if threads > 1 else 0.02)
             try:
                 ns = process.ask(f"run {what} 1")["ns"]
             except RuntimeError as error:
@@ -106,7 +109,7 @@ def run_pair(name, options, threads):
             contestants[peer] = (peers, f"{workload}/{peer}")
         if workload in called:
             contestants[direct] = (library, workload)
-        for row in rows_of(workload, entry["bars"], measure(contestants, workload, options.rounds), threads):
+        for row in rows_of(workload, entry["bars"], measure(contestants, workload, options.rounds, threads), threads):
             rows.append(row | {"bench": name})
             if "ratio" in row:
                 print(f"{workload:<24}{threads:>4}{nanoseconds(row['ours_ns']):>12}{nanoseconds(row['peer_ns']):>12}  "

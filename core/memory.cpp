@@ -51,8 +51,13 @@ Counters& counters() {
 // Free large blocks by size, shared by all threads.
 struct LargeCache {
     std::mutex mutex;
-    std::map<size_t, std::vector<void*>> blocks;
+    struct Block {
+        void* address;
+        uint64_t freed;  // when, counted in releases
+    };
+    std::map<size_t, std::vector<Block>> blocks;  // of each size the last one freed stands last
     size_t bytes = 0;
+    uint64_t releases = 0;
 };
 LargeCache& large_cache() {
     static auto* cache = new LargeCache;  // never destroyed: tensors may be released after static destructors
@@ -121,18 +126,21 @@ void* system_allocate(size_t size) {
     return block;
 }
 
+// Gives the blocks back that have waited longest: those of a size that is in use now are needed again at once.
 void drop_large(size_t down_to) {
     LargeCache& cache = large_cache();
     std::vector<void*> gone;
     {
         std::lock_guard lock(cache.mutex);
         while (cache.bytes > down_to && !cache.blocks.empty()) {
-            auto largest = std::prev(cache.blocks.end());
-            gone.push_back(largest->second.back());
-            largest->second.pop_back();
-            cache.bytes -= largest->first;
-            counters().cached -= static_cast<int64_t>(largest->first);
-            if (largest->second.empty()) cache.blocks.erase(largest);
+            auto oldest = cache.blocks.begin();
+            for (auto it = cache.blocks.begin(); it != cache.blocks.end(); ++it)
+                if (it->second.front().freed < oldest->second.front().freed) oldest = it;
+            gone.push_back(oldest->second.front().address);
+            oldest->second.erase(oldest->second.begin());
+            cache.bytes -= oldest->first;
+            counters().cached -= static_cast<int64_t>(oldest->first);
+            if (oldest->second.empty()) cache.blocks.erase(oldest);
         }
     }
     for (void* block : gone) std::free(block);
@@ -143,7 +151,7 @@ void* take_large(size_t size) {
     std::lock_guard lock(cache.mutex);
     auto found = cache.blocks.find(size);
     if (found == cache.blocks.end()) return nullptr;
-    void* block = found->second.back();
+    void* block = found->second.back().address;
     found->second.pop_back();
     if (found->second.empty()) cache.blocks.erase(found);
     cache.bytes -= size;
@@ -209,7 +217,7 @@ void release(void* block, size_t bytes) noexcept {
     LargeCache& cache = large_cache();
     if (size <= limit) {
         std::lock_guard lock(cache.mutex);
-        cache.blocks[size].push_back(block);
+        cache.blocks[size].push_back({block, ++cache.releases});
         cache.bytes += size;
         counters().cached += static_cast<int64_t>(size);
     } else {
