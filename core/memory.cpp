@@ -215,15 +215,16 @@ void release(void* block, size_t bytes) noexcept {
     size_t limit = std::max(kCacheLimit,
                             static_cast<size_t>(std::max<int64_t>(counters().live.load(std::memory_order_relaxed), 0)));
     LargeCache& cache = large_cache();
-    if (size <= limit) {
+    if (size > limit) return std::free(block);
+    bool full;
+    {
         std::lock_guard lock(cache.mutex);
         cache.blocks[size].push_back({block, ++cache.releases});
         cache.bytes += size;
         counters().cached += static_cast<int64_t>(size);
-    } else {
-        std::free(block);
+        full = cache.bytes > limit;
     }
-    if (cache.bytes > limit) drop_large(limit);
+    if (full) drop_large(limit);
 }
 
 MemoryStats memory_stats() {

@@ -103,10 +103,6 @@ std::vector<Node*> Graph::free_variables() const {
     return free;
 }
 
-void Graph::erase(const std::function<bool(const Node&)>& dead) {
-    std::erase_if(body_, [&](Node* node) { return dead(*node); });
-}
-
 void Graph::erase_parameters(const std::function<bool(const Node&)>& dead) {
     std::erase_if(parameters_, [&](Node* node) { return dead(*node); });
 }

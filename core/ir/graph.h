@@ -37,10 +37,9 @@ class Graph {
     bool encloses(const Graph& other) const;  // true for the graph itself
     // Nodes of enclosing graphs that this graph or an inner one uses, in the order of their first use.
     std::vector<Node*> free_variables() const;
-    // Removes from the body what `dead` says; the nodes live on until the graph goes.
-    void erase(const std::function<bool(const Node&)>& dead);
-    void erase_parameters(const std::function<bool(const Node&)>& dead);  // the nodes live on, as with erase
-    void erase_inner(const std::function<bool(const Graph&)>& dead);      // with their nodes
+    // Takes out what `dead` says; the nodes of parameters live on until the graph goes, those of inner graphs do not.
+    void erase_parameters(const std::function<bool(const Node&)>& dead);
+    void erase_inner(const std::function<bool(const Graph&)>& dead);
 
   private:
     Node* add(NodeKind kind);

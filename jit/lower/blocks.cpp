@@ -217,8 +217,6 @@ void Blocks::lift(const std::vector<Block*>& reachable) {
 void Blocks::finish() {
     for (Block* b : std::vector<Block*>(blocks_)) seal(*b);
     std::vector<Block*> live = reachable();
-    std::unordered_set<const ir::Graph*> kept;
-    for (Block* b : live) kept.insert(b->graph);
     // Unreachable predecessors must not keep a parameter alive: edges of live blocks alone count from here on.
     remove_trivial_phis(live);
     for (Block* b : live) {
@@ -231,8 +229,8 @@ void Blocks::finish() {
         b->graph->erase_parameters([&](const ir::Node& p) { return replaced_.contains(&p); });
     }
     std::unordered_set<const ir::Graph*> dropped;
-    for (Block* b : blocks_)
-        if (!kept.contains(b->graph)) dropped.insert(b->graph);
+    for (Block* b : blocks_) dropped.insert(b->graph);
+    for (Block* b : live) dropped.erase(b->graph);
     lift(live);
     for (Block* b : live) {
         for (ir::Node* node : b->graph->body())
