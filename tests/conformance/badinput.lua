@@ -116,24 +116,19 @@ while first <= #cases do
   end
 end
 
-local passed, failed, waiting = 0, 0, {}
-local waiting_count = 0
+local passed, failed, waiting = 0, 0, support.waiting_list()
 for i, case in ipairs(cases) do
   local verdict, message = table.unpack(verdicts[i] or { "FAIL", "was not run" })
   if verdict == "pass" then
     passed = passed + 1
     if options.verbose then print("pass " .. case.id .. ": " .. message) end
   elseif verdict == "waiting" then
-    waiting_count = waiting_count + 1
-    waiting[message] = (waiting[message] or 0) + 1
+    waiting:add(message)
   else
     failed = failed + 1
     print("FAIL " .. case.id .. ": " .. message)
   end
 end
-local names = {}
-for name, count in pairs(waiting) do names[#names + 1] = count > 1 and ("%s (%d)"):format(name, count) or name end
-table.sort(names)
-if #names > 0 then print(("%d waiting for: %s"):format(waiting_count, table.concat(names, ", "))) end
+waiting:print()
 print(("%d passed, %d failed"):format(passed, failed))
 os.exit(failed == 0 and 0 or 1, true)

@@ -1,17 +1,17 @@
--- Runs a conformance set and compares forward values:
---   lunaria tests/conformance/ops.lua DIR [--prio P0,P1] [--api ops,mint] [--op NAME,...] [--mode eager]
+-- Runs a conformance set and compares forward values, with --grads gradients too:
+--   lunaria tests/conformance/ops.lua DIR [--prio P0,P1] [--api ops,mint] [--op NAME,...] [--grads] [--mode eager]
 --     [--device CPU] [--out FILE.safetensors] [--verbose]
--- --out writes every output under its key of the manifest, for an independent judge. Prints failures by operator; the
--- last line is "N passed, N failed".
+-- --out writes every output (and gradient) under its key of the manifest, for an independent judge. Prints failures by
+-- operator; the last line is "N passed, N failed".
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local support = require "support"
 
-local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--mode eager] [--device CPU] "
-  .. "[--out FILE] [--verbose]"
+local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--grads] [--mode eager] "
+  .. "[--device CPU] [--out FILE] [--verbose]"
 local folder, options = support.options(usage, {
-  prio = "", api = "", op = "", mode = "eager", device = "CPU", out = "", verbose = true,
+  prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", out = "", verbose = true,
 })
 if options.mode == "graph" then
   ms.set_context { mode = ms.GRAPH_MODE }
@@ -58,33 +58,73 @@ local function input_of(case, position)
   return list
 end
 
-local function call(case)
-  local api = ms[case.api]
-  local f = api[case.op]
-  local attrs, count = {}, 0
+local function attributes_of(case)
+  local attrs = {}
   for name, value in pairs(case.attrs) do
-    if value ~= ms.json.null then
-      if value == "inf" then value = math.huge end
-      attrs[name] = value
-      count = count + 1
-    end
+    if value == "inf" then value = math.huge end
+    if value ~= ms.json.null then attrs[name] = value end
   end
+  return attrs
+end
+
+-- The call of a case, as a function of its inputs.
+local function caller(case)
+  local f, attrs = ms[case.api][case.op], attributes_of(case)
   if case.op == "einsum" then
-    local operands = {}
-    for i = 1, #case.inputs do operands[i] = input_of(case, i) end
-    return table.pack(f(attrs.equation, table.unpack(operands)))
+    return function(...) return f(attrs.equation, ...) end
   end
   if case.arg_names then
-    for i, name in ipairs(case.arg_names) do attrs[name] = input_of(case, i) end
-    return table.pack(f(attrs))
+    return function(...)
+      local named = {}
+      for name, value in pairs(attrs) do named[name] = value end
+      for i, name in ipairs(case.arg_names) do named[name] = (select(i, ...)) end
+      return f(named)
+    end
   end
-  local arguments, n = {}, #case.inputs
-  for i = 1, n do arguments[i] = input_of(case, i) end
-  if count > 0 then
-    n = n + 1
-    arguments[n] = attrs
+  if next(attrs) == nil then return f end
+  return function(...)
+    local arguments = table.pack(...)
+    arguments[arguments.n + 1] = attrs
+    return f(table.unpack(arguments, 1, arguments.n + 1))
   end
-  return table.pack(f(table.unpack(arguments, 1, n)))
+end
+
+-- The results of a call in a table; operators with a varying number of results give them in one.
+local function collect(case, ...)
+  local results = table.pack(...)
+  if results.n == 1 and type(results[1]) == "table" and #case.outputs ~= 1 then return results[1] end
+  return results
+end
+
+local function positions_of(keys)
+  local positions = {}
+  for i, key in ipairs(keys) do
+    if key ~= ms.json.null then positions[#positions + 1] = i end
+  end
+  return positions
+end
+
+-- d(sum of <output, its cotangent>)/d(input), by position; a list of inputs has a list of gradients.
+local function gradients_of(case, inputs)
+  local run, wanted, differentiated = caller(case), positions_of(case.cotangents), positions_of(case.grads)
+  local function forward(...)
+    local values = {}
+    for i = 1, #case.inputs do values[i] = inputs[i] end
+    for k, position in ipairs(differentiated) do values[position] = (select(k, ...)) end
+    local results = collect(case, run(table.unpack(values, 1, #case.inputs)))
+    local chosen = {}
+    for k, position in ipairs(wanted) do chosen[k] = results[position] end
+    return table.unpack(chosen, 1, #wanted)
+  end
+  local start, cotangents = {}, {}
+  for k, position in ipairs(differentiated) do start[k] = inputs[position] end
+  for k, position in ipairs(wanted) do
+    cotangents[k] = stored(case, case.cotangents[position]):cast(ms[case.out_dtypes[position]])
+  end
+  local _, pull = ms.vjp(forward, table.unpack(start, 1, #start))
+  local found, by_position = table.pack(pull(table.unpack(cotangents, 1, #cotangents))), {}
+  for k, position in ipairs(differentiated) do by_position[position] = found[k] end
+  return by_position
 end
 
 -- What is wrong with the factors of a decomposition, which are not unique.
@@ -108,9 +148,8 @@ function properties.svd(x, s, u, v)
 end
 
 local outputs = {}
-local function judge(case)
-  local results = call(case)
-  if results.n == 1 and type(results[1]) == "table" and #case.outputs ~= 1 then results = results[1] end
+local function judge_values(case, inputs)
+  local results = collect(case, caller(case)(table.unpack(inputs, 1, #case.inputs)))
   for i, key in ipairs(case.outputs) do
     local value = results[i]
     if value == nil then return "result " .. i .. " is missing" end
@@ -121,7 +160,7 @@ local function judge(case)
     outputs[key] = value
   end
   local property = case.property and properties[case.op]
-  if property then return property(input_of(case, 1), table.unpack(results, 1, #case.outputs)) end
+  if property then return property(inputs[1], table.unpack(results, 1, #case.outputs)) end
   for i, key in ipairs(case.outputs) do
     local dtype = case.out_dtypes[i] == "complex64" and "float32" or case.out_dtypes[i]
     local wrong = support.difference(outputs[key], stored(case, key), dtype, case.rtol, case.atol)
@@ -129,8 +168,37 @@ local function judge(case)
   end
 end
 
+local function judge_gradient(case, key, gradient, input)
+  if not ms.is_tensor(gradient) then return "is " .. tostring(gradient) end
+  outputs[key] = gradient
+  return support.difference(gradient, stored(case, key), tostring(input.dtype):lower(), case.grad_rtol, case.grad_atol)
+end
+
+local function judge_gradients(case, inputs)
+  local gradients = gradients_of(case, inputs)
+  for i, key in ipairs(case.grads) do
+    if type(key) == "table" then
+      for k, item in ipairs(key) do
+        local wrong = judge_gradient(case, item, gradients[i] and gradients[i][k], inputs[i][k])
+        if wrong then return ("gradient %d[%d]: %s"):format(i, k, wrong) end
+      end
+    elseif key ~= ms.json.null then
+      local wrong = judge_gradient(case, key, gradients[i], inputs[i])
+      if wrong then return ("gradient %d: %s"):format(i, wrong) end
+    end
+  end
+end
+
+local function judge(case)
+  local inputs = {}
+  for i = 1, #case.inputs do inputs[i] = input_of(case, i) end
+  local wrong = judge_values(case, inputs)
+  if wrong or not options.grads or not ms.vjp or case.grads == ms.json.null or case.property then return wrong end
+  return judge_gradients(case, inputs)
+end
+
 local has_prio, has_api, has_op = support.filter(options.prio), support.filter(options.api), support.filter(options.op)
-local passed, failed = 0, 0
+local passed, failed, waiting = 0, 0, support.waiting_list()
 local by_op, order = {}, {}
 for _, case in ipairs(set.cases) do
   if has_prio(case.priority) and has_api(case.api) and has_op(case.op) then
@@ -142,7 +210,9 @@ for _, case in ipairs(set.cases) do
       by_op[op] = entry
       order[#order + 1] = op
     end
-    if ran and not wrong then
+    if ran and not wrong and options.grads and case.grads ~= ms.json.null and not ms.vjp then
+      waiting:add("ms.vjp")
+    elseif ran and not wrong then
       passed = passed + 1
       entry.passed = entry.passed + 1
     else
@@ -163,5 +233,6 @@ for _, op in ipairs(order) do
   end
 end
 if options.out ~= "" then ms.save(options.out, outputs) end
+waiting:print()
 print(("%d passed, %d failed"):format(passed, failed))
 os.exit(failed == 0 and 0 or 1, true)

@@ -109,4 +109,23 @@ function support.headline(message)
   return (tostring(message):match("^[^\n]*"):sub(1, 200))
 end
 
+-- Cases that cannot run yet, counted by the name of what they wait for.
+local waiting_list = {}
+waiting_list.__index = waiting_list
+
+function support.waiting_list() return setmetatable({ total = 0, counts = {} }, waiting_list) end
+
+function waiting_list:add(name)
+  self.total = self.total + 1
+  self.counts[name] = (self.counts[name] or 0) + 1
+end
+
+function waiting_list:print()
+  if self.total == 0 then return end
+  local names = {}
+  for name, count in pairs(self.counts) do names[#names + 1] = count > 1 and ("%s (%d)"):format(name, count) or name end
+  table.sort(names)
+  print(("%d waiting for: %s"):format(self.total, table.concat(names, ", ")))
+end
+
 return support
