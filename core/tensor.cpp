@@ -60,7 +60,7 @@ void drop_storage(Storage* storage) noexcept {
 TensorBody* new_body(DType dtype, const Shape& shape, Storage* storage) {
     // Built in one go: default values first would write everything twice.
     return new (free_bodies.take())
-        TensorBody{1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data};
+        TensorBody{1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data, 0, {}};
 }
 
 Storage* new_storage(size_t bytes, Device* device) {
@@ -275,11 +275,15 @@ bool Tensor::is_sole_owner() const {
 
 void Tensor::make_writable() {
     if (!is_sole_owner()) *this = copy();
+    ++body_->version;
 }
 
+void Tensor::set_parameter(ParameterInfo info) { body_->parameter = std::make_unique<ParameterInfo>(std::move(info)); }
+
 namespace {
-// Exchanges what two bodies hold, not who refers to them.
+// Exchanges what two bodies of the same dtype and shape hold, not who refers to them.
 void adopt_contents(TensorBody& body, TensorBody& from) {
+    ++body.version;
     std::swap(body.contiguous, from.contiguous);
     std::swap(body.strides, from.strides);
     std::swap(body.offset, from.offset);
@@ -290,7 +294,10 @@ void adopt_contents(TensorBody& body, TensorBody& from) {
 
 void Tensor::own_storage() {
     bool sole = body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
-    if (sole && is_contiguous()) return;
+    if (sole && is_contiguous()) {
+        ++body_->version;
+        return;
+    }
     Tensor fresh = copy();
     adopt_contents(*body_, *fresh.body());
 }
@@ -318,6 +325,14 @@ void Tensor::assign(std::string_view where, const Tensor& value) {
     adopt_contents(*body_, *fresh.body());
 }
 
+void Tensor::become(const Tensor& value) {
+    Tensor fresh = value.view(value.shape(), value.strides());
+    std::swap(body_->dtype, fresh.body()->dtype);
+    std::swap(body_->shape, fresh.body()->shape);
+    std::swap(body_->size, fresh.body()->size);
+    adopt_contents(*body_, *fresh.body());
+}
+
 double Tensor::at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
     return visit_dtype(dtype(), [&](auto tag) -> double {
@@ -335,6 +350,7 @@ int64_t Tensor::integer_at(int64_t index) const {
 }
 
 void Tensor::set_at(int64_t index, double value) {
+    ++body_->version;
     int64_t offset = element_offset(*this, index);
     visit_dtype(dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +29,12 @@ struct Storage {
     void* foreign = nullptr;
 };
 
+// What makes a tensor a parameter of a network: optimizers and gradients find it by its body.
+struct ParameterInfo {
+    std::string name;
+    bool requires_grad = true;
+};
+
 struct TensorBody {
     std::atomic<int32_t> refs{1};
     DType dtype = DType::f32;
@@ -37,6 +45,9 @@ struct TensorBody {
     int64_t size = 0;    // number of elements
     Storage* storage = nullptr;
     void* data = nullptr;  // storage->data + offset
+    // Counted up by every write to this body, so that whoever kept the tensor can tell that it is another one now.
+    uint32_t version = 0;
+    std::unique_ptr<ParameterInfo> parameter;  // null: a plain tensor
 };
 
 class Tensor {
@@ -79,6 +90,11 @@ class Tensor {
     int64_t offset() const { return body_->offset; }
     bool is_contiguous() const { return body_->contiguous; }
     Device* device() const { return body_->storage->device; }
+    uint32_t version() const { return body_->version; }
+    // Null for all but parameters. An operator's result never is one, nor is a view or a copy of a parameter.
+    ParameterInfo* parameter() const { return body_->parameter.get(); }
+    // Makes a parameter of this body, or gives it new properties.
+    void set_parameter(ParameterInfo info);
     bool shares_storage(const Tensor& other) const { return body_->storage == other.body_->storage; }
 
     // First element. Only kernels and code that has just made the tensor may write through it.
@@ -103,10 +119,15 @@ class Tensor {
     void make_writable();
 
     // Makes the storage this body's own and dense, keeping the body: every handle of it goes on seeing the same tensor.
+    // For those who are about to write; counts as a write.
     void own_storage();
     // Gives this body, and so every handle of it, the elements of `value`, broadcast and converted to its shape and
     // dtype. No other tensor changes. Throws shape_error with `where`.
     void assign(std::string_view where, const Tensor& value);
+
+    // Gives this body the dtype, shape and elements of `value`, whose storage it shares: every handle of the body sees
+    // another tensor, and a parameter stays one.
+    void become(const Tensor& value);
 
     // Element `index` in row-major order, as a double (complex: real part). For tests, printing and scalars; not for
     // kernels.

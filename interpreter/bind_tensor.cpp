@@ -6,6 +6,7 @@
 #include "core/interrupt.h"
 #include "interpreter/libraries.h"
 #include "interpreter/operators.h"
+#include "interpreter/parameter.h"
 #include "interpreter/protect.h"
 #include "interpreter/table_tensor.h"
 #include "interpreter/tensor_index.h"
@@ -92,6 +93,7 @@ int index(lua_State* L) {
         push(L, index_tensor(L, t, 2));
         return 1;
     }
+    if (push_parameter_field(L, t, name)) return 1;
     if (push_in_place_method(L, name)) {
         // Found by its name once; next time it is in the table.
         lua_pushvalue(L, 2);
@@ -112,10 +114,12 @@ int index(lua_State* L) {
 }
 
 int assign_index(lua_State* L) {
-    check_tensor(L, 1, "tensor");
-    if (lua_type(L, 2) == LUA_TSTRING && !is_slice_text(lua_tostring(L, 2)))
+    const Tensor& t = check_tensor(L, 1, "tensor");
+    if (lua_type(L, 2) == LUA_TSTRING && !is_slice_text(lua_tostring(L, 2))) {
+        if (set_parameter_field(L, t, lua_tostring(L, 2), 3)) return 0;
         throw argument_error("tensor", str("the field '", lua_tostring(L, 2), "' of a tensor cannot be set"))
             .hint("elements are set through an index: x[0] = 1, x[\"1:3, 0\"] = y");
+    }
     set_by_index(L, 1, 2, 3);
     return 0;
 }
@@ -128,8 +132,8 @@ int length(lua_State* L) {
 }
 
 int to_string(lua_State* L) {
-    PrintOptions options;
-    push(L, std::string_view(tensor_text(check_tensor(L, 1, "tostring"), options)));
+    const Tensor& t = check_tensor(L, 1, "tostring");
+    push(L, std::string_view(t.parameter() ? parameter_text(t) : tensor_text(t)));
     return 1;
 }
 

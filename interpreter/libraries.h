@@ -16,6 +16,7 @@ int open_lunaria(lua_State* L);
 void bind_dtypes(lua_State* L);
 void bind_operators(lua_State* L);
 void bind_tensors(lua_State* L);
+void bind_parameters(lua_State* L);
 void bind_context(lua_State* L);
 void bind_io(lua_State* L);
 void bind_session(lua_State* L);

@@ -333,6 +333,7 @@ int open_lunaria(lua_State* L) {
     lua_newtable(L);
     bind_dtypes(L);
     bind_tensors(L);
+    bind_parameters(L);
     bind_operators(L);
     bind_context(L);
     bind_io(L);

@@ -101,7 +101,7 @@ class Printer {
         TensorBody** place = State::of(L_).memory().handle(lua_touserdata(L_, index));
         if (depth > 0 && place && *place) {
             const Tensor& t = reinterpret_cast<const Tensor&>(*place);
-            if (t.size() > 8 || t.rank() > 1)
+            if (!t.parameter() && (t.size() > 8 || t.rank() > 1))
                 return str("Tensor(shape=", t.shape(), ", dtype=", name_of(t.dtype()), ")");
         }
         std::string text = safe_tostring(L_, index);

@@ -177,25 +177,30 @@ Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view
     return source.view(t.shape(), strides);
 }
 
+// The handle's own body takes the new value, so that a parameter stays what it is.
+void become(lua_State* L, int index, const Tensor& value) {
+    reinterpret_cast<Tensor&>(*tensor_place(L, index)).become(value);
+}
+
 int fill_in_place(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "fill_");
     const Tensor value = tensor_from(L, 2, std::nullopt, "fill_");
     if (value.size() != 1) throw shape_error("fill_", str("value must be one number, it has shape ", value.shape()));
-    set_tensor(L, 1, broadcast_like(L, 2, t, "fill_").copy());
+    become(L, 1, broadcast_like(L, 2, t, "fill_").copy());
     lua_settop(L, 1);
     return 1;
 }
 
 int zero_in_place(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "zero_");
-    set_tensor(L, 1, Tensor::zeros(t.dtype(), t.shape()));
+    become(L, 1, Tensor::zeros(t.dtype(), t.shape()));
     lua_settop(L, 1);
     return 1;
 }
 
 int copy_in_place(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "copy_");
-    set_tensor(L, 1, broadcast_like(L, 2, t, "copy_").copy());
+    become(L, 1, broadcast_like(L, 2, t, "copy_").copy());
     lua_settop(L, 1);
     return 1;
 }
@@ -204,7 +209,7 @@ int set_dtype(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "set_dtype");
     const auto dtype = dtype_at(L, 2, "set_dtype");
     if (!dtype) throw argument_error("set_dtype", "missing argument 1: dtype is expected");
-    set_tensor(L, 1, t.cast(*dtype));
+    become(L, 1, t.cast(*dtype));
     lua_settop(L, 1);
     return 1;
 }
@@ -256,21 +261,33 @@ int in_place(lua_State* L) {
         throw dtype_error(name,
                           str("the result is ", name_of(value->dtype()), " and the tensor is ", name_of(old.dtype())))
             .hint(str("use x = x:", op.name(), "(...)"));
-    set_tensor(L, 1, value->cast(old.dtype()));
+    become(L, 1, value->cast(old.dtype()));
     lua_settop(L, 1);
     return 1;
 }
 
-int itself(lua_State* L) {
-    check_tensor(L, 1, "value");
+// The tensor itself; of a parameter, its present value as a plain tensor.
+int value(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "value");
+    if (t.parameter()) push(L, t);
+    lua_settop(L, t.parameter() ? 2 : 1);
+    return 1;
+}
+
+int set_data(lua_State* L) {
+    check_tensor(L, 1, "set_data");
+    const Tensor data = tensor_from(L, 2, std::nullopt, "set_data");
+    reinterpret_cast<Tensor&>(*tensor_place(L, 1)).assign("set_data", data);
     lua_settop(L, 1);
     return 1;
 }
 
-// Whether a tensor has a gradient is not a property of the tensor here: grad differentiates by any of its arguments.
+// Whether a plain tensor has a gradient is not a property of it: grad differentiates by any of its arguments.
 int requires_grad(lua_State* L) {
-    check_tensor(L, 1, "requires_grad_");
-    if (lua_isboolean(L, 2) && !lua_toboolean(L, 2))
+    const Tensor& t = check_tensor(L, 1, "requires_grad_");
+    if (ParameterInfo* info = t.parameter())
+        info->requires_grad = !lua_isboolean(L, 2) || lua_toboolean(L, 2);
+    else if (lua_isboolean(L, 2) && !lua_toboolean(L, 2))
         throw argument_error("requires_grad_", "a tensor cannot be excluded from gradients for good")
             .hint("use ops.stop_gradient(x) where the gradient is to end");
     lua_settop(L, 1);
@@ -321,7 +338,7 @@ int fill_with_random(lua_State* L, const char* method, const char* name, Value f
     const Value shape = Value::ints(t.shape());
     const Expr drawn = std::string_view(name) == "randint" ? b.call(name, {first, second, shape})
                                                            : b.call(name, {shape, first, second});
-    set_tensor(L, 1, drawn.value().tensor().cast(t.dtype()));
+    become(L, 1, drawn.value().tensor().cast(t.dtype()));
     lua_settop(L, 1);
     return 1;
 }
@@ -373,7 +390,8 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"copy_", protect<copy_in_place>},
     {"set_dtype", protect<set_dtype>},
     {"iter", protect<iterate>},
-    {"value", protect<itself>},
+    {"value", protect<value>},
+    {"set_data", protect<set_data>},
     {"requires_grad_", protect<requires_grad>},
     {"where", protect<where>},
     {"select", protect<select>},

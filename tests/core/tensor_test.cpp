@@ -61,6 +61,42 @@ TEST(Tensor, tensors_may_die_on_another_thread) {
     std::thread([moved = std::move(t)]() mutable { moved = Tensor(); }).join();
 }
 
+TEST(Tensor, every_write_counts_the_version_up) {
+    Tensor t = counting({4});
+    uint32_t before = t.version();
+    auto expect_counted = [&](const char* what) {
+        EXPECT_GT(t.version(), before) << what;
+        before = t.version();
+    };
+    t.set_at(0, 2.0);
+    expect_counted("set_at");
+    t.own_storage();
+    expect_counted("own_storage");
+    t.assign("test", counting({4}));
+    expect_counted("assign");
+    t.become(counting({2, 3}));
+    expect_counted("become");
+    t.make_writable();
+    expect_counted("make_writable");
+    Tensor view = t.view(t.shape(), t.strides());
+    EXPECT_EQ(view.version(), 0u) << "counted by body";
+}
+
+TEST(Tensor, a_parameter_stays_one_under_every_write_and_its_copies_are_none) {
+    Tensor p = counting({3});
+    EXPECT_EQ(p.parameter(), nullptr);
+    p.set_parameter({"w", false});
+    Tensor same = p;
+    p.assign("test", Tensor::scalar(DType::f32, 2.0));
+    p.become(counting({2}));
+    ASSERT_NE(same.parameter(), nullptr);
+    EXPECT_EQ(same.parameter()->name, "w");
+    EXPECT_FALSE(same.parameter()->requires_grad);
+    EXPECT_EQ(same.shape(), Shape({2}));
+    EXPECT_EQ(p.copy().parameter(), nullptr);
+    EXPECT_EQ(p.view(p.shape(), p.strides()).parameter(), nullptr);
+}
+
 TEST(Memory, live_bytes_return_to_where_they_were) {
     int64_t before = memory_stats().live_bytes;
     {
