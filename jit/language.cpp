@@ -62,6 +62,48 @@ void add_state(Registry& r) {
         .doc("Goes on with one of two blocks, by Lua's truth of the condition.");
 }
 
+// Arithmetic on plain numbers alone, without metamethods: what the derivatives of Lua's arithmetic and of its math
+// library consist of. The set is closed under differentiation (jit/autodiff/number_rules.cpp).
+void add_numbers(Registry& r) {
+    r.add("num_add(a: any, b: any)").doc("a + b of numbers.");
+    r.add("num_sub(a: any, b: any)").doc("a - b of numbers.");
+    r.add("num_mul(a: any, b: any)").doc("a * b of numbers.");
+    r.add("num_div(a: any, b: any)").doc("a / b of numbers.");
+    r.add("num_mod(a: any, b: any)").doc("a % b of numbers.");
+    r.add("num_pow(a: any, b: any)").doc("a ^ b of numbers.");
+    r.add("num_floor_div(a: any, b: any)").doc("a // b of numbers.");
+    r.add("num_neg(a: any)").doc("-a of a number.");
+    r.add("num_abs(a: any)").doc("math.abs(a).");
+    r.add("num_sign(a: any)").doc("-1.0, 0.0 or 1.0; NaN of NaN.");
+    r.add("num_floor(a: any)").doc("math.floor(a).");
+    r.add("num_ceil(a: any)").doc("math.ceil(a).");
+    r.add("num_trunc(a: any)").doc("The first result of math.modf(a).");
+    r.add("num_frac(a: any)").doc("The second result of math.modf(a).");
+    r.add("num_fmod(a: any, b: any)").doc("math.fmod(a, b).");
+    r.add("num_max(a: any, b: any)").doc("math.max(a, b).");
+    r.add("num_min(a: any, b: any)").doc("math.min(a, b).");
+    r.add("num_sqrt(a: any)").doc("math.sqrt(a).");
+    r.add("num_exp(a: any)").doc("math.exp(a).");
+    r.add("num_log(a: any)").doc("math.log(a).");
+    r.add("num_log_base(a: any, base: any)").doc("math.log(a, base).");
+    r.add("num_sin(a: any)").doc("math.sin(a).");
+    r.add("num_cos(a: any)").doc("math.cos(a).");
+    r.add("num_tan(a: any)").doc("math.tan(a).");
+    r.add("num_asin(a: any)").doc("math.asin(a).");
+    r.add("num_acos(a: any)").doc("math.acos(a).");
+    r.add("num_atan(a: any)").doc("math.atan(a).");
+    r.add("num_atan2(y: any, x: any)").doc("math.atan(y, x).");
+    r.add("num_sinh(a: any)").doc("The hyperbolic sine of a.");
+    r.add("num_cosh(a: any)").doc("The hyperbolic cosine of a.");
+    r.add("num_tanh(a: any)").doc("The hyperbolic tangent of a.");
+    r.add("num_deg(a: any)").doc("math.deg(a).");
+    r.add("num_rad(a: any)").doc("math.rad(a).");
+    r.add("num_equal(a: any, b: any)").doc("1 if a == b, otherwise 0.");
+    r.add("num_less(a: any, b: any)").doc("1 if a < b, otherwise 0.");
+    r.add("num_less_equal(a: any, b: any)").doc("1 if a <= b, otherwise 0.");
+    r.add("num_select(condition: any, a: any, b: any)").doc("b if the condition is 0, otherwise a.");
+}
+
 }  // namespace
 
 const Registry& language() {
@@ -70,6 +112,7 @@ const Registry& language() {
         add_operators(*r);
         add_tables_and_calls(*r);
         add_state(*r);
+        add_numbers(*r);
         return r;
     }();
     return *instance;

@@ -11,9 +11,9 @@ namespace lunaria::lua {
 // Whether run_number knows the primitive: Lua's arithmetic, bit operations and comparisons, and everything named num_….
 bool is_number_primitive(const Op& primitive);
 
-// The value of a primitive at numbers (Value kinds integer and number). Throws what Lua says: an arithmetic error for
-// division of an integer by zero, a value error for a float without integer representation in a bit operation, an
-// argument error for an operand that is not a number.
+// The value of a primitive at numbers (Value kinds integer and number). Throws with the words of Lua and no place
+// before them: an arithmetic error for division of an integer by zero, a value error for a float without integer
+// representation in a bit operation, an argument error for an operand that is not a number.
 Value run_number(const Op& primitive, std::span<const Value> args);
 
 }  // namespace lunaria::lua

@@ -15,11 +15,15 @@ class GraphBuilder final : public Builder {
     Value item(const Value& results, size_t i) override;
     Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
 
+    // An argument as a call takes it: converted to the dtype that operands of its kind have there.
+    Value operand(const Op& op, const Param& param, const Value& v, DType dtype);
+
     Graph& graph() const { return *graph_; }
     Span span;  // given to the nodes that are made
+    // Instead of a composite operator that has no gradient rule, what it is made of is written into the graph.
+    bool expands = false;
 
   private:
-    Value operand(const Op& op, const Param& param, const Value& v, DType dtype);
     Value constant_node(const Value& v);
     Graph* graph_;
 };

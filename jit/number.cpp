@@ -1,0 +1,257 @@
+#include "jit/number.h"
+
+#include <cmath>
+#include <compare>
+#include <limits>
+#include <numbers>
+
+#include "jit/language.h"
+
+namespace lunaria::lua {
+
+namespace {
+
+using NumberFn = Value (*)(const Value* args);
+
+bool is_integer_number(const Value& v) { return v.kind() == Value::Kind::integer; }
+bool are_integers(const Value* v) { return is_integer_number(v[0]) && is_integer_number(v[1]); }
+
+uint64_t bits(int64_t i) { return static_cast<uint64_t>(i); }
+Value wrapped(uint64_t u) { return Value(static_cast<int64_t>(u)); }
+
+Error arithmetic_error(const char* message) { return {ErrorKind::arithmetic, "", message}; }
+
+Value add(const Value* v) {
+    if (are_integers(v)) return wrapped(bits(v[0].integer()) + bits(v[1].integer()));
+    return Value(v[0].number() + v[1].number());
+}
+Value sub(const Value* v) {
+    if (are_integers(v)) return wrapped(bits(v[0].integer()) - bits(v[1].integer()));
+    return Value(v[0].number() - v[1].number());
+}
+Value mul(const Value* v) {
+    if (are_integers(v)) return wrapped(bits(v[0].integer()) * bits(v[1].integer()));
+    return Value(v[0].number() * v[1].number());
+}
+Value div(const Value* v) { return Value(v[0].number() / v[1].number()); }
+Value neg(const Value* v) {
+    if (is_integer_number(v[0])) return wrapped(0 - bits(v[0].integer()));
+    return Value(-v[0].number());
+}
+// A square as a product, as Lua does: it is exact more often than a library's pow.
+Value pow(const Value* v) {
+    double a = v[0].number(), b = v[1].number();
+    return Value(b == 2 ? a * a : std::pow(a, b));
+}
+
+// Division by -1 apart: the smallest integer over -1 is a trap of the processor.
+Value floor_div(const Value* v) {
+    if (!are_integers(v)) return Value(std::floor(v[0].number() / v[1].number()));
+    int64_t a = v[0].integer(), b = v[1].integer();
+    if (b == 0) throw arithmetic_error("attempt to divide by zero");
+    if (b == -1) return wrapped(0 - bits(a));
+    int64_t q = a / b;
+    return Value(a % b != 0 && (a ^ b) < 0 ? q - 1 : q);
+}
+Value mod(const Value* v) {
+    if (are_integers(v)) {
+        int64_t a = v[0].integer(), b = v[1].integer();
+        if (b == 0) throw arithmetic_error("attempt to perform 'n%0'");
+        if (b == -1) return Value(int64_t{0});
+        int64_t r = a % b;
+        return Value(r != 0 && (r ^ b) < 0 ? r + b : r);
+    }
+    double b = v[1].number(), r = std::fmod(v[0].number(), b);
+    bool other_sign = r > 0 ? b < 0 : r < 0 && b > 0;
+    return Value(other_sign ? r + b : r);
+}
+Value fmod(const Value* v) {
+    if (!are_integers(v)) return Value(std::fmod(v[0].number(), v[1].number()));
+    int64_t a = v[0].integer(), b = v[1].integer();
+    if (b == 0) throw argument_error("", "bad argument #2 to 'fmod' (zero)");
+    return Value(b == -1 ? int64_t{0} : a % b);
+}
+
+bool fits_integer(double x) { return x >= -0x1p63 && x < 0x1p63; }
+
+int64_t exact_integer(const Value& v) {
+    if (is_integer_number(v)) return v.integer();
+    double x = v.number();
+    if (!fits_integer(x) || x != std::floor(x)) throw value_error("", "number has no integer representation");
+    return static_cast<int64_t>(x);
+}
+
+Value bit_and(const Value* v) { return Value(exact_integer(v[0]) & exact_integer(v[1])); }
+Value bit_or(const Value* v) { return Value(exact_integer(v[0]) | exact_integer(v[1])); }
+Value bit_xor(const Value* v) { return Value(exact_integer(v[0]) ^ exact_integer(v[1])); }
+Value bit_not(const Value* v) { return Value(~exact_integer(v[0])); }
+
+// Logical shifts; by a negative distance in the other direction, by 64 and more everything falls out.
+Value shifted_left(int64_t a, int64_t by) {
+    if (by <= -64 || by >= 64) return Value(int64_t{0});
+    return by >= 0 ? wrapped(bits(a) << by) : wrapped(bits(a) >> -by);
+}
+Value shift_left(const Value* v) { return shifted_left(exact_integer(v[0]), exact_integer(v[1])); }
+Value shift_right(const Value* v) {
+    int64_t a = exact_integer(v[0]), by = exact_integer(v[1]);
+    return by == std::numeric_limits<int64_t>::min() ? Value(int64_t{0}) : shifted_left(a, -by);
+}
+
+// Of an integer and a float without rounding the integer.
+std::partial_ordering order(int64_t i, double x) {
+    if (std::isnan(x)) return std::partial_ordering::unordered;
+    if (x >= 0x1p63) return std::partial_ordering::less;
+    if (x < -0x1p63) return std::partial_ordering::greater;
+    double below = std::floor(x);
+    auto whole = i <=> static_cast<int64_t>(below);
+    return whole == 0 && x > below ? std::partial_ordering::less : std::partial_ordering(whole);
+}
+std::partial_ordering order(const Value& a, const Value& b) {
+    if (is_integer_number(a))
+        return is_integer_number(b) ? std::partial_ordering(a.integer() <=> b.integer())
+                                    : order(a.integer(), b.number());
+    return is_integer_number(b) ? 0 <=> order(b.integer(), a.number()) : a.number() <=> b.number();
+}
+
+Value equal(const Value* v) { return Value(order(v[0], v[1]) == 0); }
+Value less(const Value* v) { return Value(order(v[0], v[1]) < 0); }
+Value less_equal(const Value* v) { return Value(order(v[0], v[1]) <= 0); }
+Value equal_weight(const Value* v) { return Value(int64_t{order(v[0], v[1]) == 0}); }
+Value less_weight(const Value* v) { return Value(int64_t{order(v[0], v[1]) < 0}); }
+Value less_equal_weight(const Value* v) { return Value(int64_t{order(v[0], v[1]) <= 0}); }
+
+Value integer_if_it_fits(double x) { return fits_integer(x) ? Value(static_cast<int64_t>(x)) : Value(x); }
+
+Value abs(const Value* v) {
+    if (is_integer_number(v[0])) return v[0].integer() < 0 ? neg(v) : v[0];
+    return Value(std::fabs(v[0].number()));
+}
+Value sign(const Value* v) {
+    double x = v[0].number();
+    return Value(std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0);
+}
+Value floor(const Value* v) { return is_integer_number(v[0]) ? v[0] : integer_if_it_fits(std::floor(v[0].number())); }
+Value ceil(const Value* v) { return is_integer_number(v[0]) ? v[0] : integer_if_it_fits(std::ceil(v[0].number())); }
+Value trunc(const Value* v) { return is_integer_number(v[0]) ? v[0] : integer_if_it_fits(std::trunc(v[0].number())); }
+Value frac(const Value* v) {
+    double x = v[0].number();
+    return Value(is_integer_number(v[0]) || std::isinf(x) ? 0.0 : x - std::trunc(x));
+}
+Value max(const Value* v) { return order(v[0], v[1]) < 0 ? v[1] : v[0]; }
+Value min(const Value* v) { return order(v[1], v[0]) < 0 ? v[1] : v[0]; }
+// Bases 2 and 10 by functions of their own, which are exact at powers of them.
+Value log_base(const Value* v) {
+    double x = v[0].number(), base = v[1].number();
+    if (base == 2) return Value(std::log2(x));
+    if (base == 10) return Value(std::log10(x));
+    return Value(std::log(x) / std::log(base));
+}
+Value select(const Value* v) { return v[0].number() == 0 ? v[2] : v[1]; }
+
+template <double (*f)(double)>
+Value function(const Value* v) {
+    return Value(f(v[0].number()));
+}
+
+struct Row {
+    const char* name;
+    NumberFn f;
+};
+constexpr Row kRows[] = {
+    {"add", add},
+    {"sub", sub},
+    {"mul", mul},
+    {"div", div},
+    {"mod", mod},
+    {"pow", pow},
+    {"floor_div", floor_div},
+    {"minus", neg},
+    {"bit_and", bit_and},
+    {"bit_or", bit_or},
+    {"bit_xor", bit_xor},
+    {"bit_not", bit_not},
+    {"shift_left", shift_left},
+    {"shift_right", shift_right},
+    {"equal", equal},
+    {"less", less},
+    {"less_equal", less_equal},
+    {"num_add", add},
+    {"num_sub", sub},
+    {"num_mul", mul},
+    {"num_div", div},
+    {"num_mod", mod},
+    {"num_pow", pow},
+    {"num_floor_div", floor_div},
+    {"num_neg", neg},
+    {"num_abs", abs},
+    {"num_sign", sign},
+    {"num_floor", floor},
+    {"num_ceil", ceil},
+    {"num_trunc", trunc},
+    {"num_frac", frac},
+    {"num_fmod", fmod},
+    {"num_max", max},
+    {"num_min", min},
+    {"num_sqrt", function<std::sqrt>},
+    {"num_exp", function<std::exp>},
+    {"num_log", function<std::log>},
+    {"num_log_base", log_base},
+    {"num_sin", function<std::sin>},
+    {"num_cos", function<std::cos>},
+    {"num_tan", function<std::tan>},
+    {"num_asin", function<std::asin>},
+    {"num_acos", function<std::acos>},
+    {"num_atan", function<std::atan>},
+    {"num_atan2", [](const Value* v) { return Value(std::atan2(v[0].number(), v[1].number())); }},
+    {"num_sinh", function<std::sinh>},
+    {"num_cosh", function<std::cosh>},
+    {"num_tanh", function<std::tanh>},
+    {"num_deg", [](const Value* v) { return Value(v[0].number() * (180.0 / std::numbers::pi)); }},
+    {"num_rad", [](const Value* v) { return Value(v[0].number() * (std::numbers::pi / 180.0)); }},
+    {"num_equal", equal_weight},
+    {"num_less", less_weight},
+    {"num_less_equal", less_equal_weight},
+    {"num_select", select},
+};
+
+// By the primitive's id; nullptr for those that are not about numbers.
+const std::vector<NumberFn>& functions() {
+    static const std::vector<NumberFn> table = [] {
+        std::vector<NumberFn> t(language().all().size());
+        for (const Row& row : kRows) t[static_cast<size_t>(primitive(row.name).id)] = row.f;
+        return t;
+    }();
+    return table;
+}
+
+const char* kind_name(const Value& v) {
+    switch (v.kind()) {
+        case Value::Kind::nil:
+            return "nil";
+        case Value::Kind::boolean:
+            return "boolean";
+        case Value::Kind::string:
+            return "string";
+        case Value::Kind::tensor:
+            return "tensor";
+        default:
+            return "table";
+    }
+}
+
+}  // namespace
+
+bool is_number_primitive(const Op& op) { return functions()[static_cast<size_t>(op.id)] != nullptr; }
+
+Value run_number(const Op& op, std::span<const Value> args) {
+    NumberFn f = functions()[static_cast<size_t>(op.id)];
+    if (!f) throw state_error(op.name(), "is not a primitive on numbers");
+    if (args.size() != op.signature.params.size())
+        throw state_error(op.name(), str("takes ", op.signature.params.size(), " numbers, not ", args.size()));
+    for (const Value& v : args)
+        if (!v.is_number())
+            throw argument_error("", str("attempt to perform arithmetic on a ", kind_name(v), " value"));
+    return f(args.data());
+}
+
+}  // namespace lunaria::lua
