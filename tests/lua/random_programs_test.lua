@@ -1,0 +1,197 @@
+-- Random programs, differentiated and checked against plain execution and finite differences:
+--   lunaria tests/lua/random_programs_test.lua [SEED [COUNT [ONLY]]] [--trace]
+-- ONLY is the number of one program, which is printed. The value through ms.value_and_grad must be that of a plain call, with
+-- what the program logs (integers, strings) equal to the letter, and the gradient along random directions that of central
+-- differences at two step sizes; where these disagree the point lies at a branch or a kink, and the program is left out.
+-- --trace names each program before it runs, for those that crash.
+package.path = "tests/lua/?.lua;" .. package.path
+local ms = require "lunaria"
+local Maker = require "programs.statements"
+
+local numbers, trace = {}, false
+for _, word in ipairs(arg) do
+  if word == "--trace" then
+    trace = true
+  else
+    numbers[#numbers + 1] = math.tointeger(tonumber(word)) or error("not a number: " .. word, 0)
+  end
+end
+local seed, count, only = numbers[1] or 1, numbers[2] or 2500, numbers[3]
+
+local STEP, DIRECTIONS = 1e-4, 2
+
+local function number(value) return type(value) == "number" and value or value:item() end
+
+-- The inputs at start + step * direction, in the form that the program takes.
+local function inputs_at(case, direction, step)
+  local parts = {}
+  for k = 1, 2 do
+    local values = {}
+    for i, value in ipairs(case.start[k]) do values[i] = value + (direction and step * direction[k][i] or 0) end
+    parts[k] = case.tensors and ms.tensor(values, ms.float64) or values[1]
+  end
+  if case.takes_table then return { x = parts[1], list = { parts[2] } } end
+  return parts[1], parts[2]
+end
+
+-- A plain call. A program from which the shrinker took a statement need not end.
+local function call(f, case, direction, step)
+  debug.sethook(function() error("too long", 0) end, "", 2000000)
+  local ran, value, log = pcall(f, inputs_at(case, direction, step))
+  debug.sethook()
+  if not ran then error(value, 0) end
+  return number(value), log
+end
+
+-- The derivative along a direction; nil when it does not exist or is too uncertain.
+local function difference(f, case, direction, log)
+  local slopes = {}
+  for k, step in ipairs { STEP, STEP / 2 } do
+    local high, log_high = call(f, case, direction, step)
+    local low, log_low = call(f, case, direction, -step)
+    if log_high ~= log or log_low ~= log then return nil end
+    slopes[k] = (high - low) / (2 * step)
+  end
+  local scale = math.max(1, math.abs(slopes[2]))
+  if not (math.abs(slopes[1] - slopes[2]) <= 2e-5 * scale) then return nil end
+  -- The next order cancels.
+  return (4 * slopes[2] - slopes[1]) / 3, 2e-6 * scale + 0.02 * math.abs(slopes[1] - slopes[2])
+end
+
+local function elements(value)
+  if type(value) == "number" then return { value } end
+  return value:tolist()
+end
+
+local function along(gradient, direction)
+  local sum = 0
+  for k = 1, 2 do
+    for i, slope in ipairs(elements(gradient[k])) do sum = sum + slope * direction[k][i] end
+  end
+  return sum
+end
+
+-- A program from which the shrinker took a declaration assigns globals, which the next must not see.
+local known = {}
+for key in pairs(_G) do known[key] = true end
+local function forget_globals()
+  for key in pairs(_G) do
+    if not known[key] then _G[key] = nil end
+  end
+end
+
+-- "pass", "skip" (with the reason), "waiting", or what failed ("error", "value", "gradient") with details.
+local function judge(program, case)
+  local source = Maker.render(program)
+  forget_globals()
+  local chunk, message = load(source, "=program")
+  if not chunk then return "invalid", message end
+  local loaded, f = pcall(chunk)
+  if not loaded then return "invalid", f end
+  local ran, value, log = pcall(call, f, case)
+  if not ran then return "skip", "plain execution: " .. tostring(value) end
+  if not (math.abs(value) < 1e3) then return "skip", "too large" end
+  local slopes, directions, tolerances = {}, case.directions, {}
+  for k, direction in ipairs(directions) do
+    local fine, slope, tolerance = pcall(difference, f, case, direction, log)
+    if not fine or not slope then return "skip", "no derivative " .. tostring(slope) end
+    slopes[k], tolerances[k] = slope, tolerance
+  end
+  if not ms.value_and_grad then return "waiting" end
+  local differentiated, out, gradient = pcall(function()
+    return ms.value_and_grad(f, case.takes_table and 0 or { 0, 1 }, nil, true)(inputs_at(case))
+  end)
+  if not differentiated then return "error", tostring(out) end
+  if case.takes_table then gradient = { gradient.x, gradient.list[1] } end
+  local got = number(out[1])
+  if not (math.abs(got - value) <= 1e-12 * math.max(1, math.abs(value))) then
+    return "value", ("value %.17g, plain execution gives %.17g"):format(got, value)
+  end
+  if out[2] ~= log then return "value", ("logged %q, plain execution logs %q"):format(tostring(out[2]), log) end
+  for k, direction in ipairs(directions) do
+    local slope = along(gradient, direction)
+    if not (math.abs(slope - slopes[k]) <= tolerances[k]) then
+      return "gradient", ("slope %.12g, finite differences give %.12g"):format(slope, slopes[k])
+    end
+  end
+  local again = call(f, case)
+  if again ~= value then return "value", ("a plain call afterwards gives %.17g, before %.17g"):format(again, value) end
+  return "pass"
+end
+
+local function make_case(index)
+  local maker = Maker.new(seed * 1000003 + index, { tensors = index % 3 == 0, nested = index % 8 == 1 })
+  local case = { tensors = maker.tensors, takes_table = index % 5 == 2, start = {}, directions = {} }
+  local function draw() return (maker:between(-1500, 1500) + 0.37) / 1000 end
+  local size = maker.tensors and 3 or 1
+  for k = 1, 2 do
+    case.start[k] = {}
+    for i = 1, size do case.start[k][i] = draw() end
+  end
+  for d = 1, DIRECTIONS do
+    case.directions[d] = { {}, {} }
+    for k = 1, 2 do
+      for i = 1, size do case.directions[d][k][i] = draw() end
+    end
+  end
+  return maker:program(case.takes_table), case
+end
+
+-- Leaves out statements and opens blocks as long as the program fails in the same way.
+local function shrink(program, case, verdict)
+  local tries = 0
+  local function still_fails()
+    tries = tries + 1
+    return tries < 600 and judge(program, case) == verdict
+  end
+  local function visit(block)
+    local changed, at = false, 1
+    while at <= #block do
+      local node = table.remove(block, at)
+      if still_fails() then
+        changed = true
+      else
+        table.insert(block, at, node)
+        for _, part in ipairs(node) do
+          if type(part) == "table" then changed = visit(part) or changed end
+        end
+        at = at + 1
+      end
+    end
+    return changed
+  end
+  while visit(program) and tries < 600 do end
+  return program
+end
+
+local tally, shown, reasons = { pass = 0, skip = 0, waiting = 0, failed = 0 }, 0, {}
+for index = only or 1, only or count do
+  if trace then io.stderr:write("program ", index, "\n") end
+  local program, case = make_case(index)
+  local source = Maker.render(program)
+  if only then print(source) end
+  local verdict, detail = judge(program, case)
+  if tally[verdict] then
+    tally[verdict] = tally[verdict] + 1
+    if verdict == "skip" then reasons[#reasons + 1] = ("%d: %s"):format(index, detail) end
+  else
+    tally.failed = tally.failed + 1
+    print(("FAIL seed %d, program %d: %s: %s"):format(seed, index, verdict, (tostring(detail):match("^[^\n]*"))))
+    shown = shown + 1
+    if shown <= 3 or only then
+      local small = verdict == "invalid" and source or Maker.render(shrink(program, case, verdict))
+      print(("  inputs %s\n%s"):format(ms.json.encode(case.start), small))
+      print("  " .. tostring(select(2, judge(program, case))))
+    end
+  end
+end
+if only or trace then print(table.concat(reasons, "\n")) end
+if tally.waiting > 0 then print(tally.waiting .. " waiting for: ms.value_and_grad") end
+print(("%d programs left out: at a branch or a kink, or not runnable"):format(tally.skip))
+-- A generator that writes little that can be judged proves nothing.
+if not only and tally.skip > count * 0.12 then
+  tally.failed = tally.failed + 1
+  print("FAIL too many programs are left out")
+end
+print(("%d passed, %d failed"):format(tally.pass, tally.failed))
+os.exit(tally.failed == 0 and 0 or 1, true)
