@@ -39,6 +39,7 @@ constexpr Family kFamilies[] = {
     {"pool", "Pooling", add_pool_ops},
     {"attention", "Attention, embedding, dropout", add_attention_ops},
     {"state", "State", add_state_ops},
+    {"optimizer", "Steps of optimizers", add_optimizer_ops},
 };
 
 std::string first_sentence(std::string_view text) {

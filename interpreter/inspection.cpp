@@ -102,12 +102,53 @@ Inspection inspect_function(lua_State* L, int index, std::string_view name, int 
     return result;
 }
 
+std::string text_field(lua_State* L, int index, const char* field) {
+    lua_pushstring(L, field);
+    lua_rawget(L, index);
+    const std::string text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    lua_pop(L, 1);
+    return text;
+}
+
+// A class of the Lua library (a layer, an initializer) or a user's class of cells: what its constructor takes, its
+// text, its methods. Nothing for other tables.
+Inspection inspect_class(lua_State* L, int index, int level) {
+    if (!lua_istable(L, index)) return {};
+    const std::string name = text_field(L, index, "_name");
+    if (name.empty() || !luaL_callmeta(L, index, "__tostring")) return {};
+    std::string head = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    lua_pop(L, 1);
+    constexpr std::string_view kStart = "class ";
+    if (!head.starts_with(kStart)) return {};
+    head = head.substr(kStart.size());
+    std::string doc = text_field(L, index, "_doc"), source;
+    lua_pushliteral(L, "init");
+    lua_rawget(L, index);
+    if (doc.empty() && lua_isfunction(L, -1)) doc = find_source(L, lua_gettop(L)).doc;
+    lua_pop(L, 1);
+    lua_pushliteral(L, "construct");
+    lua_rawget(L, index);
+    if (level > 0 && lua_isfunction(L, -1)) source = find_source(L, lua_gettop(L)).text;
+    lua_pop(L, 1);
+    Inspection result{true, head + "\n", "```lua\n" + head + "\n```\n"};
+    if (!doc.empty()) {
+        result.text += "\n" + doc + "\n";
+        result.markdown += "\n" + doc + "\n";
+    }
+    if (!source.empty()) {
+        result.text += "\n" + source + "\n";
+        result.markdown += "\n```lua\n" + source + "\n```\n";
+    }
+    return result;
+}
+
 }  // namespace
 
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {
     index = lua_absindex(L, index);
     if (const Op* op = operator_at(L, index)) return {true, operator_text(*op), operator_markdown(*op)};
     if (lua_isfunction(L, index)) return inspect_function(L, index, name, level);
+    if (Inspection found = inspect_class(L, index, level); found.found) return found;
     std::string head = str(name, name.empty() ? "" : ": ", describe(L, index), "\n");
     if (lua_isnil(L, index)) return {true, head, head};
     PrettyOptions options;

@@ -229,7 +229,7 @@ int search_embedded(lua_State* L) {
     for (const std::string& file : {path + ".lua", path + "/init.lua"}) {
         const std::string_view text = embedded_text(file);
         if (!text.data()) continue;
-        State::of(L).loader().compile(L, text, "@lunaria:" + file);
+        State::of(L).loader().compile(L, text, std::string(kLibraryChunks) + file);
         lua_pushstring(L, file.c_str());
         return 2;
     }

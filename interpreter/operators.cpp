@@ -23,8 +23,7 @@ class QuickArguments {
         if (count > params.size() || params.size() > kMost) return false;
         LuaMemory& memory = State::of(L).memory();
         for (size_t i = 0; i < count; ++i)
-            if (params[i].by_name_only || !bind_one(L, memory, static_cast<int>(i) + 1, params[i].type, at(i)))
-                return false;
+            if (params[i].by_name_only || !bind_one(L, memory, static_cast<int>(i) + 1, params[i], at(i))) return false;
         for (size_t i = count; i < params.size(); ++i) {
             if (!params[i].has_default) return false;
             const Value& value = params[i].default_value;
@@ -41,7 +40,8 @@ class QuickArguments {
   private:
     std::byte* at(size_t i) { return storage_.data() + i * sizeof(Value); }
 
-    static bool bind_one(lua_State* L, LuaMemory& memory, int index, ArgType type, std::byte* place) {
+    static bool bind_one(lua_State* L, LuaMemory& memory, int index, const Param& param, std::byte* place) {
+        const ArgType type = param.type;
         switch (lua_type(L, index)) {
             case LUA_TUSERDATA: {
                 if (!is_tensor_type(type) || type == ArgType::tensors) return false;
@@ -68,6 +68,10 @@ class QuickArguments {
             case LUA_TBOOLEAN:
                 if (type != ArgType::boolean && type != ArgType::scalar) return false;
                 new (place) Value(lua_toboolean(L, index) != 0);
+                return true;
+            case LUA_TNIL:
+                if (!param.optional) return false;
+                new (place) Value();
                 return true;
             default:
                 return false;
@@ -242,6 +246,8 @@ int call_operator(lua_State* L, const Op& op) {
             lua_pushvalue(L, 1);
             return 1;
         }
+    // An operator that only writes has nothing to give.
+    if (op.side_effect == Effect::state && result.is_list() && result.items().empty()) return 0;
     return push_results(L, op, std::move(result));
 }
 

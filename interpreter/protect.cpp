@@ -7,12 +7,17 @@
 namespace lunaria {
 
 std::string current_place(lua_State* L) {
+    // The line of the user who called into the library, not the library's own, as long as there is one.
+    std::string place;
     lua_Debug frame;
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Sl", &frame);
-        if (frame.currentline > 0) return str(frame.short_src, ":", frame.currentline, ": ");
+        if (frame.currentline <= 0) continue;
+        const bool library = std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks);
+        if (!library || place.empty()) place = str(frame.short_src, ":", frame.currentline, ": ");
+        if (!library) break;
     }
-    return {};
+    return place;
 }
 
 void raise_error(lua_State* L, const std::exception& e) {

@@ -9,16 +9,20 @@
 #include <exception>
 #include <lua.hpp>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 
 namespace lunaria {
 
-// Raises a Lua error with the exception's message, preceded by "file:line: " of the innermost Lua function that runs.
+// What the names of the chunks of the Lua library begin with.
+inline constexpr std::string_view kLibraryChunks = "@lunaria:";
+
+// Raises a Lua error with the exception's message, preceded by current_place().
 // Messages of syntax errors name a place already and are left alone.
 [[noreturn]] void raise_error(lua_State* L, const std::exception& e);
 
-// "file:line: " of the innermost Lua function that runs; empty when there is none.
+// "file:line: " of the innermost Lua function that runs and is not the library's; empty when there is none.
 std::string current_place(lua_State* L);
 
 template <lua_CFunction F>

@@ -36,6 +36,7 @@ const KernelTable& kernel_table() {
         add_pool_kernels(t);
         add_attention_kernels(t);
         add_state_kernels(t);
+        add_optimizer_kernels(t);
         return t;
     }();
     return table;

@@ -53,5 +53,6 @@ void add_conv_kernels(KernelTable& table);
 void add_pool_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_state_kernels(KernelTable& table);
+void add_optimizer_kernels(KernelTable& table);
 
 }  // namespace lunaria::cpu

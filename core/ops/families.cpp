@@ -23,6 +23,7 @@ void add_families(Registry& ops) {
     add_pool_ops(ops);
     add_attention_ops(ops);
     add_state_ops(ops);
+    add_optimizer_ops(ops);
 }
 
 }  // namespace lunaria

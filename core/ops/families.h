@@ -28,5 +28,6 @@ void add_conv_ops(Registry& ops);        // convolutions
 void add_pool_ops(Registry& ops);        // pooling
 void add_attention_ops(Registry& ops);   // attention, embedding, dropout
 void add_state_ops(Registry& ops);       // assignment, printing, ordering
+void add_optimizer_ops(Registry& ops);   // steps of optimizers, in place
 
 }  // namespace lunaria

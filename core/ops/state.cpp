@@ -48,6 +48,24 @@ void print_tensor(std::ostream& out, const Tensor& t) {
 
 }  // namespace
 
+// The running statistics of a batch normalisation, moved towards those of the batch.
+Value move_statistics(const Call& c) {
+    const double keep = c.number(4), count = static_cast<double>(c.integer(5));
+    for (size_t i = 0; i < 2; ++i) {
+        Tensor running = c.args[i].tensor();
+        const Tensor& batch = c.args[i + 2].tensor();
+        if (!(running.shape() == batch.shape()))
+            throw shape_error(c.name(), str(c.op.signature.params[i].name, " has shape ", running.shape(), " and ",
+                                            c.op.signature.params[i + 2].name, " ", batch.shape()));
+        // The variance of the batch is the biased one; the running one estimates that of the data.
+        const double factor = i == 1 && count > 1 ? count / (count - 1) : 1.0;
+        running.own_storage();
+        for (int64_t k = 0; k < running.size(); ++k)
+            running.set_at(k, keep * running.at(k) + (1 - keep) * factor * batch.at(k));
+    }
+    return Value::list({});
+}
+
 void add_state_ops(Registry& ops) {
     writes(ops.add("assign(variable/target/input: tensor, value: tensor)"),
            [](const Call& c) { return c.args[1].tensor(); })
@@ -65,6 +83,21 @@ void add_state_ops(Registry& ops) {
         .doc("Subtracts value from the variable.")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], 2.5");
+    ops.add(
+           "batch_norm_update(moving_mean: tensor, moving_variance: tensor, mean: tensor, variance: tensor, "
+           "momentum: number, count: int)")
+        .doc(
+            "Moves the running statistics of a batch normalisation, in place: momentum times the old ones plus "
+            "1 - momentum times those of a batch, whose biased variance over `count` elements is made unbiased.")
+        .infer([](const Call&) -> Types { return {}; })
+        .view(move_statistics)
+        .strided()
+        .half_native()
+        .effect(Effect::state)
+        .method(false)
+        .no_grad("it changes running statistics, which are not trained")
+        .sample("f32[3], f32[3], f32[3], f32[3], 0.9, 8")
+        .sample("f32[5], f32[5], f32[5], f32[5], 0.5, 1");
     rearranges(ops.add("depend(value/input: tensor, expr: any)"), [](const Call&, Layout&) {})
         .doc("The value itself, computed after expr.")
         .example("depend(tensor{1, 2}, tensor{3})", "tensor{1, 2}")

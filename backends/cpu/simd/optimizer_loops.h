@@ -1,0 +1,43 @@
+// Steps of optimizers over plain memory: one pass that reads gradient, parameter and moments and writes the latter. One
+// table for each instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+struct MomentumStep {
+    double lr, momentum, dampening, weight_decay;
+    bool nesterov;
+};
+
+struct AdamStep {
+    double step, beta1, beta2, eps, l2, decay;
+    bool nesterov;
+};
+
+template <class T>
+struct OptimizerLoops {
+    // accumulator == nullptr: plain gradient descent.
+    void (*momentum)(T* parameter, const T* gradient, T* accumulator, int64_t count, const MomentumStep& step);
+    // maximum == nullptr: the root of the square itself.
+    void (*adam)(T* parameter, const T* gradient, T* moment, T* square, T* maximum, int64_t count,
+                 const AdamStep& step);
+};
+
+struct OptimizerTable {
+    OptimizerLoops<float> f32;
+    OptimizerLoops<double> f64;
+};
+
+namespace v2 {
+extern const OptimizerTable optimizer_table;
+}
+namespace avx2 {
+extern const OptimizerTable optimizer_table;
+}
+namespace avx512 {
+extern const OptimizerTable optimizer_table;
+}
+
+}  // namespace lunaria::cpu

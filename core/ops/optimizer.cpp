@@ -1,0 +1,103 @@
+// Operators: steps of optimizers. One call updates a whole list of parameters in place, with their moments, and makes
+// no temporaries; the formulas leave bias corrections and schedules to the caller, who gives plain numbers. They have
+// no results.
+#include "core/op.h"
+#include "core/ops/families.h"
+
+namespace lunaria {
+
+namespace {
+
+std::string name_of_variable(const Call& c, size_t i) {
+    const ParameterInfo* info = c.args[0].items()[i].tensor().parameter();
+    return info ? str("parameter ", info->name) : str("params[", i + 1, "]");
+}
+
+// Each of the lists is nil (where that is allowed) or has a floating tensor for every parameter, of its shape.
+// `where` and `decayed` are the last two parameters.
+Types expect_lists(const Call& c, std::initializer_list<size_t> others) {
+    const std::string& where = c.args.back().string();
+    const Value& params = c.args[0];
+    if (!params.is_list())
+        throw argument_error(where, str("params must be a table of tensors, got ", to_string(params)));
+    const size_t count = params.items().size();
+    auto expect_float_tensor = [&](const Value& v, const std::string& what) {
+        if (!v.is_tensor()) throw argument_error(where, str(what, " must be a tensor, got ", to_string(v)));
+        if (!is_float(v.tensor().dtype()))
+            throw dtype_error(where, str(what, " must be a floating tensor, got ", name_of(v.tensor().dtype())));
+    };
+    for (size_t i = 0; i < count; ++i) expect_float_tensor(params.items()[i], str("params[", i + 1, "]"));
+    for (size_t which : others) {
+        const Value& list = c.args[which];
+        const std::string_view name = c.op.signature.params[which].name;
+        if (list.is_nil()) continue;
+        if (!list.is_list())
+            throw argument_error(where, str(name, " must be a table of tensors, got ", to_string(list)));
+        if (list.items().size() != count)
+            throw argument_error(where,
+                                 str(name, " has ", list.items().size(), " tensors, and there are ", count, " params"));
+        for (size_t i = 0; i < count; ++i) {
+            expect_float_tensor(list.items()[i], str(name, "[", i + 1, "]"));
+            const Shape &got = list.items()[i].tensor().shape(), &wanted = params.items()[i].tensor().shape();
+            if (!(got == wanted))
+                throw shape_error(where, str(which == 1 ? "gradient " : str(name, " "), i + 1, " has shape ", got, ", ",
+                                             name_of_variable(c, i), " has ", wanted));
+        }
+    }
+    const Value& decayed = c.args[c.args.size() - 2];
+    if (!decayed.is_nil() && (!decayed.is_list() || decayed.items().size() != count))
+        throw argument_error(where, str("decayed must be a table of ", count, " booleans, got ", to_string(decayed)));
+    return {};
+}
+
+Op& step(Op& op) {
+    return op.effect(Effect::state)
+        .strided()
+        .half_native()
+        .method(false)
+        .no_grad("it changes parameters; an optimizer's step is not differentiated");
+}
+
+}  // namespace
+
+void add_optimizer_ops(Registry& ops) {
+    step(ops.add("apply_momentum(params: any, grads: any, accumulators: any, lr: number, momentum: number = 0.0, "
+                 "dampening: number = 0.0, weight_decay: number = 0.0, nesterov: bool = false, decayed: any = nil, "
+                 "where: string = \"apply_momentum\")"))
+        .doc(
+            "One step of gradient descent with momentum: g = grad + weight_decay p, a = momentum a + (1 - dampening) "
+            "g, "
+            "p -= lr a (nesterov: p -= lr (g + momentum a)). Without accumulators p -= lr g. weight_decay is for the "
+            "params whose place in "
+            "decayed is true, for all without that table.")
+        .infer([](const Call& c) {
+            if (c.args[2].is_nil() && c.number(4) != 0)
+                throw argument_error(c.args.back().string(),
+                                     "accumulators are missing: momentum needs one for every parameter");
+            return expect_lists(c, {1, 2});
+        })
+        .sample("{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, 0.1, 0.9")
+        .sample("{f32[7]}, {f32[7]}, {f32[7]}, 0.1, 0.9, 0.5, 0.01, true")
+        .sample("{f32[5,3]}, {f32[5,3]}, nil, 0.1");
+    step(ops.add(
+             "apply_adam(params: any, grads: any, moments: any, squares: any, maxima: any, step: number, "
+             "beta1: number = 0.9, beta2: number = 0.999, eps: number = 1e-8, l2: number = 0.0, decay: number = 1.0, "
+             "nesterov: bool = false, decayed: any = nil, where: string = \"apply_adam\")"))
+        .doc(
+            "One step of Adam: g = grad + l2 p, m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g g, "
+            "p = decay p - step m / (sqrt(v) + eps). With maxima the largest v so far takes the place of v; nesterov "
+            "takes beta1 m + (1 - beta1) g in place of m. Bias corrections are in step and eps, the learning rate in "
+            "step, decoupled weight decay in decay. l2 and decay are for the params whose place in decayed is true, "
+            "for all "
+            "without that table.")
+        .infer([](const Call& c) {
+            return expect_lists(c, {1, 2, 3, 4});
+        })
+        .sample(
+            "{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3]:(0.1,1), f32[300]:(0.1,1)}, "
+            "nil, 0.01")
+        .sample(
+            "{f32[7]}, {f32[7]}, {f32[7]}, {f32[7]:(0.1,1)}, {f32[7]:(0.1,1)}, 0.01, 0.8, 0.99, 1e-6, 0.1, 0.9, true");
+}
+
+}  // namespace lunaria

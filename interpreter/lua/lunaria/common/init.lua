@@ -1,0 +1,2 @@
+-- ms.common: what MindSpore keeps there.
+return { initializer = require "lunaria.common.initializer" }

@@ -1,0 +1,146 @@
+-- Activation functions as cells.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+
+local ops = ms.ops
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local layer, Cell = cells.layer, cells.Cell
+
+local classes = {}
+
+-- Those that only apply an operator.
+local plain = {
+  ReLU = { ops.relu, "max(x, 0), element by element." },
+  ReLU6 = { ops.relu6, "min(max(x, 0), 6), element by element." },
+  Tanh = { ops.tanh, "Hyperbolic tangent, element by element." },
+  Sigmoid = { ops.sigmoid, "1 / (1 + exp(-x)), element by element." },
+  LogSigmoid = { ops.logsigmoid, "log(sigmoid(x)), element by element." },
+  SiLU = { ops.silu, "x sigmoid(x), element by element." },
+  Mish = { ops.mish, "x tanh(softplus(x)), element by element." },
+  HSwish = { ops.hardswish, "x min(max(x + 3, 0), 6) / 6, element by element." },
+  HSigmoid = { ops.hardsigmoid, "min(max(x + 3, 0), 6) / 6, element by element." },
+  SeLU = { ops.selu, "Scaled exponential linear unit, element by element." },
+  Softsign = { ops.softsign, "x / (1 + |x|), element by element." },
+  FastGelu = { ops.fast_gelu, "An approximation of GELU by one exponential, element by element." },
+  Tanhshrink = { ops.tanhshrink, "x - tanh(x), element by element." },
+  Identity = { function(x) return x end, "The input itself." },
+}
+for name, entry in pairs(plain) do
+  local f = entry[1]
+  local class = layer(Cell, name, "", entry[2])
+  function class:setup() end
+  function class:construct(x)
+    return f(x)
+  end
+  classes[name] = class
+end
+
+-- Those with one number.
+local function with_number(name, parameter, default, f, doc)
+  local class = layer(Cell, name, ("%s=%s"):format(parameter, default), doc)
+  function class:setup(a)
+    self[parameter] = check.number(name, parameter, a[parameter])
+  end
+  function class:construct(x)
+    return f(x, self[parameter])
+  end
+  function class:extend_repr()
+    return ("%s=%s"):format(parameter, self[parameter])
+  end
+  classes[name] = class
+end
+with_number("LeakyReLU", "alpha", "0.2", ops.leaky_relu, "x where it is positive, alpha x elsewhere.")
+with_number("ELU", "alpha", "1.0", ops.elu, "x where it is positive, alpha (exp(x) - 1) elsewhere.")
+with_number("CELU", "alpha", "1.0", ops.celu, "max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
+with_number("HShrink", "lambd", "0.5", ops.hardshrink, "x where |x| > lambd, 0 elsewhere.")
+with_number("SoftShrink", "lambd", "0.5", ops.softshrink, "x less lambd towards 0, element by element.")
+
+-- Those along an axis.
+local function along_axis(name, f, doc)
+  local class = layer(Cell, name, "axis=-1", doc)
+  function class:setup(a)
+    self.axis = check.integer(name, "axis", a.axis)
+  end
+  function class:construct(x)
+    return f(x, self.axis)
+  end
+  function class:extend_repr()
+    return "axis=" .. self.axis
+  end
+  classes[name] = class
+end
+along_axis("Softmax", ops.softmax, "exp(x) over its sum along an axis.")
+along_axis("LogSoftmax", ops.log_softmax, "Logarithm of softmax along an axis.")
+along_axis("Softmin", ops.softmin, "softmax(-x) along an axis.")
+along_axis("GLU", ops.glu, "The first half of an axis times the sigmoid of the second.")
+
+local GELU = layer(Cell, "GELU", "approximate=true",
+  "x times the normal distribution function of x; approximate: by tanh, else exactly.")
+function GELU:setup(a)
+  self.approximate = check.boolean("GELU", "approximate", a.approximate)
+end
+function GELU:construct(x)
+  if self.approximate then
+    return ops.gelu_tanh(x)
+  end
+  return ops.gelu_erf(x)
+end
+function GELU:extend_repr()
+  return "approximate=" .. tostring(self.approximate)
+end
+classes.GELU = GELU
+
+local PReLU = layer(Cell, "PReLU", "channel=1, w=0.25",
+  "x where it is positive, w x elsewhere; w is trained, one number or one per channel.")
+function PReLU:setup(a)
+  self.channel = check.positive("PReLU", "channel", a.channel)
+  local w = a.w
+  if math.type(w) then
+    w = ops.full({ self.channel }, w, { dtype = ms.float32 })
+  elseif not ms.is_tensor(w) then
+    fail("PReLU", "w must be a number or a tensor, got " .. describe(w))
+  end
+  self.w = ms.Parameter(w, { name = "a" })
+end
+function PReLU:construct(x)
+  return ops.prelu(x, self.w)
+end
+function PReLU:extend_repr()
+  return "channel=" .. self.channel
+end
+classes.PReLU = PReLU
+
+local Hardtanh = layer(Cell, "Hardtanh", "min_val=-1.0, max_val=1.0", "x cut off at min_val and max_val.")
+function Hardtanh:setup(a)
+  self.min_val = check.number("Hardtanh", "min_val", a.min_val)
+  self.max_val = check.number("Hardtanh", "max_val", a.max_val)
+end
+function Hardtanh:construct(x)
+  return ops.hardtanh(x, self.min_val, self.max_val)
+end
+classes.Hardtanh = Hardtanh
+
+local by_name = {
+  relu = "ReLU", relu6 = "ReLU6", tanh = "Tanh", sigmoid = "Sigmoid", logsigmoid = "LogSigmoid", silu = "SiLU",
+  mish = "Mish", hswish = "HSwish", hsigmoid = "HSigmoid", selu = "SeLU", gelu = "GELU", fast_gelu = "FastGelu",
+  elu = "ELU", leakyrelu = "LeakyReLU", prelu = "PReLU", softmax = "Softmax", softmin = "Softmin",
+  logsoftmax = "LogSoftmax", hshrink = "HShrink", softshrink = "SoftShrink", softsign = "Softsign", glu = "GLU",
+}
+
+--- The activation called name ("relu", "gelu", ...), as a new cell.
+local function get_activation(name, where)
+  local class = type(name) == "string" and by_name[name:lower()]
+  if not class then
+    local names = {}
+    for known in pairs(by_name) do
+      names[#names + 1] = known
+    end
+    table.sort(names)
+    fail(where or "get_activation", ("there is no activation %s; there are: %s"):format(describe(name), table.concat(names, ", ")),
+      type(name) == "string" and arguments.nearest(name:lower(), names) or nil)
+  end
+  return classes[class]()
+end
+
+return { classes = classes, get_activation = get_activation }

@@ -1,0 +1,246 @@
+-- Arguments of constructors that are written in Lua: by position and by one trailing table of names, with the messages
+-- that operators give. Errors carry the line of the user who called into the library.
+local ms = require "lunaria"
+
+local arguments = {}
+
+--- Raises an error at the user's line: "where: message", with the hint on a line of its own.
+function arguments.fail(where, message, hint)
+  local level = 2
+  while true do
+    local frame = debug.getinfo(level, "Sl")
+    if not frame then
+      level = 0
+      break
+    end
+    if frame.currentline > 0 and frame.source:sub(1, 9) ~= "@lunaria:" then
+      break
+    end
+    level = level + 1
+  end
+  error(where .. ": " .. message .. (hint and "\n  hint: " .. hint or ""), level)
+end
+
+local fail = arguments.fail
+
+--- What messages call a value.
+function arguments.describe(value)
+  local kind = math.type(value) or type(value)
+  if kind == "string" then
+    return ("the string '%s'"):format(#value > 40 and value:sub(1, 40) .. "..." or value)
+  elseif kind == "integer" or kind == "float" then
+    return tostring(value)
+  elseif ms.is_tensor(value) then
+    return ("a tensor of shape %s"):format(tostring(value.shape))
+  elseif kind == "table" then
+    local meta = getmetatable(value)
+    local name = type(meta) == "table" and rawget(meta, "_name")
+    return name and "a cell (" .. name .. ")" or next(value) == nil and "an empty table" or "a table"
+  elseif kind == "nil" or kind == "boolean" then
+    return tostring(value)
+  end
+  return "a " .. kind
+end
+
+local describe = arguments.describe
+
+-- Number of letters to change, to add or to leave out between two names.
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local next_diagonal = row[j]
+      local same = a:byte(i) == b:byte(j) and 0 or 1
+      row[j] = math.min(row[j] + 1, row[j - 1] + 1, diagonal + same)
+      diagonal = next_diagonal
+    end
+  end
+  return row[#b]
+end
+
+--- "did you mean 'x'?" for the name nearest to the one given; nil when none is near.
+function arguments.nearest(name, names)
+  local best, least = nil, 1 + #name // 4
+  for _, other in ipairs(names) do
+    local d = distance(name, other)
+    if d <= least then
+      best, least = other, d
+    end
+  end
+  return best and ("did you mean '%s'?"):format(best)
+end
+
+--- Reads a signature such as "in_channels, out_channels, weight_init=nil, has_bias=true": a list of
+--- { name =, required =, default = }.
+function arguments.signature(text)
+  local list = { text = text, names = {} }
+  for part in text:gmatch("[^,]+") do
+    local name, default = part:match("^%s*([%w_]+)%s*=%s*(.-)%s*$")
+    name = name or part:match("^%s*([%w_]+)%s*$")
+    local value
+    if default then
+      value = assert(load("return " .. default, "=signature", "t", {}))()
+    end
+    list[#list + 1] = { name = name, required = not default, default = value }
+    list.names[#list.names + 1] = name
+    list[name] = list[#list]
+  end
+  return list
+end
+
+-- A table of names, as opposed to a list, a cell or an object.
+local function is_options(value)
+  return type(value) == "table" and getmetatable(value) == nil and type(next(value)) == "string"
+end
+arguments.is_options = is_options
+
+--- The arguments of a call by name: those given by position, those in a trailing table of names, and defaults.
+function arguments.bind(where, signature, ...)
+  local count, values = select("#", ...), {}
+  local options
+  if count > 0 then
+    local last = select(count, ...)
+    if is_options(last) or (count > #signature and type(last) == "table" and next(last) == nil) then
+      options, count = last, count - 1
+    end
+  end
+  if count > #signature then
+    fail(where, ("takes at most %d arguments, got %d"):format(#signature, count), ("the signature is %s(%s)"):format(where, signature.text))
+  end
+  for i = 1, count do
+    values[signature[i].name] = (select(i, ...))
+  end
+  for name, value in pairs(options or {}) do
+    local parameter = signature[name]
+    if type(name) ~= "string" then
+      fail(where, ("the table of names has %s among its names"):format(describe(name)))
+    elseif type(parameter) ~= "table" or not parameter.name then
+      fail(where, ("there is no argument '%s'; there are: %s"):format(name, table.concat(signature.names, ", ")),
+        arguments.nearest(name, signature.names))
+    elseif values[name] ~= nil then
+      fail(where, name .. " is given twice")
+    end
+    values[name] = value
+  end
+  for i, parameter in ipairs(signature) do
+    if values[parameter.name] == nil then
+      if parameter.required then
+        fail(where, ("missing argument %d: %s is expected"):format(i, parameter.name),
+          ("the signature is %s(%s)"):format(where, signature.text))
+      end
+      values[parameter.name] = parameter.default
+    end
+  end
+  return values
+end
+
+--- Checks of single arguments: each gives the value back or raises an error that names the argument.
+local check = {}
+arguments.check = check
+
+local function wrong(where, name, what, value)
+  fail(where, ("%s must be %s, got %s"):format(name, what, describe(value)))
+end
+
+-- 2.0 is as good as 2.
+local function integer(where, name, value)
+  local i = math.type(value) and math.tointeger(value)
+  return i or wrong(where, name, "an integer", value)
+end
+check.integer = integer
+
+function check.positive(where, name, value)
+  value = integer(where, name, value)
+  if value <= 0 then
+    wrong(where, name, value < 0 and "positive, not negative" or "positive", value)
+  end
+  return value
+end
+
+function check.not_negative(where, name, value)
+  value = integer(where, name, value)
+  if value < 0 then
+    fail(where, ("%s must not be negative, got %d"):format(name, value))
+  end
+  return value
+end
+
+function check.number(where, name, value)
+  if math.type(value) then
+    return value
+  elseif ms.is_tensor(value) and value.size == 1 then
+    return value:item()
+  end
+  return wrong(where, name, "a number", value)
+end
+
+-- From 0 up; nan is none of these.
+function check.number_not_negative(where, name, value)
+  value = check.number(where, name, value)
+  if not (value >= 0) then
+    fail(where, ("%s must not be negative, got %s"):format(name, tostring(value)))
+  end
+  return value
+end
+
+function check.probability(where, name, value)
+  value = check.number(where, name, value)
+  if not (value >= 0 and value <= 1) then
+    wrong(where, name, "a probability in [0, 1]", value)
+  end
+  return value
+end
+
+-- In [0, 1): decay rates of running averages.
+function check.rate(where, name, value)
+  value = check.number(where, name, value)
+  if not (value >= 0 and value < 1) then
+    wrong(where, name, "in [0, 1)", value)
+  end
+  return value
+end
+
+function check.boolean(where, name, value)
+  if type(value) ~= "boolean" then
+    wrong(where, name, "true or false", value)
+  end
+  return value
+end
+
+function check.choice(where, name, value, choices)
+  for _, choice in ipairs(choices) do
+    if value == choice then
+      return value
+    end
+  end
+  return wrong(where, name, "one of '" .. table.concat(choices, "', '") .. "'", value)
+end
+
+-- One size for `count` axes, or a list of that many: always as a list of integers from `least` up.
+function check.sizes(where, name, value, count, least)
+  if math.type(value) then
+    local list = {}
+    for i = 1, count do
+      list[i] = value
+    end
+    value = list
+  end
+  if type(value) ~= "table" or #value ~= count then
+    wrong(where, name, count == 1 and "an integer" or ("an integer or a table of %d integers"):format(count), value)
+  end
+  local list = {}
+  for i = 1, count do
+    list[i] = integer(where, name, value[i])
+    if list[i] < least then
+      fail(where, ("%s must %s, got %d"):format(name, least == 0 and "not be negative" or "be positive, not negative or 0", list[i]))
+    end
+  end
+  return list
+end
+
+return arguments

@@ -1,0 +1,355 @@
+-- Cell: what networks and layers are made of. A cell is a table; parameters and cells that are assigned to its fields
+-- are registered in that order, so that it knows its parameters, their dotted names and its parts:
+--
+--     local Net = nn.Cell:extend("Net")
+--     function Net:init(hidden)
+--       self.fc1 = nn.Dense(784, hidden)
+--       self.fc2 = nn.Dense(hidden, 10)
+--     end
+--     function Net:construct(x)
+--       return self.fc2(ms.ops.relu(self.fc1(x)))
+--     end
+--
+-- A class is the metatable of its cells. Fields are plain fields: reading one costs nothing extra, and a field that gets
+-- another parameter or cell later is noticed when the cell is next gone through.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+
+local fail, describe, check = arguments.fail, arguments.describe, arguments.check
+local is_parameter = ms.is_parameter
+
+local Cell = { _name = "Cell", bprop = false, training = false }
+Cell.__index = Cell
+
+local function class_of(value)
+  local meta = type(value) == "table" and getmetatable(value)
+  return type(meta) == "table" and rawget(meta, "_name") and rawget(meta, "_is_class") and meta or nil
+end
+
+--- Whether a value is a cell.
+local function is_cell(value)
+  return class_of(value) ~= nil
+end
+
+local function shown_key(key)
+  return math.type(key) and tostring(key - 1) or tostring(key)
+end
+
+local function name_parameters(cell, key, child)
+  for path, parameter in child:parameters_and_names() do
+    parameter.name = shown_key(key) .. "." .. path
+  end
+  rawget(cell, "_known")[key] = child
+end
+
+local function register(cell, key, value)
+  local known = rawget(cell, "_known")
+  if known[key] == nil then
+    local order = rawget(cell, "_order")
+    order[#order + 1] = key
+  end
+  if is_parameter(value) then
+    if value.name == "Parameter" then
+      value.name = shown_key(key)
+    end
+    known[key] = value
+  else
+    name_parameters(cell, key, value)
+  end
+end
+
+-- A field that did not exist so far.
+function Cell.__newindex(cell, key, value)
+  if is_parameter(value) or is_cell(value) then
+    register(cell, key, value)
+  end
+  rawset(cell, key, value)
+end
+
+-- Fields that hold a parameter or a cell now, in the order in which they were first assigned.
+local function fields(cell)
+  local known, list = rawget(cell, "_known"), {}
+  for _, key in ipairs(rawget(cell, "_order")) do
+    local value = rawget(cell, key)
+    local parameter = is_parameter(value)
+    if parameter or is_cell(value) then
+      if not rawequal(known[key], value) then
+        register(cell, key, value)
+      end
+      list[#list + 1] = { key = key, value = value, parameter = parameter }
+    end
+  end
+  return list
+end
+
+function Cell.__call(cell, ...)
+  return cell:construct(...)
+end
+
+local function indented(text)
+  return (text:gsub("\n", "\n  "))
+end
+
+function Cell.__tostring(cell)
+  local extra, lines = cell:extend_repr(), {}
+  for _, field in ipairs(fields(cell)) do
+    if not field.parameter then
+      lines[#lines + 1] = ("\n  (%s): %s"):format(shown_key(field.key), indented(tostring(field.value)))
+    end
+  end
+  local name = getmetatable(cell)._name
+  if #lines == 0 then
+    return name .. "<" .. extra .. ">"
+  end
+  return name .. "<" .. (extra ~= "" and "\n  " .. extra or "") .. table.concat(lines) .. "\n  >"
+end
+
+local Class = {}
+
+-- What runs when a class is called: a new cell.
+function Class.__call(class, ...)
+  local cell = setmetatable({ _order = {}, _known = {} }, class)
+  cell:init(...)
+  return cell
+end
+
+function Class.__tostring(class)
+  local signature = rawget(class, "_signature")
+  return ("class %s(%s)"):format(class._name, signature and signature.text or rawget(class, "_parameters") or "...")
+end
+
+local function make_class(class, parent)
+  rawset(class, "_is_class", true)
+  class.__index = class
+  return setmetatable(class, {
+    __index = parent,
+    __call = Class.__call,
+    __tostring = Class.__tostring,
+    __name = "class",
+  })
+end
+make_class(Cell)
+
+--- A class of cells of your own, which inherits from this one: local Net = nn.Cell:extend("Net"). Its method
+--- init(self, ...) gets the arguments of Net(...), construct(self, ...) those of a call of the cell.
+function Cell:extend(name)
+  if not rawget(self, "_is_class") then
+    fail("extend", "is called on a class, as nn.Cell:extend(\"Net\"), got " .. describe(self))
+  elseif name ~= nil and type(name) ~= "string" then
+    fail("extend", "the name of the class must be a string, got " .. describe(name))
+  end
+  local class = { _name = name or self._name }
+  for key, value in pairs(self) do
+    if type(key) == "string" and key:sub(1, 2) == "__" then
+      class[key] = value
+    end
+  end
+  return make_class(class, self)
+end
+
+-- A class of the library. Its constructor's arguments are given as text and bound by name before setup(self, a) is
+-- called, so that init(self, ...) of a class that extends it can call Class.init(self, ...) with arguments as users write
+-- them.
+local function layer(parent, name, signature, doc)
+  local class = parent:extend(name)
+  class._signature = arguments.signature(signature)
+  class._doc = doc
+  function class:init(...)
+    class.setup(self, arguments.bind(name, class._signature, ...))
+  end
+  return class
+end
+
+--- Called with the arguments of the class to set up a new cell; yours overrides it.
+function Cell:init() end
+
+--- What a cell computes; every class and every cell has its own.
+function Cell:construct()
+  fail(getmetatable(self)._name, "has no construct method", "define it: function net:construct(x) return ... end")
+end
+
+--- What stands between the brackets when a cell is printed, beside its parts.
+function Cell:extend_repr()
+  return ""
+end
+
+-- Cells with their paths, this one first, each cell once.
+local function walk(cell, path, seen, visit)
+  if seen[cell] then
+    return
+  end
+  seen[cell] = true
+  local list = fields(cell)
+  visit(path, cell, list)
+  for _, field in ipairs(list) do
+    if not field.parameter then
+      walk(field.value, path .. shown_key(field.key) .. ".", seen, visit)
+    end
+  end
+end
+
+local function named_parameters(cell)
+  local list, seen = {}, {}
+  walk(cell, "", {}, function(path, _, own)
+    for _, field in ipairs(own) do
+      if field.parameter and not seen[field.value] then
+        seen[field.value] = true
+        list[#list + 1] = { path .. shown_key(field.key), field.value }
+      end
+    end
+  end)
+  return list
+end
+
+local function iterate(list)
+  local i = 0
+  return function()
+    i = i + 1
+    if list[i] then
+      return list[i][1], list[i][2]
+    end
+  end
+end
+
+--- Parameters with their names, for a loop: for name, parameter in net:parameters_and_names() do ... end
+function Cell:parameters_and_names()
+  return iterate(named_parameters(self))
+end
+
+--- A list of all parameters: those of the cell itself, then those of its parts.
+function Cell:get_parameters()
+  local list = {}
+  for i, pair in ipairs(named_parameters(self)) do
+    list[i] = pair[2]
+  end
+  return list
+end
+
+--- A table from names to parameters.
+function Cell:parameters_dict()
+  local dictionary = {}
+  for _, parameter in ipairs(self:get_parameters()) do
+    dictionary[parameter.name] = parameter
+  end
+  return dictionary
+end
+
+local function filtered(cell, wanted)
+  local list = {}
+  for _, pair in ipairs(named_parameters(cell)) do
+    if pair[2].requires_grad == wanted then
+      list[#list + 1] = pair[2]
+    end
+  end
+  return list
+end
+
+--- A list of the parameters that are trained (requires_grad is true).
+function Cell:trainable_params()
+  return filtered(self, true)
+end
+
+--- A list of the parameters that are not trained.
+function Cell:untrainable_params()
+  return filtered(self, false)
+end
+
+--- A list of the cells in this one's fields.
+function Cell:cells()
+  local list = {}
+  for _, field in ipairs(fields(self)) do
+    if not field.parameter then
+      list[#list + 1] = field.value
+    end
+  end
+  return list
+end
+
+--- A table from the names of this cell's fields to the cells in them.
+function Cell:name_cells()
+  local names = {}
+  for _, field in ipairs(fields(self)) do
+    if not field.parameter then
+      names[shown_key(field.key)] = field.value
+    end
+  end
+  return names
+end
+
+--- All cells below this one and itself with their names, for a loop: for name, cell in net:cells_and_names() do ... end
+function Cell:cells_and_names()
+  local list = {}
+  walk(self, "", {}, function(path, cell)
+    list[#list + 1] = { path:sub(1, -2), cell }
+  end)
+  return iterate(list)
+end
+
+--- Switches this cell and all below it to training (dropout is active, batch statistics are used) or, with false, back
+--- to evaluation. Gives the cell back.
+function Cell:set_train(mode)
+  if mode == nil then
+    mode = true
+  end
+  check.boolean("set_train", "mode", mode)
+  walk(self, "", {}, function(_, cell)
+    rawset(cell, "training", mode)
+  end)
+  return self
+end
+
+--- Whether gradients of the cell are wanted; here for programs written for MindSpore, grad does not need it.
+function Cell:set_grad()
+  return self
+end
+
+--- Calls f with every cell below this one, then with this one. Gives the cell back.
+function Cell:apply(f)
+  local list = {}
+  walk(self, "", {}, function(_, cell)
+    table.insert(list, 1, cell)
+  end)
+  for _, cell in ipairs(list) do
+    f(cell)
+  end
+  return self
+end
+
+--- Registers a parameter under a name, which may have dots.
+function Cell:insert_param_to_cell(name, parameter)
+  if type(name) ~= "string" or name == "" then
+    fail("insert_param_to_cell", "param_name must be a string that is not empty, got " .. describe(name))
+  elseif not is_parameter(parameter) then
+    fail("insert_param_to_cell", "param must be a parameter, got " .. describe(parameter))
+  end
+  register(self, name, parameter)
+  rawset(self, name, parameter)
+end
+
+--- Registers a cell under a name.
+function Cell:insert_child_to_cell(name, child)
+  if type(name) ~= "string" or name == "" then
+    fail("insert_child_to_cell", "child_name must be a string that is not empty, got " .. describe(name))
+  elseif not is_cell(child) then
+    fail("insert_child_to_cell", "child_cell must be a cell, got " .. describe(child))
+  end
+  register(self, name, child)
+  rawset(self, name, child)
+end
+
+--- Puts a prefix in front of the names of all parameters.
+function Cell:update_parameters_name(prefix)
+  for path, parameter in self:parameters_and_names() do
+    parameter.name = (prefix or "") .. path
+  end
+end
+
+--- Says for all parameters of the cell whether they are trained.
+function Cell:requires_grad_(mode)
+  for _, parameter in ipairs(self:get_parameters()) do
+    parameter.requires_grad = mode ~= false
+  end
+  return self
+end
+
+return { Cell = Cell, layer = layer, is_cell = is_cell, class_of = class_of }

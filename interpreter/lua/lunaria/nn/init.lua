@@ -1,0 +1,32 @@
+-- ms.nn: cells, layers, losses, optimizers.
+local cells = require "lunaria.nn.cell"
+
+local nn = { Cell = cells.Cell, get_activation = require("lunaria.nn.activation").get_activation }
+for _, part in ipairs {
+  require("lunaria.nn.activation").classes,
+  require "lunaria.nn.basic",
+  require "lunaria.nn.container",
+  require "lunaria.nn.conv",
+  require "lunaria.nn.pool",
+  require "lunaria.nn.norm",
+  require "lunaria.nn.loss",
+  require("lunaria.nn.optim").nn,
+} do
+  for name, class in pairs(part) do
+    nn[name] = class
+  end
+end
+nn.optim = require("lunaria.nn.optim").mint
+
+local arguments = require "lunaria.nn.arguments"
+
+-- A name that does not exist is said at once, with what was meant.
+return setmetatable(nn, {
+  __index = function(_, name)
+    local names = {}
+    for known in pairs(nn) do
+      names[#names + 1] = known
+    end
+    arguments.fail("ms.nn", ("there is no layer '%s'"):format(tostring(name)), arguments.nearest(tostring(name), names))
+  end,
+})

@@ -1,0 +1,127 @@
+-- Pooling as cells. pad_mode "same" pads so that there are as many windows as inputs divided by the stride, "valid" does
+-- not pad, "pad" pads as padding says.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+
+local ops = ms.ops
+local fail, check = arguments.fail, arguments.check
+local layer, Cell = cells.layer, cells.Cell
+
+local function setup(self, name, a, axes)
+  self.kernel_size = check.sizes(name, "kernel_size", a.kernel_size, axes, 1)
+  self.stride = check.sizes(name, "stride", a.stride, axes, 1)
+  local pad_mode = type(a.pad_mode) == "string" and a.pad_mode:lower() or a.pad_mode
+  self.pad_mode = check.choice(name, "pad_mode", pad_mode, { "same", "valid", "pad" })
+  self.padding = check.sizes(name, "padding", a.padding, axes, 0)
+  self.ceil_mode = check.boolean(name, "ceil_mode", a.ceil_mode)
+  for i, size in ipairs(self.padding) do
+    if size ~= 0 and self.pad_mode ~= "pad" then
+      fail(name, ("padding must be 0 with pad_mode '%s', got %d"):format(self.pad_mode, size), "use pad_mode = \"pad\"")
+    elseif size > self.kernel_size[i] // 2 then
+      fail(name, ("padding must be at most half of kernel_size (%d), got %d"):format(self.kernel_size[i], size))
+    end
+  end
+end
+
+-- What "same" adds to the last axes of a shape: in the order of ops.pad (last axis first; before, after), and whether
+-- that is anything.
+local function same_padding(self, shape)
+  local amounts, any = {}, false
+  local axes = #self.kernel_size
+  for i = axes, 1, -1 do
+    local size, kernel, stride = shape[#shape - axes + i], self.kernel_size[i], self.stride[i]
+    local total = math.max(0, ((size + stride - 1) // stride - 1) * stride + kernel - size)
+    amounts[#amounts + 1] = total // 2
+    amounts[#amounts + 1] = total - total // 2
+    any = any or total > 0
+  end
+  return amounts, any
+end
+
+local function extend_repr(self)
+  local function text(sizes)
+    return #sizes == 1 and tostring(sizes[1]) or "(" .. table.concat(sizes, ", ") .. ")"
+  end
+  return ("kernel_size=%s, stride=%s, pad_mode=%s"):format(text(self.kernel_size), text(self.stride), self.pad_mode:upper())
+end
+
+local function max_pool(name, axes, operator, doc)
+  local class = layer(Cell, name,
+    "kernel_size=1, stride=1, pad_mode=\"valid\", padding=0, dilation=1, return_indices=false, ceil_mode=false", doc)
+  function class:setup(a)
+    setup(self, name, a, axes)
+    self.dilation = check.sizes(name, "dilation", a.dilation, axes, 1)
+    self.return_indices = check.boolean(name, "return_indices", a.return_indices)
+    if self.pad_mode == "same" and (self.return_indices or self.ceil_mode) then
+      fail(name, "return_indices and ceil_mode are not for pad_mode 'same'")
+    end
+  end
+  function class:construct(x)
+    if self.pad_mode == "same" then
+      local amounts, any = same_padding(self, x.shape)
+      if any then
+        x = ops.pad(x, amounts, "constant", -math.huge)
+      end
+    end
+    return operator(x, self.kernel_size, self.stride, self.padding, self.dilation, self.return_indices, self.ceil_mode)
+  end
+  class.extend_repr = extend_repr
+  return class
+end
+
+local function avg_pool(name, axes, operator, doc)
+  local class = layer(Cell, name,
+    "kernel_size=1, stride=1, pad_mode=\"valid\", padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nil", doc)
+  function class:setup(a)
+    setup(self, name, a, axes)
+    self.count_include_pad = check.boolean(name, "count_include_pad", a.count_include_pad)
+    if a.divisor_override ~= nil then
+      self.divisor_override = check.positive(name, "divisor_override", a.divisor_override)
+    end
+  end
+  function class:construct(x)
+    if self.pad_mode == "same" then
+      local amounts, any = same_padding(self, x.shape)
+      if any then
+        -- The mean is over what is there: the sum of a window over how many of its elements are no padding.
+        local inside = ops.pad(ops.ones_like(x), amounts)
+        local sum = operator(ops.pad(x, amounts), self.kernel_size, self.stride, 0, false, true, 1)
+        return sum / operator(inside, self.kernel_size, self.stride, 0, false, true, 1)
+      end
+    end
+    return operator(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override or 0)
+  end
+  class.extend_repr = extend_repr
+  return class
+end
+
+local function adaptive(name, axes, operator, doc)
+  local class = layer(Cell, name, "output_size", doc)
+  function class:setup(a)
+    local size = a.output_size
+    if type(size) ~= "table" then
+      size = check.sizes(name, "output_size", size, axes, 1)
+    end
+    self.output_size = size
+  end
+  function class:construct(x)
+    return operator(x, self.output_size)
+  end
+  function class:extend_repr()
+    return "output_size=(" .. table.concat(self.output_size, ", ") .. ")"
+  end
+  return class
+end
+
+return {
+  MaxPool1d = max_pool("MaxPool1d", 1, ops.max_pool1d, "Largest element of each window of the last axis."),
+  MaxPool2d = max_pool("MaxPool2d", 2, ops.max_pool2d,
+    "Largest element of each window of the last two axes; stride is 1 by default. nn.MaxPool2d(2, 2) halves both axes."),
+  AvgPool1d = avg_pool("AvgPool1d", 1, ops.avg_pool1d, "Mean of each window of the last axis."),
+  AvgPool2d = avg_pool("AvgPool2d", 2, ops.avg_pool2d, "Mean of each window of the last two axes; stride is 1 by default."),
+  AdaptiveAvgPool1d = adaptive("AdaptiveAvgPool1d", 1, ops.adaptive_avg_pool1d,
+    "Means over windows such that the last axis gets output_size elements."),
+  AdaptiveAvgPool2d = adaptive("AdaptiveAvgPool2d", 2, ops.adaptive_avg_pool2d,
+    "Means over windows such that the last two axes get output_size elements."),
+}
