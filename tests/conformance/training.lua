@@ -1,0 +1,140 @@
+-- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
+--   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager] [--verbose]
+-- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
+-- with cells and optimizers (nn). Runs of what does not exist yet are counted as waiting. The last line is
+-- "N passed, N failed".
+local here = arg[0]:match("^(.*/)") or "./"
+package.path = here .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local models = require "models"
+local support = require "support"
+
+local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager] [--verbose]"
+local folder, options = support.options(usage, { api = "", run = "", mode = "eager", verbose = true })
+if options.mode == "graph" then
+  ms.set_context { mode = ms.GRAPH_MODE }
+elseif options.mode ~= "eager" then
+  error("--mode must be eager or graph, got " .. options.mode, 0)
+end
+
+local set = support.read_json(folder .. "/e2e.json")
+local tensors = ms.load(folder .. "/" .. set.file)
+
+-- name -> tensor, with a copy of the start values
+local function weights_of(run)
+  local weights, prefix = {}, run.model .. "."
+  for name, tensor in pairs(tensors) do
+    if name:sub(1, #prefix) == prefix then weights[name:sub(#prefix + 1)] = tensor end
+  end
+  return weights
+end
+
+-- Gives the new value of a parameter from its gradient; s is what is kept per parameter between the steps.
+local rules = {}
+function rules.SGD(h, p, g) return p - h.lr * g end
+function rules.Momentum(h, p, g, s)
+  s.v = s.v and h.momentum * s.v + g or g
+  return p - h.lr * s.v
+end
+function rules.Adam(h, p, g, s)
+  s.t = (s.t or 0) + 1
+  s.m = h.beta1 * (s.m or 0) + (1 - h.beta1) * g
+  s.v = h.beta2 * (s.v or 0) + (1 - h.beta2) * g * g
+  local m, v = s.m / (1 - h.beta1 ^ s.t), s.v / (1 - h.beta2 ^ s.t)
+  return p - h.lr * m / (ms.ops.sqrt(v) + h.eps)
+end
+function rules.AdamW(h, p, g, s) return rules.Adam(h, p * (1 - h.lr * h.weight_decay), g, s) end
+
+-- Each gives step(x, y) -> loss before the update, and loss(x, y).
+local apis = {}
+
+function apis.ops(run)
+  local model, rule = models.functions[run.model], rules[run.optimizer]
+  local weights, states = weights_of(run), {}
+  local function loss(p, x, y) return models.loss(model(p, x), y) end
+  local gradient = ms.value_and_grad(loss, 0)
+  local function step(x, y)
+    local value, grads = gradient(weights, x, y)
+    local updated = {}
+    for name, p in pairs(weights) do
+      states[name] = states[name] or {}
+      updated[name] = rule(run.hyper, p, grads[name], states[name])
+    end
+    weights = updated
+    return value
+  end
+  return step, function(x, y) return loss(weights, x, y) end
+end
+
+local optimizers = {}
+function optimizers.SGD(params, h) return ms.nn.SGD(params, { learning_rate = h.lr }) end
+function optimizers.Momentum(params, h) return ms.nn.Momentum(params, h.lr, h.momentum) end
+function optimizers.Adam(params, h)
+  return ms.mint.optim.Adam(params, { lr = h.lr, betas = { h.beta1, h.beta2 }, eps = h.eps })
+end
+function optimizers.AdamW(params, h)
+  return ms.mint.optim.AdamW(params, { lr = h.lr, betas = { h.beta1, h.beta2 }, eps = h.eps, weight_decay = h.weight_decay })
+end
+
+function apis.nn(run)
+  local net, weights = models.cells[run.model](ms.nn), weights_of(run)
+  local params = net:trainable_params()
+  for _, p in ipairs(params) do p:assign(weights[p.name] or error("the file has no weight " .. p.name, 0)) end
+  net:set_train(true)
+  local function loss(x, y) return models.loss(net(x), y) end
+  local optimizer = optimizers[run.optimizer](params, run.hyper)
+  local gradient = ms.value_and_grad(loss, nil, params)
+  local function step(x, y)
+    local value, grads = gradient(x, y)
+    optimizer(grads)
+    return value
+  end
+  return step, loss
+end
+
+local function missing(api)
+  if not ms.value_and_grad then return "ms.value_and_grad" end
+  if api == "nn" and not (ms.nn and ms.mint) then return "ms.nn" end
+end
+
+local function judge(run, api)
+  local step, loss = apis[api](run)
+  local x, y = tensors[run.x], tensors[run.y]
+  local function batch(k)
+    local rows = ms.slice(k * run.batch, (k + 1) * run.batch)
+    return x[{ rows }], y[{ rows }]
+  end
+  local function near(got, expected) return math.abs(got - expected) <= run.rtol * math.abs(expected) end
+  for k = 1, run.steps do
+    local got = step(batch(k - 1)):item()
+    if not near(got, run.loss_float32[k]) then return ("step %d: loss %.9g, expected %.9g"):format(k, got, run.loss_float32[k]) end
+  end
+  local last = loss(batch(0)):item()
+  if not near(last, run.final_loss_on_batch0) then
+    return ("after the run: loss %.9g, expected %.9g"):format(last, run.final_loss_on_batch0)
+  end
+end
+
+local has_api, has_run = support.filter(options.api), support.filter(options.run)
+local passed, failed, waiting = 0, 0, support.waiting_list()
+for _, api in ipairs { "ops", "nn" } do
+  for _, run in ipairs(set.runs) do
+    if has_api(api) and has_run(run.id) then
+      local reason = missing(api)
+      local ran, wrong
+      if not reason then ran, wrong = pcall(judge, run, api) end
+      if reason then
+        waiting:add(reason)
+      elseif ran and not wrong then
+        passed = passed + 1
+        if options.verbose then print(("pass %s (%s)"):format(run.id, api)) end
+      else
+        failed = failed + 1
+        print(("FAIL %s (%s): %s"):format(run.id, api, support.headline(wrong)))
+      end
+    end
+  end
+end
+waiting:print()
+print(("%d passed, %d failed"):format(passed, failed))
+os.exit(failed == 0 and 0 or 1, true)
