@@ -1,0 +1,258 @@
+-- Gradients as a user meets them: what the transforms take and give, their errors, deep and long programs, memory.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local T, ops = ms.tensor, ms.ops
+
+if not ms.grad then
+  print("1 waiting for: ms.grad")
+  t.finish()
+end
+
+-- The line on which this is called, as error messages write it.
+local function here(offset)
+  return ("grad_test.lua:%d:"):format(debug.getinfo(2, "l").currentline + (offset or 0))
+end
+
+local function square(x) return x * x end
+
+t.test("numbers have gradients that are numbers", function()
+  local slope = ms.grad(square)(3.0)
+  t.equal(math.type(slope), "float")
+  t.equal(slope, 6.0)
+  t.near(ms.grad(math.exp)(0.5), math.exp(0.5), 1e-12)
+end)
+
+t.test("tanh at 2, three times over", function()
+  local d1 = ms.grad(ops.tanh)
+  local d2 = ms.grad(d1)
+  local d3 = ms.grad(d2)
+  local x = T(2.0, ms.float64)
+  t.near(d1(x):item(), 0.070650824853164, 1e-12)
+  t.near(d2(x):item(), -0.136218687427113, 1e-12)
+  t.near(d3(x):item(), 0.252654065098063, 1e-12)
+end)
+
+t.test("a gradient has the shape and dtype of its input", function()
+  for _, dtype in ipairs { ms.float16, ms.bfloat16, ms.float32, ms.float64 } do
+    local g = ms.grad(function(x) return ops.sum(x * x) end)(T({ { 1, 2 }, { 3, 4 } }, dtype))
+    t.equal(g.dtype, dtype)
+    t.equal(g:tolist(), { { 2, 4 }, { 6, 8 } })
+  end
+end)
+
+t.test("a position gives one gradient, a table of positions a table", function()
+  local function f(a, b, c) return ops.sum(a * b) + 2 * ops.sum(c) end
+  local a, b, c = T { 1.0, 2.0 }, T { 3.0, 4.0 }, T { 5.0 }
+  t.equal(ms.grad(f)(a, b, c), b)
+  t.equal(ms.grad(f, 1)(a, b, c), a)
+  local g = ms.grad(f, { 2, 0 })(a, b, c)
+  t.equal(#g, 2)
+  t.equal(g[1], T { 2.0 })
+  t.equal(g[2], b)
+  t.equal(ms.grad(f, { grad_position = 1 })(a, b, c), a)
+end)
+
+t.test("a table argument has a table of gradients", function()
+  local function f(p, x) return ops.sum(p.w * x + p.layers[2].b) end
+  local p = { w = T { 1.0, 2.0 }, layers = { { b = T { 0.5 } }, { b = T { 1.5 } } } }
+  local g = ms.grad(f)(p, T { 3.0, 4.0 })
+  t.equal(g.w, T { 3.0, 4.0 })
+  t.equal(g.layers[1].b, T { 0.0 })
+  t.equal(g.layers[2].b, T { 2.0 })
+end)
+
+t.test("value_and_grad gives the value first, with has_aux all results in a table", function()
+  local value, g = ms.value_and_grad(function(x) return ops.sum(x * x) end)(T { 1.0, 2.0 })
+  t.equal(value, T(5.0))
+  t.equal(g, T { 2.0, 4.0 })
+  local out, slope = ms.value_and_grad(function(x) return x * x, x + 1, "note" end, { has_aux = true })(3.0)
+  t.equal(out, { 9.0, 4.0, "note" })
+  t.equal(slope, 6.0)
+end)
+
+t.test("weights have gradients in their order", function()
+  local w, b = ms.Parameter(T { 2.0, 3.0 }, "w"), ms.Parameter(T { 1.0 }, "b")
+  local function f(x) return ops.sum(w * x + b) end
+  local x = T { 5.0, 7.0 }
+  local value, grads = ms.value_and_grad(f, nil, { w, b })(x)
+  t.equal(value, T(33.0))
+  t.equal(grads, { T { 5.0, 7.0 }, T { 2.0 } })
+  local both = table.pack(ms.grad(f, 0, { b })(x))
+  t.equal(both[1], T { 2.0, 3.0 })
+  t.equal(both[2], { T { 2.0 } })
+end)
+
+t.test("stop_gradient stops it", function()
+  t.equal(ms.grad(function(x) return x * ops.stop_gradient(x) end)(T(3.0)), T(3.0))
+  t.equal(ms.grad(function(x) return x * ms.stop_gradient(x * x) end)(T(3.0)), T(9.0))
+end)
+
+t.test("grad inside grad inside pcall inside a coroutine", function()
+  local thread = coroutine.wrap(function()
+    local ok, slope = pcall(function()
+      return ms.grad(function(x) return x * ms.grad(function(y) return y * y * x end)(x) end)(3.0)
+    end)
+    coroutine.yield(ok)
+    return slope
+  end)
+  t.equal(thread(), true)
+  t.equal(thread(), 12 * 3.0)
+end)
+
+t.test("a while loop of 100,000 steps whose end depends on the data", function()
+  local function f(x)
+    local y, steps = x, 0
+    while y < 100000 do
+      y = y + 1.0
+      steps = steps + 1
+    end
+    return y * x, steps
+  end
+  local out, slope = ms.value_and_grad(f, 0, nil, true)(0.5)
+  t.equal(out[2], 100000)
+  t.equal(slope, 100000.5 + 0.5)
+end)
+
+t.test("the same with tensors", function()
+  local function f(x)
+    local y, i = x, 0
+    while i < 100000 do
+      y = y * 0.99999
+      i = i + 1
+    end
+    return y
+  end
+  t.near(ms.grad(f)(T(1.0, ms.float64)):item(), 0.99999 ^ 100000, 1e-9)
+end)
+
+t.test("recursion 10,000 deep", function()
+  local function down(x, n)
+    if n == 0 then return x end
+    return down(x, n - 1) + x
+  end
+  t.equal(ms.grad(function(x) return down(x, 10000) end)(1.0), 10001.0)
+end)
+
+local function live_bytes()
+  collectgarbage()
+  collectgarbage()
+  return ms.memory_stats().live_bytes
+end
+
+t.test("memory returns to where it was", function()
+  local function f(x)
+    local y = x
+    for _ = 1, 200 do y = ops.tanh(y) + x end
+    return ops.sum(y)
+  end
+  local x = ops.ones({ 1000 })
+  local gradient = ms.grad(f)
+  gradient(x)
+  local before, lua_before = live_bytes(), collectgarbage("count")
+  for _ = 1, 10 do gradient(x) end
+  t.equal(live_bytes(), before)
+  collectgarbage()
+  if collectgarbage("count") > lua_before + 64 then
+    error(("Lua holds %.0f KB more"):format(collectgarbage("count") - lua_before))
+  end
+end)
+
+t.test("memory returns after an error in the middle", function()
+  local x = ops.ones({ 1000 })
+  local function f(y)
+    for _ = 1, 50 do y = ops.tanh(y) end
+    error("stopped here")
+  end
+  pcall(ms.grad(f), x)
+  local before = live_bytes()
+  for _ = 1, 10 do t.fails("stopped here", ms.grad(f), x) end
+  t.equal(live_bytes(), before)
+end)
+
+t.test("plain calls cost the same after a gradient", function()
+  local a, b = ops.ones({ 4 }), ops.ones({ 4 })
+  local function best()
+    local least = math.huge
+    for _ = 1, 30 do
+      local start = ms.clock()
+      for _ = 1, 2000 do local _ = a + b end
+      least = math.min(least, ms.clock() - start)
+    end
+    return least
+  end
+  local before = best()
+  ms.grad(function(x) return ops.sum(x * x) end)(a)
+  local after = best()
+  if after > before * 1.5 then error(("%.0f ns before, %.0f ns after"):format(before / 2000, after / 2000)) end
+end)
+
+t.test("nothing of one call is left for the next", function()
+  local gradient = ms.grad(function(x, flag)
+    if flag then error("half way") end
+    return x * x
+  end)
+  t.equal(gradient(2.0, false), 4.0)
+  t.fails("half way", gradient, 2.0, true)
+  t.equal(gradient(3.0, false), 6.0)
+end)
+
+t.test("an output that is no scalar is an error that names the remedy", function()
+  local message = t.fails({ "(2)", "sum" }, ms.grad(function(x) return x * x end), T { 1.0, 2.0 })
+  t.equal(message:find(here(-1), 1, true) ~= nil, true)
+  t.fails("string", ms.grad(function() return "text" end), 1.0)
+  t.fails("nil", ms.grad(function() end), 1.0)
+end)
+
+t.test("an integer input is an error", function()
+  t.fails({ "Int64", "float" }, ms.grad(function(x) return ops.sum(x) end), T { 1, 2 })
+  t.fails("float", ms.grad(function(x) return x and 1.0 end), "text")
+end)
+
+t.test("positions that do not exist are errors", function()
+  t.fails({ "2", "1" }, ms.grad(square, 2), 1.0)
+  t.fails("-1", function() return ms.grad(square, -1)(1.0) end)
+  t.fails("0.5", function() return ms.grad(square, 0.5)(1.0) end)
+  t.fails("function", function() return ms.grad(42)(1.0) end)
+  t.fails({ "grad_positon", "grad_position" }, function() return ms.grad(square, { grad_positon = 0 })(1.0) end)
+end)
+
+t.test("an error inside carries the user's line", function()
+  local function f(x)
+    local y = x * 2
+    return ops.matmul(y, T { 1.0, 2.0, 3.0 })
+  end
+  local line = here(-2)
+  local message = t.fails("matmul", ms.grad(f), T { 1.0, 2.0 })
+  t.equal(message:find(line, 1, true) ~= nil, true)
+end)
+
+t.test("a gradient through an opaque function is an error", function()
+  local opaque = string.rep
+  local message = t.fails({ "stop_gradient" }, ms.grad(function(x)
+    return x * #opaque("a", x)
+  end), 3.0)
+  t.equal(message:find(here(-2), 1, true) ~= nil, true)
+end)
+
+t.test("an in-place write over a value that the gradient needs is an error", function()
+  local w = ms.Parameter(T { 2.0, 3.0 }, "w")
+  local function f(x)
+    local y = w * x
+    w:assign(T { 0.0, 0.0 })
+    return ops.sum(y)
+  end
+  t.fails("in place", ms.grad(f), T { 1.0, 1.0 })
+end)
+
+t.test("index assignment is seen by the gradient", function()
+  local function f(x)
+    local y = x * 2
+    y[0] = x[1]
+    return ops.sum(y * y)
+  end
+  -- y = (b, 2b): f = 5 b^2
+  t.equal(ms.grad(f)(T { 3.0, 4.0 }), T { 0.0, 40.0 })
+end)
+
+t.finish()
