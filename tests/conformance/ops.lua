@@ -8,6 +8,7 @@ local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local layers = require "layers"
+local Cases = require "cases"
 local support = require "support"
 
 local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--grads] [--mode eager] "
@@ -22,81 +23,7 @@ elseif options.mode ~= "eager" then
 end
 ms.set_context { device_target = options.device }
 
-local set = support.read_json(folder .. "/cases.json")
-local files = {}
-local function stored(case, key)
-  local file = files[case.file]
-  if not file then
-    file = ms.load(folder .. "/" .. case.file)
-    files[case.file] = file
-  end
-  return file[key] or error("the set has no tensor " .. key, 0)
-end
-
-local function view_of(tensor, view)
-  if view.transpose then return ms.ops.transpose(tensor, view.transpose) end
-  local index = {}
-  for i, range in ipairs(view.slice) do
-    local bounds = {}
-    for j = 1, 3 do bounds[j] = range[j] ~= ms.json.null and range[j] or nil end
-    index[i] = ms.slice(bounds[1], bounds[2], bounds[3])
-  end
-  return tensor[index]
-end
-
-local function input_of(case, position)
-  local input = case.inputs[position]
-  if type(input) == "string" then
-    local tensor = stored(case, input)
-    local view = case.views and case.views[tostring(position - 1)]
-    return view and view_of(tensor, view) or tensor
-  elseif input == ms.json.null then
-    return nil
-  elseif input.value ~= nil then
-    return input.value
-  end
-  local list = {}
-  for i, key in ipairs(input) do list[i] = stored(case, key) end
-  return list
-end
-
-local function attributes_of(case)
-  local attrs = {}
-  for name, value in pairs(case.attrs) do
-    if value == "inf" then value = math.huge end
-    if value ~= ms.json.null then attrs[name] = value end
-  end
-  return attrs
-end
-
--- The call of a case, as a function of its inputs.
-local function caller(case)
-  local f, attrs = ms[case.api][case.op], attributes_of(case)
-  if case.op == "einsum" then
-    return function(...) return f(attrs.equation, ...) end
-  end
-  if case.arg_names then
-    return function(...)
-      local named = {}
-      for name, value in pairs(attrs) do named[name] = value end
-      for i, name in ipairs(case.arg_names) do named[name] = (select(i, ...)) end
-      return f(named)
-    end
-  end
-  if next(attrs) == nil then return f end
-  return function(...)
-    local arguments = table.pack(...)
-    arguments[arguments.n + 1] = attrs
-    return f(table.unpack(arguments, 1, arguments.n + 1))
-  end
-end
-
--- The results of a call in a table; operators with a varying number of results give them in one.
-local function collect(case, ...)
-  local results = table.pack(...)
-  if results.n == 1 and type(results[1]) == "table" and #case.outputs ~= 1 then return results[1] end
-  return results
-end
+local cases = Cases.open(folder)
 
 local function positions_of(keys)
   local positions = {}
@@ -111,17 +38,17 @@ local function gradients_of(case, inputs)
   if layers.covers(case) then
     local cotangents, differentiated = {}, {}
     for _, i in ipairs(positions_of(case.cotangents)) do
-      cotangents[i] = stored(case, case.cotangents[i]):astype(case.out_dtypes[i])
+      cotangents[i] = cases:stored(case, case.cotangents[i]):astype(case.out_dtypes[i])
     end
     for _, i in ipairs(positions_of(case.grads)) do differentiated[i] = true end
     return layers.gradients(case, attributes_of(case), inputs, cotangents, differentiated)
   end
-  local run, wanted, differentiated = caller(case), positions_of(case.cotangents), positions_of(case.grads)
+  local run, wanted, differentiated = Cases.caller(case), positions_of(case.cotangents), positions_of(case.grads)
   local function forward(...)
     local values = {}
     for i = 1, #case.inputs do values[i] = inputs[i] end
     for k, position in ipairs(differentiated) do values[position] = (select(k, ...)) end
-    local results = collect(case, run(table.unpack(values, 1, #case.inputs)))
+    local results = Cases.collect(case, run(table.unpack(values, 1, #case.inputs)))
     local chosen = {}
     for k, position in ipairs(wanted) do chosen[k] = results[position] end
     return table.unpack(chosen, 1, #wanted)
@@ -129,7 +56,7 @@ local function gradients_of(case, inputs)
   local start, cotangents = {}, {}
   for k, position in ipairs(differentiated) do start[k] = inputs[position] end
   for k, position in ipairs(wanted) do
-    cotangents[k] = stored(case, case.cotangents[position]):cast(ms[case.out_dtypes[position]])
+    cotangents[k] = cases:stored(case, case.cotangents[position]):cast(ms[case.out_dtypes[position]])
   end
   local _, pull = ms.vjp(forward, table.unpack(start, 1, #start))
   local found, by_position = table.pack(pull(table.unpack(cotangents, 1, #cotangents))), {}
@@ -163,7 +90,7 @@ local function judge_values(case, inputs)
   if layers.covers(case) then
     results = layers.values(case, attributes_of(case), inputs)
   else
-    results = collect(case, caller(case)(table.unpack(inputs, 1, #case.inputs)))
+    results = Cases.collect(case, Cases.caller(case)(table.unpack(inputs, 1, #case.inputs)))
   end
   for i, key in ipairs(case.outputs) do
     local value = results[i]
@@ -178,7 +105,7 @@ local function judge_values(case, inputs)
   if property then return property(inputs[1], table.unpack(results, 1, #case.outputs)) end
   for i, key in ipairs(case.outputs) do
     local dtype = case.out_dtypes[i] == "complex64" and "float32" or case.out_dtypes[i]
-    local wrong = support.difference(outputs[key], stored(case, key), dtype, case.rtol, case.atol)
+    local wrong = support.difference(outputs[key], cases:stored(case, key), dtype, case.rtol, case.atol)
     if wrong then return "output " .. i .. ": " .. wrong end
   end
 end
@@ -186,7 +113,7 @@ end
 local function judge_gradient(case, key, gradient, input)
   if not ms.is_tensor(gradient) then return "is " .. tostring(gradient) end
   outputs[key] = gradient
-  return support.difference(gradient, stored(case, key), tostring(input.dtype):lower(), case.grad_rtol, case.grad_atol)
+  return support.difference(gradient, cases:stored(case, key), tostring(input.dtype):lower(), case.grad_rtol, case.grad_atol)
 end
 
 local function judge_gradients(case, inputs)
@@ -206,7 +133,7 @@ end
 
 local function judge(case)
   local inputs = {}
-  for i = 1, #case.inputs do inputs[i] = input_of(case, i) end
+  for i = 1, #case.inputs do inputs[i] = cases:input(case, i) end
   local wrong = judge_values(case, inputs)
   if wrong or not options.grads or not ms.vjp or case.grads == ms.json.null or case.property then return wrong end
   return judge_gradients(case, inputs)
@@ -215,7 +142,7 @@ end
 local has_prio, has_api, has_op = support.filter(options.prio), support.filter(options.api), support.filter(options.op)
 local passed, failed, waiting = 0, 0, support.waiting_list()
 local by_op, order = {}, {}
-for _, case in ipairs(set.cases) do
+for _, case in ipairs(cases.list) do
   if has_prio(case.priority) and has_api(case.api) and has_op(case.op) then
     local missing = layers.covers(case) and layers.missing(case)
     local ran, wrong = true, nil
