@@ -25,8 +25,8 @@ function Block:init(width, heads)
 end
 
 function Block:construct(h)
-  local qkv = ops.split(self.qkv(self.ln1(h)), self.width, 2)
-  h = h + self.proj(ops.flash_attention_score(qkv[1], qkv[2], qkv[3], self.heads, self.options))
+  local q, k, v = ops.split(self.qkv(self.ln1(h)), self.width, 2)
+  h = h + self.proj(ops.flash_attention_score(q, k, v, self.heads, self.options))
   return h + self.out(ops.gelu_erf(self.fc(self.ln2(h))))
 end
 

@@ -49,7 +49,8 @@ function Cases:input(case, position)
   return list
 end
 
-local function attributes_of(case)
+-- The attributes of a case by name.
+function Cases.attributes(case)
   local attrs = {}
   for name, value in pairs(case.attrs) do
     if value == "inf" then value = math.huge end
@@ -60,7 +61,7 @@ end
 
 -- The call of a case, as a function of its inputs.
 function Cases.caller(case)
-  local f, attrs = ms[case.api][case.op], attributes_of(case)
+  local f, attrs = ms[case.api][case.op], Cases.attributes(case)
   if case.op == "einsum" then
     return function(...) return f(attrs.equation, ...) end
   end

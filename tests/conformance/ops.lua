@@ -41,7 +41,7 @@ local function gradients_of(case, inputs)
       cotangents[i] = cases:stored(case, case.cotangents[i]):astype(case.out_dtypes[i])
     end
     for _, i in ipairs(positions_of(case.grads)) do differentiated[i] = true end
-    return layers.gradients(case, attributes_of(case), inputs, cotangents, differentiated)
+    return layers.gradients(case, Cases.attributes(case), inputs, cotangents, differentiated)
   end
   local run, wanted, differentiated = Cases.caller(case), positions_of(case.cotangents), positions_of(case.grads)
   local function forward(...)
@@ -88,7 +88,7 @@ local outputs = {}
 local function judge_values(case, inputs)
   local results
   if layers.covers(case) then
-    results = layers.values(case, attributes_of(case), inputs)
+    results = layers.values(case, Cases.attributes(case), inputs)
   else
     results = Cases.collect(case, Cases.caller(case)(table.unpack(inputs, 1, #case.inputs)))
   end
