@@ -75,6 +75,7 @@ template <std::floating_point T> T acosh(T x) { return std::acosh(x); }
 template <std::floating_point T> T atanh(T x) { return std::atanh(x); }
 template <std::floating_point T> T erf(T x) { return std::erf(x); }
 template <std::floating_point T> T erfc(T x) { return std::erfc(x); }
+template <std::floating_point T> T normal_cdf(T x) { return T(0.5) * std::erfc(x * T(-0.70710678118654752440)); }
 template <std::floating_point T> T lgamma(T x) { return ::lgamma_r(x, std::array<int, 1>{}.data()); }
 template <std::floating_point T> T pow(T x, T y) { return std::pow(x, y); }
 template <std::floating_point T> T atan2(T y, T x) { return std::atan2(y, x); }

@@ -35,10 +35,7 @@ struct Silu : Real { static constexpr std::string_view name = "silu";
     template <class T> T operator()(T x) const {
         return x * logistic(x); } };
 struct Gelu : Real { static constexpr std::string_view name = "gelu_erf";
-    template <class T> T operator()(T x) const {
-        // erfc keeps its relative accuracy where 1 + erf(x / sqrt 2) would cancel to nothing.
-        T y = T(0.5) * x * erfc(x * T(-0.70710678118654752440));
-        return y; } };
+    template <class T> T operator()(T x) const { return x * normal_cdf(x); } };
 struct GeluTanh : Real { static constexpr std::string_view name = "gelu_tanh";
     template <class T> T operator()(T x) const {
         // 0.5 (1 + tanh(u)) = sigmoid(2u).

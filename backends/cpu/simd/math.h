@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backends/cpu/simd/math_basic.h"
+#include "backends/cpu/simd/math_tables.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -250,6 +251,11 @@ template <class T>
 
 template <class T>
 [[gnu::always_inline]] inline Pack<T> tanh(Pack<T> x) {
+#if defined(__AVX512F__)
+    // Beyond the table it is 1 to the last digit.
+    if constexpr (sizeof(T) == 4)
+        return copysign(poly_from_table(at_most(abs(x), 31.4 * kTanhWidth), kTanhWidth, kTanh), x);
+#endif
     Pack<T> t = expm1_negative(Pack<T>(-2) * abs(x));
     return copysign(quotient(t, Pack<T>(2) + t), x);
 }

@@ -101,6 +101,24 @@ struct AsinParts {
     return select(x < P(0), P(2) - r, r);
 }
 
+// The distribution function of the normal distribution. erfc keeps its relative accuracy on the left, where
+// 1 + erf(x / sqrt(2)) would cancel to nothing.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> normal_cdf(Pack<T> x) {
+    using P = Pack<T>;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        // To the right of the table it is 1 to the last digit.
+        constexpr double end = 31.4 * kUpperTailWidth;
+        if (!any(!(x > P(-end)))) [[likely]] {
+            P upper = poly_from_table(at_most(abs(x), end), kUpperTailWidth, kUpperTail);
+            return select(x < P(0), upper, P(1) - upper);
+        }
+    }
+#endif
+    return P(0.5) * erfc(x * P(-0.70710678118654752440));
+}
+
 // exp(y log |x|) in double precision: the product needs more digits than f32 has.
 [[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
     using P = Pack<float>;

@@ -119,6 +119,23 @@ TEST_F(Elementwise, FunctionsAreWithinTheirAccuracyOfThePlainKernelOnEveryInstru
     }
 }
 
+TEST_F(Elementwise, GeluKeepsItsRelativeAccuracyInTheLeftTail) {
+    std::vector<double> values{0.0, -0.0, HUGE_VAL, std::nan(""), 1e30, 100, 6};
+    for (double x = -8; x < 6; x += 0.00390625) values.push_back(x);
+    Tensor x = filled(DType::f32, {static_cast<int64_t>(values.size())}, values);
+    Value args[] = {x};
+    for (Isa isa : isas()) {
+        cpu::set_isa(isa);
+        Tensor got = run(registry().get("gelu_erf"), args).tensor();
+        for (int64_t i = 0; i < x.size(); ++i) {
+            double at = x.at(i), want = at * 0.5 * std::erfc(at * -0.70710678118654752440);
+            // What one rounding of x / sqrt(2) costs grows with x^2.
+            double limit = 5 + (at < 0 ? at * at : 0);
+            EXPECT_LE(ulps(want, got.at(i), DType::f32), limit) << cpu::name_of(isa) << " at " << at;
+        }
+    }
+}
+
 // All elementwise operators with operands of one dtype, by number of operands.
 struct Case {
     const char* op;

@@ -74,6 +74,7 @@ inline Number atanh(Number a) { return -a; }
 inline Number erf(Number a) { return -a; }
 inline Number erfinv(Number a) { return -a; }
 inline Number erfc(Number a) { return -a; }
+inline Number normal_cdf(Number a) { return -a; }
 inline Number lgamma(Number a) { return -a; }
 inline Number pow(Number a, Number b) { return of(a, b); }
 inline Number atan2(Number a, Number b) { return of(a, b); }
