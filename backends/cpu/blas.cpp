@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "core/interrupt.h"
 #include "core/tensor.h"
@@ -58,6 +59,17 @@ MatrixRef<T> readable(const MatrixRef<T>& m, Tensor& storage) {
     return {storage.data<T>(), m.rows, m.columns, m.columns, 1};
 }
 
+// Up to about a million multiplications some cores have gemm kernels that read both operands as they lie, and these
+// take less time than gemv. Beyond that gemm copies its operands first, gemv does not: a third of the time.
+bool gemm_suits_vectors(int64_t m, int64_t k, int64_t n) {
+    static const bool has_small_kernels = [] {
+        const std::string_view core = openblas_get_corename();
+        return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids";
+    }();
+    constexpr double kMost = 1e6;
+    return has_small_kernels && static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) <= kMost;
+}
+
 // y = m·x + beta·y.
 template <class T>
 bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, T beta) {
@@ -77,8 +89,10 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     if (!fits(m) || !fits(k) || !fits(n)) return false;
     Tensor a_copy, b_copy;
     MatrixRef<T> a = readable(a_given, a_copy), b = readable(b_given, b_copy);
-    if (n == 1 && m > 1 && matrix_times_vector(a, b.data, k == 1 ? 1 : b.row_stride, c, beta)) return true;
-    if (m == 1 && n > 1 && matrix_times_vector(b.transposed(), a.data, k == 1 ? 1 : a.column_stride, c, beta))
+    const bool vectors = (m == 1 || n == 1) && !gemm_suits_vectors(m, k, n);
+    if (vectors && n == 1 && m > 1 && matrix_times_vector(a, b.data, k == 1 ? 1 : b.row_stride, c, beta)) return true;
+    if (vectors && m == 1 && n > 1 &&
+        matrix_times_vector(b.transposed(), a.data, k == 1 ? 1 : a.column_stride, c, beta))
         return true;
     Layout la = layout_of(a), lb = layout_of(b);
     if (!fits(la.leading) || !fits(lb.leading)) return false;

@@ -55,6 +55,20 @@ TEST_F(Linalg, products_of_all_sizes_and_layouts_agree_with_the_plain_kernel) {
             }
 }
 
+TEST_F(Linalg, vectors_times_small_and_large_matrices_agree_with_the_plain_kernel) {
+    // Below and above a million multiplications.
+    for (int64_t k : {300, 1100}) {
+        int64_t n = 1000;
+        Tensor row = random({1, k}, 1), every_second = random({1, 2 * k}, 2).view({1, k}, Strides{2 * k, 2});
+        Tensor b = random({k, n}, 3), bt = transposed(random({n, k}, 4));
+        for (const Tensor& x : {row, every_second})
+            for (const Tensor& y : {b, bt}) {
+                expect_near(matmul(x, y), judge(x, y), 1e-4);
+                expect_near(matmul(transposed(y), transposed(x)), judge(transposed(y), transposed(x)), 1e-4);
+            }
+    }
+}
+
 TEST_F(Linalg, an_empty_inner_axis_gives_zeros) {
     Tensor out = matmul(Tensor::zeros(DType::f32, {3, 0}), Tensor::zeros(DType::f32, {0, 2}));
     expect_near(out, Tensor::zeros(DType::f32, {3, 2}), 0);
