@@ -28,27 +28,28 @@ struct ColumnBlock {
 };
 
 // totals[j] = the sum over column j of what `add` adds for it. add(first element of the part, its rows, its width, the
-// stride, first column of the part (of the wide block), totals of the part) adds to the totals. Wide blocks are split
-// by columns, others by rows into parts of a fixed size: the result does not depend on the number of threads.
+// stride, first column of the part (of the wide block), totals of the part) adds to the totals. Blocks of few or of
+// very wide rows are split by columns. Others are split by rows, as pieces of less than a memory page do not reach the
+// memory's full speed; how many depends on the block only, so that the number of threads does not change the result.
 template <class T, class Add>
 std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t given_width, Add add) {
     ColumnBlock b(given_rows, given_width);
     std::vector<double> totals(static_cast<size_t>(b.width));
-    constexpr int64_t kPartRows = 8192, kPartColumns = 256;
-    if (b.width >= 2 * kPartColumns || b.rows <= kPartRows) {
+    constexpr int64_t kPartElements = 512 * 1024, kWide = 16 * 1024, kPartColumns = 256;
+    const int64_t part_rows = kPartElements / std::max<int64_t>(1, b.width);
+    if (b.width >= kWide || b.rows <= part_rows) {
         int64_t part = std::max(kPartColumns, kThreadElements / std::max<int64_t>(1, b.rows));
         parallel_for(b.width, part, 16, [&](int64_t begin, int64_t end) {
             add(x + begin, b.rows, end - begin, b.width, begin, totals.data() + begin);
         });
     } else {
-        int64_t parts = (b.rows + kPartRows - 1) / kPartRows;
+        int64_t parts = (b.rows + part_rows - 1) / part_rows;
         std::vector<double> partial(static_cast<size_t>(parts * b.width));
-        parallel_for(parts, std::max<int64_t>(1, kThreadElements / (kPartRows * b.width)),
-                     [&](int64_t begin, int64_t end) {
-                         for (int64_t p = begin; p < end; ++p)
-                             add(x + p * kPartRows * b.width, std::min(kPartRows, b.rows - p * kPartRows), b.width,
-                                 b.width, 0, partial.data() + p * b.width);
-                     });
+        parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t p = begin; p < end; ++p)
+                add(x + p * part_rows * b.width, std::min(part_rows, b.rows - p * part_rows), b.width, b.width, 0,
+                    partial.data() + p * b.width);
+        });
         for (int64_t p = 0; p < parts; ++p)
             for (int64_t j = 0; j < b.width; ++j)
                 totals[static_cast<size_t>(j)] += partial[static_cast<size_t>(p * b.width + j)];
