@@ -1,5 +1,4 @@
 // The table that `require "lunaria"` gives, usually called ms.
-#include <omp.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -10,6 +9,7 @@
 #include "core/device.h"
 #include "core/memory.h"
 #include "core/random.h"
+#include "core/threads.h"
 #include "interpreter/embedded.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
@@ -83,12 +83,12 @@ int set_rng_state(lua_State* L) {
 int set_num_threads(lua_State* L) {
     const int64_t n = integer_at(L, 1, "set_num_threads", "n");
     if (n < 1 || n > 1024) throw value_error("set_num_threads", str("n must be between 1 and 1024, got ", n));
-    omp_set_num_threads(static_cast<int>(n));
+    lunaria::set_num_threads(static_cast<int>(n));
     return 0;
 }
 
 int get_num_threads(lua_State* L) {
-    lua_pushinteger(L, omp_get_max_threads());
+    lua_pushinteger(L, num_threads());
     return 1;
 }
 
