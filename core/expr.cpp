@@ -79,8 +79,8 @@ Expr GradRule::unbroadcast(const Expr& dx, size_t i) const {
     int extra = from.rank() - to.rank();
     for (int axis = 0; axis < from.rank(); ++axis)
         if (axis < extra || (to[axis - extra] == 1 && from[axis] != 1)) summed.push_back(axis);
-    Expr reduced = dx.sum(summed, true);
-    return reduced.reshape(to);
+    bool only_leading = summed.rank() == extra;
+    return dx.sum(summed, !only_leading).reshape(to);
 }
 
 }  // namespace lunaria

@@ -84,9 +84,10 @@ Loops build_fast_loops(Isa isa) {
     auto visit = isa == Isa::avx512 ? avx512::visit_loops : isa == Isa::avx2 ? avx2::visit_loops : v2::visit_loops;
     visit(visitor_of(loops));
     LoopVisitor rest = visitor_of(loops);
-    // Integer operations that packs leave out.
+    // Operations on integers and complex numbers that packs leave out.
     rest.elements = [](void* context, LoopTable table) {
-        if (table.count && is_integer(table.entries[0].dtype)) add_table(*static_cast<Loops*>(context), table, true);
+        if (!table.count || is_float(table.entries[0].dtype)) return;
+        if (table.entries[0].dtype != DType::boolean) add_table(*static_cast<Loops*>(context), table, true);
     };
     visit_plain_loops(rest);
     fill_gaps(loops);

@@ -3,6 +3,7 @@
 #include "backends/cpu/int.h"
 #include "core/ops/formulas_activation.h"
 #include "core/ops/formulas_compare.h"
+#include "core/ops/formulas_gradient.h"
 #include "core/ops/formulas_math.h"
 
 namespace lunaria::cpu {
@@ -18,6 +19,10 @@ struct Stored {
 template <class T>
 struct Stored<Int<T>> {
     static constexpr DType dtype = dtype_of<T>();
+};
+template <>
+struct Stored<Complex64> {
+    static constexpr DType dtype = DType::c64;
 };
 
 template <class F, class... S>
@@ -95,6 +100,8 @@ void visit_plain_loops(const LoopVisitor& visitor) {
     visit<double>(visitor, SpecialFunctions{}, 1);
     visit<double>(visitor, Activations{}, 1);
     visit<double>(visitor, SmoothActivations{}, 1);
+    visit<double>(visitor, ActivationGradients{}, 1);
+    visit<double>(visitor, SmoothActivationGradients{}, 1);
     visit<double>(visitor, Comparisons{}, 1);
     visit<double>(visitor, Tests{}, 1);
     visit<double>(visitor, Selections{}, 1);
@@ -103,6 +110,8 @@ void visit_plain_loops(const LoopVisitor& visitor) {
     visit_integer<int16_t>(visitor);
     visit_integer<int32_t>(visitor);
     visit_integer<int64_t>(visitor);
+    // What sums of cotangents need; the rules of products of complex numbers would be others than those of real ones.
+    visit<Complex64>(visitor, Formulas<Add, Sub, Neg>{}, 2);
     using Byte = Int<uint8_t>;
     static constexpr ElementLoopEntry bools[] = {
         row<LogicalAnd, Byte>(DType::boolean),

@@ -5,6 +5,7 @@ namespace lunaria {
 void add_families(Registry& ops) {
     add_math_ops(ops);
     add_activation_ops(ops);
+    add_activation_grad_ops(ops);
     add_compare_ops(ops);
     add_reduce_ops(ops);
     add_sort_ops(ops);

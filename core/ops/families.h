@@ -10,6 +10,7 @@ void add_families(Registry& ops);
 
 void add_math_ops(Registry& ops);        // elementwise arithmetic, exponentials, trigonometry, rounding
 void add_activation_ops(Registry& ops);  // activation functions
+void add_activation_grad_ops(Registry& ops);
 void add_compare_ops(Registry& ops);     // comparisons, logic, selection
 void add_reduce_ops(Registry& ops);      // reductions and scans
 void add_sort_ops(Registry& ops);        // sorting, top-k, search

@@ -144,7 +144,10 @@ void add_exponentials(Registry& ops) {
         .example("expm1(tensor{0.0, 1.0})", "tensor{0.0, 1.7183}")
         .sample("f32[2,3]")
         .sample("f32[5]");
-    function(ops, "log(input/x: float)", "Natural logarithm.", [](const Expr& x, const Expr&) { return 1.0 / x; })
+    ops.add("log(input/x: float)")
+        .doc("Natural logarithm.")
+        .elementwise()
+        .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout / g.in(0); })}; })
         .example("log(tensor{1.0, 2.0})", "tensor{0.0, 0.6931}")
         .sample("f32[2,3]:(0.5,2)")
         .sample("f32[5]:(1,9)");
@@ -218,9 +221,12 @@ void add_trigonometry(Registry& ops) {
         .example("cosh(tensor{0.0, 1.0})", "tensor{1.0, 1.5431}")
         .sample("f32[2,3]")
         .sample("f32[5]");
-    // (1 - y)(1 + y) rather than 1 - y*y, which cancels where |y| is close to 1.
-    function(ops, "tanh(input/x: float)", "Hyperbolic tangent.",
-             [](const Expr&, const Expr& y) { return (1.0 - y) * (y + 1.0); })
+    ops.add("tanh(input/x: float)")
+        .doc("Hyperbolic tangent.")
+        .elementwise()
+        .grad([](const GradRule& g) -> Grads {
+            return {cotangent(g, 0, [&] { return call("tanh_grad", {g.dout, g.out}); })};
+        })
         .example("tanh(tensor{0.0, 1.0})", "tensor{0.0, 0.7616}")
         .sample("f32[2,3]")
         .sample("f32[5]");

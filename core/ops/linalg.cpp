@@ -113,7 +113,8 @@ Types infer_dense(const Call& c) {
 
 Grads dense_grad(const GradRule& g) {
     Shape x = g.shape(0), w = g.shape(1);
-    Expr rows = g.in(0).reshape({-1, x.back()}), d = g.dout.reshape({-1, w[0]});
+    bool matrix = x.rank() == 2;
+    Expr rows = matrix ? g.in(0) : g.in(0).reshape({-1, x.back()}), d = matrix ? g.dout : g.dout.reshape({-1, w[0]});
     Expr db;
     if (g.has(2)) db = sum_to(g.dout, g.shape(2));
     return {matmul(g.dout, g.in(1)), matmul(matrix_transpose(d), rows), db};

@@ -9,8 +9,9 @@ namespace {
 
 Grads grad_div(const GradRule& g) {
     if (g.has(2)) return zero_gradient(g);
-    Expr b = g.in(1);
-    return {cotangent(g, 0, [&] { return g.dout / b; }), cotangent(g, 1, [&] { return -(g.dout * g.out / b); }), {}};
+    // Both have the quotient in common, which is made once.
+    Expr quotient = g.dout / g.in(1);
+    return {cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * g.out); }), {}};
 }
 
 // Where both are equal each side gets half, as finite differences see it.

@@ -27,7 +27,8 @@ inline Expr sum_to(const Expr& e, const Shape& to) {
     int extra = from.rank() - to.rank();
     for (int i = 0; i < from.rank(); ++i)
         if (i < extra || (to[i - extra] == 1 && from[i] != 1)) summed.push_back(i);
-    return e.sum(summed, true).reshape(to);
+    bool only_leading = summed.rank() == extra;
+    return e.sum(summed, !only_leading).reshape(to);
 }
 
 // Number of rows when all axes but the last count as rows.

@@ -86,7 +86,8 @@ Types infer_with_index(const Call& call) {
 }
 
 Expr spread(const GradRule& g, const Expr& e, const Shape& axes) {
-    Expr kept = keep_axes(e, g.shape(0), axes);
+    // A single number broadcasts against anything as it is.
+    Expr kept = e.rank() == 0 ? e : keep_axes(e, g.shape(0), axes);
     // A size that is only known when the program runs is taken from the operand then.
     return g.shape(0).known() ? kept.broadcast_to(g.shape(0)) : g.call("expand_as", {kept, g.in(0)});
 }

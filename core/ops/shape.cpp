@@ -394,7 +394,9 @@ void add_conversions(Registry& ops) {
         .strided()
         .half_native()
         .grad([](const GradRule& g) -> Grads {
-            bool smooth = is_float(g.type(0).dtype) && is_float(g.args[1].dtype());
+            // A real number is a complex one without imaginary part, and back: the real part, in both cotangents.
+            auto has_slope = [](DType t) { return is_float(t) || is_complex(t); };
+            bool smooth = has_slope(g.type(0).dtype) && has_slope(g.args[1].dtype());
             return {smooth ? g.dout.cast(g.type(0).dtype) : Expr(), {}};
         })
         .alias("astype")

@@ -5,6 +5,7 @@
 
 #include "core/ops/formulas_activation.h"
 #include "core/ops/formulas_compare.h"
+#include "core/ops/formulas_gradient.h"
 #include "core/ops/formulas_math.h"
 
 namespace lunaria {
@@ -122,6 +123,8 @@ TEST(Formulas, CountTheirOperationsWithoutValues) {
     expect_work(formula::SpecialFunctions{});
     expect_work(formula::Activations{});
     expect_work(formula::SmoothActivations{});
+    expect_work(formula::ActivationGradients{});
+    expect_work(formula::SmoothActivationGradients{});
     expect_work(formula::Comparisons{});
     expect_work(formula::Tests{});
     EXPECT_EQ(operations<formula::Add>(), 1);
