@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
-PAIRS = ["eager_overhead", "elementwise", "matmul", "conv"]
+PAIRS = ["eager_overhead", "elementwise", "matmul", "conv", "autodiff", "training"]
 # These measure a whole process and print their own rows.
-SINGLE = ["startup", "memory"]
+SINGLE = ["startup", "memory", "training_memory"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn"}
 
 

@@ -6,7 +6,7 @@
 -- --trace names each program before it runs, for those that crash.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
-local Maker = require "programs.statements"
+local Maker = require "programs.program"
 
 local numbers, trace = {}, false
 for _, word in ipairs(arg) do

@@ -1,9 +1,7 @@
--- Random statements, functions and whole programs as nodes (maker.lua). Each kind gives a list of nodes, or nil where it does
--- not fit.
+-- Random statements, as nodes (maker.lua): each kind gives a list of nodes, or nil where it does not fit.
 local Maker = require "programs.expressions"
 
 local kinds = {}
-local make_block
 
 local function n(m, depth) return m:value("n", depth) end
 
@@ -65,14 +63,14 @@ function kinds.index_assign(m)
 end
 
 function kinds.branch(m)
-  local node = { ("if %s then"):format(m:condition(2)), make_block(m) }
+  local node = { ("if %s then"):format(m:condition(2)), m:block() }
   for _ = 1, m:between(0, 1) do
     node[#node + 1] = ("elseif %s then"):format(m:condition(1))
-    node[#node + 1] = make_block(m)
+    node[#node + 1] = m:block()
   end
   if m:chance(0.6) then
     node[#node + 1] = "else"
-    node[#node + 1] = make_block(m)
+    node[#node + 1] = m:block()
   end
   node[#node + 1] = "end"
   return { node }
@@ -84,7 +82,7 @@ local function loop_body(m, times, can_continue, declare)
     local label = can_continue and m:fresh("continue_")
     m.loops[#m.loops + 1] = { label = label }
     if declare then declare() end
-    local block = make_block(m)
+    local block = m:block()
     local loop = table.remove(m.loops)
     if loop.used then block[#block + 1] = { ("::%s::"):format(label) } end
     return block
@@ -227,224 +225,12 @@ function kinds.grow(m)
   } } }, "end" } }
 end
 
--- A body that ends in `return`; early returns on the way.
-local function function_body(m, params, results)
-  return m:body(function()
-    for _, param in ipairs(params) do m:declare(param, "n", true) end
-    local block = make_block(m, m:between(0, 2))
-    local values = {}
-    for i = 1, results do values[i] = m:squashed(m:expression("n", 2)) end
-    block[#block + 1] = { "return " .. table.concat(values, ", ") }
-    return block
-  end, results)
-end
-
-local function names(m, prefix, count)
-  local list = {}
-  for i = 1, count do list[i] = m:fresh(prefix) end
-  return list
-end
-
-local function simple(count)
-  local list = {}
-  for i = 1, count do list[i] = "n" end
-  return list
-end
-
-kinds["function"] = function(m)
-  if m.functions > 2 then return nil end
-  local name, params, results = m:fresh("f"), names(m, "p", m:between(0, 3)), m:between(1, 2)
-  local varargs = m:chance(0.2)
-  local head = table.concat(params, ", ") .. (varargs and (#params > 0 and ", ..." or "...") or "")
-  local block, cost = function_body(m, params, results)
-  if varargs then
-    table.insert(block, 1, { ("if select(\"#\", ...) > 0 then local q = ... return %s end"):format(
-      results == 2 and "q * 0.7, (select(\"#\", ...) * q)" or "0.2 + (select(-1, ...)) * q") })
-  end
-  m:declare(name, { kind = "function", params = simple(#params), results = simple(results), cost = cost, varargs = varargs })
-  if m:chance(0.7) then return { { ("local function %s(%s)"):format(name, head), block, "end" } } end
-  return { { ("local %s = function(%s)"):format(name, head), block, "end" } }
-end
-
-function kinds.early_return(m)
-  if not m.results then return nil end
-  local values = {}
-  for i = 1, m.results do values[i] = m:squashed(m:expression("n", 1)) end
-  return { { ("if %s then return %s end"):format(m:condition(1), table.concat(values, ", ")) } }
-end
-
-function kinds.two_results(m)
-  local text, type = m:call(1, 2)
-  if not text or #type.results < 2 then return nil end
-  local a, b = m:fresh("a"), m:fresh("a")
-  m:declare(a, "n", true)
-  m:declare(b, "n", true)
-  return { { ("local %s, %s = %s"):format(a, b, text) } }
-end
-
--- All results of a call as arguments or elements.
-function kinds.spread(m)
-  local text, type = m:call(1, 2)
-  if not text or #type.results < 2 then return nil end
-  local name, first = m:fresh("t"), m:expression("n", 1)
-  m:declare(name, { kind = "list", length = 3 })
-  return { { ("local %s = { %s, %s }"):format(name, first, text) } }
-end
-
-function kinds.unpack(m)
-  local list = m:variable("list")
-  if not list or list.type.length < 2 then return nil end
-  local a, b = m:fresh("a"), m:fresh("a")
-  m:declare(a, "n", true)
-  m:declare(b, "n", true)
-  return { { ("local %s, %s = table.unpack(%s)"):format(a, b, list.name) } }
-end
-
--- Two closures over one variable, one that writes and one that reads.
-function kinds.shared_upvalue(m)
-  if m.functions > 2 then return nil end
-  local state, put, get, p, a = m:fresh("state"), m:fresh("put"), m:fresh("get"), m:fresh("p"), m:fresh("a")
-  local start, argument = n(m, 1), m:expression("n", 1)
-  local update = m:body(function()
-    m:declare(p, "n")
-    m:declare(state, "n")
-    return m:squashed(("%s * 0.6 + %s"):format(state, m:expression("n", 2)))
-  end)
-  m:declare(state, "n", true)
-  m:declare(a, "n", true)
-  return {
-    { ("local %s = %s"):format(state, start) },
-    { ("local function %s(%s) %s = %s end"):format(put, p, state, update) },
-    { ("local %s = function() return %s end"):format(get, state) },
-    { ("%s(%s) %s(%s())"):format(put, argument, put, get) },
-    { ("local %s = %s() - %s"):format(a, get, state) .. (" + %s"):format(state) },
-  }
-end
-
--- Closures made in a loop keep the loop's variables of their own turn.
-function kinds.closures_in_loop(m)
-  if m.functions > 2 or not m:affords(6) then return nil end
-  local list, i, a, total, f = m:fresh("fs"), m:fresh("i"), m:fresh("a"), m:fresh("a"), m:fresh("f")
-  local value = m:repeated(3, function()
-    m:declare(i, "i")
-    return m:squashed(("%s + %s"):format(i, m:expression("n", 2)))
-  end)
-  local start = m:squashed(m:expression("n", 1))
-  local result = {
-    { ("local %s = {}"):format(list) },
-    { ("for %s = 1, 3 do"):format(i), {
-      { ("local %s = %s"):format(a, value) },
-      { ("%s[%s] = function(q) %s = %s * 0.5 + q return %s * %s end"):format(list, i, a, a, a, i) },
-    }, "end" },
-    { ("local %s = %s"):format(total, start) },
-    { ("for _, %s in ipairs(%s) do %s = %s(%s) * 0.5 + 0.1 * %s(%s) end"):format(f, list, total, f, total, f, total) },
-  }
-  m:declare(total, "n", true)
-  return result
-end
-
-function kinds.recursion(m)
-  if m.functions > 2 or not m:affords(5) then return nil end
-  local name, count, p = m:fresh("rec"), m:fresh("i"), names(m, "p", 2)
-  local last, first, second, kept
-  local block = m:body(function()
-    m:declare(count, "i")
-    for _, param in ipairs(p) do m:declare(param, "n", true) end
-    m.cost = 4
-    local inner = make_block(m, m:between(0, 1))
-    last, first, second, kept = m:squashed(m:expression("n", 1)), m:squashed(m:expression("n", 2)),
-      m:squashed(m:expression("n", 1)), m:squashed(m:expression("n", 1))
-    return inner
-  end, 1)
-  table.insert(block, 1, { ("if %s <= 0 then return %s end"):format(count, last) })
-  local again = ("%s(%s - 1, %s, %s)"):format(name, count, first, second)
-  block[#block + 1] = { m:weighted {
-    { 2, "return " .. again }, { 2, ("return %s + 0.5 * %s"):format(kept, again) }, { 1, ("return %s * %s"):format(kept, again) },
-  } }
-  local a = m:fresh("a")
-  local call = ("local %s = %s(%d, %s, %s)"):format(a, name, m:between(0, 4), m:expression("n", 1), m:expression("n", 1))
-  m:declare(a, "n", true)
-  return { { ("local function %s(%s, %s)"):format(name, count, table.concat(p, ", ")), block, "end" }, { call } }
-end
-
-function kinds.higher_order(m)
-  if m.functions > 2 or not m:affords(6) then return nil end
-  local p, q = m:fresh("p"), m:fresh("p")
-  local one = m:body(function()
-    m:declare(p, "n", true)
-    return m:squashed(m:expression("n", 2))
-  end)
-  local two = m:body(function()
-    m:declare(p, "n", true)
-    m:declare(q, "n", true)
-    return m:squashed(("%s * 0.5 + %s"):format(p, m:expression("n", 2)))
-  end)
-  local list, a, start = m:variable("list"), m:fresh("a"), m:expression("n", 1)
-  local sine = m.tensors and "ops.sin" or "math.sin"
-  local way = m:between(1, list and 4 or 2)
-  local result
-  if way == 1 then
-    result = ("compose(function(%s) return %s end, %s)(%s)"):format(p, one, sine, start)
-  elseif way == 2 then
-    result = ("iterate(%d, function(%s) return %s end, %s)"):format(m:between(0, 3), p, one, start)
-  elseif way == 3 then
-    result = ("fold(function(%s, %s) return %s end, %s, %s)"):format(p, q, two, start, list.name)
-  else
-    local t = m:fresh("t")
-    local length = list.type.length
-    m:declare(t, { kind = "list", length = length })
-    return { { ("local %s = map(function(%s) return %s end, %s)"):format(t, p, one, list.name) } }
-  end
-  m:declare(a, "n", true)
-  return { { ("local %s = %s"):format(a, result) } }
-end
-
-function kinds.object(m)
-  local a, b = m:value("n", 1), m:value("n", 1)
-  local name = m:fresh("o")
-  m:declare(name, { kind = "object" })
-  return { { ("local %s = %s.new(%s, %s)"):format(name, m:pick { "Pair", "Pair", "Child" }, a, b) } }
-end
-
-function kinds.method_call(m)
-  local object = m:variable("object")
-  if not object or not m:affords(2) then return nil end
-  return { { ("%s:set(%s)"):format(object.name, m:squashed(m:expression("n", 1))) } }
-end
-
-function kinds.new_object(m)
-  local p, q = m:variable("object"), m:variable("object")
-  if not p then return nil end
-  local name = m:fresh("o")
-  m:declare(name, { kind = "object" })
-  return { { ("local %s = %s"):format(name, m:pick { p.name .. " + " .. q.name, "-" .. p.name, p.name .. " * 0.5" }) } }
-end
-
-function kinds.pcall(m)
-  local ok, a = m:fresh("ok"), m:fresh("a")
-  local value = m:squashed(m:expression("n", 2))
-  local way = m:between(1, 4)
-  local other = m:squashed(m:expression("n", 1))
-  m:declare(a, "n", true)
-  if way == 1 then return { { ("local %s, %s = pcall(function() return %s end)"):format(ok, a, value) } } end
-  if way == 2 then
-    return { { ("local %s, %s = pcall(function() error({ value = %s }) end)"):format(ok, a, value) },
-      { ("if not %s then %s = %s.value * 0.8 end"):format(ok, a, a) } }
-  end
-  if way == 3 then
-    return { { ("local %s, %s = pcall(function()"):format(ok, a), {
-      { ("if %s then error(\"left\") end"):format(m:condition(1)) }, { "return " .. value } }, "end)" },
-      { ("if not %s then log[#log + 1] = type(%s) %s = %s end"):format(ok, a, a, other) } }
-  end
-  return { { ("local %s, %s = select(2, pcall(pcall, function(q) return q + %s end, %s))"):format(ok, a, value, other) } }
-end
-
 function kinds.log(m)
   local value = m:weighted { { 2, m:wild_integer() }, { 2, m:text() }, { 1, m:integer(1) } }
   return { { ("log[#log + 1] = %s"):format(value) } }
 end
 
-kinds["do"] = function(m) return { { "do", make_block(m), "end" } } end
+kinds["do"] = function(m) return { { "do", m:block(), "end" } } end
 
 -- String keys, made at run time, with a default for what is missing.
 function kinds.string_keys(m)
@@ -476,99 +262,4 @@ function kinds.close(m)
   }, "end" } }
 end
 
-local weights = {
-  { 10, "declare" }, { 7, "declare_vector" }, { 2, "declare_text" }, { 1, "shadow" }, { 9, "assign" }, { 4, "assign_vector" },
-  { 3, "swap" }, { 2, "index_assign" }, { 6, "branch" }, { 5, "for" }, { 3, "while" }, { 2, "repeat" }, { 4, "leave" },
-  { 4, "over_list" }, { 2, "over_pairs" }, { 3, "list" }, { 2, "filled_list" }, { 4, "record" }, { 1, "alias" }, { 5, "write" },
-  { 3, "grow" }, { 5, "function" }, { 2, "early_return" }, { 3, "two_results" }, { 1, "spread" }, { 2, "unpack" },
-  { 3, "shared_upvalue" }, { 2, "closures_in_loop" }, { 3, "recursion" }, { 3, "higher_order" }, { 3, "object" },
-  { 2, "method_call" }, { 2, "new_object" }, { 3, "pcall" }, { 4, "log" }, { 1, "do" }, { 2, "string_keys" }, { 1, "global" },
-  { 1, "close" },
-}
-
-function make_block(m, count)
-  return m:scope(function()
-    local block = {}
-    if m.depth > 3 then return { { ("log[#log + 1] = %s"):format(m:integer(0)) } } end
-    m.depth = m.depth + 1
-    for _ = 1, count or m:between(1, 3) do
-      for _, node in ipairs(kinds[m:weighted(weights)](m) or kinds.declare(m)) do block[#block + 1] = node end
-    end
-    m.depth = m.depth - 1
-    return block
-  end)
-end
-
--- What every program may use.
-local prelude = {
-  "local ms = require \"lunaria\"",
-  "local ops = ms.ops",
-  "local log",
-  "local function compose(f, g) return function(x) return f(g(x)) end end",
-  "local function iterate(count, f, x) if count == 0 then return x end return iterate(count - 1, f, f(x)) end",
-  "local function map(f, t) local r = {} for i, x in ipairs(t) do r[i] = f(x) end return r end",
-  "local function fold(f, x, t) for i = 1, #t do x = f(x, t[i]) end return x end",
-  "local function counted(t) local i = 0 return function() i = i + 1 if t[i] then return i, t[i] end end end",
-  "local function backwards(t, i) i = i - 1 if i > 0 then return i, t[i] end end",
-  "local Pair = {}",
-  "function Pair.new(a, b) return setmetatable({ a = a, b = b }, Pair) end",
-  "function Pair:mix(x) return self.a * x + self.b end",
-  "function Pair:set(x) self.a, self.b = self.b, x return self end",
-  "Pair.__index = function(self, key) if key == \"sum\" then return self.a + self.b end return Pair[key] end",
-  "Pair.__add = function(p, q) return Pair.new(p.a + q.a, p.b * q.b) end",
-  "Pair.__mul = function(p, k) return Pair.new(p.a * k, p.b) end",
-  "Pair.__unm = function(p) return Pair.new(-p.a, p.b) end",
-  "Pair.__call = function(self, x) return self:mix(x) * 0.5 end",
-  "local Child = setmetatable({}, { __index = Pair })",
-  "Child.__index, Child.__add, Child.__mul, Child.__unm = Child, Pair.__add, Pair.__mul, Pair.__unm",
-  "Child.__call = function(self, x) return Pair.mix(self, x) - self.b end",
-  "function Child.new(a, b) return setmetatable(Pair.new(a, b), Child) end",
-  "function Child:mix(x) return Pair.mix(self, x) * 0.7 + self.sum end",
-  "Child.sum = 0.25",
-}
-
--- The result: something of all that is in scope at the end.
-local function summary(m)
-  local terms = {}
-  for _ = 1, 4 do terms[#terms + 1] = ("%s * %s"):format(m:constant(), m:expression("n", 1)) end
-  for _, variable in ipairs(m.variables) do
-    if variable.type == "n" and m:chance(0.5) and #terms < 9 then terms[#terms + 1] = variable.name end
-    if variable.type == "v" and m:chance(0.5) and #terms < 9 then terms[#terms + 1] = ("ops.sum(%s)"):format(variable.name) end
-  end
-  return table.concat(terms, " + ")
-end
-
--- The program as a block: a chunk that gives a function of x and y, or of one table with the fields x, y and list. The
--- function gives its value and what it has logged.
-function Maker:program(takes_table)
-  local program = {}
-  for _, line in ipairs(prelude) do program[#program + 1] = { line } end
-  local main = self:body(function()
-    local block = { { "log = {}" } }
-    if takes_table then
-      block[2] = { "local x, y = t.x, t.list[1]" }
-      if not self.tensors then self:declare("t", { kind = "record", fields = { x = "n" } }) end
-    end
-    if self.tensors then
-      block[#block + 1] = { ("local a = ops.sum(x * %s)"):format(self:constant()) }
-      block[#block + 1] = { ("local b = y[%d]"):format(self:between(0, 2)) }
-      self:declare("x", "v", true)
-      self:declare("y", "v", true)
-      self:declare("a", "n", true)
-      self:declare("b", "n", true)
-    else
-      self:declare("x", "n", true)
-      self:declare("y", "n", true)
-    end
-    for _, node in ipairs(make_block(self, 1)) do block[#block + 1] = node end
-    for _ = 1, self:between(4, 9) do
-      for _, node in ipairs(kinds[self:weighted(weights)](self) or kinds.declare(self)) do block[#block + 1] = node end
-    end
-    block[#block + 1] = { ("return %s, table.concat(log, \" \")"):format(summary(self)) }
-    return block
-  end)
-  program[#program + 1] = { ("return function(%s)"):format(takes_table and "t" or "x, y"), main, "end" }
-  return program
-end
-
-return Maker
+return { kinds = kinds, Maker = Maker }
