@@ -13,15 +13,16 @@ local weights = {
   { 1, "close" },
 }
 
-function m:block(count)
-  return m:scope(function()
+-- A block of its own scope.
+function Maker:block(count)
+  return self:scope(function()
     local block = {}
-    if m.depth > 3 then return { { ("log[#log + 1] = %s"):format(m:integer(0)) } } end
-    m.depth = m.depth + 1
-    for _ = 1, count or m:between(1, 3) do
-      for _, node in ipairs(kinds[m:weighted(weights)](m) or kinds.declare(m)) do block[#block + 1] = node end
+    if self.depth > 3 then return { { ("log[#log + 1] = %s"):format(self:integer(0)) } } end
+    self.depth = self.depth + 1
+    for _ = 1, count or self:between(1, 3) do
+      for _, node in ipairs(kinds[self:weighted(weights)](self) or kinds.declare(self)) do block[#block + 1] = node end
     end
-    m.depth = m.depth - 1
+    self.depth = self.depth - 1
     return block
   end)
 end
