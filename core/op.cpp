@@ -79,13 +79,23 @@ Op& Op::sample(const char* text) {
 }
 
 const Kernel* Op::kernels(const Device& device, size_t& count) const {
-    if (kernel_device.load(std::memory_order_acquire) != &device) {
+    const KernelList* list = kernels_in_use_.load(std::memory_order_acquire);
+    if (!list || list->device != &device) [[unlikely]]
+        list = &find_kernels(device);
+    count = list->kernels.size();
+    return list->kernels.data();
+}
+
+const Op::KernelList& Op::find_kernels(const Device& device) const {
+    std::lock_guard lock(kernel_mutex_);
+    auto list = std::ranges::find(kernel_lists_, &device, &KernelList::device);
+    if (list == kernel_lists_.end()) {
         auto found = device.kernels(*this);
-        kernel_list.assign(found.begin(), found.end());
-        kernel_device.store(&device, std::memory_order_release);
+        kernel_lists_.push_front({&device, {found.begin(), found.end()}});
+        list = kernel_lists_.begin();
     }
-    count = kernel_list.size();
-    return kernel_list.data();
+    kernels_in_use_.store(&*list, std::memory_order_release);
+    return *list;
 }
 
 Op& Registry::add(SignatureText signature) {

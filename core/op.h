@@ -4,7 +4,9 @@
 #pragma once
 
 #include <atomic>
+#include <forward_list>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -143,12 +145,19 @@ class Op {
     std::vector<const char*> aliases;
     std::vector<const char*> samples;
     int id = -1;  // position in the registry: tables indexed by operator
-    // For the back end in use: its kernels, looked up at the first call.
-    mutable std::atomic<const Device*> kernel_device{nullptr};
-    mutable std::vector<Kernel> kernel_list;
 
   private:
+    // What a device has for this operator; one that was made stays, since other threads may be reading it.
+    struct KernelList {
+        const Device* device;
+        std::vector<Kernel> kernels;
+    };
+    const KernelList& find_kernels(const Device& device) const;
+
     Registry* registry_;
+    mutable std::atomic<const KernelList*> kernels_in_use_{nullptr};  // of the device that was asked last
+    mutable std::mutex kernel_mutex_;
+    mutable std::forward_list<KernelList> kernel_lists_;
 };
 
 class Registry {
