@@ -171,16 +171,17 @@ struct Divisor {
     bool count_padding;
     int64_t fixed;
 
-    int64_t operator()(const Window& w, int64_t z0, int64_t y0, int64_t x0) const {
-        if (fixed) return fixed;
-        int64_t starts[] = {z0, y0, x0}, count = 1;
+    double operator()(const Window& w, int64_t z0, int64_t y0, int64_t x0) const {
+        if (fixed) return static_cast<double>(fixed);
+        int64_t starts[] = {z0, y0, x0};
+        double count = 1;
         for (size_t i = 0; i < Window::kAxes; ++i) {
             int64_t begin = starts[i], end = std::min(begin + w.kernel[i], w.in[i] + w.after[i]);
             if (!count_padding) {
                 begin = std::max<int64_t>(begin, 0);
                 end = std::min(end, w.in[i]);
             }
-            count *= end - begin;
+            count *= static_cast<double>(end - begin);
         }
         return count;
     }
@@ -193,9 +194,9 @@ Divisor divisor_of(const KernelCall& c, size_t count_include_pad) {
 
 template <class T>
 void mean_of_windows(const Window& w, Divisor divisor, const T* plane, T* out) {
-    double sum = 0;
-    int64_t at = 0, count = 1;
-    auto finish = [&] { out[at] = static_cast<T>(sum / static_cast<double>(count)); };
+    double sum = 0, count = 1;
+    int64_t at = 0;
+    auto finish = [&] { out[at] = static_cast<T>(sum / count); };
     bool first = true;
     for_each_window(
         w,
@@ -265,7 +266,7 @@ void for_each_plane(int64_t planes, int64_t work_per_plane, F f) {
     });
 }
 
-int64_t work_of(const Window& w) { return w.out_size() * w.kernel_size() + w.in_size(); }
+int64_t work_of(const Window& w) { return capped_product(w.out_size(), w.kernel_size()) + w.in_size(); }
 
 // Output positions x of a row whose window element kx lies inside.
 struct RowRange {
@@ -281,6 +282,9 @@ struct RowRange {
 // run along rows, where neighbours are neighbours in memory.
 template <class T, class Step>
 void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
+    // Those window elements that lie inside for some output: the kernel may be far larger than the input.
+    const KernelRange of_first(-w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
+    const KernelRange of_last((w.out[2] - 1) * w.stride[2] - w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
     for (int64_t z = 0; z < w.out[0]; ++z) {
         int64_t z0 = z * w.stride[0] - w.before[0];
         KernelRange rz(z0, w.kernel[0], w.dilation[0], w.in[0]);
@@ -291,7 +295,7 @@ void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
             for (int64_t kz = rz.begin; kz < rz.end; ++kz)
                 for (int64_t ky = ry.begin; ky < ry.end; ++ky) {
                     const T* row = plane + ((z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1]) * w.in[2];
-                    for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
+                    for (int64_t kx = of_last.begin; kx < of_first.end; ++kx) {
                         int64_t offset = kx * w.dilation[2] - w.before[2];
                         RowRange r(w, offset);
                         step(out + r.begin, row + (r.begin * w.stride[2] + offset), r.end - r.begin, w.stride[2]);
@@ -354,9 +358,8 @@ bool fast_avg(const KernelCall& c) {
     for (int64_t z = 0; z < w.out[0]; ++z)
         for (int64_t y = 0; y < w.out[1]; ++y)
             for (int64_t i = 0; i < w.out[2]; ++i)
-                factors.push_back(
-                    1.0 / static_cast<double>(divisor(w, z * w.stride[0] - w.before[0], y * w.stride[1] - w.before[1],
-                                                      i * w.stride[2] - w.before[2])));
+                factors.push_back(1.0 / divisor(w, z * w.stride[0] - w.before[0], y * w.stride[1] - w.before[1],
+                                                i * w.stride[2] - w.before[2]));
     return visit_float(c.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {

@@ -146,6 +146,7 @@ Expr expand_flash_attention(const ExpandCall& c) {
                                         " heads, but head_num is ", heads));
     // Keys and values may have fewer heads, each for a group of the query's.
     int64_t size = qs[3];
+    expect_rank_at_least(c, kKey, 3);
     int64_t key_heads = layout == "BSH" || layout == "SBH" ? c.shape(kKey).back() / std::max<int64_t>(size, 1) : 0;
     Expr k = to_bnsd(c, c.in(kKey), layout, key_heads), v = to_bnsd(c, c.in(kValue), layout, key_heads);
     Shape ks = k.shape(), vs = v.shape();

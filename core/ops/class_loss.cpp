@@ -108,7 +108,10 @@ Expr expand_cross_entropy(const ExpandCall& c) {
     return soft ? probability_loss(c, logp, axis) : label_loss(c, logp, axis);
 }
 
-Types infer_valid_labels(const Call& call) { return {{DType::i64, call.shape(0)}, {DType::boolean, call.shape(0)}}; }
+Types infer_valid_labels(const Call& call) {
+    expect_not_negative(call, 1, call.integer(1));
+    return {{DType::i64, call.shape(0)}, {DType::boolean, call.shape(0)}};
+}
 
 // (input, target, p, margin, weight, reduction)
 Expr expand_multi_margin(const ExpandCall& c) {

@@ -33,7 +33,7 @@ int64_t groups_of(const Call& c, size_t i) {
 }
 
 void check_channels(const Call& c, const Convolution& conv, const Shape& input, const Shape& weight) {
-    if (input[1] != weight[1] * conv.groups)
+    if (input[1] != capped_product(weight[1], conv.groups))
         throw shape_error(c.name(), str("input is ", input, " and weight is ", weight, ": the ", input[1],
                                         " channels of input must equal axis 1 of weight (", weight[1],
                                         ") times groups (", conv.groups, ")"));

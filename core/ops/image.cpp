@@ -258,8 +258,9 @@ Expr expand_channel_shuffle(const ExpandCall& c) {
 // The weights with which a convolution copies every element of a patch into a channel of its own.
 Expr patch_weights(const ExpandCall& c, int64_t channels, const Window& w, DType dtype) {
     int64_t n = w.kernel_size();
-    Tensor weights = Tensor::zeros(DType::f32, {channels * n, 1, w.kernel[1], w.kernel[2]});
-    for (int64_t i = 0; i < channels * n; ++i) weights.data<float>()[i * n + i % n] = 1.0f;
+    const Shape shape{capped_product(channels, n), 1, w.kernel[1], w.kernel[2]};
+    Tensor weights = Tensor::zeros(DType::f32, checked_shape(c.name(), shape.dims(), sizeof(float)));
+    for (int64_t i = 0; i < shape[0]; ++i) weights.data<float>()[i * n + i % n] = 1.0f;
     return constant(c, weights, dtype);
 }
 

@@ -14,11 +14,15 @@ Grads grad_div(const GradRule& g) {
     return {cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * g.out); }), {}};
 }
 
-// Where both are equal each side gets half, as finite differences see it; b gets what a leaves.
+// Where both are equal each side gets half, as finite differences see it.
 Grads grad_extremum(const GradRule& g, const char* wins) {
     Expr a = g.in(0), b = g.in(1);
-    Expr weight = call(wins, {a, b}).cast(g.out.dtype()) + call("equal", {a, b}).cast(g.out.dtype()) * 0.5;
-    return {cotangent(g, 0, [&] { return g.dout * weight; }), cotangent(g, 1, [&] { return g.dout * (1.0 - weight); })};
+    auto share = [&](const Expr& mine, const Expr& other) {
+        Expr weight =
+            call(wins, {mine, other}).cast(g.out.dtype()) + call("equal", {mine, other}).cast(g.out.dtype()) * 0.5;
+        return g.dout * weight;
+    };
+    return {cotangent(g, 0, [&] { return share(a, b); }), cotangent(g, 1, [&] { return share(b, a); })};
 }
 
 // A power with a constant exponent keeps its gradient defined for negative bases: log(a) is only needed for the

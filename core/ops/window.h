@@ -9,6 +9,13 @@
 
 namespace lunaria {
 
+// A product of sizes, at most 2^60: more than any memory holds, and sums of a few still fit.
+inline int64_t capped_product(int64_t a, int64_t b) {
+    constexpr int64_t kMost = int64_t{1} << 60;
+    int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) || product > kMost ? kMost : product;
+}
+
 struct Window {
     static constexpr int kAxes = 3;
     using Sizes = std::array<int64_t, kAxes>;
@@ -21,11 +28,12 @@ struct Window {
     // Extent of the dilated kernel.
     int64_t reach(int axis) const {
         auto i = static_cast<size_t>(axis);
-        return dilation[i] * (kernel[i] - 1) + 1;
+        return capped_product(dilation[i], kernel[i] - 1) + 1;
     }
-    int64_t in_size() const { return in[0] * in[1] * in[2]; }
-    int64_t out_size() const { return out[0] * out[1] * out[2]; }
-    int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+    int64_t in_size() const { return product(in); }
+    int64_t out_size() const { return product(out); }
+    int64_t kernel_size() const { return product(kernel); }
+    static int64_t product(const Sizes& s) { return capped_product(capped_product(s[0], s[1]), s[2]); }
     // Appends `sizes` of the real axes.
     void append(Shape& shape, const Sizes& sizes) const {
         for (int i = first(); i < kAxes; ++i) shape.push_back(sizes[static_cast<size_t>(i)]);

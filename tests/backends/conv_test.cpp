@@ -123,6 +123,19 @@ TEST_F(Windows, pooling_agrees_with_the_plain_kernels) {
             }
 }
 
+// Neither overflows nor walks through a window of which nearly all is padding.
+TEST_F(Windows, kernels_may_be_far_larger_than_the_input) {
+    constexpr int64_t kHuge = int64_t{1} << 40;
+    Tensor x = random({1, 1, 3, 4}, 1);
+    double largest = -INFINITY;
+    for (int64_t i = 0; i < x.size(); ++i) largest = std::max(largest, x.at(i));
+    EXPECT_EQ(agreed("max_pool2d", {x, kHuge, 1, kHuge / 2}, 0).at(0), largest);
+    EXPECT_NEAR(agreed("avg_pool2d", {x, kHuge, kHuge, kHuge / 2}, 1e-20).at(0), 0, 1e-20);
+    EXPECT_THROW(apply("unfold", {x, kHuge, kHuge, kHuge, 1}), Error);
+    EXPECT_THROW(apply("fold", {random({1, 4, 1}, 1), kHuge, kHuge, 1, kHuge, 1}), Error);
+    EXPECT_THROW(apply("conv2d", {x, x, Value(), 1, "valid", 0, 1, INT64_MAX}), Error);
+}
+
 TEST_F(Windows, unpooling_undoes_pooling_at_the_maxima) {
     Tensor x = random({2, 2, 4, 6}, 5);
     Value both = apply("max_pool2d", {x, 2, Value(), 0, 1, true});
