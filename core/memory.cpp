@@ -193,7 +193,9 @@ void* allocate(size_t bytes) {
     Counters& c = counters();
     c.allocations.store(c.allocations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     int64_t live = c.live.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) + static_cast<int64_t>(size);
-    if (live > c.peak.load(std::memory_order_relaxed)) c.peak.store(live, std::memory_order_relaxed);
+    int64_t peak = c.peak.load(std::memory_order_relaxed);
+    while (live > peak && !c.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
+    }
     allocated_here += size;
     return block;
 }

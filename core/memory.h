@@ -15,7 +15,7 @@ struct MemoryStats {
     int64_t live_bytes = 0;    // in tensors now
     int64_t peak_bytes = 0;    // highest live_bytes since reset_peak_memory
     int64_t cached_bytes = 0;  // free, kept for reuse
-    int64_t allocations = 0;   // since the start of the program
+    int64_t allocations = 0;   // since the start of the program; some are missed when several threads allocate at once
 };
 
 // A 64-byte aligned block of at least `bytes`; contents undefined. Runs the pressure handlers and empties the cache
