@@ -21,7 +21,8 @@ constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
 // The state that Ctrl-C is meant for. A signal handler has no other way to know.
 State* interruptible = nullptr;
 
-void on_interrupt(int) {
+void on_interrupt(int number) {
+    if (interruptible->pass_on(number)) return;
     // The second one ends the process, should the first not get through.
     signal(SIGINT, SIG_DFL);
     interruptible->interrupt();

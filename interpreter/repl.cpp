@@ -22,7 +22,8 @@ namespace {
 // The session that Ctrl-C is meant for. A signal handler has no other way to know.
 Session* running_session = nullptr;
 
-void on_interrupt(int) {
+void on_interrupt(int number) {
+    if (running_session && running_session->state().pass_on(number)) return;
     if (running_session) running_session->interrupt();
     // For readers, which may also wait for an answer within a cell.
     note_interrupt();

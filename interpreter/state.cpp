@@ -1,6 +1,7 @@
 #include "interpreter/state.h"
 
 #include <algorithm>
+#include <csignal>
 #include <new>
 #include <utility>
 
@@ -113,7 +114,7 @@ void State::step(lua_State* L) {
 
 bool State::relieve_pressure() {
     // Only the thread that runs Lua may collect.
-    if (std::this_thread::get_id() != owner_) return false;
+    if (!pthread_equal(pthread_self(), owner_)) return false;
     const int64_t before = memory_stats().live_bytes;
     lua_gc(running_, LUA_GCCOLLECT);
     return memory_stats().live_bytes < before;
@@ -124,6 +125,12 @@ void State::interrupt() noexcept {
     constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
     lua_State* thread = running_;
     lua_sethook(thread, protected_hook, kEvents, 1);
+}
+
+bool State::pass_on(int signal) const noexcept {
+    if (pthread_equal(pthread_self(), owner_)) return false;
+    pthread_kill(owner_, signal);
+    return true;
 }
 
 void State::clear_interrupt() {

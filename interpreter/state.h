@@ -3,10 +3,11 @@
 // same and keep the source.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <lua.hpp>
 #include <memory>
-#include <thread>
 
 #include "core/interrupt.h"
 #include "interpreter/memory.h"
@@ -50,11 +51,14 @@ class State {
             step(L);
     }
 
-    // Ctrl-C: may be called from a signal handler. Lua code stops at its next instruction with the error
-    // "interrupted!", operators at their next block of work. The flag stays up, so that pcall cannot swallow the
-    // error, until clear_interrupt().
+    // Ctrl-C: may be called from a signal handler of the thread that made the state. Lua code stops at its next
+    // instruction with the error "interrupted!", operators at their next block of work. The flag stays up, so that
+    // pcall cannot swallow the error, until clear_interrupt().
     void interrupt() noexcept;
     void clear_interrupt();
+    // For signal handlers: the system gives a signal to whichever thread it likes, one of the pool for instance. On
+    // another thread than the one that made the state: sends the signal there and answers true.
+    bool pass_on(int signal) const noexcept;
     // The Lua thread that runs now.
     lua_State* running() const { return running_; }
     // Notes that a coroutine runs, for as long as it lives.
@@ -91,7 +95,7 @@ class State {
     std::unique_ptr<Loader> loader_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;
-    std::thread::id owner_ = std::this_thread::get_id();
+    pthread_t owner_ = pthread_self();
     bool generational_ = true;
     int new_handles_ = 0;        // since the last step
     uint64_t paced_bytes_ = 0;   // thread_allocated_bytes() at the last step

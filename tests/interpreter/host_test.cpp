@@ -1,10 +1,14 @@
 // The Lua host as C++ sees it: handles, errors, sources, interrupts, the pace of the collector.
 #include <gtest/gtest.h>
+#include <omp.h>
 
+#include <csignal>
+#include <functional>
 #include <thread>
 
 #include "core/interrupt.h"
 #include "core/memory.h"
+#include "core/threads.h"
 #include "interpreter/command_line.h"
 #include "interpreter/docs.h"
 #include "interpreter/loader.h"
@@ -97,24 +101,55 @@ TEST(State, AnImpossibleRequestIsAnErrorAndTheSessionGoesOn) {
     EXPECT_TRUE(run(state, "assert(require('lunaria').tensor{1.0}:item() == 1)").ok);
 }
 
-TEST(Interrupt, StopsLuaCodeWhereverItRuns) {
+TEST(State, SetsTheNumberOfThreadsOfOurKernelsAsWellAsOfTheLibraries) {
     State state;
-    for (const char* text : {"while true do end", "coroutine.wrap(function() while true do end end)()",
-                             "while true do pcall(function() while true do end end) end",
-                             "local ms = require 'lunaria' local x = ms.tensor{1.0} while true do x = x:copy() end",
-                             "while true do coroutine.wrap(function() pcall(error) end)() end"}) {
-        std::thread signal([&] {
+    const int before = num_threads();
+    EXPECT_TRUE(run(state, "local ms = require 'lunaria' ms.set_num_threads(3) assert(ms.get_num_threads() == 3)").ok);
+    EXPECT_EQ(num_threads(), 3);
+    EXPECT_EQ(omp_get_max_threads(), 3);
+    set_num_threads(before);
+}
+
+// SIGSYS, because ThreadSanitizer holds back ordinary signals until the next library call, which Lua may never make.
+class Interrupt : public testing::Test {
+  protected:
+    void SetUp() override {
+        target = &state;
+        signal(SIGSYS, [](int number) {
+            if (!target->pass_on(number)) target->interrupt();
+        });
+    }
+    void TearDown() override { signal(SIGSYS, SIG_DFL); }
+
+    // Runs the text while another thread does something 30 ms later, which must stop it.
+    void expect_stop(const std::string& text, const std::function<void()>& send) {
+        std::thread other([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(30));
-            state.interrupt();
+            send();
         });
         const Outcome outcome = run(state, text);
-        signal.join();
+        other.join();
         state.clear_interrupt();
         EXPECT_FALSE(outcome.ok) << text;
         EXPECT_TRUE(outcome.interrupted) << text;
         EXPECT_NE(outcome.message.find("interrupted!"), std::string::npos) << outcome.message;
         EXPECT_TRUE(run(state, "local n = 0 for i = 1, 1000 do n = n + i end assert(n == 500500)").ok);
     }
+
+    State state;
+    static inline State* target = nullptr;
+};
+
+TEST_F(Interrupt, StopsLuaCodeWhereverItRuns) {
+    for (const char* text : {"while true do end", "coroutine.wrap(function() while true do end end)()",
+                             "while true do pcall(function() while true do end end) end",
+                             "local ms = require 'lunaria' local x = ms.tensor{1.0} while true do x = x:copy() end",
+                             "while true do coroutine.wrap(function() pcall(error) end)() end"})
+        expect_stop(text, [self = pthread_self()] { pthread_kill(self, SIGSYS); });
+}
+
+TEST_F(Interrupt, FindsItsThreadWhicheverOneGetsTheSignal) {
+    expect_stop("while true do end", [] { raise(SIGSYS); });
 }
 
 TEST(Errors, NameThePlaceAndShowTheSource) {

@@ -1,10 +1,14 @@
 """Ctrl-C: at the prompt, in Lua code of every kind, in operators; the state stays."""
+import os
 import time
 
 from terminal import holds, main, same, session
 
 
 def stopped(cell, setup=None, limit=1.0):
+    # ThreadSanitizer holds a signal back until the next call of a library: here, for memory.
+    if "TSAN_OPTIONS" in os.environ:
+        cell = cell.replace("do end", "do local t = {} end")
     t = session()
     t.run("kept = 7")
     if setup:
