@@ -88,7 +88,8 @@ local first = 1
 while first <= #cases do
   local last = math.min(first + batch - 1, #cases)
   -- Sanitizers reserve terabytes of address space: no limit then.
-  local limit = os.getenv("ASAN_OPTIONS") and "" or "ulimit -v 4194304; "
+  local sanitized = os.getenv("ASAN_OPTIONS") or os.getenv("TSAN_OPTIONS")
+  local limit = sanitized and "" or "ulimit -v 4194304; "
   local command = ("%sulimit -c 0; timeout -s KILL %d %s %s %s --worker yes --from %d --to %d 2>&1"):format(
     limit, seconds, quoted(program), quoted(arg[0]), quoted(path), first, last)
   local pipe = assert(io.popen("exec sh -c " .. quoted(command)))

@@ -37,6 +37,9 @@ class Machine {
     }
     ~Machine() {
         results_.clear();
+        // A local function that calls itself captures the cell that holds it.
+        for (const Value& cell : cells_) static_cast<Cell*>(cell.object())->value = {};
+        cells_.clear();
         lua_close(L);
     }
 
@@ -291,7 +294,8 @@ class Machine {
         if (name == "cell") {
             auto* cell = new Cell;
             cell->value = a[0];
-            return Value::adopt(cell);
+            cells_.push_back(Value::adopt(cell));
+            return cells_.back();
         }
         if (name == "cell_get") return static_cast<Cell*>(a[0].object())->value;
         if (name == "cell_set") {
@@ -324,6 +328,7 @@ class Machine {
     lua_State* L;
     std::vector<std::unique_ptr<ir::Graph>> graphs_;
     std::vector<Value> results_;
+    std::vector<Value> cells_;
 };
 
 class Agrees : public ::testing::TestWithParam<const char*> {};
