@@ -20,6 +20,13 @@ class Error : public std::exception {
 
     // Adds the line "  hint: ..." and returns the error, so that it can be thrown in one expression.
     Error hint(std::string_view text) const;
+    // The same error at a known place of the user's text ("file:line"), for code that Lua itself does not run.
+    Error at(std::string_view place) const {
+        Error e = *this;
+        e.place_ = place;
+        return e;
+    }
+    const std::string& place() const { return place_; }
     ErrorKind kind() const { return kind_; }
     const std::string& where() const { return where_; }
     const std::string& message() const { return message_; }
@@ -28,7 +35,7 @@ class Error : public std::exception {
   private:
     void compose();
     ErrorKind kind_;
-    std::string where_, message_, hint_, full_;
+    std::string where_, message_, hint_, full_, place_;
 };
 
 inline Error value_error(std::string_view where, std::string_view message) {

@@ -26,6 +26,8 @@ struct Object {
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
     virtual ~Object() = default;
+    // The address that tells objects apart; of a reference to something, that of what it refers to.
+    virtual const void* identity() const { return this; }
 };
 
 struct StringObject final : Object {
@@ -59,10 +61,12 @@ class Value {
     static Value ints(std::span<const int64_t> items);
     static Value ints(const Shape& shape) { return ints(shape.dims()); }
 
-    Value(const Value& other) : kind_(other.kind_), payload_(other.payload_) { retain(); }
-    Value(Value&& other) noexcept : kind_(std::exchange(other.kind_, Kind::nil)), payload_(other.payload_) {}
+    Value(const Value& other) : kind_(other.kind_), marks_(other.marks_), payload_(other.payload_) { retain(); }
+    Value(Value&& other) noexcept
+        : kind_(std::exchange(other.kind_, Kind::nil)), marks_(other.marks_), payload_(other.payload_) {}
     Value& operator=(Value other) noexcept {
         std::swap(kind_, other.kind_);
+        std::swap(marks_, other.marks_);
         std::swap(payload_, other.payload_);
         return *this;
     }
@@ -90,6 +94,11 @@ class Value {
     ir::Node* node() const { return payload_.node; }
     Object* object() const { return payload_.object; }
 
+    // Bits for whoever follows a value through a program: the differentiations in progress that it depends on. Copies
+    // keep them; a value that is made has none.
+    uint16_t marks() const { return marks_; }
+    void set_marks(uint16_t bits) { marks_ = bits; }
+
   private:
     void retain() const {
         if (kind_ == Kind::tensor)
@@ -100,6 +109,7 @@ class Value {
     void drop() noexcept;
 
     Kind kind_ = Kind::nil;
+    uint16_t marks_ = 0;
     union Payload {
         int64_t integer;
         double number;

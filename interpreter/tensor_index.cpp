@@ -98,6 +98,8 @@ void add_item(lua_State* L, int index, Index& result, bool nested) {
                           describe(L, index)));
 }
 
+}  // namespace
+
 Index index_at(lua_State* L, int index) {
     Index result;
     luaL_checkstack(L, 6, "index");
@@ -105,7 +107,6 @@ Index index_at(lua_State* L, int index) {
     return result;
 }
 
-}  // namespace
 
 bool is_slice_text(std::string_view text) {
     return std::ranges::any_of(text, [](char c) { return c == ':' || c == ',' || c == '.' || c == '-' || c == ' '; }) ||

@@ -5,12 +5,16 @@
 #include <lua.hpp>
 #include <string_view>
 
+#include "core/indexing.h"
 #include "core/tensor.h"
 
 namespace lunaria {
 
 // Whether the text can only be a slice, not the name of a field: it has a character that names do not have.
 bool is_slice_text(std::string_view text);
+
+// What stands at stack position `index`, read as an index.
+Index index_at(lua_State* L, int index);
 
 // What the index at stack position `index` picks.
 Tensor index_tensor(lua_State* L, const Tensor& tensor, int index);

@@ -238,11 +238,15 @@ void set_tensor(lua_State* L, int index, Tensor tensor) {
 }
 
 void push(lua_State* L, Tensor tensor) {
-    State& state = State::of(L);
     // Each handle has a body of its own, so that writing through one is not seen through another. An operator may have
     // given back its operand.
     if (tensor.body()->refs.load(std::memory_order_relaxed) != 1) [[unlikely]]
         tensor = tensor.view(tensor.shape(), tensor.strides());
+    push_shared(L, std::move(tensor));
+}
+
+void push_shared(lua_State* L, Tensor tensor) {
+    State& state = State::of(L);
     state.memory().push_handle(L, std::move(tensor));
     lua_rawgeti(L, LUA_REGISTRYINDEX, state.tensor_metatable);
     lua_setmetatable(L, -2);

@@ -32,6 +32,8 @@ const Tensor& check_tensor(lua_State* L, int index, std::string_view where, std:
 void set_tensor(lua_State* L, int index, Tensor tensor);
 
 void push(lua_State* L, Tensor tensor);
+// The same without a body of its own: another handle of the same variable.
+void push_shared(lua_State* L, Tensor tensor);
 void push(lua_State* L, DType dtype);         // always the same object for the same dtype
 void push(lua_State* L, const Shape& shape);  // a table that prints as (2, 3) and compares by content
 void push(lua_State* L, Value value);         // lists as tables

@@ -11,6 +11,11 @@
 
 namespace lunaria::ir {
 
+// What a later stage keeps beside a graph: its compiled form, its derivative.
+struct Attachment {
+    virtual ~Attachment() = default;
+};
+
 class Graph {
   public:
     explicit Graph(std::string name, Graph* parent = nullptr) : name(std::move(name)), parent(parent) {}
@@ -20,6 +25,12 @@ class Graph {
     Graph* const parent;  // nullptr: outermost
     Value result;         // a node, a constant, or a list of both; nil until it is set
     Span span;
+    // Of a function: how many of the first parameters are captured values, and whether the last one takes the list of
+    // all further arguments.
+    size_t captures = 0;
+    bool variadic = false;
+    int order = 0;  // how many times it was differentiated
+    mutable std::unique_ptr<Attachment> attachment;
 
     Node* add_parameter(std::string parameter_name, NodeType type);
     Node* add_constant(Value v);       // the value of a tensor or a list of tensors; attributes stay plain arguments
@@ -37,6 +48,7 @@ class Graph {
     bool encloses(const Graph& other) const;  // true for the graph itself
     // Nodes of enclosing graphs that this graph or an inner one uses, in the order of their first use.
     std::vector<Node*> free_variables() const;
+    void reorder_parameters(std::vector<Node*> order) { parameters_ = std::move(order); }
     // Takes out what `dead` says; the nodes of parameters live on until the graph goes, those of inner graphs do not.
     void erase_parameters(const std::function<bool(const Node&)>& dead);
     void erase_inner(const std::function<bool(const Graph&)>& dead);
