@@ -113,6 +113,7 @@ const Registry& language() {
         add_tables_and_calls(*r);
         add_state(*r);
         add_numbers(*r);
+        add_adjoint_primitives(*r);
         return r;
     }();
     return *instance;

@@ -12,4 +12,7 @@ const Registry& language();
 // The primitive of that name; throws state_error when there is none.
 const Op& primitive(std::string_view name);
 
+// What derivatives consist of; part of language().
+void add_adjoint_primitives(Registry& registry);
+
 }  // namespace lunaria::lua

@@ -30,7 +30,9 @@ void FunctionLowering::run() {
             continue;
         }
         blocks_.write(*here_, u.local, Value(graph_.add_parameter(std::string(u.local->name), {})));
+        ++graph_.captures;
     }
+    graph_.variadic = function_.is_vararg;
     std::vector<ir::Node*> arguments;
     for (const Local* p : function_.parameters) arguments.push_back(graph_.add_parameter(std::string(p->name), {}));
     if (function_.is_vararg) varargs_ = Value(graph_.add_parameter("...", {}));

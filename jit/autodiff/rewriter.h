@@ -1,0 +1,104 @@
+// J of one block: the forward graph, and for each way out of the block a graph that takes the cotangents of what it
+// hands on back to the block's parameters.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace lunaria::autodiff {
+
+class BlockRewriter {
+  public:
+    // `target`: the graph to fill, an inner graph of `root` or `root` itself (`entry`).
+    BlockRewriter(const ir::Graph& block, ir::Graph& target, ir::Graph& root, bool entry)
+        : block_(block), target_(target), root_(root), entry_(entry) {}
+    void run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets);
+
+  private:
+    friend class Backward;
+
+    void parameters();
+    void forward(const ir::Node& node);
+    bool ordered(const ir::Node& node);
+    bool lists(const ir::Node& node);
+    bool objects(const ir::Node& node);
+    bool shadows(const ir::Node& node);
+    void dynamic(const ir::Node& node);
+    void custom(const ir::Node& node);
+    void item(const ir::Node& node);
+    void operation(const ir::Node& node);
+    void operation_again(const ir::Node& node);
+    void pullback(const ir::Node& node);
+    void table(const ir::Node& node);
+    void extend(const Value& table, const Value& position, const Value& old_tail);
+    void read_part(const ir::Node& node, const Value& holder, const Value& key, Value value);
+    void write_part(const Value& holder, const Value& key, const Value& old_value);
+    void finish(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets);
+    Value close(class Backward& backward, bool variadic);
+
+    Value emit(std::string_view name, std::vector<Value> args);
+    Value pick(const Value& node, size_t i);
+    Value tr(const Value& old);       // what stands for it in the new graph
+    void copy(const ir::Node& node);  // as it is
+    void plain(const ir::Node& node) { plain_.insert(&node); }
+    bool is_plain(const Value& old) const;
+    void step(std::function<void(class Backward&)> f);
+    Value with_context(const Value& contexts);
+
+    // What the backward pass of a node does, given its cotangent.
+    using Step = std::function<void(class Backward&)>;
+
+    const ir::Graph& block_;
+    ir::Graph& target_;
+    ir::Graph& root_;
+    const bool entry_;
+    ir::Span at_;
+    Value context_, self_, chain_;
+    std::unordered_map<const ir::Node*, Value> map_;
+    std::unordered_map<const ir::Node*, std::vector<Value>> outputs_;    // of nodes with several
+    std::unordered_map<const ir::Node*, const ir::Node*> first_output_;  // the old node that picks output 0
+    // Old nodes without cotangent: objects with an identity, what is no number.
+    std::unordered_set<const ir::Node*> plain_;
+    std::vector<Step> steps_;       // in the order of the forward pass
+    std::vector<Step> last_steps_;  // after all others: captured values
+};
+
+// Writes one backpropagator.
+class Backward {
+  public:
+    Backward(BlockRewriter& forward, std::string name);
+
+    // A value of the forward graph, captured.
+    Value saved(const Value& forward_value);
+    Value emit(std::string_view name, std::vector<Value> args);
+    // Adds a cotangent to an old value: a node, a static list of them, or a constant (which takes none).
+    void add(const Value& old, const Value& cotangent);
+    void add_item(const ir::Node& list, size_t i, const Value& cotangent);
+    // The cotangent of an old node, nil when there is none; that of a list node as a static list or a node.
+    Value cotangent(const ir::Node& old);
+    Value cotangents_of_list(const ir::Node& old);
+    // Calls the pullback r with cotangents and adds what it gives to the operands.
+    void pull(const Value& r, Value cotangents, std::span<const Value> operands);
+    bool has(const ir::Node& old) const { return whole_.contains(&old) || items_.contains(&old); }
+
+    ir::Node* parameter(std::string name);
+    // Runs all steps backwards and writes the result; then the closure's captures are in the forward graph's terms.
+    void finish(bool variadic);
+    ir::Graph& graph() { return graph_; }
+    const std::vector<Value>& captures() const { return captures_; }
+
+  private:
+    BlockRewriter& forward_;
+    ir::Graph& graph_;
+    std::vector<Value> captures_;
+    std::vector<ir::Node*> capture_parameters_, own_parameters_;
+    std::unordered_map<const ir::Node*, Value> saved_, whole_;
+    std::unordered_map<const ir::Node*, std::map<size_t, Value>> items_;
+};
+
+}  // namespace lunaria::autodiff

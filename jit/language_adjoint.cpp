@@ -1,0 +1,98 @@
+// The primitives that derivatives consist of beside Lua's own: see jit/autodiff/transform.h.
+#include "jit/language.h"
+
+namespace lunaria::lua {
+
+namespace {
+
+void add_ordered(Registry& r) {
+    r.add("j_arith(contexts: any, name: any, operands: any)")
+        .doc("Arithmetic with Lua's rules; the result, and a backpropagator for each context.");
+    r.add("j_index(contexts: any, object: any, key: any)").doc("object[key], and a backpropagator for each context.");
+    r.add("j_set_index(contexts: any, object: any, key: any, value: any)")
+        .doc("object[key] = value; nil, and a backpropagator for each context.")
+        .effect(Effect::state);
+    r.add("j_call(contexts: any, f: any, args: any)")
+        .doc("The list of results of f(args...), and a backpropagator for each context.")
+        .effect(Effect::state);
+    r.add("j_pull(contexts: any, r: any, cotangents: any)")
+        .doc(
+            "What the backpropagator r gives for the cotangents, and a backpropagator for each context; nil gives nil.")
+        .effect(Effect::state);
+    r.add("pull(r: any, cotangents: any)")
+        .doc("The list of cotangents that the backpropagator r gives for those of its results; nil gives none.")
+        .effect(Effect::state);
+    r.add("j_op(context: any, name: any, args: any)")
+        .doc("An operator's result and its pullback, nil when no operand is followed.");
+    r.add("make_pull(context: any, name: any, args: any, result: any)").doc("The pullback of a call of an operator.");
+}
+
+void add_shadows(Registry& r) {
+    r.add("source(context: any, holder: any, value: any)")
+        .doc("The shadow that a value read from the holder reports to, nil when it is not followed.");
+    r.add("touch(context: any, holder: any, values: any)")
+        .doc("The holder's shadow, made when one of the values is followed; nil when there is none.")
+        .effect(Effect::state);
+    r.add("shadow_of(context: any, object: any)").doc("The object's shadow, or nil.");
+    r.add("mark(context: any, shadow: any, value: any)")
+        .doc("The value, followed from here on when there is a shadow.");
+    r.add("capture_key(closure: any, i: any)").doc("The key of capture i in the closure's shadow.");
+    r.add("shadow_get(shadow: any, key: any)").doc("The cotangent of a part.").effect(Effect::state);
+    r.add("shadow_take(shadow: any, key: any)")
+        .doc("The cotangent of a part, which is zero afterwards.")
+        .effect(Effect::state);
+    r.add("shadow_put(shadow: any, key: any, cotangent: any)").doc("Sets a part's cotangent.").effect(Effect::state);
+    r.add("shadow_add(shadow: any, key: any, cotangent: any)").doc("Adds to a part's cotangent.").effect(Effect::state);
+    r.add("shadow_items(shadow: any, from: any, count: any)")
+        .doc("The cotangents of parts from + 1 to from + count.")
+        .effect(Effect::state);
+    r.add("shadow_add_items(shadow: any, from: any, cotangents: any)")
+        .doc("Adds to the cotangents of parts from + 1 on.")
+        .effect(Effect::state);
+    r.add("new_context(parameters: any)")
+        .doc("A differentiation that follows the parameters in the list.")
+        .effect(Effect::state);
+    r.add("mark_arguments(context: any, positions: any, args: any)")
+        .doc("The arguments, those at the positions followed.")
+        .effect(Effect::state);
+    r.add("unmark(context: any, values: any)")
+        .doc("The values, no longer followed; the differentiation's forward part ends.")
+        .effect(Effect::state);
+}
+
+void add_values(Registry& r) {
+    r.add("accumulate(a: any, b: any)").doc("The sum of two cotangents; nil is zero.");
+    r.add("list_at(i: any, value: any)").doc("A list with the value at i (from 0), nil before.");
+    r.add("list_shift(i: any, list: any)").doc("The list behind i times nil.");
+    r.add("list_length(list: any)").doc("The number of values in a list.");
+    r.add("raw_index(table: any, key: any)").doc("table[key] without metamethods.");
+    r.add("raw_set(table: any, key: any, value: any)")
+        .doc("table[key] = value without metamethods.")
+        .effect(Effect::state);
+    r.add("table_extend(table: any, from: any, values: any)")
+        .doc("Puts the values at from + 1 and what follows.")
+        .effect(Effect::state);
+    r.add("list_concat(a: any, b: any)").doc("The values of both lists.");
+    r.add("follow(context: any, from: any, values: any)")
+        .doc("The values, followed from here on if one in the list from is.");
+    r.add("stop(x: any)").doc("The value, not followed.");
+    r.add("custom_call(f: any, back: any, args: any)")
+        .doc("The results of f(args...), whose backpropagator is back(args..., results..., cotangents...).")
+        .effect(Effect::state);
+    r.add("checkpoint_call(f: any, args: any)")
+        .doc("The results of f(args...), which is computed again when the backpropagator runs.")
+        .effect(Effect::state);
+    r.add("to_number(x: any)").doc("A tensor of one element as a number.");
+    r.add("number_like(x: any, tensor: any)").doc("A number as a tensor of the dtype and shape of one of one element.");
+    r.add("number_tensor(x: any, dtype: any)").doc("A number as a tensor of rank 0.");
+}
+
+}  // namespace
+
+void add_adjoint_primitives(Registry& r) {
+    add_ordered(r);
+    add_shadows(r);
+    add_values(r);
+}
+
+}  // namespace lunaria::lua
