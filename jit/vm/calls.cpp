@@ -1,0 +1,348 @@
+// Calls: of functions, operators and backpropagators.
+#include <algorithm>
+
+#include "jit/autodiff/pullback.h"
+#include "jit/language.h"
+#include "jit/number.h"
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+// The contexts of an ordered primitive.
+struct Contexts {
+    std::vector<Value> list;
+    Contexts(Machine& m, const Instr& i) : list(m.values(m.slot(i, 0))) {}
+    uint16_t marks() const {
+        uint16_t bits = 0;
+        for (const Value& c : list) bits |= static_cast<Context*>(c.object())->mark;
+        return bits;
+    }
+};
+
+// Whether the arguments are of the right kind as they are, so that nothing has to be bound.
+bool complete(const Op& op, std::vector<Value>& args, uint16_t followed) {
+    const auto& params = op.signature.params;
+    if (args.size() > params.size()) return false;
+    for (size_t i = 0; i < args.size(); ++i) {
+        const Value& v = args[i];
+        if (params[i].by_name_only) return false;
+        switch (v.kind()) {
+            case Value::Kind::tensor:
+                if (!is_tensor_type(params[i].type) || params[i].type == ArgType::tensors) return false;
+                break;
+            case Value::Kind::integer:
+            case Value::Kind::number:
+                if (is_tensor_type(params[i].type) && params[i].type != ArgType::tensors) {
+                    if (v.marks() & followed) return false;
+                    break;
+                }
+                if (params[i].type == ArgType::number || params[i].type == ArgType::scalar) break;
+                if (params[i].type == ArgType::integer && v.kind() == Value::Kind::integer) break;
+                return false;
+            case Value::Kind::boolean:
+                if (params[i].type != ArgType::boolean && params[i].type != ArgType::scalar) return false;
+                break;
+            default:
+                return false;
+        }
+    }
+    for (size_t i = args.size(); i < params.size(); ++i) {
+        if (!params[i].has_default) return false;
+        args.push_back(params[i].default_value);
+    }
+    return true;
+}
+
+// A function that only the host can run. What it gives must not depend on what is followed.
+void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, std::vector<Value>& args,
+                 const Destination& to) {
+    std::vector<Value> results = m.host.call(f, args);
+    for (const Value& c : contexts) {
+        const uint16_t mark = static_cast<Context*>(c.object())->mark;
+        bool followed = false;
+        for (const Value& v : args) {
+            followed |= (marks_of(v) & mark) != 0;
+            if (m.host.is_table(v)) followed |= static_cast<Context*>(c.object())->find(v) != nullptr;
+            if (auto* closure = object_as<Closure>(v))
+                for (const Value& captured : closure->captures) followed |= (marks_of(captured) & mark) != 0;
+        }
+        if (!followed) continue;
+        for (const Value& r : results)
+            if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
+                throw argument_error("grad", str("no gradient flows through ", m.host.describe(f),
+                                                 ": its source is not known, and its result depends on what is "
+                                                 "differentiated"))
+                    .hint(
+                        "write it in Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
+                        "ms.stop_gradient(x) where no gradient is wanted");
+    }
+    m.give(to, std::move(results), {});
+}
+
+bool all_nil(const std::vector<Value>& values) {
+    return std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_nil(); });
+}
+
+}  // namespace
+
+// Binds what is written by name, in tables or as a followed number, through a small function that reads the parts: so
+// their cotangents find the way back.
+void Machine::call_bound(const Op& op, std::span<const Value> contexts, std::vector<Value> args,
+                         const Destination& to) {
+    Host::Bound bound = host.bind(op, args);
+    uint16_t followed = 0;
+    for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+    const auto& params = op.signature.params;
+    DType dtype = promoted_dtype(op, bound.args);
+    if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
+    std::string pattern = str(op.id, "/", args.size(), "/", bound.pattern, "/", name_of(dtype));
+    for (size_t i = 0; i < params.size(); ++i) {
+        const bool number = bound.args[i].is_number() && is_tensor_type(params[i].type);
+        const bool follows = number && bound.paths[i].size() == 1 && bound.paths[i][0].argument >= 0 &&
+                             bound.paths[i][0].key.is_nil() &&
+                             (args[static_cast<size_t>(bound.paths[i][0].argument)].marks() & followed);
+        pattern += follows ? 'N' : '-';
+    }
+    struct Adapter {
+        std::shared_ptr<ir::Graph> graph;
+    };
+    thread_local std::unordered_map<std::string, Adapter> adapters;
+    Adapter& adapter = adapters[pattern];
+    if (!adapter.graph) {
+        adapter.graph = std::make_shared<ir::Graph>(std::string(op.name()));
+        ir::Graph& g = *adapter.graph;
+        std::vector<ir::Node*> given, rest;
+        for (size_t i = 0; i < args.size(); ++i) given.push_back(g.add_parameter("", {}));
+        for (size_t i = 0; i < params.size(); ++i) rest.push_back(g.add_parameter(std::string(params[i].name), {}));
+        auto emit = [&](std::string_view name, std::vector<Value> a) {
+            return Value(g.add_call(lua::primitive(name), std::move(a), {}));
+        };
+        auto read = [&](const Host::Bound::Path& path) {
+            Value v(given[static_cast<size_t>(path.argument)]);
+            return path.key.is_nil() ? v : emit("raw_index", {v, path.key});
+        };
+        std::vector<Value> positional;
+        for (size_t i = 0; i < params.size(); ++i) {
+            const auto& paths = bound.paths[i];
+            if (paths.empty() || paths[0].argument < 0) {
+                positional.push_back(Value(rest[i]));
+            } else if (params[i].type == ArgType::tensors) {
+                std::vector<Value> items;
+                for (const auto& path : paths) items.push_back(read(path));
+                positional.push_back(emit("spread", {Value::list(std::move(items)), Value()}));
+            } else if (pattern[pattern.size() - params.size() + i] == 'N') {
+                positional.push_back(emit("number_tensor", {read(paths[0]), Value(dtype)}));
+            } else {
+                positional.push_back(read(paths[0]));
+            }
+        }
+        g.result = emit("call", {operator_value(op), Value::list(std::move(positional))});
+    }
+    for (Value& v : bound.args) args.push_back(std::move(v));
+    Function& f = derivative_of(function_of(*adapter.graph), static_cast<int>(contexts.size()));
+    Value callee = make_object<Closure>(f, adapter.graph, std::vector<Value>());
+    enter(f, callee, contexts, {}, std::move(args), to);
+}
+
+void Machine::call_operator(const Op& op, std::span<const Value> contexts, std::vector<Value> args,
+                            const Destination& to) {
+    if (contexts.size() > 1 || (contexts.size() == 1 && autodiff::needs_expansion(op))) {
+        uint16_t bits = 0, followed = 0;
+        for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+        for (const Value& v : args) bits |= marks_of(v);
+        if (bits & followed) {
+            OperatorFunction f = operator_function(op, args);
+            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
+            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            return enter(derivative, callee, contexts, {}, std::move(args), to);
+        }
+    }
+    Value result = lunaria::run(op, args);
+    // An operator may have given back its operand; what a program writes into is a variable of its own.
+    if (result.is_tensor() && op.side_effect != Effect::state &&
+        result.tensor().body()->refs.load(std::memory_order_relaxed) != 1)
+        result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
+    Value back;
+    uint16_t bits = 0;
+    for (const Value& v : args) bits |= marks_of(v);
+    if (bits) {
+        inherit_marks(op, result, bits);
+        if (!contexts.empty())
+            back = make_pullback(op, args, result, static_cast<Context*>(contexts[0].object())->mark);
+    }
+    const bool several = result.is_list() && !op.signature.results.empty();
+    std::vector<Value> results;
+    if (several || (result.is_list() && !result.items().empty() && result.items()[0].is_tensor()))
+        results = result.items();
+    else
+        results.push_back(std::move(result));
+    give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+}
+
+void Machine::call(const Value& f, std::span<const Value> contexts, std::vector<Value> args, const Destination& to) {
+    const int order = static_cast<int>(contexts.size());
+    if (auto* closure = object_as<Closure>(f)) {
+        Value keep = f;
+        return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
+    }
+    Callee callee = host.resolve(f);
+    if (!callee.prefix.empty()) args.insert(args.begin(), callee.prefix.begin(), callee.prefix.end());
+    switch (callee.kind) {
+        case Callee::Kind::op: {
+            uint16_t followed = 0;
+            for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+            if (operator_of(f) || complete(*callee.op, args, followed))
+                return call_operator(*callee.op, contexts, std::move(args), to);
+            if (contexts.empty()) {
+                Host::Bound bound = host.bind(*callee.op, args);
+                return call_operator(*callee.op, contexts, std::move(bound.args), to);
+            }
+            return call_bound(*callee.op, contexts, std::move(args), to);
+        }
+        case Callee::Kind::closure:
+        case Callee::Kind::function: {
+            // Undifferentiated, a function of the host is the host's business.
+            if (order == 0 && !callee.intrinsic) break;
+            Function& function = derivative_of(*callee.function, order);
+            return enter(function, callee.closure, contexts, std::move(callee.captures), std::move(args), to,
+                         callee.owner);
+        }
+        default:
+            break;
+    }
+    if (order > 0 && host.is_protected_call(f)) return protected_call(contexts, std::move(args), to);
+    call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
+}
+
+void Machine::pull(const Value& given, std::span<const Value> contexts, std::vector<Value> cotangents,
+                   const Destination& to) {
+    auto* closure = object_as<Closure>(given);
+    if (!closure) {
+        if (!given.is_nil()) throw state_error("autodiff", "a backpropagator is no closure");
+        return give(to, {}, {});
+    }
+    Value r = given;
+    Function& plain = *closure->function;
+    if (plain.rule) {
+        if (all_nil(cotangents)) {
+            return give(to, {}, {});
+        }
+        uint64_t versions = 0;
+        for (const Value& v : closure->captures)
+            if (v.is_tensor()) versions += v.tensor().version();
+        if (versions != closure->versions)
+            throw state_error(plain.graph.name,
+                              "a tensor that its gradient needs was changed in place after it was used")
+                .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
+        const auto& parameters = plain.graph.parameters();
+        cotangents.resize(parameters.size() - plain.graph.captures);
+        for (size_t k = 0; k < cotangents.size(); ++k) {
+            const ir::NodeType& type = parameters[plain.graph.captures + k]->type;
+            if (cotangents[k].is_nil() && type.kind == ir::NodeType::Kind::tensor)
+                cotangents[k] = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
+            else if (cotangents[k].is_number() && type.kind == ir::NodeType::Kind::tensor)
+                cotangents[k] = Value(Tensor::full(type.tensor.dtype, type.tensor.shape, cotangents[k].number()));
+        }
+    }
+    Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
+    enter(function, r, contexts, closure->captures, std::move(cotangents), to);
+}
+
+namespace {
+
+void call(Machine& m, const Instr& i) {
+    Value f = m.operand(i, 0);
+    m.call(f, {}, m.values(m.slot(i, 1)), Machine::destination(i));
+}
+
+void pull(Machine& m, const Instr& i) {
+    Value r = m.take(m.slot(i, 0));
+    m.pull(r, {}, m.values(m.slot(i, 1)), Machine::destination(i));
+}
+
+void j_call(Machine& m, const Instr& i) {
+    Contexts contexts(m, i);
+    Value f = m.operand(i, 1);
+    m.call(f, contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
+}
+
+void j_pull(Machine& m, const Instr& i) {
+    Contexts contexts(m, i);
+    Value r = m.operand(i, 1);
+    m.pull(r, contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
+}
+
+// Operators with their arguments in order: in rules and expansions.
+void j_op(Machine& m, const Instr& i) {
+    std::vector<Value> args = m.values(m.slot(i, 2));
+    const Value context = m.operand(i, 0);
+    const uint16_t mark = static_cast<Context*>(context.object())->mark;
+    uint16_t bits = 0;
+    for (const Value& v : args) bits |= marks_of(v);
+    if (i.node->args[1].string().starts_with("num_")) {
+        Value result = lua::run_number(*i.op, args);
+        result.set_marks(bits);
+        Value back = bits & mark ? make_pullback(*i.op, args, result, mark) : Value();
+        if (i.out >= 0) m.reg(i.out) = std::move(result);
+        if (i.r_out >= 0) m.reg(i.r_out) = std::move(back);
+        return;
+    }
+    if ((bits & mark) && autodiff::needs_expansion(*i.op)) {
+        OperatorFunction f = operator_function(*i.op, args);
+        Function& derivative = derivative_of(*f.function, 1);
+        Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+        Destination to = Machine::destination(i);
+        to.pack = !i.op->signature.results.empty();
+        return m.enter(derivative, callee, {&context, 1}, {}, std::move(args), to);
+    }
+    Value result = lunaria::run(*i.op, args);
+    Value back;
+    if (bits) {
+        inherit_marks(*i.op, result, bits);
+        back = make_pullback(*i.op, args, result, mark);
+    }
+    if (i.out >= 0) m.reg(i.out) = std::move(result);
+    if (i.r_out >= 0) m.reg(i.r_out) = std::move(back);
+}
+
+void make_pull(Machine& m, const Instr& i) {
+    std::vector<Value> args = m.values(m.slot(i, 2));
+    const uint16_t mark = static_cast<Context*>(m.operand(i, 0).object())->mark;
+    m.set(i, make_pullback(*i.op, args, m.operand(i, 3), mark));
+}
+
+void closure(Machine& m, const Instr& i) {
+    const auto* graph = reinterpret_cast<const ir::Graph*>(static_cast<intptr_t>(m.operand(i, 0).integer()));
+    m.set(i, make_object<Closure>(function_of(*graph), m.owner(), m.values(m.slot(i, 1))));
+}
+
+void current_function(Machine& m, const Instr& i) { m.set(i, m.callee()); }
+
+}  // namespace
+
+void handle_operator(Machine& m, const Instr& i) {
+    std::vector<Value> args;
+    args.reserve(i.slot_count);
+    uint16_t bits = 0;
+    for (uint32_t k = 0; k < i.slot_count; ++k) {
+        const Slot& s = m.slot(i, k);
+        args.push_back(s.items >= 0 ? m.value(s) : m.get(s));
+        bits |= args.back().marks();
+    }
+    Value result = lunaria::run(*i.op, args);
+    if (bits) inherit_marks(*i.op, result, bits);
+    m.set(i, std::move(result));
+}
+
+std::span<const NamedHandler> call_handlers() {
+    static constexpr NamedHandler list[] = {
+        {"call", call}, {"pull", pull},           {"j_call", j_call},   {"j_pull", j_pull},
+        {"j_op", j_op}, {"make_pull", make_pull}, {"closure", closure}, {"current_function", current_function},
+    };
+    return list;
+}
+
+}  // namespace lunaria::vm

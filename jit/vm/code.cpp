@@ -1,0 +1,461 @@
+#include "jit/vm/code.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "jit/autodiff/transform.h"
+#include "jit/language.h"
+#include "jit/vm/handlers.h"
+
+namespace lunaria::vm {
+
+using ir::Node;
+using ir::NodeKind;
+
+namespace {
+
+bool is_primitive(const Op& op) { return lua::language().find(op.name()) == &op; }
+
+bool one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_ordered(std::string_view name) {
+    return one_of(name, {"j_arith", "j_index", "j_set_index", "j_call", "j_pull", "j_op"});
+}
+
+class Compiler {
+  public:
+    explicit Compiler(const ir::Graph& graph) : graph_(graph) {}
+
+    std::unique_ptr<Code> run() {
+        collect();
+        for (const ir::Graph* b : blocks_) {
+            auto& block = code_->blocks.emplace_back();
+            for (const Node* p : b->parameters()) {
+                block.parameters.push_back(static_cast<int32_t>(top_));
+                register_[p] = static_cast<int32_t>(top_++);
+            }
+        }
+        code_->parameters = graph_.parameters().size();
+        base_ = top_;
+        for (size_t i = 0; i < blocks_.size(); ++i) {
+            code_->blocks[i].start = static_cast<uint32_t>(code_->instrs.size());
+            block(*blocks_[i]);
+        }
+        code_->registers = top_;
+        return std::move(code_);
+    }
+
+  private:
+    void collect() {
+        auto visit = [&](const Node* callee) {
+            if (index_.try_emplace(callee->function, blocks_.size()).second) blocks_.push_back(callee->function);
+        };
+        index_[&graph_] = 0;
+        blocks_.push_back(&graph_);
+        for (size_t i = 0; i < blocks_.size(); ++i) {
+            if (!blocks_[i]->result.is_node()) continue;
+            const Node& last = *blocks_[i]->result.node();
+            if (last.callee && last.callee->function) visit(last.callee);
+            if (last.op && is_primitive(*last.op) && last.op->name() == "branch") {
+                visit(last.args[1].node());
+                visit(last.args[3].node());
+            }
+        }
+    }
+
+    static bool is_tail_of_block(const Node& node) {
+        return (node.callee && node.callee->function) ||
+               (node.op && is_primitive(*node.op) && node.op->name() == "branch");
+    }
+
+    void block(const ir::Graph& b) {
+        spread_.clear();
+        alias_.clear();
+        last_.clear();
+        shared_.clear();
+        free_.clear();
+        next_ = base_;
+        needed_ = needed(b);
+        find_spread(b);
+        const auto& body = b.body();
+        const Node* jump_node = b.result.is_node() && is_tail_of_block(*b.result.node()) ? b.result.node() : nullptr;
+        for (size_t i = 0; i < body.size(); ++i)
+            if (needed_.contains(body[i]) && !alias_.contains(body[i]))
+                for (const Value& arg : body[i]->args) use(arg, i);
+        if (!jump_node) use(b.result, body.size());
+        // Parameters that nobody reads are dropped by the first instruction.
+        std::vector<int32_t> dead;
+        for (const Node* p : b.parameters())
+            if (!last_.contains(p)) dead.push_back(register_.at(p));
+        const Node* tail_call = tail_call_of(b);
+        for (size_t i = 0; i < body.size(); ++i) {
+            const Node& node = *body[i];
+            if (alias_.contains(&node) || !needed_.contains(&node)) continue;
+            if (&node == jump_node)
+                jump(node, std::exchange(dead, {}));
+            else
+                instruction(node, i, &node == tail_call, std::exchange(dead, {}));
+        }
+        if (!jump_node && !tail_call) leave(b);
+        top_ = std::max(top_, next_);
+    }
+
+    // A call whose list of results is the result of an undifferentiated function.
+    const Node* tail_call_of(const ir::Graph& b) const {
+        if (!b.result.is_node() || graph_.order > 0 || b.body().empty()) return nullptr;
+        const Node* node = b.result.node();
+        if (node != b.body().back() || !node->op || !is_primitive(*node->op)) return nullptr;
+        return one_of(node->op->name(), {"call", "pull"}) ? node : nullptr;
+    }
+
+    // Nodes that have an effect or serve one.
+    std::unordered_map<const Node*, bool> needed(const ir::Graph& b) const {
+        std::unordered_map<const Node*, bool> result;
+        auto want = [&](Node* n) { result[n] = true; };
+        ir::for_each_node(b.result, want);
+        for (size_t i = b.body().size(); i-- > 0;) {
+            const Node& node = *b.body()[i];
+            const bool effect =
+                !node.op ||
+                !one_of(node.op->name(), {"result", "results_from", "list_at", "list_shift", "spread", "accumulate",
+                                          "shadow_get", "source", "capture_key", "list_length", "mark"}) ||
+                !is_primitive(*node.op);
+            if (node.kind == NodeKind::item ? !result.contains(&node) : (!effect && !result.contains(&node))) continue;
+            result[&node] = true;
+            for (const Value& arg : node.args) ir::for_each_node(arg, want);
+        }
+        return result;
+    }
+
+    // Lists of results that are only taken apart are never made: each result has a register.
+    void find_spread(const ir::Graph& b) {
+        std::unordered_map<const Node*, int64_t> most;
+        std::unordered_map<const Node*, bool> whole;
+        auto note = [&](Node* n) { whole[n] = true; };
+        for (const Node* node : b.body()) {
+            if (!needed_.contains(node)) continue;
+            if (node->kind == NodeKind::item && is_ordered_item(*node)) continue;
+            if (node->op && is_primitive(*node->op) && node->op->name() == "result" && node->args[0].is_node() &&
+                node->args[1].kind() == Value::Kind::integer && gives_results(*node->args[0].node())) {
+                auto& m = most[node->args[0].node()];
+                m = std::max(m, node->args[1].integer() + 1);
+                continue;
+            }
+            for (const Value& arg : node->args) ir::for_each_node(arg, note);
+        }
+        ir::for_each_node(b.result, note);
+        for (const Node* node : b.body()) {
+            if (!gives_results(*node)) continue;
+            if (whole.contains(node)) continue;
+            spread_[node] = most.contains(node) ? static_cast<int32_t>(most[node]) : 0;
+        }
+        for (const Node* node : b.body())
+            if (node->op && is_primitive(*node->op) && node->op->name() == "result" && node->args[0].is_node() &&
+                spread_.contains(node->args[0].node()))
+                alias_[node] = {node->args[0].node(), static_cast<int32_t>(node->args[1].integer())};
+        for (const Node* node : b.body())
+            if (node->kind == NodeKind::item && is_ordered_item(*node)) alias_[node] = {node->args[0].node(), 0};
+    }
+
+    static bool is_ordered_item(const Node& item) {
+        const Node& source = *item.args[0].node();
+        return source.op && is_primitive(*source.op) && is_ordered(source.op->name());
+    }
+
+    // Whether the node's value is the list of results of a call.
+    static bool gives_results(const Node& node) {
+        if (node.kind == NodeKind::item)
+            return node.index == 0 && is_ordered_item(node) &&
+                   one_of(node.args[0].node()->op->name(), {"j_call", "j_pull"});
+        return node.op && is_primitive(*node.op) &&
+               one_of(node.op->name(), {"call", "pull", "custom_call", "checkpoint_call"});
+    }
+
+    void use(const Value& v, size_t at) {
+        ir::for_each_node(v, [&](Node* n) {
+            const Node* root = n;
+            last_[n] = at;
+            while (alias_.contains(root)) {
+                root = alias_.at(root).source;
+                last_[root] = std::max(last_[root], at);
+            }
+        });
+    }
+
+    int32_t take_register() {
+        if (!free_.empty()) {
+            int32_t r = free_.back();
+            free_.pop_back();
+            return r;
+        }
+        return static_cast<int32_t>(next_++);
+    }
+
+    int32_t take_run(int32_t count) {
+        if (count == 1) return take_register();
+        auto r = static_cast<int32_t>(next_);
+        next_ += static_cast<size_t>(count);
+        return r;
+    }
+
+    int32_t constant(const Value& v) {
+        code_->constants.push_back(v);
+        return ~static_cast<int32_t>(code_->constants.size() - 1);
+    }
+
+    static bool has_nodes(const Value& v) {
+        bool found = false;
+        ir::for_each_node(v, [&](Node*) { found = true; });
+        return found;
+    }
+
+    // `spelled`: a list is laid out even when all of it is constant.
+    Slot slot(const Value& v, bool spelled) {
+        if (v.is_list() && (spelled || has_nodes(v))) {
+            std::vector<Slot> items;
+            for (const Value& item : v.items()) items.push_back(slot(item, false));
+            Slot list{static_cast<int32_t>(code_->slots.size()), static_cast<int32_t>(items.size()), false};
+            code_->slots.insert(code_->slots.end(), items.begin(), items.end());
+            return list;
+        }
+        if (!v.is_node()) return {constant(v), -1, false};
+        const Node& node = *v.node();
+        if (node.kind != NodeKind::constant) return {register_.at(&node), -1, false};
+        if (!node.function) return {constant(node.constant), -1, false};
+        return {constant(Value(static_cast<int64_t>(reinterpret_cast<intptr_t>(node.function)))), -1, false};
+    }
+
+    void operands(Instr& instr, std::span<const Value> args, bool spelled) {
+        std::vector<Slot> slots;
+        for (const Value& arg : args) slots.push_back(slot(arg, spelled));
+        instr.slots = static_cast<uint32_t>(code_->slots.size());
+        instr.slot_count = static_cast<uint32_t>(slots.size());
+        code_->slots.insert(code_->slots.end(), slots.begin(), slots.end());
+    }
+
+    void kill(Instr& instr, const std::vector<int32_t>& registers) {
+        instr.kills = static_cast<uint32_t>(code_->kills.size());
+        instr.kill_count = static_cast<uint32_t>(registers.size());
+        code_->kills.insert(code_->kills.end(), registers.begin(), registers.end());
+    }
+
+    // Registers of operands that are not used after instruction i.
+    std::vector<int32_t> dying(std::span<const Value> args, size_t i) {
+        std::vector<int32_t> result;
+        for (const Value& arg : args)
+            ir::for_each_node(arg, [&](Node* n) {
+                auto found = register_.find(n);
+                if (n->kind == NodeKind::constant || found == register_.end() || last_.at(n) > i) return;
+                // Several nodes may share a register only as aliases of one output, which is one value.
+                for (auto& [other, r] : shared_)
+                    if (r == found->second && other != n && last_.contains(other) && last_.at(other) > i) return;
+                if (std::find(result.begin(), result.end(), found->second) == result.end())
+                    result.push_back(found->second);
+            });
+        return result;
+    }
+
+    // Operands that occur once and die may be moved.
+    void mark_last(const Instr& instr, const std::vector<int32_t>& dying) {
+        std::unordered_map<int32_t, int> count;
+        auto walk = [&](auto& self, uint32_t from, uint32_t n, bool mark) -> void {
+            for (uint32_t k = from; k < from + n; ++k) {
+                Slot& s = code_->slots[k];
+                if (s.items >= 0)
+                    self(self, static_cast<uint32_t>(s.at), static_cast<uint32_t>(s.items), mark);
+                else if (s.at >= 0 && mark)
+                    s.last = count[s.at] == 1 && std::find(dying.begin(), dying.end(), s.at) != dying.end();
+                else if (s.at >= 0)
+                    ++count[s.at];
+            }
+        };
+        walk(walk, instr.slots, instr.slot_count, false);
+        walk(walk, instr.slots, instr.slot_count, true);
+    }
+
+    void instruction(const Node& node, size_t i, bool tail, std::vector<int32_t> dead) {
+        Instr instr;
+        instr.node = &node;
+        instr.tail = tail;
+        std::vector<int32_t> unused;
+        if (node.kind == NodeKind::item) {
+            instr.run = handle_item;
+            operands(instr, node.args, true);
+        } else if (!node.op) {
+            throw state_error("vm", "a call of a function value must be the primitive 'call'");
+        } else if (!is_primitive(*node.op) || node.op->name().starts_with("num_")) {
+            instr.run = is_primitive(*node.op) ? handle_number : handle_operator;
+            instr.op = node.op;
+            operands(instr, node.args, false);
+        } else {
+            instr.run = handler_of(*node.op);
+            instr.op = node.op;
+            if (is_ordered(node.op->name()))
+                instr.order = node.args[0].is_list() ? static_cast<int32_t>(node.args[0].items().size()) : 1;
+            if (one_of(node.op->name(), {"j_op", "make_pull"})) {
+                const std::string& name = node.args[1].string();
+                instr.op = name.starts_with("num_") ? &lua::primitive(name) : &registry().get(name);
+            }
+            operands(instr, node.args, true);
+        }
+        std::vector<int32_t> dies = dying(node.args, i);
+        mark_last(instr, dies);
+        outputs(instr, node, unused);
+        for (int32_t r : dies) free_register(r);
+        dies.insert(dies.end(), unused.begin(), unused.end());
+        dies.insert(dies.end(), dead.begin(), dead.end());
+        kill(instr, dies);
+        for (int32_t r : unused) free_register(r);
+        code_->instrs.push_back(instr);
+    }
+
+    void free_register(int32_t r) {
+        if (r >= static_cast<int32_t>(base_)) free_.push_back(r);
+    }
+
+    void outputs(Instr& instr, const Node& node, std::vector<int32_t>& unused) {
+        const std::string_view name = node.op ? node.op->name() : "";
+        const bool primitive = node.op && is_primitive(*node.op);
+        auto bind = [&](const Node* n, int32_t r) {
+            register_[n] = r;
+            shared_.push_back({n, r});
+        };
+        // All results spread over registers, aliases included.
+        auto bind_results = [&](const Node* list, int32_t count) {
+            instr.results = count;
+            instr.out = count > 0 ? take_run(count) : -1;
+            std::vector<bool> used(static_cast<size_t>(count));
+            for (auto& [n, a] : alias_)
+                if (a.source == list && n->kind != NodeKind::item && last_.contains(n)) {
+                    bind(n, instr.out + a.index);
+                    used[static_cast<size_t>(a.index)] = true;
+                }
+            for (int32_t k = 0; k < count; ++k)
+                if (!used[static_cast<size_t>(k)]) unused.push_back(instr.out + k);
+        };
+        if (primitive && is_ordered(name)) {
+            const Node* first = nullptr;
+            std::vector<const Node*> rest(static_cast<size_t>(instr.order));
+            for (auto& [n, a] : alias_) {
+                if (n->kind != NodeKind::item || a.source != &node) continue;
+                if (n->index == 0)
+                    first = n;
+                else
+                    rest[n->index - 1] = n;
+            }
+            const bool many = one_of(name, {"j_call", "j_pull"});
+            if (many && (!first || spread_.contains(first))) {
+                bind_results(first, first ? spread_.at(first) : 0);
+            } else {
+                instr.results = many ? -1 : 1;
+                if (first && last_.contains(first)) {
+                    instr.out = take_register();
+                    bind(first, instr.out);
+                }
+            }
+            if (std::any_of(rest.begin(), rest.end(), [&](const Node* n) { return n && last_.contains(n); })) {
+                instr.r_out = take_run(instr.order);
+                for (int32_t k = 0; k < instr.order; ++k)
+                    if (const Node* n = rest[static_cast<size_t>(k)]; n && last_.contains(n))
+                        bind(n, instr.r_out + k);
+                    else
+                        unused.push_back(instr.r_out + k);
+            }
+            return;
+        }
+        if (gives_results(node)) {
+            if (spread_.contains(&node)) return bind_results(&node, spread_.at(&node));
+            instr.results = -1;
+        }
+        if (!last_.contains(&node)) return;
+        instr.out = take_register();
+        bind(&node, instr.out);
+    }
+
+    void jump(const Node& node, std::vector<int32_t> dead) {
+        Instr instr;
+        instr.node = &node;
+        std::vector<Value> args;
+        if (node.callee) {
+            instr.run = handle_jump;
+            instr.target[0] = static_cast<uint32_t>(index_.at(node.callee->function));
+            args = {Value::list(node.args)};
+        } else {
+            instr.run = handle_branch;
+            instr.target[0] = static_cast<uint32_t>(index_.at(node.args[1].node()->function));
+            instr.target[1] = static_cast<uint32_t>(index_.at(node.args[3].node()->function));
+            args = {node.args[0], node.args[2], node.args[4]};
+        }
+        operands(instr, args, true);
+        instr.tail = true;
+        // Everything that is still there goes, once the arguments are gathered.
+        std::vector<int32_t> dies = dying(args, ~size_t{0});
+        dies.insert(dies.end(), dead.begin(), dead.end());
+        kill(instr, dies);
+        code_->instrs.push_back(instr);
+    }
+
+    void leave(const ir::Graph& b) {
+        Instr instr;
+        instr.run = handle_return;
+        instr.tail = true;
+        instr.order = graph_.order;
+        std::vector<Value> args;
+        if (graph_.order > 0)
+            args = b.result.items();
+        else
+            args = {b.result.is_nil() ? Value::list({}) : b.result};
+        operands(instr, args, true);
+        std::vector<int32_t> dies = dying(args, ~size_t{0});
+        mark_last(instr, dies);
+        kill(instr, dies);
+        code_->instrs.push_back(instr);
+    }
+
+    struct Alias {
+        const Node* source;
+        int32_t index;
+    };
+    const ir::Graph& graph_;
+    std::unique_ptr<Code> code_ = std::make_unique<Code>();
+    std::vector<const ir::Graph*> blocks_;
+    std::unordered_map<const ir::Graph*, size_t> index_;
+    std::unordered_map<const Node*, int32_t> register_;
+    std::vector<std::pair<const Node*, int32_t>> shared_;
+    std::unordered_map<const Node*, bool> needed_;
+    std::unordered_map<const Node*, int32_t> spread_;
+    std::unordered_map<const Node*, Alias> alias_;
+    std::unordered_map<const Node*, size_t> last_;
+    std::vector<int32_t> free_;
+    size_t base_ = 0, next_ = 0, top_ = 0;
+};
+
+}  // namespace
+
+Function& function_of(const ir::Graph& graph) {
+    if (!graph.attachment) graph.attachment = std::make_unique<Function>(graph);
+    return static_cast<Function&>(*graph.attachment);
+}
+
+Function& derivative_of(Function& function, int order) {
+    Function* f = &function;
+    for (; order > 0; --order) {
+        if (!f->derivative_graph) {
+            f->derivative_graph = autodiff::differentiate(f->graph);
+            Function& derivative = function_of(*f->derivative_graph);
+            derivative.rule = f->rule;
+            derivative.packs = f->packs;
+        }
+        f = &function_of(*f->derivative_graph);
+    }
+    return *f;
+}
+
+const Code& code_of(Function& function) {
+    if (!function.code) function.code = Compiler(function.graph).run();
+    return *function.code;
+}
+
+}  // namespace lunaria::vm

@@ -1,0 +1,70 @@
+// The executable form of a function: instructions over registers. Calls keep the order of the source; a value is
+// dropped after its last use.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace lunaria::vm {
+
+class Machine;
+struct Instr;
+using Handler = void (*)(Machine&, const Instr&);
+
+// An operand: a register, a constant, or a list of operands.
+struct Slot {
+    int32_t at = 0;      // register; ~index of a constant; of a list the index of its first slot
+    int32_t items = -1;  // of a list: how many
+    bool last = false;   // the register is not used again: its value may be moved out
+};
+
+struct Instr {
+    Handler run = nullptr;
+    const ir::Node* node = nullptr;  // what it was made from; null for the return
+    const Op* op = nullptr;          // of a call to an operator
+    uint32_t slots = 0, slot_count = 0;
+    int32_t out = -1;     // first result register, -1: nobody wants it
+    int32_t results = 1;  // how many result registers a list of results is spread over; -1: `out` takes the list
+    int32_t r_out = -1;   // registers of the backpropagators, the innermost first
+    int32_t order = 0;    // of an ordered primitive: how many there are
+    uint32_t kills = 0, kill_count = 0;  // registers that are not used again
+    uint32_t target[2] = {0, 0};         // blocks
+    bool tail = false;                   // the call's results are the function's
+};
+
+struct Code {
+    struct Block {
+        uint32_t start = 0;
+        std::vector<int32_t> parameters;
+    };
+    std::vector<Instr> instrs;
+    std::vector<Slot> slots;
+    std::vector<Value> constants;
+    std::vector<int32_t> kills;
+    std::vector<Block> blocks;  // the first is the entry
+    size_t registers = 0;
+    size_t parameters = 0;  // of the function, hidden ones and captures included
+};
+
+// A function of the IR as the machine knows it; attached to its graph.
+struct Function final : ir::Attachment {
+    explicit Function(const ir::Graph& graph) : graph(graph) {}
+
+    const ir::Graph& graph;
+    bool rule = false;   // an operator's reverse rule: missing cotangents are filled with zeros
+    bool packs = false;  // several results are one list
+    std::unique_ptr<Code> code;
+    std::unique_ptr<ir::Graph> derivative_graph;
+};
+
+Function& function_of(const ir::Graph& graph);
+// The function `order` times differentiated.
+Function& derivative_of(Function& function, int order);
+const Code& code_of(Function& function);
+
+// Throws state_error for a primitive without a handler.
+Handler handler_of(const Op& primitive);
+
+}  // namespace lunaria::vm

@@ -1,0 +1,366 @@
+// Small functions of the IR that the machine calls: operators as functions, rules as closures, and the generic forms of
+// what it otherwise does natively.
+#include <array>
+#include <deque>
+
+#include "jit/autodiff/pullback.h"
+#include "jit/autodiff/transform.h"
+#include "jit/language.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+// Builds a function out of primitives.
+class Sketch {
+  public:
+    explicit Sketch(std::string name) : graph_(std::make_shared<ir::Graph>(std::move(name))) {}
+    Value parameter(std::string name = "") { return Value(graph_->add_parameter(std::move(name), {})); }
+    Value emit(std::string_view name, std::vector<Value> args) {
+        return Value(graph_->add_call(lua::primitive(name), std::move(args), {}));
+    }
+    Value item(const Value& node, size_t i) { return Value(graph_->add_item(*node.node(), i)); }
+    OperatorFunction finish(Value result, size_t captures = 0, bool variadic = false) {
+        graph_->result = std::move(result);
+        graph_->captures = captures;
+        graph_->variadic = variadic;
+        return {&function_of(*graph_), graph_};
+    }
+    ir::Graph& graph() { return *graph_; }
+
+  private:
+    std::shared_ptr<ir::Graph> graph_;
+};
+
+class OperatorObject final : public Object {
+  public:
+    explicit OperatorObject(const Op& op) : op(op) {}
+    const Op& op;
+};
+
+// Copies the body of a straight-line graph with other parameters.
+Value copy_body(const ir::Graph& from, std::span<const Value> parameters, ir::Graph& to) {
+    std::unordered_map<const ir::Node*, Value> map;
+    for (size_t i = 0; i < parameters.size(); ++i) map[from.parameters()[i]] = parameters[i];
+    auto tr = [&](auto& self, const Value& v) -> Value {
+        if (v.is_list()) {
+            std::vector<Value> items;
+            for (const Value& item : v.items()) items.push_back(self(self, item));
+            return Value::list(std::move(items));
+        }
+        if (!v.is_node()) return v;
+        if (v.node()->kind == ir::NodeKind::constant) return Value(to.add_constant(v.node()->constant));
+        return map.at(v.node());
+    };
+    for (const ir::Node* node : from.body()) {
+        if (node->kind == ir::NodeKind::item) {
+            map[node] = Value(to.add_item(*tr(tr, node->args[0]).node(), node->index));
+            continue;
+        }
+        std::vector<Value> args;
+        for (const Value& arg : node->args) args.push_back(tr(tr, arg));
+        map[node] = Value(to.add_call(*node->op, std::move(args), node->type));
+    }
+    return tr(tr, from.result);
+}
+
+// The arguments of an operator as parameters of a graph; lists of tensors item by item.
+struct Spread {
+    std::vector<Value> args, flat;
+};
+Spread spread_parameters(Sketch& s, const Op& op, std::span<const Value> args) {
+    Spread result;
+    const auto& params = op.signature.params;
+    for (size_t i = 0; i < params.size(); ++i) {
+        Value p = s.parameter(std::string(params[i].name));
+        if (params[i].type != ArgType::tensors || !args[i].is_list()) {
+            result.args.push_back(p);
+            if (is_tensor_type(params[i].type) && (args[i].is_tensor() || args[i].is_number()))
+                result.flat.push_back(p);
+            continue;
+        }
+        std::vector<Value> items;
+        for (size_t m = 0; m < args[i].items().size(); ++m) {
+            items.push_back(s.emit("result", {p, Value(static_cast<int64_t>(m))}));
+            result.flat.push_back(items.back());
+        }
+        result.args.push_back(Value::list(std::move(items)));
+    }
+    return result;
+}
+
+Value results_of(Sketch& s, const Op& op, const Value& y) {
+    if (op.signature.results.empty()) return Value::list({y});
+    std::vector<Value> items;
+    for (size_t i = 0; i < op.signature.results.size(); ++i) items.push_back(Value(s.graph().add_item(*y.node(), i)));
+    return Value::list(std::move(items));
+}
+
+}  // namespace
+
+Value operator_value(const Op& op) { return make_object<OperatorObject>(op); }
+
+const Op* operator_of(const Value& v) {
+    auto* object = object_as<OperatorObject>(v);
+    return object ? &object->op : nullptr;
+}
+
+uint16_t marks_of(const Value& v) {
+    uint16_t bits = v.marks();
+    if (v.is_list())
+        for (const Value& item : v.items()) bits |= marks_of(item);
+    return bits;
+}
+
+bool is_differentiable(const Op& op) { return !op.no_grad_reason && !op.host_fn; }
+
+void inherit_marks(const Op& op, Value& result, uint16_t marks) {
+    if (!is_differentiable(op)) return;
+    if (result.is_tensor()) {
+        if (is_float(result.tensor().dtype()) || is_complex(result.tensor().dtype())) result.set_marks(marks);
+        return;
+    }
+    if (!result.is_list()) return;
+    std::vector<Value> items = result.items();
+    for (Value& item : items) inherit_marks(op, item, marks);
+    result = Value::list(std::move(items));
+    result.set_marks(marks);
+}
+
+OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
+    struct Entry {
+        std::shared_ptr<const ir::Graph> expansion;
+        OperatorFunction function;
+    };
+    thread_local std::unordered_map<std::string, Entry> cache;
+    if (autodiff::needs_expansion(op)) {
+        std::shared_ptr<const ir::Graph> inner = autodiff::expansion(op, args);
+        thread_local std::unordered_map<const ir::Graph*, Entry> expansions;
+        if (expansions.size() > 2000) expansions.clear();
+        // The form of the call belongs to the key: an argument may be a tensor in one call and left out in the next.
+        Entry& entry = expansions[inner.get()];
+        if (!entry.function.function) {
+            Sketch s{std::string(op.name())};
+            Spread p = spread_parameters(s, op, args);
+            Value result = copy_body(*inner, p.flat, s.graph());
+            if (!result.is_list()) result = Value::list({result});
+            entry = {inner, s.finish(result)};
+        }
+        return entry.function;
+    }
+    std::string key = std::to_string(op.id);
+    for (const Value& v : args)
+        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
+    Entry& entry = cache[key];
+    if (!entry.function.function) {
+        Sketch s{std::string(op.name())};
+        Spread p = spread_parameters(s, op, args);
+        Value y(s.graph().add_call(op, std::move(p.args), {}));
+        entry.function = s.finish(results_of(s, op, y));
+    }
+    return entry.function;
+}
+
+Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark) {
+    if (!is_differentiable(op)) return {};
+    uint64_t active = 0;
+    for (size_t i = 0; i < args.size(); ++i)
+        if (marks_of(args[i]) & mark) active |= uint64_t{1} << std::min<size_t>(i, 63);
+    if (!active) return {};
+    const bool number = op.name().starts_with("num_") || lua::language().find(op.name()) == &op;
+    std::shared_ptr<const autodiff::Pullback> rule =
+        number ? autodiff::number_pullback(op, active) : autodiff::pullback(op, args, result, active);
+    Function& function = function_of(*rule->graph);
+    if (!function.rule) {
+        function.rule = true;
+        rule->graph->captures = rule->saved.size();
+    }
+    const auto count = static_cast<int>(op.signature.params.size());
+    std::vector<Value> captures;
+    std::vector<int64_t> keys;
+    captures.reserve(rule->saved.size());
+    keys.reserve(rule->saved.size());
+    uint64_t versions = 0;
+    for (size_t j = 0; j < rule->saved.size(); ++j) {
+        const int i = rule->saved[j], m = rule->saved_item[j];
+        if (i < count) {
+            const Value& v = args[static_cast<size_t>(i)];
+            captures.push_back(m < 0 ? v : v.items().at(static_cast<size_t>(m)));
+            keys.push_back(autodiff::operand_key(i, m));
+        } else {
+            captures.push_back(result.is_list() ? result.items().at(static_cast<size_t>(i - count)) : result);
+            keys.push_back(-1 - (i - count));
+        }
+        if (captures.back().is_tensor()) versions += captures.back().tensor().version();
+    }
+    // The rule's graph lives as long as the rule.
+    Value v = make_object<Closure>(function, std::shared_ptr<const void>(rule), std::move(captures));
+    auto& closure = *static_cast<Closure*>(v.object());
+    closure.keys = std::move(keys);
+    closure.versions = versions;
+    return v;
+}
+
+OperatorFunction number_function(const Op& primitive) {
+    thread_local std::unordered_map<const Op*, OperatorFunction> cache;
+    OperatorFunction& f = cache[&primitive];
+    if (!f.function) {
+        static constexpr std::array<std::array<std::string_view, 2>, 8> kTyped{{{"add", "num_add"},
+                                                                                {"sub", "num_sub"},
+                                                                                {"mul", "num_mul"},
+                                                                                {"div", "num_div"},
+                                                                                {"mod", "num_mod"},
+                                                                                {"pow", "num_pow"},
+                                                                                {"floor_div", "num_floor_div"},
+                                                                                {"minus", "num_neg"}}};
+        const Op* typed = &primitive;
+        for (auto [from, to] : kTyped)
+            if (from == primitive.name()) typed = &lua::primitive(to);
+        Sketch s{std::string(primitive.name())};
+        std::vector<Value> args;
+        for (const Param& p : typed->signature.params) args.push_back(s.parameter(std::string(p.name)));
+        f = s.finish(Value::list({Value(s.graph().add_call(*typed, args, {}))}));
+    }
+    return f;
+}
+
+const OperatorFunction& raw_index_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("index");
+        Value t = s.parameter("table"), k = s.parameter("key");
+        return s.finish(Value::list({s.emit("raw_index", {t, k})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& custom_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("custom_vjp");
+        Value function = s.parameter("f"), back = s.parameter("back"), rest = s.parameter("...");
+        return s.finish(s.emit("custom_call", {function, back, rest}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& custom_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("custom_vjp");
+        Value back = s.parameter("back"), args = s.parameter("args"), results = s.parameter("results"),
+              d = s.parameter("...");
+        Value tail = s.emit("list_concat", {results, d});
+        return s.finish(s.emit("call", {back, s.emit("list_concat", {args, tail})}), 3, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& checkpoint_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("checkpoint");
+        Value function = s.parameter("f"), rest = s.parameter("...");
+        return s.finish(s.emit("checkpoint_call", {function, rest}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& checkpoint_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("checkpoint");
+        Value context = s.parameter("context"), function = s.parameter("f"), args = s.parameter("args"),
+              d = s.parameter("...");
+        Value call = s.emit("j_call", {Value::list({context}), function, args});
+        return s.finish(s.emit("pull", {s.item(call, 1), d}), 3, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& stop_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("stop_gradient");
+        Value x = s.parameter("x");
+        return s.finish(Value::list({s.emit("stop", {x})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& item_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("item");
+        Value x = s.parameter("x");
+        return s.finish(Value::list({s.emit("to_number", {x})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& raw_set_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("set_index");
+        Value t = s.parameter("table"), k = s.parameter("key"), v = s.parameter("value");
+        s.emit("raw_set", {t, k, v});
+        return s.finish(Value::list({t}));
+    }();
+    return f;
+}
+
+const OperatorFunction& shadow_add_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("shadow_add");
+        Value shadow = s.parameter("shadow"), key = s.parameter("key"), d = s.parameter("d");
+        s.emit("shadow_add", {shadow, key, d});
+        return s.finish(Value::list({}), 2);
+    }();
+    return f;
+}
+
+const OperatorFunction& shadow_take_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("shadow_take");
+        Value shadow = s.parameter("shadow"), key = s.parameter("key");
+        Value d = s.emit("shadow_take", {shadow, key});
+        return s.finish(Value::list({Value(), Value(), d}), 2);
+    }();
+    return f;
+}
+
+const OperatorFunction& protected_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("pcall");
+        Value r = s.parameter("r"), d = s.parameter("...");
+        Value rest = s.emit("results_from", {d, Value(1)});
+        return s.finish(s.emit("spread", {Value::list({Value()}), s.emit("pull", {r, rest})}), 1, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& vjp_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("vjp");
+        Value function = s.parameter("f"), positions = s.parameter("positions"), parameters = s.parameter("parameters"),
+              rest = s.parameter("...");
+        ir::Graph& inner = s.graph().add_inner("pull");
+        Value r_inside(inner.add_parameter("r", {})), d(inner.add_parameter("...", {}));
+        inner.result = Value(inner.add_call(lua::primitive("pull"), {r_inside, d}, {}));
+        inner.captures = 1;
+        inner.variadic = true;
+        Value context = s.emit("new_context", {parameters});
+        Value args = s.emit("mark_arguments", {context, positions, rest});
+        Value call = s.emit("j_call", {Value::list({context}), function, args});
+        Value results = s.item(call, 0), r = s.item(call, 1);
+        Value plain = s.emit("unmark", {context, results});
+        Value pull = s.emit("closure", {Value(s.graph().add_function(inner)), Value::list({r})});
+        return s.finish(s.emit("spread", {Value::list({pull, context}), plain}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& shadow_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("cotangent");
+        Value context = s.parameter("context"), object = s.parameter("object"), key = s.parameter("key");
+        Value shadow = s.emit("shadow_of", {context, object});
+        return s.finish(Value::list({s.emit("shadow_get", {shadow, key})}));
+    }();
+    return f;
+}
+
+}  // namespace lunaria::vm

@@ -1,0 +1,24 @@
+// What the instructions do; see jit/language.h and language_adjoint.cpp for their meaning.
+#pragma once
+
+#include "jit/vm/code.h"
+
+namespace lunaria::vm {
+
+void handle_jump(Machine&, const Instr&);
+void handle_branch(Machine&, const Instr&);
+void handle_return(Machine&, const Instr&);
+void handle_item(Machine&, const Instr&);
+void handle_operator(Machine&, const Instr&);
+void handle_number(Machine&, const Instr&);
+
+// Handlers of primitives by name; each file adds its own.
+struct NamedHandler {
+    std::string_view name;
+    Handler handler;
+};
+std::span<const NamedHandler> call_handlers();
+std::span<const NamedHandler> value_handlers();
+std::span<const NamedHandler> shadow_handlers();
+
+}  // namespace lunaria::vm

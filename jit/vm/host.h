@@ -1,0 +1,98 @@
+// What the virtual machine asks of the language that it runs in: tables, functions, metamethods.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/op.h"
+#include "jit/vm/object.h"
+
+namespace lunaria::vm {
+
+// What a call comes down to.
+struct Callee {
+    enum class Kind : uint8_t { none, op, closure, function, opaque };
+    Kind kind = Kind::none;
+    const Op* op = nullptr;
+    Value closure;                      // closure; function: the host's function itself
+    Function* function = nullptr;       // of a host function whose source is known
+    bool intrinsic = false;             // the function is the machine's own, not the host's
+    std::shared_ptr<const void> owner;  // of its graph
+    std::vector<Value> captures;        // its upvalues
+    std::vector<Value> prefix;          // arguments before the caller's: an object called through its metatable
+};
+
+// Where a field is found: raw in `holder`, or by calling `method` with the object (and key).
+struct Field {
+    Value holder, value;
+    Value method;
+    bool raw = false;
+};
+
+class Host {
+  public:
+    virtual ~Host() = default;
+
+    virtual Callee resolve(const Value& f) = 0;
+    // Of object[key]; for objects that are no tables `raw` is false and `method` nil: use index().
+    virtual Field find_field(const Value& object, const Value& key) = 0;
+    virtual Field find_new_field(const Value& object, const Value& key) = 0;
+    // The metamethod of an operation on a table or userdata, or nil.
+    virtual Value metamethod(const Value& a, const Value& b, std::string_view event) = 0;
+    // The operator that stands for arithmetic on tensors, or null.
+    virtual const Op* tensor_operator(std::string_view primitive) = 0;
+
+    // With the language's whole meaning.
+    virtual Value index(const Value& object, const Value& key) = 0;
+    virtual void set_index(const Value& object, const Value& key, const Value& value) = 0;
+    virtual std::vector<Value> call(const Value& f, std::span<const Value> args) = 0;
+    virtual Value arithmetic(std::string_view primitive, const Value& a, const Value& b) = 0;
+    virtual bool compare(std::string_view primitive, const Value& a, const Value& b) = 0;
+    virtual Value concat(const Value& a, const Value& b) = 0;
+    virtual Value length(const Value& a) = 0;
+
+    virtual Value new_table(size_t array, size_t fields) = 0;
+    virtual Value raw_get(const Value& table, const Value& key) = 0;
+    virtual void raw_set(const Value& table, const Value& key, const Value& value) = 0;
+    virtual bool is_table(const Value& v) = 0;
+    virtual bool is_function(const Value& v) = 0;
+    virtual std::string describe(const Value& v) = 0;
+
+    // Arguments of an operator from those of a call: by name in a trailing table, lists of tensors, sizes spelled out.
+    // `paths` says where each tensor among them came from: see Adapter.
+    struct Bound {
+        std::vector<Value> args;
+        std::string pattern;  // the same for calls of the same form
+        struct Path {
+            int argument = -1;  // of the call, -1: from no argument
+            Value key;          // of a table there; nil: the argument itself
+        };
+        std::vector<std::vector<Path>> paths;  // per parameter: one, or one for each item of a list
+    };
+    virtual Bound bind(const Op& op, std::span<const Value> args) = 0;
+
+    // What tensor[key] stands for as a function of the tensor and of index tensors; none for a field or method.
+    struct Part {
+        std::shared_ptr<const ir::Graph> function;
+        std::vector<Value> args;  // after the tensor
+    };
+    virtual Part part_of(const Value& tensor, const Value& key) = 0;
+    // The table and all tables within it, each once.
+    virtual void for_each_table(const Value& table, const std::function<void(const Value&)>& f) = 0;
+
+    // pcall: whether f is it, and its way of running something.
+    virtual bool is_protected_call(const Value& f) = 0;
+    struct Protected {
+        bool ok = true;
+        Value error;
+    };
+    virtual Protected call_protected(const std::function<void()>& body) = 0;
+
+    virtual void poll() = 0;
+};
+
+}  // namespace lunaria::vm

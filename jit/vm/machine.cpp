@@ -1,0 +1,279 @@
+#include "jit/vm/machine.h"
+
+#include <algorithm>
+
+#include "jit/language.h"
+#include "jit/vm/handlers.h"
+
+namespace lunaria::vm {
+
+namespace {
+constexpr size_t kChunk = 16384;  // registers
+}
+
+Handler handler_of(const Op& primitive) {
+    for (auto list : {call_handlers(), value_handlers(), shadow_handlers()})
+        for (const NamedHandler& h : list)
+            if (h.name == primitive.name()) return h.handler;
+    throw state_error("vm", str("the primitive '", primitive.name(), "' has no handler"));
+}
+
+Value* Machine::reserve(size_t count) {
+    if (chunks_.empty() || used_ + count > chunk_sizes_[chunk_]) {
+        size_t next = chunks_.empty() ? 0 : chunk_ + 1;
+        // A chunk that is too small for this frame is replaced; nothing above the running frame is in use.
+        if (next == chunks_.size()) {
+            chunks_.push_back(std::make_unique<Value[]>(std::max(count, kChunk)));
+            chunk_sizes_.push_back(std::max(count, kChunk));
+        } else if (chunk_sizes_[next] < count) {
+            chunks_[next] = std::make_unique<Value[]>(count);
+            chunk_sizes_[next] = count;
+        }
+        chunk_ = next;
+        used_ = 0;
+    }
+    Value* at = chunks_[chunk_].get() + used_;
+    used_ += count;
+    return at;
+}
+
+void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to) {
+    if (frames_.size() >= kMaxFrames)
+        throw state_error("stack overflow", str("recursion is deeper than ", kMaxFrames, " calls"))
+            .hint("does the recursion end?");
+    if (!frames_.empty()) frames_.back().pc = pc_;
+    size_t chunk = chunk_, used = used_;
+    Value* registers = reserve(code.registers);
+    if (!owner)
+        if (auto* closure = object_as<Closure>(callee)) owner = closure->owner;
+    frames_.push_back({&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner)});
+    code_ = &code;
+    pc_ = code.blocks[0].start;
+    registers_ = registers;
+}
+
+void Machine::pop() {
+    Frame& frame = frames_.back();
+    for (size_t i = 0; i < frame.code->registers; ++i) frame.registers[i] = Value();
+    chunk_ = frame.chunk;
+    used_ = frame.used;
+    frames_.pop_back();
+    if (frames_.empty()) {
+        code_ = nullptr;
+        registers_ = nullptr;
+        return;
+    }
+    code_ = frames_.back().code;
+    pc_ = frames_.back().pc;
+    registers_ = frames_.back().registers;
+}
+
+std::vector<Value> Machine::captures_of(Value& v) {
+    auto& closure = *static_cast<Closure*>(v.object());
+    return closure.refs.load(std::memory_order_acquire) == 1 ? std::move(closure.captures) : closure.captures;
+}
+
+void Machine::enter(Function& function, Value callee, std::span<const Value> contexts, std::vector<Value> captures,
+                    std::vector<Value> args, const Destination& wanted, std::shared_ptr<const void> owner) {
+    tick();
+    Destination to = wanted;
+    if (to.returns) {
+        to = frames_.back().to;
+        pop();
+    }
+    to.pack |= function.packs;
+    const Code& code = code_of(function);
+    push(code, std::move(callee), std::move(owner), to);
+    Value* at = registers_;
+    for (const Value& c : contexts) *at++ = c;
+    if (!contexts.empty()) *at++ = frames_.back().callee;
+    for (Value& v : captures) *at++ = std::move(v);
+    const size_t fixed = code.parameters - static_cast<size_t>(at - registers_) - function.graph.variadic;
+    for (size_t i = 0; i < std::min(fixed, args.size()); ++i) at[i] = std::move(args[i]);
+    if (function.graph.variadic) {
+        std::vector<Value> rest;
+        for (size_t i = fixed; i < args.size(); ++i) rest.push_back(std::move(args[i]));
+        at[fixed] = Value::list(std::move(rest));
+    }
+}
+
+void Machine::give(const Destination& to, std::vector<Value> results, std::span<const Value> backs) {
+    if (to.returns) return return_values(std::move(results), backs);
+    if (to.r_out >= 0)
+        for (int32_t k = 0; k < to.order; ++k)
+            registers_[to.r_out + k] = static_cast<size_t>(k) < backs.size() ? backs[static_cast<size_t>(k)] : Value();
+    if (to.pack && results.size() > 1) {
+        uint16_t marks = 0;
+        for (const Value& v : results) marks |= v.marks();
+        Value packed = Value::list(std::move(results));
+        packed.set_marks(marks);
+        results.clear();
+        results.push_back(std::move(packed));
+    }
+    if (to.out < 0) return;
+    if (to.results < 0) {
+        registers_[to.out] = Value::list(std::move(results));
+        return;
+    }
+    for (int32_t k = 0; k < to.results; ++k)
+        registers_[to.out + k] =
+            static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
+}
+
+void Machine::return_values(std::vector<Value> results, std::span<const Value> backs) {
+    Destination to = frames_.back().to;
+    pop();
+    if (to.base) {
+        final_.back() = {std::move(results), {backs.begin(), backs.end()}};
+        return;
+    }
+    give(to, std::move(results), backs);
+}
+
+Value Machine::value(const Slot& s) {
+    if (s.items < 0) return get(s);
+    std::vector<Value> list;
+    uint16_t marks = 0;
+    for (const Slot& item : items(s)) {
+        list.push_back(value(item));
+        marks |= list.back().marks();
+    }
+    Value v = Value::list(std::move(list));
+    v.set_marks(marks);
+    return v;
+}
+
+std::vector<Value> Machine::values(const Slot& s) {
+    std::vector<Value> list;
+    if (s.items >= 0) {
+        list.reserve(static_cast<size_t>(s.items));
+        for (const Slot& item : items(s)) list.push_back(item.items >= 0 ? value(item) : take(item));
+        return list;
+    }
+    const Value& v = get(s);
+    if (v.is_list()) list = v.items();
+    return list;
+}
+
+std::string Machine::here() const {
+    std::string library;  // a place in Lunaria's own Lua files is only better than none
+    for (size_t i = frames_.size(); i-- > 0;) {
+        const uint32_t pc = i + 1 == frames_.size() ? pc_ : frames_[i].pc;
+        const ir::Node* node = pc > 0 ? frames_[i].code->instrs[pc - 1].node : nullptr;
+        if (node && node->span.line > 0 && node->span.chunk) {
+            std::string p = str(*node->span.chunk, ":", node->span.line);
+            if (!p.starts_with("lunaria:")) return p;
+            if (library.empty()) library = p;
+        }
+        if (frames_[i].to.base) break;
+    }
+    return {};
+}
+
+void Machine::loop(size_t base) {
+    try {
+        while (frames_.size() > base) {
+            const Instr& at = code_->instrs[pc_++];
+            Value* registers = registers_;
+            const Code* code = code_;
+            at.run(*this, at);
+            if (at.tail) continue;
+            for (uint32_t k = 0; k < at.kill_count; ++k) registers[code->kills[at.kills + k]] = Value();
+        }
+    } catch (const Error& e) {
+        if (!e.place().empty()) throw;
+        std::string where = here();
+        if (where.empty()) throw;
+        throw Error(e).at(where);
+    }
+}
+
+std::vector<Value> Machine::run(const Value& f, std::span<const Value> args) {
+    std::vector<Value> backs;
+    return run(f, {}, {args.begin(), args.end()}, backs);
+}
+
+std::vector<Value> Machine::run(const Value& f, std::span<const Value> contexts, std::vector<Value> args,
+                                std::vector<Value>& backs) {
+    if (!frames_.empty()) frames_.back().pc = pc_;
+    struct Restore {
+        Machine& m;
+        size_t base, results;
+        int depth;
+        uint32_t pc;
+        ~Restore() {
+            while (m.frames_.size() > base) m.pop();
+            m.final_.resize(results);
+            m.depth = depth;
+            m.pc_ = pc;
+        }
+    } restore{*this, frames_.size(), final_.size(), depth, pc_};
+    final_.emplace_back();
+    // A frame of its own takes what f gives, whatever f is.
+    static const Code kWaiting = [] {
+        Code code;
+        code.blocks.emplace_back();
+        return code;
+    }();
+    Destination base;
+    base.base = true;
+    push(kWaiting, {}, {}, base);
+    Destination to;
+    to.returns = true;
+    const size_t level = restore.base;
+    call(f, contexts, std::move(args), to);
+    loop(level);
+    backs = std::move(final_.back().backs);
+    return std::move(final_.back().results);
+}
+
+void Machine::protected_call(std::span<const Value> contexts, std::vector<Value> args, const Destination& to) {
+    std::vector<Value> results, backs;
+    Host::Protected outcome = host.call_protected([&] {
+        if (args.empty()) throw argument_error("pcall", "bad argument #1 to 'pcall' (value expected)");
+        Value f = std::move(args.front());
+        args.erase(args.begin());
+        results = run(f, contexts, std::move(args), backs);
+    });
+    if (!outcome.ok) return give(to, {Value(false), std::move(outcome.error)}, {});
+    results.insert(results.begin(), Value(true));
+    const OperatorFunction& f = protected_back_function();
+    for (Value& r : backs)
+        if (!r.is_nil()) r = make_object<Closure>(*f.function, f.owner, std::vector<Value>{std::move(r)});
+    give(to, std::move(results), backs);
+}
+
+void handle_jump(Machine& m, const Instr& i) {
+    m.tick();
+    std::vector<Value> args = m.values(m.slot(i, 0));
+    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
+    const auto& to = m.code().blocks[i.target[0]].parameters;
+    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
+    m.go_to(i.target[0]);
+}
+
+void handle_branch(Machine& m, const Instr& i) {
+    const Value& condition = m.operand(i, 0);
+    const bool yes = !(condition.is_nil() || (condition.kind() == Value::Kind::boolean && !condition.boolean()));
+    std::vector<Value> args = m.values(m.slot(i, yes ? 1 : 2));
+    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
+    const uint32_t target = i.target[yes ? 0 : 1];
+    const auto& to = m.code().blocks[target].parameters;
+    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
+    m.go_to(target);
+}
+
+void handle_return(Machine& m, const Instr& i) {
+    std::vector<Value> results = m.values(m.slot(i, 0));
+    std::array<Value, 16> backs;
+    const auto order = static_cast<size_t>(std::min<int32_t>(i.order, 16));
+    for (size_t k = 0; k < order; ++k) backs[k] = m.take(m.slot(i, k + 1));
+    m.return_values(std::move(results), {backs.data(), order});
+}
+
+void handle_item(Machine& m, const Instr& i) {
+    const Value& list = m.operand(i, 0);
+    m.set(i, list.is_list() && i.node->index < list.items().size() ? list.items()[i.node->index] : Value());
+}
+
+}  // namespace lunaria::vm

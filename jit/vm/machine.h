@@ -1,0 +1,169 @@
+// The virtual machine: runs functions of the IR operator by operator, in the order of the source. Frames and registers
+// are on its own stack, so that recursion is as deep as memory allows and loops need none.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "jit/vm/code.h"
+#include "jit/vm/host.h"
+#include "jit/vm/object.h"
+
+namespace lunaria::vm {
+
+// Where results go: registers of the frame that waits for them.
+struct Destination {
+    int32_t out = -1;
+    int32_t results = -1;  // see Instr
+    int32_t r_out = -1;
+    int32_t order = 0;
+    bool pack = false;     // several results are one value, a list
+    bool base = false;     // whoever called run() waits
+    bool returns = false;  // they are the results of the function that runs
+};
+
+class Machine {
+  public:
+    explicit Machine(Host& host) : host(host) {}
+    Machine(const Machine&) = delete;
+
+    // Calls a function value with arguments and gives all its results. Errors carry the line of the user's text.
+    std::vector<Value> run(const Value& f, std::span<const Value> args);
+
+    // The same `contexts.size()` times differentiated; the backpropagators go to `backs`.
+    std::vector<Value> run(const Value& f, std::span<const Value> contexts, std::vector<Value> args,
+                           std::vector<Value>& backs);
+    // "file:line" of what runs now, in the user's text; may be empty.
+    std::string here() const;
+
+    Host& host;
+
+    // For handlers.
+    const Value& get(const Slot& slot) const {
+        return slot.at >= 0 ? registers_[slot.at] : code_->constants[static_cast<size_t>(~slot.at)];
+    }
+    // The value, moved out if this is its last use.
+    Value take(const Slot& slot) {
+        if (slot.last) return std::move(registers_[slot.at]);
+        return get(slot);
+    }
+    const Slot& slot(const Instr& i, size_t k) const { return code_->slots[i.slots + k]; }
+    std::span<const Slot> items(const Slot& list) const {
+        return {code_->slots.data() + list.at, static_cast<size_t>(list.items)};
+    }
+    const Value& operand(const Instr& i, size_t k) const { return get(slot(i, k)); }
+    // An operand of any form as a value; lists are made.
+    Value value(const Slot& slot);
+    // The values of a list operand, laid out or not.
+    std::vector<Value> values(const Slot& slot);
+    void set(const Instr& i, Value v) {
+        if (i.out >= 0) registers_[i.out] = std::move(v);
+    }
+    Value& reg(int32_t r) { return registers_[r]; }
+    // Results and backpropagators of an instruction that made no call.
+    void give(const Destination& to, std::vector<Value> results, std::span<const Value> backs);
+    static Destination destination(const Instr& i) {
+        return {i.out, i.results, i.r_out, i.order, false, false, i.tail};
+    }
+
+    // Goes on in the function with the arguments; the results go to `to`. `callee` keeps the function alive; contexts
+    // (outermost first) and the callee itself are passed when the order is not 0.
+    void enter(Function& function, Value callee, std::span<const Value> contexts, std::vector<Value> captures,
+               std::vector<Value> args, const Destination& to, std::shared_ptr<const void> owner = {});
+    // Calls whatever f is, `contexts.size()` times differentiated.
+    void call(const Value& f, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    // An operator with arguments in the order of its signature, complete.
+    void call_operator(const Op& op, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    // The same with arguments as the call spelled them: by name in a table, lists in tables.
+    void call_bound(const Op& op, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    // Backpropagators: nil gives nil.
+    void pull(const Value& r, std::span<const Value> contexts, std::vector<Value> cotangents, const Destination& to);
+    void go_to(uint32_t block) { pc_ = code_->blocks[block].start; }
+    const Code& code() const { return *code_; }
+    const Value& callee() const { return frames_.back().callee; }
+    // What keeps the graph of the running function alive.
+    const std::shared_ptr<const void>& owner() const { return frames_.back().owner; }
+    void return_values(std::vector<Value> results, std::span<const Value> backs);
+    // The value as the closure's own captures, moved out of it if nobody else has it.
+    static std::vector<Value> captures_of(Value& closure);
+
+    int depth = 0;  // differentiations whose forward part runs
+
+  private:
+    struct Frame {
+        const Code* code;
+        uint32_t pc;
+        Value* registers;
+        size_t chunk, used;  // of the register stack, to go back to
+        Destination to;
+        Value callee;
+        std::shared_ptr<const void> owner;
+    };
+    static constexpr size_t kMaxFrames = 195000;
+    void loop(size_t base);
+    void protected_call(std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
+    void pop();
+    Value* reserve(size_t count);
+
+    std::vector<Frame> frames_;
+    std::vector<std::unique_ptr<Value[]>> chunks_;
+    std::vector<size_t> chunk_sizes_;
+    size_t chunk_ = 0, used_ = 0;
+    // Of the running frame.
+    const Code* code_ = nullptr;
+    uint32_t pc_ = 0;
+    Value* registers_ = nullptr;
+    struct Final {
+        std::vector<Value> results, backs;
+    };
+    std::vector<Final> final_;  // of run() calls in progress
+    uint32_t ticks_ = 0;
+
+  public:
+    void tick() {
+        if ((++ticks_ & 255) == 0) host.poll();
+    }
+};
+
+// The graph of an operator as a function over its complete arguments; lists of tensors are taken apart, composites are
+// what they are made of. Kept for calls of the same form.
+struct OperatorFunction {
+    Function* function = nullptr;
+    std::shared_ptr<const void> owner;
+};
+OperatorFunction operator_function(const Op& op, std::span<const Value> args);
+// The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
+Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
+// Lua's arithmetic on plain numbers as a function of typed primitives.
+OperatorFunction number_function(const Op& primitive);
+// An operator as a value that can be called, with arguments in the order of the signature.
+Value operator_value(const Op& op);
+const Op* operator_of(const Value& v);
+// Marks of the values that an argument holds.
+uint16_t marks_of(const Value& v);
+bool is_differentiable(const Op& op);
+// Gives a result the marks of what it was computed from, where it can have a derivative.
+void inherit_marks(const Op& op, Value& result, uint16_t marks);
+
+// Functions over primitives, written once: the generic forms of reading and writing a field and their reverse.
+const OperatorFunction& raw_index_function();
+const OperatorFunction& raw_set_function();
+const OperatorFunction& shadow_add_function();      // captures shadow, key; takes d
+const OperatorFunction& shadow_take_function();     // captures shadow, key; gives nil, nil, d
+const OperatorFunction& protected_back_function();  // captures r; drops the first cotangent
+const OperatorFunction& custom_function();          // f, back, args... -> f(args...); back(args..., results..., d...)
+const OperatorFunction& checkpoint_function();      // f, args... -> f(args...), computed again for its derivative
+// Their backpropagators: capture back, args, results and context, f, args.
+const OperatorFunction& custom_back_function();
+const OperatorFunction& checkpoint_back_function();
+const OperatorFunction& stop_function();  // x -> x, not followed
+const OperatorFunction& item_function();  // a tensor of one element -> its number
+// f, positions, parameters, args... -> pull, context, results...
+const OperatorFunction& vjp_function();
+const OperatorFunction& shadow_function();  // context, object, key -> its cotangent
+
+}  // namespace lunaria::vm

@@ -1,0 +1,154 @@
+#include "jit/vm/object.h"
+
+#include "core/op.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+// Chains of closures (a long loop's backpropagators) are taken apart one by one: destroying one from within another
+// would recurse as deep as the loop was long.
+class Graveyard {
+  public:
+    void bury(std::vector<Value>&& values) {
+        for (Value& v : values)
+            if (v.kind() >= Value::Kind::list && v.kind() != Value::Kind::tensor) waiting_.push_back(std::move(v));
+        values.clear();
+        if (busy_) return;
+        busy_ = true;
+        while (!waiting_.empty()) {
+            Value v = std::move(waiting_.back());
+            waiting_.pop_back();
+        }
+        busy_ = false;
+    }
+
+  private:
+    std::vector<Value> waiting_;
+    bool busy_ = false;
+};
+
+Graveyard& graveyard() {
+    thread_local Graveyard instance;
+    return instance;
+}
+
+}  // namespace
+
+Closure::~Closure() {
+    if (!captures.empty()) graveyard().bury(std::move(captures));
+}
+
+Shadow::~Shadow() {
+    std::vector<Value> values;
+    if (single_) {
+        values.push_back(std::move(only_));
+    } else {
+        for (auto& [key, value] : parts_) values.push_back(std::move(value));
+    }
+    graveyard().bury(std::move(values));
+}
+
+const void* identity_of(const Value& v) {
+    if (v.is_tensor()) return v.tensor().body();
+    return v.kind() == Value::Kind::object ? v.object()->identity() : nullptr;
+}
+
+size_t Shadow::Hash::operator()(const Value& v) const {
+    switch (v.kind()) {
+        case Value::Kind::string:
+            return std::hash<std::string>()(v.string());
+        case Value::Kind::number:
+            return std::hash<double>()(v.number());
+        case Value::Kind::integer:
+        case Value::Kind::boolean:
+        case Value::Kind::dtype:
+            return std::hash<int64_t>()(v.kind() == Value::Kind::integer ? v.integer() : v.boolean());
+        default:
+            return std::hash<const void*>()(identity_of(v));
+    }
+}
+
+bool Shadow::Equal::operator()(const Value& a, const Value& b) const {
+    if (a.kind() != b.kind()) return false;
+    if (a.kind() == Value::Kind::string) return a.string() == b.string();
+    if (a.is_number()) return a.number() == b.number() && a.integer() == b.integer();
+    if (a.kind() == Value::Kind::boolean) return a.boolean() == b.boolean();
+    return identity_of(a) == identity_of(b);
+}
+
+Value Shadow::get(const Value& key) const {
+    if (single_) return only_;
+    auto found = parts_.find(key);
+    return found == parts_.end() ? Value() : found->second;
+}
+
+void Shadow::put(const Value& key, Value cotangent) {
+    if (single_)
+        only_ = std::move(cotangent);
+    else if (cotangent.is_nil())
+        parts_.erase(key);
+    else
+        parts_[key] = std::move(cotangent);
+}
+
+void Shadow::add(const Value& key, const Value& cotangent) {
+    if (cotangent.is_nil()) return;
+    Value& place = single_ ? only_ : parts_[key];
+    place = accumulate(place, cotangent);
+}
+
+Value Shadow::take(const Value& key) {
+    if (single_) return std::exchange(only_, Value());
+    auto found = parts_.find(key);
+    if (found == parts_.end()) return {};
+    Value v = std::move(found->second);
+    parts_.erase(found);
+    return v;
+}
+
+Shadow* Context::find_identity(const void* identity) const {
+    auto found = shadows_.find(identity);
+    return found == shadows_.end() ? nullptr : static_cast<Shadow*>(found->second.shadow.object());
+}
+
+Shadow& Context::shadow(const Value& object) {
+    Entry& entry = shadows_[identity_of(object)];
+    if (entry.shadow.is_nil()) {
+        entry.object = object;
+        entry.object.set_marks(0);
+        entry.shadow = make_object<Shadow>(object.is_tensor());
+    }
+    return *static_cast<Shadow*>(entry.shadow.object());
+}
+
+Shadow* Context::source(const Value& holder, const Value& value) const {
+    if (shadows_.empty()) return nullptr;
+    if (value.is_tensor())
+        if (Shadow* own = find_identity(value.tensor().body())) return own;
+    return find(holder);
+}
+
+Value accumulate(const Value& a, const Value& b) {
+    if (a.is_nil()) return b;
+    if (b.is_nil()) return a;
+    auto marks = static_cast<uint16_t>(a.marks() | b.marks());
+    Value sum;
+    if (a.is_number() && b.is_number()) {
+        sum = Value(a.number() + b.number());
+    } else if (a.is_list() && b.is_list()) {
+        const auto &x = a.items(), &y = b.items();
+        std::vector<Value> items;
+        for (size_t i = 0; i < std::max(x.size(), y.size()); ++i)
+            items.push_back(i >= x.size() ? y[i] : i >= y.size() ? x[i] : accumulate(x[i], y[i]));
+        sum = Value::list(std::move(items));
+    } else {
+        static const Op& add = registry().get("add");
+        Value operands[] = {a, b};
+        sum = run(add, operands);
+    }
+    sum.set_marks(marks);
+    return sum;
+}
+
+}  // namespace lunaria::vm

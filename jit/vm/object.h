@@ -1,0 +1,126 @@
+// What lives in the virtual machine's registers beside numbers and tensors: closures, shared variables, and what a
+// differentiation keeps.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <typeinfo>
+#include <unordered_map>
+#include <vector>
+
+#include "core/value.h"
+
+namespace lunaria::vm {
+
+struct Function;
+
+// A function with the values that it captured. Captures are the function's first parameters.
+class Closure final : public Object {
+  public:
+    // `owner` keeps the function's graph alive.
+    Closure(Function& function, std::shared_ptr<const void> owner, std::vector<Value> captures)
+        : function(&function), owner(std::move(owner)), captures(std::move(captures)) {}
+    ~Closure() override;
+
+    Function* function;
+    std::shared_ptr<const void> owner;
+    std::vector<Value> captures;
+    // Of the reverse rule of one operator: the operand that each capture is, as key of its cotangent; empty: captures
+    // are numbered.
+    std::vector<int64_t> keys;
+    // Sum of the versions of the captured tensors when they were captured; see Tensor::version.
+    uint64_t versions = 0;
+    int handle = -1;  // of the Lua function that stands for it, in the host's table; -1: none
+};
+
+// A variable that several closures share. The host has one for the upvalues of Lua functions.
+class Cell : public Object {
+  public:
+    virtual Value get() const = 0;
+    virtual void set(Value v) = 0;
+};
+
+class LocalCell final : public Cell {
+  public:
+    explicit LocalCell(Value v) : value_(std::move(v)) {}
+    Value get() const override { return value_; }
+    void set(Value v) override { value_ = std::move(v); }
+
+  private:
+    Value value_;
+};
+
+// What identifies an object with a shadow: the table itself, not the handle that refers to it. Null for plain values.
+const void* identity_of(const Value& v);
+
+// The cotangents of an object's parts, by key: a table's fields, a closure's captures, a variable's content (key 0).
+class Shadow final : public Object {
+  public:
+    // A shadow of a tensor has one part, whatever the key.
+    explicit Shadow(bool single) : single_(single) {}
+    ~Shadow() override;
+    Value get(const Value& key) const;
+    void put(const Value& key, Value cotangent);
+    void add(const Value& key, const Value& cotangent);
+    Value take(const Value& key);
+
+  private:
+    struct Hash {
+        size_t operator()(const Value& v) const;
+    };
+    struct Equal {
+        bool operator()(const Value& a, const Value& b) const;
+    };
+    bool single_;
+    Value only_;
+    std::unordered_map<Value, Value, Hash, Equal> parts_;
+};
+
+// One differentiation in progress. Objects that it has to follow have a shadow in it; values that depend on what it
+// differentiates by carry its mark.
+class Context final : public Object {
+  public:
+    Context(uint16_t mark, int level) : mark(mark), level(level) {}
+
+    const uint16_t mark;
+    const int level;  // differentiations around it
+    // The object's shadow; null when it has none.
+    Shadow* find(const Value& object) const {
+        if (shadows_.empty()) return nullptr;
+        return find_identity(identity_of(object));
+    }
+    Shadow& shadow(const Value& object);  // made when it is not there yet
+    // The shadow that a value read from `holder` reports to: a parameter's own, or its holder's.
+    Shadow* source(const Value& holder, const Value& value) const;
+
+  private:
+    Shadow* find_identity(const void* identity) const;
+    struct Entry {
+        Value object;  // kept alive, so that nothing else gets its identity
+        Value shadow;
+    };
+    std::unordered_map<const void*, Entry> shadows_;
+};
+
+// The sum of two cotangents; nil is zero, lists add item by item.
+Value accumulate(const Value& a, const Value& b);
+
+// The object if it is of this very class.
+template <class T>
+T* object_as(const Value& v) {
+    return v.kind() == Value::Kind::object && typeid(*v.object()) == typeid(T) ? static_cast<T*>(v.object()) : nullptr;
+}
+
+template <class T, class... Args>
+Value make_object(Args&&... args) {
+    return Value::adopt(new T(std::forward<Args>(args)...));
+}
+
+// A value that refers to an object that others own as well.
+inline Value share(Object& object) {
+    object.refs.fetch_add(1, std::memory_order_relaxed);
+    return Value::adopt(&object);
+}
+
+}  // namespace lunaria::vm

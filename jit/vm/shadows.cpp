@@ -1,0 +1,190 @@
+// What is followed, and the cotangents of what has an identity.
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+Context& context_of(const Value& v) { return *static_cast<Context*>(v.object()); }
+
+Value shadow_value(Shadow* shadow) { return shadow ? share(*shadow) : Value(); }
+
+Shadow* shadow_at(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    return v.is_nil() ? nullptr : static_cast<Shadow*>(v.object());
+}
+
+void source(Machine& m, const Instr& i) {
+    m.set(i, shadow_value(context_of(m.operand(i, 0)).source(m.operand(i, 1), m.operand(i, 2))));
+}
+
+void touch(Machine& m, const Instr& i) {
+    Context& context = context_of(m.operand(i, 0));
+    const Value& holder = m.operand(i, 1);
+    if (holder.is_nil()) return m.set(i, Value());
+    bool followed = false;
+    const Slot& values = m.slot(i, 2);
+    if (values.items >= 0) {
+        for (const Slot& s : m.items(values)) followed |= (marks_of(m.value(s)) & context.mark) != 0;
+    } else {
+        followed = (marks_of(m.get(values)) & context.mark) != 0;
+    }
+    m.set(i, shadow_value(followed ? &context.shadow(holder) : context.find(holder)));
+}
+
+void shadow_of(Machine& m, const Instr& i) {
+    m.set(i, shadow_value(context_of(m.operand(i, 0)).find(m.operand(i, 1))));
+}
+
+void mark_value(Value& v, uint16_t mark) {
+    if (v.kind() == Value::Kind::number || v.is_tensor()) {
+        if (!v.is_tensor() || is_float(v.tensor().dtype()) || is_complex(v.tensor().dtype()))
+            v.set_marks(v.marks() | mark);
+    } else if (v.is_list()) {
+        std::vector<Value> items = v.items();
+        for (Value& item : items) mark_value(item, mark);
+        uint16_t marks = v.marks() | mark;
+        v = Value::list(std::move(items));
+        v.set_marks(marks);
+    }
+}
+
+void mark(Machine& m, const Instr& i) {
+    Value v = m.operand(i, 2);
+    if (!m.operand(i, 1).is_nil()) mark_value(v, context_of(m.operand(i, 0)).mark);
+    m.set(i, std::move(v));
+}
+
+void follow(Machine& m, const Instr& i) {
+    Value v = m.operand(i, 2);
+    const uint16_t mark = context_of(m.operand(i, 0)).mark;
+    if (marks_of(m.operand(i, 1)) & mark) mark_value(v, mark);
+    m.set(i, std::move(v));
+}
+
+void stop(Machine& m, const Instr& i) {
+    Value v = m.operand(i, 0);
+    v.set_marks(0);
+    m.set(i, std::move(v));
+}
+
+void capture_key(Machine& m, const Instr& i) {
+    const auto k = m.operand(i, 1).integer();
+    auto* closure = object_as<Closure>(m.operand(i, 0));
+    m.set(i, Value(closure && !closure->keys.empty() ? closure->keys.at(static_cast<size_t>(k)) : k));
+}
+
+void shadow_get(Machine& m, const Instr& i) {
+    Shadow* s = shadow_at(m, i);
+    m.set(i, s ? s->get(m.operand(i, 1)) : Value());
+}
+
+void shadow_take(Machine& m, const Instr& i) {
+    Shadow* s = shadow_at(m, i);
+    m.set(i, s ? s->take(m.operand(i, 1)) : Value());
+}
+
+void shadow_put(Machine& m, const Instr& i) {
+    if (Shadow* s = shadow_at(m, i)) s->put(m.operand(i, 1), m.operand(i, 2));
+}
+
+void shadow_add(Machine& m, const Instr& i) {
+    if (Shadow* s = shadow_at(m, i)) s->add(m.operand(i, 1), m.operand(i, 2));
+}
+
+void shadow_items(Machine& m, const Instr& i) {
+    std::vector<Value> items;
+    const int64_t from = m.operand(i, 1).integer(), count = m.operand(i, 2).integer();
+    if (Shadow* s = shadow_at(m, i))
+        for (int64_t k = 1; k <= count; ++k) items.push_back(s->get(Value(from + k)));
+    m.set(i, Value::list(std::move(items)));
+}
+
+void shadow_add_items(Machine& m, const Instr& i) {
+    Shadow* s = shadow_at(m, i);
+    const int64_t from = m.operand(i, 1).integer();
+    std::vector<Value> items = m.values(m.slot(i, 2));
+    if (!s) return;
+    for (size_t k = 0; k < items.size(); ++k) s->add(Value(from + static_cast<int64_t>(k) + 1), items[k]);
+}
+
+void new_context(Machine& m, const Instr& i) {
+    // Beyond fifteen differentiations within each other all share a mark: more is followed than must be.
+    Value v = make_object<Context>(static_cast<uint16_t>(1u << std::min(m.depth, 15)), m.depth);
+    ++m.depth;
+    Value parameters = m.operand(i, 0);
+    if (!parameters.is_nil()) {
+        auto& context = context_of(v);
+        for (int64_t k = 1;; ++k) {
+            Value p = m.host.raw_get(parameters, Value(k));
+            if (p.is_nil()) break;
+            context.shadow(p);
+        }
+    }
+    m.set(i, std::move(v));
+}
+
+void mark_arguments(Machine& m, const Instr& i) {
+    Context& context = context_of(m.operand(i, 0));
+    Value positions = m.operand(i, 1);
+    std::vector<Value> args = m.values(m.slot(i, 2));
+    uint16_t marks = 0;
+    for (size_t k = 0; k < args.size(); ++k) {
+        Value wanted = m.host.raw_get(positions, Value(static_cast<int64_t>(k)));
+        if (!wanted.is_nil()) {
+            if (m.host.is_table(args[k]))
+                m.host.for_each_table(args[k], [&](const Value& t) { context.shadow(t); });
+            else
+                mark_value(args[k], context.mark);
+        }
+        marks |= args[k].marks();
+    }
+    Value v = Value::list(std::move(args));
+    v.set_marks(marks);
+    m.set(i, std::move(v));
+}
+
+void unmark_value(Value& v, uint16_t mark) {
+    v.set_marks(v.marks() & static_cast<uint16_t>(~mark));
+    if (!v.is_list()) return;
+    uint16_t marks = v.marks();
+    std::vector<Value> items = v.items();
+    for (Value& item : items) unmark_value(item, mark);
+    v = Value::list(std::move(items));
+    v.set_marks(marks);
+}
+
+void unmark(Machine& m, const Instr& i) {
+    Context& context = context_of(m.operand(i, 0));
+    m.depth = context.level;
+    Value v = m.value(m.slot(i, 1));
+    unmark_value(v, context.mark);
+    m.set(i, std::move(v));
+}
+
+}  // namespace
+
+std::span<const NamedHandler> shadow_handlers() {
+    static constexpr NamedHandler list[] = {
+        {"source", source},
+        {"touch", touch},
+        {"shadow_of", shadow_of},
+        {"mark", mark},
+        {"follow", follow},
+        {"stop", stop},
+        {"capture_key", capture_key},
+        {"shadow_get", shadow_get},
+        {"shadow_take", shadow_take},
+        {"shadow_put", shadow_put},
+        {"shadow_add", shadow_add},
+        {"shadow_items", shadow_items},
+        {"shadow_add_items", shadow_add_items},
+        {"new_context", new_context},
+        {"mark_arguments", mark_arguments},
+        {"unmark", unmark},
+    };
+    return list;
+}
+
+}  // namespace lunaria::vm

@@ -1,0 +1,489 @@
+// Lua's own operations: arithmetic, comparison, tables, variables, lists of results, numeric loops.
+#include <cmath>
+
+#include "core/interrupt.h"
+#include "jit/language.h"
+#include "jit/number.h"
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+std::string_view event_of(std::string_view primitive) {
+    static constexpr std::pair<std::string_view, std::string_view> kEvents[] = {
+        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"},        {"div", "__div"},
+        {"mod", "__mod"}, {"pow", "__pow"}, {"floor_div", "__idiv"}, {"minus", "__unm"}};
+    for (auto [name, event] : kEvents)
+        if (name == primitive) return event;
+    throw state_error("vm", str("'", primitive, "' is no arithmetic"));
+}
+
+// Arithmetic, `contexts.size()` times differentiated. `operands`: one or two.
+void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, std::vector<Value> operands,
+                const Destination& to) {
+    bool numbers = true, tensor = false;
+    for (const Value& v : operands) {
+        numbers &= v.is_number();
+        tensor |= v.is_tensor();
+    }
+    if (numbers) {
+        uint16_t bits = 0;
+        for (const Value& v : operands) bits |= v.marks();
+        if (bits && contexts.size() > 1) {
+            OperatorFunction f = number_function(primitive);
+            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
+            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            return m.enter(derivative, callee, contexts, {}, std::move(operands), to);
+        }
+        Value result = lua::run_number(primitive, operands);
+        Value back;
+        if (bits) {
+            if (result.kind() == Value::Kind::number) result.set_marks(bits);
+            if (!contexts.empty())
+                back = make_pullback(primitive, operands, result, static_cast<Context*>(contexts[0].object())->mark);
+        }
+        std::vector<Value> results;
+        results.push_back(std::move(result));
+        return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+    }
+    if (tensor) {
+        bool plain = true;
+        for (const Value& v : operands) plain &= v.is_tensor() || v.is_number();
+        if (plain)
+            if (const Op* op = m.host.tensor_operator(primitive.name())) {
+                Value callee = operator_value(*op);
+                uint16_t bits = 0, followed = 0;
+                for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+                for (const Value& v : operands)
+                    if (v.is_number()) bits |= v.marks();
+                const auto& params = op->signature.params;
+                if (!(bits & followed)) {
+                    for (size_t i = operands.size(); i < params.size(); ++i)
+                        operands.push_back(params[i].default_value);
+                    return m.call_operator(*op, contexts, std::move(operands), to);
+                }
+                return m.call_bound(*op, contexts, std::move(operands), to);
+            }
+    }
+    const Value& b = operands.size() > 1 ? operands[1] : operands[0];
+    Value method = m.host.metamethod(operands[0], b, event_of(primitive.name()));
+    if (!method.is_nil()) {
+        std::vector<Value> args{operands[0], b};
+        return m.call(method, contexts, std::move(args), to);
+    }
+    std::vector<Value> results{m.host.arithmetic(primitive.name(), operands[0], b)};
+    m.give(to, std::move(results), {});
+}
+
+Destination one(const Instr& i) {
+    Destination to = Machine::destination(i);
+    to.results = 1;
+    to.returns = false;
+    return to;
+}
+
+void plain_arithmetic(Machine& m, const Instr& i) {
+    std::vector<Value> operands;
+    for (uint32_t k = 0; k < i.slot_count; ++k) operands.push_back(m.take(m.slot(i, k)));
+    arithmetic(m, *i.op, {}, std::move(operands), one(i));
+}
+
+void j_arith(Machine& m, const Instr& i) {
+    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    arithmetic(m, lua::primitive(i.node->args[1].string()), contexts, m.values(m.slot(i, 2)), one(i));
+}
+
+void index_object(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key,
+                  const Destination& to) {
+    if (m.host.is_table(object)) {
+        Field field = m.host.find_field(object, key);
+        if (field.raw && contexts.size() > 1) {
+            const OperatorFunction& f = raw_index_function();
+            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
+            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            return m.enter(derivative, callee, contexts, {}, {field.holder, key}, to);
+        }
+        if (field.raw) {
+            Value back;
+            if (!contexts.empty()) {
+                auto& context = *static_cast<Context*>(contexts[0].object());
+                if (Shadow* shadow = context.source(field.holder, field.value)) {
+                    if (field.value.is_tensor() || field.value.is_number())
+                        field.value.set_marks(field.value.marks() | context.mark);
+                    const OperatorFunction& f = shadow_add_function();
+                    back = make_object<Closure>(*f.function, f.owner, std::vector<Value>{share(*shadow), key});
+                }
+            }
+            std::vector<Value> results;
+            results.push_back(std::move(field.value));
+            return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+        }
+        if (!field.method.is_nil()) return m.call(field.method, contexts, {field.holder, key}, to);
+        return m.give(to, {Value()}, {});
+    }
+    if (object.is_tensor() && object.marks() && !contexts.empty()) {
+        // A part of a tensor: what the index stands for as a function.
+        Host::Part part = m.host.part_of(object, key);
+        if (part.function) {
+            Function& derivative = derivative_of(function_of(*part.function), static_cast<int>(contexts.size()));
+            Value callee = make_object<Closure>(derivative, part.function, std::vector<Value>());
+            part.args.insert(part.args.begin(), object);
+            return m.enter(derivative, callee, contexts, {}, std::move(part.args), to);
+        }
+    }
+    m.give(to, {m.host.index(object, key)}, {});
+}
+
+void index(Machine& m, const Instr& i) {
+    Value object = m.operand(i, 0), key = m.operand(i, 1);
+    index_object(m, {}, object, key, one(i));
+}
+
+void j_index(Machine& m, const Instr& i) {
+    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    Value object = m.operand(i, 1), key = m.operand(i, 2);
+    index_object(m, contexts, object, key, one(i));
+}
+
+void set_field(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key, const Value& value,
+               const Destination& to) {
+    if (m.host.is_table(object)) {
+        Field field = m.host.find_new_field(object, key);
+        if (field.raw && contexts.size() > 1) {
+            const OperatorFunction& f = raw_set_function();
+            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
+            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            return m.enter(derivative, callee, contexts, {}, {field.holder, key, value}, to);
+        }
+        if (field.raw) {
+            m.host.raw_set(field.holder, key, value);
+            Value back;
+            if (!contexts.empty()) {
+                auto& context = *static_cast<Context*>(contexts[0].object());
+                Shadow* shadow =
+                    value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
+                if (shadow) {
+                    const OperatorFunction& f = shadow_take_function();
+                    back = make_object<Closure>(*f.function, f.owner, std::vector<Value>{share(*shadow), key});
+                }
+            }
+            return m.give(to, {}, {&back, contexts.empty() ? 0u : 1u});
+        }
+        if (!field.method.is_nil()) return m.call(field.method, contexts, {field.holder, key, value}, to);
+    }
+    if (object.is_tensor())
+        for (const Value& c : contexts) {
+            const uint16_t mark = static_cast<Context*>(c.object())->mark;
+            if ((object.marks() | value.marks()) & mark)
+                throw state_error("grad", "a tensor that is differentiated cannot be written in place")
+                    .hint("make a new tensor: ops.index_put, ops.scatter, ops.where or ops.concat of its parts");
+        }
+    m.host.set_index(object, key, value);
+    m.give(to, {}, {});
+}
+
+void set_index(Machine& m, const Instr& i) {
+    Value object = m.operand(i, 0), key = m.operand(i, 1), value = m.operand(i, 2);
+    set_field(m, {}, object, key, value, one(i));
+}
+
+void j_set_index(Machine& m, const Instr& i) {
+    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    Value object = m.operand(i, 1), key = m.operand(i, 2), value = m.operand(i, 3);
+    set_field(m, contexts, object, key, value, one(i));
+}
+
+void bits(Machine& m, const Instr& i) {
+    Value a = m.operand(i, 0), b = i.slot_count > 1 ? m.operand(i, 1) : a;
+    if (a.is_number() && b.is_number()) {
+        Value operands[] = {a, b};
+        return m.set(i, lua::run_number(*i.op, {operands, i.slot_count}));
+    }
+    m.set(i, m.host.arithmetic(i.op->name(), a, b));
+}
+
+void compare(Machine& m, const Instr& i) {
+    const Value &a = m.operand(i, 0), &b = m.operand(i, 1);
+    if (a.is_number() && b.is_number()) {
+        Value operands[] = {a, b};
+        Value result = lua::run_number(*i.op, operands);
+        return m.set(i, std::move(result));
+    }
+    if (i.op->name() == "equal") {
+        if (a.kind() != b.kind()) return m.set(i, Value(false));
+        if (a.is_nil()) return m.set(i, Value(true));
+        if (a.kind() == Value::Kind::boolean) return m.set(i, Value(a.boolean() == b.boolean()));
+        if (a.kind() == Value::Kind::string) return m.set(i, Value(a.string() == b.string()));
+    }
+    Value x = a, y = b;
+    m.set(i, Value(m.host.compare(i.op->name(), x, y)));
+}
+
+void not_(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    m.set(i, Value(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())));
+}
+
+void concat(Machine& m, const Instr& i) { m.set(i, m.host.concat(m.operand(i, 0), m.operand(i, 1))); }
+
+void length(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (v.kind() == Value::Kind::string) return m.set(i, Value(static_cast<int64_t>(v.string().size())));
+    Value object = v;
+    m.set(i, m.host.length(object));
+}
+
+void table(Machine& m, const Instr& i) {
+    std::vector<Value> keys = m.values(m.slot(i, 0)), values = m.values(m.slot(i, 1));
+    const Value& tail = m.operand(i, 3);
+    const auto position = m.operand(i, 2).integer();
+    Value t = m.host.new_table(static_cast<size_t>(position), keys.size() - static_cast<size_t>(position));
+    for (size_t k = 0; k < keys.size(); ++k) m.host.raw_set(t, keys[k], values[k]);
+    if (tail.is_list())
+        for (size_t k = 0; k < tail.items().size(); ++k)
+            m.host.raw_set(t, Value(position + static_cast<int64_t>(k) + 1), tail.items()[k]);
+    m.set(i, std::move(t));
+}
+
+void table_extend(Machine& m, const Instr& i) {
+    const int64_t from = m.operand(i, 1).integer();
+    std::vector<Value> values = m.values(m.slot(i, 2));
+    for (size_t k = 0; k < values.size(); ++k)
+        m.host.raw_set(m.operand(i, 0), Value(from + static_cast<int64_t>(k) + 1), values[k]);
+}
+
+void raw_index(Machine& m, const Instr& i) { m.set(i, m.host.raw_get(m.operand(i, 0), m.operand(i, 1))); }
+void raw_set(Machine& m, const Instr& i) { m.host.raw_set(m.operand(i, 0), m.operand(i, 1), m.operand(i, 2)); }
+
+void spread(Machine& m, const Instr& i) {
+    std::vector<Value> list = m.values(m.slot(i, 0));
+    const Slot& tail = m.slot(i, 1);
+    std::vector<Value> rest = m.values(tail);
+    for (Value& v : rest) list.push_back(std::move(v));
+    uint16_t marks = 0;
+    for (const Value& v : list) marks |= v.marks();
+    Value v = Value::list(std::move(list));
+    v.set_marks(marks);
+    m.set(i, std::move(v));
+}
+
+void result(Machine& m, const Instr& i) {
+    const Value& list = m.operand(i, 0);
+    const auto k = static_cast<size_t>(m.operand(i, 1).integer());
+    Value v = list.is_list() && k < list.items().size() ? list.items()[k] : Value();
+    m.set(i, std::move(v));
+}
+
+void results_from(Machine& m, const Instr& i) {
+    const Value& list = m.operand(i, 0);
+    const auto k = m.operand(i, 1).integer();
+    std::vector<Value> rest;
+    if (list.is_list() && k < static_cast<int64_t>(list.items().size()))
+        rest.assign(list.items().begin() + k, list.items().end());
+    m.set(i, Value::list(std::move(rest)));
+}
+
+void list_at(Machine& m, const Instr& i) {
+    std::vector<Value> list(static_cast<size_t>(m.operand(i, 0).integer()) + 1);
+    list.back() = m.operand(i, 1);
+    m.set(i, Value::list(std::move(list)));
+}
+
+void list_shift(Machine& m, const Instr& i) {
+    std::vector<Value> list(static_cast<size_t>(m.operand(i, 0).integer()));
+    const Value& rest = m.operand(i, 1);
+    if (rest.is_list()) list.insert(list.end(), rest.items().begin(), rest.items().end());
+    m.set(i, Value::list(std::move(list)));
+}
+
+void list_length(Machine& m, const Instr& i) {
+    const Value& list = m.operand(i, 0);
+    m.set(i, Value(static_cast<int64_t>(list.is_list() ? list.items().size() : 0)));
+}
+
+void cell(Machine& m, const Instr& i) { m.set(i, make_object<LocalCell>(m.operand(i, 0))); }
+void cell_get(Machine& m, const Instr& i) { m.set(i, static_cast<Cell*>(m.operand(i, 0).object())->get()); }
+void cell_set(Machine& m, const Instr& i) { static_cast<Cell*>(m.operand(i, 0).object())->set(m.operand(i, 1)); }
+
+// Lua's rules for numeric loops: integers count their rounds beforehand, so that they never run over.
+void for_prepare(Machine& m, const Instr& i) {
+    Value start = m.operand(i, 0), limit = m.operand(i, 1), step = m.operand(i, 2);
+    static constexpr std::string_view kNames[] = {"initial", "limit", "step"};
+    const Value* values[] = {&start, &limit, &step};
+    for (size_t k : {1, 2, 0})
+        if (!values[k]->is_number())
+            throw Error(ErrorKind::argument, "for",
+                        str("'for' ", kNames[k], " value must be a number, got ", m.host.describe(*values[k])));
+    if (step.number() == 0) throw Error(ErrorKind::argument, "for", "'for' step is zero");
+    if (start.kind() == Value::Kind::integer && step.kind() == Value::Kind::integer) {
+        const int64_t a = start.integer(), s = step.integer();
+        int64_t last = 0;
+        bool none = false;
+        if (limit.kind() == Value::Kind::integer) {
+            last = limit.integer();
+        } else {
+            const double l = s > 0 ? std::floor(limit.number()) : std::ceil(limit.number());
+            if (std::isnan(l))
+                none = true;
+            else if (l >= 0x1p63)
+                s < 0 ? void(none = true) : void(last = INT64_MAX);
+            else if (l < -0x1p63)
+                s > 0 ? void(none = true) : void(last = INT64_MIN);
+            else
+                last = static_cast<int64_t>(l);
+        }
+        none |= s > 0 ? a > last : a < last;
+        uint64_t rounds = 0;
+        if (!none) {
+            const uint64_t distance = s > 0 ? static_cast<uint64_t>(last) - static_cast<uint64_t>(a)
+                                            : static_cast<uint64_t>(a) - static_cast<uint64_t>(last);
+            const uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : ~static_cast<uint64_t>(s) + 1;
+            rounds = distance / stride + 1;
+        }
+        return m.set(i, Value::list({start, Value(last), step, Value(static_cast<int64_t>(rounds))}));
+    }
+    auto as_float = [](const Value& v) {
+        Value f(v.number());
+        f.set_marks(v.marks());
+        return f;
+    };
+    m.set(i, Value::list({as_float(start), as_float(limit), as_float(step), Value(-1)}));
+}
+
+void for_more(Machine& m, const Instr& i) {
+    const Value &at = m.operand(i, 0), &limit = m.operand(i, 1), &step = m.operand(i, 2), &count = m.operand(i, 3);
+    const bool more = at.kind() == Value::Kind::integer ? count.integer() != 0
+                      : step.number() > 0               ? at.number() <= limit.number()
+                                                        : at.number() >= limit.number();
+    m.set(i, Value(more));
+}
+
+void for_count(Machine& m, const Instr& i) { m.set(i, Value(m.operand(i, 0).integer() - 1)); }
+
+void refuse_close(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (!v.is_nil() && !(v.kind() == Value::Kind::boolean && !v.boolean()))
+        throw argument_error("for", "an iterator with a value to be closed is not differentiated")
+            .hint("read the items into a table first");
+}
+
+void list_concat(Machine& m, const Instr& i) {
+    std::vector<Value> list = m.values(m.slot(i, 0));
+    for (Value& v : m.values(m.slot(i, 1))) list.push_back(std::move(v));
+    uint16_t marks = 0;
+    for (const Value& v : list) marks |= v.marks();
+    Value v = Value::list(std::move(list));
+    v.set_marks(marks);
+    m.set(i, std::move(v));
+}
+
+void custom_call(Machine& m, const Instr& i) {
+    Value f = m.operand(i, 0);
+    m.call(f, {}, m.values(m.slot(i, 2)), Machine::destination(i));
+}
+
+void checkpoint_call(Machine& m, const Instr& i) {
+    Value f = m.operand(i, 0);
+    m.call(f, {}, m.values(m.slot(i, 1)), Machine::destination(i));
+}
+
+void accumulate_values(Machine& m, const Instr& i) { m.set(i, accumulate(m.operand(i, 0), m.operand(i, 1))); }
+
+void to_number(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (!v.is_tensor()) return m.set(i, Value(v));
+    if (v.tensor().size() != 1)
+        throw shape_error("item", str("needs a tensor of one element, got shape ", v.tensor().shape()));
+    Value n(v.tensor().at(0));
+    n.set_marks(v.marks());
+    m.set(i, std::move(n));
+}
+
+void number_like(Machine& m, const Instr& i) {
+    const Value &x = m.operand(i, 0), &t = m.operand(i, 1);
+    if (!x.is_number() || !t.is_tensor()) return m.set(i, Value(x));
+    Value v(Tensor::full(t.tensor().dtype(), t.tensor().shape(), x.number()));
+    v.set_marks(x.marks());
+    m.set(i, std::move(v));
+}
+
+void number_tensor(Machine& m, const Instr& i) {
+    const Value& x = m.operand(i, 0);
+    if (!x.is_number()) return m.set(i, Value(x));
+    Value v(Tensor::full(m.operand(i, 1).dtype(), {}, x.number()));
+    v.set_marks(x.marks());
+    m.set(i, std::move(v));
+}
+
+}  // namespace
+
+void handle_number(Machine& m, const Instr& i) {
+    Value operands[2];
+    uint16_t marks = 0;
+    for (uint32_t k = 0; k < i.slot_count && k < 2; ++k) {
+        operands[k] = m.operand(i, k);
+        marks |= operands[k].marks();
+    }
+    Value result = lua::run_number(*i.op, {operands, i.slot_count});
+    if (result.kind() == Value::Kind::number) result.set_marks(marks);
+    m.set(i, std::move(result));
+}
+
+std::span<const NamedHandler> value_handlers() {
+    static constexpr NamedHandler list[] = {
+        {"add", plain_arithmetic},
+        {"sub", plain_arithmetic},
+        {"mul", plain_arithmetic},
+        {"div", plain_arithmetic},
+        {"mod", plain_arithmetic},
+        {"pow", plain_arithmetic},
+        {"floor_div", plain_arithmetic},
+        {"minus", plain_arithmetic},
+        {"j_arith", j_arith},
+        {"index", index},
+        {"j_index", j_index},
+        {"set_index", set_index},
+        {"j_set_index", j_set_index},
+        {"bit_and", bits},
+        {"bit_or", bits},
+        {"bit_xor", bits},
+        {"shift_left", bits},
+        {"shift_right", bits},
+        {"bit_not", bits},
+        {"concat", concat},
+        {"equal", compare},
+        {"less", compare},
+        {"less_equal", compare},
+        {"not", not_},
+        {"length", length},
+        {"table", table},
+        {"table_extend", table_extend},
+        {"raw_index", raw_index},
+        {"raw_set", raw_set},
+        {"spread", spread},
+        {"result", result},
+        {"results_from", results_from},
+        {"list_at", list_at},
+        {"list_shift", list_shift},
+        {"list_length", list_length},
+        {"cell", cell},
+        {"cell_get", cell_get},
+        {"cell_set", cell_set},
+        {"for_prepare", for_prepare},
+        {"for_more", for_more},
+        {"for_count", for_count},
+        {"refuse_close", refuse_close},
+        {"accumulate", accumulate_values},
+        {"list_concat", list_concat},
+        {"custom_call", custom_call},
+        {"checkpoint_call", checkpoint_call},
+        {"to_number", to_number},
+        {"number_like", number_like},
+        {"number_tensor", number_tensor},
+    };
+    return list;
+}
+
+}  // namespace lunaria::vm
