@@ -9,6 +9,9 @@ namespace lunaria {
 // Puts "lunaria" where require finds it, and the Lua files under interpreter/lua/ behind it.
 void open_libraries(lua_State* L);
 
+// The module behind lunaria/transforms.lua.
+int open_autodiff(lua_State* L);
+
 // The module table `ms`, on the stack.
 int open_lunaria(lua_State* L);
 

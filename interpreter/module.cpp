@@ -186,6 +186,17 @@ int slice_text(lua_State* L) {
 int load_part(lua_State* L) {
     if (lua_type(L, 2) != LUA_TSTRING) return 0;
     const std::string name = lua_tostring(L, 2);
+    // The transforms are in one file, which puts all of them into the table.
+    constexpr std::string_view kTransforms[] = {
+        "grad",          "value_and_grad", "vjp",        "jvp",       "jacrev",     "jacfwd", "hessian", "vmap",
+        "stop_gradient", "custom_vjp",     "checkpoint", "recompute", "check_grad", "ir",     "get_grad"};
+    if (std::ranges::find(kTransforms, name) != std::end(kTransforms)) {
+        lua_getglobal(L, "require");
+        lua_pushliteral(L, "lunaria.transforms");
+        lua_call(L, 1, 1);
+        lua_getfield(L, -1, name.c_str());
+        return 1;
+    }
     if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data())
         return 0;
     lua_getglobal(L, "require");
@@ -348,6 +359,8 @@ void open_libraries(lua_State* L) {
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, protect<open_lunaria>);
     lua_setfield(L, -2, "lunaria");
+    lua_pushcfunction(L, protect<open_autodiff>);
+    lua_setfield(L, -2, "lunaria.autodiff");
     lua_pop(L, 1);
     // After the preloaded modules, before files: a folder called lunaria must not hide the library.
     lua_getfield(L, -1, "searchers");

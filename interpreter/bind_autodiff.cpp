@@ -1,0 +1,132 @@
+// What the transforms in lunaria/transforms.lua are made of: one reverse derivative, access to shadows, and the table
+// of what stands for the standard library's functions where a derivative is computed.
+#include "interpreter/libraries.h"
+#include "interpreter/lua_host.h"
+#include "interpreter/protect.h"
+#include "interpreter/values.h"
+#include "jit/language.h"
+
+namespace lunaria {
+
+namespace {
+
+int run(lua_State* L, const vm::OperatorFunction& function) {
+    LuaHost& host = LuaHost::of(L);
+    std::vector<Value> args;
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
+    Value f = vm::make_object<vm::Closure>(*function.function, function.owner, std::vector<Value>());
+    std::vector<Value> results = host.run(L, f, args);
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    for (const Value& v : results) host.push(L, v);
+    return static_cast<int>(results.size());
+}
+
+int vjp(lua_State* L) { return run(L, vm::vjp_function()); }
+int cotangent(lua_State* L) { return run(L, vm::shadow_function()); }
+int custom(lua_State* L) { return run(L, vm::custom_function()); }
+int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
+int stop(lua_State* L) {
+    lua_settop(L, 1);
+    return 1;
+}
+int raw_get(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    lua_rawget(L, 1);
+    return 1;
+}
+int raw_set(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 3);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+// The key after another in a table's order.
+int next_key(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (!lua_next(L, 1)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pop(L, 1);
+    return 1;
+}
+
+int number(lua_State* L) {
+    LuaHost::push_number_function(L, lua::primitive(luaL_checkstring(L, 1)));
+    return 1;
+}
+
+int replace(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    LuaHost::of(L).set_replacement(L, 1, 2);
+    return 0;
+}
+
+// The function itself where another stands for it: upvalue 1.
+int call_original(lua_State* L) {
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+int original(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    lua_pushcclosure(L, protect<call_original>, 1);
+    return 1;
+}
+
+int graph_text(lua_State* L) {
+    const int order = static_cast<int>(luaL_optinteger(L, 2, 0));
+    push(L, std::string_view(LuaHost::of(L).graph_text(L, 1, order)));
+    return 1;
+}
+
+}  // namespace
+
+int open_autodiff(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    lua_newtable(L);
+    const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},
+                                                               {"number", protect<number>},
+                                                               {"replace", protect<replace>},
+                                                               {"original", protect<original>},
+                                                               {"graph_text", protect<graph_text>}};
+    for (auto [name, function] : functions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    const std::tuple<const char*, lua_CFunction, vm::OperatorFunction> intrinsics[] = {
+        {"vjp", protect<vjp>, vm::vjp_function()},
+        {"cotangent", protect<cotangent>, vm::shadow_function()},
+        {"custom", protect<custom>, vm::custom_function()},
+        {"checkpoint", protect<checkpoint>, vm::checkpoint_function()},
+        {"stop", protect<stop>, vm::stop_function()},
+        {"raw_get", protect<raw_get>, vm::raw_index_function()},
+        {"raw_set", protect<raw_set>, vm::raw_set_function()},
+        {"item", nullptr, vm::item_function()}};
+    for (const auto& [name, function, graph] : intrinsics) {
+        if (function) {
+            lua_pushcfunction(L, function);
+        } else {
+            // The tensor's own method.
+            lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
+            lua_getfield(L, -1, "__index");
+            lua_remove(L, -2);
+            lua_getupvalue(L, -1, 1);
+            lua_remove(L, -2);
+            lua_getfield(L, -1, name);
+            lua_remove(L, -2);
+        }
+        host.set_intrinsic(L, -1, graph);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria

@@ -1,0 +1,197 @@
+-- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
+-- gradients flow through what they move around.
+local table, math, string = table, math, string
+local select, type, error, next, ipairs, assert = select, type, error, next, ipairs, assert
+
+return function(core, ms)
+  local replace, number = core.replace, core.number
+  local ops = ms.ops
+
+  -- The originals, for what is in their own replacements.
+  local plain_select, plain_assert, plain_tonumber = core.original(select), core.original(assert), core.original(tonumber)
+
+  local function count(...) return plain_select("#", ...) end
+
+  local function drop(n, first, ...)
+    if n <= 1 then return first, ... end
+    return drop(n - 1, ...)
+  end
+
+  replace(select, function(n, ...)
+    local given = count(...)
+    if n == "#" then return given end
+    if n < 0 then n = given + n + 1 end
+    if n < 1 then error("bad argument #1 to 'select' (index out of range)") end
+    if n > given then return end
+    return drop(n, ...)
+  end)
+
+  replace(next, function(t, key)
+    local following = core.next_key(t, key)
+    if following == nil then return nil end
+    return following, core.raw_get(t, following)
+  end)
+
+  replace((ipairs({})), function(t, i)
+    i = i + 1
+    local value = t[i]
+    if value ~= nil then return i, value end
+  end)
+
+  replace(rawget, core.raw_get)
+  replace(rawset, core.raw_set)
+
+  replace(assert, function(value, ...)
+    if value then return value, ... end
+    return plain_assert(value, ...)
+  end)
+
+  replace(tonumber, function(value, base)
+    if base == nil and type(value) == "number" then return value end
+    return plain_tonumber(value, base)
+  end)
+
+  replace(table.pack, function(...)
+    local t = { ... }
+    t.n = count(...)
+    return t
+  end)
+
+  local function unpack(t, from, to)
+    if from > to then return end
+    if from == to then return t[from] end
+    return t[from], unpack(t, from + 1, to)
+  end
+  replace(table.unpack, function(t, from, to)
+    return unpack(t, from or 1, to or #t)
+  end)
+
+  replace(table.insert, function(t, ...)
+    local n = count(...)
+    if n == 1 then
+      t[#t + 1] = (...)
+    elseif n == 2 then
+      local at, value = ...
+      if math.type(at) ~= "integer" or at < 1 or at > #t + 1 then
+        error("bad argument #2 to 'insert' (position out of bounds)")
+      end
+      for i = #t, at, -1 do t[i + 1] = t[i] end
+      t[at] = value
+    else
+      error("wrong number of arguments to 'insert'")
+    end
+  end)
+
+  replace(table.remove, function(t, at)
+    local n = #t
+    if at == nil then
+      at = n
+    elseif n + 1 ~= at and (at < 1 or at > n + 1) and not (n == 0 and at == 0) then
+      error("bad argument #2 to 'remove' (position out of bounds)")
+    end
+    local value = t[at]
+    for i = at, n - 1 do t[i] = t[i + 1] end
+    if at <= n then t[n] = nil end
+    return value
+  end)
+
+  replace(table.move, function(from, first, last, at, to)
+    to = to or from
+    if last >= first then
+      if at > last or at <= first or to ~= from then
+        for i = 0, last - first do to[at + i] = from[first + i] end
+      else
+        for i = last - first, 0, -1 do to[at + i] = from[first + i] end
+      end
+    end
+    return to
+  end)
+
+  -- A merge sort: stable, and as good as any where the order decides.
+  local function default_less(a, b) return a < b end
+  local function sort(t, less, first, last)
+    if first >= last then return end
+    local middle = (first + last) // 2
+    sort(t, less, first, middle)
+    sort(t, less, middle + 1, last)
+    local merged, i, j = {}, first, middle + 1
+    while i <= middle or j <= last do
+      if j > last or (i <= middle and not less(t[j], t[i])) then
+        merged[#merged + 1] = t[i]
+        i = i + 1
+      else
+        merged[#merged + 1] = t[j]
+        j = j + 1
+      end
+    end
+    for k = 1, #merged do t[first + k - 1] = merged[k] end
+  end
+  replace(table.sort, function(t, less) sort(t, less or default_less, 1, #t) end)
+
+  -- Numbers.
+  for lua_name, primitive in pairs {
+    sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",
+    acos = "num_acos", abs = "num_abs",
+  } do
+    local by = number(primitive)
+    replace(math[lua_name], function(x) return by(x) end)
+  end
+  local log, log_base, atan, atan2 = number "num_log", number "num_log_base", number "num_atan", number "num_atan2"
+  local fmod, trunc, frac = number "num_fmod", number "num_trunc", number "num_frac"
+  replace(math.log, function(x, base)
+    if base == nil then return log(x) end
+    return log_base(x, base)
+  end)
+  replace(math.atan, function(y, x)
+    if x == nil then return atan(y) end
+    return atan2(y, x)
+  end)
+  replace(math.fmod, function(x, y) return fmod(x, y) end)
+  replace(math.modf, function(x) return trunc(x), frac(x) end)
+  replace(math.deg, function(x) return x * (180.0 / math.pi) end)
+  replace(math.rad, function(x) return x * (math.pi / 180.0) end)
+  replace(math.max, function(first, ...)
+    local most = first
+    for i = 1, count(...) do
+      local x = select(i, ...)
+      if most < x then most = x end
+    end
+    return most
+  end)
+  replace(math.min, function(first, ...)
+    local least = first
+    for i = 1, count(...) do
+      local x = select(i, ...)
+      if x < least then least = x end
+    end
+    return least
+  end)
+
+  -- Methods of tensors that are no operators.
+  local x = ms.tensor { 1.0 }
+  local function same(t) return ops.reshape(t, ops.shape(t)) end
+  for _, name in ipairs { "copy", "clone", "contiguous", "value" } do replace(x[name], same) end
+  local function cast(t, dtype)
+    if ms.is_tensor(dtype) then dtype = dtype.dtype end
+    return ops.cast(t, dtype)
+  end
+  for _, name in ipairs { "astype", "to", "type_as" } do replace(x[name], cast) end
+  for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
+    replace(x[name], function(t) return ops.cast(t, dtype) end)
+  end
+  local function where(t, condition, other) return ops.where(condition, t, other) end
+  replace(x.where, where)
+  replace(x.select, function(t, axis, index)
+    if ms.is_tensor(axis) then return where(t, axis, index) end
+    if index < 0 then index = index + t.shape[(axis < 0 and axis + #t.shape or axis) + 1] end
+    return ops.squeeze(ops.narrow(t, axis, index, 1), axis)
+  end)
+  replace((x:iter()), function(t, i)
+    i = i == nil and 0 or i + 1
+    if i < #t then
+      local row = t[i]
+      if #t.shape == 1 then row = row:item() end
+      return i, row
+    end
+  end)
+end

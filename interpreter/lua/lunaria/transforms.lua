@@ -1,0 +1,616 @@
+-- Function transforms: derivatives and vectorisation of Lua functions over tensors and numbers. All of them are plain
+-- Lua over one primitive, core.vjp, and so are differentiated like anything else: they nest in any order.
+local core = require "lunaria.autodiff"
+local ms = require "lunaria"
+local ops = ms.ops
+
+local T = {}
+
+local is_tensor = ms.is_tensor
+
+local function is_callable(f)
+  if type(f) == "function" then return true end
+  local mt = getmetatable(f)
+  return type(mt) == "table" and mt.__call ~= nil and not is_tensor(f)
+end
+
+local function describe(v)
+  if is_tensor(v) then return "a tensor of dtype " .. tostring(v.dtype) .. " and shape " .. tostring(v.shape) end
+  if v == nil then return "nil" end
+  if type(v) == "number" or type(v) == "boolean" then return "the " .. type(v) .. " " .. tostring(v) end
+  if type(v) == "string" then return "the string '" .. v .. "'" end
+  return "a " .. type(v)
+end
+
+local function check_callable(f, name)
+  if not is_callable(f) then
+    error(name .. ": a function or another callable is expected, got " .. describe(f), 3)
+  end
+end
+
+-- Whether gradients with respect to x exist: floating-point tensors and numbers.
+local function is_float(x)
+  if is_tensor(x) then return x:is_floating_point() or x:is_complex() end
+  return math.type(x) == "float"
+end
+
+local function zeros_of(x)
+  if is_tensor(x) then return ops.zeros_like(x) end
+  return 0.0
+end
+
+local function ones_of(x)
+  if is_tensor(x) then return ops.ones_like(x) end
+  return 1.0
+end
+
+-- The gradient of an argument, in the structure of the argument: d is its cotangent, nil for zero; parts of tables are
+-- in the context.
+local function gradient_of(context, x, d)
+  if type(x) ~= "table" then
+    if d == nil then return zeros_of(x) end
+    if type(x) == "number" and is_tensor(d) then return d:item() end
+    return d
+  end
+  local result = {}
+  for key, value in next, x do
+    if type(value) == "table" then
+      result[key] = gradient_of(context, value)
+    elseif is_float(value) then
+      result[key] = gradient_of(context, value, core.cotangent(context, x, key))
+    end
+  end
+  return result
+end
+
+-- Positions as a set, for the primitive; and whether one or several gradients are asked for.
+local function check_positions(positions, count, name, level)
+  for _, p in ipairs(positions) do
+    if math.type(p) ~= "integer" then
+      error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(p), level + 1)
+    elseif p < 0 or p >= count then
+      error(string.format("%s: grad_position %d is out of range: the function was called with %d argument%s "
+        .. "(positions count from 0)", name, p, count, count == 1 and "" or "s"), level + 1)
+    end
+  end
+end
+
+local function check_argument(x, p, name, level)
+  if type(x) == "table" or is_float(x) then return end
+  if is_tensor(x) or math.type(x) == "integer" then
+    error(string.format("%s: argument %d is %s: integers have no gradient\n  hint: pass a float (%s)", name, p,
+      describe(x), is_tensor(x) and "x:float()" or string.format("%d.0", x)), level + 1)
+  end
+  error(string.format("%s: argument %d is %s: only tensors, numbers and tables of them have a gradient", name, p,
+    describe(x)), level + 1)
+end
+
+local function check_output(y, name, level)
+  if is_tensor(y) then
+    if y:numel() ~= 1 then
+      error(string.format("%s: the function must return a scalar, got %s\n  hint: reduce it (ops.sum(y), ops.mean(y)), "
+        .. "or use ms.vjp or ms.jacrev", name, describe(y)), level + 1)
+    elseif not is_float(y) then
+      error(string.format("%s: the function must return a float, got %s", name, describe(y)), level + 1)
+    end
+  elseif type(y) ~= "number" then
+    error(string.format("%s: the function must return a tensor or a number, got %s", name, describe(y)), level + 1)
+  end
+end
+
+-- Options by position or in one table of names.
+local function options(name, position, weights, has_aux, level)
+  if type(position) == "table" and position[1] == nil and next(position) ~= nil then
+    local named = position
+    for key in next, named do
+      if key ~= "grad_position" and key ~= "weights" and key ~= "has_aux" then
+        error(string.format("%s: there is no option '%s'; there are: grad_position, weights, has_aux", name,
+          tostring(key)), level + 1)
+      end
+    end
+    position, weights, has_aux = named.grad_position, named.weights, named.has_aux
+  end
+  if position == nil and weights == nil then position = 0 end
+  if position == false then position = nil end
+  if weights == false then weights = nil end
+  if position ~= nil and math.type(position) ~= "integer" and type(position) ~= "table" then
+    error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(position), level + 1)
+  end
+  local parameters
+  if is_tensor(weights) then
+    parameters = { weights }
+  elseif type(weights) == "table" then
+    parameters = {}
+    for i = 1, #weights do
+      if not is_tensor(weights[i]) then
+        error(string.format("%s: weights[%d] must be a parameter, got %s", name, i, describe(weights[i])), level + 1)
+      end
+      parameters[i] = weights[i]
+    end
+  elseif weights ~= nil then
+    error(name .. ": weights must be a parameter or a table of parameters, got " .. describe(weights), level + 1)
+  end
+  if has_aux ~= nil and type(has_aux) ~= "boolean" then
+    error(name .. ": has_aux must be true or false, got " .. describe(has_aux), level + 1)
+  end
+  return position, parameters, is_tensor(weights), has_aux
+end
+
+local function set_of(positions)
+  local set = {}
+  for _, p in ipairs(positions) do set[p] = true end
+  return set
+end
+
+-- The function that value_and_grad and grad share: values, then gradients.
+local function differentiate(name, f, position, weights, has_aux, with_value)
+  check_callable(f, name)
+  local parameters, single_weight
+  position, parameters, single_weight, has_aux = options(name, position, weights, has_aux, 3)
+  local positions = type(position) == "table" and position or { position }
+  local wanted = set_of(positions)
+  local several = type(position) == "table"
+  return function(...)
+    check_positions(positions, select("#", ...), name, 2)
+    local arguments = { ... }
+    for i = 1, #positions do check_argument(arguments[positions[i] + 1], positions[i], name, 2) end
+    local pull, context, y, aux
+    if has_aux then
+      local all = table.pack(core.vjp(f, wanted, parameters, ...))
+      pull, context, y = all[1], all[2], all[3]
+      aux = {}
+      for i = 4, all.n do aux[i - 3] = all[i] end
+    else
+      pull, context, y = core.vjp(f, wanted, parameters, ...)
+    end
+    check_output(y, name, 2)
+    local cotangents = { pull(ones_of(y)) }
+    local by_position, by_weight
+    if several then
+      by_position = {}
+      for i = 1, #positions do
+        local p = positions[i] + 1
+        by_position[i] = gradient_of(context, arguments[p], cotangents[p])
+      end
+    elseif position then
+      by_position = gradient_of(context, arguments[position + 1], cotangents[position + 1])
+    end
+    if parameters then
+      by_weight = {}
+      for i = 1, #parameters do
+        by_weight[i] = core.cotangent(context, parameters[i], 0) or zeros_of(parameters[i])
+      end
+      if single_weight then by_weight = by_weight[1] end
+    end
+    if aux then
+      local value = { y }
+      for i = 1, #aux do value[i + 1] = aux[i] end
+      if not with_value then y = aux else y = value end
+    end
+    if with_value then
+      if not by_weight then return y, by_position end
+      if by_position == nil then return y, by_weight end
+      return y, by_position, by_weight
+    end
+    local first, second = by_position, by_weight
+    if first == nil then first, second = by_weight, nil end
+    if aux then
+      if second ~= nil then return first, second, y end
+      return first, y
+    end
+    if second ~= nil then return first, second end
+    return first
+  end
+end
+
+--- The function that computes the gradient of f, which must return one scalar.
+--- grad_position: of the argument to differentiate by, from 0, or a table of positions (the result is then a table of
+--- gradients). A table argument gives a table of gradients. weights: parameters whose gradients are wanted too (or,
+--- with grad_position nil, only). has_aux: f returns further values, which the result hands on behind the gradients.
+--- All options can be given in one table of names.
+--- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
+function T.grad(f, grad_position, weights, has_aux)
+  return differentiate("grad", f, grad_position, weights, has_aux, false)
+end
+
+--- The function that computes the value of f and its gradient, see grad. With has_aux the first result is the table
+--- {value, further results...}.
+--- @example ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0, 6.0
+function T.value_and_grad(f, grad_position, weights, has_aux)
+  return differentiate("value_and_grad", f, grad_position, weights, has_aux, true)
+end
+
+local function all_positions(...)
+  local wanted = {}
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    if type(x) == "table" or is_float(x) then wanted[i - 1] = true end
+  end
+  return wanted
+end
+
+--- The value of f(...) and the function that takes a cotangent of it to the gradients of the arguments, one each.
+--- With several results the value is a table of them and the function takes one cotangent for each.
+--- @example (function() local y, pull = ms.vjp(ms.ops.square, 3.0) return pull(1.0) end)() --> 6.0
+function T.vjp(f, ...)
+  check_callable(f, "vjp")
+  local arguments = table.pack(...)
+  local all = table.pack(core.vjp(f, all_positions(...), nil, ...))
+  local pull, context = all[1], all[2]
+  local value = all[3]
+  if all.n > 3 then
+    value = {}
+    for i = 3, all.n do value[i - 2] = all[i] end
+  end
+  local results = all.n - 2
+  return value, function(...)
+    local given = select("#", ...)
+    if given ~= results then
+      error(string.format("vjp: the function has %d result%s, got %d cotangent%s", results, results == 1 and "" or "s",
+        given, given == 1 and "" or "s"), 2)
+    end
+    for i = 1, results do
+      local d, y = select(i, ...), all[i + 2]
+      if is_tensor(d) and is_tensor(y) and not ms.ops.shape(d) == ms.ops.shape(y) then
+        error(string.format("vjp: cotangent %d is %s, the result is %s", i, describe(d), describe(y)), 2)
+      end
+    end
+    local cotangents = { pull(...) }
+    local gradients = {}
+    for i = 1, arguments.n do
+      local x = arguments[i]
+      if type(x) == "table" or is_float(x) then
+        gradients[i] = gradient_of(context, x, cotangents[i])
+      end
+    end
+    return table.unpack(gradients, 1, arguments.n)
+  end
+end
+
+-- The inner product of two lists of tensors or numbers.
+local function inner(a, b, n)
+  local sum = 0.0
+  for i = 1, n do
+    if a[i] ~= nil and b[i] ~= nil then
+      local product = a[i] * b[i]
+      sum = sum + (is_tensor(product) and ops.sum(product) or product)
+    end
+  end
+  return sum
+end
+
+local function as_list(x)
+  if type(x) == "table" then return x end
+  return { x }
+end
+
+--- The value of f and its derivative in the direction of the tangents: ms.jvp(f, x, v), or tables of both for several
+--- arguments. One product of forward mode, made by transposing reverse mode twice.
+--- @example select(2, ms.jvp(ms.ops.square, 3.0, 1.0)) --> 6.0
+function T.jvp(f, primals, tangents)
+  check_callable(f, "jvp")
+  local xs, vs = as_list(primals), as_list(tangents)
+  local n = #xs
+  if #vs ~= n then error(string.format("jvp: %d arguments but %d tangents", n, #vs), 2) end
+  for i = 1, n do
+    check_argument(xs[i], i - 1, "jvp", 2)
+    if is_tensor(xs[i]) and is_tensor(vs[i]) and tostring(xs[i].shape) ~= tostring(vs[i].shape) then
+      error(string.format("jvp: tangent %d is %s, the argument is %s", i - 1, describe(vs[i]), describe(xs[i])), 2)
+    end
+  end
+  local wanted = {}
+  for i = 1, n do wanted[i - 1] = true end
+  local values = table.pack(f(table.unpack(xs, 1, n)))
+  local seeds = {}
+  for i = 1, values.n do seeds[i] = zeros_of(values[i]) end
+  -- u -> <J^T u, v>, linear in u: its gradient is J v.
+  local function transposed(...)
+    local pull = core.vjp(f, wanted, nil, table.unpack(xs, 1, n))
+    return inner({ pull(...) }, vs, n)
+  end
+  local seen = {}
+  for i = 1, values.n do seen[i - 1] = true end
+  local back, context = core.vjp(transposed, seen, nil, table.unpack(seeds, 1, values.n))
+  local d = { back(1.0) }
+  for i = 1, values.n do d[i] = gradient_of(context, values[i], d[i]) end
+  if values.n == 1 then return values[1], d[1] end
+  return values, d
+end
+
+local function shape_list(...)
+  local result = {}
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    if is_tensor(x) then
+      for j = 1, #x.shape do result[#result + 1] = x.shape[j] end
+    end
+  end
+  return result
+end
+
+local function one_of(y, i)
+  if not is_tensor(y) then return 1.0 end
+  local flat = ops.zeros({ y:numel() }, y.dtype)
+  flat[i] = 1
+  return ops.reshape(flat, shape_list(y))
+end
+
+local function size_of(y) return is_tensor(y) and y:numel() or 1 end
+
+local function as_tensor(x, like)
+  if is_tensor(x) then return x end
+  return is_tensor(like) and ops.full({}, x, { dtype = like.dtype }) or x
+end
+
+--- The function that computes the Jacobian of f by reverse mode: a tensor of shape (shape of f's result..., shape of
+--- the argument...). grad_position as in grad.
+--- @example ms.jacrev(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
+function T.jacrev(f, grad_position)
+  check_callable(f, "jacrev")
+  local position = grad_position or 0
+  local positions = type(position) == "table" and position or { position }
+  return function(...)
+    check_positions(positions, select("#", ...), "jacrev", 2)
+    local arguments = { ... }
+    for _, p in ipairs(positions) do check_argument(arguments[p + 1], p, "jacrev", 2) end
+    local pull, context, y = core.vjp(f, set_of(positions), nil, ...)
+    if not (is_tensor(y) or type(y) == "number") then
+      error("jacrev: the function must return a tensor or a number, got " .. describe(y), 2)
+    end
+    local rows = {}
+    for i = 1, #positions do rows[i] = {} end
+    for k = 0, size_of(y) - 1 do
+      local d = { pull(one_of(y, k)) }
+      for i, p in ipairs(positions) do
+        rows[i][k + 1] = as_tensor(gradient_of(context, arguments[p + 1], d[p + 1]), y)
+      end
+    end
+    local result = {}
+    for i, p in ipairs(positions) do
+      local x = arguments[p + 1]
+      if is_tensor(rows[i][1]) then
+        result[i] = ops.reshape(ops.stack(rows[i], 0), shape_list(y, x))
+      else
+        result[i] = rows[i][1]
+      end
+    end
+    if type(position) == "table" then return result end
+    return result[1]
+  end
+end
+
+--- The Jacobian as jacrev gives it, by forward mode: cheaper where there are fewer inputs than results.
+--- @example ms.jacfwd(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
+function T.jacfwd(f, grad_position)
+  check_callable(f, "jacfwd")
+  local position = grad_position or 0
+  local positions = type(position) == "table" and position or { position }
+  return function(...)
+    check_positions(positions, select("#", ...), "jacfwd", 2)
+    local arguments = table.pack(...)
+    local result = {}
+    for i, p in ipairs(positions) do
+      local x = arguments[p + 1]
+      check_argument(x, p, "jacfwd", 2)
+      local function partial(v)
+        local all = {}
+        for k = 1, arguments.n do all[k] = arguments[k] end
+        all[p + 1] = v
+        return f(table.unpack(all, 1, arguments.n))
+      end
+      local columns, y = {}, nil
+      for k = 0, size_of(x) - 1 do
+        local t
+        y, t = T.jvp(partial, x, one_of(x, k))
+        columns[k + 1] = as_tensor(t, x)
+      end
+      if is_tensor(columns[1]) then
+        result[i] = ops.reshape(ops.stack(columns, -1), shape_list(y, x))
+      else
+        result[i] = columns[1]
+      end
+    end
+    if type(position) == "table" then return result end
+    return result[1]
+  end
+end
+
+--- The function that computes the matrix of second derivatives of a scalar function.
+--- @example ms.hessian(function(x) return ms.ops.sum(x ^ 3) end)(ms.tensor{1.0, 2.0}) --> ms.tensor{{6.0, 0.0}, {0.0, 12.0}}
+function T.hessian(f, grad_position)
+  check_callable(f, "hessian")
+  return T.jacrev(T.grad(f, grad_position or 0), grad_position or 0)
+end
+
+-- Element i of x along the axis.
+local function slice_of(x, axis, i)
+  if type(x) == "table" then
+    local result = {}
+    for key, value in next, x do result[key] = slice_of(value, axis, i) end
+    return result
+  end
+  return ops.squeeze(ops.narrow(x, axis, i, 1), axis)
+end
+
+local function length_of(x, axis, position)
+  if is_tensor(x) then
+    local rank = #x.shape
+    if axis < -rank or axis >= rank then
+      error(string.format("vmap: in_axes[%d] is %d, out of range for %s", position, axis, describe(x)), 4)
+    end
+    return x.shape[(axis < 0 and axis + rank or axis) + 1]
+  elseif type(x) == "table" then
+    local _, first = next(x)
+    if first ~= nil then return length_of(first, axis, position) end
+  end
+  error(string.format("vmap: argument %d is mapped and must be a tensor or a table of tensors, got %s\n  hint: "
+    .. "in_axes = false for what is not mapped", position, describe(x)), 4)
+end
+
+local function stack_of(list, axis, like)
+  local first = list[1]
+  if type(first) == "table" then
+    local result = {}
+    for key in next, first do
+      local column = {}
+      for i = 1, #list do column[i] = list[i][key] end
+      result[key] = stack_of(column, axis, like)
+    end
+    return result
+  end
+  if is_tensor(first) then return ops.stack(list, axis) end
+  if type(first) == "number" then
+    local column = {}
+    for i = 1, #list do column[i] = as_tensor(list[i], like) end
+    return ops.stack(column, axis)
+  end
+  error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first), 3)
+end
+
+--- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
+--- axis for all arguments or a table with one for each, false for an argument that is not mapped; out_axes: the axis
+--- of the results that is stacked along, or a table with one for each result.
+--- @example ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}) --> ms.tensor{3.0, 7.0}
+function T.vmap(f, in_axes, out_axes)
+  check_callable(f, "vmap")
+  if in_axes == nil then in_axes = 0 end
+  if out_axes == nil then out_axes = 0 end
+  return function(...)
+    local arguments = table.pack(...)
+    local count, like
+    local axes = {}
+    for i = 1, arguments.n do
+      local axis = in_axes
+      if type(in_axes) == "table" then axis = in_axes[i] end
+      if axis == nil then axis = false end
+      if axis ~= false and math.type(axis) ~= "integer" then
+        error("vmap: in_axes must hold integers or false, got " .. describe(axis), 2)
+      end
+      if axis ~= false and type(arguments[i]) == "number" and type(in_axes) ~= "table" then axis = false end
+      axes[i] = axis
+      if axis ~= false then
+        local n = length_of(arguments[i], axis, i - 1)
+        if count and n ~= count then
+          error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n), 2)
+        end
+        count = n
+        like = like or (is_tensor(arguments[i]) and arguments[i])
+      end
+    end
+    if not count then error("vmap: no argument is mapped", 2) end
+    if count == 0 then error("vmap: the mapped axis has length 0", 2) end
+    local columns, results = {}, nil
+    for i = 0, count - 1 do
+      local call = {}
+      for k = 1, arguments.n do
+        call[k] = axes[k] == false and arguments[k] or arguments[k]
+        if axes[k] ~= false then call[k] = slice_of(arguments[k], axes[k], i) end
+      end
+      local values = table.pack(f(table.unpack(call, 1, arguments.n)))
+      results = values.n
+      for k = 1, results do
+        columns[k] = columns[k] or {}
+        columns[k][i + 1] = values[k]
+      end
+    end
+    local stacked = {}
+    for k = 1, results do
+      local axis = out_axes
+      if type(out_axes) == "table" then axis = out_axes[k] end
+      stacked[k] = stack_of(columns[k], axis or 0, like)
+    end
+    return table.unpack(stacked, 1, results)
+  end
+end
+
+--- The value itself, with no gradient flowing through it.
+--- @example ms.grad(function(x) return x * ms.stop_gradient(x) end)(3.0) --> 3.0
+T.stop_gradient = core.stop
+
+--- A function with a derivative of its own: back(arguments..., results..., cotangents...) gives one gradient for each
+--- argument of f.
+--- @example ms.grad(ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 10 * d end))(3.0) --> 10.0
+function T.custom_vjp(f, back)
+  check_callable(f, "custom_vjp")
+  check_callable(back, "custom_vjp")
+  return function(...) return core.custom(f, back, ...) end
+end
+
+--- f with its intermediate values computed again for the gradient instead of being kept: less memory, more time.
+--- @example ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
+function T.checkpoint(f)
+  check_callable(f, "checkpoint")
+  return function(...) return core.checkpoint(f, ...) end
+end
+T.recompute = T.checkpoint
+
+--- Compares the gradient of f at the arguments with central differences along random directions; raises an error where
+--- they disagree and returns the largest relative deviation. options: eps, rtol, atol, directions, grad_position.
+--- @example ms.check_grad(function(x) return ms.ops.sum(x * x) end, {ms.tensor({1.0, 2.0}, ms.float64)}) < 1e-6 --> true
+function T.check_grad(f, arguments, opts)
+  check_callable(f, "check_grad")
+  if type(arguments) ~= "table" then arguments = { arguments } end
+  opts = opts or {}
+  local eps, rtol, atol = opts.eps or 1e-4, opts.rtol or 1e-3, opts.atol or 1e-5
+  local positions = {}
+  for i, x in ipairs(arguments) do
+    if is_float(x) then positions[#positions + 1] = i - 1 end
+  end
+  if opts.grad_position then positions = as_list(opts.grad_position) end
+  local gradients = T.grad(f, positions)(table.unpack(arguments))
+  local function value(...)
+    local y = f(...)
+    return is_tensor(y) and y:item() or y
+  end
+  local worst = 0.0
+  for _ = 1, opts.directions or 4 do
+    local expected, there, back = 0.0, {}, {}
+    for i, x in ipairs(arguments) do there[i], back[i] = x, x end
+    for i, p in ipairs(positions) do
+      local x = arguments[p + 1]
+      local v
+      if is_tensor(x) then
+        v = ops.cast(ops.randn(shape_list(x)), x.dtype)
+        expected = expected + ops.sum(gradients[i] * v):item()
+      else
+        v = math.random() * 2 - 1
+        expected = expected + gradients[i] * v
+      end
+      there[p + 1], back[p + 1] = x + v * eps, x - v * eps
+    end
+    local found = (value(table.unpack(there)) - value(table.unpack(back))) / (2 * eps)
+    local difference = math.abs(found - expected)
+    if not (difference <= atol + rtol * math.abs(found)) then
+      error(string.format("check_grad: the gradient says %.9g along a random direction, differences say %.9g",
+        expected, found), 2)
+    end
+    worst = math.max(worst, difference / math.max(math.abs(found), atol))
+  end
+  return worst
+end
+
+local orders = setmetatable({}, { __mode = "k" })
+
+--- The graph of a function as text; of its derivative for ms.ir(ms.grad(f)).
+function T.ir(f, order)
+  check_callable(f, "ir")
+  local known = orders[f]
+  if known then return core.graph_text(known.f, known.order + (order or 0)) end
+  return core.graph_text(f, order or 0)
+end
+
+-- What ms.ir shows for the result of grad is J of the function, not the library's code around it.
+for _, name in ipairs { "grad", "value_and_grad" } do
+  local plain = T[name]
+  T[name] = function(f, ...)
+    local result = plain(f, ...)
+    local known = orders[f]
+    orders[result] = { f = known and known.f or f, order = (known and known.order or 0) + 1 }
+    return result
+  end
+end
+
+require "lunaria.adjoints" (core, ms)
+
+for name, f in pairs(T) do rawset(ms, name, f) end
+return T

@@ -1,0 +1,376 @@
+#include "interpreter/lua_host.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "core/interrupt.h"
+#include "core/ir/printer.h"
+#include "interpreter/lua_reference.h"
+#include "interpreter/operators.h"
+#include "interpreter/protect.h"
+#include "interpreter/values.h"
+#include "jit/frontend/ast.h"
+#include "jit/lower/lower.h"
+#include "jit/number.h"
+
+namespace lunaria {
+
+using vm::Callee;
+using vm::Closure;
+using vm::Field;
+
+namespace {
+
+constexpr const char* kBox = "lunaria.value";
+
+// A function of plain numbers as a Lua function: upvalue 1 is the primitive.
+int call_number(lua_State* L) {
+    const Op& op = *static_cast<const Op*>(lua_touserdata(L, lua_upvalueindex(1)));
+    std::vector<Value> args;
+    for (size_t i = 1; i <= op.signature.params.size(); ++i)
+        args.push_back(LuaHost::of(L).to_value(L, static_cast<int>(i)));
+    LuaHost::of(L).push(L, lua::run_number(op, args));
+    return 1;
+}
+
+// A closure of the machine as a Lua function: upvalue 1 holds it.
+int call_closure(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    const Value f = *static_cast<Value*>(lua_touserdata(L, lua_upvalueindex(1)));
+    std::vector<Value> args;
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
+    std::vector<Value> results = host.run(L, f, args);
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    for (const Value& v : results) host.push(L, v);
+    return static_cast<int>(results.size());
+}
+
+int drop_box(lua_State* L) {
+    static_cast<Value*>(lua_touserdata(L, 1))->~Value();
+    return 0;
+}
+
+void push_box(lua_State* L, const Value& v) {
+    new (lua_newuserdatauv(L, sizeof(Value), 0)) Value(v);
+    if (luaL_newmetatable(L, kBox)) {
+        lua_pushcfunction(L, drop_box);
+        lua_setfield(L, -2, "__gc");
+        lua_pushliteral(L, "differentiation");
+        lua_setfield(L, -2, "__name");
+    }
+    lua_setmetatable(L, -2);
+}
+
+class NumberFunction final : public Object {
+  public:
+    explicit NumberFunction(const Op& op) : op(op) {}
+    const Op& op;
+};
+
+class LuaOperator final : public Object {
+  public:
+    explicit LuaOperator(const Op& op) : op(op) {}
+    const Op& op;
+};
+
+int host_key;
+
+}  // namespace
+
+LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
+    auto weak = [&](const char* mode) {
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushstring(L, mode);
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        return luaL_ref(L, LUA_REGISTRYINDEX);
+    };
+    info_cache_ = weak("k");
+    handles_ = weak("v");
+    lua_getglobal(L, "pcall");
+    pcall_ = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    lua_newtable(L);
+    replacements_ = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+LuaHost::~LuaHost() = default;
+
+LuaHost& LuaHost::of(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TNIL) {
+        // Lives in the registry as what Lua destroys last: finalizers run in the opposite order of their making.
+        auto* place = static_cast<LuaHost*>(lua_newuserdatauv(L, sizeof(LuaHost), 0));
+        lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+        lua_State* main = lua_tothread(L, -1);
+        lua_pop(L, 1);
+        new (place) LuaHost(main);
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, [](lua_State* state) {
+            static_cast<LuaHost*>(lua_touserdata(state, 1))->~LuaHost();
+            return 0;
+        });
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+        lua_pop(L, 1);
+        return *place;
+    }
+    auto* host = static_cast<LuaHost*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return *host;
+}
+
+std::vector<Value> LuaHost::run(lua_State* state, const Value& f, std::span<const Value> args) {
+    struct Switch {
+        LuaHost& host;
+        lua_State* before;
+        ~Switch() { host.L = before; }
+    } restore{*this, L};
+    L = state;
+    return machine_.run(f, args);
+}
+
+Value LuaHost::reference(lua_State* state, int index) {
+    return vm::make_object<LuaReference>(*this, main_, state, index);
+}
+
+Value LuaHost::to_value(lua_State* state, int index) {
+    switch (lua_type(state, index)) {
+        case LUA_TNONE:
+        case LUA_TNIL:
+            return {};
+        case LUA_TBOOLEAN:
+            return Value(lua_toboolean(state, index) != 0);
+        case LUA_TNUMBER:
+            return lua_isinteger(state, index) ? Value(static_cast<int64_t>(lua_tointeger(state, index)))
+                                               : Value(static_cast<double>(lua_tonumber(state, index)));
+        case LUA_TSTRING: {
+            size_t size = 0;
+            const char* text = lua_tolstring(state, index, &size);
+            return Value(std::string_view(text, size));
+        }
+        case LUA_TUSERDATA: {
+            if (const Tensor* t = tensor_at(state, index)) return Value(*t);
+            if (void* box = luaL_testudata(state, index, kBox)) return *static_cast<Value*>(box);
+            return reference(state, index);
+        }
+        case LUA_TFUNCTION: {
+            const lua_CFunction c = lua_tocfunction(state, index);
+            if (!c) return reference(state, index);
+            if (const Op* op = operator_at(state, index)) {
+                Value& v = operators_[op];
+                if (v.is_nil()) v = vm::make_object<LuaOperator>(*op);
+                return v;
+            }
+            if (c == protect<call_closure>) {
+                lua_getupvalue(state, index, 1);
+                Value v = *static_cast<Value*>(lua_touserdata(state, -1));
+                lua_pop(state, 1);
+                return v;
+            }
+            if (c == protect<call_number>) {
+                lua_getupvalue(state, index, 1);
+                const Op* op = static_cast<const Op*>(lua_touserdata(state, -1));
+                lua_pop(state, 1);
+                Value& v = number_functions_[op];
+                if (v.is_nil()) v = vm::make_object<NumberFunction>(*op);
+                return v;
+            }
+            return reference(state, index);
+        }
+        default:
+            return reference(state, index);
+    }
+}
+
+void LuaHost::push_number_function(lua_State* L, const Op& primitive) {
+    lua_pushlightuserdata(L, const_cast<Op*>(&primitive));
+    lua_pushcclosure(L, protect<call_number>, 1);
+}
+
+void LuaHost::push(lua_State* state, const Value& v) {
+    if (v.is_list()) {
+        lua_createtable(state, static_cast<int>(v.items().size()), 0);
+        for (size_t i = 0; i < v.items().size(); ++i) {
+            push(state, v.items()[i]);
+            lua_rawseti(state, -2, static_cast<lua_Integer>(i) + 1);
+        }
+        return;
+    }
+    if (v.is_tensor()) return push_shared(state, v.tensor());
+    if (v.kind() != Value::Kind::object) {
+        Value copy = v;
+        return lunaria::push(state, std::move(copy));
+    }
+    if (auto* r = vm::object_as<LuaReference>(v)) return r->push(state);
+    if (auto* o = vm::object_as<LuaOperator>(v)) return push_operator(state, o->op);
+    if (const Op* op = vm::operator_of(v)) return push_operator(state, *op);
+    if (auto* n = vm::object_as<NumberFunction>(v)) return push_number_function(state, n->op);
+    if (vm::object_as<Closure>(v)) {
+        // The same function for the same closure, for as long as somebody has it.
+        lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+        if (lua_rawgetp(state, -1, v.object()) == LUA_TNIL) {
+            lua_pop(state, 1);
+            push_box(state, v);
+            lua_pushcclosure(state, protect<call_closure>, 1);
+            lua_pushvalue(state, -1);
+            lua_rawsetp(state, -3, v.object());
+        }
+        lua_remove(state, -2);
+        return;
+    }
+    push_box(state, v);
+}
+
+void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction function) {
+    intrinsics_[lua_tocfunction(state, index)] = std::move(function);
+}
+
+void LuaHost::set_replacement(lua_State* state, int index, int by) {
+    index = lua_absindex(state, index);
+    by = lua_absindex(state, by);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, replacements_);
+    lua_pushvalue(state, index);
+    lua_pushvalue(state, by);
+    lua_rawset(state, -3);
+    lua_pop(state, 1);
+}
+
+// The graph of the Lua function at `index` of L; null when its source is not known or not expressible.
+std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
+    index = lua_absindex(L, index);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, info_cache_);
+    lua_pushvalue(L, index);
+    lua_rawget(L, -2);
+    if (const auto* known = static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(L, -1))) {
+        std::shared_ptr<FunctionInfo> info = *known;
+        lua_pop(L, 2);
+        return info;
+    }
+    lua_pop(L, 1);
+    FunctionSource source = State::of(L).loader().source_of(L, index);
+    std::shared_ptr<FunctionInfo> info;
+    if (source.function) {
+        if (infos_.size() > 4000) infos_.clear();
+        auto& kept = infos_[source.function];
+        if (!kept) {
+            kept = std::make_shared<FunctionInfo>();
+            kept->chunk = source.chunk;
+            kept->graph = lower::lower(*source.chunk, *source.function);
+            for (const lua::Upvalue& u : source.function->upvalues) {
+                kept->cells.push_back(u.local->captured && u.local->assigned_after_capture);
+                kept->positions.push_back(static_cast<int>(kept->positions.size()) + 1);
+            }
+        }
+        info = kept;
+    } else {
+        info = std::make_shared<FunctionInfo>();
+    }
+    lua_pushvalue(L, index);
+    new (lua_newuserdatauv(L, sizeof(info), 0)) std::shared_ptr<FunctionInfo>(info);
+    if (luaL_newmetatable(L, "lunaria.function")) {
+        lua_pushcfunction(L, [](lua_State* state) {
+            static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(state, 1))->~shared_ptr();
+            return 0;
+        });
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    return info;
+}
+
+std::string LuaHost::graph_text(lua_State* state, int index, int order) {
+    Value f = to_value(state, index);
+    if (auto* closure = vm::object_as<Closure>(f)) return ir::print(vm::derivative_of(*closure->function, order).graph);
+    L = state;
+    Callee callee = resolve(f);
+    if (!callee.function) throw argument_error("ir", str("the source of ", describe(f), " is not known"));
+    return ir::print(vm::derivative_of(*callee.function, order).graph);
+}
+
+void LuaHost::capture(const Value& f, int index, const FunctionInfo& info, std::vector<Value>& captures) {
+    index = lua_absindex(L, index);
+    for (size_t i = 0; i < info.cells.size(); ++i) {
+        if (info.cells[i]) {
+            captures.push_back(vm::make_object<UpvalueCell>(*this, f, L, index, info.positions[i]));
+            continue;
+        }
+        if (!lua_getupvalue(L, index, info.positions[i])) lua_pushnil(L);
+        captures.push_back(to_value(L, -1));
+        lua_pop(L, 1);
+    }
+}
+
+Callee LuaHost::resolve(const Value& given) {
+    Callee callee;
+    if (auto* o = vm::object_as<LuaOperator>(given)) {
+        callee.kind = Callee::Kind::op;
+        callee.op = &o->op;
+        return callee;
+    }
+    if (const Op* op = vm::operator_of(given)) {
+        callee.kind = Callee::Kind::op;
+        callee.op = op;
+        return callee;
+    }
+    callee.closure = given;
+    if (auto* n = vm::object_as<NumberFunction>(given)) {
+        vm::OperatorFunction f = vm::number_function(n->op);
+        callee.kind = Callee::Kind::function;
+        callee.intrinsic = true;
+        callee.function = f.function;
+        callee.owner = f.owner;
+        return callee;
+    }
+    auto* r = vm::object_as<LuaReference>(given);
+    if (!r) return callee;
+    luaL_checkstack(L, 10, "call");
+    r->push(L);
+    const int top = lua_gettop(L);
+    callee.kind = Callee::Kind::opaque;
+    if (r->type == LUA_TFUNCTION) {
+        if (lua_CFunction c = lua_tocfunction(L, top)) {
+            if (auto found = intrinsics_.find(c); found != intrinsics_.end()) {
+                callee.kind = Callee::Kind::function;
+                callee.intrinsic = true;
+                callee.function = found->second.function;
+                callee.owner = found->second.owner;
+            }
+        }
+        lua_rawgeti(L, LUA_REGISTRYINDEX, replacements_);
+        lua_pushvalue(L, top);
+        const bool replaced = lua_rawget(L, -2) != LUA_TNIL;
+        if (replaced) {
+            callee = resolve(to_value(L, -1));
+        } else if (!lua_iscfunction(L, top)) {
+            std::shared_ptr<FunctionInfo> info = info_of(top);
+            if (info->graph) {
+                callee.kind = Callee::Kind::function;
+                callee.function = &vm::function_of(*info->graph);
+                callee.owner = info->graph;
+                capture(given, top, *info, callee.captures);
+            }
+        }
+    } else if (luaL_getmetafield(L, top, "__call") != LUA_TNIL) {
+        Value method = to_value(L, -1);
+        if (auto* closure = vm::object_as<Closure>(method)) {
+            callee.kind = Callee::Kind::closure;
+            callee.function = closure->function;
+            callee.intrinsic = true;
+            callee.closure = method;
+            callee.captures = closure->captures;
+        } else {
+            callee = resolve(method);
+            if (callee.closure.is_nil()) callee.closure = method;
+        }
+        callee.prefix.insert(callee.prefix.begin(), given);
+    }
+    lua_settop(L, top - 1);
+    return callee;
+}
+
+}  // namespace lunaria

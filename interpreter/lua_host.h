@@ -1,0 +1,90 @@
+// Lua as the host of the virtual machine: its tables, functions and metamethods behind the machine's interface, and the
+// machine's closures as Lua functions.
+#pragma once
+
+#include <lua.hpp>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "interpreter/loader.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria {
+
+class LuaHost final : public vm::Host {
+  public:
+    explicit LuaHost(lua_State* main);
+    ~LuaHost() override;
+
+    // The host of a Lua state; made at the first use.
+    static LuaHost& of(lua_State* L);
+
+    vm::Machine& machine() { return machine_; }
+    lua_State* lua() const { return L; }
+    // Calls f in the machine from the Lua function that runs in L.
+    std::vector<Value> run(lua_State* L, const Value& f, std::span<const Value> args);
+    Value to_value(lua_State* L, int index);
+    void push(lua_State* L, const Value& v);
+
+    // The C function at `index` is run as this function of the IR ...
+    void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function);
+    // ... or as the Lua function at `by`, wherever a derivative is computed.
+    void set_replacement(lua_State* L, int index, int by);
+    // A function of plain numbers, see jit/number.h.
+    static void push_number_function(lua_State* L, const Op& primitive);
+
+    // The graph of the Lua function at `index`, or of its derivative, as text.
+    std::string graph_text(lua_State* L, int index, int order);
+
+    vm::Callee resolve(const Value& f) override;
+    vm::Field find_field(const Value& object, const Value& key) override;
+    vm::Field find_new_field(const Value& object, const Value& key) override;
+    Value metamethod(const Value& a, const Value& b, std::string_view event) override;
+    const Op* tensor_operator(std::string_view primitive) override;
+    Value index(const Value& object, const Value& key) override;
+    void set_index(const Value& object, const Value& key, const Value& value) override;
+    std::vector<Value> call(const Value& f, std::span<const Value> args) override;
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value concat(const Value& a, const Value& b) override;
+    Value length(const Value& a) override;
+    Value new_table(size_t array, size_t fields) override;
+    Value raw_get(const Value& table, const Value& key) override;
+    void raw_set(const Value& table, const Value& key, const Value& value) override;
+    bool is_table(const Value& v) override;
+    bool is_function(const Value& v) override;
+    std::string describe(const Value& v) override;
+    Bound bind(const Op& op, std::span<const Value> args) override;
+    Part part_of(const Value& tensor, const Value& key) override;
+    void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
+    bool is_protected_call(const Value& f) override;
+    Protected call_protected(const std::function<void()>& body) override;
+    void poll() override;
+
+  private:
+    friend class LuaReference;
+    struct FunctionInfo {
+        std::shared_ptr<const lua::Chunk> chunk;
+        std::shared_ptr<ir::Graph> graph;
+        std::vector<bool> cells;     // per upvalue of the graph
+        std::vector<int> positions;  // of it in Lua's list
+    };
+    std::shared_ptr<FunctionInfo> info_of(int index);
+    void capture(const Value& f, int index, const FunctionInfo& info, std::vector<Value>& captures);
+    Value reference(lua_State* L, int index);
+    bool lua_iscfunction_value(const Value& f);
+    [[noreturn]] void operand_error(std::string_view what, const Value& v);
+
+    lua_State* main_;
+    lua_State* L;  // that runs
+    lua_CFunction pcall_ = nullptr;
+    vm::Machine machine_;
+    std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
+    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF;
+    std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
+    std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
+    std::unordered_map<const Op*, Value> operators_, number_functions_;
+};
+
+}  // namespace lunaria

@@ -1,0 +1,567 @@
+// Lua's operations on behalf of the machine.
+#include <array>
+#include <unordered_set>
+
+#include "core/indexing.h"
+#include "core/interrupt.h"
+#include "core/ir/builder.h"
+#include "interpreter/lua_host.h"
+#include "interpreter/lua_reference.h"
+#include "interpreter/operators.h"
+#include "interpreter/protect.h"
+#include "interpreter/tensor_index.h"
+#include "interpreter/values.h"
+
+namespace lunaria {
+
+using vm::Field;
+
+namespace {
+
+constexpr int kMostMetatables = 100;
+
+LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
+
+}  // namespace
+
+UpvalueCell::UpvalueCell(LuaHost& host, Value function, lua_State* L, int index, int position)
+    : host_(host), function_(std::move(function)), position_(position), identity_(lua_upvalueid(L, index, position)) {}
+
+Value UpvalueCell::get() const {
+    lua_State* L = host_.lua();
+    host_.push(L, function_);
+    lua_getupvalue(L, -1, position_);
+    Value v = host_.to_value(L, -1);
+    lua_pop(L, 2);
+    return v;
+}
+
+void UpvalueCell::set(Value v) {
+    lua_State* L = host_.lua();
+    host_.push(L, function_);
+    host_.push(L, v);
+    lua_setupvalue(L, -2, position_);
+    lua_pop(L, 1);
+}
+
+void LuaHost::operand_error(std::string_view what, const Value& v) {
+    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", describe(v), " value"));
+}
+
+Field LuaHost::find_field(const Value& object, const Value& key) {
+    luaL_checkstack(L, 10, "index");
+    const int base = lua_gettop(L);
+    Field field;
+    field.holder = object;
+    push(L, object);
+    push(L, key);
+    for (int i = 0; i < kMostMetatables; ++i) {
+        // On the stack: the table, the key.
+        lua_pushvalue(L, base + 2);
+        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, "__index") == LUA_TNIL) {
+            field.raw = true;
+            field.value = to_value(L, base + 3);
+            break;
+        }
+        if (!lua_istable(L, -1)) {
+            if (lua_isfunction(L, -1)) {
+                field.method = to_value(L, -1);
+            } else {
+                // A userdata, say: whatever indexing it gives.
+                Value other = to_value(L, -1);
+                lua_settop(L, base);
+                field.raw = true;
+                field.value = index(other, key);
+            }
+            break;
+        }
+        lua_copy(L, -1, base + 1);
+        lua_settop(L, base + 2);
+        field.holder = to_value(L, base + 1);
+    }
+    lua_settop(L, base);
+    return field;
+}
+
+Field LuaHost::find_new_field(const Value& object, const Value& key) {
+    luaL_checkstack(L, 10, "index");
+    const int base = lua_gettop(L);
+    Field field;
+    field.holder = object;
+    push(L, object);
+    push(L, key);
+    for (int i = 0; i < kMostMetatables; ++i) {
+        lua_pushvalue(L, base + 2);
+        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, "__newindex") == LUA_TNIL) {
+            field.raw = true;
+            break;
+        }
+        if (!lua_istable(L, -1)) {
+            if (lua_isfunction(L, -1)) field.method = to_value(L, -1);
+            break;
+        }
+        lua_copy(L, -1, base + 1);
+        lua_settop(L, base + 2);
+        field.holder = to_value(L, base + 1);
+    }
+    lua_settop(L, base);
+    return field;
+}
+
+Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event) {
+    luaL_checkstack(L, 6, "metamethod");
+    for (const Value* v : {&a, &b}) {
+        // Strings and numbers: Lua's own arithmetic.
+        if (!reference_of(*v) && !v->is_tensor()) continue;
+        const int base = lua_gettop(L);
+        push(L, *v);
+        Value method;
+        if (luaL_getmetafield(L, -1, std::string(event).c_str()) != LUA_TNIL) method = to_value(L, -1);
+        lua_settop(L, base);
+        if (!method.is_nil()) return method;
+    }
+    return {};
+}
+
+const Op* LuaHost::tensor_operator(std::string_view primitive) {
+    static const std::array<std::pair<std::string_view, const Op*>, 8> kOperators{
+        {{"add", registry().find("add")},
+         {"sub", registry().find("sub")},
+         {"mul", registry().find("mul")},
+         {"div", registry().find("div")},
+         {"mod", registry().find("remainder")},
+         {"pow", registry().find("pow")},
+         {"floor_div", registry().find("floor_divide")},
+         {"minus", registry().find("neg")}}};
+    for (const auto& [name, op] : kOperators)
+        if (name == primitive) return op;
+    return nullptr;
+}
+
+Value LuaHost::index(const Value& object, const Value& key) {
+    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    if (object.is_tensor() && !(key.kind() == Value::Kind::string && !is_slice_text(key.string()))) {
+        push(L, key);
+        Value v(index_tensor(L, object.tensor(), lua_gettop(L)));
+        lua_settop(L, base);
+        return v;
+    }
+    push(L, object);
+    push(L, key);
+    lua_gettable(L, -2);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+void LuaHost::set_index(const Value& object, const Value& key, const Value& value) {
+    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    push(L, object);
+    push(L, key);
+    push(L, value);
+    if (object.is_tensor())
+        set_by_index(L, base + 1, base + 2, base + 3);
+    else
+        lua_settable(L, base + 1);
+    lua_settop(L, base);
+}
+
+std::vector<Value> LuaHost::call(const Value& f, std::span<const Value> args) {
+    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
+    const int base = lua_gettop(L);
+    push(L, f);
+    if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
+        lua_settop(L, base);
+        operand_error("call", f);
+    }
+    lua_settop(L, base + 1);
+    for (const Value& v : args) push(L, v);
+    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
+        // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
+        if (lua_type(L, -1) == LUA_TSTRING) {
+            const std::string message = lua_tostring(L, -1);
+            const std::string place = machine_.here();
+            const size_t colon = message.find(':');
+            const bool placed = colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
+                                message[colon + 1] <= '9';
+            if (!placed && !place.empty() && lua_iscfunction_value(f)) {
+                lua_settop(L, base);
+                lunaria::push(L, std::string_view(place + ": " + message));
+            }
+        }
+        lua_error(L);
+    }
+    std::vector<Value> results;
+    for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(to_value(L, i));
+    lua_settop(L, base);
+    return results;
+}
+
+bool LuaHost::lua_iscfunction_value(const Value& f) {
+    push(L, f);
+    const bool c = lua_iscfunction(L, -1);
+    lua_pop(L, 1);
+    return c;
+}
+
+Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
+    static constexpr std::pair<std::string_view, int> kOperations[] = {
+        {"add", LUA_OPADD},    {"sub", LUA_OPSUB},      {"mul", LUA_OPMUL},        {"mod", LUA_OPMOD},
+        {"pow", LUA_OPPOW},    {"div", LUA_OPDIV},      {"floor_div", LUA_OPIDIV}, {"bit_and", LUA_OPBAND},
+        {"bit_or", LUA_OPBOR}, {"bit_xor", LUA_OPBXOR}, {"shift_left", LUA_OPSHL}, {"shift_right", LUA_OPSHR},
+        {"minus", LUA_OPUNM},  {"bit_not", LUA_OPBNOT}};
+    luaL_checkstack(L, 6, "arithmetic");
+    const int base = lua_gettop(L);
+    for (const Value* v : {&a, &b}) {
+        const bool fits = v->is_number() || v->kind() == Value::Kind::string || v->is_tensor() || reference_of(*v);
+        if (!fits)
+            operand_error(primitive.starts_with("bit") || primitive.starts_with("shift")
+                              ? "perform bitwise operation on"
+                              : "perform arithmetic on",
+                          *v);
+        if (reference_of(*v) && reference_of(*v)->type != LUA_TTABLE && reference_of(*v)->type != LUA_TUSERDATA)
+            operand_error("perform arithmetic on", *v);
+    }
+    int operation = LUA_OPADD;
+    for (auto [name, code] : kOperations)
+        if (name == primitive) operation = code;
+    push(L, a);
+    if (operation != LUA_OPUNM && operation != LUA_OPBNOT) push(L, b);
+    lua_arith(L, operation);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b) {
+    if (primitive == "equal") {
+        if (a.is_tensor() && b.is_tensor()) return a.tensor().same_body(b.tensor());
+        if (!reference_of(a) || !reference_of(b)) return vm::identity_of(a) == vm::identity_of(b);
+    }
+    luaL_checkstack(L, 6, "comparison");
+    const int base = lua_gettop(L);
+    push(L, a);
+    push(L, b);
+    auto comparable = [&](int i) {
+        const int type = lua_type(L, i);
+        return type == LUA_TSTRING || type == LUA_TNUMBER || luaL_getmetafield(L, i, "__lt") != LUA_TNIL ||
+               luaL_getmetafield(L, i, "__le") != LUA_TNIL;
+    };
+    if (primitive != "equal") {
+        const bool tensors = a.is_tensor() || b.is_tensor();
+        const bool same = lua_type(L, base + 1) == lua_type(L, base + 2);
+        const bool fine = tensors || (same && comparable(base + 1)) ||
+                          (!same && (lua_type(L, base + 1) >= LUA_TTABLE || lua_type(L, base + 2) >= LUA_TTABLE));
+        lua_settop(L, base + 2);
+        if (!fine) {
+            lua_settop(L, base);
+            throw Error(ErrorKind::argument, "",
+                        same ? str("attempt to compare two ", describe(a), " values")
+                             : str("attempt to compare ", describe(a), " with ", describe(b)));
+        }
+    }
+    const int operation = primitive == "equal" ? LUA_OPEQ : primitive == "less" ? LUA_OPLT : LUA_OPLE;
+    const bool result = lua_compare(L, base + 1, base + 2, operation) != 0;
+    lua_settop(L, base);
+    return result;
+}
+
+Value LuaHost::concat(const Value& a, const Value& b) {
+    luaL_checkstack(L, 6, "concatenation");
+    for (const Value* v : {&a, &b})
+        if (v->is_nil() || v->kind() == Value::Kind::boolean) operand_error("concatenate", *v);
+    const int base = lua_gettop(L);
+    push(L, a);
+    push(L, b);
+    lua_concat(L, 2);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+Value LuaHost::length(const Value& a) {
+    if (!a.is_tensor() && a.kind() != Value::Kind::string && !reference_of(a)) operand_error("get length of", a);
+    luaL_checkstack(L, 6, "length");
+    const int base = lua_gettop(L);
+    push(L, a);
+    if (lua_type(L, -1) == LUA_TFUNCTION) {
+        lua_settop(L, base);
+        operand_error("get length of", a);
+    }
+    lua_len(L, -1);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+Value LuaHost::new_table(size_t array, size_t fields) {
+    luaL_checkstack(L, 4, "table");
+    lua_createtable(L, static_cast<int>(array), static_cast<int>(fields));
+    Value v = to_value(L, -1);
+    lua_pop(L, 1);
+    return v;
+}
+
+Value LuaHost::raw_get(const Value& table, const Value& key) {
+    auto* r = reference_of(table);
+    if (!r || r->type != LUA_TTABLE) return {};
+    luaL_checkstack(L, 4, "index");
+    r->push(L);
+    push(L, key);
+    lua_rawget(L, -2);
+    Value v = to_value(L, -1);
+    lua_pop(L, 2);
+    return v;
+}
+
+void LuaHost::raw_set(const Value& table, const Value& key, const Value& value) {
+    auto* r = reference_of(table);
+    if (!r || r->type != LUA_TTABLE) throw argument_error("rawset", str("needs a table, got ", describe(table)));
+    if (key.is_nil()) throw Error(ErrorKind::index, "", "table index is nil");
+    if (key.kind() == Value::Kind::number && key.number() != key.number())
+        throw Error(ErrorKind::index, "", "table index is NaN");
+    luaL_checkstack(L, 4, "index");
+    r->push(L);
+    push(L, key);
+    push(L, value);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+bool LuaHost::is_table(const Value& v) {
+    auto* r = reference_of(v);
+    return r && r->type == LUA_TTABLE;
+}
+
+bool LuaHost::is_function(const Value& v) {
+    if (v.kind() != Value::Kind::object) return false;
+    auto* r = reference_of(v);
+    return r ? r->type == LUA_TFUNCTION : true;
+}
+
+std::string LuaHost::describe(const Value& v) {
+    luaL_checkstack(L, 4, "description");
+    push(L, v);
+    std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, -1);
+    if (lua_isfunction(L, -1)) {
+        // By the name under which the user knows it, if it is in one of the libraries.
+        text = "a function";
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            if (lua_istable(L, -1) && lua_type(L, -2) == LUA_TSTRING) {
+                lua_pushnil(L);
+                while (lua_next(L, -2)) {
+                    if (lua_rawequal(L, -1, -6) && lua_type(L, -2) == LUA_TSTRING) {
+                        const std::string library = lua_tostring(L, -4);
+                        text = (library == "_G" ? "" : library + ".") + lua_tostring(L, -2);
+                        lua_pop(L, 6);
+                        return text;
+                    }
+                    lua_pop(L, 1);
+                }
+            }
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return text;
+}
+
+namespace {
+
+struct Binding {
+    const Op* op;
+    std::vector<Value> args;
+    std::exception_ptr error;
+};
+
+// Binds what is on the stack, which starts at 1 in a call of its own.
+int bind_here(lua_State* L) {
+    auto& binding = *static_cast<Binding*>(lua_touserdata(L, lua_upvalueindex(1)));
+    try {
+        binding.args = bind_arguments(L, *binding.op);
+    } catch (const std::exception&) {
+        binding.error = std::current_exception();
+    }
+    return 0;
+}
+
+}  // namespace
+
+vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
+    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
+    Binding binding{&op, {}, nullptr};
+    lua_pushlightuserdata(L, &binding);
+    lua_pushcclosure(L, bind_here, 1);
+    for (const Value& v : args) push(L, v);
+    lua_call(L, static_cast<int>(args.size()), 0);
+    if (binding.error) std::rethrow_exception(binding.error);
+    Bound bound;
+    bound.args = std::move(binding.args);
+    // Where does each tensor come from? Bodies tell: a handle's tensor is bound as it is.
+    auto path_of = [&](const Value& v, size_t from) -> Bound::Path {
+        for (size_t k = from; k < args.size(); ++k)
+            if ((v.is_tensor() && args[k].is_tensor() && args[k].tensor().same_body(v.tensor())) ||
+                (v.is_number() && args[k].is_number() && args[k].kind() == v.kind() && args[k].number() == v.number()))
+                return {static_cast<int>(k), {}};
+        for (size_t k = 0; k < args.size(); ++k) {
+            if (!is_table(args[k])) continue;
+            const int base = lua_gettop(L);
+            push(L, args[k]);
+            lua_pushnil(L);
+            while (lua_next(L, base + 1)) {
+                const Value item = to_value(L, -1);
+                const bool same = (v.is_tensor() && item.is_tensor() && item.tensor().same_body(v.tensor())) ||
+                                  (v.is_number() && item.is_number() && item.number() == v.number());
+                if (same) {
+                    lua_pop(L, 1);
+                    Bound::Path path{static_cast<int>(k), to_value(L, -1)};
+                    lua_settop(L, base);
+                    return path;
+                }
+                lua_pop(L, 1);
+            }
+            lua_settop(L, base);
+        }
+        return {};
+    };
+    for (size_t i = 0; i < bound.args.size(); ++i) {
+        auto& paths = bound.paths.emplace_back();
+        const ArgType type = op.signature.params[i].type;
+        if (!is_tensor_type(type) || bound.args[i].is_nil()) continue;
+        if (bound.args[i].is_list()) {
+            // A list given as a table is read by position, which also tells equal tensors apart.
+            const size_t n = bound.args[i].items().size();
+            int table = -1;
+            for (size_t k = 0; k < args.size() && table < 0; ++k)
+                if (is_table(args[k]) && n > 0) {
+                    Value first = raw_get(args[k], Value(1));
+                    if (first.is_tensor() && bound.args[i].items()[0].is_tensor() &&
+                        first.tensor().same_body(bound.args[i].items()[0].tensor()))
+                        table = static_cast<int>(k);
+                }
+            for (size_t m = 0; m < n; ++m)
+                paths.push_back(table >= 0 ? Bound::Path{table, Value(static_cast<int64_t>(m) + 1)}
+                                           : path_of(bound.args[i].items()[m], 0));
+        } else {
+            Bound::Path path =
+                path_of(bound.args[i], i < args.size() && args[i].kind() == bound.args[i].kind() ? i : 0);
+            if (path.argument < 0) path = path_of(bound.args[i], 0);
+            paths.push_back(std::move(path));
+        }
+    }
+    for (const auto& paths : bound.paths) {
+        bound.pattern += ';';
+        for (const auto& path : paths)
+            bound.pattern +=
+                str(path.argument, path.key.is_nil() ? "" : ".", path.key.is_nil() ? "" : to_string(path.key), ",");
+    }
+    return bound;
+}
+
+vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
+    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return {};
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    push(L, key);
+    Index index = index_at(L, base + 1);
+    lua_settop(L, base);
+    Part part;
+    std::string name = str(to_string(Value(tensor)), "|");
+    for (IndexItem& item : index.items) {
+        name += str(static_cast<int>(item.kind), ":", item.integer, ":", item.start.value_or(INT64_MIN), ":",
+                    item.stop.value_or(INT64_MIN), ":", item.step, ":");
+        // A mask picks as many elements as it has trues: the graph is for this one.
+        if (item.kind == IndexItem::Kind::tensor) {
+            if (item.tensor.tensor().dtype() == DType::boolean) {
+                static const Op& nonzero = registry().get("nonzero");
+                (void)nonzero;
+                name += "mask";
+            }
+            name += to_string(item.tensor);
+            part.args.push_back(item.tensor);
+        }
+        name += ';';
+    }
+    const bool mask = name.find("mask") != std::string::npos;
+    std::shared_ptr<const ir::Graph>& kept = parts_[name];
+    if (!kept || mask) {
+        if (parts_.size() > 2000) {
+            parts_.clear();
+            return part_of(tensor, key);
+        }
+        auto graph = std::make_shared<ir::Graph>("index");
+        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
+        for (IndexItem& item : index.items)
+            if (item.kind == IndexItem::Kind::tensor && !mask)
+                item.tensor = Value(graph->add_parameter("i", ir::NodeType::of(type_of(item.tensor))));
+        if (mask)
+            for (size_t k = 0; k < part.args.size(); ++k) graph->add_parameter("i", {});
+        ir::GraphBuilder builder(*graph);
+        graph->result = Value::list({index_get(builder, x, index)});
+        kept = graph;
+    }
+    part.function = kept;
+    if (mask) parts_.erase(name);
+    return part;
+}
+
+void LuaHost::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
+    std::unordered_set<const void*> seen;
+    std::vector<Value> waiting{table};
+    while (!waiting.empty()) {
+        Value t = std::move(waiting.back());
+        waiting.pop_back();
+        if (!seen.insert(vm::identity_of(t)).second) continue;
+        f(t);
+        luaL_checkstack(L, 6, "tables");
+        const int base = lua_gettop(L);
+        push(L, t);
+        lua_pushnil(L);
+        while (lua_next(L, base + 1)) {
+            if (lua_istable(L, -1)) waiting.push_back(to_value(L, -1));
+            lua_pop(L, 1);
+        }
+        lua_settop(L, base);
+    }
+}
+
+bool LuaHost::is_protected_call(const Value& f) {
+    auto* r = reference_of(f);
+    if (!r || r->type != LUA_TFUNCTION) return false;
+    r->push(L);
+    const bool same = lua_tocfunction(L, -1) == pcall_;
+    lua_pop(L, 1);
+    return same;
+}
+
+namespace {
+
+int run_body(lua_State* L) {
+    const auto& body = *static_cast<const std::function<void()>*>(lua_touserdata(L, 1));
+    lua_settop(L, 0);
+    body();
+    return 0;
+}
+
+}  // namespace
+
+vm::Host::Protected LuaHost::call_protected(const std::function<void()>& body) {
+    luaL_checkstack(L, 6, "pcall");
+    lua_pushcfunction(L, protect<run_body>);
+    lua_pushlightuserdata(L, const_cast<std::function<void()>*>(&body));
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK) return {};
+    Protected outcome{false, to_value(L, -1)};
+    lua_pop(L, 1);
+    return outcome;
+}
+
+void LuaHost::poll() { poll_interrupt(); }
+
+}  // namespace lunaria
