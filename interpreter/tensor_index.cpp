@@ -107,7 +107,6 @@ Index index_at(lua_State* L, int index) {
     return result;
 }
 
-
 bool is_slice_text(std::string_view text) {
     return std::ranges::any_of(text, [](char c) { return c == ':' || c == ',' || c == '.' || c == '-' || c == ' '; }) ||
            text == "None" || (!text.empty() && text[0] >= '0' && text[0] <= '9');

@@ -1,6 +1,6 @@
 -- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
 -- gradients flow through what they move around.
-local table, math, string = table, math, string
+local table, math = table, math
 local select, type, error, next, ipairs, assert = select, type, error, next, ipairs, assert
 
 return function(core, ms)
