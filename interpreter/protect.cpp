@@ -27,8 +27,9 @@ void raise_error(lua_State* L, const std::exception& e) {
     {
         const bool placed = dynamic_cast<const lua::SyntaxError*>(&e) ||
                             (ours && ours->where().empty() && ours->kind() == ErrorKind::syntax);
-        const std::string place =
-            placed ? std::string() : ours && !ours->place().empty() ? ours->place() + ": " : current_place(L);
+        const std::string place = placed                           ? std::string()
+                                  : ours && !ours->place().empty() ? ours->place() + ": "
+                                                                   : current_place(L);
         lua_pushlstring(L, place.data(), place.size());
     }
     lua_pushstring(L, text);
