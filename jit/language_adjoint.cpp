@@ -52,6 +52,12 @@ void add_shadows(Registry& r) {
     r.add("new_context(parameters: any)")
         .doc("A differentiation that follows the parameters in the list.")
         .effect(Effect::state);
+    r.add("reset(contexts: any)")
+        .doc(
+            "Makes all cotangents in the last context's shadows zero; of several contexts, those of its shadows' "
+            "shadows "
+            "in the one before it, and so on.")
+        .effect(Effect::state);
     r.add("mark_arguments(context: any, positions: any, args: any)")
         .doc("The arguments, those at the positions followed.")
         .effect(Effect::state);

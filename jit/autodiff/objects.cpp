@@ -124,6 +124,11 @@ bool BlockRewriter::shadows(const Node& node) {
         step([&node, shadow, key, put](Backward& b) {
             b.add(node.args[2], b.emit(put ? "shadow_take" : "shadow_get", {b.saved(shadow), b.saved(key)}));
         });
+    } else if (name == "reset") {
+        copy(node);
+        plain(node);
+        Value contexts = with_context(node.args[0]);
+        step([contexts](Backward& b) { b.emit("reset", {b.saved(contexts)}); });
     } else if (name == "shadow_items") {
         Value inner = tr(node.args[0]), from = tr(node.args[1]);
         Value items = emit(name, {inner, from, tr(node.args[2])});

@@ -338,16 +338,19 @@ const OperatorFunction& vjp_function() {
         Value function = s.parameter("f"), positions = s.parameter("positions"), parameters = s.parameter("parameters"),
               rest = s.parameter("...");
         ir::Graph& inner = s.graph().add_inner("pull");
-        Value r_inside(inner.add_parameter("r", {})), d(inner.add_parameter("...", {}));
+        Value context_inside(inner.add_parameter("context", {})), r_inside(inner.add_parameter("r", {})),
+            d(inner.add_parameter("...", {}));
+        // What an earlier call of the same function left behind.
+        inner.add_call(lua::primitive("reset"), {Value::list({context_inside})}, {});
         inner.result = Value(inner.add_call(lua::primitive("pull"), {r_inside, d}, {}));
-        inner.captures = 1;
+        inner.captures = 2;
         inner.variadic = true;
         Value context = s.emit("new_context", {parameters});
         Value args = s.emit("mark_arguments", {context, positions, rest});
         Value call = s.emit("j_call", {Value::list({context}), function, args});
         Value results = s.item(call, 0), r = s.item(call, 1);
         Value plain = s.emit("unmark", {context, results});
-        Value pull = s.emit("closure", {Value(s.graph().add_function(inner)), Value::list({r})});
+        Value pull = s.emit("closure", {Value(s.graph().add_function(inner)), Value::list({context, r})});
         return s.finish(s.emit("spread", {Value::list({pull, context}), plain}), 0, true);
     }();
     return f;

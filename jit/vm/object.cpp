@@ -107,6 +107,17 @@ Value Shadow::take(const Value& key) {
     return v;
 }
 
+void Shadow::clear() {
+    only_ = Value();
+    parts_.clear();
+}
+
+std::vector<Value> Context::shadows() const {
+    std::vector<Value> list;
+    for (const auto& [identity, entry] : shadows_) list.push_back(entry.shadow);
+    return list;
+}
+
 Shadow* Context::find_identity(const void* identity) const {
     auto found = shadows_.find(identity);
     return found == shadows_.end() ? nullptr : static_cast<Shadow*>(found->second.shadow.object());

@@ -64,6 +64,7 @@ class Shadow final : public Object {
     void put(const Value& key, Value cotangent);
     void add(const Value& key, const Value& cotangent);
     Value take(const Value& key);
+    void clear();
 
   private:
     struct Hash {
@@ -91,6 +92,7 @@ class Context final : public Object {
         return find_identity(identity_of(object));
     }
     Shadow& shadow(const Value& object);  // made when it is not there yet
+    std::vector<Value> shadows() const;   // all of them
     // The shadow that a value read from `holder` reports to: a parameter's own, or its holder's.
     Shadow* source(const Value& holder, const Value& value) const;
 

@@ -125,6 +125,18 @@ void new_context(Machine& m, const Instr& i) {
     m.set(i, std::move(v));
 }
 
+void reset(Machine& m, const Instr& i) {
+    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    std::vector<Value> objects = context_of(contexts.back()).shadows();
+    for (size_t k = contexts.size() - 1; k-- > 0;) {
+        std::vector<Value> next;
+        for (const Value& object : objects)
+            if (Shadow* s = context_of(contexts[k]).find(object)) next.push_back(share(*s));
+        objects = std::move(next);
+    }
+    for (const Value& object : objects) static_cast<Shadow*>(object.object())->clear();
+}
+
 void mark_arguments(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     Value positions = m.operand(i, 1);
@@ -181,6 +193,7 @@ std::span<const NamedHandler> shadow_handlers() {
         {"shadow_items", shadow_items},
         {"shadow_add_items", shadow_add_items},
         {"new_context", new_context},
+        {"reset", reset},
         {"mark_arguments", mark_arguments},
         {"unmark", unmark},
     };
