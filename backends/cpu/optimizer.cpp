@@ -142,11 +142,11 @@ void over_elements(const std::vector<Tensor>& list, int64_t cost, Body body) {
 }
 
 template <class T>
-void fast_step(const KernelCall& c, size_t lists, auto body) {
+void fast_step(const KernelCall& c, size_t lists, int64_t cost, auto body) {
     std::vector<Tensor> tensors[5];
     for (size_t i = 0; i < lists; ++i) tensors[i] = variables(c, i, i != 1);
     for (Tensor& gradient : tensors[1]) gradient = gradient.contiguous();
-    over_elements(tensors[0], 3, [&](size_t k, int64_t begin, int64_t end) {
+    over_elements(tensors[0], cost, [&](size_t k, int64_t begin, int64_t end) {
         T* at[5] = {};
         for (size_t i = 0; i < lists; ++i)
             if (!tensors[i].empty()) at[i] = tensors[i][k].template data<T>() + begin;
@@ -160,7 +160,7 @@ bool fast_momentum(const KernelCall& c) {
     const MomentumStep steps[] = {without_decay(momentum_step(c)), momentum_step(c)};
     return with_real(dtype, [&](auto zero) {
         using T = decltype(zero);
-        fast_step<T>(c, 3, [&](size_t k, T* const* at, int64_t count) {
+        fast_step<T>(c, 3, 1, [&](size_t k, T* const* at, int64_t count) {
             optimizer_loops<T>().momentum(at[0], at[1], at[2], count, steps[decays(c, k)]);
         });
         return true;
@@ -173,7 +173,7 @@ bool fast_adam(const KernelCall& c) {
     const AdamStep steps[] = {without_decay(adam_step(c)), adam_step(c)};
     return with_real(dtype, [&](auto zero) {
         using T = decltype(zero);
-        fast_step<T>(c, 5, [&](size_t k, T* const* at, int64_t count) {
+        fast_step<T>(c, 5, 3, [&](size_t k, T* const* at, int64_t count) {
             optimizer_loops<T>().adam(at[0], at[1], at[2], at[3], at[4], count, steps[decays(c, k)]);
         });
         return true;

@@ -82,7 +82,29 @@ local function fields(cell)
   return list
 end
 
+-- A cell with a derivative of its own: bprop(self, inputs..., results..., cotangents...) gives one gradient for each
+-- input.
+local function with_own_derivative(cell, ...)
+  local inputs = select("#", ...)
+  local function forward(...)
+    return cell:construct(...)
+  end
+  local function backward(...)
+    local gradients = table.pack(cell:bprop(...))
+    for i = 1, inputs do
+      if gradients[i] == nil then
+        fail(getmetatable(cell)._name, ("bprop must give a gradient for each of the %d inputs: that of input %d is nil"):format(inputs, i))
+      end
+    end
+    return table.unpack(gradients, 1, inputs)
+  end
+  return ms.custom_vjp(forward, backward)(...)
+end
+
 function Cell.__call(cell, ...)
+  if cell.bprop and ms.custom_vjp then
+    return with_own_derivative(cell, ...)
+  end
   return cell:construct(...)
 end
 

@@ -10,6 +10,7 @@ for _, part in ipairs {
   require "lunaria.nn.pool",
   require "lunaria.nn.norm",
   require "lunaria.nn.loss",
+  require "lunaria.nn.wrap",
   require("lunaria.nn.optim").nn,
 } do
   for name, class in pairs(part) do
