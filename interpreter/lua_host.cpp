@@ -367,7 +367,7 @@ Callee LuaHost::resolve(const Value& given) {
             callee = resolve(method);
             if (callee.closure.is_nil()) callee.closure = method;
         }
-        callee.prefix.insert(callee.prefix.begin(), given);
+        callee.prefix.push_back(given);
     }
     lua_settop(L, top - 1);
     return callee;

@@ -57,6 +57,7 @@ class LuaHost final : public vm::Host {
     std::string describe(const Value& v) override;
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
+    Part property_of(const Value& tensor, const std::string& name);
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
     bool is_protected_call(const Value& f) override;
     Protected call_protected(const std::function<void()>& body) override;

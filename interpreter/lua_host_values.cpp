@@ -465,8 +465,32 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
     return bound;
 }
 
+// The properties that are functions of the elements: the transposed matrix.
+vm::Host::Part LuaHost::property_of(const Value& tensor, const std::string& name) {
+    const int rank = tensor.tensor().rank();
+    const bool last_two = name == "mT" || name == "mH";
+    if ((name != "T" && !last_two) || (last_two && rank < 2)) return {};
+    std::shared_ptr<const ir::Graph>& kept = parts_[str(to_string(tensor), "|", name)];
+    if (!kept) {
+        auto graph = std::make_shared<ir::Graph>(name);
+        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
+        Shape order;
+        for (int i = 0; i < rank; ++i) order.push_back(last_two && i < rank - 2 ? i : rank - 1 - i);
+        if (last_two) {
+            order[rank - 2] = rank - 1;
+            order[rank - 1] = rank - 2;
+        }
+        ir::GraphBuilder builder(*graph);
+        graph->result = Value::list({builder.call("transpose", {x, Value::ints(order)}).value()});
+        kept = graph;
+    }
+    Part part;
+    part.function = kept;
+    return part;
+}
+
 vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
-    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return {};
+    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return property_of(tensor, key.string());
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
     push(L, key);

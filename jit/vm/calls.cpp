@@ -189,7 +189,16 @@ void Machine::call(const Value& f, std::span<const Value> contexts, std::vector<
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
     Callee callee = host.resolve(f);
-    if (!callee.prefix.empty()) args.insert(args.begin(), callee.prefix.begin(), callee.prefix.end());
+    if (order > 0 && !callee.prefix.empty()) {
+        // The caller knows nothing of further arguments before its own and expects no cotangents of them: they are
+        // captured.
+        const OperatorFunction& bound = bound_function();
+        Value method = callee.closure;
+        for (const Value& first : callee.prefix)
+            method = make_object<Closure>(*bound.function, bound.owner, std::vector<Value>{method, first});
+        return call(method, contexts, std::move(args), to);
+    }
+    args.insert(args.begin(), callee.prefix.rbegin(), callee.prefix.rend());
     switch (callee.kind) {
         case Callee::Kind::op: {
             uint16_t followed = 0;

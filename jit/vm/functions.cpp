@@ -234,6 +234,15 @@ const OperatorFunction& raw_index_function() {
     return f;
 }
 
+const OperatorFunction& bound_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("call");
+        Value function = s.parameter("f"), first = s.parameter("first"), rest = s.parameter("...");
+        return s.finish(s.emit("call", {function, s.emit("spread", {Value::list({first}), rest})}), 2, true);
+    }();
+    return f;
+}
+
 const OperatorFunction& custom_function() {
     static const OperatorFunction f = [] {
         Sketch s("custom_vjp");

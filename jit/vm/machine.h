@@ -155,6 +155,7 @@ const OperatorFunction& raw_set_function();
 const OperatorFunction& shadow_add_function();      // captures shadow, key; takes d
 const OperatorFunction& shadow_take_function();     // captures shadow, key; gives nil, nil, d
 const OperatorFunction& protected_back_function();  // captures r; drops the first cotangent
+const OperatorFunction& bound_function();           // captured: f, first; args... -> f(first, args...)
 const OperatorFunction& custom_function();          // f, back, args... -> f(args...); back(args..., results..., d...)
 const OperatorFunction& checkpoint_function();      // f, args... -> f(args...), computed again for its derivative
 // Their backpropagators: capture back, args, results and context, f, args.

@@ -13,7 +13,8 @@ local function callable(where, name, value)
   return value
 end
 
-local WithLossCell = layer(Cell, "WithLossCell", "backbone, loss_fn", "A network and its loss as one cell: cell(data, label) gives the loss.")
+local WithLossCell = layer(Cell, "WithLossCell", "backbone, loss_fn",
+  "A network and its loss as one cell: cell(data, label) gives the loss.")
 
 function WithLossCell:setup(a)
   self.backbone = callable("WithLossCell", "backbone", a.backbone)
@@ -24,7 +25,8 @@ function WithLossCell:construct(data, label)
   return self.loss_fn(self.backbone(data), label)
 end
 
-local WithEvalCell = layer(Cell, "WithEvalCell", "network, loss_fn", "A network for evaluation: cell(data, label) gives the loss, the outputs and the labels.")
+local WithEvalCell = layer(Cell, "WithEvalCell", "network, loss_fn",
+  "A network for evaluation: cell(data, label) gives the loss, the outputs and the labels.")
 
 function WithEvalCell:setup(a)
   self.network = callable("WithEvalCell", "network", a.network)
@@ -36,7 +38,8 @@ function WithEvalCell:construct(data, label)
   return self.loss_fn(outputs, label), outputs, label
 end
 
-local WithGradCell = layer(Cell, "WithGradCell", "network, loss_fn=nil", "The gradients of a network's trainable parameters: cell(inputs...) gives a table of them.")
+local WithGradCell = layer(Cell, "WithGradCell", "network, loss_fn=nil",
+  "The gradients of a network's trainable parameters: cell(inputs...) gives a table of them.")
 
 function WithGradCell:setup(a)
   self.network = callable("WithGradCell", "network", a.network)
