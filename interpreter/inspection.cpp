@@ -45,32 +45,14 @@ std::string operator_text(const Op& op) {
 }
 
 // The function's text in its chunk and the comment above it, if the loader still has the chunk.
-struct FunctionSource {
+struct Listing {
     std::string doc, text;
 };
 
-FunctionSource find_source(lua_State* L, int index) {
-    FunctionSource found;
-    lua_Debug info;
-    lua_pushvalue(L, index);
-    lua_getinfo(L, ">S", &info);
-    if (*info.what == 'C') return found;
-    const auto texts = State::of(L).loader().sources({info.source, info.srclen});
-    for (std::string_view text : texts) {
-        try {
-            const auto chunk = lua::parse(std::string(text), "source");
-            const auto functions = chunk->functions_at(static_cast<std::uint32_t>(info.linedefined),
-                                                       static_cast<std::uint32_t>(info.lastlinedefined));
-            if (functions.empty()) continue;
-            found.doc = functions.front()->doc;
-            found.text = chunk->text(functions.front()->span);
-            return found;
-        } catch (const Error&) {
-            // Kept under the same name, but not what this function came from.
-            continue;
-        }
-    }
-    return found;
+Listing find_listing(lua_State* L, int index) {
+    const FunctionSource source = State::of(L).loader().source_of(L, index);
+    if (!source.function) return {};
+    return {std::string(source.function->doc), std::string(source.chunk->text(source.function->span))};
 }
 
 // "name(a, b)" of a function; the name as the user wrote it.
@@ -85,7 +67,7 @@ std::string call_text(lua_State* L, int index, std::string_view name) {
 Inspection inspect_function(lua_State* L, int index, std::string_view name, int level) {
     Inspection result{true, call_text(L, index, name), ""};
     result.markdown = "```lua\n" + result.text + "\n```\n";
-    const FunctionSource source = find_source(L, index);
+    const Listing source = find_listing(L, index);
     if (!source.doc.empty()) {
         result.text += "\n\n" + source.doc;
         result.markdown += "\n" + source.doc + "\n";
@@ -124,11 +106,11 @@ Inspection inspect_class(lua_State* L, int index, int level) {
     std::string doc = text_field(L, index, "_doc"), source;
     lua_pushliteral(L, "init");
     lua_rawget(L, index);
-    if (doc.empty() && lua_isfunction(L, -1)) doc = find_source(L, lua_gettop(L)).doc;
+    if (doc.empty() && lua_isfunction(L, -1)) doc = find_listing(L, lua_gettop(L)).doc;
     lua_pop(L, 1);
     lua_pushliteral(L, "construct");
     lua_rawget(L, index);
-    if (level > 0 && lua_isfunction(L, -1)) source = find_source(L, lua_gettop(L)).text;
+    if (level > 0 && lua_isfunction(L, -1)) source = find_listing(L, lua_gettop(L)).text;
     lua_pop(L, 1);
     Inspection result{true, head + "\n", "```lua\n" + head + "\n```\n"};
     if (!doc.empty()) {

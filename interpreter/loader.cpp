@@ -1,6 +1,7 @@
 #include "interpreter/loader.h"
 
 #include <sys/stat.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -145,6 +146,20 @@ int search_file(lua_State* L) {
     return 2;
 }
 
+std::string own_code(lua_State* L, int index) {
+    const std::string dump = dump_function(L, index);
+    const std::vector<FunctionCode> functions = read_dump(dump);
+    return functions.empty() ? std::string() : std::string(functions.front().bytes);
+}
+
+// Whether two functions with the same code hold their upvalues in the same way: as values, or as variables that others
+// change. That is decided by what stands around them.
+bool treat_alike(lua::List<lua::Upvalue> a, lua::List<lua::Upvalue> b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const lua::Upvalue& x, const lua::Upvalue& y) {
+        return x.local->assigned_after_capture == y.local->assigned_after_capture;
+    });
+}
+
 }  // namespace
 
 std::string read_text_file(const std::string& path) {
@@ -194,56 +209,115 @@ void Loader::compile_file(lua_State* L, const char* path) {
 
 void Loader::keep(const std::string& name, std::string_view text) {
     if (name == text || (texts_.size() >= kNamesKept && !texts_.contains(name))) return;
-    auto& versions = texts_[name];
-    if (!versions.empty() && versions.front() == text) return;
-    versions.emplace_front(text);
-    if (versions.size() > kVersionsKept) versions.pop_back();
+    Versions& versions = texts_[name];
+    auto& texts = versions.texts;
+    if (const auto known = std::find(texts.begin(), texts.end(), text); known != texts.end()) {
+        std::rotate(texts.begin(), known, known + 1);
+        return;
+    }
+    texts.emplace_front(text);
+    if (texts.size() <= kVersionsKept) return;
+    texts.pop_back();
+    versions.complete = false;
 }
 
 std::vector<std::string_view> Loader::sources(std::string_view name) const {
     std::vector<std::string_view> result;
     if (auto found = texts_.find(name); found != texts_.end())
-        result.assign(found->second.begin(), found->second.end());
+        result.assign(found->second.texts.begin(), found->second.texts.end());
     else if (!name.starts_with('@') && !name.starts_with('='))
         result.push_back(name);
     return result;
 }
 
-std::shared_ptr<const lua::Chunk> Loader::tree_of(std::string_view text, const std::string& name) {
-    for (const auto& tree : trees_)
-        if (tree->name() == name && tree->source() == text) return tree;
-    std::shared_ptr<const lua::Chunk> tree = lua::parse(std::string(text), name);
-    trees_.push_front(tree);
+// The texts that a chunk of this name may have come from; certain: it can only be the one.
+std::vector<std::string_view> Loader::candidates(const std::string& name, bool& certain) const {
+    std::vector<std::string_view> texts = sources(name);
+    const auto kept = texts_.find(name);
+    if (kept == texts_.end()) {
+        // Its own text, unless another was loaded under that name when no more names were kept.
+        certain = texts_.size() < kNamesKept;
+        return texts;
+    }
+    if (!name.starts_with('@') && !name.starts_with('=')) texts.push_back(name);
+    certain = texts.size() == 1 && kept->second.complete;
+    return texts;
+}
+
+Loader::Tree& Loader::tree_of(std::string_view text, const std::string& name) {
+    for (Tree& tree : trees_)
+        if (tree.chunk->name() == name && tree.chunk->source() == text) return tree;
+    trees_.push_front({lua::parse(std::string(text), name), {}, {}});
     if (trees_.size() > kTreesKept) trees_.pop_back();
-    return tree;
+    return trees_.front();
+}
+
+// The code of the tree's functions, by their ids: compiled once more, not run.
+std::span<const FunctionCode> Loader::code_of(lua_State* L, Tree& tree, const std::string& name) {
+    if (tree.code) return *tree.code;
+    const std::string& text = tree.chunk->source();
+    const bool compiles = luaL_loadbufferx(L, text.data(), text.size(), name.c_str(), "t") == LUA_OK;
+    if (compiles) tree.dump = dump_function(L, -1);
+    lua_pop(L, 1);
+    if (!compiles) return {};  // for want of memory or stack: the next time it may
+    auto& code = tree.code.emplace(read_dump(tree.dump));
+    const auto functions = tree.chunk->functions();
+    const auto same_lines = [](const FunctionCode& c, const lua::Function* f) {
+        return c.first_line == f->first_line && c.last_line == f->last_line;
+    };
+    if (!std::equal(code.begin(), code.end(), functions.begin(), functions.end(), same_lines)) code.clear();
+    return code;
 }
 
 FunctionSource Loader::source_of(lua_State* L, int index) {
-    if (!lua_isfunction(L, index) || lua_iscfunction(L, index)) return {};
-    lua_pushvalue(L, index);
-    const int function = lua_gettop(L);
+    if (!lua_isfunction(L, index) || lua_iscfunction(L, index)) return {{}, {}, "it is not written in Lua"};
+    luaL_checkstack(L, 4, "source of a function");
+    index = lua_absindex(L, index);
     lua_Debug info;
-    lua_pushvalue(L, function);
+    lua_pushvalue(L, index);
     lua_getinfo(L, ">Su", &info);
-    const std::string source(info.source, info.srclen);
+    const std::string name(info.source, info.srclen);
     std::vector<std::string_view> upvalues;
-    for (int i = 1; const char* name = lua_getupvalue(L, function, i); ++i) {
-        upvalues.emplace_back(name);
+    for (int i = 1; const char* upvalue = lua_getupvalue(L, index, i); ++i) {
+        upvalues.emplace_back(upvalue);
         lua_pop(L, 1);
     }
+    bool certain = false;
+    std::string own;
     FunctionSource result;
-    for (std::string_view text : sources(source)) {
-        result.chunk = tree_of(text, display_name(source));
-        if (*info.what == 'm')
-            result.function = &result.chunk->main();
-        else
-            result.function = result.chunk->find_function(static_cast<uint32_t>(info.linedefined),
-                                                          static_cast<uint32_t>(info.lastlinedefined), info.nparams,
-                                                          info.isvararg != 0, upvalues);
-        if (result.function) break;
+    const auto texts = candidates(name, certain);
+    for (std::string_view text : texts) {
+        Tree* tree = nullptr;
+        try {
+            tree = &tree_of(text, display_name(name));
+        } catch (const lua::SyntaxError&) {
+            continue;  // a chunk's name that is no chunk
+        }
+        const lua::Chunk& chunk = *tree->chunk;
+        std::vector<const lua::Function*> found{&chunk.main()};
+        if (*info.what != 'm')
+            found = chunk.find_functions(static_cast<uint32_t>(info.linedefined),
+                                         static_cast<uint32_t>(info.lastlinedefined), info.nparams, info.isvararg != 0,
+                                         upvalues);
+        if (certain && found.size() == 1) return {tree->chunk, found.front(), {}};
+        if (found.empty()) continue;
+        const auto code = code_of(L, *tree, name);
+        if (code.empty()) continue;
+        if (own.empty()) own = own_code(L, index);
+        for (const lua::Function* f : found) {
+            if (code[f->id].bytes != own) continue;
+            if (result.function && !treat_alike(result.function->upvalues, f->upvalues))
+                return {{},
+                        {},
+                        "its source cannot be told apart from that of another function on the same line: give each a "
+                        "line of its own"};
+            if (!result.function) result = {tree->chunk, f, {}};
+        }
     }
-    lua_pop(L, 1);
-    return result.function ? result : FunctionSource();
+    if (!result.function)
+        result.problem = texts.size() > 1 ? "its source is no longer kept: other texts were loaded under the same name"
+                                          : "its source is not known";
+    return result;
 }
 
 }  // namespace lunaria

@@ -8,9 +8,13 @@
 #include <lua.hpp>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "interpreter/function_code.h"
 
 namespace lunaria {
 
@@ -23,6 +27,7 @@ struct Function;
 struct FunctionSource {
     std::shared_ptr<const lua::Chunk> chunk;  // shared by whoever works with the node and the loader's cache
     const lua::Function* function = nullptr;
+    std::string problem;  // why there is none: a clause for a message, such as "its source is not known"
 };
 
 class Loader {
@@ -44,18 +49,30 @@ class Loader {
     // its own text, that text.
     std::vector<std::string_view> sources(std::string_view name) const;
 
-    // The tree of the Lua function at `index`: by chunk and lines, told apart from others on the same lines by its
-    // parameters and upvalues.
+    // The tree of the function at `index`: by chunk, lines, parameters and upvalues; where several fit, or several
+    // texts had the chunk's name, by its compiled code. What it gives for a Lua function is never another function's
+    // tree, except of one with the same code and upvalues that are treated alike.
     FunctionSource source_of(lua_State* L, int index);
 
   private:
-    std::shared_ptr<const lua::Chunk> tree_of(std::string_view text, const std::string& name);
+    struct Tree {
+        std::shared_ptr<const lua::Chunk> chunk;
+        std::string dump;                               // once it was needed
+        std::optional<std::vector<FunctionCode>> code;  // of its functions, in the dump; empty if unknown
+    };
+    Tree& tree_of(std::string_view text, const std::string& name);
+    std::span<const FunctionCode> code_of(lua_State* L, Tree& tree, const std::string& name);
+    std::vector<std::string_view> candidates(const std::string& name, bool& certain) const;
     void keep(const std::string& name, std::string_view text);
 
     // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
-    std::map<std::string, std::deque<std::string>, std::less<>> texts_;
+    struct Versions {
+        std::deque<std::string> texts;  // the latest first
+        bool complete = true;           // none was dropped
+    };
+    std::map<std::string, Versions, std::less<>> texts_;
     // Trees that were asked for lately, the latest first.
-    std::deque<std::shared_ptr<const lua::Chunk>> trees_;
+    std::deque<Tree> trees_;
 };
 
 // The whole file; throws file_error with the system's reason.

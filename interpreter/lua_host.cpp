@@ -258,7 +258,11 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
         if (!kept) {
             kept = std::make_shared<FunctionInfo>();
             kept->chunk = source.chunk;
-            kept->graph = lower::lower(*source.chunk, *source.function);
+            try {
+                kept->graph = lower::lower(*source.chunk, *source.function);
+            } catch (const Error& e) {
+                kept->problem = e.what();
+            }
             for (const lua::Upvalue& u : source.function->upvalues) {
                 kept->cells.push_back(u.local->captured && u.local->assigned_after_capture);
                 kept->positions.push_back(static_cast<int>(kept->positions.size()) + 1);
@@ -267,6 +271,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
         info = kept;
     } else {
         info = std::make_shared<FunctionInfo>();
+        info->problem = source.problem;
     }
     lua_pushvalue(L, index);
     new (lua_newuserdatauv(L, sizeof(info), 0)) std::shared_ptr<FunctionInfo>(info);
@@ -283,12 +288,21 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     return info;
 }
 
+std::string LuaHost::why_opaque(const Value& f) {
+    luaL_checkstack(L, 10, "function");
+    push(L, f);
+    std::string problem = "it is not written in Lua";
+    if (lua_isfunction(L, -1) && !lua_iscfunction(L, -1)) problem = info_of(-1)->problem;
+    lua_pop(L, 1);
+    return problem;
+}
+
 std::string LuaHost::graph_text(lua_State* state, int index, int order) {
     Value f = to_value(state, index);
     if (auto* closure = vm::object_as<Closure>(f)) return ir::print(vm::derivative_of(*closure->function, order).graph);
     L = state;
     Callee callee = resolve(f);
-    if (!callee.function) throw argument_error("ir", str("the source of ", describe(f), " is not known"));
+    if (!callee.function) throw argument_error("ir", str("there is no graph of ", describe(f), ": ", why_opaque(f)));
     return ir::print(vm::derivative_of(*callee.function, order).graph);
 }
 

@@ -55,6 +55,7 @@ class LuaHost final : public vm::Host {
     bool is_table(const Value& v) override;
     bool is_function(const Value& v) override;
     std::string describe(const Value& v) override;
+    std::string why_opaque(const Value& f) override;
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     Part property_of(const Value& tensor, const std::string& name);
@@ -68,6 +69,7 @@ class LuaHost final : public vm::Host {
     struct FunctionInfo {
         std::shared_ptr<const lua::Chunk> chunk;
         std::shared_ptr<ir::Graph> graph;
+        std::string problem;         // why there is no graph
         std::vector<bool> cells;     // per upvalue of the graph
         std::vector<int> positions;  // of it in Lua's list
     };
@@ -75,6 +77,8 @@ class LuaHost final : public vm::Host {
     void capture(const Value& f, int index, const FunctionInfo& info, std::vector<Value>& captures);
     Value reference(lua_State* L, int index);
     bool lua_iscfunction_value(const Value& f);
+    // "table", "tensor": as Lua's own messages name it.
+    std::string type_text(const Value& v);
     [[noreturn]] void operand_error(std::string_view what, const Value& v);
 
     lua_State* main_;

@@ -11,6 +11,7 @@
 #include "interpreter/protect.h"
 #include "interpreter/tensor_index.h"
 #include "interpreter/values.h"
+#include "jit/frontend/ast.h"
 
 namespace lunaria {
 
@@ -45,7 +46,7 @@ void UpvalueCell::set(Value v) {
 }
 
 void LuaHost::operand_error(std::string_view what, const Value& v) {
-    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", describe(v), " value"));
+    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", type_text(v), " value"));
 }
 
 Field LuaHost::find_field(const Value& object, const Value& key) {
@@ -260,8 +261,8 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
         if (!fine) {
             lua_settop(L, base);
             throw Error(ErrorKind::argument, "",
-                        same ? str("attempt to compare two ", describe(a), " values")
-                             : str("attempt to compare ", describe(a), " with ", describe(b)));
+                        same ? str("attempt to compare two ", type_text(a), " values")
+                             : str("attempt to compare ", type_text(a), " with ", type_text(b)));
         }
     }
     const int operation = primitive == "equal" ? LUA_OPEQ : primitive == "less" ? LUA_OPLT : LUA_OPLE;
@@ -343,34 +344,62 @@ bool LuaHost::is_function(const Value& v) {
     return r ? r->type == LUA_TFUNCTION : true;
 }
 
-std::string LuaHost::describe(const Value& v) {
-    luaL_checkstack(L, 4, "description");
+std::string LuaHost::type_text(const Value& v) {
+    luaL_checkstack(L, 4, "type");
     push(L, v);
     std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, -1);
-    if (lua_isfunction(L, -1)) {
-        // By the name under which the user knows it, if it is in one of the libraries.
-        text = "a function";
-        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-        lua_pushnil(L);
-        while (lua_next(L, -2)) {
-            if (lua_istable(L, -1) && lua_type(L, -2) == LUA_TSTRING) {
-                lua_pushnil(L);
-                while (lua_next(L, -2)) {
-                    if (lua_rawequal(L, -1, -6) && lua_type(L, -2) == LUA_TSTRING) {
-                        const std::string library = lua_tostring(L, -4);
-                        text = (library == "_G" ? "" : library + ".") + lua_tostring(L, -2);
-                        lua_pop(L, 6);
-                        return text;
-                    }
-                    lua_pop(L, 1);
-                }
-            }
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 1);
-    }
     lua_pop(L, 1);
     return text;
+}
+
+namespace {
+
+// "string.format" of the function on top of the stack; empty when it is in no library.
+std::string library_name(lua_State* L) {
+    const int function = lua_gettop(L);
+    std::string text;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushnil(L);
+    while (text.empty() && lua_next(L, function + 1)) {
+        if (lua_istable(L, -1) && lua_type(L, -2) == LUA_TSTRING) {
+            lua_pushnil(L);
+            while (text.empty() && lua_next(L, function + 3)) {
+                if (lua_rawequal(L, -1, function) && lua_type(L, -2) == LUA_TSTRING) {
+                    const std::string library = lua_tostring(L, function + 2);
+                    text = (library == "_G" ? "" : library + ".") + lua_tostring(L, -2);
+                }
+                lua_pop(L, 1);
+            }
+        }
+        lua_settop(L, function + 2);
+    }
+    lua_settop(L, function);
+    return text;
+}
+
+}  // namespace
+
+// Functions by what the user knows them by: their place in the libraries or globals, their name in the source, where
+// they were defined.
+std::string LuaHost::describe(const Value& v) {
+    luaL_checkstack(L, 10, "description");
+    push(L, v);
+    if (!lua_isfunction(L, -1)) {
+        lua_pop(L, 1);
+        return type_text(v);
+    }
+    std::string name = library_name(L), place;
+    if (!lua_iscfunction(L, -1)) {
+        if (name.empty())
+            if (const lua::Function* f = State::of(L).loader().source_of(L, -1).function) name = f->name;
+        lua_Debug info;
+        lua_pushvalue(L, -1);
+        lua_getinfo(L, ">S", &info);
+        place = *info.what == 'm' ? std::string(info.short_src) : str(info.short_src, ":", info.linedefined);
+    }
+    lua_pop(L, 1);
+    if (place.empty()) return name.empty() ? "a function" : name;
+    return name.empty() ? str("the function at ", place) : str(name, " (", place, ")");
 }
 
 namespace {

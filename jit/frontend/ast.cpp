@@ -45,18 +45,23 @@ std::vector<const Function*> Chunk::functions_at(std::uint32_t first_line, std::
     return found;
 }
 
+std::vector<const Function*> Chunk::find_functions(std::uint32_t first_line, std::uint32_t last_line,
+                                                   std::size_t parameter_count, bool is_vararg,
+                                                   List<std::string_view> upvalue_names) const {
+    std::vector<const Function*> found = functions_at(first_line, last_line);
+    std::erase_if(found, [&](const Function* f) {
+        const auto same_name = [](const Upvalue& u, std::string_view name) { return u.local->name == name; };
+        return f->parameters.size() != parameter_count || f->is_vararg != is_vararg ||
+               !std::equal(f->upvalues.begin(), f->upvalues.end(), upvalue_names.begin(), upvalue_names.end(),
+                           same_name);
+    });
+    return found;
+}
+
 const Function* Chunk::find_function(std::uint32_t first_line, std::uint32_t last_line, std::size_t parameter_count,
                                      bool is_vararg, List<std::string_view> upvalue_names) const {
-    const Function* found = nullptr;
-    for (const Function* f : functions_at(first_line, last_line)) {
-        if (f->parameters.size() != parameter_count || f->is_vararg != is_vararg) continue;
-        const auto same_name = [](const Upvalue& u, std::string_view name) { return u.local->name == name; };
-        if (!std::equal(f->upvalues.begin(), f->upvalues.end(), upvalue_names.begin(), upvalue_names.end(), same_name))
-            continue;
-        if (found) return nullptr;
-        found = f;
-    }
-    return found;
+    const auto found = find_functions(first_line, last_line, parameter_count, is_vararg, upvalue_names);
+    return found.size() == 1 ? found.front() : nullptr;
 }
 
 const Expr* left_child(const Expr& expr) {

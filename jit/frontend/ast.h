@@ -370,6 +370,9 @@ class Chunk {
     // The functions defined at these lines, in source order. Several on the same lines are told apart by parameter
     // count, vararg and the names of the upvalues in order; find_function returns null unless exactly one fits.
     std::vector<const Function*> functions_at(std::uint32_t first_line, std::uint32_t last_line) const;
+    std::vector<const Function*> find_functions(std::uint32_t first_line, std::uint32_t last_line,
+                                                std::size_t parameter_count, bool is_vararg,
+                                                List<std::string_view> upvalue_names) const;
     const Function* find_function(std::uint32_t first_line, std::uint32_t last_line, std::size_t parameter_count,
                                   bool is_vararg, List<std::string_view> upvalue_names) const;
 

@@ -72,11 +72,11 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, st
         if (!followed) continue;
         for (const Value& r : results)
             if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
-                throw argument_error("grad", str("no gradient flows through ", m.host.describe(f),
-                                                 ": its source is not known, and its result depends on what is "
-                                                 "differentiated"))
+                throw argument_error("grad",
+                                     str("no gradient flows through ", m.host.describe(f),
+                                         ", whose result depends on what is differentiated: ", m.host.why_opaque(f)))
                     .hint(
-                        "write it in Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
+                        "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
                         "ms.stop_gradient(x) where no gradient is wanted");
     }
     m.give(to, std::move(results), {});

@@ -60,7 +60,10 @@ class Host {
     virtual void raw_set(const Value& table, const Value& key, const Value& value) = 0;
     virtual bool is_table(const Value& v) = 0;
     virtual bool is_function(const Value& v) = 0;
+    // For messages: a type's name, or a function by name and place.
     virtual std::string describe(const Value& v) = 0;
+    // Why a function that resolve() called opaque is it: "it is not written in Lua".
+    virtual std::string why_opaque(const Value& f) = 0;
 
     // Arguments of an operator from those of a call: by name in a trailing table, lists of tensors, sizes spelled out.
     // `paths` says where each tensor among them came from: see Adapter.

@@ -255,4 +255,33 @@ t.test("index assignment is seen by the gradient", function()
   t.equal(ms.grad(f)(T { 3.0, 4.0 }), T { 0.0, 40.0 })
 end)
 
+t.test("functions on one line have gradients of their own", function()
+  local a, b = ms.grad(function(x) return x * x end)(3.0), ms.grad(function(x) return x * x * x end)(3.0)
+  t.equal(a, 6.0)
+  t.equal(b, 27.0)
+  local list = { function(x) return 2 * x end, function(x) return 3 * x end, function(x) return x / 4 end }
+  t.equal({ ms.grad(list[1])(1.0), ms.grad(list[2])(1.0), ms.grad(list[3])(1.0) }, { 2.0, 3.0, 0.25 })
+end)
+
+t.test("functions of different texts with one name have gradients of their own", function()
+  local slopes = {}
+  for i = 1, 5 do slopes[i] = load("return function(x) return x * " .. i .. " end", "=made")() end
+  for i = 1, 5 do t.equal(ms.grad(slopes[i])(1.0), i + 0.0) end
+  local cube, square_of = load("local x = ... return x * x * x", "=main"), load("local x = ... return x * x", "=main")
+  t.equal({ ms.grad(cube)(2.0), ms.grad(square_of)(2.0) }, { 12.0, 4.0 })
+end)
+
+t.test("a function without a gradient is named, with the reason", function()
+  local function closing(x)
+    local _ <close> = setmetatable({}, { __close = function() end })
+    return x * x
+  end
+  local place = here(-4)
+  t.equal(closing(3.0), 9.0)
+  t.fails({ "closing (", place:sub(1, -2) .. ")", here(-5), "<close>" }, ms.grad(closing), 3.0)
+  t.fails({ "closing (", "<close>" }, ms.grad(closing), 3.0)
+  t.equal(ms.grad(function(x) return x * ms.stop_gradient(closing(ms.stop_gradient(x))) end)(3.0), 9.0)
+  t.fails({ "os.difftime", "not written in Lua" }, ms.grad(function(x) return os.difftime(x, 0) end), 3.0)
+end)
+
 t.finish()

@@ -1,0 +1,27 @@
+// The compiled code of Lua functions as bytes, to tell functions apart that look alike from outside. Two functions of
+// the same chunk name with the same code do the same for the same upvalues. Read out of what lua_dump writes, with
+// names and lines of instructions, without the chunk's name.
+#pragma once
+
+#include <cstdint>
+#include <lua.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lunaria {
+
+struct FunctionCode {
+    uint32_t first_line = 0, last_line = 0;  // 0, 0 for main
+    std::string_view bytes;                  // of the function and those within it
+};
+
+// What lua_dump writes for the Lua function at `index`; empty for a C function.
+std::string dump_function(lua_State* L, int index);
+
+// The dumped function and all that are nested in it, in the order of their opening, which is that of
+// lua::Chunk::functions(): Lua compiles dead code too. The bytes are the dump's own. Empty when the dump is damaged or
+// of another format than Lua 5.4's.
+std::vector<FunctionCode> read_dump(std::string_view dump);
+
+}  // namespace lunaria
