@@ -1,13 +1,13 @@
--- Fashion-MNIST with tensor operators only: ridge regression on the pixels, then on random features of them.
+-- Trains LeNet-5 on Fashion-MNIST: eager tensors, gradients by source transformation, cells and an optimizer.
 -- usage: lunaria notebooks/demo.lua [FOLDER of the four idx.gz files]
 local ms = require "lunaria"
-local ops = ms.ops
+local nn, ops = ms.nn, ms.ops
 
 local FOLDER = arg and arg[1] or "/usr/share/datasets/fashion-mnist"
 local CLASSES = {
   [0] = "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 }
-local FEATURES, BATCH, PENALTY = 1000, 5000, 1.0
+local EPOCHS, BATCH, RATE = 4, 64, 0.02
 
 local function seconds_since(start)
   return (ms.clock() - start) / 1e9
@@ -19,33 +19,34 @@ local function load_set(name)
   return images, labels
 end
 
--- The rows [first, first + BATCH) of the images, one row per image, scaled to mean 0 and spread 1 over the training set.
-local function pixels(images, first)
-  local batch = images[{ ms.slice(first, math.min(first + BATCH, #images)) }]
-  return (batch:reshape({ #batch, 784 }):cast(ms.float32) - 72.9) / 90.0
+-- Images as the network wants them: one channel, mean 0 and spread 1 over the training set.
+local function inputs(images)
+  return (images:reshape({ -1, 1, 28, 28 }):cast(ms.float32) - 72.9) / 90.0
 end
 
--- A column of ones makes room for the intercept.
-local function with_ones(x)
-  return ops.concat({ x, ops.ones({ #x, 1 }) }, 1)
+local LeNet = nn.Cell:extend("LeNet")
+
+function LeNet:init()
+  self.conv1 = nn.Conv2d(1, 6, 5, { pad_mode = "pad", padding = 2, has_bias = true })
+  self.conv2 = nn.Conv2d(6, 16, 5, { pad_mode = "valid", has_bias = true })
+  self.pool, self.flatten = nn.MaxPool2d(2, 2), nn.Flatten()
+  self.fc1, self.fc2, self.fc3 = nn.Dense(400, 120), nn.Dense(120, 84), nn.Dense(84, 10)
 end
 
--- Solves (X'X + penalty) W = X'Y, where Y has 1 for the right class and 0 elsewhere. X is seen one batch at a time.
-local function fit(images, labels, features)
-  local gram, target = 0, 0
-  for first = 0, #images - 1, BATCH do
-    local x = features(pixels(images, first))
-    local y = ops.one_hot(labels[{ ms.slice(first, first + #x) }]:cast(ms.int64), 10):cast(ms.float32)
-    gram = gram + ops.matmul(x.T, x)
-    target = target + ops.matmul(x.T, y)
-  end
-  return ops.solve(gram + PENALTY * ops.eye(#gram), target)
+function LeNet:construct(x)
+  x = self.pool(ops.relu(self.conv1(x)))
+  x = self.pool(ops.relu(self.conv2(x)))
+  x = self.flatten(x)
+  x = ops.relu(self.fc1(x))
+  x = ops.relu(self.fc2(x))
+  return self.fc3(x)
 end
 
-local function predict(images, weights, features)
+local function predict(net, images)
+  net:set_train(false)
   local parts = {}
-  for first = 0, #images - 1, BATCH do
-    parts[#parts + 1] = ops.argmax(ops.matmul(features(pixels(images, first)), weights), 1)
+  for first = 0, #images - 1, 1000 do
+    parts[#parts + 1] = ops.argmax(net(inputs(images[{ ms.slice(first, first + 1000) }])), 1)
   end
   return ops.concat(parts, 0)
 end
@@ -99,22 +100,32 @@ local images, labels = load_set "train"
 local test_images, test_labels = load_set "t10k"
 print(("read %d training and %d test images in %.2f s"):format(#images, #test_images, seconds_since(start)))
 
-start = ms.clock()
-local weights = fit(images, labels, with_ones)
-local predicted = predict(test_images, weights, with_ones)
-print(("ridge regression on 784 pixels:           test accuracy %.2f %% after %.2f s"):format(
-  100 * accuracy(predicted, test_labels), seconds_since(start)))
+ms.set_seed(1)
+local net = LeNet()
+local optimizer = nn.Momentum(net:trainable_params(), RATE, 0.9)
+local function forward(x, y)
+  return ops.cross_entropy(net(x), y)
+end
+local train = ms.value_and_grad(forward, nil, net:trainable_params())
 
 start = ms.clock()
-ms.set_seed(1)
-local mix, shift = ops.randn({ 784, FEATURES }) / 28, ops.randn({ FEATURES }) / 2
-local function random_features(x)
-  return with_ones(ops.relu(ops.matmul(x, mix) + shift))
+local predicted
+for epoch = 1, EPOCHS do
+  net:set_train(true)
+  -- A learning rate that falls to a quarter of the first.
+  optimizer:set_lr(RATE * (1 - 0.75 * (epoch - 1) / (EPOCHS - 1)))
+  local order, total = ops.randperm(#images), 0
+  local steps = #images // BATCH
+  for step in ms.progress(steps, { desc = ("epoch %d"):format(epoch) }) do
+    local chosen = order[{ ms.slice((step - 1) * BATCH, step * BATCH) }]
+    local loss, grads = train(inputs(ops.gather(images, chosen, 0)), ops.gather(labels, chosen, 0):cast(ms.int32))
+    optimizer(grads)
+    total = total + loss
+  end
+  predicted = predict(net, test_images)
+  print(("epoch %d: loss %.3f, test accuracy %.2f %% after %.1f s"):format(
+    epoch, total:item() / steps, 100 * accuracy(predicted, test_labels), seconds_since(start)))
 end
-weights = fit(images, labels, random_features)
-predicted = predict(test_images, weights, random_features)
-print(("ridge regression on %d random features: test accuracy %.2f %% after %.2f s"):format(
-  FEATURES, 100 * accuracy(predicted, test_labels), seconds_since(start)))
 
 -- Some that it gets right and the first two that it does not.
 local right, wrong = {}, {}

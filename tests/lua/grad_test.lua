@@ -97,7 +97,7 @@ t.test("grad inside grad inside pcall inside a coroutine", function()
     return slope
   end)
   t.equal(thread(), true)
-  t.equal(thread(), 12 * 3.0)
+  t.equal(thread(), 6 * 3.0 ^ 2)
 end)
 
 t.test("a while loop of 100,000 steps whose end depends on the data", function()
@@ -197,16 +197,21 @@ t.test("nothing of one call is left for the next", function()
   t.equal(gradient(3.0, false), 6.0)
 end)
 
-t.test("an output that is no scalar is an error that names the remedy", function()
-  local message = t.fails({ "(2)", "sum" }, ms.grad(function(x) return x * x end), T { 1.0, 2.0 })
-  t.equal(message:find(here(-1), 1, true) ~= nil, true)
+t.test("an output that is no scalar is an error that names the line and the remedy", function()
+  local line
+  local message = t.fails({ "scalar", "(2,)", "sum" }, function()
+    line = here(1)
+    local slope = ms.grad(function(x) return x * x end)(T { 1.0, 2.0 })
+    return slope
+  end)
+  t.equal(message:find(line, 1, true) ~= nil, true)
   t.fails("string", ms.grad(function() return "text" end), 1.0)
   t.fails("nil", ms.grad(function() end), 1.0)
 end)
 
 t.test("an integer input is an error", function()
   t.fails({ "Int64", "float" }, ms.grad(function(x) return ops.sum(x) end), T { 1, 2 })
-  t.fails("float", ms.grad(function(x) return x and 1.0 end), "text")
+  t.fails({ "argument 0", "text" }, ms.grad(function(x) return x and 1.0 end), "text")
 end)
 
 t.test("positions that do not exist are errors", function()
@@ -227,12 +232,18 @@ t.test("an error inside carries the user's line", function()
   t.equal(message:find(line, 1, true) ~= nil, true)
 end)
 
-t.test("a gradient through an opaque function is an error", function()
-  local opaque = string.rep
-  local message = t.fails({ "stop_gradient" }, ms.grad(function(x)
-    return x * #opaque("a", x)
-  end), 3.0)
-  t.equal(message:find(here(-2), 1, true) ~= nil, true)
+t.test("a gradient through an opaque function is an error that names the line and the remedy", function()
+  local ok, cjson = pcall(require, "cjson")
+  if not ok then return end
+  local line
+  local message = t.fails({ "no gradient flows", "ms.custom_vjp", "ms.stop_gradient" }, function()
+    local slope = ms.grad(function(x)
+      line = here(1)
+      return x * cjson.decode(cjson.encode { x })[1]
+    end)(3.0)
+    return slope
+  end)
+  t.equal(message:find(line, 1, true) ~= nil, true)
 end)
 
 t.test("an in-place write over a value that the gradient needs is an error", function()

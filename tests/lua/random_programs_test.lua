@@ -137,12 +137,47 @@ local function make_case(index)
   return maker:program(case.takes_table), case
 end
 
--- Leaves out statements and opens blocks as long as the program fails in the same way.
+-- Shorter forms of a line: a call or a group in parentheses becomes what is inside, one of its operands, or a number.
+local simpler
+function simpler(line)
+  local list = {}
+  for start, name, group, finish in line:gmatch("()([%w_.:]*)(%b())()") do
+    local inner = group:sub(2, -2)
+    local candidates = { inner, "(" .. inner .. ")", "0.5" }
+    for left, right in inner:gmatch("^(.-) [-+*/%%] (.+)$") do
+      candidates[#candidates + 1] = "(" .. left .. ")"
+      candidates[#candidates + 1] = "(" .. right .. ")"
+    end
+    for _, text in ipairs(candidates) do list[#list + 1] = line:sub(1, start - 1) .. text .. line:sub(finish) end
+    -- What is inside the group, too.
+    for _, text in ipairs(simpler(inner)) do
+      list[#list + 1] = line:sub(1, start - 1) .. name .. "(" .. text .. ")" .. line:sub(finish)
+    end
+  end
+  local left, right = line:match("^(.-return .-) %+ (.+)$")
+  if left then
+    list[#list + 1] = left .. ", table.concat(log, \" \")"
+    list[#list + 1] = "return " .. right
+  end
+  return list
+end
+
+-- Leaves out statements, opens blocks and shortens expressions as long as the program fails in the same way.
 local function shrink(program, case, verdict)
-  local tries = 0
+  local tries, most = 0, 3000
   local function still_fails()
     tries = tries + 1
-    return tries < 600 and judge(program, case) == verdict
+    return tries < most and judge(program, case) == verdict
+  end
+  local function shorten(node, at)
+    for _, line in ipairs(simpler(node[at])) do
+      local before = node[at]
+      if #line < #before then
+        node[at] = line
+        if still_fails() then return true end
+        node[at] = before
+      end
+    end
   end
   local function visit(block)
     local changed, at = false, 1
@@ -152,15 +187,19 @@ local function shrink(program, case, verdict)
         changed = true
       else
         table.insert(block, at, node)
-        for _, part in ipairs(node) do
-          if type(part) == "table" then changed = visit(part) or changed end
+        for k, part in ipairs(node) do
+          if type(part) == "table" then
+            changed = visit(part) or changed
+          else
+            while shorten(node, k) do changed = true end
+          end
         end
         at = at + 1
       end
     end
     return changed
   end
-  while visit(program) and tries < 600 do end
+  while visit(program) and tries < most do end
   return program
 end
 
