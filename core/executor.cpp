@@ -29,6 +29,14 @@ Value run_kernels(const Op& op, KernelCall& call) {
     throw dtype_error(op.name(), str("is not defined for ", name_of(call.dtype), " on the device ", device->name()));
 }
 
+// A composite operator with an inference rule of its own may also have a kernel that does it all at once. Where a
+// device has none, for derivatives of what has no rule, and as the judge of that kernel, the expansion stands for it.
+bool has_kernel(const Op& op) {
+    size_t count = 0;
+    op.kernels(*current_device(), count);
+    return count > 0;
+}
+
 // The dtype that an elementwise operator computes in when it can be told at a glance: all tensors have it, and numbers
 // beside them do not change it. False: ask promoted_dtype.
 bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
@@ -207,7 +215,8 @@ Value run(const Op& op, std::span<const Value> given) {
     }
     Call call(op, args, dtype);
     if (op.view_fn) return op.view_fn(call);
-    if (op.expand_fn) return op.expand_fn(ExpandCall(call, eager_builder())).value();
+    if (op.expand_fn && !(op.infer_fn && has_kernel(op)))
+        return op.expand_fn(ExpandCall(call, eager_builder())).value();
 
     Types types = op.infer_fn(call);
     bool widen = false;

@@ -61,7 +61,7 @@ Value GraphBuilder::emit(const Op& op, std::span<const Value> given) {
     if (op.host_fn) return op.host_fn(Call(op, given, dtype));
     std::vector<Value> args;
     for (size_t i = 0; i < given.size(); ++i) args.push_back(operand(op, op.signature.params[i], given[i], dtype));
-    if (expands && op.expand_fn && !op.grad_fn && !op.no_grad_reason)
+    if (expands && op.expand_fn && !op.infer_fn && !op.grad_fn && !op.no_grad_reason)
         return op.expand_fn(ExpandCall(Call(op, args, dtype), *this)).value();
     NodeType type = infer_call(op, args);
     Node* node = graph_->add_call(op, std::move(args), std::move(type));

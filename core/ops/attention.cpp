@@ -1,4 +1,5 @@
-// Operators: embedding, attention, position embedding and other parts of sequence models. All are composites.
+// Operators: embedding, attention, position embedding and other parts of sequence models. Composites, but for the
+// attention itself (fused_attention.cpp).
 #include <cmath>
 
 #include "core/infer.h"
@@ -91,6 +92,9 @@ Expr from_bnsd(const Expr& x, const std::string& layout) {
     return moved.reshape({s[0], s[1], s[2] * s[3]});
 }
 
+// Numbers of keys from which on a window has no end.
+constexpr int64_t kFarAway = 2147483647;
+
 // True where query i must not see key j: outside i + shift - before <= j <= i + shift + after.
 Tensor band_mask(int64_t queries, int64_t keys, int64_t shift, int64_t before, int64_t after) {
     Tensor mask = Tensor::empty(DType::boolean, {queries, keys});
@@ -106,12 +110,11 @@ Tensor band_mask(int64_t queries, int64_t keys, int64_t shift, int64_t before, i
 // The mask of keys that are not to be seen, or nothing.
 Expr hidden_keys(const ExpandCall& c, int64_t queries, int64_t keys) {
     int64_t mode = c.integer(kSparseMode), before = c.integer(kPreTokens), after = c.integer(kNextTokens);
-    constexpr int64_t kAll = 2147483647;
     auto band = [&](int64_t shift, int64_t b, int64_t a) {
         return c.builder.constant(Value(band_mask(queries, keys, shift, b, a)));
     };
-    if (mode == 2) return band(0, kAll, 0);
-    if (mode == 3) return band(keys - queries, kAll, 0);
+    if (mode == 2) return band(0, kFarAway, 0);
+    if (mode == 3) return band(keys - queries, kFarAway, 0);
     if (mode == 4) return band(keys - queries, before, after);
     if (mode != 0 && mode != 1)
         throw value_error(c.name(), str("sparse_mode is ", mode, ": it must be between 0 and 4"));
@@ -120,7 +123,7 @@ Expr hidden_keys(const ExpandCall& c, int64_t queries, int64_t keys) {
         mask = c.in(kAttnMask);
         if (mask.dtype() != DType::boolean) mask = c.call("not_equal", {mask, 0});
     }
-    if (mode == 0 && (before < kAll || after < kAll)) {
+    if (mode == 0 && (before < kFarAway || after < kFarAway)) {
         Expr window = band(0, before, after);
         mask = mask ? c.call("logical_or", {mask, window}) : window;
     }
@@ -161,6 +164,11 @@ Expr expand_flash_attention(const ExpandCall& c) {
         k = k.reshape({ks[0], ks[1], 1, ks[2], size});
         v = v.reshape({vs[0], vs[1], 1, vs[2], vs[3]});
     }
+    int64_t mode = c.integer(kSparseMode), shift = mode == 3 ? ks[2] - qs[2] : 0;
+    bool whole =
+        mode == 0 && !c.has(kAttnMask) && c.integer(kPreTokens) >= kFarAway && c.integer(kNextTokens) >= kFarAway;
+    if (group == 1 && !c.has(kRealShift) && !c.has(kDropMask) && (whole || mode == 2 || mode == 3))
+        return from_bnsd(c.call("attention", {q, k, v, c.number(kScale), !whole, shift}), layout);
     Shape score_shape{qs[0], heads, qs[2], ks[2]};
     Expr scores = (matmul(q, matrix_transpose(k)) * c.number(kScale)).reshape(score_shape);
     if (c.has(kRealShift)) scores = scores + c.in(kRealShift);
@@ -273,6 +281,7 @@ void add_attention_ops(Registry& ops) {
         .sample("f32[2,2,4,6], f32[1,1,4,6], f32[1,1,4,6]")
         .sample("f32[3,2], f32[3,2], f32[2], mode=1");
     add_image_ops(ops);
+    add_fused_attention_ops(ops);
 }
 
 }  // namespace lunaria
