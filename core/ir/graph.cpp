@@ -13,6 +13,12 @@ Node* Graph::add(NodeKind kind) {
     return node;
 }
 
+void Graph::reserve_ids(int id) {
+    Graph* root = this;
+    while (root->parent) root = root->parent;
+    root->next_id_ = std::max(root->next_id_, id);
+}
+
 Node* Graph::add_parameter(std::string parameter_name, NodeType type) {
     Node* node = add(NodeKind::parameter);
     node->name = std::move(parameter_name);

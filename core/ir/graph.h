@@ -39,6 +39,8 @@ class Graph {
     Node* add_call(Node& callee, std::vector<Value> args, NodeType type);
     Node* add_item(Node& results, size_t index);
     Graph& add_inner(std::string inner_name);
+    // Nodes that are added from here on have ids of at least `id`: for readers, which give nodes the ids of a text.
+    void reserve_ids(int id);
 
     const std::vector<Node*>& parameters() const { return parameters_; }
     // Calls and items, in the order in which they run.

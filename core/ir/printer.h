@@ -1,11 +1,20 @@
-// The text form of a graph:
+// The text form of a graph, which core/ir/parser.h reads back:
 //
-//     graph f(%0 x: float32(2, 3), %1 y: float32(2, 3)) {
-//       %2 = mul(%0, %1)            : float32(2, 3)  -- demo.lua:3
-//       return %2
+//     graph f(%0 x: float32(2, 3), %1 y: ?) captures 1 variadic order 1 {  -- demo.lua:1
+//       graph f.then1(%4 x: ?) {
+//         ...
+//       }
+//       %2 = float32() {2.5}
+//       %3 = ops.mul(%0, %2)                     : float32(2, 3)  z  -- demo.lua:3
+//       %5 = branch(%1, @f.then1, {%3}, @f.else1, {%3})  : ?
+//       return %5
 //     }
 //
-// Inner graphs stand indented before the body that uses them.
+// Inner graphs stand indented before the body that uses them. An operator on tensors is ops.name, a primitive of the
+// language its bare name; `@name` is a graph as a value, name#2 the second one of that name. A dtype is written by its
+// name, an operator as a value as ops.name, any other object as `object`. A name of a variable or parameter stands
+// after a node's type, after a constant. What a graph refers to outside of itself (a derivative to the functions of its
+// original) follows it as further graphs, so that the text is complete.
 #pragma once
 
 #include <string>
@@ -14,7 +23,13 @@
 
 namespace lunaria::ir {
 
-std::string print(const Graph& graph);
+struct PrintOptions {
+    // Tensors with more elements are written without them, as {...}, and such a text can't be parsed: saving them is
+    // what core/ir/mindir.h is for.
+    int64_t most_elements = 8;
+};
+
+std::string print(const Graph& graph, const PrintOptions& options = {});
 std::string to_string(const NodeType& type);
 
 }  // namespace lunaria::ir

@@ -12,11 +12,19 @@ namespace {
 class Verifier {
   public:
     void check(const Graph& graph) {
+        if (graph.captures + graph.variadic > graph.parameters().size())
+            fail(graph, str("has ", graph.captures, " captures", graph.variadic ? " and a list of arguments" : "",
+                            ", but ", graph.parameters().size(), " parameters"));
+        for (auto& node : graph.nodes())
+            if (!ids_.insert(node->id).second) fail(graph, str("there are two nodes %", node->id));
         for (const Node* p : graph.parameters()) made_.insert(p);
         for (const Node* node : graph.body()) {
             for (const Value& arg : node->args) operands(graph, *node, arg);
             if (node->callee) operands(graph, *node, Value(node->callee));
-            if (node->kind == NodeKind::call && node->op) call(graph, *node);
+            if (node->kind == NodeKind::call) {
+                if (node->op) call(graph, *node);
+                flow(graph, *node);
+            }
             made_.insert(node);
         }
         if (graph.result.is_nil()) fail(graph, "has no result");
@@ -43,13 +51,45 @@ class Verifier {
             fail(graph, str("%", node.id, ": ", node.op->name(), " has ", node.args.size(), " arguments, not ",
                             node.op->signature.params.size()));
         if (node.type.kind == NodeType::Kind::unknown) return;  // a primitive of the language, or not specialised yet
-        NodeType type = infer_call(*node.op, node.args);
+        const NodeType type = infer_call(*node.op, node.args);
         if (!(type == node.type))
             fail(graph,
                  str("%", node.id, ": ", node.op->name(), " gives ", to_string(type), ", not ", to_string(node.type)));
     }
 
+    // Blocks go on to each other by calls of graphs and by `branch`, and only by their last node.
+    static void flow(const Graph& graph, const Node& node) {
+        const bool jump = node.callee && node.callee->function;
+        const bool branch = is_primitive(node, "branch");
+        if (is_primitive(node, "closure") && node.args[0].is_node() && node.args[0].node()->function &&
+            node.args[1].is_list()) {
+            const Graph& f = *node.args[0].node()->function;
+            if (node.args[1].items().size() != f.captures)
+                fail(graph, str("%", node.id, ": function ", f.name, " captures ", f.captures, " values, not ",
+                                node.args[1].items().size()));
+        }
+        if (!jump && !branch) return;
+        if (&node != graph.body().back() || !graph.result.is_node() || graph.result.node() != &node)
+            fail(graph, str("%", node.id, " goes on to another graph, but is not the last node and the result"));
+        if (jump) return target(graph, node, *node.callee, node.args.size());
+        for (size_t i : {1, 3}) {
+            if (!node.args[i].is_node() || !node.args[i].node()->function || !node.args[i + 1].is_list())
+                fail(graph, str("%", node.id, ": a branch has graphs and lists of their arguments"));
+            target(graph, node, *node.args[i].node(), node.args[i + 1].items().size());
+        }
+    }
+    static void target(const Graph& graph, const Node& node, const Node& callee, size_t count) {
+        const Graph& next = *callee.function;
+        if (next.parameters().size() != count)
+            fail(graph, str("%", node.id, ": graph ", next.name, " has ", next.parameters().size(), " parameters, not ",
+                            count));
+    }
+    static bool is_primitive(const Node& node, std::string_view name) {
+        return node.op && node.op->name() == name && registry().find(name) != node.op;
+    }
+
     std::unordered_set<const Node*> made_;
+    std::unordered_set<int> ids_;
 };
 
 }  // namespace

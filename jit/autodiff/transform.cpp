@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/ir/verifier.h"
 #include "jit/autodiff/rewriter.h"
 #include "jit/language.h"
 
@@ -60,6 +61,12 @@ class Transform {
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function) { return Transform(function).run(); }
+std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function) {
+    std::unique_ptr<ir::Graph> derivative = Transform(function).run();
+#ifndef NDEBUG
+    ir::verify(*derivative);
+#endif
+    return derivative;
+}
 
 }  // namespace lunaria::autodiff

@@ -1,4 +1,5 @@
 #include "core/error.h"
+#include "core/ir/verifier.h"
 #include "jit/lower/function.h"
 #include "jit/lower/lower.h"
 
@@ -9,6 +10,9 @@ using lua::StatKind;
 std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function) {
     auto graph = std::make_unique<ir::Graph>(function.name.empty() ? "function" : std::string(function.name));
     FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph).run();
+#ifndef NDEBUG
+    ir::verify(*graph);
+#endif
     return graph;
 }
 

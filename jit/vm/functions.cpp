@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 
+#include "core/ir/text.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
@@ -33,9 +34,10 @@ class Sketch {
     std::shared_ptr<ir::Graph> graph_;
 };
 
-class OperatorObject final : public Object {
+class OperatorObject final : public Object, public ir::OperatorHolder {
   public:
     explicit OperatorObject(const Op& op) : op(op) {}
+    const Op& held() const override { return op; }
     const Op& op;
 };
 

@@ -71,6 +71,56 @@ TEST(Verifier, accepts_a_closure_over_an_outer_parameter) {
     EXPECT_NO_THROW(verify(f));
 }
 
+std::string complaint_about(const Graph& graph) {
+    try {
+        verify(graph);
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "none";
+}
+
+TEST(Verifier, refuses_a_call_of_a_graph_that_is_not_last) {
+    Graph f("f");
+    Graph& g = f.add_inner("g");
+    g.result = Value(1);
+    Node* call = f.add_call(*f.add_function(g), {}, {});
+    f.result = Value::list({Value(call)});
+    EXPECT_NE(complaint_about(f).find("not the last node"), std::string::npos);
+    f.result = Value(call);
+    EXPECT_EQ(complaint_about(f), "none");
+    Node* item = f.add_item(*call, 0);
+    EXPECT_NE(complaint_about(f).find("not the last node"), std::string::npos);
+    f.result = Value(item);
+    EXPECT_NE(complaint_about(f).find("not the last node"), std::string::npos);
+}
+
+TEST(Verifier, refuses_another_number_of_arguments_than_the_graph_has_parameters) {
+    Graph f("f");
+    Graph& g = f.add_inner("g");
+    g.result = Value(g.add_parameter("x", {}));
+    f.result = Value(f.add_call(*f.add_function(g), {}, {}));
+    EXPECT_NE(complaint_about(f).find("graph g has 1 parameters, not 0"), std::string::npos);
+}
+
+TEST(Verifier, refuses_more_captures_than_parameters) {
+    Graph f("f");
+    f.add_parameter("x", {});
+    f.result = Value(1);
+    f.captures = 1;
+    EXPECT_EQ(complaint_about(f), "none");
+    f.variadic = true;
+    EXPECT_NE(complaint_about(f).find("1 captures and a list of arguments, but 1 parameters"), std::string::npos);
+}
+
+TEST(Verifier, refuses_two_nodes_of_one_number) {
+    Graph f("f");
+    f.add_parameter("x", {});
+    f.add_parameter("y", {})->id = 0;
+    f.result = Value(1);
+    EXPECT_NE(complaint_about(f).find("two nodes %0"), std::string::npos);
+}
+
 TEST(Graph, an_item_beyond_the_list_is_an_error) {
     Graph f("f");
     Node* x = f.add_parameter("x", NodeType::list({f32({2})}));
