@@ -1,0 +1,104 @@
+// What a MindIR file says, message by message: the parts of MindSpore's mind_ir.proto that graphs need, with its field
+// numbers (given in mindir_model.cpp). What the messages mean as a graph is the matter of mindir_read.cpp,
+// mindir_import.cpp and mindir_write.cpp.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/io/file.h"
+#include "core/op.h"
+
+namespace lunaria::mindir {
+
+// AttributeProto.AttributeType.
+enum class Kind : int {
+    undefined = 0,
+    float32 = 1,
+    uint8 = 2,
+    int8 = 3,
+    int16 = 5,
+    int32 = 6,
+    int64 = 7,
+    string = 8,
+    boolean = 9,
+    float16 = 10,
+    float64 = 11,
+    uint32 = 12,
+    tensor = 17,
+    graph = 18,
+    tensors = 19,
+    tuple = 20,
+    list = 21,
+    umonad = 23,
+    iomonad = 24,
+    none = 25,
+    primitive = 26,
+    dtype = 33,   // CLASS_TYPE
+    unknown = 36  // TYPE_NULL
+};
+
+struct TensorEntry {
+    std::string name, key;
+    int64_t type = 0;  // TensorProto.DataType
+    std::vector<int64_t> dims;
+    Tensor value;  // none: only dtype and shape are given
+
+    std::optional<DType> dtype() const;  // nothing for one that tensors do not have
+    bool shape_is_valid() const;
+    TensorType tensor_type() const;  // of a valid one
+};
+
+struct Attribute {
+    std::string name;
+    Kind kind = Kind::undefined;
+    std::vector<int64_t> integers;  // i, or ints
+    std::vector<double> numbers;    // f, d, floats or doubles
+    std::vector<std::string> strings;
+    std::vector<TensorEntry> tensors;
+    std::vector<Attribute> values;
+};
+
+struct NodeEntry {
+    std::vector<std::string> inputs;
+    std::string output, name, op_type, doc, domain;
+    std::vector<Attribute> attributes;
+    const Attribute* find(std::string_view name) const;
+};
+
+struct ValueInfo {
+    std::string name, doc;
+    std::vector<TensorEntry> tensors;
+    std::optional<Attribute> info;
+};
+
+struct GraphEntry {
+    std::string name;
+    std::vector<NodeEntry> nodes;
+    std::vector<TensorEntry> parameters;
+    std::vector<ValueInfo> inputs, outputs;
+    std::vector<Attribute> attributes;
+    const Attribute* find(std::string_view name) const;
+};
+
+struct PrimitiveEntry {
+    std::string name, op_type;
+    std::vector<Attribute> attributes;
+};
+
+struct Model {
+    std::string ir_version, producer, producer_version;
+    GraphEntry graph;
+    std::vector<GraphEntry> functions;
+    std::map<std::string, PrimitiveEntry> primitives;  // by name
+};
+
+int64_t type_number(DType dtype);  // TensorProto.DataType
+
+// Throws file_error for what is no such file; the graph's rules are not looked at.
+Model read_model(const Source& source);
+std::string write_model(const Model& model);
+
+}  // namespace lunaria::mindir

@@ -1,0 +1,246 @@
+#include <algorithm>
+
+#include "core/ir/labels.h"
+#include "core/ir/mindir.h"
+#include "core/ir/mindir_model.h"
+#include "core/ir/text.h"
+
+namespace lunaria::ir {
+
+namespace {
+
+using namespace mindir;
+
+Attribute attribute(std::string name, Kind kind) {
+    Attribute a;
+    a.name = std::move(name);
+    a.kind = kind;
+    return a;
+}
+
+Attribute text_attribute(std::string name, std::string text) {
+    Attribute a = attribute(std::move(name), Kind::string);
+    a.strings.push_back(std::move(text));
+    return a;
+}
+
+Attribute integer_attribute(std::string name, int64_t value) {
+    Attribute a = attribute(std::move(name), Kind::int64);
+    a.integers.push_back(value);
+    return a;
+}
+
+TensorEntry entry_of(const TensorType& type) {
+    TensorEntry t;
+    t.type = type_number(type.dtype);
+    t.dims.assign(type.shape.begin(), type.shape.end());
+    return t;
+}
+
+TensorEntry entry_of(const Tensor& tensor) {
+    TensorEntry t = entry_of(TensorType{tensor.dtype(), tensor.shape()});
+    t.value = tensor;
+    return t;
+}
+
+Attribute type_attribute(const NodeType& type) {
+    switch (type.kind) {
+        case NodeType::Kind::tensor: {
+            Attribute a = attribute("shape", Kind::tensors);
+            a.tensors.push_back(entry_of(type.tensor));
+            return a;
+        }
+        case NodeType::Kind::list: {
+            Attribute a = attribute("shape", Kind::tuple);
+            for (const NodeType& item : type.items) a.values.push_back(type_attribute(item));
+            return a;
+        }
+        case NodeType::Kind::host:
+            return attribute("shape", Kind::none);
+        default:
+            return attribute("shape", Kind::unknown);
+    }
+}
+
+std::string operator_name(const Op& op) {
+    return (registry().find(op.name()) == &op ? "ops." : "") + std::string(op.name());
+}
+
+Attribute value_attribute(const Value& v) {
+    Attribute a = attribute("value", Kind::none);
+    switch (v.kind()) {
+        case Value::Kind::nil:
+            break;
+        case Value::Kind::boolean:
+            a.kind = Kind::boolean;
+            a.integers.push_back(v.boolean());
+            break;
+        case Value::Kind::integer:
+            a.kind = Kind::int64;
+            a.integers.push_back(v.integer());
+            break;
+        case Value::Kind::number:
+            a.kind = Kind::float64;
+            a.numbers.push_back(v.number());
+            break;
+        case Value::Kind::string:
+            a.kind = Kind::string;
+            a.strings.push_back(v.string());
+            break;
+        case Value::Kind::dtype:
+            a.kind = Kind::dtype;
+            a.strings.emplace_back(name_of(v.dtype()));
+            break;
+        case Value::Kind::tensor:
+            a.kind = Kind::tensor;
+            a.tensors.push_back(entry_of(v.tensor()));
+            break;
+        case Value::Kind::list:
+            a.kind = Kind::tuple;
+            for (const Value& item : v.items()) a.values.push_back(value_attribute(item));
+            break;
+        default: {
+            const auto* holder =
+                v.kind() == Value::Kind::object ? dynamic_cast<const OperatorHolder*>(v.object()) : nullptr;
+            if (!holder) throw state_error("mindir", "the graph holds an object that a file cannot hold");
+            a.kind = Kind::primitive;
+            a.strings.push_back(operator_name(holder->held()));
+        }
+    }
+    return a;
+}
+
+bool has_nodes(const Value& v) {
+    bool found = false;
+    for_each_node(v, [&](Node*) { found = true; });
+    return found;
+}
+
+class ModelWriter {
+  public:
+    explicit ModelWriter(const Graph& graph) : labels_(graph) {}
+
+    Model run() {
+        for (const Graph* graph : labels_.whole) write(*graph, "");
+        model_.ir_version = "1.1";
+        model_.producer = "Lunaria";
+        model_.graph = std::move(entries_.front());
+        model_.functions.assign(std::make_move_iterator(entries_.begin() + 1), std::make_move_iterator(entries_.end()));
+        return std::move(model_);
+    }
+
+  private:
+    void write(const Graph& graph, const std::string& parent) {
+        const std::string label = labels_.in_order[next_label_++];
+        label_[&graph] = label;
+        const size_t at = entries_.size();
+        entries_.emplace_back();
+        GraphEntry entry = entry_for(graph, label, parent);
+        entries_[at] = std::move(entry);
+        for (auto& inner : graph.inner()) write(*inner, label);
+    }
+
+    GraphEntry entry_for(const Graph& graph, const std::string& label, const std::string& parent) {
+        GraphEntry entry;
+        entry_ = &entry;
+        entry.name = label;
+        entry.attributes.push_back(text_attribute("name", graph.name));
+        if (!parent.empty()) entry.attributes.push_back(text_attribute("parent", parent));
+        if (graph.captures)
+            entry.attributes.push_back(integer_attribute("captures", static_cast<int64_t>(graph.captures)));
+        if (graph.variadic) entry.attributes.push_back(integer_attribute("variadic", 1));
+        if (graph.order) entry.attributes.push_back(integer_attribute("order", graph.order));
+        if (graph.span.line) entry.attributes.push_back(text_attribute("span", span_text(graph.span)));
+        for (const Node* p : graph.parameters()) {
+            ValueInfo info;
+            info.name = node_name(*p);
+            info.doc = p->name;
+            if (p->type.kind == NodeType::Kind::tensor)
+                info.tensors.push_back(entry_of(p->type.tensor));
+            else
+                info.info = type_attribute(p->type);
+            entry.inputs.push_back(std::move(info));
+        }
+        for (auto& node : graph.nodes())
+            if (node->kind == NodeKind::constant && !node->function) constant(*node);
+        for (const Node* node : graph.body()) call(*node);
+        ValueInfo result;
+        result.name = operand(graph.result);
+        entry.outputs.push_back(std::move(result));
+        return entry;
+    }
+
+    std::string node_name(const Node& node) const { return label_.at(&node.graph()) + ":" + str(node.id); }
+
+    NodeEntry& add(std::string output, std::string op_type, const Node* node) {
+        NodeEntry e;
+        e.name = e.output = std::move(output);
+        e.op_type = std::move(op_type);
+        if (node) {
+            e.domain = node->name;
+            if (node->span.line) e.doc = span_text(node->span);
+        }
+        entry_->nodes.push_back(std::move(e));
+        return entry_->nodes.back();
+    }
+
+    void constant(const Node& node) {
+        if (node.constant.is_tensor() && !node.name.empty() && !node.span.line) {
+            TensorEntry t = entry_of(node.constant.tensor());
+            t.name = node_name(node);
+            t.key = node.name;
+            entry_->parameters.push_back(std::move(t));
+            return;
+        }
+        add(node_name(node), "Constant", &node).attributes.push_back(value_attribute(node.constant));
+    }
+
+    // The name of a value: of its node, of a graph, or of a node made for it.
+    std::string operand(const Value& v) {
+        if (v.is_node()) {
+            const Node& node = *v.node();
+            return node.function ? "@" + labels_.of.at(node.function) : node_name(node);
+        }
+        const std::string name = str("ValueNode_", ++values_);
+        if (v.is_list() && has_nodes(v)) {
+            std::vector<std::string> inputs;
+            for (const Value& item : v.items()) inputs.push_back(operand(item));
+            add(name, "MakeTuple", nullptr).inputs = std::move(inputs);
+        } else {
+            add(name, "Constant", nullptr).attributes.push_back(value_attribute(v));
+        }
+        return name;
+    }
+
+    void call(const Node& node) {
+        std::vector<std::string> inputs;
+        if (node.callee) inputs.push_back(operand(Value(node.callee)));
+        for (const Value& arg : node.args) inputs.push_back(operand(arg));
+        std::string type = "Call";
+        if (node.kind == NodeKind::item) {
+            type = "TupleGetItem";
+            inputs.push_back(operand(Value(static_cast<int64_t>(node.index))));
+        } else if (node.op) {
+            const std::string name = operator_name(*node.op);
+            model_.primitives.try_emplace(name, PrimitiveEntry{name, name, {}});
+            type = "REF::" + name;
+        }
+        NodeEntry& e = add(node_name(node), type, &node);
+        e.inputs = std::move(inputs);
+        e.attributes.push_back(type_attribute(node.type));
+    }
+
+    Labels labels_;
+    size_t next_label_ = 0;
+    int values_ = 0;
+    std::unordered_map<const Graph*, std::string> label_;  // of the graphs written so far, the last time
+    std::vector<GraphEntry> entries_;
+    GraphEntry* entry_ = nullptr;
+    Model model_;
+};
+
+}  // namespace
+
+std::string mindir_of(const Graph& graph) { return write_model(ModelWriter(graph).run()); }
+
+}  // namespace lunaria::ir
