@@ -24,5 +24,6 @@ void bind_context(lua_State* L);
 void bind_io(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
+void bind_ir(lua_State* L);
 
 }  // namespace lunaria

@@ -24,6 +24,18 @@ class LuaHost final : public vm::Host {
     lua_State* lua() const { return L; }
     // Calls f in the machine from the Lua function that runs in L.
     std::vector<Value> run(lua_State* L, const Value& f, std::span<const Value> args);
+    // What the host does runs in this Lua thread for as long as it lives.
+    class Thread {
+      public:
+        Thread(LuaHost& host, lua_State* L) : host_(host), before_(std::exchange(host.L, L)) {}
+        ~Thread() { host_.L = before_; }
+        Thread(const Thread&) = delete;
+        Thread& operator=(const Thread&) = delete;
+
+      private:
+        LuaHost& host_;
+        lua_State* before_;
+    };
     Value to_value(lua_State* L, int index);
     void push(lua_State* L, const Value& v);
 

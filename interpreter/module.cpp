@@ -350,6 +350,7 @@ int open_lunaria(lua_State* L) {
     bind_io(L);
     bind_session(L);
     bind_json(L);
+    bind_ir(L);
     set_index(L, protect<load_part>, "ms");
     return 1;
 }
