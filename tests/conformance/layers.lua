@@ -50,7 +50,8 @@ end
 
 local function call(case, net, arguments)
   if case.op == "LSTM" then
-    return net(arguments[1], { arguments[2], arguments[3] })
+    local y, state = net(arguments[1], { arguments[2], arguments[3] })
+    return y, state[1], state[2]
   end
   return net(table.unpack(arguments))
 end

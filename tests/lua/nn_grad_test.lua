@@ -121,6 +121,24 @@ t.test("a cell's bprop takes the place of its derivative", function()
   t.fails({ "bprop", "input 1 is nil" }, ms.grad(wrong), ms.tensor { 1.0 })
 end)
 
+t.test("recurrent layers have gradients of all weights, inputs and states", function()
+  ms.set_seed(4)
+  for _, name in ipairs { "LSTM", "GRU", "RNN" } do
+    local net, x = nn[name](2, 3, { num_layers = 2 }), numbers({ 4, 2, 2 })
+    local function f() return ops.sum(net(x) * 0.5) end
+    local params = net:trainable_params()
+    local grads = ms.grad(f, nil, params)()
+    for i, p in ipairs(params) do check(f, p, grads[i]) end
+    local h = numbers({ 2, 2, 3 })
+    local by_state = ms.grad(function(state)
+      local y = net(x, name == "LSTM" and { state, state } or state)
+      return ops.sum(y)
+    end)(h)
+    t.equal(by_state.shape, { 2, 2, 3 })
+    assert(by_state:abs():max():item() > 0)
+  end
+end)
+
 t.test("dropout passes gradients where it passed values", function()
   ms.set_seed(3)
   local dropout = nn.Dropout { p = 0.4 }:set_train()

@@ -250,6 +250,44 @@ t.test("batch statistics move the running ones", function()
   t.near(norm.moving_mean, { 0.2 })
 end)
 
+t.test("recurrent layers run both ways, in both orders of axes, from any state", function()
+  ms.set_seed(2)
+  local x = ops.randn({ 5, 2, 3 })
+  for _, name in ipairs { "LSTM", "GRU", "RNN" } do
+    local options = { num_layers = 2, bidirectional = true }
+    local net = nn[name](3, 4, options)
+    local y, state = net(x)
+    local h = name == "LSTM" and state[1] or state
+    t.equal(y.shape, { 5, 2, 8 })
+    t.equal(h.shape, { 4, 2, 4 })
+    -- The last output forwards and the first one backwards are the last states of the upper layer.
+    t.equal(y[{ 4, ms.slice(nil, nil), ms.slice(0, 4) }]:tolist(), h[2]:tolist())
+    t.equal(y[{ 0, ms.slice(nil, nil), ms.slice(4, 8) }]:tolist(), h[3]:tolist())
+    options.batch_first = true
+    local other = nn[name](3, 4, options)
+    for i, p in ipairs(other:get_parameters()) do p:assign(net:get_parameters()[i]) end
+    t.near(ops.transpose(other(ops.transpose(x, { 1, 0, 2 })), { 1, 0, 2 }), y, 1e-6)
+  end
+  -- Half a sequence and then the other half is the whole.
+  local gru = nn.GRU(3, 4)
+  local whole, last = gru(x)
+  local first, h = gru(x["0:2"])
+  local second, end_ = gru(x["2:5"], h)
+  t.near(ops.concat({ first, second }, 0), whole, 1e-6)
+  t.near(end_, last, 1e-6)
+  local relu = nn.RNN(3, 4, { nonlinearity = "relu" })
+  assert(relu(x):min():item() >= 0)
+  t.equal(relu.weight_ih_l0.name, "weight_ih_l0")
+end)
+
+t.test("recurrent layers say what is wrong with their input", function()
+  t.fails({ "LSTM", "input_size (4), got 5" }, nn.LSTM(4, 8), ops.ones({ 2, 3, 5 }))
+  t.fails({ "GRU", "three axes" }, nn.GRU(4, 8), ops.ones({ 3, 4 }))
+  t.fails({ "GRU", "hx has shape (1, 3, 8)", "(1, 2, 8)" }, nn.GRU(4, 8), ops.ones({ 5, 2, 4 }), ops.ones({ 1, 3, 8 }))
+  t.fails({ "table of two tensors" }, nn.LSTM(4, 8), ops.ones({ 5, 2, 4 }), ops.ones({ 1, 2, 8 }))
+  t.fails({ "nonlinearity", "'cosine'" }, nn.RNN, 4, 8, { nonlinearity = "cosine" })
+end)
+
 t.test("losses agree with their formulas", function()
   local x, y = ms.tensor { 1.0, 4.0 }, ms.tensor { 2.0, 2.0 }
   t.near(nn.MSELoss()(x, y):item(), 2.5)

@@ -83,6 +83,33 @@ t.test("weights of normalisations do not decay, unless a group says so", functio
   compare(function(p) return nn.SGD({ { params = p, weight_decay = 0.5 } }, 0.1) end, sgd(0.1, 0, 0, 0.5), "norm.gamma")
 end)
 
+t.test("RMSProp, Adagrad, Adadelta and AdaMax follow their formulas", function()
+  compare(function(p) return nn.RMSProp(p, 0.01, 0.8, 0.5, 1e-3, { centered = true, weight_decay = 0.1 }) end, function(p, g, s)
+    g = g + 0.1 * p
+    s.square = 0.8 * (s.square or 1) + 0.2 * g * g
+    s.mean = 0.8 * (s.mean or 0) + 0.2 * g
+    s.moment = 0.5 * (s.moment or 0) + 0.01 * g / math.sqrt(s.square - s.mean ^ 2 + 1e-3)
+    return p - s.moment
+  end)
+  compare(function(p) return nn.Adagrad(p, 0.2, 0.1) end, function(p, g, s)
+    s.sum = (s.sum or 0.2) + g * g
+    return p - 0.1 * g / math.sqrt(s.sum)
+  end)
+  compare(function(p) return nn.Adadelta(p, 0.5, 0.8, 1e-3) end, function(p, g, s)
+    s.sum = 0.8 * (s.sum or 0) + 0.2 * g * g
+    local d = g * math.sqrt((s.updates or 0) + 1e-3) / math.sqrt(s.sum + 1e-3)
+    s.updates = 0.8 * (s.updates or 0) + 0.2 * d * d
+    return p - 0.5 * d
+  end)
+  compare(function(p) return nn.AdaMax(p, 0.1) end, function(p, g, s, step)
+    s.m = 0.9 * (s.m or 0) + 0.1 * g
+    s.u = math.max(0.999 * (s.u or 0), math.abs(g))
+    return p - 0.1 / (1 - 0.9 ^ step) * s.m / (s.u + 1e-8)
+  end)
+  t.fails({ "RMSProp", "gradient 1 has shape (2,)", "parameter w has (1,)" },
+    nn.RMSProp { params = { ms.Parameter({ 1.0 }, "w") } }, { ms.tensor { 1.0, 2.0 } })
+end)
+
 t.test("a learning rate is a number, a list, a function or a field", function()
   local function run(rate)
     local p = ms.Parameter({ 0.0 }, "p")

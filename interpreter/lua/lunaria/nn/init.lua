@@ -10,8 +10,10 @@ for _, part in ipairs {
   require "lunaria.nn.pool",
   require "lunaria.nn.norm",
   require "lunaria.nn.loss",
+  require "lunaria.nn.recurrent",
   require "lunaria.nn.wrap",
   require("lunaria.nn.optim").nn,
+  (require "lunaria.nn.optim_more"),
 } do
   for name, class in pairs(part) do
     nn[name] = class

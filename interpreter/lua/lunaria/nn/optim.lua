@@ -417,4 +417,11 @@ mint.AdamW = mint_adam("AdamW", "1e-2", true,
   "Adam with decoupled weight decay, p = (1 - lr weight_decay) p before each step; PyTorch's rule.")
 nn.AdamW = mint.AdamW
 
-return { nn = nn, mint = mint }
+local function optimizer_class(name, signature, doc)
+  return layer(Optimizer, name, signature, doc)
+end
+
+-- The rest is what optimizers in other files are made of.
+return {
+  nn = nn, mint = mint, layer = optimizer_class, setup = setup, moments = moments, decayed = decayed, scale_of = scale_of,
+}

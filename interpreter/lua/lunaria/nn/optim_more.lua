@@ -1,0 +1,119 @@
+-- Optimizers that are used now and then, written with operators.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local base = require "lunaria.nn.optim"
+
+local ops = ms.ops
+local check = arguments.check
+
+local classes = {}
+
+-- `rule(self, p, g, rate, step, slots...)` gives the new value of a parameter; slots are {name, first value} and are
+-- written by it.
+local function define(name, signature, doc, setup, slots, rule)
+  local class = base.layer(name, signature, doc)
+  function class:setup(a)
+    base.setup(self, a, "learning_rate")
+    setup(self, a)
+    if a.loss_scale then
+      self.loss_scale = base.scale_of(name, a)
+    end
+    for _, group in ipairs(self.param_groups) do
+      group.decayed = base.decayed(group)
+      group.slots = {}
+      for k, slot in ipairs(slots) do
+        group.slots[k] = base.moments(self, group, slot[1])
+        local value = slot[2]
+        value = type(value) == "string" and self[value] or value
+        for _, moment in ipairs(group.slots[k]) do
+          moment:fill_(value)
+        end
+      end
+    end
+  end
+  function class:update(group, grads, rate, weight_decay, step)
+    for i, p in ipairs(group.params) do
+      local g = grads[i]
+      if tostring(g.shape) ~= tostring(p.shape) then
+        arguments.fail(name, ("gradient %d has shape %s, parameter %s has %s"):format(i, tostring(g.shape), p.name, tostring(p.shape)))
+      end
+      if weight_decay ~= 0 and (not group.decayed or group.decayed[i]) then
+        g = g + weight_decay * p
+      end
+      local state = {}
+      for k = 1, #slots do
+        state[k] = group.slots[k][i]
+      end
+      p:assign(rule(self, p, g, rate, step, table.unpack(state)))
+    end
+  end
+  classes[name] = class
+end
+
+define("RMSProp",
+  "params, learning_rate=0.1, decay=0.9, momentum=0.0, epsilon=1e-10, use_locking=false, centered=false, loss_scale=1.0, weight_decay=0.0",
+  [[s = decay s + (1 - decay) g g; v = momentum v + learning_rate g / sqrt(s + epsilon); p = p - v. s starts at 1.
+
+centered subtracts the square of the running mean of the gradients from s.]],
+  function(self, a)
+    self.decay = check.probability("RMSProp", "decay", a.decay)
+    self.momentum = check.number_not_negative("RMSProp", "momentum", a.momentum)
+    self.epsilon = check.number_not_negative("RMSProp", "epsilon", a.epsilon)
+    self.centered = check.boolean("RMSProp", "centered", a.centered)
+  end,
+  { { "mean_square", 1.0 }, { "moment", 0.0 }, { "mean_gradient", 0.0 } },
+  function(self, p, g, rate, _, square, moment, mean)
+    square:assign(self.decay * square + (1 - self.decay) * g * g)
+    local spread = square
+    if self.centered then
+      mean:assign(self.decay * mean + (1 - self.decay) * g)
+      spread = square - mean * mean
+    end
+    moment:assign(self.momentum * moment + rate * g / ops.sqrt(spread + self.epsilon))
+    return p - moment
+  end)
+
+define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, loss_scale=1.0, weight_decay=0.0",
+  "s = s + g g; p = p - learning_rate g / sqrt(s). s starts at accum.",
+  function(self, a)
+    self.accum = check.number_not_negative("Adagrad", "accum", a.accum)
+    self.update_slots = check.boolean("Adagrad", "update_slots", a.update_slots)
+  end,
+  { { "accum", "accum" } },
+  function(self, p, g, rate, _, sum)
+    if self.update_slots then
+      sum:assign(sum + g * g)
+    end
+    return p - rate * g / ops.sqrt(sum)
+  end)
+
+define("Adadelta", "params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale=1.0, weight_decay=0.0",
+  "s = rho s + (1 - rho) g g; d = g sqrt(u + epsilon) / sqrt(s + epsilon); u = rho u + (1 - rho) d d; p = p - learning_rate d.",
+  function(self, a)
+    self.rho = check.probability("Adadelta", "rho", a.rho)
+    self.epsilon = check.number_not_negative("Adadelta", "epsilon", a.epsilon)
+  end,
+  { { "accum", 0.0 }, { "accum_update", 0.0 } },
+  function(self, p, g, rate, _, sum, updates)
+    sum:assign(self.rho * sum + (1 - self.rho) * g * g)
+    local d = g * ops.sqrt(updates + self.epsilon) / ops.sqrt(sum + self.epsilon)
+    updates:assign(self.rho * updates + (1 - self.rho) * d * d)
+    return p - rate * d
+  end)
+
+define("AdaMax", "params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, loss_scale=1.0",
+  [[Adam with the largest gradient so far: m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g|);
+p = p - learning_rate / (1 - beta1^t) m / (u + eps).]],
+  function(self, a)
+    self.beta1 = check.rate("AdaMax", "beta1", a.beta1)
+    self.beta2 = check.rate("AdaMax", "beta2", a.beta2)
+    self.eps = check.number_not_negative("AdaMax", "eps", a.eps)
+  end,
+  { { "moment1", 0.0 }, { "moment2", 0.0 } },
+  function(self, p, g, rate, step, moment, most)
+    moment:assign(self.beta1 * moment + (1 - self.beta1) * g)
+    most:assign(ops.maximum(self.beta2 * most, ops.abs(g)))
+    return p - rate / (1 - self.beta1 ^ step) * moment / (most + self.eps)
+  end)
+
+return classes

@@ -1,0 +1,199 @@
+-- Recurrent layers: LSTM, GRU and RNN over sequences of shape (length, batch, size), or (batch, length, size) with
+-- batch_first. What the input contributes to all gates is computed for the whole sequence at once; the loop over the
+-- steps is a plain one.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+local init = require "lunaria.common.initializer"
+
+local ops = ms.ops
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local layer, Cell = cells.layer, cells.Cell
+local dense, sigmoid, tanh, relu, split = ops.dense, ops.sigmoid, ops.tanh, ops.relu, ops.split
+
+local classes = {}
+
+-- Steps get what the input and what the state before contribute to the gates, and the state; they give the new state.
+-- Gates are in the order i, f, g, o (LSTM) and r, z, n (GRU).
+local function lstm_step(x, h, _, c, size)
+  local i, f, g, o = split(x + h, size, -1)
+  c = sigmoid(f) * c + sigmoid(i) * tanh(g)
+  return sigmoid(o) * tanh(c), c
+end
+
+local function gru_step(x, h, state, _, size)
+  local xr, xz, xn = split(x, size, -1)
+  local hr, hz, hn = split(h, size, -1)
+  local z = sigmoid(xz + hz)
+  local n = tanh(xn + sigmoid(xr + hr) * hn)
+  return n + z * (state - n)
+end
+
+local function tanh_step(x, h)
+  return tanh(x + h)
+end
+
+local function relu_step(x, h)
+  return relu(x + h)
+end
+
+local function setup(self, name, a, gates, step)
+  self.input_size = check.positive(name, "input_size", a.input_size)
+  self.hidden_size = check.positive(name, "hidden_size", a.hidden_size)
+  self.num_layers = check.positive(name, "num_layers", a.num_layers)
+  self.has_bias = check.boolean(name, "has_bias", a.has_bias)
+  self.batch_first = check.boolean(name, "batch_first", a.batch_first)
+  self.dropout = check.probability(name, "dropout", a.dropout)
+  self.bidirectional = check.boolean(name, "bidirectional", a.bidirectional)
+  self.step = step
+  self.suffixes = self.bidirectional and { "", "_reverse" } or { "" }
+  local draw = init.Uniform(1 / math.sqrt(self.hidden_size))
+  local rows = gates * self.hidden_size
+  for k = 0, self.num_layers - 1 do
+    local inputs = k == 0 and self.input_size or self.hidden_size * #self.suffixes
+    for _, suffix in ipairs(self.suffixes) do
+      local function add(what, shape)
+        local key = ("%s_l%d%s"):format(what, k, suffix)
+        self[key] = ms.Parameter(init.initializer(draw, shape, a.dtype), key)
+      end
+      add("weight_ih", { rows, inputs })
+      add("weight_hh", { rows, self.hidden_size })
+      if self.has_bias then
+        add("bias_ih", { rows })
+        add("bias_hh", { rows })
+      end
+    end
+  end
+end
+
+-- The state to start from, checked, as a list of one tensor per layer and direction.
+local function states(self, name, what, given, x)
+  local count, batch = self.num_layers * #self.suffixes, x.shape[2]
+  if given == nil then
+    given = ops.zeros({ count, batch, self.hidden_size }, x.dtype)
+  elseif not ms.is_tensor(given) then
+    fail(name, what .. " must be a tensor, got " .. describe(given))
+  end
+  local shape = given.shape
+  if #shape ~= 3 or shape[1] ~= count or shape[2] ~= batch or shape[3] ~= self.hidden_size then
+    fail(name, ("%s has shape %s, it must be (%d, %d, %d): layers and directions, batch, hidden_size"):format(
+      what, tostring(shape), count, batch, self.hidden_size))
+  end
+  return { ops.unbind(given, 0) }
+end
+
+-- One layer in one direction: the outputs of all steps in order, and the last state.
+local function run(self, x, key, h, c, backwards)
+  local size, step = self.hidden_size, self.step
+  local weight, bias = self["weight_hh" .. key], self["bias_hh" .. key]
+  local parts = { ops.unbind(dense(x, self["weight_ih" .. key], self["bias_ih" .. key]), 0) }
+  local first, last, by = 1, #parts, 1
+  if backwards then
+    first, last, by = last, first, -1
+  end
+  local outputs = {}
+  for t = first, last, by do
+    h, c = step(parts[t], dense(h, weight, bias), h, c, size)
+    outputs[t] = h
+  end
+  if backwards then
+    -- Filled from the end: in order for whoever goes through it.
+    outputs = table.move(outputs, 1, #parts, 1, {})
+  end
+  return ops.stack(outputs, 0), h, c
+end
+
+local function forward(self, name, x, hx, cx)
+  if not ms.is_tensor(x) or x.ndim ~= 3 then
+    fail(name, "the input must be a tensor of three axes, got " .. describe(x))
+  elseif x.shape[3] ~= self.input_size then
+    fail(name, ("the input has shape %s: its last axis must be input_size (%d), got %d"):format(
+      tostring(x.shape), self.input_size, x.shape[3]))
+  elseif x.shape[1] == 0 or x.shape[2] == 0 then
+    fail(name, "the input has no elements: its shape is " .. tostring(x.shape))
+  end
+  if self.batch_first then
+    x = ops.transpose(x, { 1, 0, 2 })
+  end
+  local h, c = states(self, name, "hx", hx, x), nil
+  if cx ~= false then
+    c = states(self, name, "cx", cx, x)
+  end
+  local last_h, last_c = {}, {}
+  local count = #self.suffixes
+  for k = 0, self.num_layers - 1 do
+    local outputs = {}
+    for d = 1, count do
+      local at = k * count + d
+      local y, hn, cn = run(self, x, ("_l%d%s"):format(k, self.suffixes[d]), h[at], c and c[at], d == 2)
+      outputs[d], last_h[at], last_c[at] = y, hn, cn
+    end
+    x = count == 1 and outputs[1] or ops.concat(outputs, -1)
+    if self.training and self.dropout > 0 and k < self.num_layers - 1 then
+      x = ops.dropout(x, self.dropout, true)
+    end
+  end
+  if self.batch_first then
+    x = ops.transpose(x, { 1, 0, 2 })
+  end
+  return x, ops.stack(last_h, 0), c and ops.stack(last_c, 0)
+end
+
+local function describe_layer(self)
+  return ("input_size=%d, hidden_size=%d, num_layers=%d, has_bias=%s, batch_first=%s, dropout=%s, bidirectional=%s"):format(
+    self.input_size, self.hidden_size, self.num_layers, self.has_bias, self.batch_first, self.dropout, self.bidirectional)
+end
+
+local signature = "input_size, hidden_size, num_layers=1, has_bias=true, batch_first=false, dropout=0.0, bidirectional=false, dtype=nil"
+
+local LSTM = layer(Cell, "LSTM", signature,
+  [[Long short-term memory: output, state = lstm(x, {h, c}), where the state is {h, c} after the last step.
+
+x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h and c are
+(num_layers * directions, batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o.]])
+function LSTM:setup(a)
+  setup(self, "LSTM", a, 4, lstm_step)
+end
+function LSTM:construct(x, hx)
+  hx = hx or {}
+  if type(hx) ~= "table" then
+    fail("LSTM", "hx must be a table of two tensors {h, c}, got " .. describe(hx))
+  end
+  local y, h, c = forward(self, "LSTM", x, hx[1], hx[2])
+  return y, { h, c }
+end
+LSTM.extend_repr = describe_layer
+classes.LSTM = LSTM
+
+local GRU = layer(Cell, "GRU", signature,
+  [[Gated recurrent units: output, h = gru(x, h), with the state after the last step.
+
+x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
+(num_layers * directions, batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n.]])
+function GRU:setup(a)
+  setup(self, "GRU", a, 3, gru_step)
+end
+function GRU:construct(x, hx)
+  local y, h = forward(self, "GRU", x, hx, false)
+  return y, h
+end
+GRU.extend_repr = describe_layer
+classes.GRU = GRU
+
+local RNN = layer(Cell, "RNN", (signature:gsub("num_layers=1", "num_layers=1, nonlinearity=\"tanh\"")),
+  [[A plain recurrent layer: output, h = rnn(x, h), where each step is h = tanh(W_ih x + b_ih + W_hh h + b_hh).
+
+x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
+(num_layers * directions, batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu".]])
+function RNN:setup(a)
+  local name = check.choice("RNN", "nonlinearity", a.nonlinearity, { "tanh", "relu" })
+  setup(self, "RNN", a, 1, name == "tanh" and tanh_step or relu_step)
+end
+function RNN:construct(x, hx)
+  local y, h = forward(self, "RNN", x, hx, false)
+  return y, h
+end
+RNN.extend_repr = describe_layer
+classes.RNN = RNN
+
+return classes
