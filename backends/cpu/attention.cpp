@@ -96,7 +96,7 @@ bool backward(const KernelCall& c) {
     const double scale = c.args[4].number();
     for (const Tensor& t : c.out)
         if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
-    if (query.size() == 0 || key.size() == 0 || value.size() == 0) return true;
+    if (heads * length * mask.keys == 0) return true;
     // Keys and values collect from all blocks of a head, so that a head is the least part of a thread.
     parallel_for(heads, worthwhile_rows(length * mask.keys * (size + columns) / 4), [&](int64_t from, int64_t to) {
         std::vector<T> scaled(static_cast<size_t>(kBlock * size)), weights(static_cast<size_t>(kBlock * mask.keys)),

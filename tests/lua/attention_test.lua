@@ -1,0 +1,58 @@
+-- Attention in blocks against its formula, at sizes where several blocks and threads take part.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local ops = ms.ops
+
+local function formula(q, k, v, scale, causal, shift)
+  local scores = ops.matmul(q, ops.swapaxes(k, -1, -2)) * scale
+  if causal then
+    scores = scores + ops.triu(ops.ones({ q.shape[3], k.shape[3] }), 1 + shift) * -1e9
+  end
+  return ops.matmul(ops.softmax(scores, -1), v)
+end
+
+t.test("values and gradients follow the formula", function()
+  ms.set_seed(1)
+  for _, case in ipairs { { 128, 128, true, 0 }, { 200, 130, false, 0 }, { 70, 150, true, 80 }, { 1, 300, false, 0 } } do
+    local queries, keys, causal, shift = table.unpack(case)
+    local q, k, v = ops.randn({ 4, 4, queries, 16 }), ops.randn({ 4, 4, keys, 16 }), ops.randn({ 4, 4, keys, 24 })
+    local w = ops.randn({ 4, 4, queries, 24 })
+    t.near(ops.attention(q, k, v, 0.3, causal, shift), formula(q, k, v, 0.3, causal, shift), 1e-4)
+    local function fused(a, b, c) return ops.sum(ops.attention(a, b, c, 0.3, causal, shift) * w) end
+    local function plain(a, b, c) return ops.sum(formula(a, b, c, 0.3, causal, shift) * w) end
+    local got, wanted = ms.grad(fused, { 0, 1, 2 })(q, k, v), ms.grad(plain, { 0, 1, 2 })(q, k, v)
+    for i = 1, 3 do t.near(got[i], wanted[i], 2e-3) end
+  end
+end)
+
+t.test("second derivatives go through what it is made of", function()
+  local x = ops.randn({ 1, 1, 3, 2 })
+  local function twice(f)
+    return ms.grad(function(a) return ops.sum(ops.square(ms.grad(f)(a))) end)(x)
+  end
+  local got = twice(function(a) return ops.sum(ops.square(ops.attention(a, a, a, 0.7, true))) end)
+  local wanted = twice(function(a) return ops.sum(ops.square(formula(a, a, a, 0.7, true, 0))) end)
+  t.near(got, wanted, 1e-3)
+end)
+
+t.test("strided heads, empty sizes and queries that see no key", function()
+  ms.set_seed(2)
+  local whole = ops.randn({ 2, 5, 3, 4, 6 })
+  local parts = ops.transpose(whole, { 2, 0, 3, 1, 4 })
+  local q, k, v = parts[0], parts[1], parts[2]
+  assert(not q:is_contiguous())
+  t.near(ops.attention(q, k, v, 0.5, true), formula(q, k, v, 0.5, true, 0), 1e-5)
+  t.equal(ops.attention(q, k, v, 0.5, true, -2)[{ 0, 0, 1 }]:tolist(), { 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 })
+  local nothing = ops.attention(ops.ones({ 1, 1, 2, 3 }), ops.ones({ 1, 1, 0, 3 }), ops.ones({ 1, 1, 0, 2 }))
+  t.equal(nothing:tolist(), { { { { 0.0, 0.0 }, { 0.0, 0.0 } } } })
+  t.equal(ops.attention(ops.ones({ 1, 1, 0, 3 }), ops.ones({ 1, 1, 4, 3 }), ops.ones({ 1, 1, 4, 2 })).shape, { 1, 1, 0, 2 })
+  local d = ops.ones({ 1, 1, 2, 0 })
+  t.equal(ops.attention(d, d, ops.ones({ 1, 1, 2, 2 }) * 3):tolist(), { { { { 3.0, 3.0 }, { 3.0, 3.0 } } } })
+  local _, _, dv = ops.attention_grad(ops.ones({ 1, 1, 2, 2 }), d, d, ops.ones({ 1, 1, 2, 2 }), 1.0, false, 0)
+  t.equal(dv:tolist(), { { { { 1.0, 1.0 }, { 1.0, 1.0 } } } })
+  t.fails({ "attention", "(1, 1, 2, 3)", "(1, 1, 4, 5)" },
+    ops.attention, ops.ones({ 1, 1, 2, 3 }), ops.ones({ 1, 1, 4, 5 }), ops.ones({ 1, 1, 4, 2 }))
+end)
+
+t.finish()
