@@ -101,6 +101,8 @@ local test_images, test_labels = load_set "t10k"
 print(("read %d training and %d test images in %.2f s"):format(#images, #test_images, seconds_since(start)))
 
 ms.set_seed(1)
+-- Batches of this size leave little for a second thread, which would mostly wait for the first.
+ms.set_num_threads(1)
 local net = LeNet()
 local optimizer = nn.Momentum(net:trainable_params(), RATE, 0.9)
 local function forward(x, y)

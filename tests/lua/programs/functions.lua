@@ -201,20 +201,25 @@ end
 function kinds.pcall(m)
   local ok, a = m:fresh("ok"), m:fresh("a")
   local value = m:squashed(m:expression("n", 2))
-  local way = m:between(1, 4)
+  local way = m:between(1, 3)
   local other = m:squashed(m:expression("n", 1))
   m:declare(a, "n", true)
   if way == 1 then return { { ("local %s, %s = pcall(function() return %s end)"):format(ok, a, value) } } end
   if way == 2 then
-    return { { ("local %s, %s = pcall(function() error({ value = %s }) end)"):format(ok, a, value) },
-      { ("if not %s then %s = %s.value * 0.8 end"):format(ok, a, a) } }
-  end
-  if way == 3 then
     return { { ("local %s, %s = pcall(function()"):format(ok, a), {
       { ("if %s then error(\"left\") end"):format(m:condition(1)) }, { "return " .. value } }, "end)" },
       { ("if not %s then log[#log + 1] = type(%s) %s = %s end"):format(ok, a, a, other) } }
   end
   return { { ("local %s, %s = select(2, pcall(pcall, function(q) return q + %s end, %s))"):format(ok, a, value, other) } }
+end
+
+-- An error that carries a value.
+function kinds.raised(m)
+  local ok, a = m:fresh("ok"), m:fresh("a")
+  local value = m:squashed(m:expression("n", 2))
+  m:declare(a, "n", true)
+  return { { ("local %s, %s = pcall(function() error({ value = %s }) end)"):format(ok, a, value) },
+    { ("if not %s then %s = %s.value * 0.8 end"):format(ok, a, a) } }
 end
 
 return statements

@@ -10,13 +10,15 @@
 local Maker = {}
 Maker.__index = Maker
 
--- options: tensors (the inputs are tensors), nested (the program itself asks for gradients).
+-- options: tensors (the inputs are tensors), nested (the program itself asks for gradients), without (a set of kinds of
+-- statements that do not occur).
 function Maker.new(seed, options)
   local self = setmetatable({}, Maker)
   -- Neighbouring seeds must not give one stream at neighbouring places.
   self.state = seed
   self.state = self:bits() * 0x2545F4914F6CDD1D
   self.tensors, self.nested = options.tensors, options.nested
+  self.without = options.without or {}
   self.variables, self.serial = {}, 0
   self.cost, self.spent, self.depth, self.functions = 1, 1, 0, 0
   self.loops = {}

@@ -9,9 +9,15 @@ local weights = {
   { 4, "over_list" }, { 2, "over_pairs" }, { 3, "list" }, { 2, "filled_list" }, { 4, "record" }, { 1, "alias" }, { 5, "write" },
   { 3, "grow" }, { 5, "function" }, { 2, "early_return" }, { 3, "two_results" }, { 1, "spread" }, { 2, "unpack" },
   { 3, "shared_upvalue" }, { 2, "closures_in_loop" }, { 3, "recursion" }, { 3, "higher_order" }, { 3, "object" },
-  { 2, "method_call" }, { 2, "new_object" }, { 3, "pcall" }, { 4, "log" }, { 1, "do" }, { 2, "string_keys" }, { 1, "global" },
+  { 2, "method_call" }, { 2, "new_object" }, { 3, "pcall" }, { 1, "raised" }, { 4, "log" }, { 1, "do" }, { 2, "string_keys" }, { 1, "global" },
   { 1, "close" },
 }
+
+-- The nodes of one statement.
+local function statement(m)
+  local kind = m:weighted(weights)
+  return not m.without[kind] and kinds[kind](m) or kinds.declare(m)
+end
 
 -- A block of its own scope.
 function Maker:block(count)
@@ -20,7 +26,7 @@ function Maker:block(count)
     if self.depth > 3 then return { { ("log[#log + 1] = %s"):format(self:integer(0)) } } end
     self.depth = self.depth + 1
     for _ = 1, count or self:between(1, 3) do
-      for _, node in ipairs(kinds[self:weighted(weights)](self) or kinds.declare(self)) do block[#block + 1] = node end
+      for _, node in ipairs(statement(self)) do block[#block + 1] = node end
     end
     self.depth = self.depth - 1
     return block
@@ -90,7 +96,7 @@ function Maker:program(takes_table)
     end
     for _, node in ipairs(self:block(1)) do block[#block + 1] = node end
     for _ = 1, self:between(4, 9) do
-      for _, node in ipairs(kinds[self:weighted(weights)](self) or kinds.declare(self)) do block[#block + 1] = node end
+      for _, node in ipairs(statement(self)) do block[#block + 1] = node end
     end
     block[#block + 1] = { ("return %s, table.concat(log, \" \")"):format(summary(self)) }
     return block
