@@ -144,8 +144,8 @@ local missing = {}
 local function find_missing()
   local names = {}
   for name, probe in pairs(probes) do
-    local known, slope = pcall(function() return ms.grad(probe[3])(2.0) end)
-    if not known or slope ~= probe[2] then
+    local ran, slope = pcall(function() return ms.grad(probe[3])(2.0) end)
+    if not ran or slope ~= probe[2] then
       missing[probe[1]] = true
       names[#names + 1] = name
     end
