@@ -19,6 +19,23 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 local is_parameter = ms.is_parameter
 
 local Cell = { _name = "Cell", bprop = false, training = false }
+Cell._parameters = ""
+Cell._doc = [[What networks and layers are made of. A class of your own extends it:
+
+  local Net = nn.Cell:extend("Net")
+  function Net:init(hidden)
+    self.fc1 = nn.Dense(784, hidden)
+    self.fc2 = nn.Dense(hidden, 10)
+  end
+  function Net:construct(x)
+    return self.fc2(ms.ops.relu(self.fc1(x)))
+  end
+  local net = Net(128)
+  local logits = net(images)
+
+Parameters and cells that are assigned to fields are registered: net:trainable_params(), net:parameters_and_names(),
+net:set_train(), net:cells_and_names() ... go through them. bprop(self, inputs..., results..., cotangents...) replaces the
+cell's derivative.]]
 Cell.__index = Cell
 
 local function class_of(value)

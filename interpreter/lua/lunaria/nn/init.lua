@@ -11,6 +11,7 @@ for _, part in ipairs {
   require "lunaria.nn.norm",
   require "lunaria.nn.loss",
   require "lunaria.nn.recurrent",
+  require "lunaria.nn.transformer",
   require "lunaria.nn.wrap",
   require("lunaria.nn.optim").nn,
   (require "lunaria.nn.optim_more"),
