@@ -49,7 +49,8 @@ class ModelReader {
     void refuse_unknown_operators() const {
         std::string unknown;
         for (const auto& [name, primitive] : model_.primitives)
-            if (!find_operator(primitive.op_type)) unknown += (unknown.empty() ? "" : ", ") + primitive.op_type;
+            if (!find_operator(primitive.op_type))
+                unknown += str(unknown.empty() ? "'" : ", '", primitive.op_type, "'");
         if (!unknown.empty())
             throw file_error(file_, str("the graph uses operators that are not known here: ", unknown));
     }
