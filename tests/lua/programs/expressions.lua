@@ -64,10 +64,14 @@ local binary = {
 
 function Maker:tables() return self.tensors and "tensor" or "number" end
 
--- A call of a function in scope with scalar results, cut to one result; nil when there is none that is cheap enough.
-function Maker:call(depth, results)
+-- A call of a function in scope with at least that many results; nil when there is none that is cheap enough. Whether
+-- `a + f()` reads the variable a before or after f assigns it is not for programs to rely on, so functions that assign
+-- variables from outside are called in statements of their own.
+function Maker:call(depth, results, alone)
   local variable = self:variable("function")
-  if not variable or #variable.type.results < (results or 1) or not self:affords(variable.type.cost) then return nil end
+  if not variable or #variable.type.results < results or (variable.type.writer and not alone) then return nil end
+  if not self:affords(variable.type.cost) then return nil end
+  if variable.type.writer then self.writer = true end
   local arguments = {}
   for i, type in ipairs(variable.type.params) do arguments[i] = self:expression(type, depth - 1) end
   -- Functions that take any number of arguments.
@@ -94,7 +98,7 @@ end
 local extras = {}
 
 function extras.call(m, depth)
-  local text = m:call(depth)
+  local text = m:call(depth, 1)
   return text and "(" .. text .. ")"
 end
 

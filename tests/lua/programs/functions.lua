@@ -34,12 +34,14 @@ kinds["function"] = function(m)
   local name, params, results = m:fresh("f"), names(m, "p", m:between(0, 3)), m:between(1, 2)
   local varargs = m:chance(0.2)
   local head = table.concat(params, ", ") .. (varargs and (#params > 0 and ", ..." or "...") or "")
-  local block, cost = function_body(m, params, results)
+  local block, cost, writer = function_body(m, params, results)
   if varargs then
     table.insert(block, 1, { ("if select(\"#\", ...) > 0 then local q = ... return %s end"):format(
       results == 2 and "q * 0.7, (select(\"#\", ...) * q)" or "0.2 + (select(-1, ...)) * q") })
   end
-  m:declare(name, { kind = "function", params = simple(#params), results = simple(results), cost = cost, varargs = varargs })
+  m:declare(name, {
+    kind = "function", params = simple(#params), results = simple(results), cost = cost, varargs = varargs, writer = writer,
+  })
   if m:chance(0.7) then return { { ("local function %s(%s)"):format(name, head), block, "end" } } end
   return { { ("local %s = function(%s)"):format(name, head), block, "end" } }
 end
@@ -51,8 +53,14 @@ function kinds.early_return(m)
   return { { ("if %s then return %s end"):format(m:condition(1), table.concat(values, ", ")) } }
 end
 
+function kinds.one_result(m)
+  local text = m:call(1, 1, true)
+  if not text then return nil end
+  return { { ("local %s = %s"):format(m:declare(m:fresh("a"), "n", true), text) } }
+end
+
 function kinds.two_results(m)
-  local text, type = m:call(1, 2)
+  local text, type = m:call(1, 2, true)
   if not text or #type.results < 2 then return nil end
   local a, b = m:fresh("a"), m:fresh("a")
   m:declare(a, "n", true)
@@ -62,7 +70,7 @@ end
 
 -- All results of a call as arguments or elements.
 function kinds.spread(m)
-  local text, type = m:call(1, 2)
+  local text, type = m:call(1, 2, true)
   if not text or #type.results < 2 then return nil end
   local name, first = m:fresh("t"), m:expression("n", 1)
   m:declare(name, { kind = "list", length = 3 })

@@ -4,7 +4,8 @@
 -- Types of variables: "n" a differentiable number (in tensor programs a float64 tensor of rank 0), "v" a float64 tensor of
 -- 3 elements, "i" a small integer, "s" a string; and tables that describe the others:
 --   { kind = "record", fields = { name = type } }    { kind = "list", length = least number of elements, all "n" }
---   { kind = "function", params = { types }, results = { types }, cost = calls that it makes }
+--   { kind = "function", params = { types }, results = { types }, cost = calls that it makes, writer = it assigns variables
+--     from outside }
 --   { kind = "object", class = class }
 -- A program is a block: a list of nodes, each a list of lines and blocks.
 local Maker = {}
@@ -97,14 +98,24 @@ function Maker:repeated(times, f)
   return result
 end
 
--- The body of a function with that many results: loops around it are out of reach. Gives the body and what a call costs.
+-- The body of a function with that many results: loops around it are out of reach. Gives the body, what a call costs, and
+-- whether it may assign variables from outside.
 function Maker:body(f, results)
-  local loops, cost, spent, before = self.loops, self.cost, self.spent, self.results
+  local loops, cost, spent, before, writer = self.loops, self.cost, self.spent, self.results, self.writer
   self.loops, self.functions, self.cost, self.spent, self.results = {}, self.functions + 1, 1, 1, results
+  self.writer = false
   local result = self:scope(f)
-  local calls = self.spent
+  local calls, writes = self.spent, self.writer
   self.loops, self.functions, self.cost, self.spent, self.results = loops, self.functions - 1, cost, spent, before
-  return result, calls
+  self.writer = writer or writes
+  return result, calls, writes
+end
+
+-- A variable to assign, or nil.
+function Maker:target(type)
+  local variable = self:variable(type, true)
+  if variable and variable.level < self.functions then self.writer = true end
+  return variable
 end
 
 -- Whether the program may do `cost` more at this point; if so it is accounted for.

@@ -7,7 +7,7 @@ local weights = {
   { 10, "declare" }, { 7, "declare_vector" }, { 2, "declare_text" }, { 1, "shadow" }, { 9, "assign" }, { 4, "assign_vector" },
   { 3, "swap" }, { 2, "index_assign" }, { 6, "branch" }, { 5, "for" }, { 3, "while" }, { 2, "repeat" }, { 4, "leave" },
   { 4, "over_list" }, { 2, "over_pairs" }, { 3, "list" }, { 2, "filled_list" }, { 4, "record" }, { 1, "alias" }, { 5, "write" },
-  { 3, "grow" }, { 5, "function" }, { 2, "early_return" }, { 3, "two_results" }, { 1, "spread" }, { 2, "unpack" },
+  { 3, "grow" }, { 5, "function" }, { 2, "early_return" }, { 3, "one_result" }, { 3, "two_results" }, { 1, "spread" }, { 2, "unpack" },
   { 3, "shared_upvalue" }, { 2, "closures_in_loop" }, { 3, "recursion" }, { 3, "higher_order" }, { 3, "object" },
   { 2, "method_call" }, { 2, "new_object" }, { 3, "pcall" }, { 1, "raised" }, { 4, "log" }, { 1, "do" },
   { 2, "string_keys" }, { 1, "global" }, { 1, "close" },

@@ -31,7 +31,7 @@ function kinds.shadow(m)
 end
 
 function kinds.assign(m)
-  local variable = m:variable("n", true)
+  local variable = m:target("n")
   if not variable then return nil end
   local name = variable.name
   local value = m:weighted {
@@ -42,13 +42,13 @@ function kinds.assign(m)
 end
 
 function kinds.assign_vector(m)
-  local variable = m.tensors and m:variable("v", true)
+  local variable = m.tensors and m:target("v")
   if not variable then return nil end
   return { { ("%s = ops.tanh(%s)"):format(variable.name, m:expression("v", 2)) } }
 end
 
 function kinds.swap(m)
-  local a, b = m:variable("n", true), m:variable("n", true)
+  local a, b = m:target("n"), m:target("n")
   if not a or a.name == b.name then return nil end
   return { { ("%s, %s = %s, %s"):format(a.name, b.name, b.name, m:squashed(a.name .. " + " .. m:expression("n", 1))) } }
 end
@@ -145,7 +145,7 @@ end
 
 -- pairs comes in no order that a program may rely on: only a sum is taken.
 function kinds.over_pairs(m)
-  local record, target = m:variable("record"), m:variable("n", true)
+  local record, target = m:variable("record"), m:target("n")
   if not record or not target or not m:affords(4) then return nil end
   local key, value = m:fresh("key"), m:fresh("a")
   return { { ("for %s, %s in pairs(%s) do"):format(key, value, record.name), {
@@ -253,7 +253,7 @@ function kinds.global(m)
 end
 
 function kinds.close(m)
-  local target = m:variable("n", true)
+  local target = m:target("n")
   if not target then return nil end
   local value = m:squashed(m:expression("n", 1))
   return { { "do", {
