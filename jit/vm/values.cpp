@@ -132,6 +132,10 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
             part.args.insert(part.args.begin(), object);
             return m.enter(derivative, callee, contexts, {}, std::move(part.args), to);
         }
+        Value field = m.host.index(object, key);
+        if (field.is_tensor() && is_float(field.tensor().dtype()))
+            throw state_error("grad", str("no gradient flows through the field '", key.string(), "' of a tensor"));
+        return m.give(to, {std::move(field)}, {});
     }
     m.give(to, {m.host.index(object, key)}, {});
 }
