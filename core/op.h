@@ -122,6 +122,7 @@ class Op {
     Op& sample(const char* text);
 
     std::string_view name() const { return signature.name; }
+    bool belongs_to(const Registry& registry) const { return registry_ == &registry; }
     const Kernel* kernels(const Device& device, size_t& count) const;
 
     struct Example {

@@ -12,10 +12,10 @@ namespace {
 
 int run(lua_State* L, const vm::OperatorFunction& function) {
     LuaHost& host = LuaHost::of(L);
-    std::vector<Value> args;
+    vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
-    Value f = vm::make_object<vm::Closure>(*function.function, function.owner, std::vector<Value>());
-    std::vector<Value> results = host.run(L, f, args);
+    Value f = vm::make_object<vm::Closure>(*function.function, function.owner, vm::Values());
+    vm::Values results = host.run(L, f, args);
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());

@@ -38,9 +38,9 @@ int call_number(lua_State* L) {
 int call_closure(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     const Value f = *static_cast<Value*>(lua_touserdata(L, lua_upvalueindex(1)));
-    std::vector<Value> args;
+    vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
-    std::vector<Value> results = host.run(L, f, args);
+    vm::Values results = host.run(L, f, args);
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
@@ -122,7 +122,7 @@ LuaHost& LuaHost::of(lua_State* L) {
     return *host;
 }
 
-std::vector<Value> LuaHost::run(lua_State* state, const Value& f, std::span<const Value> args) {
+vm::Values LuaHost::run(lua_State* state, const Value& f, std::span<const Value> args) {
     struct Switch {
         LuaHost& host;
         lua_State* before;
@@ -306,7 +306,7 @@ std::string LuaHost::graph_text(lua_State* state, int index, int order) {
     return ir::print(vm::derivative_of(*callee.function, order).graph);
 }
 
-void LuaHost::capture(const Value& f, int index, const FunctionInfo& info, std::vector<Value>& captures) {
+void LuaHost::capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures) {
     index = lua_absindex(L, index);
     for (size_t i = 0; i < info.cells.size(); ++i) {
         if (info.cells[i]) {

@@ -23,7 +23,7 @@ class LuaHost final : public vm::Host {
     vm::Machine& machine() { return machine_; }
     lua_State* lua() const { return L; }
     // Calls f in the machine from the Lua function that runs in L.
-    std::vector<Value> run(lua_State* L, const Value& f, std::span<const Value> args);
+    vm::Values run(lua_State* L, const Value& f, std::span<const Value> args);
     // What the host does runs in this Lua thread for as long as it lives.
     class Thread {
       public:
@@ -56,7 +56,7 @@ class LuaHost final : public vm::Host {
     const Op* tensor_operator(std::string_view primitive) override;
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;
-    std::vector<Value> call(const Value& f, std::span<const Value> args) override;
+    vm::Values call(const Value& f, std::span<const Value> args) override;
     Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
     bool compare(std::string_view primitive, const Value& a, const Value& b) override;
     Value concat(const Value& a, const Value& b) override;
@@ -86,7 +86,7 @@ class LuaHost final : public vm::Host {
         std::vector<int> positions;  // of it in Lua's list
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
-    void capture(const Value& f, int index, const FunctionInfo& info, std::vector<Value>& captures);
+    void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
     Value reference(lua_State* L, int index);
     bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.

@@ -171,7 +171,7 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
     lua_settop(L, base);
 }
 
-std::vector<Value> LuaHost::call(const Value& f, std::span<const Value> args) {
+vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
     const int base = lua_gettop(L);
     push(L, f);
@@ -196,7 +196,7 @@ std::vector<Value> LuaHost::call(const Value& f, std::span<const Value> args) {
         }
         lua_error(L);
     }
-    std::vector<Value> results;
+    vm::Values results;
     for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(to_value(L, i));
     lua_settop(L, base);
     return results;

@@ -13,7 +13,7 @@ namespace {
 
 // The contexts of an ordered primitive.
 struct Contexts {
-    std::vector<Value> list;
+    Values list;
     Contexts(Machine& m, const Instr& i) : list(m.values(m.slot(i, 0))) {}
     uint16_t marks() const {
         uint16_t bits = 0;
@@ -23,7 +23,7 @@ struct Contexts {
 };
 
 // Whether the arguments are of the right kind as they are, so that nothing has to be bound.
-bool complete(const Op& op, std::vector<Value>& args, uint16_t followed) {
+bool complete(const Op& op, Values& args, uint16_t followed) {
     const auto& params = op.signature.params;
     if (args.size() > params.size()) return false;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -57,9 +57,8 @@ bool complete(const Op& op, std::vector<Value>& args, uint16_t followed) {
 }
 
 // A function that only the host can run. What it gives must not depend on what is followed.
-void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, std::vector<Value>& args,
-                 const Destination& to) {
-    std::vector<Value> results = m.host.call(f, args);
+void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
+    Values results = m.host.call(f, args);
     for (const Value& c : contexts) {
         const uint16_t mark = static_cast<Context*>(c.object())->mark;
         bool followed = false;
@@ -82,7 +81,7 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, st
     m.give(to, std::move(results), {});
 }
 
-bool all_nil(const std::vector<Value>& values) {
+bool all_nil(const Values& values) {
     return std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_nil(); });
 }
 
@@ -90,8 +89,7 @@ bool all_nil(const std::vector<Value>& values) {
 
 // Binds what is written by name, in tables or as a followed number, through a small function that reads the parts: so
 // their cotangents find the way back.
-void Machine::call_bound(const Op& op, std::span<const Value> contexts, std::vector<Value> args,
-                         const Destination& to) {
+void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     Host::Bound bound = host.bind(op, args);
     uint16_t followed = 0;
     for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
@@ -143,12 +141,11 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, std::vec
     }
     for (Value& v : bound.args) args.push_back(std::move(v));
     Function& f = derivative_of(function_of(*adapter.graph), static_cast<int>(contexts.size()));
-    Value callee = make_object<Closure>(f, adapter.graph, std::vector<Value>());
+    Value callee = make_object<Closure>(f, adapter.graph, Values());
     enter(f, callee, contexts, {}, std::move(args), to);
 }
 
-void Machine::call_operator(const Op& op, std::span<const Value> contexts, std::vector<Value> args,
-                            const Destination& to) {
+void Machine::call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     if (contexts.size() > 1 || (contexts.size() == 1 && autodiff::needs_expansion(op))) {
         uint16_t bits = 0, followed = 0;
         for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
@@ -156,7 +153,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, std::
         if (bits & followed) {
             OperatorFunction f = operator_function(op, args);
             Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            Value callee = make_object<Closure>(derivative, f.owner, Values());
             return enter(derivative, callee, contexts, {}, std::move(args), to);
         }
     }
@@ -174,7 +171,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, std::
             back = make_pullback(op, args, result, static_cast<Context*>(contexts[0].object())->mark);
     }
     const bool several = result.is_list() && !op.signature.results.empty();
-    std::vector<Value> results;
+    Values results;
     if (several || (result.is_list() && !result.items().empty() && result.items()[0].is_tensor()))
         results = result.items();
     else
@@ -182,7 +179,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, std::
     give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
 }
 
-void Machine::call(const Value& f, std::span<const Value> contexts, std::vector<Value> args, const Destination& to) {
+void Machine::call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
     const int order = static_cast<int>(contexts.size());
     if (auto* closure = object_as<Closure>(f)) {
         Value keep = f;
@@ -195,10 +192,10 @@ void Machine::call(const Value& f, std::span<const Value> contexts, std::vector<
         const OperatorFunction& bound = bound_function();
         Value method = callee.closure;
         for (const Value& first : callee.prefix)
-            method = make_object<Closure>(*bound.function, bound.owner, std::vector<Value>{method, first});
+            method = make_object<Closure>(*bound.function, bound.owner, Values{method, first});
         return call(method, contexts, std::move(args), to);
     }
-    args.insert(args.begin(), callee.prefix.rbegin(), callee.prefix.rend());
+    for (const Value& first : callee.prefix) args.push_front(first);
     switch (callee.kind) {
         case Callee::Kind::op: {
             uint16_t followed = 0;
@@ -226,14 +223,12 @@ void Machine::call(const Value& f, std::span<const Value> contexts, std::vector<
     call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
 }
 
-void Machine::pull(const Value& given, std::span<const Value> contexts, std::vector<Value> cotangents,
-                   const Destination& to) {
-    auto* closure = object_as<Closure>(given);
+void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to) {
+    auto* closure = object_as<Closure>(r);
     if (!closure) {
-        if (!given.is_nil()) throw state_error("autodiff", "a backpropagator is no closure");
+        if (!r.is_nil()) throw state_error("autodiff", "a backpropagator is no closure");
         return give(to, {}, {});
     }
-    Value r = given;
     Function& plain = *closure->function;
     if (plain.rule) {
         if (all_nil(cotangents)) {
@@ -257,7 +252,9 @@ void Machine::pull(const Value& given, std::span<const Value> contexts, std::vec
         }
     }
     Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
-    enter(function, r, contexts, closure->captures, std::move(cotangents), to);
+    // The last call takes the residuals with it: each is dropped as soon as it was used.
+    Values captures = captures_of(r);
+    enter(function, std::move(r), contexts, std::move(captures), std::move(cotangents), to);
 }
 
 namespace {
@@ -269,7 +266,7 @@ void call(Machine& m, const Instr& i) {
 
 void pull(Machine& m, const Instr& i) {
     Value r = m.take(m.slot(i, 0));
-    m.pull(r, {}, m.values(m.slot(i, 1)), Machine::destination(i));
+    m.pull(std::move(r), {}, m.values(m.slot(i, 1)), Machine::destination(i));
 }
 
 void j_call(Machine& m, const Instr& i) {
@@ -280,18 +277,18 @@ void j_call(Machine& m, const Instr& i) {
 
 void j_pull(Machine& m, const Instr& i) {
     Contexts contexts(m, i);
-    Value r = m.operand(i, 1);
-    m.pull(r, contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
+    Value r = m.take(m.slot(i, 1));
+    m.pull(std::move(r), contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
 }
 
 // Operators with their arguments in order: in rules and expansions.
 void j_op(Machine& m, const Instr& i) {
-    std::vector<Value> args = m.values(m.slot(i, 2));
+    Values args = m.values(m.slot(i, 2));
     const Value context = m.operand(i, 0);
     const uint16_t mark = static_cast<Context*>(context.object())->mark;
     uint16_t bits = 0;
     for (const Value& v : args) bits |= marks_of(v);
-    if (i.node->args[1].string().starts_with("num_")) {
+    if (i.op->belongs_to(lua::language())) {
         Value result = lua::run_number(*i.op, args);
         result.set_marks(bits);
         Value back = bits & mark ? make_pullback(*i.op, args, result, mark) : Value();
@@ -302,7 +299,7 @@ void j_op(Machine& m, const Instr& i) {
     if ((bits & mark) && autodiff::needs_expansion(*i.op)) {
         OperatorFunction f = operator_function(*i.op, args);
         Function& derivative = derivative_of(*f.function, 1);
-        Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+        Value callee = make_object<Closure>(derivative, f.owner, Values());
         Destination to = Machine::destination(i);
         to.pack = !i.op->signature.results.empty();
         return m.enter(derivative, callee, {&context, 1}, {}, std::move(args), to);
@@ -318,7 +315,7 @@ void j_op(Machine& m, const Instr& i) {
 }
 
 void make_pull(Machine& m, const Instr& i) {
-    std::vector<Value> args = m.values(m.slot(i, 2));
+    Values args = m.values(m.slot(i, 2));
     const uint16_t mark = static_cast<Context*>(m.operand(i, 0).object())->mark;
     m.set(i, make_pullback(*i.op, args, m.operand(i, 3), mark));
 }
@@ -333,7 +330,7 @@ void current_function(Machine& m, const Instr& i) { m.set(i, m.callee()); }
 }  // namespace
 
 void handle_operator(Machine& m, const Instr& i) {
-    std::vector<Value> args;
+    Values args;
     args.reserve(i.slot_count);
     uint16_t bits = 0;
     for (uint32_t k = 0; k < i.slot_count; ++k) {

@@ -53,7 +53,9 @@ struct Function final : ir::Attachment {
     explicit Function(const ir::Graph& graph) : graph(graph) {}
 
     const ir::Graph& graph;
-    bool rule = false;   // an operator's reverse rule: missing cotangents are filled with zeros
+    bool rule = false;  // an operator's reverse rule: missing cotangents are filled with zeros
+    // Of a rule: the operand that each capture is, as key of its cotangent in the closure's shadow.
+    std::vector<int64_t> keys;
     bool packs = false;  // several results are one list
     std::unique_ptr<Code> code;
     std::unique_ptr<ir::Graph> derivative_graph;

@@ -170,37 +170,34 @@ Value make_pullback(const Op& op, std::span<const Value> args, const Value& resu
     for (size_t i = 0; i < args.size(); ++i)
         if (marks_of(args[i]) & mark) active |= uint64_t{1} << std::min<size_t>(i, 63);
     if (!active) return {};
-    const bool number = op.name().starts_with("num_") || lua::language().find(op.name()) == &op;
+    const bool number = op.belongs_to(lua::language());
     std::shared_ptr<const autodiff::Pullback> rule =
         number ? autodiff::number_pullback(op, active) : autodiff::pullback(op, args, result, active);
     Function& function = function_of(*rule->graph);
+    const auto count = static_cast<int>(op.signature.params.size());
     if (!function.rule) {
         function.rule = true;
         rule->graph->captures = rule->saved.size();
+        for (size_t j = 0; j < rule->saved.size(); ++j) {
+            const int i = rule->saved[j];
+            function.keys.push_back(i < count ? autodiff::operand_key(i, rule->saved_item[j]) : -1 - (i - count));
+        }
     }
-    const auto count = static_cast<int>(op.signature.params.size());
-    std::vector<Value> captures;
-    std::vector<int64_t> keys;
-    captures.reserve(rule->saved.size());
-    keys.reserve(rule->saved.size());
+    Values captures;
     uint64_t versions = 0;
     for (size_t j = 0; j < rule->saved.size(); ++j) {
         const int i = rule->saved[j], m = rule->saved_item[j];
         if (i < count) {
             const Value& v = args[static_cast<size_t>(i)];
             captures.push_back(m < 0 ? v : v.items().at(static_cast<size_t>(m)));
-            keys.push_back(autodiff::operand_key(i, m));
         } else {
             captures.push_back(result.is_list() ? result.items().at(static_cast<size_t>(i - count)) : result);
-            keys.push_back(-1 - (i - count));
         }
         if (captures.back().is_tensor()) versions += captures.back().tensor().version();
     }
     // The rule's graph lives as long as the rule.
-    Value v = make_object<Closure>(function, std::shared_ptr<const void>(rule), std::move(captures));
-    auto& closure = *static_cast<Closure*>(v.object());
-    closure.keys = std::move(keys);
-    closure.versions = versions;
+    Value v = make_object<Closure>(function, std::shared_ptr<const void>(std::move(rule)), std::move(captures));
+    static_cast<Closure*>(v.object())->versions = versions;
     return v;
 }
 

@@ -22,7 +22,7 @@ struct Callee {
     Function* function = nullptr;       // of a host function whose source is known
     bool intrinsic = false;             // the function is the machine's own, not the host's
     std::shared_ptr<const void> owner;  // of its graph
-    std::vector<Value> captures;        // its upvalues
+    Values captures;                    // its upvalues
     std::vector<Value> prefix;          // arguments before the caller's: an object called through its metatable
 };
 
@@ -49,7 +49,7 @@ class Host {
     // With the language's whole meaning.
     virtual Value index(const Value& object, const Value& key) = 0;
     virtual void set_index(const Value& object, const Value& key, const Value& value) = 0;
-    virtual std::vector<Value> call(const Value& f, std::span<const Value> args) = 0;
+    virtual Values call(const Value& f, std::span<const Value> args) = 0;
     virtual Value arithmetic(std::string_view primitive, const Value& a, const Value& b) = 0;
     virtual bool compare(std::string_view primitive, const Value& a, const Value& b) = 0;
     virtual Value concat(const Value& a, const Value& b) = 0;

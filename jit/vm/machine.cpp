@@ -68,13 +68,13 @@ void Machine::pop() {
     registers_ = frames_.back().registers;
 }
 
-std::vector<Value> Machine::captures_of(Value& v) {
+Values Machine::captures_of(Value& v) {
     auto& closure = *static_cast<Closure*>(v.object());
     return closure.refs.load(std::memory_order_acquire) == 1 ? std::move(closure.captures) : closure.captures;
 }
 
-void Machine::enter(Function& function, Value callee, std::span<const Value> contexts, std::vector<Value> captures,
-                    std::vector<Value> args, const Destination& wanted, std::shared_ptr<const void> owner) {
+void Machine::enter(Function& function, Value callee, std::span<const Value> contexts, Values captures, Values args,
+                    const Destination& wanted, std::shared_ptr<const void> owner) {
     tick();
     Destination to = wanted;
     if (to.returns) {
@@ -91,13 +91,13 @@ void Machine::enter(Function& function, Value callee, std::span<const Value> con
     const size_t fixed = code.parameters - static_cast<size_t>(at - registers_) - function.graph.variadic;
     for (size_t i = 0; i < std::min(fixed, args.size()); ++i) at[i] = std::move(args[i]);
     if (function.graph.variadic) {
-        std::vector<Value> rest;
+        Values rest;
         for (size_t i = fixed; i < args.size(); ++i) rest.push_back(std::move(args[i]));
-        at[fixed] = Value::list(std::move(rest));
+        at[fixed] = Value::list(std::move(rest).vector());
     }
 }
 
-void Machine::give(const Destination& to, std::vector<Value> results, std::span<const Value> backs) {
+void Machine::give(const Destination& to, Values results, std::span<const Value> backs) {
     if (to.returns) return return_values(std::move(results), backs);
     if (to.r_out >= 0)
         for (int32_t k = 0; k < to.order; ++k)
@@ -105,14 +105,14 @@ void Machine::give(const Destination& to, std::vector<Value> results, std::span<
     if (to.pack && results.size() > 1) {
         uint16_t marks = 0;
         for (const Value& v : results) marks |= v.marks();
-        Value packed = Value::list(std::move(results));
+        Value packed = Value::list(std::move(results).vector());
         packed.set_marks(marks);
         results.clear();
         results.push_back(std::move(packed));
     }
     if (to.out < 0) return;
     if (to.results < 0) {
-        registers_[to.out] = Value::list(std::move(results));
+        registers_[to.out] = Value::list(std::move(results).vector());
         return;
     }
     for (int32_t k = 0; k < to.results; ++k)
@@ -120,11 +120,11 @@ void Machine::give(const Destination& to, std::vector<Value> results, std::span<
             static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
 }
 
-void Machine::return_values(std::vector<Value> results, std::span<const Value> backs) {
+void Machine::return_values(Values results, std::span<const Value> backs) {
     Destination to = frames_.back().to;
     pop();
     if (to.base) {
-        final_.back() = {std::move(results), {backs.begin(), backs.end()}};
+        final_.back() = Final{std::move(results), Values(backs)};
         return;
     }
     give(to, std::move(results), backs);
@@ -132,19 +132,19 @@ void Machine::return_values(std::vector<Value> results, std::span<const Value> b
 
 Value Machine::value(const Slot& s) {
     if (s.items < 0) return get(s);
-    std::vector<Value> list;
+    Values list;
     uint16_t marks = 0;
     for (const Slot& item : items(s)) {
         list.push_back(value(item));
         marks |= list.back().marks();
     }
-    Value v = Value::list(std::move(list));
+    Value v = Value::list(std::move(list).vector());
     v.set_marks(marks);
     return v;
 }
 
-std::vector<Value> Machine::values(const Slot& s) {
-    std::vector<Value> list;
+Values Machine::values(const Slot& s) {
+    Values list;
     if (s.items >= 0) {
         list.reserve(static_cast<size_t>(s.items));
         for (const Slot& item : items(s)) list.push_back(item.items >= 0 ? value(item) : take(item));
@@ -188,13 +188,12 @@ void Machine::loop(size_t base) {
     }
 }
 
-std::vector<Value> Machine::run(const Value& f, std::span<const Value> args) {
-    std::vector<Value> backs;
-    return run(f, {}, {args.begin(), args.end()}, backs);
+Values Machine::run(const Value& f, std::span<const Value> args) {
+    Values backs;
+    return run(f, {}, Values(args), backs);
 }
 
-std::vector<Value> Machine::run(const Value& f, std::span<const Value> contexts, std::vector<Value> args,
-                                std::vector<Value>& backs) {
+Values Machine::run(const Value& f, std::span<const Value> contexts, Values args, Values& backs) {
     if (!frames_.empty()) frames_.back().pc = pc_;
     struct Restore {
         Machine& m;
@@ -227,25 +226,25 @@ std::vector<Value> Machine::run(const Value& f, std::span<const Value> contexts,
     return std::move(final_.back().results);
 }
 
-void Machine::protected_call(std::span<const Value> contexts, std::vector<Value> args, const Destination& to) {
-    std::vector<Value> results, backs;
+void Machine::protected_call(std::span<const Value> contexts, Values args, const Destination& to) {
+    Values results, backs;
     Host::Protected outcome = host.call_protected([&] {
         if (args.empty()) throw argument_error("pcall", "bad argument #1 to 'pcall' (value expected)");
         Value f = std::move(args.front());
-        args.erase(args.begin());
+        args.pop_front();
         results = run(f, contexts, std::move(args), backs);
     });
     if (!outcome.ok) return give(to, {Value(false), std::move(outcome.error)}, {});
-    results.insert(results.begin(), Value(true));
+    results.push_front(Value(true));
     const OperatorFunction& f = protected_back_function();
     for (Value& r : backs)
-        if (!r.is_nil()) r = make_object<Closure>(*f.function, f.owner, std::vector<Value>{std::move(r)});
+        if (!r.is_nil()) r = make_object<Closure>(*f.function, f.owner, Values{std::move(r)});
     give(to, std::move(results), backs);
 }
 
 void handle_jump(Machine& m, const Instr& i) {
     m.tick();
-    std::vector<Value> args = m.values(m.slot(i, 0));
+    Values args = m.values(m.slot(i, 0));
     for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
     const auto& to = m.code().blocks[i.target[0]].parameters;
     for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
@@ -255,7 +254,7 @@ void handle_jump(Machine& m, const Instr& i) {
 void handle_branch(Machine& m, const Instr& i) {
     const Value& condition = m.operand(i, 0);
     const bool yes = !(condition.is_nil() || (condition.kind() == Value::Kind::boolean && !condition.boolean()));
-    std::vector<Value> args = m.values(m.slot(i, yes ? 1 : 2));
+    Values args = m.values(m.slot(i, yes ? 1 : 2));
     for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
     const uint32_t target = i.target[yes ? 0 : 1];
     const auto& to = m.code().blocks[target].parameters;
@@ -264,7 +263,7 @@ void handle_branch(Machine& m, const Instr& i) {
 }
 
 void handle_return(Machine& m, const Instr& i) {
-    std::vector<Value> results = m.values(m.slot(i, 0));
+    Values results = m.values(m.slot(i, 0));
     std::array<Value, 16> backs;
     const auto order = static_cast<size_t>(std::min<int32_t>(i.order, 16));
     for (size_t k = 0; k < order; ++k) backs[k] = m.take(m.slot(i, k + 1));

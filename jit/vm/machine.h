@@ -31,11 +31,10 @@ class Machine {
     Machine(const Machine&) = delete;
 
     // Calls a function value with arguments and gives all its results. Errors carry the line of the user's text.
-    std::vector<Value> run(const Value& f, std::span<const Value> args);
+    Values run(const Value& f, std::span<const Value> args);
 
     // The same `contexts.size()` times differentiated; the backpropagators go to `backs`.
-    std::vector<Value> run(const Value& f, std::span<const Value> contexts, std::vector<Value> args,
-                           std::vector<Value>& backs);
+    Values run(const Value& f, std::span<const Value> contexts, Values args, Values& backs);
     // "file:line" of what runs now, in the user's text; may be empty.
     std::string here() const;
 
@@ -58,37 +57,37 @@ class Machine {
     // An operand of any form as a value; lists are made.
     Value value(const Slot& slot);
     // The values of a list operand, laid out or not.
-    std::vector<Value> values(const Slot& slot);
+    Values values(const Slot& slot);
     void set(const Instr& i, Value v) {
         if (i.out >= 0) registers_[i.out] = std::move(v);
     }
     Value& reg(int32_t r) { return registers_[r]; }
     // Results and backpropagators of an instruction that made no call.
-    void give(const Destination& to, std::vector<Value> results, std::span<const Value> backs);
+    void give(const Destination& to, Values results, std::span<const Value> backs);
     static Destination destination(const Instr& i) {
         return {i.out, i.results, i.r_out, i.order, false, false, i.tail};
     }
 
     // Goes on in the function with the arguments; the results go to `to`. `callee` keeps the function alive; contexts
     // (outermost first) and the callee itself are passed when the order is not 0.
-    void enter(Function& function, Value callee, std::span<const Value> contexts, std::vector<Value> captures,
-               std::vector<Value> args, const Destination& to, std::shared_ptr<const void> owner = {});
+    void enter(Function& function, Value callee, std::span<const Value> contexts, Values captures, Values args,
+               const Destination& to, std::shared_ptr<const void> owner = {});
     // Calls whatever f is, `contexts.size()` times differentiated.
-    void call(const Value& f, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    void call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // An operator with arguments in the order of its signature, complete.
-    void call_operator(const Op& op, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    void call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
     // The same with arguments as the call spelled them: by name in a table, lists in tables.
-    void call_bound(const Op& op, std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    void call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
     // Backpropagators: nil gives nil.
-    void pull(const Value& r, std::span<const Value> contexts, std::vector<Value> cotangents, const Destination& to);
+    void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
     void go_to(uint32_t block) { pc_ = code_->blocks[block].start; }
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }
     // What keeps the graph of the running function alive.
     const std::shared_ptr<const void>& owner() const { return frames_.back().owner; }
-    void return_values(std::vector<Value> results, std::span<const Value> backs);
+    void return_values(Values results, std::span<const Value> backs);
     // The value as the closure's own captures, moved out of it if nobody else has it.
-    static std::vector<Value> captures_of(Value& closure);
+    static Values captures_of(Value& closure);
 
     int depth = 0;  // differentiations whose forward part runs
 
@@ -104,7 +103,7 @@ class Machine {
     };
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
-    void protected_call(std::span<const Value> contexts, std::vector<Value> args, const Destination& to);
+    void protected_call(std::span<const Value> contexts, Values args, const Destination& to);
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
     Value* reserve(size_t count);
@@ -118,7 +117,7 @@ class Machine {
     uint32_t pc_ = 0;
     Value* registers_ = nullptr;
     struct Final {
-        std::vector<Value> results, backs;
+        Values results, backs;
     };
     std::vector<Final> final_;  // of run() calls in progress
     uint32_t ticks_ = 0;

@@ -10,7 +10,7 @@ namespace {
 // would recurse as deep as the loop was long.
 class Graveyard {
   public:
-    void bury(std::vector<Value>&& values) {
+    void bury(Values&& values) {
         for (Value& v : values)
             if (v.kind() >= Value::Kind::list && v.kind() != Value::Kind::tensor) waiting_.push_back(std::move(v));
         values.clear();
@@ -40,7 +40,7 @@ Closure::~Closure() {
 }
 
 Shadow::~Shadow() {
-    std::vector<Value> values;
+    Values values;
     if (single_) {
         values.push_back(std::move(only_));
     } else {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/value.h"
+#include "jit/vm/values.h"
 
 namespace lunaria::vm {
 
@@ -19,16 +20,13 @@ struct Function;
 class Closure final : public Object {
   public:
     // `owner` keeps the function's graph alive.
-    Closure(Function& function, std::shared_ptr<const void> owner, std::vector<Value> captures)
+    Closure(Function& function, std::shared_ptr<const void> owner, Values captures)
         : function(&function), owner(std::move(owner)), captures(std::move(captures)) {}
     ~Closure() override;
 
     Function* function;
     std::shared_ptr<const void> owner;
-    std::vector<Value> captures;
-    // Of the reverse rule of one operator: the operand that each capture is, as key of its cotangent; empty: captures
-    // are numbered.
-    std::vector<int64_t> keys;
+    Values captures;
     // Sum of the versions of the captured tensors when they were captured; see Tensor::version.
     uint64_t versions = 0;
     int handle = -1;  // of the Lua function that stands for it, in the host's table; -1: none

@@ -42,10 +42,10 @@ void mark_value(Value& v, uint16_t mark) {
         if (!v.is_tensor() || is_float(v.tensor().dtype()) || is_complex(v.tensor().dtype()))
             v.set_marks(v.marks() | mark);
     } else if (v.is_list()) {
-        std::vector<Value> items = v.items();
+        Values items = v.items();
         for (Value& item : items) mark_value(item, mark);
         uint16_t marks = v.marks() | mark;
-        v = Value::list(std::move(items));
+        v = Value::list(std::move(items).vector());
         v.set_marks(marks);
     }
 }
@@ -72,7 +72,8 @@ void stop(Machine& m, const Instr& i) {
 void capture_key(Machine& m, const Instr& i) {
     const auto k = m.operand(i, 1).integer();
     auto* closure = object_as<Closure>(m.operand(i, 0));
-    m.set(i, Value(closure && !closure->keys.empty() ? closure->keys.at(static_cast<size_t>(k)) : k));
+    const bool keyed = closure && !closure->function->keys.empty();
+    m.set(i, Value(keyed ? closure->function->keys.at(static_cast<size_t>(k)) : k));
 }
 
 void shadow_get(Machine& m, const Instr& i) {
@@ -94,17 +95,17 @@ void shadow_add(Machine& m, const Instr& i) {
 }
 
 void shadow_items(Machine& m, const Instr& i) {
-    std::vector<Value> items;
+    Values items;
     const int64_t from = m.operand(i, 1).integer(), count = m.operand(i, 2).integer();
     if (Shadow* s = shadow_at(m, i))
         for (int64_t k = 1; k <= count; ++k) items.push_back(s->get(Value(from + k)));
-    m.set(i, Value::list(std::move(items)));
+    m.set(i, Value::list(std::move(items).vector()));
 }
 
 void shadow_add_items(Machine& m, const Instr& i) {
     Shadow* s = shadow_at(m, i);
     const int64_t from = m.operand(i, 1).integer();
-    std::vector<Value> items = m.values(m.slot(i, 2));
+    Values items = m.values(m.slot(i, 2));
     if (!s) return;
     for (size_t k = 0; k < items.size(); ++k) s->add(Value(from + static_cast<int64_t>(k) + 1), items[k]);
 }
@@ -126,10 +127,10 @@ void new_context(Machine& m, const Instr& i) {
 }
 
 void reset(Machine& m, const Instr& i) {
-    std::vector<Value> contexts = m.values(m.slot(i, 0));
-    std::vector<Value> objects = context_of(contexts.back()).shadows();
+    Values contexts = m.values(m.slot(i, 0));
+    Values objects = context_of(contexts.back()).shadows();
     for (size_t k = contexts.size() - 1; k-- > 0;) {
-        std::vector<Value> next;
+        Values next;
         for (const Value& object : objects)
             if (Shadow* s = context_of(contexts[k]).find(object)) next.push_back(share(*s));
         objects = std::move(next);
@@ -140,7 +141,7 @@ void reset(Machine& m, const Instr& i) {
 void mark_arguments(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     Value positions = m.operand(i, 1);
-    std::vector<Value> args = m.values(m.slot(i, 2));
+    Values args = m.values(m.slot(i, 2));
     uint16_t marks = 0;
     for (size_t k = 0; k < args.size(); ++k) {
         Value wanted = m.host.raw_get(positions, Value(static_cast<int64_t>(k)));
@@ -152,7 +153,7 @@ void mark_arguments(Machine& m, const Instr& i) {
         }
         marks |= args[k].marks();
     }
-    Value v = Value::list(std::move(args));
+    Value v = Value::list(std::move(args).vector());
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
@@ -161,9 +162,9 @@ void unmark_value(Value& v, uint16_t mark) {
     v.set_marks(v.marks() & static_cast<uint16_t>(~mark));
     if (!v.is_list()) return;
     uint16_t marks = v.marks();
-    std::vector<Value> items = v.items();
+    Values items = v.items();
     for (Value& item : items) unmark_value(item, mark);
-    v = Value::list(std::move(items));
+    v = Value::list(std::move(items).vector());
     v.set_marks(marks);
 }
 

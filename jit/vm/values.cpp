@@ -21,7 +21,7 @@ std::string_view event_of(std::string_view primitive) {
 }
 
 // Arithmetic, `contexts.size()` times differentiated. `operands`: one or two.
-void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, std::vector<Value> operands,
+void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands,
                 const Destination& to) {
     bool numbers = true, tensor = false;
     for (const Value& v : operands) {
@@ -34,7 +34,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         if (bits && contexts.size() > 1) {
             OperatorFunction f = number_function(primitive);
             Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            Value callee = make_object<Closure>(derivative, f.owner, Values());
             return m.enter(derivative, callee, contexts, {}, std::move(operands), to);
         }
         Value result = lua::run_number(primitive, operands);
@@ -44,7 +44,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
             if (!contexts.empty())
                 back = make_pullback(primitive, operands, result, static_cast<Context*>(contexts[0].object())->mark);
         }
-        std::vector<Value> results;
+        Values results;
         results.push_back(std::move(result));
         return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
     }
@@ -70,10 +70,10 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
     const Value& b = operands.size() > 1 ? operands[1] : operands[0];
     Value method = m.host.metamethod(operands[0], b, event_of(primitive.name()));
     if (!method.is_nil()) {
-        std::vector<Value> args{operands[0], b};
+        Values args{operands[0], b};
         return m.call(method, contexts, std::move(args), to);
     }
-    std::vector<Value> results{m.host.arithmetic(primitive.name(), operands[0], b)};
+    Values results{m.host.arithmetic(primitive.name(), operands[0], b)};
     m.give(to, std::move(results), {});
 }
 
@@ -85,13 +85,13 @@ Destination one(const Instr& i) {
 }
 
 void plain_arithmetic(Machine& m, const Instr& i) {
-    std::vector<Value> operands;
+    Values operands;
     for (uint32_t k = 0; k < i.slot_count; ++k) operands.push_back(m.take(m.slot(i, k)));
     arithmetic(m, *i.op, {}, std::move(operands), one(i));
 }
 
 void j_arith(Machine& m, const Instr& i) {
-    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    Values contexts = m.values(m.slot(i, 0));
     arithmetic(m, lua::primitive(i.node->args[1].string()), contexts, m.values(m.slot(i, 2)), one(i));
 }
 
@@ -102,7 +102,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
         if (field.raw && contexts.size() > 1) {
             const OperatorFunction& f = raw_index_function();
             Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            Value callee = make_object<Closure>(derivative, f.owner, Values());
             return m.enter(derivative, callee, contexts, {}, {field.holder, key}, to);
         }
         if (field.raw) {
@@ -113,10 +113,10 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
                     if (field.value.is_tensor() || field.value.is_number())
                         field.value.set_marks(field.value.marks() | context.mark);
                     const OperatorFunction& f = shadow_add_function();
-                    back = make_object<Closure>(*f.function, f.owner, std::vector<Value>{share(*shadow), key});
+                    back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
             }
-            std::vector<Value> results;
+            Values results;
             results.push_back(std::move(field.value));
             return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
         }
@@ -128,7 +128,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
         Host::Part part = m.host.part_of(object, key);
         if (part.function) {
             Function& derivative = derivative_of(function_of(*part.function), static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, part.function, std::vector<Value>());
+            Value callee = make_object<Closure>(derivative, part.function, Values());
             part.args.insert(part.args.begin(), object);
             return m.enter(derivative, callee, contexts, {}, std::move(part.args), to);
         }
@@ -146,7 +146,7 @@ void index(Machine& m, const Instr& i) {
 }
 
 void j_index(Machine& m, const Instr& i) {
-    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    Values contexts = m.values(m.slot(i, 0));
     Value object = m.operand(i, 1), key = m.operand(i, 2);
     index_object(m, contexts, object, key, one(i));
 }
@@ -158,7 +158,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
         if (field.raw && contexts.size() > 1) {
             const OperatorFunction& f = raw_set_function();
             Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, std::vector<Value>());
+            Value callee = make_object<Closure>(derivative, f.owner, Values());
             return m.enter(derivative, callee, contexts, {}, {field.holder, key, value}, to);
         }
         if (field.raw) {
@@ -170,7 +170,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
                     value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
                 if (shadow) {
                     const OperatorFunction& f = shadow_take_function();
-                    back = make_object<Closure>(*f.function, f.owner, std::vector<Value>{share(*shadow), key});
+                    back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
             }
             return m.give(to, {}, {&back, contexts.empty() ? 0u : 1u});
@@ -194,7 +194,7 @@ void set_index(Machine& m, const Instr& i) {
 }
 
 void j_set_index(Machine& m, const Instr& i) {
-    std::vector<Value> contexts = m.values(m.slot(i, 0));
+    Values contexts = m.values(m.slot(i, 0));
     Value object = m.operand(i, 1), key = m.operand(i, 2), value = m.operand(i, 3);
     set_field(m, contexts, object, key, value, one(i));
 }
@@ -240,7 +240,7 @@ void length(Machine& m, const Instr& i) {
 }
 
 void table(Machine& m, const Instr& i) {
-    std::vector<Value> keys = m.values(m.slot(i, 0)), values = m.values(m.slot(i, 1));
+    Values keys = m.values(m.slot(i, 0)), values = m.values(m.slot(i, 1));
     const Value& tail = m.operand(i, 3);
     const auto position = m.operand(i, 2).integer();
     Value t = m.host.new_table(static_cast<size_t>(position), keys.size() - static_cast<size_t>(position));
@@ -253,7 +253,7 @@ void table(Machine& m, const Instr& i) {
 
 void table_extend(Machine& m, const Instr& i) {
     const int64_t from = m.operand(i, 1).integer();
-    std::vector<Value> values = m.values(m.slot(i, 2));
+    Values values = m.values(m.slot(i, 2));
     for (size_t k = 0; k < values.size(); ++k)
         m.host.raw_set(m.operand(i, 0), Value(from + static_cast<int64_t>(k) + 1), values[k]);
 }
@@ -262,13 +262,13 @@ void raw_index(Machine& m, const Instr& i) { m.set(i, m.host.raw_get(m.operand(i
 void raw_set(Machine& m, const Instr& i) { m.host.raw_set(m.operand(i, 0), m.operand(i, 1), m.operand(i, 2)); }
 
 void spread(Machine& m, const Instr& i) {
-    std::vector<Value> list = m.values(m.slot(i, 0));
+    Values list = m.values(m.slot(i, 0));
     const Slot& tail = m.slot(i, 1);
-    std::vector<Value> rest = m.values(tail);
+    Values rest = m.values(tail);
     for (Value& v : rest) list.push_back(std::move(v));
     uint16_t marks = 0;
     for (const Value& v : list) marks |= v.marks();
-    Value v = Value::list(std::move(list));
+    Value v = Value::list(std::move(list).vector());
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
@@ -374,11 +374,11 @@ void refuse_close(Machine& m, const Instr& i) {
 }
 
 void list_concat(Machine& m, const Instr& i) {
-    std::vector<Value> list = m.values(m.slot(i, 0));
+    Values list = m.values(m.slot(i, 0));
     for (Value& v : m.values(m.slot(i, 1))) list.push_back(std::move(v));
     uint16_t marks = 0;
     for (const Value& v : list) marks |= v.marks();
-    Value v = Value::list(std::move(list));
+    Value v = Value::list(std::move(list).vector());
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
