@@ -424,13 +424,13 @@ void number_tensor(Machine& m, const Instr& i) {
 }  // namespace
 
 void handle_number(Machine& m, const Instr& i) {
-    Value operands[2];
+    Values operands;
     uint16_t marks = 0;
-    for (uint32_t k = 0; k < i.slot_count && k < 2; ++k) {
-        operands[k] = m.operand(i, k);
-        marks |= operands[k].marks();
+    for (uint32_t k = 0; k < i.slot_count; ++k) {
+        operands.push_back(m.operand(i, k));
+        marks |= operands.back().marks();
     }
-    Value result = lua::run_number(*i.op, {operands, i.slot_count});
+    Value result = lua::run_number(*i.op, operands);
     if (result.kind() == Value::Kind::number) result.set_marks(marks);
     m.set(i, std::move(result));
 }
