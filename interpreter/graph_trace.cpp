@@ -80,13 +80,13 @@ class TracingHost final : public vm::Host {
         return opaque;
     }
 
-    std::vector<Value> call(const Value& f, std::span<const Value> args) override {
+    vm::Values call(const Value& f, std::span<const Value> args) override {
         const vm::Callee callee = host_.resolve(f);
         if (callee.kind == vm::Callee::Kind::op) {
             const Value result = record(*callee.op, host_.bind(*callee.op, args).args);
             const bool several = result.is_list() && (!callee.op->signature.results.empty() ||
                                                       (!result.items().empty() && result.items()[0].is_tensor()));
-            return several ? result.items() : std::vector<Value>{result};
+            return several ? vm::Values(result.items()) : vm::Values{result};
         }
         if (callee.function == vm::item_function().function && !args.empty() && follows(args[0]))
             throw cannot_save("x:item() reads an element of a tensor that depends on the inputs");
@@ -242,7 +242,7 @@ void compare_with_function(LuaHost& host, const Value& f, const ir::Graph& graph
     for (int round = 0; round < 3; ++round) {
         std::vector<Value> args;
         for (const Tensor& t : inputs) args.emplace_back(round == 0 ? t : varied(t, round == 2));
-        const std::vector<Value> expected = host.call(f, args), found = host.run(host.lua(), closure, args);
+        const vm::Values expected = host.call(f, args), found = host.run(host.lua(), closure, args);
         bool same = expected.size() == found.size();
         for (size_t i = 0; same && i < found.size(); ++i) same = close(found[i], expected[i]);
         if (same) continue;
@@ -285,7 +285,7 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
         results = tracing.run_graph(closure->function->graph, args);
     } else {
         vm::Machine machine(tracing);
-        results = machine.run(f, args);
+        results = machine.run(f, args).vector();
     }
     std::vector<Value> outputs;
     for (const Value& v : results) {
