@@ -92,7 +92,9 @@ void Backward::finish(bool variadic) {
     forward_.at_ = {};
     std::vector<Value> results;
     auto of_parameter = [&](const ir::Node* p) {
-        return items_.contains(p) ? emit("spread", {cotangents_of_list(*p), Value()}) : cotangent(*p);
+        if (!items_.contains(p)) return cotangent(*p);
+        Value list = cotangents_of_list(*p);
+        return list.is_list() ? emit("spread", {list, Value()}) : list;
     };
     const auto& parameters = forward_.block_.parameters();
     if (forward_.entry_) {

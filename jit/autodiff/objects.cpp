@@ -187,7 +187,8 @@ bool BlockRewriter::lists(const Node& node) {
             const auto& head = node.args[0].items();
             for (size_t i = 0; i < head.size(); ++i)
                 if (!is_plain(head[i])) b.add(head[i], b.emit("result", {d, number(i)}));
-            if (!is_plain(node.args[1])) b.add(node.args[1], b.emit("results_from", {d, number(head.size())}));
+            if (node.args[1].is_list() || !is_plain(node.args[1]))
+                b.add(node.args[1], b.emit("results_from", {d, number(head.size())}));
         });
     } else if (name == "accumulate") {
         copy(node);

@@ -298,4 +298,13 @@ t.test("a function without a gradient is named, with the reason", function()
   t.fails({ "os.difftime", "not written in Lua" }, ms.grad(function(x) return os.difftime(x, 0) end), 3.0)
 end)
 
+t.test("varargs taken apart keep their second derivatives", function()
+  local function f(...)
+    local q, r = ...
+    return q * q * r * r
+  end
+  t.equal(ms.grad(ms.grad(f, 0), 0)(2.0, 3.0), 18.0)
+  t.equal(ms.grad(ms.grad(f, 0), 1)(2.0, 3.0), 24.0)
+end)
+
 t.finish()

@@ -210,8 +210,9 @@ TEST_P(PullbackTest, its_graph_is_sound_and_has_cotangents_of_the_operands_types
                 EXPECT_EQ(given[k].node()->tensor_type(), type_of(operands[k])) << sample << ", argument " << i;
             }
         }
+        // A composite that has a kernel stays whole: the machine expands it where it is differentiated once more.
         for (const ir::Node* node : rule->graph->body())
-            EXPECT_FALSE(node->op && autodiff::needs_expansion(*node->op)) << node->op->name();
+            EXPECT_FALSE(node->op && autodiff::needs_expansion(*node->op) && !node->op->infer_fn) << node->op->name();
     }
 }
 
@@ -268,6 +269,22 @@ TEST_P(PullbackTest, its_graph_can_be_differentiated_again) {
     }
 }
 
+bool nearly_same(const Value& a, const Value& b, double tolerance) {
+    if (a.is_list() && b.is_list()) {
+        if (a.items().size() != b.items().size()) return false;
+        for (size_t i = 0; i < a.items().size(); ++i)
+            if (!nearly_same(a.items()[i], b.items()[i], tolerance)) return false;
+        return true;
+    }
+    if (!a.is_tensor() || !b.is_tensor()) return same_value(a, b);
+    if (!(type_of(a) == type_of(b))) return false;
+    for (int64_t i = 0; i < a.tensor().size(); ++i) {
+        const double x = a.tensor().at(i), y = b.tensor().at(i);
+        if (!(std::abs(x - y) <= tolerance * (1 + std::abs(y)))) return false;
+    }
+    return true;
+}
+
 TEST_P(PullbackTest, its_expansion_gives_what_the_operator_gives) {
     if (!op().expand_fn || op().host_fn) return;
     for (const char* sample : op().samples)
@@ -286,7 +303,8 @@ TEST_P(PullbackTest, its_expansion_gives_what_the_operator_gives) {
             }
             default_generator().set_state({7, 0});
             Value got = GraphRun(*graph, operands).result();
-            EXPECT_TRUE(same_value(got, want))
+            // A kernel for the whole sums in another order than what it stands for.
+            EXPECT_TRUE(op().infer_fn ? nearly_same(got, want, wide ? 1e-10 : 1e-4) : same_value(got, want))
                 << sample << ": " << to_string(got) << " against " << to_string(want) << '\n'
                 << ir::print(*graph);
             for (const ir::Node* node : graph->body())
