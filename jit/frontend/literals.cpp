@@ -75,9 +75,11 @@ std::optional<NumberValue> parse_number(std::string_view text) {
 }
 
 std::string write_number(std::int64_t value) {
-    // 9223372036854775808 would read as a float.
-    if (value == std::numeric_limits<std::int64_t>::min()) return "0x8000000000000000";
-    return std::to_string(value);
+    if (value >= 0) return std::to_string(value);
+    // A numeral has no sign: only a hexadecimal one, which wraps around, is a negative integer.
+    char digits[16];
+    const auto [end, error] = std::to_chars(digits, digits + sizeof digits, static_cast<std::uint64_t>(value), 16);
+    return "0x" + std::string(digits, end);
 }
 
 std::string write_number(double value) {

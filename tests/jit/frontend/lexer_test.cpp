@@ -169,6 +169,7 @@ TEST(Literals, AreWrittenSoThatTheyReadBack) {
     }
     EXPECT_EQ(write_number(1.0), "1.0");
     EXPECT_EQ(write_number(std::int64_t{42}), "42");
+    EXPECT_EQ(write_number(std::int64_t{-1}), "0xffffffffffffffff");
     const auto smallest = std::numeric_limits<std::int64_t>::min();
     EXPECT_EQ(std::get<std::int64_t>(parse_number(write_number(smallest)).value()), smallest);
     std::string bytes;
