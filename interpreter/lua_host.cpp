@@ -132,9 +132,7 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, std::span<const Value>
     return machine_.run(f, args);
 }
 
-Value LuaHost::reference(lua_State* state, int index) {
-    return vm::make_object<LuaReference>(*this, main_, state, index);
-}
+Value LuaHost::reference(lua_State* state, int index) { return vm::make_object<LuaReference>(main_, state, index); }
 
 Value LuaHost::to_value(lua_State* state, int index) {
     switch (lua_type(state, index)) {

@@ -91,6 +91,7 @@ class LuaHost final : public vm::Host {
     bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);
+    vm::Field follow_chain(const Value& object, const Value& key, const char* event);
     [[noreturn]] void operand_error(std::string_view what, const Value& v);
 
     lua_State* main_;

@@ -49,7 +49,8 @@ void LuaHost::operand_error(std::string_view what, const Value& v) {
     throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", type_text(v), " value"));
 }
 
-Field LuaHost::find_field(const Value& object, const Value& key) {
+// Follows the chain of metatables from object[key] for reading (`__index`) or writing (`__newindex`).
+Field LuaHost::follow_chain(const Value& object, const Value& key, const char* event) {
     luaL_checkstack(L, 10, "index");
     const int base = lua_gettop(L);
     Field field;
@@ -59,53 +60,38 @@ Field LuaHost::find_field(const Value& object, const Value& key) {
     for (int i = 0; i < kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);
-        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, "__index") == LUA_TNIL) {
+        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, event) == LUA_TNIL) {
             field.raw = true;
             field.value = to_value(L, base + 3);
             break;
         }
-        if (!lua_istable(L, -1)) {
-            if (lua_isfunction(L, -1)) {
-                field.method = to_value(L, -1);
-            } else {
-                // A userdata, say: whatever indexing it gives.
-                Value other = to_value(L, -1);
-                lua_settop(L, base);
-                field.raw = true;
-                field.value = index(other, key);
-            }
+        if (lua_isfunction(L, -1)) {
+            field.method = to_value(L, -1);
             break;
         }
+        field.holder = to_value(L, -1);
+        if (!lua_istable(L, -1)) break;
         lua_copy(L, -1, base + 1);
         lua_settop(L, base + 2);
-        field.holder = to_value(L, base + 1);
     }
     lua_settop(L, base);
     return field;
 }
 
-Field LuaHost::find_new_field(const Value& object, const Value& key) {
-    luaL_checkstack(L, 10, "index");
-    const int base = lua_gettop(L);
-    Field field;
-    field.holder = object;
-    push(L, object);
-    push(L, key);
-    for (int i = 0; i < kMostMetatables; ++i) {
-        lua_pushvalue(L, base + 2);
-        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, "__newindex") == LUA_TNIL) {
-            field.raw = true;
-            break;
-        }
-        if (!lua_istable(L, -1)) {
-            if (lua_isfunction(L, -1)) field.method = to_value(L, -1);
-            break;
-        }
-        lua_copy(L, -1, base + 1);
-        lua_settop(L, base + 2);
-        field.holder = to_value(L, base + 1);
+Field LuaHost::find_field(const Value& object, const Value& key) {
+    Field field = follow_chain(object, key, "__index");
+    if (!field.raw && field.method.is_nil()) {
+        // The chain ends in a userdata, say: whatever indexing it gives.
+        field.raw = true;
+        field.value = index(field.holder, key);
+        field.holder = object;
     }
-    lua_settop(L, base);
+    return field;
+}
+
+Field LuaHost::find_new_field(const Value& object, const Value& key) {
+    Field field = follow_chain(object, key, "__newindex");
+    if (!field.raw && field.method.is_nil()) field.holder = object;
     return field;
 }
 
@@ -533,8 +519,6 @@ vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
         // A mask picks as many elements as it has trues: the graph is for this one.
         if (item.kind == IndexItem::Kind::tensor) {
             if (item.tensor.tensor().dtype() == DType::boolean) {
-                static const Op& nonzero = registry().get("nonzero");
-                (void)nonzero;
                 name += "mask";
             }
             name += to_string(item.tensor);

@@ -11,9 +11,8 @@ class LuaHost;
 
 class LuaReference final : public Object {
   public:
-    LuaReference(LuaHost& host, lua_State* main, lua_State* L, int index)
+    LuaReference(lua_State* main, lua_State* L, int index)
         : type(lua_type(L, index)), main_(main), pointer_(lua_topointer(L, index)) {
-        (void)host;
         lua_pushvalue(L, index);
         reference_ = luaL_ref(L, LUA_REGISTRYINDEX);
     }

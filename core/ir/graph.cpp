@@ -1,6 +1,7 @@
 #include "core/ir/graph.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace lunaria::ir {
 
@@ -115,6 +116,31 @@ void Graph::erase_parameters(const std::function<bool(const Node&)>& dead) {
 
 void Graph::erase_inner(const std::function<bool(const Graph&)>& dead) {
     std::erase_if(inner_, [&](const std::unique_ptr<Graph>& graph) { return dead(*graph); });
+}
+
+bool goes_on(const Node& node) {
+    return (node.callee && node.callee->function) || (node.op && node.op->name() == "branch");
+}
+
+std::vector<const Graph*> blocks_of(const Graph& entry) {
+    std::vector<const Graph*> blocks{&entry};
+    std::unordered_set<const Graph*> seen{&entry};
+    auto visit = [&](const Value& target) {
+        const Graph* graph = target.is_node() ? target.node()->function : nullptr;
+        if (graph && seen.insert(graph).second) blocks.push_back(graph);
+    };
+    for (size_t i = 0; i < blocks.size(); ++i) {
+        const Value& result = blocks[i]->result;
+        if (!result.is_node() || !goes_on(*result.node())) continue;
+        const Node& last = *result.node();
+        if (last.callee) {
+            visit(Value(last.callee));
+        } else {
+            visit(last.args[1]);
+            visit(last.args[3]);
+        }
+    }
+    return blocks;
 }
 
 void for_each_node(const Value& v, const std::function<void(Node*)>& f) {

@@ -63,6 +63,11 @@ class Graph {
     int next_id_ = 0;  // ids are counted through the whole tree by its root
 };
 
+// Whether the node goes on to another block: a call of a graph, or the primitive `branch` with two of them.
+bool goes_on(const Node& node);
+// The blocks of a function: its entry and all that it goes on to, in the order in which they are found.
+std::vector<const Graph*> blocks_of(const Graph& entry);
+
 // Calls f with every node in a value (a node, or a list that may hold some).
 void for_each_node(const Value& v, const std::function<void(Node*)>& f);
 

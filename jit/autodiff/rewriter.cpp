@@ -15,10 +15,6 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_tail(const Node& node) {
-    return (node.callee && node.callee->function) || (node.op && node.op->name() == "branch");
-}
-
 Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
 
 }  // namespace
@@ -26,7 +22,7 @@ Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
 void BlockRewriter::run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets) {
     parameters();
     for (const Node* node : block_.body()) {
-        if (is_tail(*node)) continue;
+        if (ir::goes_on(*node)) continue;
         at_ = node->span;
         forward(*node);
     }
@@ -117,7 +113,7 @@ void BlockRewriter::parameters() {
 void BlockRewriter::forward(const Node& node) {
     if (node.kind == NodeKind::item) return item(node);
     const std::string_view name = node.op->name();
-    if (lua::language().find(name) != node.op || name.starts_with("num_")) return operation(node);
+    if (!node.op->belongs_to(lua::language()) || name.starts_with("num_")) return operation(node);
     if (is_one_of(name, {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus", "index", "set_index", "call",
                          "pull"}))
         return dynamic(node);
@@ -347,7 +343,7 @@ void BlockRewriter::finish(const std::unordered_map<const ir::Graph*, ir::Graph*
         target_.result = Value(made);
         return;
     }
-    if (last && last->op && last->op->name() == "branch") {
+    if (last && ir::goes_on(*last)) {
         ir::Graph *yes = nullptr, *no = nullptr;
         std::vector<Value> yes_args = leave_by(*last->args[1].node(), last->args[2].items(), ".then", yes);
         std::vector<Value> no_args = leave_by(*last->args[3].node(), last->args[4].items(), ".else", no);

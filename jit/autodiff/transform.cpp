@@ -1,8 +1,6 @@
 #include "jit/autodiff/transform.h"
 
-#include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/ir/verifier.h"
 #include "jit/autodiff/rewriter.h"
@@ -11,27 +9,6 @@
 namespace lunaria::autodiff {
 
 namespace {
-
-// The blocks of a function: its entry and what that goes on to.
-std::vector<const ir::Graph*> blocks_of(const ir::Graph& entry) {
-    std::vector<const ir::Graph*> blocks{&entry};
-    std::unordered_set<const ir::Graph*> seen{&entry};
-    auto visit = [&](const Value& v) {
-        if (v.is_node() && v.node()->function && seen.insert(v.node()->function).second)
-            blocks.push_back(v.node()->function);
-    };
-    for (size_t i = 0; i < blocks.size(); ++i) {
-        const Value& result = blocks[i]->result;
-        if (!result.is_node()) continue;
-        const ir::Node& last = *result.node();
-        if (last.callee) visit(Value(last.callee));
-        if (last.op && last.op->name() == "branch") {
-            visit(last.args[1]);
-            visit(last.args[3]);
-        }
-    }
-    return blocks;
-}
 
 class Transform {
   public:
@@ -43,7 +20,7 @@ class Transform {
         result_->captures = function_.captures;
         result_->variadic = function_.variadic;
         result_->order = function_.order + 1;
-        std::vector<const ir::Graph*> blocks = blocks_of(function_);
+        std::vector<const ir::Graph*> blocks = ir::blocks_of(function_);
         for (const ir::Graph* b : blocks)
             targets_[b] = b == &function_ ? result_.get() : &result_->add_inner("J " + b->name);
         for (const ir::Graph* b : blocks) {

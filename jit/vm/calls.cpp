@@ -11,17 +11,6 @@ namespace lunaria::vm {
 
 namespace {
 
-// The contexts of an ordered primitive.
-struct Contexts {
-    Values list;
-    Contexts(Machine& m, const Instr& i) : list(m.values(m.slot(i, 0))) {}
-    uint16_t marks() const {
-        uint16_t bits = 0;
-        for (const Value& c : list) bits |= static_cast<Context*>(c.object())->mark;
-        return bits;
-    }
-};
-
 // Whether the arguments are of the right kind as they are, so that nothing has to be bound.
 bool complete(const Op& op, Values& args, uint16_t followed) {
     const auto& params = op.signature.params;
@@ -91,8 +80,7 @@ bool all_nil(const Values& values) {
 // their cotangents find the way back.
 void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     Host::Bound bound = host.bind(op, args);
-    uint16_t followed = 0;
-    for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+    const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     DType dtype = promoted_dtype(op, bound.args);
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
@@ -140,21 +128,22 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
         g.result = emit("call", {operator_value(op), Value::list(std::move(positional))});
     }
     for (Value& v : bound.args) args.push_back(std::move(v));
-    Function& f = derivative_of(function_of(*adapter.graph), static_cast<int>(contexts.size()));
-    Value callee = make_object<Closure>(f, adapter.graph, Values());
-    enter(f, callee, contexts, {}, std::move(args), to);
+    enter({&function_of(*adapter.graph), adapter.graph}, contexts, std::move(args), to);
+}
+
+void Machine::enter(const OperatorFunction& function, std::span<const Value> contexts, Values args,
+                    const Destination& to) {
+    Function& derivative = derivative_of(*function.function, static_cast<int>(contexts.size()));
+    enter(derivative, make_object<Closure>(derivative, function.owner, Values()), contexts, {}, std::move(args), to);
 }
 
 void Machine::call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     if (contexts.size() > 1 || (contexts.size() == 1 && autodiff::needs_expansion(op))) {
-        uint16_t bits = 0, followed = 0;
-        for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+        uint16_t bits = 0;
         for (const Value& v : args) bits |= marks_of(v);
-        if (bits & followed) {
-            OperatorFunction f = operator_function(op, args);
-            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, Values());
-            return enter(derivative, callee, contexts, {}, std::move(args), to);
+        if (bits & followed_by(contexts)) {
+            const OperatorFunction function = operator_function(op, args);
+            return enter(function, contexts, std::move(args), to);
         }
     }
     Value result = lunaria::run(op, args);
@@ -198,9 +187,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     for (const Value& first : callee.prefix) args.push_front(first);
     switch (callee.kind) {
         case Callee::Kind::op: {
-            uint16_t followed = 0;
-            for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
-            if (operator_of(f) || complete(*callee.op, args, followed))
+            if (operator_of(f) || complete(*callee.op, args, followed_by(contexts)))
                 return call_operator(*callee.op, contexts, std::move(args), to);
             if (contexts.empty()) {
                 Host::Bound bound = host.bind(*callee.op, args);
@@ -231,9 +218,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
     }
     Function& plain = *closure->function;
     if (plain.rule) {
-        if (all_nil(cotangents)) {
-            return give(to, {}, {});
-        }
+        if (all_nil(cotangents)) return give(to, {}, {});
         uint64_t versions = 0;
         for (const Value& v : closure->captures)
             if (v.is_tensor()) versions += v.tensor().version();
@@ -270,15 +255,15 @@ void pull(Machine& m, const Instr& i) {
 }
 
 void j_call(Machine& m, const Instr& i) {
-    Contexts contexts(m, i);
+    const Values contexts = m.values(m.slot(i, 0));
     Value f = m.operand(i, 1);
-    m.call(f, contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
+    m.call(f, contexts, m.values(m.slot(i, 2)), Machine::destination(i));
 }
 
 void j_pull(Machine& m, const Instr& i) {
-    Contexts contexts(m, i);
+    const Values contexts = m.values(m.slot(i, 0));
     Value r = m.take(m.slot(i, 1));
-    m.pull(std::move(r), contexts.list, m.values(m.slot(i, 2)), Machine::destination(i));
+    m.pull(std::move(r), contexts, m.values(m.slot(i, 2)), Machine::destination(i));
 }
 
 // Operators with their arguments in order: in rules and expansions.
@@ -298,11 +283,9 @@ void j_op(Machine& m, const Instr& i) {
     }
     if ((bits & mark) && autodiff::needs_expansion(*i.op)) {
         OperatorFunction f = operator_function(*i.op, args);
-        Function& derivative = derivative_of(*f.function, 1);
-        Value callee = make_object<Closure>(derivative, f.owner, Values());
         Destination to = Machine::destination(i);
         to.pack = !i.op->signature.results.empty();
-        return m.enter(derivative, callee, {&context, 1}, {}, std::move(args), to);
+        return m.enter(f, {&context, 1}, std::move(args), to);
     }
     Value result = lunaria::run(*i.op, args);
     Value back;

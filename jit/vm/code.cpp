@@ -14,7 +14,7 @@ using ir::NodeKind;
 
 namespace {
 
-bool is_primitive(const Op& op) { return lua::language().find(op.name()) == &op; }
+bool is_primitive(const Op& op) { return op.belongs_to(lua::language()); }
 
 bool one_of(std::string_view name, std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -29,8 +29,8 @@ class Compiler {
     explicit Compiler(const ir::Graph& graph) : graph_(graph) {}
 
     std::unique_ptr<Code> run() {
-        collect();
         for (const ir::Graph* b : blocks_) {
+            index_.try_emplace(b, index_.size());
             auto& block = code_->blocks.emplace_back();
             for (const Node* p : b->parameters()) {
                 block.parameters.push_back(static_cast<int32_t>(top_));
@@ -48,28 +48,6 @@ class Compiler {
     }
 
   private:
-    void collect() {
-        auto visit = [&](const Node* callee) {
-            if (index_.try_emplace(callee->function, blocks_.size()).second) blocks_.push_back(callee->function);
-        };
-        index_[&graph_] = 0;
-        blocks_.push_back(&graph_);
-        for (size_t i = 0; i < blocks_.size(); ++i) {
-            if (!blocks_[i]->result.is_node()) continue;
-            const Node& last = *blocks_[i]->result.node();
-            if (last.callee && last.callee->function) visit(last.callee);
-            if (last.op && is_primitive(*last.op) && last.op->name() == "branch") {
-                visit(last.args[1].node());
-                visit(last.args[3].node());
-            }
-        }
-    }
-
-    static bool is_tail_of_block(const Node& node) {
-        return (node.callee && node.callee->function) ||
-               (node.op && is_primitive(*node.op) && node.op->name() == "branch");
-    }
-
     void block(const ir::Graph& b) {
         spread_.clear();
         alias_.clear();
@@ -80,7 +58,7 @@ class Compiler {
         needed_ = needed(b);
         find_spread(b);
         const auto& body = b.body();
-        const Node* jump_node = b.result.is_node() && is_tail_of_block(*b.result.node()) ? b.result.node() : nullptr;
+        const Node* jump_node = b.result.is_node() && ir::goes_on(*b.result.node()) ? b.result.node() : nullptr;
         for (size_t i = 0; i < body.size(); ++i)
             if (needed_.contains(body[i]) && !alias_.contains(body[i]))
                 for (const Value& arg : body[i]->args) use(arg, i);
@@ -420,7 +398,7 @@ class Compiler {
     };
     const ir::Graph& graph_;
     std::unique_ptr<Code> code_ = std::make_unique<Code>();
-    std::vector<const ir::Graph*> blocks_;
+    const std::vector<const ir::Graph*> blocks_ = ir::blocks_of(graph_);
     std::unordered_map<const ir::Graph*, size_t> index_;
     std::unordered_map<const Node*, int32_t> register_;
     std::vector<std::pair<const Node*, int32_t>> shared_;

@@ -108,6 +108,12 @@ const Op* operator_of(const Value& v) {
     return object ? &object->op : nullptr;
 }
 
+uint16_t followed_by(std::span<const Value> contexts) {
+    uint16_t bits = 0;
+    for (const Value& c : contexts) bits |= static_cast<Context*>(c.object())->mark;
+    return bits;
+}
+
 uint16_t marks_of(const Value& v) {
     uint16_t bits = v.marks();
     if (v.is_list())

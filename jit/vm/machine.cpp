@@ -242,24 +242,27 @@ void Machine::protected_call(std::span<const Value> contexts, Values args, const
     give(to, std::move(results), backs);
 }
 
+namespace {
+
+// On to a block: everything else in the registers goes, once the arguments are gathered.
+void jump_to(Machine& m, const Instr& i, uint32_t target, Values args) {
+    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
+    const auto& to = m.code().blocks[target].parameters;
+    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
+    m.go_to(target);
+}
+
+}  // namespace
+
 void handle_jump(Machine& m, const Instr& i) {
     m.tick();
-    Values args = m.values(m.slot(i, 0));
-    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
-    const auto& to = m.code().blocks[i.target[0]].parameters;
-    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
-    m.go_to(i.target[0]);
+    jump_to(m, i, i.target[0], m.values(m.slot(i, 0)));
 }
 
 void handle_branch(Machine& m, const Instr& i) {
     const Value& condition = m.operand(i, 0);
     const bool yes = !(condition.is_nil() || (condition.kind() == Value::Kind::boolean && !condition.boolean()));
-    Values args = m.values(m.slot(i, yes ? 1 : 2));
-    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
-    const uint32_t target = i.target[yes ? 0 : 1];
-    const auto& to = m.code().blocks[target].parameters;
-    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
-    m.go_to(target);
+    jump_to(m, i, i.target[yes ? 0 : 1], m.values(m.slot(i, yes ? 1 : 2)));
 }
 
 void handle_return(Machine& m, const Instr& i) {

@@ -25,6 +25,12 @@ struct Destination {
     bool returns = false;  // they are the results of the function that runs
 };
 
+// A function of the IR and what keeps its graph alive.
+struct OperatorFunction {
+    Function* function = nullptr;
+    std::shared_ptr<const void> owner;
+};
+
 class Machine {
   public:
     explicit Machine(Host& host) : host(host) {}
@@ -72,6 +78,8 @@ class Machine {
     // (outermost first) and the callee itself are passed when the order is not 0.
     void enter(Function& function, Value callee, std::span<const Value> contexts, Values captures, Values args,
                const Destination& to, std::shared_ptr<const void> owner = {});
+    // The same for a function without captures, `contexts.size()` times differentiated.
+    void enter(const OperatorFunction& function, std::span<const Value> contexts, Values args, const Destination& to);
     // Calls whatever f is, `contexts.size()` times differentiated.
     void call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // An operator with arguments in the order of its signature, complete.
@@ -130,10 +138,6 @@ class Machine {
 
 // The graph of an operator as a function over its complete arguments; lists of tensors are taken apart, composites are
 // what they are made of. Kept for calls of the same form.
-struct OperatorFunction {
-    Function* function = nullptr;
-    std::shared_ptr<const void> owner;
-};
 OperatorFunction operator_function(const Op& op, std::span<const Value> args);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
@@ -142,6 +146,8 @@ OperatorFunction number_function(const Op& primitive);
 // An operator as a value that can be called, with arguments in the order of the signature.
 Value operator_value(const Op& op);
 const Op* operator_of(const Value& v);
+// The marks of all contexts.
+uint16_t followed_by(std::span<const Value> contexts);
 // Marks of the values that an argument holds.
 uint16_t marks_of(const Value& v);
 bool is_differentiable(const Op& op);

@@ -32,10 +32,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         uint16_t bits = 0;
         for (const Value& v : operands) bits |= v.marks();
         if (bits && contexts.size() > 1) {
-            OperatorFunction f = number_function(primitive);
-            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, Values());
-            return m.enter(derivative, callee, contexts, {}, std::move(operands), to);
+            return m.enter(number_function(primitive), contexts, std::move(operands), to);
         }
         Value result = lua::run_number(primitive, operands);
         Value back;
@@ -53,13 +50,11 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         for (const Value& v : operands) plain &= v.is_tensor() || v.is_number();
         if (plain)
             if (const Op* op = m.host.tensor_operator(primitive.name())) {
-                Value callee = operator_value(*op);
-                uint16_t bits = 0, followed = 0;
-                for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->mark;
+                uint16_t bits = 0;
                 for (const Value& v : operands)
                     if (v.is_number()) bits |= v.marks();
                 const auto& params = op->signature.params;
-                if (!(bits & followed)) {
+                if (!(bits & followed_by(contexts))) {
                     for (size_t i = operands.size(); i < params.size(); ++i)
                         operands.push_back(params[i].default_value);
                     return m.call_operator(*op, contexts, std::move(operands), to);
@@ -100,10 +95,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
     if (m.host.is_table(object)) {
         Field field = m.host.find_field(object, key);
         if (field.raw && contexts.size() > 1) {
-            const OperatorFunction& f = raw_index_function();
-            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, Values());
-            return m.enter(derivative, callee, contexts, {}, {field.holder, key}, to);
+            return m.enter(raw_index_function(), contexts, {field.holder, key}, to);
         }
         if (field.raw) {
             Value back;
@@ -127,10 +119,8 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
         // A part of a tensor: what the index stands for as a function.
         Host::Part part = m.host.part_of(object, key);
         if (part.function) {
-            Function& derivative = derivative_of(function_of(*part.function), static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, part.function, Values());
             part.args.insert(part.args.begin(), object);
-            return m.enter(derivative, callee, contexts, {}, std::move(part.args), to);
+            return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
         }
         Value field = m.host.index(object, key);
         if (field.is_tensor() && is_float(field.tensor().dtype()))
@@ -156,10 +146,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
     if (m.host.is_table(object)) {
         Field field = m.host.find_new_field(object, key);
         if (field.raw && contexts.size() > 1) {
-            const OperatorFunction& f = raw_set_function();
-            Function& derivative = derivative_of(*f.function, static_cast<int>(contexts.size()));
-            Value callee = make_object<Closure>(derivative, f.owner, Values());
-            return m.enter(derivative, callee, contexts, {}, {field.holder, key, value}, to);
+            return m.enter(raw_set_function(), contexts, {field.holder, key, value}, to);
         }
         if (field.raw) {
             m.host.raw_set(field.holder, key, value);
