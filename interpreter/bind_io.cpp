@@ -13,14 +13,6 @@ namespace lunaria {
 
 namespace {
 
-std::string path_at(lua_State* L, int index, std::string_view where) {
-    if (lua_type(L, index) != LUA_TSTRING)
-        throw argument_error(where, str("path must be a string, got ", describe(L, index)));
-    size_t size = 0;
-    const char* text = lua_tolstring(L, index, &size);
-    return {text, size};
-}
-
 // In lower case, with its dot; empty when there is none.
 std::string extension_of(const std::string& path) {
     const size_t slash = path.rfind('/'), dot = path.rfind('.');
@@ -37,7 +29,7 @@ std::string extension_of(const std::string& path) {
             "\"weights.safetensors\")");
 }
 
-enum class Format { npy, npz, safetensors, idx };
+enum class Format { npy, npz, safetensors, idx, mindir };
 
 Format format_of_content(const std::string& path) {
     auto source = open_source(path);
@@ -47,7 +39,7 @@ Format format_of_content(const std::string& path) {
     if (start.starts_with("PK")) return Format::npz;
     if (start.size() == 9 && start[8] == '{') return Format::safetensors;
     if (start.starts_with("\x1f\x8b") || start.starts_with(std::string_view("\0\0", 2))) return Format::idx;
-    throw source->error("has an unknown format; .npy, .npz, .safetensors and idx files can be loaded");
+    throw source->error("has an unknown format; .npy, .npz, .safetensors, .mindir and idx files can be loaded");
 }
 
 Format format_to_load(const std::string& path) {
@@ -55,6 +47,7 @@ Format format_to_load(const std::string& path) {
     if (extension == ".npy") return Format::npy;
     if (extension == ".npz") return Format::npz;
     if (extension == ".safetensors") return Format::safetensors;
+    if (extension == ".mindir") return Format::mindir;
     for (const char* pickle : {".pt", ".pth", ".pkl", ".pickle"})
         if (extension == pickle) refuse_pickle(path);
     return format_of_content(path);
@@ -138,6 +131,8 @@ int load(lua_State* L) {
             return read_npz_file(L);
         case Format::safetensors:
             return read_safetensors_file(L);
+        case Format::mindir:
+            return load_mindir(L);
         default:
             return read_idx_file(L);
     }

@@ -12,14 +12,6 @@ namespace lunaria {
 
 namespace {
 
-std::string path_at(lua_State* L, int index, std::string_view where) {
-    if (lua_type(L, index) != LUA_TSTRING)
-        throw argument_error(where, str("path must be a string, got ", describe(L, index)));
-    size_t size = 0;
-    const char* text = lua_tolstring(L, index, &size);
-    return {text, size};
-}
-
 void check_callable(lua_State* L, int index, std::string_view where) {
     if (lua_isfunction(L, index)) return;
     if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
@@ -102,7 +94,8 @@ std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<
     return graph;
 }
 
-// ms.load_mindir(path) -> a function of the network's inputs, and its weights by name.
+}  // namespace
+
 int load_mindir(lua_State* L) {
     const std::string path = path_at(L, 1, "load_mindir");
     const ir::ParsedGraph parsed = ir::read_mindir(*open_source(path));
@@ -120,8 +113,6 @@ int load_mindir(lua_State* L) {
     }
     return 2;
 }
-
-}  // namespace
 
 void bind_ir(lua_State* L) {
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"save_mindir", protect<save_mindir>},

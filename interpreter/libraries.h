@@ -26,4 +26,8 @@ void bind_session(lua_State* L);
 void bind_json(lua_State* L);
 void bind_ir(lua_State* L);
 
+// ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. Also what ms.load does with such
+// a file.
+int load_mindir(lua_State* L);
+
 }  // namespace lunaria

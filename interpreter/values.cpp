@@ -381,6 +381,14 @@ std::vector<int64_t> integers_at(lua_State* L, int index, std::string_view where
     return result;
 }
 
+std::string path_at(lua_State* L, int index, std::string_view where) {
+    if (lua_type(L, index) != LUA_TSTRING)
+        throw argument_error(where, str("path must be a string, got ", describe(L, index)));
+    size_t size = 0;
+    const char* text = lua_tolstring(L, index, &size);
+    return {text, size};
+}
+
 Value argument_at(lua_State* L, int index, const Op& op, const Param& param) {
     if (index < 0) index = lua_gettop(L) + 1 + index;
     if (lua_isnil(L, index)) {

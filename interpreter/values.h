@@ -52,6 +52,9 @@ std::optional<DType> find_dtype(lua_State* L, int index);
 std::vector<int64_t> integers_at(lua_State* L, int index, std::string_view where, std::string_view argument);
 int64_t integer_at(lua_State* L, int index, std::string_view where, std::string_view argument);
 
+// The name of a file at `index`; throws argument_error when it is no string.
+std::string path_at(lua_State* L, int index, std::string_view where);
+
 // The value at `index` as argument for the parameter; throws argument_error naming both.
 Value argument_at(lua_State* L, int index, const Op& op, const Param& param);
 

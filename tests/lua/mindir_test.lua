@@ -36,6 +36,7 @@ for _, entry in ipairs(manifest.files) do
     local function tensor(t) return ms.tensor(t.values):reshape(t.shape) end
     local x = tensor(expect.input)
     close(net(x), tensor(expect.output), 1e-5)
+    close((ms.load(samples .. entry.path))(x), net(x), 0)
     for name, weight in pairs(expect.parameters) do
       -- Of larger ones the manifest has only the shape and a checksum.
       if weight.values then close(weights[name], tensor(weight), 0) end
