@@ -362,6 +362,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria");
     lua_pushcfunction(L, protect<open_autodiff>);
     lua_setfield(L, -2, "lunaria.autodiff");
+    lua_pushcfunction(L, protect<open_rendering>);
+    lua_setfield(L, -2, "lunaria.rendering");
     lua_pop(L, 1);
     // After the preloaded modules, before files: a folder called lunaria must not hide the library.
     lua_getfield(L, -1, "searchers");

@@ -591,12 +591,17 @@ end
 
 local orders = setmetatable({}, { __mode = "k" })
 
---- The graph of a function as text; of its derivative for ms.ir(ms.grad(f)).
+--- The graph of a function; of its derivative for ms.ir(ms.grad(f)). It prints as text and is drawn in a notebook; the
+--- methods of strings work on the text, and svg() gives the drawing.
+---
+---     > g = ms.ir(function(x) return x * x end)
+---     > g:find("mul", 1, true) ~= nil, g:svg():match("^<svg")
+---     true	<svg
 function T.ir(f, order)
   check_callable(f, "ir")
   local known = orders[f]
-  if known then return core.graph_text(known.f, known.order + (order or 0)) end
-  return core.graph_text(f, order or 0)
+  local text = known and core.graph_text(known.f, known.order + (order or 0)) or core.graph_text(f, order or 0)
+  return require "lunaria.rich.graph" (text)
 end
 
 -- What ms.ir shows for the result of grad is J of the function, not the library's code around it.

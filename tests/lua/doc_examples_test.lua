@@ -1,0 +1,74 @@
+-- The examples in the comments of the library's Lua files are true. An example is a transcript after `---`: a line with
+-- `> ` is run as at the prompt, the lines below it are what it prints.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+rawset(_G, "ms", require "lunaria")
+
+local function run(line)
+  local f = load("return " .. line, "=example") or assert(load(line, "=example"))
+  local results, texts = table.pack(f()), {}
+  for i = 1, results.n do
+    texts[i] = tostring(results[i])
+  end
+  return results.n > 0 and results[1] ~= nil and table.concat(texts, "\t") or ""
+end
+
+local function check(line, expected, place)
+  while expected[#expected] == "" do
+    expected[#expected] = nil
+  end
+  local got = {}
+  for text in (run(line) .. "\n"):gmatch("(.-)\n") do
+    got[#got + 1] = text
+  end
+  if #expected > 0 then
+    t.equal(table.concat(got, "\n"), table.concat(expected, "\n"))
+  end
+  return place
+end
+
+local examples = 0
+local function test_file(path)
+  local block, number = nil, 0
+  local function close()
+    local example = block
+    block = nil
+    if not example then
+      return
+    end
+    examples = examples + 1
+    t.test(("%s:%d"):format(path, example.number), function()
+      local line, expected
+      for _, text in ipairs(example) do
+        local input = text:match("^> (.*)$")
+        if input then
+          if line then check(line, expected, path) end
+          line, expected = input, {}
+        else
+          expected[#expected + 1] = text
+        end
+      end
+      check(line, expected, path)
+    end)
+  end
+  for text in io.lines(path) do
+    number = number + 1
+    local example = text:match("^%s*%-%-%-     (.*)$")
+    if example and (block or example:find("^> ")) then
+      block = block or { number = number }
+      block[#block + 1] = example
+    elseif not text:find("^%s*%-%-%-%s*$") then
+      close()
+    end
+  end
+  close()
+end
+
+for path in io.popen("find interpreter/lua -name '*.lua' | sort"):lines() do
+  test_file(path)
+end
+t.test("there are examples", function()
+  assert(examples >= 10, examples)
+end)
+
+t.finish()
