@@ -12,6 +12,7 @@ const std::string_view kUsage =
     "  -v           print the version (also --version)\n"
     "  -E           ignore environment variables\n"
     "  -W           turn warnings on\n"
+    "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --docs DIR   write the reference of all operators to DIR\n"
     "  --help       print this text\n"
     "  --           stop handling options\n"

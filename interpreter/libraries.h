@@ -14,6 +14,10 @@ int open_autodiff(lua_State* L);
 
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
+// The module behind lunaria/comm.lua.
+int open_frontend(lua_State* L);
+// Pushes the function that takes what comms of the front end send.
+void push_comm_receiver(lua_State* L);
 
 // The module table `ms`, on the stack.
 int open_lunaria(lua_State* L);
@@ -28,6 +32,7 @@ void bind_io(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
 void bind_ir(lua_State* L);
+void bind_display(lua_State* L);
 
 // ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. Also what ms.load does with such
 // a file.

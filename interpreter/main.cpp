@@ -2,8 +2,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "interpreter/command_line.h"
@@ -124,10 +127,20 @@ int run_command(const CommandLine& command) {
     return code;
 }
 
+// The kernel is a program beside this one; returns only when it cannot be started.
+int become_kernel(char** arguments) {
+    std::error_code failure;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", failure).replace_filename("lunaria-kernel");
+    arguments[1] = const_cast<char*>("lunaria kernel");
+    execv(program.c_str(), arguments + 1);
+    throw file_error(program.string(), std::strerror(errno)).hint("build or install the target lunaria-kernel");
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
     try {
+        if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
         const CommandLine command = parse_command_line(count, arguments);
         if (command.help) {
             std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);

@@ -351,6 +351,7 @@ int open_lunaria(lua_State* L) {
     bind_session(L);
     bind_json(L);
     bind_ir(L);
+    bind_display(L);
     set_index(L, protect<load_part>, "ms");
     return 1;
 }
@@ -364,6 +365,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.autodiff");
     lua_pushcfunction(L, protect<open_rendering>);
     lua_setfield(L, -2, "lunaria.rendering");
+    lua_pushcfunction(L, protect<open_frontend>);
+    lua_setfield(L, -2, "lunaria.frontend");
     lua_pop(L, 1);
     // After the preloaded modules, before files: a folder called lunaria must not hide the library.
     lua_getfield(L, -1, "searchers");

@@ -87,13 +87,14 @@ class Repl {
                                 [this](const std::string& text) { return session_.is_complete(text); }};
         if (terminal_ && environment("TERM") != "dumb") reader_ = make_readline_reader(hooks, history_file(), color_);
         if (!reader_) reader_ = make_plain_reader(hooks);
-        session_.set_hooks({{},
-                            [this](const std::string& prompt) -> std::optional<std::string> {
-                                const LineReader::Input input = reader_->read_line(prompt);
-                                if (input.event == LineReader::Event::text) return input.text;
-                                return std::nullopt;
-                            },
-                            [this](const std::string& text) { initial_ = text; }});
+        Session::Hooks session_hooks;
+        session_hooks.input = [this](const std::string& prompt) -> std::optional<std::string> {
+            const LineReader::Input input = reader_->read_line(prompt);
+            if (input.event == LineReader::Event::text) return input.text;
+            return std::nullopt;
+        };
+        session_hooks.set_next_input = [this](const std::string& text) { initial_ = text; };
+        session_.set_hooks(std::move(session_hooks));
         if (terminal_)
             std::printf("Lunaria %s (%s). help() or ?name explains, %%lsmagic lists commands, Ctrl-D leaves.\n",
                         LUNARIA_VERSION, LUA_RELEASE);

@@ -1,10 +1,12 @@
 #include "interpreter/session.h"
 
 #include "interpreter/cell.h"
+#include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/output.h"
 #include "interpreter/protect.h"
 #include "interpreter/session_functions.h"
+#include "interpreter/values.h"
 #include "jit/frontend/interactive.h"
 
 namespace lunaria {
@@ -39,6 +41,14 @@ bool is_doc_comment(std::string_view text) {
         text.remove_prefix(end + 1);
     }
     return false;
+}
+
+// Loads the receiver on the first message, so within the protected call.
+int receive_comm(lua_State* L) {
+    push_comm_receiver(L);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
 }
 
 }  // namespace
@@ -78,11 +88,21 @@ Session::Session(State& state, PrettyOptions pretty) : state_(state), pretty_(pr
         lua_getfield(L, -2, "help");
         lua_setglobal(L, "help");
     }
-    lua_pop(L, 2);
+    lua_pop(L, 1);
+    for (const char* name : {"display", "update_display", "clear_output"}) {
+        if (lua_getglobal(L, name) == LUA_TNIL) {
+            lua_getfield(L, -2, name);
+            lua_setglobal(L, name);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    set_display_session(L, this);
     commands_ = install_session_functions(L, *this);
 }
 
 Session::~Session() {
+    set_display_session(state_.lua(), nullptr);
     if (hooks_.output) restore_output(state_.lua());
 }
 
@@ -96,6 +116,7 @@ void Session::set_hooks(Hooks hooks) {
 Execution Session::execute(const std::string& text, const ExecuteOptions& options) {
     Execution execution;
     const Run run(*this, execution);
+    const ExecuteOptions before = std::exchange(options_, options);
     if (options.store_history && !trimmed(text).empty()) {
         ++count_;
         history_.push_back(text);
@@ -106,13 +127,15 @@ Execution Session::execute(const std::string& text, const ExecuteOptions& option
     } else if (is_command(text)) {
         run_command(text, execution);
     } else {
-        run_lua(text, options.name.empty() ? str("=In[", count_, "]") : options.name, options.show, execution);
+        run_lua(text, options.name.empty() ? str("=In[", count_, "]") : options.name, options, execution);
     }
+    options_ = before;
     execution.ok = !execution.error;
     return execution;
 }
 
-void Session::run_lua(const std::string& text, const std::string& name, bool show, Execution& execution) {
+void Session::run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options,
+                      Execution& execution) {
     lua_State* L = state_.running();
     const int top = lua_gettop(L);
     const bool marked = name.starts_with('=') || name.starts_with('@');
@@ -133,7 +156,7 @@ void Session::run_lua(const std::string& text, const std::string& name, bool sho
         lua_pushvalue(L, top + 1);
         lua_setglobal(L, "_");
     }
-    if (show && !silent) show_results(L, count, execution);
+    if (options.show && !silent) show_results(L, count, options.rich, execution);
     lua_settop(L, top);
 }
 
@@ -144,8 +167,39 @@ bool Session::call(lua_State* L, int arguments, Execution& execution) {
     return false;
 }
 
-void Session::show_results(lua_State* L, int count, Execution& execution) {
+void Session::show_results(lua_State* L, int count, bool rich, Execution& execution) {
     for (int i = 0; i < count; ++i) execution.results.push_back(pretty(L, i - count, pretty_));
+    // A call that gives nothing and one that gives nil show nothing in a notebook, which has no prompt to keep company.
+    if (!rich || count == 0 || (count == 1 && lua_isnil(L, -1))) return;
+    if (count == 1) {
+        execution.rich = mime_bundle(L, -1, pretty_);
+        return;
+    }
+    std::string line;
+    for (const std::string& text : execution.results) line += str(line.empty() ? "" : "\t", text);
+    execution.rich.set("text/plain", line);
+}
+
+Execution Session::receive(const CommMessage& message) {
+    Execution execution;
+    const Run run(*this, execution);
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    static constexpr const char* kKinds[] = {"open", "message", "close"};
+    luaL_checkstack(L, 20, "too many messages within messages");
+    lua_pushcfunction(L, protect<receive_comm>);
+    lua_pushstring(L, kKinds[static_cast<int>(message.kind)]);
+    for (const std::string* text : {&message.id, &message.target, &message.data, &message.metadata})
+        push(L, std::string_view(*text));
+    lua_createtable(L, static_cast<int>(message.buffers.size()), 0);
+    for (size_t i = 0; i < message.buffers.size(); ++i) {
+        push(L, std::string_view(message.buffers[i]));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    call(L, 6, execution);
+    lua_settop(L, top);
+    execution.ok = !execution.error;
+    return execution;
 }
 
 void Session::run_command(const std::string& text, Execution& execution) {

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "interpreter/completion.h"
+#include "interpreter/display.h"
 #include "interpreter/error_report.h"
 #include "interpreter/inspection.h"
 #include "interpreter/pretty.h"
@@ -19,6 +21,7 @@ struct Execution {
     bool ok = true;
     int number = 0;                    // of the cell
     std::vector<std::string> results;  // what the last expression gave, as text; empty when silenced
+    MimeBundle rich;                   // the same for a notebook, if asked for
     std::optional<ErrorReport> error;
     bool leave = false;  // the user asked to end the session: exit, quit
 };
@@ -27,6 +30,7 @@ struct ExecuteOptions {
     std::string name;           // of the chunk in messages; empty: In[number]
     bool store_history = true;  // counts the cell and keeps its text for %history
     bool show = true;           // results as text
+    bool rich = false;          // results in every format as well
 };
 
 enum class InputKind { complete, incomplete, invalid };
@@ -43,6 +47,14 @@ class Session {
         std::function<void(bool is_error, std::string_view text)> output;
         // A line from the user, for commands that ask back; nothing at the end of input.
         std::function<std::optional<std::string>(const std::string& prompt)> input;
+        // The same for what must not be seen; empty: as input.
+        std::function<std::optional<std::string>(const std::string& prompt)> password;
+        // What help commands found, beside the output of the cell; empty: as output.
+        std::function<void(const Inspection& found)> page;
+        // What display functions show, as text if empty; clear_output; comm messages to the front end.
+        std::function<void(const Display& shown)> display;
+        std::function<void(bool wait)> clear_output;
+        std::function<void(const CommMessage& message)> comm;
         // Text that the next cell should start with (%load).
         std::function<void(const std::string& text)> set_next_input;
     };
@@ -58,6 +70,8 @@ class Session {
 
     // Runs Lua, or a command: `%time f()`, `!ls`, `?name`. Never throws for what a cell does.
     Execution execute(const std::string& text, const ExecuteOptions& options = {});
+    // What a comm of the front end sends, to the functions that ms.comm registered. Errors as in execute.
+    Execution receive(const CommMessage& message);
     Completions complete(const std::string& text, size_t cursor);
     Inspection inspect(const std::string& text, size_t cursor, int level = 0);
     InputCheck is_complete(const std::string& text) const;
@@ -71,16 +85,17 @@ class Session {
 
     State& state() { return state_; }
     const std::vector<std::string>& history() const { return history_; }
+    int count() const { return count_; }  // of the cells so far
     PrettyOptions& pretty_options() { return pretty_; }
 
   private:
     friend struct SessionFunctions;  // what the commands in lua/lunaria/commands.lua may call
     class Run;
-    void run_lua(const std::string& text, const std::string& name, bool show, Execution& execution);
+    void run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options, Execution& execution);
     void run_command(const std::string& text, Execution& execution);
     // Calls the function below `arguments` values on the stack; true leaves its results there.
     bool call(lua_State* L, int arguments, Execution& execution);
-    void show_results(lua_State* L, int count, Execution& execution);
+    void show_results(lua_State* L, int count, bool rich, Execution& execution);
 
     State& state_;
     PrettyOptions pretty_;
@@ -88,6 +103,7 @@ class Session {
     std::vector<std::string> history_;
     int count_ = 0;
     Execution* current_ = nullptr;
+    ExecuteOptions options_;             // of the cell that runs, for commands that run cells
     std::vector<std::string> commands_;  // names, with their %
     volatile int running_ = 0;           // depth: commands run cells
 };

@@ -25,7 +25,7 @@ struct SessionFunctions {
     // execute(text): true if all went well. Results and errors become those of the cell that the command stands in.
     static int execute(lua_State* L) {
         Session& s = session(L);
-        s.run_lua(text(L, 1), str("=In[", s.count_, "]"), true, *s.current_);
+        s.run_lua(text(L, 1), str("=In[", s.count_, "]"), s.options_, *s.current_);
         lua_pushboolean(L, !s.current_->error);
         return 1;
     }
@@ -64,6 +64,14 @@ struct SessionFunctions {
         return 1;
     }
 
+    // page(text): shows it beside the cell's output; false where there is no such place.
+    static int page(lua_State* L) {
+        Session& s = session(L);
+        lua_pushboolean(L, s.hooks_.page != nullptr);
+        if (s.hooks_.page) s.hooks_.page({true, text(L, 1), lua_isnoneornil(L, 2) ? "" : text(L, 2)});
+        return 1;
+    }
+
     static int set_next_input(lua_State* L) {
         Session& s = session(L);
         if (s.hooks_.set_next_input) s.hooks_.set_next_input(text(L, 1));
@@ -83,11 +91,10 @@ struct SessionFunctions {
     static int inspect_text(lua_State* L) {
         const std::string name = text(L, 1);
         const Inspection found = session(L).inspect(name, name.size(), static_cast<int>(luaL_optinteger(L, 2, 0)));
-        if (found.found)
-            push(L, std::string_view(found.text));
-        else
-            lua_pushnil(L);
-        return 1;
+        if (!found.found) return 0;
+        push(L, std::string_view(found.text));
+        push(L, std::string_view(found.markdown));
+        return 2;
     }
 
     static int pretty_text(lua_State* L) {
@@ -132,6 +139,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"execute", prot
                                                                 {"call", protect<F::call>},
                                                                 {"history", protect<F::history>},
                                                                 {"ask", protect<F::ask>},
+                                                                {"page", protect<F::page>},
                                                                 {"set_next_input", protect<F::set_next_input>},
                                                                 {"is_captured", protect<F::is_captured>},
                                                                 {"post_mortem", protect<F::post_mortem>},

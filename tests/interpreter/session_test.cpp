@@ -26,7 +26,9 @@ class SessionTest : public testing::Test {
 
     std::string output(const std::string& text) {
         std::string captured;
-        session.set_hooks({[&](bool, std::string_view part) { captured += part; }, {}, {}});
+        Session::Hooks hooks;
+        hooks.output = [&](bool, std::string_view part) { captured += part; };
+        session.set_hooks(hooks);
         const Execution execution = run(text);
         session.set_hooks({});
         return execution.error ? "error: " + execution.error->message : captured;
@@ -234,12 +236,13 @@ TEST_F(SessionTest, debugs_after_the_fact) {
     run("local function inner(a) local b = a + 1 error('stop') end\nfunction outer(c) inner(c * 2) return 1 "
         "end\nouter(4)");
     run("1 + 1");
-    session.set_hooks({[&](bool, std::string_view part) { captured += part; },
-                       [&](const std::string&) -> std::optional<std::string> {
-                           captured += "? " + answers.at(at) + "\n";
-                           return answers[at++];
-                       },
-                       {}});
+    Session::Hooks hooks;
+    hooks.output = [&](bool, std::string_view part) { captured += part; };
+    hooks.input = [&](const std::string&) -> std::optional<std::string> {
+        captured += "? " + answers.at(at) + "\n";
+        return answers[at++];
+    };
+    session.set_hooks(hooks);
     EXPECT_FALSE(run("%debug").error);
     EXPECT_NE(captured.find("a = 8"), std::string::npos) << captured;
     EXPECT_NE(captured.find("b = 9"), std::string::npos) << captured;

@@ -541,7 +541,12 @@ function run(line)
     if command and help[command] then
       print(help[command].usage .. "\n" .. help[command].text)
     else
-      print(session.inspect(name, marks > 1 and 1 or 0) or ("nothing is known about '" .. name .. "'"))
+      local text, markdown = session.inspect(name, marks > 1 and 1 or 0)
+      if not text then
+        print("nothing is known about '" .. name .. "'")
+      elseif not session.page(text, markdown) then
+        print(text)
+      end
     end
   else
     local name, arguments = first:match("^%%%%?(%w+)%s*(.-)%s*$")

@@ -1,0 +1,159 @@
+// The Jupyter kernel: `lunaria kernel ...` starts this program, and so do kernel specs. It is one of its own because
+// its libraries would cost every script the time to load them.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+#include <xeus/xeus_context.hpp>
+#include <xeus/xkernel.hpp>
+
+#include "interpreter/session.h"
+#include "kernel/connection.h"
+#include "kernel/history.h"
+#include "kernel/install.h"
+#include "kernel/interpreter.h"
+#include "kernel/log.h"
+#include "kernel/server.h"
+
+namespace {
+
+using namespace lunaria;
+using namespace lunaria::jupyter;
+
+constexpr const char* kUsage =
+    "usage: lunaria kernel [-f FILE]          run a kernel; FILE is its connection file, made if it is not there\n"
+    "       lunaria kernel install [--user | --prefix P | --sys-prefix] [--name N] [--display-name TEXT]\n"
+    "                                         let Jupyter find the kernel\n";
+
+// What signals are meant for. A signal handler has no other way to know.
+Session* running_session = nullptr;
+int crash_file = -1;
+
+void on_interrupt(int) {
+    if (running_session) running_session->interrupt();
+}
+
+// Says why the kernel is gone, which Jupyter does not; then the signal does what it does.
+void on_crash(int number) {
+    char text[] = "lunaria kernel: ended by signal 00\n";
+    text[sizeof text - 4] = static_cast<char>('0' + number / 10);
+    text[sizeof text - 3] = static_cast<char>('0' + number % 10);
+    if (crash_file >= 0 && write(crash_file, text, sizeof text - 1) < 0) crash_file = -1;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void handle(int number, void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, nullptr);
+}
+
+// SIGINT goes to the calling thread alone: all threads that are made while this lives have it blocked. A signal must
+// not reach a thread that waits in ZeroMQ.
+class BlockedInterrupts {
+  public:
+    BlockedInterrupts() {
+        sigset_t signals;
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGINT);
+        pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    }
+    ~BlockedInterrupts() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    BlockedInterrupts(const BlockedInterrupts&) = delete;
+    BlockedInterrupts& operator=(const BlockedInterrupts&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+// Children of a cell must not take the kernel's input for theirs.
+void close_input() {
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0) return;
+    dup2(nothing, STDIN_FILENO);
+    close(nothing);
+}
+
+int run_kernel(const std::string& file) {
+    const xeus::xconfiguration configuration = read_connection(file);
+    Log log;
+    crash_file = log.file();
+    close_input();
+    State state;
+    Session session(state);
+    running_session = &session;
+    handle(SIGINT, on_interrupt);
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle(number, on_crash);
+
+    auto interpreter = std::make_unique<Interpreter>(session);
+    Interpreter& lua = *interpreter;
+    auto context = xeus::make_context<Context>();
+    Context& ours = context->m_context;
+    ours.log = &log;
+    std::unique_ptr<xeus::xkernel> kernel;
+    {
+        const BlockedInterrupts blocked;
+        kernel = std::make_unique<xeus::xkernel>(configuration, "kernel", std::move(context), std::move(interpreter),
+                                                 make_server, std::make_unique<History>(History::user_file()), nullptr,
+                                                 xeus::make_null_debugger, nl::json::object(),
+                                                 nl::json::error_handler_t::replace);
+        lua.connect(*ours.server);
+        ours.server->set_host(lua);
+        ours.server->streams().capture();
+        ours.server->start_threads();
+    }
+    kernel->start();
+    running_session = nullptr;
+    session.set_hooks({});
+    kernel.reset();
+    return 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+    if (!arguments.empty() && arguments[0] == "install") {
+        const std::string folder = install_spec(parse_install({arguments.begin() + 1, arguments.end()}));
+        std::printf("kernel spec written to %s\n", folder.c_str());
+        return 0;
+    }
+    std::string file;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        if (arguments[i] == "--help" || arguments[i] == "-h") {
+            std::fputs(kUsage, stdout);
+            return 0;
+        }
+        if (arguments[i] != "-f")
+            throw argument_error("kernel", str("unrecognized argument '", arguments[i], "'"))
+                .hint("lunaria kernel --help lists them");
+        if (++i >= arguments.size()) throw argument_error("kernel", "option -f needs a file");
+        file = arguments[i];
+    }
+    std::error_code failure;
+    const bool is_new = file.empty() || !std::filesystem::exists(file, failure);
+    if (is_new) {
+        file = write_connection(file);
+        std::printf("To connect a client: jupyter console --existing %s\n", file.c_str());
+        std::fflush(stdout);
+    }
+    const int code = run_kernel(file);
+    if (is_new) std::filesystem::remove(file, failure);
+    return code;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    try {
+        return run({arguments + 1, arguments + count});
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "lunaria: %s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,42 @@
+#include "kernel/outbox.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+
+namespace lunaria::jupyter {
+
+Outbox::Outbox() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (event_ < 0) throw std::runtime_error("the system gives no event descriptor");
+}
+
+Outbox::~Outbox() { close(event_); }
+
+void Outbox::put(Channel channel, zmq::multipart_t frames) {
+    bool was_empty;
+    {
+        const std::lock_guard lock(mutex_);
+        was_empty = letters_.empty();
+        letters_.push_back({channel, std::move(frames)});
+    }
+    if (was_empty) wake();
+}
+
+std::deque<Outbox::Letter> Outbox::take() {
+    uint64_t count;
+    // Nothing to read is as good as something: the letters are looked at either way.
+    if (read(event_, &count, sizeof count) < 0) count = 0;
+    const std::lock_guard lock(mutex_);
+    return std::exchange(letters_, {});
+}
+
+void Outbox::wake() {
+    const uint64_t one = 1;
+    // It fails only when the counter is full, and then the taker is awake.
+    if (write(event_, &one, sizeof one) < 0) return;
+}
+
+}  // namespace lunaria::jupyter

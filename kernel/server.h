@@ -1,0 +1,156 @@
+// The kernel's sockets. Xeus's own servers die of a signal, of a short frame and of a cell's invalid UTF-8, and they
+// ignore interrupts, so this one takes their place (xeus::xkernel's server_builder); dispatch stays with xeus.
+//
+// Threads: the caller of start() runs Lua and nothing else may; `io` owns all sockets but the heartbeat's, which has a
+// thread to itself; `control_` answers the control channel, so that an interrupt is heard while a cell runs; `debug_`
+// answers the debugger. Requests reach the main thread through a queue, what is sent leaves through the outbox.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+#include <xeus/xeus_context.hpp>
+#include <xeus/xserver.hpp>
+#include <zmq.hpp>
+
+#include "kernel/host.h"
+#include "kernel/log.h"
+#include "kernel/outbox.h"
+#include "kernel/streams.h"
+#include "kernel/wire.h"
+#include "kernel/worker.h"
+
+namespace lunaria::jupyter {
+
+class Server;
+
+// What xeus hands on to the builder of the server.
+struct Context {
+    zmq::context_t zmq;
+    Log* log = nullptr;
+    Server* server = nullptr;  // the one that was built
+};
+
+class Server final : public xeus::xserver {
+  public:
+    // Binds the sockets. Throws zmq::error_t.
+    Server(Context& context, const xeus::xconfiguration& configuration);
+    ~Server() override;
+
+    // Before start(): makes the threads, which get the signal mask of the caller.
+    void start_threads();
+    // Before start_threads(). The adapter may be null: then there is no debugger, and kernel_info says so.
+    void set_host(Host& host) { host_ = &host; }
+    void set_debug_adapter(DebugAdapter* adapter) { debug_adapter_ = adapter; }
+    bool has_debugger() const { return debug_adapter_ != nullptr; }
+
+    // The text of a cell goes here.
+    Streams& streams() { return streams_; }
+
+    // On the main thread, within a request: asks its front end for a line. Nothing when it is interrupted. Throws
+    // Error where the front end takes no questions.
+    std::optional<std::string> ask(const std::string& prompt, bool password);
+    // On the main thread: a comm message to the front ends.
+    void send_comm(const CommMessage& message);
+    // From any thread.
+    void publish_debug_event(nl::json event);
+
+    static nl::json header(const std::string& type);
+
+  protected:
+    xeus::xcontrol_messenger& get_control_messenger_impl() override;
+    void send_shell_impl(xeus::xmessage message) override;
+    void send_control_impl(xeus::xmessage message) override;
+    void send_stdin_impl(xeus::xmessage message) override;
+    void publish_impl(xeus::xpub_message message, xeus::channel channel) override;
+    void start_impl(xeus::xpub_message message) override;
+    void abort_queue_impl(const listener& l, long polling_interval) override;
+    void stop_impl() override;
+    void update_config_impl(xeus::xconfiguration& configuration) const override;
+
+  private:
+    // A request that is being served. Xeus remembers one parent per channel, which is too few when a request comes
+    // within another.
+    struct Current {
+        xeus::xmessage::guid_list identities;
+        nl::json header;
+        int count = 0;
+        bool allow_stdin = false;
+        bool stop_on_error = false;
+    };
+    class Messenger;
+    class Serving;
+
+    // The io thread.
+    void run_io();
+    void receive(zmq::socket_t& socket, Channel channel);
+    void route(xeus::xmessage message, Channel channel);
+    void send_letters();
+    void welcome();
+    int poll_timeout();
+    void run_heartbeat();
+
+    // The control thread.
+    void serve_control(xeus::xmessage message);
+    nl::json answer_control(const std::string& type, const nl::json& content);
+    void serve_debug(xeus::xmessage message);
+    void shut_down();
+
+    // The main thread.
+    void run_main();
+    void serve(xeus::xmessage message);
+    void dispatch(xeus::xmessage message, const std::string& type);
+    void collect_aborted();
+    void answer_aborted();
+
+    // Any thread.
+    void status(const nl::json& parent, const char* state);
+    void publish(const std::string& type, const nl::json& parent, nl::json content, xeus::buffer_sequence buffers = {});
+    void reply(Channel channel, const xeus::xmessage& request, const std::string& type, nl::json content);
+    void publish_text(const char* name, std::string text);
+    void refuse(Channel channel, const xeus::xmessage& request, const std::string& complaint);
+    void note_comm(const CommMessage& message);
+    nl::json comms(const std::string& target);
+    std::optional<Current> current() const;
+
+    Context& context_;
+    Wire wire_;
+    Outbox outbox_;
+    Host* host_ = nullptr;
+    DebugAdapter* debug_adapter_ = nullptr;
+    std::unique_ptr<Messenger> messenger_;
+    zmq::socket_t shell_, control_socket_, stdin_, iopub_, heartbeat_;
+
+    mutable std::mutex current_mutex_;
+    std::vector<Current> current_;  // innermost last
+    nl::json last_parent_ = nl::json::object();
+
+    std::mutex queue_mutex_;
+    std::condition_variable queue_changed_;
+    std::deque<xeus::xmessage> requests_;
+    std::deque<std::string> answers_;  // to questions
+    std::atomic<bool> stopped_ = false;
+    std::atomic<bool> io_stopped_ = false;
+    std::atomic<bool> main_ended_ = false;  // no cell runs and none will
+    std::deque<xeus::xmessage> aborted_;    // requests that follow a failed cell
+
+    std::mutex comms_mutex_;
+    std::map<std::string, std::string> comms_;  // targets by id
+
+    Streams streams_;
+    std::unique_ptr<Worker> control_, debug_;
+    std::thread io_, heart_;
+};
+
+std::unique_ptr<xeus::xserver> make_server(xeus::xcontext& context, const xeus::xconfiguration& configuration,
+                                           nl::json::error_handler_t);
+
+}  // namespace lunaria::jupyter

@@ -1,0 +1,146 @@
+// The threads that own the sockets.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "kernel/requests.h"
+#include "kernel/server.h"
+
+namespace lunaria::jupyter {
+
+namespace {
+
+constexpr int kBatch = 100;         // messages of a socket before the next one has its turn
+constexpr int kLongestWait = 1000;  // ms
+constexpr int kHeartbeatWait = 250;
+
+}  // namespace
+
+int Server::poll_timeout() {
+    const auto due = streams_.due();
+    if (!due) return kLongestWait;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*due - Streams::Clock::now()).count();
+    return static_cast<int>(std::clamp<int64_t>(left + 1, 0, kLongestWait));
+}
+
+void Server::run_io() {
+    const pid_t parent = getppid();
+    // Set by whoever starts kernels; a kernel that is started by hand may outlive its shell.
+    const bool has_parent = std::getenv("JPY_PARENT_PID") != nullptr;
+    bool orphaned = false;
+    while (!io_stopped_) {
+        std::array<zmq_pollitem_t, 7> items = {{{shell_.handle(), 0, ZMQ_POLLIN, 0},
+                                                {control_socket_.handle(), 0, ZMQ_POLLIN, 0},
+                                                {stdin_.handle(), 0, ZMQ_POLLIN, 0},
+                                                {iopub_.handle(), 0, ZMQ_POLLIN, 0},
+                                                {nullptr, outbox_.wake_file(), ZMQ_POLLIN, 0},
+                                                {nullptr, streams_.file(false), ZMQ_POLLIN, 0},
+                                                {nullptr, streams_.file(true), ZMQ_POLLIN, 0}}};
+        // Without captured output there is nothing to poll behind the outbox.
+        const int count = streams_.file(false) >= 0 ? 7 : 5;
+        if (zmq_poll(items.data(), count, poll_timeout()) < 0 && zmq_errno() != EINTR) {
+            context_.log->line(std::string("the sockets cannot be read: ") + zmq_strerror(zmq_errno()));
+            return;
+        }
+        if (items[1].revents) receive(control_socket_, Channel::control);
+        if (items[0].revents) receive(shell_, Channel::shell);
+        if (items[2].revents) receive(stdin_, Channel::stdin);
+        if (items[3].revents) welcome();
+        if (count > 5 && (items[5].revents || items[6].revents)) streams_.drain();
+        streams_.flush_due();
+        send_letters();
+        if (has_parent && !orphaned && getppid() != parent) {
+            orphaned = true;
+            context_.log->line("the process that started it is gone");
+            control_->add([this] { shut_down(); });
+        }
+    }
+    send_letters();
+}
+
+void Server::send_letters() {
+    for (Outbox::Letter& letter : outbox_.take()) {
+        zmq::socket_t& socket = letter.channel == Channel::shell     ? shell_
+                                : letter.channel == Channel::control ? control_socket_
+                                : letter.channel == Channel::stdin   ? stdin_
+                                                                     : iopub_;
+        try {
+            letter.frames.send(socket);
+        } catch (const zmq::error_t& e) {
+            context_.log->line(std::string("a message could not be sent: ") + e.what());
+        }
+    }
+}
+
+void Server::receive(zmq::socket_t& socket, Channel channel) {
+    for (int i = 0; i < kBatch; ++i) {
+        zmq::multipart_t frames;
+        try {
+            if (!frames.recv(socket, ZMQ_DONTWAIT)) return;
+            route(wire_.read(frames), channel);
+        } catch (const zmq::error_t& e) {
+            if (e.num() != EINTR) context_.log->line(std::string("a message could not be read: ") + e.what());
+            return;
+        } catch (const std::exception& e) {
+            context_.log->line(std::string("dropped a message: ") + e.what());
+        }
+    }
+}
+
+void Server::route(xeus::xmessage message, Channel channel) {
+    const std::string type = message.header()["msg_type"];
+    if (channel == Channel::control) {
+        if (type == "debug_request") {
+            debug_->add([this, request = std::make_shared<xeus::xmessage>(std::move(message))] {
+                serve_debug(std::move(*request));
+            });
+        } else {
+            control_->add([this, request = std::make_shared<xeus::xmessage>(std::move(message))] {
+                serve_control(std::move(*request));
+            });
+        }
+        return;
+    }
+    const std::lock_guard lock(queue_mutex_);
+    if (channel == Channel::stdin) {
+        nl::json content = message.content();
+        if (type != "input_reply" || complete_content(type, content)) throw Refused("it is no answer to a question");
+        answers_.push_back(content["value"]);
+    } else {
+        if (!is_request(type)) throw Refused("messages of type " + type + " are not known");
+        requests_.push_back(std::move(message));
+    }
+    queue_changed_.notify_all();
+}
+
+// A subscriber is told when its subscription has taken effect, so that it misses nothing of what it asks for after
+// that.
+void Server::welcome() {
+    for (int i = 0; i < kBatch; ++i) {
+        zmq::message_t frame;
+        if (!iopub_.recv(frame, zmq::recv_flags::dontwait)) return;
+        const std::string_view text = frame.to_string_view();
+        if (text.empty() || text[0] != 1) continue;
+        const std::string topic(text.substr(1));
+        xeus::xpub_message message(topic.empty() ? "kernel.iopub_welcome" : topic, header("iopub_welcome"),
+                                   nl::json::object(), nl::json::object(), {{"subscription", topic}}, {});
+        outbox_.put(Channel::iopub, wire_.write(std::move(message)));
+    }
+}
+
+void Server::run_heartbeat() {
+    while (!io_stopped_) {
+        zmq_pollitem_t item = {heartbeat_.handle(), 0, ZMQ_POLLIN, 0};
+        if (zmq_poll(&item, 1, kHeartbeatWait) <= 0) continue;
+        try {
+            zmq::multipart_t frames;
+            if (frames.recv(heartbeat_, ZMQ_DONTWAIT)) frames.send(heartbeat_);
+        } catch (const zmq::error_t& e) {
+            context_.log->line(std::string("heartbeat: ") + e.what());
+        }
+    }
+}
+
+}  // namespace lunaria::jupyter
