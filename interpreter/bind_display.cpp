@@ -6,6 +6,7 @@
 #include "interpreter/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/session.h"
+#include "interpreter/terminal_text.h"
 #include "interpreter/values.h"
 
 namespace lunaria {
@@ -45,6 +46,21 @@ MimeBundle bundle_of(lua_State* L, int index, int options, const char* where) {
     return bundle;
 }
 
+bool can_show_rich(lua_State* L) {
+    Session* session = display_session(L);
+    return session && session->hooks().display;
+}
+
+// The value at 1 as text alone: the other formats take time to make, and nobody would see them.
+MimeBundle text_bundle(lua_State* L, int options, const char* where) {
+    if (options && push_option(L, options, "raw") && lua_toboolean(L, -1)) return bundle_of(L, 1, options, where);
+    Session* session = display_session(L);
+    PrettyOptions pretty_options = session ? session->pretty_options() : PrettyOptions{};
+    MimeBundle bundle;
+    bundle.set("text/plain", shown_text(L, 1, pretty_options));
+    return bundle;
+}
+
 void push_handle(lua_State* L, const std::string& id) {
     lua_createtable(L, 0, 1);
     push(L, std::string_view(id));
@@ -69,7 +85,10 @@ int display(lua_State* L) {
                 shown.id = text_at(L, lua_gettop(L), "display", "id");
         }
     }
-    shown.bundle = bundle_of(L, 1, options, "display");
+    if (can_show_rich(L))
+        shown.bundle = bundle_of(L, 1, options, "display");
+    else
+        shown.bundle = text_bundle(L, options, "display");
     show(L, shown);
     if (shown.id.empty()) return 0;
     push_handle(L, shown.id);
@@ -89,7 +108,8 @@ int update_display(lua_State* L) {
     }
     const int options = lua_istable(L, 3) ? 3 : 0;
     if (options) check_options(L, 3, "update_display", {"metadata", "raw"});
-    shown.bundle = bundle_of(L, 1, options, "update_display");
+    shown.bundle =
+        can_show_rich(L) ? bundle_of(L, 1, options, "update_display") : text_bundle(L, options, "update_display");
     show(L, shown);
     return 0;
 }
@@ -182,11 +202,49 @@ int new_id(lua_State* L) {
     return 1;
 }
 
+// has_display(): whether what display shows is more than text.
+int has_display(lua_State* L) {
+    lua_pushboolean(L, can_show_rich(L));
+    return 1;
+}
+
+// after_cell(f): f() is called when the cell that runs has ended, however it ended; never in a script.
+int after_cell(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    if (Session* session = display_session(L); !session || !session->is_running()) return 0;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, kAfterCell);
+    lua_pushvalue(L, 1);
+    lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
+    return 0;
+}
+
+// display(...) as the call of a table, which holds display.html and its like.
+int call_display(lua_State* L) {
+    lua_remove(L, 1);
+    return display(L);
+}
+
+int markup_function(lua_State* L) {
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria.markup");
+    lua_call(L, 1, 1);
+    lua_pushvalue(L, 2);
+    lua_gettable(L, -2);
+    return 1;
+}
+
 }  // namespace
 
 void bind_display(lua_State* L) {
-    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"display", protect<display>},
-                                  {"update_display", protect<update_display>},
+    lua_newtable(L);
+    lua_createtable(L, 0, 2);
+    lua_pushcfunction(L, protect<call_display>);
+    lua_setfield(L, -2, "__call");
+    lua_pushcfunction(L, protect<markup_function>);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -2, "display");
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"update_display", protect<update_display>},
                                   {"clear_output", protect<clear_output>},
                                   {"input", protect<input>}}) {
         lua_pushcfunction(L, function);
@@ -203,10 +261,12 @@ void bind_display(lua_State* L) {
 }
 
 int open_frontend(lua_State* L) {
-    lua_createtable(L, 0, 3);
+    lua_createtable(L, 0, 5);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"send_comm", protect<send_comm>},
                                   {"on_comm", protect<on_comm>},
-                                  {"new_id", protect<new_id>}}) {
+                                  {"new_id", protect<new_id>},
+                                  {"has_display", protect<has_display>},
+                                  {"after_cell", protect<after_cell>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

@@ -7,6 +7,7 @@
 #include "interpreter/libraries.h"
 #include "interpreter/output.h"
 #include "interpreter/protect.h"
+#include "interpreter/terminal_text.h"
 #include "interpreter/values.h"
 
 namespace lunaria {
@@ -51,6 +52,14 @@ int is_terminal(lua_State* L) {
     return 1;
 }
 
+// terminal_size(): columns and rows of the terminal, or 80 and 24.
+int size_of_terminal(lua_State* L) {
+    const TerminalSize size = terminal_size();
+    lua_pushinteger(L, size.columns);
+    lua_pushinteger(L, size.rows);
+    return 2;
+}
+
 }  // namespace
 
 void bind_session(lua_State* L) {
@@ -58,6 +67,8 @@ void bind_session(lua_State* L) {
     lua_setfield(L, -2, "help");
     lua_pushcfunction(L, protect<is_terminal>);
     lua_setfield(L, -2, "is_terminal");
+    lua_pushcfunction(L, protect<size_of_terminal>);
+    lua_setfield(L, -2, "terminal_size");
 }
 
 }  // namespace lunaria

@@ -33,6 +33,9 @@ Session* display_session(lua_State* L);
 // Shows it through the session's hook or prints its text/plain.
 void show(lua_State* L, const Display& display);
 
+// Registry key of the functions to be called when the running cell has ended.
+inline constexpr const char* kAfterCell = "lunaria.after_cell";
+
 // A new name for an output, unlike all others.
 std::string new_display_id();
 

@@ -1,10 +1,8 @@
 #include "interpreter/repl.h"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include "interpreter/line_reader.h"
 #include "interpreter/loader.h"
 #include "interpreter/session.h"
+#include "interpreter/terminal_text.h"
 
 namespace lunaria {
 
@@ -70,12 +69,6 @@ std::string history_file() {
     return failure ? "" : folder + "/history";
 }
 
-int terminal_width() {
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-    return std::clamp<int>(size.ws_col, 20, 400);
-}
-
 class Repl {
   public:
     Repl(State& state, const ReplOptions& options)
@@ -109,7 +102,7 @@ class Repl {
             if (input.event == LineReader::Event::interrupt) continue;
             if (input.text.find_first_not_of(" \t\r\n") == std::string::npos) continue;
             reader_->remember(input.text);
-            session_.pretty_options().width = terminal_width();
+            session_.pretty_options().width = terminal_size().columns;
             const Execution execution = session_.execute(input.text);
             if (execution.leave) return 0;
             show(execution);
@@ -125,7 +118,7 @@ class Repl {
             length += text.size() + 8;
             one_line &= text.find('\n') == std::string::npos;
         }
-        one_line &= length <= static_cast<size_t>(terminal_width()) || results.size() == 1;
+        one_line &= length <= static_cast<size_t>(terminal_size().columns) || results.size() == 1;
         for (size_t i = 0; i < results.size(); ++i)
             std::printf("%s%s", results[i].c_str(), one_line && i + 1 < results.size() ? "\t" : "\n");
         std::fflush(stdout);

@@ -6,6 +6,7 @@
 #include "interpreter/output.h"
 #include "interpreter/protect.h"
 #include "interpreter/session_functions.h"
+#include "interpreter/terminal_text.h"
 #include "interpreter/values.h"
 #include "jit/frontend/interactive.h"
 
@@ -114,6 +115,30 @@ void Session::set_hooks(Hooks hooks) {
 }
 
 Execution Session::execute(const std::string& text, const ExecuteOptions& options) {
+    Execution execution = execute_cell(text, options);
+    if (!running_) run_after_cell(execution);
+    return execution;
+}
+
+// Calls what asked for it during the cell. An interrupt of the cell is over by then.
+void Session::run_after_cell(Execution& execution) {
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    if (lua_getfield(L, LUA_REGISTRYINDEX, kAfterCell) == LUA_TTABLE) {
+        const Run run(*this, execution);
+        lua_pushnil(L);
+        lua_setfield(L, LUA_REGISTRYINDEX, kAfterCell);
+        Execution ignored;
+        for (lua_Integer i = 1; lua_rawgeti(L, top + 1, i) == LUA_TFUNCTION; ++i) {
+            call(L, 0, execution.error ? ignored : execution);
+            lua_settop(L, top + 1);
+        }
+        execution.ok = !execution.error;
+    }
+    lua_settop(L, top);
+}
+
+Execution Session::execute_cell(const std::string& text, const ExecuteOptions& options) {
     Execution execution;
     const Run run(*this, execution);
     const ExecuteOptions before = std::exchange(options_, options);
@@ -168,7 +193,8 @@ bool Session::call(lua_State* L, int arguments, Execution& execution) {
 }
 
 void Session::show_results(lua_State* L, int count, bool rich, Execution& execution) {
-    for (int i = 0; i < count; ++i) execution.results.push_back(pretty(L, i - count, pretty_));
+    for (int i = 0; i < count; ++i)
+        execution.results.push_back(rich ? pretty(L, i - count, pretty_) : shown_text(L, i - count, pretty_));
     // A call that gives nothing and one that gives nil show nothing in a notebook, which has no prompt to keep company.
     if (!rich || count == 0 || (count == 1 && lua_isnil(L, -1))) return;
     if (count == 1) {

@@ -91,6 +91,8 @@ class Session {
   private:
     friend struct SessionFunctions;  // what the commands in lua/lunaria/commands.lua may call
     class Run;
+    Execution execute_cell(const std::string& text, const ExecuteOptions& options);
+    void run_after_cell(Execution& execution);
     void run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options, Execution& execution);
     void run_command(const std::string& text, Execution& execution);
     // Calls the function below `arguments` values on the stack; true leaves its results there.

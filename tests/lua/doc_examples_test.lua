@@ -2,7 +2,9 @@
 -- `> ` is run as at the prompt, the lines below it are what it prints.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
-rawset(_G, "ms", require "lunaria")
+local ms = require "lunaria"
+rawset(_G, "ms", ms)
+rawset(_G, "display", ms.display)
 
 local function run(line)
   local f = load("return " .. line, "=example") or assert(load(line, "=example"))

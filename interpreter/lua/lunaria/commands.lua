@@ -523,6 +523,8 @@ add("debug", "%debug", "Looks around where the last error happened: w, u, d, l, 
   end
 end)
 
+require "lunaria.cell_commands" { add = add, fail = fail, help = help, expand = expand, words = words, shell = shell }
+
 local run
 function run(line)
   -- Further lines below a command are a cell of their own, but for the commands that take code.
@@ -556,6 +558,8 @@ function run(line)
     end
     if rest and (name == "time" or name == "timeit" or name == "prof") then
       arguments, rest = (arguments .. "\n" .. rest):match("^%s*(.*)$"), nil
+    elseif help[name].usage:sub(1, 2) == "%%" then
+      return command(arguments, rest)
     end
     command(arguments)
   end

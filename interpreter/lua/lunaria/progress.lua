@@ -1,6 +1,9 @@
 -- A progress bar around a loop: for x in ms.progress(items, { desc = "train" }) do ... end
--- On a terminal one line that is drawn again in place, at most ten times a second; elsewhere one line per tenth.
+-- On a terminal one line that is drawn again in place, at most ten times a second; in a notebook one output that is
+-- replaced, which is still there when the notebook is opened again; elsewhere one line per tenth.
 local ms = require "lunaria"
+local frontend = require "lunaria.frontend"
+local escaped = require "lunaria.plot.svg_text"
 
 local function clock_text(seconds)
   seconds = math.max(0, math.floor(seconds + 0.5))
@@ -47,9 +50,32 @@ function Bar:draw(count)
   self._width = #text
 end
 
+-- The same as HTML, with the browser's own bar between the words.
+function Bar:show(count)
+  local text = self:text(count)
+  local html = escaped(text)
+  if self._total then
+    local head, tail = text:match("^(.-%d+%%)(.*)$")
+    html = ("%s <progress value=\"%d\" max=\"%d\"></progress>%s"):format(escaped(head), math.min(count, self._total),
+      math.max(1, self._total), escaped(tail))
+  end
+  local bundle = { ["text/html"] = "<div style=\"font-family:monospace\">" .. html .. "</div>", ["text/plain"] = text }
+  if self._handle then
+    self._handle:update(bundle, { raw = true })
+  else
+    self._handle = ms.display(bundle, { raw = true, id = true })
+  end
+end
+
 function Bar:update(count)
   self._count = count
-  if self._terminal then
+  if self._rich then
+    local now = ms.clock()
+    if not self._handle or now - self._drawn >= 100000000 then
+      self._drawn = now
+      self:show(count)
+    end
+  elseif self._terminal then
     local now = ms.clock()
     if now - self._drawn >= 100000000 then
       self._drawn = now
@@ -66,7 +92,10 @@ function Bar:finish()
     return
   end
   self._done = true
-  if self._terminal then
+  if self._rich then
+    self:show(self._count)
+    return
+  elseif self._terminal then
     self:draw(self._count)
     self._out:write("\n")
   elseif not self._total or self._count < self._total then
@@ -124,6 +153,7 @@ local function progress(iterable, options, state, first)
     _desc = options.desc,
     _out = out,
     _terminal = ms.is_terminal(out),
+    _rich = not options.file and frontend.has_display(),
     _start = ms.clock(),
     _drawn = 0,
     _count = 0,
