@@ -81,6 +81,20 @@ int original(lua_State* L) {
     return 1;
 }
 
+// note(t, key, f, order): t[key] = { f = f, order = order }. What only serves to show a function is no effect.
+int note(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_createtable(L, 0, 2);
+    lua_pushvalue(L, 3);
+    lua_setfield(L, -2, "f");
+    lua_pushvalue(L, 4);
+    lua_setfield(L, -2, "order");
+    lua_pushvalue(L, 2);
+    lua_insert(L, -2);
+    lua_rawset(L, 1);
+    return 0;
+}
+
 int graph_text(lua_State* L) {
     const int order = static_cast<int>(luaL_optinteger(L, 2, 0));
     push(L, std::string_view(LuaHost::of(L).graph_text(L, 1, order)));
@@ -92,11 +106,9 @@ int graph_text(lua_State* L) {
 int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
-    const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},
-                                                               {"number", protect<number>},
-                                                               {"replace", protect<replace>},
-                                                               {"original", protect<original>},
-                                                               {"graph_text", protect<graph_text>}};
+    const std::pair<const char*, lua_CFunction> functions[] = {
+        {"next_key", protect<next_key>}, {"number", protect<number>}, {"replace", protect<replace>},
+        {"original", protect<original>}, {"note", protect<note>},     {"graph_text", protect<graph_text>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -6,6 +6,7 @@
 
 #include "core/interrupt.h"
 #include "core/ir/printer.h"
+#include "interpreter/jit/function.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/operators.h"
 #include "interpreter/protect.h"
@@ -317,7 +318,23 @@ void LuaHost::capture(const Value& f, int index, const FunctionInfo& info, vm::V
     }
 }
 
-Callee LuaHost::resolve(const Value& given) {
+Value LuaHost::jit_target(const Value& f) {
+    auto* r = vm::object_as<LuaReference>(f);
+    if (!r || r->type != LUA_TUSERDATA) return f;
+    luaL_checkstack(L, 4, "call");
+    r->push(L);
+    Value target = f;
+    if (luaL_testudata(L, -1, jit::kMetatable)) {
+        lua_getiuservalue(L, -1, 1);
+        target = to_value(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return target;
+}
+
+Callee LuaHost::resolve(const Value& any) {
+    const Value given = jit_target(any);
     Callee callee;
     if (auto* o = vm::object_as<LuaOperator>(given)) {
         callee.kind = Callee::Kind::op;

@@ -21,6 +21,18 @@ class LuaHost final : public vm::Host {
     static LuaHost& of(lua_State* L);
 
     vm::Machine& machine() { return machine_; }
+    // Another machine that has this host runs for as long as it lives.
+    class Running {
+      public:
+        Running(LuaHost& host, vm::Machine& m) : host_(host), before_(std::exchange(host.running_, &m)) {}
+        ~Running() { host_.running_ = before_; }
+        Running(const Running&) = delete;
+        Running& operator=(const Running&) = delete;
+
+      private:
+        LuaHost& host_;
+        vm::Machine* before_;
+    };
     lua_State* lua() const { return L; }
     // Calls f in the machine from the Lua function that runs in L.
     vm::Values run(lua_State* L, const Value& f, std::span<const Value> args);
@@ -43,6 +55,8 @@ class LuaHost final : public vm::Host {
     void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function);
     // ... or as the Lua function at `by`, wherever a derivative is computed.
     void set_replacement(lua_State* L, int index, int by);
+    // The function that a compiled function (ms.jit) stands for; any other value itself.
+    Value jit_target(const Value& f);
     // A function of plain numbers, see jit/number.h.
     static void push_number_function(lua_State* L, const Op& primitive);
 
@@ -98,6 +112,7 @@ class LuaHost final : public vm::Host {
     lua_State* L;  // that runs
     lua_CFunction pcall_ = nullptr;
     vm::Machine machine_;
+    vm::Machine* running_ = &machine_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF;
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;

@@ -171,7 +171,7 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         if (lua_type(L, -1) == LUA_TSTRING) {
             const std::string message = lua_tostring(L, -1);
-            const std::string place = machine_.here();
+            const std::string place = running_->here();
             const size_t colon = message.find(':');
             const bool placed = colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
                                 message[colon + 1] <= '9';

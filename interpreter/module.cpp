@@ -11,6 +11,7 @@
 #include "core/random.h"
 #include "core/threads.h"
 #include "interpreter/embedded.h"
+#include "interpreter/jit/function.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/operators.h"
@@ -122,11 +123,11 @@ int set_context(lua_State* L) {
     check_options(L, 1, "set_context", {"mode", "device_target", "device_id"});
     if (push_option(L, 1, "mode")) {
         const int64_t mode = integer_at(L, -1, "set_context", "mode");
-        if (mode == graph_mode)
-            throw state_error("set_context", "graph mode is not available in this version")
-                .hint("operators run eagerly: mode = ms.PYNATIVE_MODE");
-        if (mode != pynative_mode)
+        if (mode != pynative_mode && mode != graph_mode)
             throw value_error("set_context", str("mode must be ms.GRAPH_MODE or ms.PYNATIVE_MODE, got ", mode));
+        jit::push_mode(L);
+        lua_pushboolean(L, mode == graph_mode);
+        lua_setfield(L, -2, "graph");
     }
     if (push_option(L, 1, "device_target")) {
         const std::string name = luaL_tolstring(L, -1, nullptr);
@@ -142,9 +143,11 @@ int set_context(lua_State* L) {
 
 int get_context(lua_State* L) {
     const std::string name = luaL_checkstring(L, 1);
-    if (name == "mode")
-        lua_pushinteger(L, pynative_mode);
-    else if (name == "device_target")
+    if (name == "mode") {
+        jit::push_mode(L);
+        lua_getfield(L, -1, "graph");
+        lua_pushinteger(L, lua_toboolean(L, -1) ? graph_mode : pynative_mode);
+    } else if (name == "device_target")
         push(L, current_device()->name());
     else if (name == "device_id")
         lua_pushinteger(L, 0);
@@ -193,6 +196,14 @@ int load_part(lua_State* L) {
     if (std::ranges::find(kTransforms, name) != std::end(kTransforms)) {
         lua_getglobal(L, "require");
         lua_pushliteral(L, "lunaria.transforms");
+        lua_call(L, 1, 1);
+        lua_getfield(L, -1, name.c_str());
+        return 1;
+    }
+    constexpr std::string_view kGraph[] = {"jit", "jit_report"};
+    if (std::ranges::find(kGraph, name) != std::end(kGraph)) {
+        lua_getglobal(L, "require");
+        lua_pushliteral(L, "lunaria.graph");
         lua_call(L, 1, 1);
         lua_getfield(L, -1, name.c_str());
         return 1;
@@ -367,6 +378,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.rendering");
     lua_pushcfunction(L, protect<open_frontend>);
     lua_setfield(L, -2, "lunaria.frontend");
+    lua_pushcfunction(L, protect<jit::open>);
+    lua_setfield(L, -2, "lunaria.jit");
     lua_pop(L, 1);
     // After the preloaded modules, before files: a folder called lunaria must not hide the library.
     lua_getfield(L, -1, "searchers");

@@ -6,6 +6,7 @@
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -146,9 +147,9 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
             return enter(function, contexts, std::move(args), to);
         }
     }
-    Value result = lunaria::run(op, args);
+    Value result = execute(op, args);
     // An operator may have given back its operand; what a program writes into is a variable of its own.
-    if (result.is_tensor() && op.side_effect != Effect::state &&
+    if (result.is_tensor() && op.side_effect != Effect::state && !recorder() &&
         result.tensor().body()->refs.load(std::memory_order_relaxed) != 1)
         result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
     Value back;
@@ -169,6 +170,8 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
 }
 
 void Machine::call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
+    if (Recorder* r = recorder()) [[unlikely]]
+        if (r->call(*this, f, contexts, args, to)) return;
     const int order = static_cast<int>(contexts.size());
     if (auto* closure = object_as<Closure>(f)) {
         Value keep = f;
@@ -206,7 +209,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         default:
             break;
     }
-    if (order > 0 && host.is_protected_call(f)) return protected_call(contexts, std::move(args), to);
+    if ((order > 0 || recorder()) && host.is_protected_call(f)) return protected_call(contexts, std::move(args), to);
     call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
 }
 
@@ -230,10 +233,14 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
         cotangents.resize(parameters.size() - plain.graph.captures);
         for (size_t k = 0; k < cotangents.size(); ++k) {
             const ir::NodeType& type = parameters[plain.graph.captures + k]->type;
-            if (cotangents[k].is_nil() && type.kind == ir::NodeType::Kind::tensor)
+            if (type.kind != ir::NodeType::Kind::tensor) continue;
+            if (cotangents[k].is_nil())
                 cotangents[k] = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
-            else if (cotangents[k].is_number() && type.kind == ir::NodeType::Kind::tensor)
+            else if (cotangents[k].is_number())
                 cotangents[k] = Value(Tensor::full(type.tensor.dtype, type.tensor.shape, cotangents[k].number()));
+            else
+                continue;
+            if (Recorder* r = recorder()) r->made(cotangents[k]);
         }
     }
     Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
@@ -287,7 +294,7 @@ void j_op(Machine& m, const Instr& i) {
         to.pack = !i.op->signature.results.empty();
         return m.enter(f, {&context, 1}, std::move(args), to);
     }
-    Value result = lunaria::run(*i.op, args);
+    Value result = execute(*i.op, args);
     Value back;
     if (bits) {
         inherit_marks(*i.op, result, bits);
@@ -321,7 +328,7 @@ void handle_operator(Machine& m, const Instr& i) {
         args.push_back(s.items >= 0 ? m.value(s) : m.get(s));
         bits |= args.back().marks();
     }
-    Value result = lunaria::run(*i.op, args);
+    Value result = execute(*i.op, args);
     if (bits) inherit_marks(*i.op, result, bits);
     m.set(i, std::move(result));
 }

@@ -4,6 +4,7 @@
 
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -171,12 +172,13 @@ std::string Machine::here() const {
 }
 
 void Machine::loop(size_t base) {
+    Recorder* const watched = recorder();
     try {
         while (frames_.size() > base) {
             const Instr& at = code_->instrs[pc_++];
             Value* registers = registers_;
             const Code* code = code_;
-            at.run(*this, at);
+            if (!watched || !watched->step(*this, at)) at.run(*this, at);
             if (at.tail) continue;
             for (uint32_t k = 0; k < at.kill_count; ++k) registers[code->kills[at.kills + k]] = Value();
         }

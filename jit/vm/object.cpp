@@ -1,6 +1,7 @@
 #include "jit/vm/object.h"
 
 #include "core/op.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -156,7 +157,7 @@ Value accumulate(const Value& a, const Value& b) {
     } else {
         static const Op& add = registry().get("add");
         Value operands[] = {a, b};
-        sum = run(add, operands);
+        sum = execute(add, operands);
     }
     sum.set_marks(marks);
     return sum;

@@ -6,6 +6,7 @@
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -387,7 +388,7 @@ void to_number(Machine& m, const Instr& i) {
     if (!v.is_tensor()) return m.set(i, Value(v));
     if (v.tensor().size() != 1)
         throw shape_error("item", str("needs a tensor of one element, got shape ", v.tensor().shape()));
-    Value n(v.tensor().at(0));
+    Value n = recorder() ? recorder()->number_of(v) : Value(v.tensor().at(0));
     n.set_marks(v.marks());
     m.set(i, std::move(n));
 }
@@ -396,6 +397,7 @@ void number_like(Machine& m, const Instr& i) {
     const Value &x = m.operand(i, 0), &t = m.operand(i, 1);
     if (!x.is_number() || !t.is_tensor()) return m.set(i, Value(x));
     Value v(Tensor::full(t.tensor().dtype(), t.tensor().shape(), x.number()));
+    if (Recorder* r = recorder()) r->made(v);
     v.set_marks(x.marks());
     m.set(i, std::move(v));
 }
@@ -404,6 +406,7 @@ void number_tensor(Machine& m, const Instr& i) {
     const Value& x = m.operand(i, 0);
     if (!x.is_number()) return m.set(i, Value(x));
     Value v(Tensor::full(m.operand(i, 1).dtype(), {}, x.number()));
+    if (Recorder* r = recorder()) r->made(v);
     v.set_marks(x.marks());
     m.set(i, std::move(v));
 }

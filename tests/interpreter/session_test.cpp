@@ -213,7 +213,8 @@ TEST_F(SessionTest, runs_commands) {
     EXPECT_EQ(output("!echo hello"), "hello\n");
     EXPECT_NE(output("!echo hello\n!echo again").find("again"), std::string::npos);
     EXPECT_NE(output("%mode").find("pynative"), std::string::npos);
-    EXPECT_NE(output("%mode graph").find("graph mode"), std::string::npos);
+    EXPECT_EQ(output("%mode graph"), "mode: graph\n");
+    EXPECT_NE(output("%mode pynative").find("pynative"), std::string::npos);
     EXPECT_NE(output("%nothing").find("no command"), std::string::npos);
     EXPECT_NE(output("?matmul").find("matmul("), std::string::npos);
     EXPECT_NE(output("matmul?").find("matmul("), std::string::npos);

@@ -1,6 +1,6 @@
 -- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
 -- gradients flow through what they move around.
-local table, math = table, math
+local table, math, string = table, math, string
 local select, type, error, next, ipairs, assert = select, type, error, next, ipairs, assert
 
 return function(core, ms)
@@ -127,6 +127,37 @@ return function(core, ms)
     for k = 1, #merged do t[first + k - 1] = merged[k] end
   end
   replace(table.sort, function(t, less) sort(t, less or default_less, 1, #t) end)
+
+  -- The matches one by one, as a function of known state. An empty match right behind the last one does not count.
+  local find, plain_gmatch = string.find, core.original(string.gmatch)
+  local function matches(s, at, stop, ...)
+    if count(...) > 0 then return ... end
+    return s:sub(at, stop)
+  end
+  replace(string.gmatch, function(s, pattern, init)
+    if type(s) ~= "string" or type(pattern) ~= "string" or pattern:sub(1, 1) == "^" or init then
+      return plain_gmatch(s, pattern, init)
+    end
+    local from, last = 1, 0
+    local function step(at, stop, ...)
+      if at == nil then
+        from = #s + 2
+        return nil
+      elseif stop + 1 == last then
+        from = at + 1
+        return false
+      end
+      from, last = stop + 1, stop + 1
+      return true, matches(s, at, stop, ...)
+    end
+    local function following()
+      if from > #s + 1 then return nil end
+      local list = table.pack(step(find(s, pattern, from)))
+      if list[1] == false then return following() end
+      return table.unpack(list, 2, list.n)
+    end
+    return following
+  end)
 
   -- Numbers.
   for lua_name, primitive in pairs {

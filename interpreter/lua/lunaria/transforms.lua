@@ -610,8 +610,28 @@ for _, name in ipairs { "grad", "value_and_grad" } do
   T[name] = function(f, ...)
     local result = plain(f, ...)
     local known = orders[f]
-    orders[result] = { f = known and known.f or f, order = (known and known.order or 0) + 1 }
+    core.note(orders, result, known and known.f or f, (known and known.order or 0) + 1)
     return result
+  end
+end
+
+-- In graph mode the functions that these give are compiled from their second call on.
+local jit = require "lunaria.jit"
+local mode, inside = jit.mode, jit.inside
+for _, name in ipairs { "grad", "value_and_grad", "vmap" } do
+  local plain = T[name]
+  T[name] = function(...)
+    local result, compiled = plain(...), nil
+    local function either(...)
+      if not mode.graph or inside() then return result(...) end
+      if not compiled then
+        require "lunaria.graph"
+        compiled = jit.make(result, { patience = 1 })
+      end
+      return compiled(...)
+    end
+    if orders[result] then core.note(orders, either, orders[result].f, orders[result].order) end
+    return either
   end
 end
 

@@ -15,6 +15,8 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 
+local jit = require "lunaria.jit"
+local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local is_parameter = ms.is_parameter
 
@@ -118,11 +120,25 @@ local function with_own_derivative(cell, ...)
   return ms.custom_vjp(forward, backward)(...)
 end
 
-function Cell.__call(cell, ...)
+local function call(cell, ...)
   if cell.bprop and ms.custom_vjp then
     return with_own_derivative(cell, ...)
   end
   return cell:construct(...)
+end
+
+-- In graph mode a cell that is called from outside is compiled from its second call on.
+local compiled = setmetatable({}, { __mode = "k" })
+
+function Cell.__call(cell, ...)
+  if not graph_mode.graph or jit.inside() then return call(cell, ...) end
+  local f = compiled[cell]
+  if not f then
+    require "lunaria.graph"
+    f = jit.make(function(...) return call(cell, ...) end, { patience = 1 })
+    compiled[cell] = f
+  end
+  return f(...)
 end
 
 local function indented(text)

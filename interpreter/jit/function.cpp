@@ -1,0 +1,303 @@
+#include "interpreter/jit/function.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "interpreter/jit/recorder.h"
+#include "interpreter/lua_reference.h"
+#include "interpreter/protect.h"
+#include "interpreter/values.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+struct Function {
+    explicit Function(LuaHost& host) : host(host) {}
+    LuaHost& host;
+    Tree tree;
+    Limits limits;
+    std::string eager;     // why it is left to Lua; empty while it is not
+    bool full = false;     // being left to Lua is an error
+    int64_t patience = 0;  // calls before it is compiled
+    int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0;
+    struct Recording {
+        std::string surprise, failure;
+        double seconds = 0;
+        size_t steps = 0;
+    };
+    std::vector<Recording> recordings;
+    bool busy = false;
+    vm::Values results;        // of the last call, until they are taken
+    std::vector<Value> slots;  // kept for the next call, empty
+};
+
+Function& function_at(lua_State* L, int index) {
+    return *static_cast<Function*>(luaL_checkudata(L, index, kMetatable));
+}
+
+int natives_key;
+
+const Natives& natives(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &natives_key) == LUA_TNIL) {
+        new (lua_newuserdatauv(L, sizeof(Natives), 0)) Natives(L);
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, [](lua_State* state) {
+            static_cast<Natives*>(lua_touserdata(state, 1))->~Natives();
+            return 0;
+        });
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &natives_key);
+        lua_remove(L, -2);
+    }
+    auto* known = static_cast<Natives*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return *known;
+}
+
+int make(lua_State* L) {
+    luaL_checkany(L, 1);
+    lua_settop(L, 2);
+    auto* place = lua_newuserdatauv(L, sizeof(Function), 1);
+    new (place) Function(LuaHost::of(L));
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, -2, 1);
+    luaL_setmetatable(L, kMetatable);
+    Function& f = *static_cast<Function*>(place);
+    if (lua_istable(L, 2)) {
+        if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
+        if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
+        if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
+    }
+    lua_settop(L, 3);
+    return 1;
+}
+
+// Runs the call as far as it is known and records the rest. False: it has to be done in Lua.
+bool attempt(Function& f, lua_State* L, const Value& target, const Call& call, vm::Values& results) {
+    Progress progress;
+    progress.slots = std::move(f.slots);
+    struct Keep {
+        Function& f;
+        Progress& progress;
+        ~Keep() {
+            for (Value& v : progress.slots) v = Value();
+            f.slots = std::move(progress.slots);
+        }
+    } keep{f, progress};
+    const RandomStream random = default_generator().state();
+    if (run(f.host, call, f.tree, progress, results)) {
+        ++f.runs;
+        return true;
+    }
+    results.clear();
+    if (!progress.effects) default_generator().set_state(random);
+    f.resumed += progress.effects;
+    const auto start = std::chrono::steady_clock::now();
+    const size_t before = f.tree.steps;
+    struct Arguments {
+        Arguments(lua_State* L, const Call& call) : L(L) {
+            lua_createtable(L, call.count, 0);
+            for (int i = 0; i < call.count; ++i) {
+                lua_pushvalue(L, call.first + i);
+                lua_rawseti(L, -2, i + 1);
+            }
+            table = luaL_ref(L, LUA_REGISTRYINDEX);
+        }
+        ~Arguments() { luaL_unref(L, LUA_REGISTRYINDEX, table); }
+        lua_State* L;
+        int table;
+    } arguments(L, call);
+    const Call kept{call.L, call.first, call.count, arguments.table};
+    Recorder recorder(f.host, natives(L), kept, f.tree, progress, f.limits);
+    const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
+    settle(f.tree);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (!recorder.stopped().empty()) f.eager = recorder.stopped();
+    if (f.tree.steps == before && f.eager.empty() && ++f.fruitless >= 32)
+        f.eager = "the same calls have to be recorded over and over";
+    std::string failure;
+    if (!outcome.ok && !recorder.restart())
+        failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
+    f.recordings.push_back({recorder.surprise(), failure, seconds.count(), f.tree.steps});
+    if (f.recordings.size() > 100) f.recordings.erase(f.recordings.begin());
+    if (outcome.ok && !recorder.restart()) return true;
+    results.clear();
+    if (recorder.can_restart()) {
+        default_generator().set_state(random);
+        return false;
+    }
+    f.host.push(L, outcome.error);
+    lua_error(L);
+    return false;
+}
+
+// try(f, arguments...): whether the call is done; take(f) gives its results then.
+int try_call(lua_State* L) {
+    Function& f = function_at(L, 1);
+    ++f.calls;
+    if (!f.eager.empty() || f.busy || f.calls <= f.patience || lua_isyieldable(L)) {
+        if (f.full && !f.eager.empty())
+            throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
+                .hint("leave out the option fullgraph to have such parts run by Lua");
+        ++f.interpreted;
+        lua_pushboolean(L, false);
+        return 1;
+    }
+    struct Busy {
+        explicit Busy(bool& b) : flag(b) { flag = true; }
+        ~Busy() { flag = false; }
+        bool& flag;
+    } busy(f.busy);
+    LuaHost::Thread thread(f.host, L);
+    lua_getiuservalue(L, 1, 1);
+    const Value target = f.host.to_value(L, -1);
+    lua_pop(L, 1);
+    f.results.clear();
+    const Call call{L, 2, lua_gettop(L) - 1};
+    const bool done = attempt(f, L, target, call, f.results);
+    f.interpreted += !done;
+    if (f.full && !f.eager.empty())
+        throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
+            .hint("leave out the option fullgraph to have such parts run by Lua");
+    lua_pushboolean(L, done);
+    return 1;
+}
+
+int take(lua_State* L) {
+    Function& f = function_at(L, 1);
+    vm::Values results = std::move(f.results);
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    for (const Value& v : results) f.host.push(L, v);
+    return static_cast<int>(results.size());
+}
+
+int target(lua_State* L) {
+    function_at(L, 1);
+    lua_getiuservalue(L, 1, 1);
+    return 1;
+}
+
+int is_jit(lua_State* L) {
+    lua_pushboolean(L, luaL_testudata(L, 1, kMetatable) != nullptr);
+    return 1;
+}
+
+// Whether a recording is in progress: then the machine answers in this function's place.
+int inside(lua_State* L) {
+    lua_pushboolean(L, false);
+    return 1;
+}
+
+int text(lua_State* L) {
+    push(L, std::string_view(print(function_at(L, 1).tree)));
+    return 1;
+}
+
+void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts, std::vector<std::string>& effects) {
+    for (const Step& step : block.steps) {
+        ++counts[name_of(step.kind)];
+        if (step.effect)
+            effects.push_back(
+                str(step.place.empty() ? "" : step.place + ": ", step.op ? step.op->name() : name_of(step.kind)));
+    }
+    for (const auto& next : block.next) count_kinds(*next, counts, effects);
+}
+
+// What is known of a compiled function, as a table.
+int report(lua_State* L) {
+    const Function& f = function_at(L, 1);
+    lua_createtable(L, 0, 12);
+    const std::pair<const char*, int64_t> numbers[] = {{"calls", f.calls},
+                                                       {"compiled_calls", f.runs},
+                                                       {"interpreted_calls", f.interpreted},
+                                                       {"resumed_calls", f.resumed},
+                                                       {"branches", static_cast<int64_t>(f.tree.branches)},
+                                                       {"steps", static_cast<int64_t>(f.tree.steps)}};
+    for (auto [name, n] : numbers) {
+        lua_pushinteger(L, n);
+        lua_setfield(L, -2, name);
+    }
+    if (!f.eager.empty()) {
+        push(L, std::string_view(f.eager));
+        lua_setfield(L, -2, "eager");
+    }
+    std::map<std::string_view, int64_t> counts;
+    std::vector<std::string> effects;
+    count_kinds(f.tree.root, counts, effects);
+    lua_createtable(L, 0, static_cast<int>(counts.size()));
+    for (auto [name, n] : counts) {
+        push(L, name);
+        lua_pushinteger(L, n);
+        lua_rawset(L, -3);
+    }
+    lua_setfield(L, -2, "kinds");
+    lua_createtable(L, static_cast<int>(effects.size()), 0);
+    for (size_t i = 0; i < effects.size(); ++i) {
+        push(L, std::string_view(effects[i]));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_setfield(L, -2, "effects");
+    lua_createtable(L, static_cast<int>(f.recordings.size()), 0);
+    for (size_t i = 0; i < f.recordings.size(); ++i) {
+        lua_createtable(L, 0, 3);
+        if (!f.recordings[i].surprise.empty()) {
+            push(L, std::string_view(f.recordings[i].surprise));
+            lua_setfield(L, -2, "because");
+        }
+        if (!f.recordings[i].failure.empty()) {
+            push(L, std::string_view(f.recordings[i].failure));
+            lua_setfield(L, -2, "error");
+        }
+        lua_pushnumber(L, f.recordings[i].seconds);
+        lua_setfield(L, -2, "seconds");
+        lua_pushinteger(L, static_cast<lua_Integer>(f.recordings[i].steps));
+        lua_setfield(L, -2, "steps");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_setfield(L, -2, "recordings");
+    return 1;
+}
+
+int mode_key;
+
+}  // namespace
+
+void push_mode(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mode_key) != LUA_TNIL) return;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 1);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "graph");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
+}
+
+int open(lua_State* L) {
+    if (luaL_newmetatable(L, kMetatable)) {
+        lua_pushcfunction(L, [](lua_State* state) {
+            static_cast<Function*>(lua_touserdata(state, 1))->~Function();
+            return 0;
+        });
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_newtable(L);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "metatable");
+    push_mode(L);
+    lua_setfield(L, -2, "mode");
+    const std::pair<const char*, lua_CFunction> functions[] = {
+        {"make", protect<make>},     {"try", protect<try_call>},  {"take", protect<take>}, {"target", protect<target>},
+        {"is_jit", protect<is_jit>}, {"inside", protect<inside>}, {"text", protect<text>}, {"report", protect<report>}};
+    for (auto [name, function] : functions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria::jit

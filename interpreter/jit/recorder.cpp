@@ -1,0 +1,608 @@
+#include "interpreter/jit/recorder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "interpreter/lua_reference.h"
+#include "interpreter/values.h"
+#include "jit/language.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+// A tensor of a type of which nobody looks at the elements.
+Value ghost(const TensorType& type) {
+    Tensor one = Tensor::zeros(type.dtype, {});
+    Strides strides;
+    for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
+    return Value(one.view(type.shape, strides));
+}
+
+}  // namespace
+
+Operand constant_operand(Value v) {
+    Operand o;
+    v.set_marks(0);
+    o.constant = std::move(v);
+    return o;
+}
+
+Operand slot_operand(int32_t slot) {
+    Operand o;
+    o.slot = slot;
+    return o;
+}
+
+std::string question(char kind, const void* object, const Value& key) {
+    std::string id(1, kind);
+    id += str(reinterpret_cast<uintptr_t>(object), ':', static_cast<int>(key.kind()), ':');
+    switch (key.kind()) {
+        case Value::Kind::string:
+            return id + key.string();
+        case Value::Kind::number:
+            return id + std::to_string(std::bit_cast<int64_t>(key.number()));
+        case Value::Kind::nil:
+            return id;
+        case Value::Kind::object:
+        case Value::Kind::tensor:
+            return id + std::to_string(reinterpret_cast<uintptr_t>(vm::identity_of(key)));
+        default:
+            return id + std::to_string(key.integer());
+    }
+}
+
+Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
+                   const Limits& limits)
+    : host_(host),
+      natives_(natives),
+      call_(call),
+      tree_(tree),
+      progress_(progress),
+      limits_(limits),
+      machine_(*this),
+      block_(&tree.root) {
+    if (!progress_.effects) {
+        // Nothing happened yet that could not happen again.
+        progress_.done = 0;
+        progress_.observed = progress_.failed = false;
+    }
+    size_t position = 0;
+    for (size_t b = 0; b < progress_.path.size() && position < progress_.done; ++b)
+        for (const Step& step : progress_.path[b]->steps) {
+            if (position++ == progress_.done) break;
+            if (step.kind == Step::Kind::make)
+                replayed_[step.table] = progress_.slots[static_cast<size_t>(step.expected[0].slot)];
+        }
+}
+
+vm::Values Recorder::record(const Value& f) {
+    struct Watch {
+        explicit Watch(vm::Recorder* r) : before(std::exchange(vm::recorder(), r)) {}
+        ~Watch() { vm::recorder() = before; }
+        vm::Recorder* before;
+    } watch(this);
+    LuaHost::Running running(host_, machine_);
+    Step count;
+    count.kind = Step::Kind::count;
+    ask(std::move(count), [&](lua_State* L) { lua_pushinteger(L, call_.count); });
+    vm::Values args;
+    for (int i = 0; i < call_.count; ++i) {
+        Step argument;
+        argument.kind = Step::Kind::argument;
+        argument.operands.push_back(constant_operand(Value(i)));
+        args.push_back(ask(std::move(argument), [&](lua_State* L) {
+            lua_rawgeti(L, LUA_REGISTRYINDEX, call_.table);
+            lua_rawgeti(L, -1, i + 1);
+            lua_remove(L, -2);
+        }));
+    }
+    vm::Values results = machine_.run(f, args);
+    Step finish;
+    finish.kind = Step::Kind::finish;
+    for (const Value& v : results) finish.operands.push_back(given(v));
+    event(std::move(finish), [](vm::Values&) {});
+    for (Value& v : results) v = plain(v);
+    return results;
+}
+
+void Recorder::stop(std::string why) {
+    if (!stopped_.empty()) return;
+    const std::string place = machine_.here();
+    stopped_ = place.empty() ? why : str(place, ": ", why);
+    if (effects_) return;
+    restart_ = true;
+    throw state_error("graph mode", stopped_);
+}
+
+vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body) {
+    vm::Values results;
+    if (!stopped_.empty()) {
+        Unwatched unwatched;
+        body(results);
+        return results;
+    }
+    if (position_ < progress_.done) {
+        if (at_ == block_->steps.size()) {
+            block_ = progress_.path.at(path_++);
+            at_ = 0;
+        }
+        Step& known = block_->steps[at_];
+        if (!same_event(known, s))
+            throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
+                                                name_of(known.kind), ") when it is done again"));
+        for (const Expected& e : known.expected) results.push_back(known_result(e));
+        effects_ |= known.effect;
+        know(known, results);
+        ++at_;
+        ++position_;
+        return results;
+    }
+    pointers_.clear();
+    s.place = machine_.here();
+    s.late = effects_;
+    if (effects_ || s.effect) {
+        sweep();
+        for (size_t k = 0; k < values_.size(); ++k)
+            if (!values_[k].is_nil()) s.live.push_back(static_cast<int32_t>(k));
+    }
+    effects_ |= s.effect;
+    if (progress_.observed && position_ == progress_.done) {
+        progress_.observed = false;
+        if (progress_.failed) {
+            host_.push(host_.lua(), progress_.error);
+            lua_error(host_.lua());
+        }
+        results = std::move(progress_.results);
+    } else {
+        Unwatched unwatched;
+        body(results);
+    }
+    write(std::move(s), results);
+    return results;
+}
+
+Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
+    vm::Values results = event(std::move(step), [&](vm::Values& values) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 8, "graph mode");
+        push(L);
+        pointers_.push_back(lua_topointer(L, -1));
+        values.push_back(host_.to_value(L, -1));
+        lua_pop(L, 1);
+    });
+    return results[0];
+}
+
+namespace {
+
+bool all_fit(const Step& step, const vm::Values& results, std::span<const Value> slots) {
+    if (step.expected.size() != results.size()) return false;
+    for (size_t k = 0; k < results.size(); ++k)
+        if (!fits(step.expected[k], results[k], slots)) return false;
+    return true;
+}
+
+// Events of which another number may come the next time.
+bool generalises(Step::Kind kind) {
+    return kind == Step::Kind::argument || kind == Step::Kind::read || kind == Step::Kind::upvalue ||
+           kind == Step::Kind::call || kind == Step::Kind::index;
+}
+
+std::string describe_event(const Step& step) {
+    std::string text(name_of(step.kind));
+    if (step.kind == Step::Kind::argument) text += str(" ", step.operands[0].constant.integer() + 1);
+    if (step.kind == Step::Kind::read && step.operands[1].slot < 0)
+        text += str(" of ", to_string(step.operands[1].constant));
+    return step.place.empty() ? text : str(step.place, ": ", text);
+}
+
+}  // namespace
+
+// Where a tensor or table is one that is known already, it is not enough that it fits the type.
+void Recorder::write(Step s, vm::Values& results) {
+    auto known_as = [&](const Step& step) {
+        if (!all_fit(step, results, values_)) return false;
+        for (size_t k = 0; k < results.size(); ++k) {
+            const auto what = step.expected[k].what;
+            if (what != Expected::What::tensor && what != Expected::What::table) continue;
+            if (slot_of_.contains(vm::identity_of(results[k]))) return false;
+        }
+        return true;
+    };
+    auto follow = [&](Step& step) {
+        ++step.hits;
+        know(step, results);
+        ++at_;
+        ++position_;
+    };
+    if (at_ < block_->steps.size()) {
+        Step& known = block_->steps[at_];
+        if (!same_event(known, s)) return stop("it does something else though all that it reads is the same");
+        if (known_as(known)) return follow(known);
+        auto tail = std::make_unique<Block>();
+        tail->steps.assign(std::make_move_iterator(block_->steps.begin() + static_cast<ptrdiff_t>(at_)),
+                           std::make_move_iterator(block_->steps.end()));
+        tail->next = std::move(block_->next);
+        block_->steps.resize(at_);
+        block_->next.clear();
+        block_->next.push_back(std::move(tail));
+    }
+    if (!block_->next.empty()) {
+        if (!same_event(block_->next[0]->steps[0], s))
+            return stop("it does something else though all that it reads is the same");
+        std::vector<const Step*> others;
+        for (auto& next : block_->next) {
+            if (known_as(next->steps[0])) {
+                block_ = next.get();
+                at_ = 0;
+                return follow(block_->steps[0]);
+            }
+            others.push_back(&next->steps[0]);
+        }
+        if (surprise_.empty()) surprise_ = describe_event(s);
+        s.expected = expect(s, results, others);
+        // Ways for single values that the new one covers.
+        std::erase_if(block_->next, [&](const auto& next) {
+            const auto& old = next->steps[0].expected;
+            if (old.size() != s.expected.size()) return false;
+            bool wider = false;
+            for (size_t k = 0; k < old.size(); ++k) {
+                const bool covers =
+                    (s.expected[k].what == Expected::What::number || s.expected[k].what == Expected::What::table) &&
+                    old[k].what == Expected::What::constant && old[k].constant.kind() == s.expected[k].constant.kind();
+                wider |= covers;
+                if (!covers &&
+                    (old[k].what != s.expected[k].what || !identical(old[k].constant, s.expected[k].constant)))
+                    return false;
+            }
+            return wider;
+        });
+        if (block_->next.size() >= limits_.ways || tree_.branches >= limits_.branches)
+            return stop(str("more than ", block_->next.size(), " cases of ", describe_event(s)));
+        ++tree_.branches;
+        block_->next.push_back(std::make_unique<Block>());
+        block_ = block_->next.back().get();
+        at_ = 0;
+    } else {
+        s.expected = expect(s, results, {});
+    }
+    if (++tree_.steps > limits_.steps) return stop(str("it has more than ", limits_.steps, " steps"));
+    block_->steps.push_back(std::move(s));
+    know(block_->steps.back(), results);
+    ++at_;
+    ++position_;
+}
+
+std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
+                                       const std::vector<const Step*>& others) {
+    std::vector<Expected> list;
+    int32_t next = slots_;
+    const bool outside = s.kind == Step::Kind::argument || s.kind > Step::Kind::is;
+    for (size_t k = 0; k < results.size(); ++k) {
+        const Value& v = results[k];
+        Expected e;
+        auto found = slot_of_.find(vm::identity_of(v));
+        auto differs = [&](Value::Kind kind) {
+            for (const Step* other : others)
+                if (other->expected.size() > k && other->expected[k].what != Expected::What::same &&
+                    other->expected[k].constant.kind() == kind)
+                    return true;
+            return false;
+        };
+        const auto* r = vm::object_as<LuaReference>(v);
+        const bool table = r && r->type == LUA_TTABLE;
+        if ((v.is_tensor() || table) && found != slot_of_.end()) {
+            e.what = Expected::What::same;
+            e.slot = found->second;
+        } else if (v.is_tensor()) {
+            e.what = Expected::What::tensor;
+            e.slot = next++;
+            e.type = {v.tensor().dtype(), v.tensor().shape()};
+            e.parameter = v.tensor().parameter() != nullptr;
+        } else if (table && (outside || (generalises(s.kind) && differs(Value::Kind::object)))) {
+            e.what = Expected::What::table;
+            e.slot = next++;
+            e.constant = v;
+        } else if ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
+                   ((v.is_number() || v.kind() == Value::Kind::string) &&
+                    (s.kind == Step::Kind::number || s.name == "open"))) {
+            e.what = Expected::What::number;
+            e.slot = next++;
+            e.constant = v;
+        } else {
+            e.constant = v;
+            e.constant.set_marks(0);
+            e.pointer = k < pointers_.size() ? pointers_[k] : vm::identity_of(v);
+        }
+        list.push_back(std::move(e));
+    }
+    return list;
+}
+
+void Recorder::know(const Step& step, vm::Values& results) {
+    for (size_t k = 0; k < step.expected.size(); ++k) {
+        const Expected& e = step.expected[k];
+        if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k]))
+            functions_.insert(vm::identity_of(results[k]));
+        if (e.what == Expected::What::constant || e.what == Expected::What::same) continue;
+        const auto at = static_cast<size_t>(e.slot);
+        if (values_.size() <= at) values_.resize(at + 1);
+        slots_ = std::max(slots_, e.slot + 1);
+        values_[at] = results[k];
+        values_[at].set_marks(0);
+        if (e.what == Expected::What::number) {
+            results[k] = vm::make_object<OpenNumber>(e.slot, results[k]);
+            open_ = true;
+        } else {
+            slot_of_[vm::identity_of(results[k])] = e.slot;
+        }
+    }
+}
+
+Value Recorder::known_result(const Expected& e) {
+    if (e.what == Expected::What::constant) return e.constant;
+    Value v = progress_.slots[static_cast<size_t>(e.slot)];
+    if (!v.is_nil()) return v;
+    if (e.what == Expected::What::tensor) return ghost(e.type);
+    if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values_.size())
+        return values_[static_cast<size_t>(e.slot)];
+    return e.constant;
+}
+
+void Recorder::sweep() {
+    for (Value& v : values_) {
+        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) != 1) continue;
+        slot_of_.erase(v.tensor().body());
+        v = Value();
+    }
+}
+
+Recorder::Own* Recorder::own(const Value& table) {
+    auto found = own_.find(vm::identity_of(table));
+    return found == own_.end() ? nullptr : &found->second;
+}
+
+Operand Recorder::operand(const Value& v) {
+    if (auto* number = open_number(v)) return slot_operand(number->slot);
+    if (v.is_list()) {
+        Operand o;
+        o.is_list = true;
+        for (const Value& item : v.items()) o.items.push_back(operand(item));
+        return o;
+    }
+    const void* identity = vm::identity_of(v);
+    if (identity)
+        if (auto found = slot_of_.find(identity); found != slot_of_.end()) return slot_operand(found->second);
+    if (v.is_tensor() && !constants_.contains(identity)) stop("a tensor comes from where it cannot be followed");
+    if (own(v)) stop("a table that it makes is used in a way that cannot be followed");
+    return constant_operand(v);
+}
+
+Operand Recorder::given(const Value& v) {
+    if (v.kind() != Value::Kind::object || open_number(v)) return operand(v);
+    if (Own* table = own(v)) return slot_operand(make(*table));
+    if (making_.contains(vm::identity_of(v)) && !slot_of_.contains(vm::identity_of(v)))
+        stop("a table that it makes and that contains itself is given away");
+    const bool function = vm::object_as<vm::Closure>(v) && !functions_.contains(vm::identity_of(v));
+    if (function || vm::object_as<vm::LocalCell>(v) || vm::object_as<vm::Context>(v) || vm::object_as<vm::Shadow>(v))
+        stop("a function that it makes is given away (returned, stored or passed to a function that is not compiled)");
+    return operand(v);
+}
+
+Value Recorder::plain(const Value& v) {
+    if (auto* number = open_number(v)) return number->value;
+    if (v.is_list()) {
+        std::vector<Value> items;
+        for (const Value& item : v.items()) items.push_back(plain(item));
+        return Value::list(std::move(items));
+    }
+    // A function that leaves takes no open numbers with it.
+    if (auto* closure = vm::object_as<vm::Closure>(v))
+        for (Value& captured : closure->captures) {
+            if (open_number(captured)) captured = plain(captured);
+            if (auto* cell = vm::object_as<vm::LocalCell>(captured); cell && open_number(cell->get()))
+                cell->set(plain(cell->get()));
+        }
+    return v;
+}
+
+bool Recorder::holds_open(const Value& v) {
+    if (open_number(v)) return true;
+    return v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds_open);
+}
+
+Value Recorder::decided(const Value& v) {
+    if (v.is_list()) {
+        if (!holds_open(v)) return v;
+        std::vector<Value> items;
+        for (const Value& item : v.items()) items.push_back(decided(item));
+        Value list = Value::list(std::move(items));
+        list.set_marks(v.marks());
+        return list;
+    }
+    auto* number = open_number(v);
+    if (!number) return v;
+    Value plain_value = number->value;
+    if (stopped_.empty()) {
+        const std::string id = question('=', nullptr, Value(static_cast<int64_t>(number->slot)));
+        if (!found_.contains(id)) {
+            Step s;
+            s.kind = Step::Kind::is;
+            s.operands.push_back(slot_operand(number->slot));
+            const Value value = number->value;
+            plain_value = event(std::move(s), [&](vm::Values& results) { results.push_back(value); })[0];
+            found_[id] = plain_value;
+        }
+    }
+    plain_value.set_marks(v.marks());
+    return plain_value;
+}
+
+// The table from then on is one of the outside.
+int32_t Recorder::make(Own& table) {
+    lua_State* L = host_.lua();
+    Own own = std::move(table);
+    own_.erase(vm::identity_of(own.table));
+    making_.insert(vm::identity_of(own.table));
+    luaL_checkstack(L, 8, "table");
+    Step s;
+    s.kind = Step::Kind::make;
+    s.table = own.number;
+    s.operands = {constant_operand(Value(static_cast<int64_t>(own.array))),
+                  constant_operand(Value(static_cast<int64_t>(own.fields)))};
+    push_metatable(host_, L, own.table);
+    Value meta = host_.to_value(L, -1);
+    lua_pop(L, 1);
+    s.operands.push_back(given(meta));
+    for (const auto& change : own.changes) {
+        Value value = host_.raw_get(own.table, change.key);
+        if (auto* number = open_number(value)) host_.raw_set(own.table, change.key, number->value);
+        s.operands.push_back(given(change.key));
+        if (!change.insert)
+            s.operands.push_back(constant_operand({}));
+        else
+            s.operands.push_back(value.is_nil() ? constant_operand(Value(true)) : given(value));
+    }
+    const bool known = position_ < progress_.done;
+    vm::Values results = event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
+    if (known && !own.content.is_nil()) {
+        // What the outside made of it since.
+        host_.push(L, own.table);
+        host_.push(L, own.content);
+        lua_pushnil(L);
+        while (lua_next(L, -3)) {
+            lua_pop(L, 1);
+            lua_pushvalue(L, -1);
+            lua_pushnil(L);
+            lua_rawset(L, -5);
+        }
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -5);
+        }
+        if (!lua_getmetatable(L, -1)) lua_pushnil(L);
+        lua_setmetatable(L, -3);
+        lua_pop(L, 2);
+    }
+    auto found = slot_of_.find(vm::identity_of(own.table));
+    return found == slot_of_.end() ? -1 : found->second;
+}
+
+Value Recorder::adopt(Value table) {
+    auto* r = vm::object_as<LuaReference>(table);
+    if (!r || r->type != LUA_TTABLE || own(table) || !stopped_.empty()) return table;
+    Own& own = own_[vm::identity_of(table)];
+    own.table = table;
+    own.number = tables_++;
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 8, "table");
+    host_.push(L, table);
+    own.array = lua_rawlen(L, -1);
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        lua_pop(L, 1);
+        own.changes.push_back({host_.to_value(L, -1), true});
+    }
+    lua_pop(L, 1);
+    return table;
+}
+
+Value Recorder::new_table(size_t array, size_t fields) {
+    const int32_t number = tables_++;
+    Value table, content;
+    if (auto found = replayed_.find(number); position_ < progress_.done && found != replayed_.end()) {
+        table = found->second;
+        content = host_.new_table(0, 0);
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 8, "table");
+        host_.push(L, table);
+        host_.push(L, content);
+        lua_pushnil(L);
+        while (lua_next(L, -3)) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, -4);
+        }
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            lua_pop(L, 1);
+            lua_pushvalue(L, -1);
+            lua_pushnil(L);
+            lua_rawset(L, -5);
+        }
+        if (!lua_getmetatable(L, -2)) lua_pushnil(L);
+        lua_setmetatable(L, -2);
+        lua_pushnil(L);
+        lua_setmetatable(L, -3);
+        lua_pop(L, 2);
+    } else {
+        table = host_.new_table(array, fields);
+    }
+    if (!stopped_.empty()) return table;
+    Own& own = own_[vm::identity_of(table)];
+    own = Own();
+    own.table = table;
+    own.array = array;
+    own.fields = fields;
+    own.number = number;
+    own.content = content;
+    return table;
+}
+
+void Recorder::made(const Value& tensor) {
+    if (tensor.is_tensor()) constants_[tensor.tensor().body()] = tensor;
+}
+
+Value Recorder::number_of(const Value& tensor) {
+    if (!stopped_.empty()) return Value(tensor.tensor().at(0));
+    Step s;
+    s.kind = Step::Kind::item;
+    s.operands.push_back(operand(tensor));
+    Value v = event(std::move(s), [&](vm::Values& values) { values.push_back(element_of(host_, tensor)); })[0];
+    auto* number = open_number(v);
+    if (number && number->value.kind() == Value::Kind::number && !tensor.marks()) return v;
+    v = decided(v);
+    if (v.kind() == Value::Kind::boolean) return Value(v.boolean() ? 1.0 : 0.0);
+    return Value(v.number());
+}
+
+Value Recorder::run(const Op& op, std::span<const Value> args) {
+    vm::Values real;
+    for (const Value& v : args) real.push_back(plain(v));
+    if (!stopped_.empty() || op.host_fn) {
+        if (op.host_fn)
+            for (const Value& v : args)
+                if (holds_open(v)) decided(v);
+        Unwatched unwatched;
+        return run_operator(op, real);
+    }
+    Step s;
+    s.kind = Step::Kind::op;
+    s.op = &op;
+    s.effect = op.side_effect == Effect::state;
+    for (const Value& v : args) s.operands.push_back(operand(v));
+    if (s.effect)
+        for (const Operand& o : s.operands)
+            if (o.slot < 0 && o.constant.is_tensor()) stop("a tensor that was made of constants is written in place");
+    bool list = false;
+    vm::Values results = event(std::move(s), [&](vm::Values& values) {
+        Value result = run_operator(op, real);
+        list = result.is_list();
+        if (list)
+            values = vm::Values(std::vector<Value>(result.items()));
+        else
+            values.push_back(std::move(result));
+    });
+    if ((++operators_ & 63) == 0) sweep();
+    // Results that were known beforehand say nothing of their form; the operator does.
+    list |= results.size() != 1 || !op.signature.results.empty();
+    if (!list && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;
+    if (list && stopped_.empty()) block_->steps[at_ - 1].list = true;
+    if (!list) return results[0];
+    return Value::list(std::move(results).vector());
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,180 @@
+// Runs a function in the virtual machine and writes down what it does: events, see trace.h. It stands between the
+// machine and Lua: whatever the machine asks of its host comes by here.
+//
+// A call whose first steps were carried out by the runner is taken up by doing it all again: up to where it stopped,
+// the recorder answers with what is known of those steps (tensors that nobody needs any more are stood for by others of
+// their type), from there on everything is real, and recorded as another branch of the tree.
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "interpreter/jit/natives.h"
+#include "interpreter/jit/runner.h"
+#include "jit/vm/recorder.h"
+
+namespace lunaria::jit {
+
+// A number that may be another one in the next call, in the machine's registers. Instructions that only move it leave
+// it; arithmetic on it is recorded; whatever else uses it gets the number, and the trace is for that number.
+class OpenNumber final : public Object {
+  public:
+    OpenNumber(int32_t slot, Value value) : slot(slot), value(std::move(value)) {}
+    const int32_t slot;
+    const Value value;
+};
+
+inline OpenNumber* open_number(const Value& v) { return vm::object_as<OpenNumber>(v); }
+
+Operand constant_operand(Value v);
+Operand slot_operand(int32_t slot);
+// Identifies what was asked of an object: a field, its metatable, ...
+std::string question(char kind, const void* object, const Value& key);
+
+// Nobody watches while something is really done.
+class Unwatched {
+  public:
+    Unwatched() : before_(std::exchange(vm::recorder(), nullptr)) {}
+    ~Unwatched() { vm::recorder() = before_; }
+    Unwatched(const Unwatched&) = delete;
+    Unwatched& operator=(const Unwatched&) = delete;
+
+  private:
+    vm::Recorder* before_;
+};
+
+// Bounds beyond which a function is left to Lua.
+struct Limits {
+    size_t ways = 8;        // of one event
+    size_t branches = 64;   // of the tree
+    size_t steps = 200000;  // of the tree
+};
+
+class Recorder final : public vm::Host, public vm::Recorder {
+  public:
+    Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
+             const Limits& limits);
+
+    // Records the call of f. Errors are raised. With stopped(), the function is not one for the runner; if then no
+    // effect happened, the results are void and the call has to be begun anew in Lua.
+    vm::Values record(const Value& f);
+    ~Recorder() override { *self_ = nullptr; }
+    const std::string& stopped() const { return stopped_; }
+    bool can_restart() const { return !effects_; }
+    bool restart() const { return restart_; }
+    // Why a branch was added: the event that gave something new; empty if none was.
+    const std::string& surprise() const { return surprise_; }
+
+    // Of the machine's watcher.
+    bool step(vm::Machine& m, const vm::Instr& i) override;
+    bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+              const vm::Destination& to) override;
+    Value run(const Op& op, std::span<const Value> args) override;
+    Value number_of(const Value& tensor) override;
+    void made(const Value& tensor) override;
+
+    // Of its host.
+    vm::Callee resolve(const Value& f) override;
+    vm::Field find_field(const Value& object, const Value& key) override;
+    vm::Field find_new_field(const Value& object, const Value& key) override;
+    Value metamethod(const Value& a, const Value& b, std::string_view event) override;
+    const Op* tensor_operator(std::string_view primitive) override { return host_.tensor_operator(primitive); }
+    Value index(const Value& object, const Value& key) override;
+    void set_index(const Value& object, const Value& key, const Value& value) override;
+    vm::Values call(const Value& f, std::span<const Value> args) override;
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value concat(const Value& a, const Value& b) override;
+    Value length(const Value& a) override;
+    Value new_table(size_t array, size_t fields) override;
+    Value raw_get(const Value& table, const Value& key) override;
+    void raw_set(const Value& table, const Value& key, const Value& value) override;
+    bool is_table(const Value& v) override { return host_.is_table(v); }
+    bool is_function(const Value& v) override { return host_.is_function(v); }
+    std::string describe(const Value& v) override { return host_.describe(v); }
+    std::string why_opaque(const Value& f) override { return host_.why_opaque(f); }
+    Bound bind(const Op& op, std::span<const Value> args) override;
+    Part part_of(const Value& tensor, const Value& key) override;
+    void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
+    bool is_protected_call(const Value& f) override { return host_.is_protected_call(f); }
+    Protected call_protected(const std::function<void()>& body) override;
+    void poll() override { host_.poll(); }
+
+  private:
+    friend class WatchedUpvalue;
+    // A table that the run made and that only the run knows so far.
+    struct Own {
+        Value table;  // kept, so that no other table gets its address
+        size_t array = 0, fields = 0;
+        int32_t number = 0;  // which of the run's tables it is
+        struct Change {
+            Value key;
+            bool insert;
+        };
+        std::vector<Change> changes;
+        // Of a table that the runner made already and that the outside knows: its content, while the run is done again
+        // up to where it was made.
+        Value content;
+    };
+
+    // The step's results: known already, or what `body` gives; written down.
+    vm::Values event(Step step, const std::function<void(vm::Values&)>& body);
+    Value ask(Step step, const std::function<void(lua_State*)>& push);
+    void write(Step step, vm::Values& results);
+    std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
+    void know(const Step& step, vm::Values& results);
+    Value known_result(const Expected& e);
+    // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew in Lua.
+    void stop(std::string why);
+    void sweep();
+
+    Operand operand(const Value& v);  // of a value that stays inside
+    Operand given(const Value& v);    // of a value that an effect gives away
+    Value plain(const Value& v);      // without open numbers: for an effect that is carried out now
+    Value decided(const Value& v);    // the number itself, upon which the trace now depends
+    int32_t make(Own& own);
+    Own* own(const Value& table);
+    Value adopt(Value table);
+
+    Value read(const Value& table, const Value& key);
+    Value metatable(const Value& table);
+    Value meta(const Value& object, const char* event);
+    Value read_upvalue(const Value& function, int position, const void* identity);
+    void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
+    Value next_key(const Value& table, const Value& key);
+    int64_t length_of(const Value& table);
+    void read_all(const Value& table, int depth = 0);
+    vm::Field follow(const Value& object, const Value& key, const char* event);
+    void check_key(const Value& key);
+    bool is_plain(const Value& v) const;
+    bool native(vm::Machine& m, Native which, const Value& f, vm::Values& args, vm::Values& results);
+    static bool holds_open(const Value& v);
+
+    LuaHost& host_;
+    const Natives& natives_;
+    const Call& call_;
+    Tree& tree_;
+    Progress& progress_;
+    const Limits& limits_;
+    vm::Machine machine_;
+
+    Block* block_;
+    size_t at_ = 0;        // in it
+    size_t position_ = 0;  // steps from the root
+    size_t path_ = 1;      // of the runner's path: the next block
+    bool effects_ = false, restart_ = false, open_ = false;
+    std::string stopped_, surprise_;
+    int32_t slots_ = 0, tables_ = 0, operators_ = 0;
+    std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
+    std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
+    std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
+    std::unordered_map<const void*, Own> own_;
+    std::unordered_set<const void*> making_;     // tables that were given away
+    std::unordered_set<const void*> functions_;  // of the machine, which came from outside
+    std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
+    std::unordered_map<std::string, Value> found_;  // what is known of the outside since the last unknown effect
+    std::vector<const void*> pointers_;             // of the event's results, where Lua has them on the stack
+    std::unordered_map<int32_t, Value> replayed_;   // tables by number that the runner made
+};
+
+}  // namespace lunaria::jit

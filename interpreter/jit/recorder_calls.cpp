@@ -1,0 +1,394 @@
+// Instructions, calls and the library's functions, watched.
+#include <algorithm>
+
+#include "interpreter/jit/recorder.h"
+#include "interpreter/lua_reference.h"
+#include "jit/language.h"
+#include "jit/number.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+template <size_t N>
+bool one_of(std::string_view name, const std::string_view (&list)[N]) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+// Instructions that hand values on without looking at them.
+bool only_moves(std::string_view name) {
+    static constexpr std::string_view kMovers[] = {
+        "call",        "j_call",           "closure", "table",        "table_extend", "cell",       "cell_set",
+        "cell_get",    "spread",           "result",  "results_from", "list_at",      "list_shift", "list_concat",
+        "list_length", "current_function", "not"};
+    return one_of(name, kMovers);
+}
+
+bool is_arithmetic(std::string_view name) {
+    static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
+    return one_of(name, kArithmetic);
+}
+
+}  // namespace
+
+bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
+    if (!open_) return false;
+    bool any = false;
+    auto look = [&](const auto& self, const vm::Slot& s) -> void {
+        if (s.items >= 0) {
+            for (const vm::Slot& item : m.items(s)) self(self, item);
+        } else if (s.at >= 0) {
+            any |= holds_open(m.get(s));
+        }
+    };
+    for (uint32_t k = 0; k < i.slot_count; ++k) look(look, m.slot(i, k));
+    if (!any) return false;
+
+    const std::string_view name = i.op ? i.op->name() : std::string_view();
+    const bool moves = !i.op || (i.op->belongs_to(lua::language()) && only_moves(name));
+    // Of writes into tables the last operand is only handed on.
+    const bool writes = name == "raw_set" || name == "set_index" || name == "j_set_index";
+    if (moves && stopped_.empty()) return false;
+    if (name == "concat" && stopped_.empty()) {
+        vm::Values args, real;
+        bool text = true;
+        for (uint32_t k = 0; k < i.slot_count; ++k) {
+            args.push_back(m.operand(i, k));
+            real.push_back(plain(args[k]));
+            text &= real[k].is_number() || real[k].kind() == Value::Kind::string;
+        }
+        if (text) {
+            Step s;
+            s.kind = Step::Kind::number;
+            s.op = i.op;
+            for (const Value& v : args) s.operands.push_back(operand(v));
+            m.set(i, event(std::move(s),
+                           [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0]);
+            return true;
+        }
+    }
+    const bool numbers = i.op && i.op->belongs_to(lua::language()) && lua::is_number_primitive(*i.op);
+    if (numbers && stopped_.empty()) {
+        vm::Values args, real;
+        bool plain_numbers = true, tensor = false, marked = false;
+        for (uint32_t k = 0; k < i.slot_count; ++k) {
+            const Value& v = m.operand(i, k);
+            tensor |= v.is_tensor();
+            marked |= v.marks() != 0;
+            plain_numbers &= v.is_number() || open_number(v);
+            args.push_back(v);
+            real.push_back(plain(v));
+        }
+        if (plain_numbers && !marked) {
+            Step s;
+            s.kind = Step::Kind::number;
+            s.op = i.op;
+            for (const Value& v : args) s.operands.push_back(operand(v));
+            Value result;
+            try {
+                result = run_number(*i.op, real);
+            } catch (const Error&) {
+                // The machine raises it, for these numbers.
+                result = Value();
+            }
+            if (!result.is_nil()) {
+                m.set(i, event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
+                return true;
+            }
+        } else if (tensor && is_arithmetic(name) && args.size() <= 2 && !marked) {
+            bool fits = true;
+            for (const Value& v : args) fits &= v.is_tensor() || v.is_number() || open_number(v);
+            const Op* op = host_.tensor_operator(name);
+            if (fits && op) {
+                for (size_t k = args.size(); k < op->signature.params.size(); ++k)
+                    args.push_back(op->signature.params[k].default_value);
+                m.set(i, run(*op, args));
+                return true;
+            }
+        }
+    }
+    // What is left wants the numbers themselves.
+    auto settle = [&](const auto& self, const vm::Slot& s) -> void {
+        if (s.items >= 0) {
+            for (const vm::Slot& item : m.items(s)) self(self, item);
+        } else if (s.at >= 0 && holds_open(m.get(s))) {
+            m.reg(s.at) = decided(m.get(s));
+        }
+    };
+    const uint32_t count = writes && stopped_.empty() ? i.slot_count - 1 : i.slot_count;
+    for (uint32_t k = 0; k < count; ++k) settle(settle, m.slot(i, k));
+    return false;
+}
+
+bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+                    const vm::Destination& to) {
+    if (!stopped_.empty()) {
+        for (Value& v : args) v = plain(v);
+        return false;
+    }
+    const uint16_t followed = vm::followed_by(contexts);
+    uint16_t bits = 0;
+    for (const Value& v : args) bits |= vm::marks_of(v);
+    auto* r = vm::object_as<LuaReference>(f);
+    if (!r || r->type != LUA_TFUNCTION || (bits & followed)) {
+        // A number that is differentiated is a value of its own.
+        if (bits & followed)
+            for (Value& v : args)
+                if (v.marks() & followed) v = decided(v);
+        return false;
+    }
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "call");
+    r->push(L);
+    const Native which = natives_.find(L, -1);
+    lua_pop(L, 1);
+    if (which == Native::unknown) return false;
+    vm::Values results;
+    if (!native(m, which, f, args, results)) return false;
+    m.give(to, std::move(results), {});
+    return true;
+}
+
+// False: it is called as any other function.
+bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& args, vm::Values& results) {
+    auto really = [&] {
+        Unwatched unwatched;
+        return host_.call(f, args);
+    };
+    switch (which) {
+        case Native::type_of: {
+            if (args.empty()) return false;
+            const Value v = open_number(args[0]) ? open_number(args[0])->value : args[0];
+            if (vm::object_as<vm::Closure>(v)) {
+                results.push_back(Value("function"));
+                return true;
+            }
+            args.resize(1);
+            args[0] = v;
+            results = really();
+            return true;
+        }
+        case Native::select: {
+            if (args.empty()) return false;
+            if (args[0].kind() == Value::Kind::string && args[0].string() == "#") {
+                results.push_back(Value(static_cast<int64_t>(args.size()) - 1));
+                return true;
+            }
+            const Value n = decided(args[0]);
+            const auto given = static_cast<int64_t>(args.size()) - 1;
+            if (n.kind() != Value::Kind::integer || n.integer() == 0 || n.integer() < -given) return false;
+            int64_t k = n.integer() < 0 ? given + n.integer() + 1 : n.integer();
+            for (; k <= given; ++k) results.push_back(std::move(args[static_cast<size_t>(k)]));
+            return true;
+        }
+        case Native::get_metatable: {
+            if (args.size() != 1) return false;
+            const Value v = open_number(args[0]) ? open_number(args[0])->value : args[0];
+            if (!is_table(v)) {
+                if (v.kind() == Value::Kind::object && !vm::object_as<LuaReference>(v)) {
+                    results.push_back(Value());
+                    return true;
+                }
+                args[0] = v;
+                results = really();
+                return true;
+            }
+            Value table = metatable(v);
+            if (!table.is_nil()) {
+                Value guarded = read(table, Value("__metatable"));
+                if (!guarded.is_nil()) table = guarded;
+            }
+            results.push_back(std::move(table));
+            return true;
+        }
+        case Native::set_metatable: {
+            if (args.size() != 2 || !is_table(args[0]) || !own(args[0])) {
+                stop("setmetatable changes a table from outside");
+                return false;
+            }
+            const Value& table = args[1];
+            if (!table.is_nil() && !is_table(table)) return false;
+            if (!table.is_nil() && (!read(table, Value("__gc")).is_nil() || !read(table, Value("__mode")).is_nil() ||
+                                    !read(table, Value("__close")).is_nil()))
+                stop("a metatable with __gc, __mode or __close is used");
+            if (!metatable(args[0]).is_nil()) return false;
+            results = really();
+            return true;
+        }
+        case Native::next_key:
+            if (args.size() != 2 || !is_table(args[0])) return false;
+            results.push_back(next_key(args[0], decided(args[1])));
+            return true;
+        case Native::pairs:
+            if (args.size() != 1 || !is_table(args[0]) || !meta(args[0], "__pairs").is_nil()) return false;
+            results = really();
+            return true;
+        case Native::ipairs:
+            if (args.size() != 1 || !is_table(args[0])) return false;
+            results = really();
+            return true;
+        case Native::raw_equal:
+            if (args.size() != 2) return false;
+            for (Value& v : args) v = decided(v);
+            if (args[0].is_tensor() || args[1].is_tensor()) {
+                results.push_back(Value(vm::identity_of(args[0]) == vm::identity_of(args[1])));
+                return true;
+            }
+            results = really();
+            return true;
+        case Native::raw_length:
+            if (args.size() != 1 || !is_table(args[0])) return false;
+            results.push_back(Value(length_of(args[0])));
+            return true;
+        case Native::item: {
+            if (args.size() != 1 || !args[0].is_tensor() || args[0].tensor().size() != 1 ||
+                is_complex(args[0].tensor().dtype()))
+                return false;
+            Step s;
+            s.kind = Step::Kind::item;
+            s.operands.push_back(operand(args[0]));
+            results = event(std::move(s), [&](vm::Values& values) { values.push_back(element_of(host_, args[0])); });
+            return true;
+        }
+        case Native::is_tensor:
+        case Native::is_parameter:
+            for (Value& v : args) v = plain(v);
+            if (args.size() != 1 || vm::object_as<vm::Closure>(args[0])) {
+                results.push_back(Value(false));
+                return true;
+            }
+            results = really();
+            return true;
+        case Native::error:
+            for (Value& v : args) v = decided(v);
+            if (!args.empty() && args[0].is_tensor()) stop("an error with a tensor is raised");
+            return false;
+        case Native::itself:
+            results.push_back(args[0]);
+            return true;
+        case Native::inside:
+            results.push_back(Value(true));
+            return true;
+        case Native::ignored:
+            return true;
+        case Native::refused:
+            stop(str(host_.describe(f), " is called"));
+            return false;
+        case Native::shape:
+            for (Value& v : args) v = decided(v);
+            results = really();
+            return true;
+        case Native::pure: {
+            bool open = false;
+            for (const Value& v : args) {
+                if (!is_plain(v) && !open_number(v)) return false;
+                open |= open_number(v) != nullptr;
+            }
+            if (open) {
+                // Functions of numbers are instructions of the machine; of others the result stays open.
+                if (host_.resolve(f).kind == vm::Callee::Kind::function) return false;
+                Step s;
+                s.kind = Step::Kind::call;
+                s.name = "open";
+                s.operands.push_back(operand(f));
+                vm::Values real;
+                for (const Value& v : args) {
+                    s.operands.push_back(operand(v));
+                    real.push_back(plain(v));
+                }
+                results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });
+                return true;
+            }
+            results = really();
+            for (const Value& v : results)
+                if (!is_plain(v)) adopt(v);
+            return true;
+        }
+        default:
+            return false;
+    }
+}
+
+// A function that only Lua can run: an effect, done again at each call.
+vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
+    if (!stopped_.empty()) {
+        vm::Values real;
+        for (const Value& v : args) real.push_back(plain(v));
+        Unwatched unwatched;
+        return host_.call(f, real);
+    }
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "call");
+    host_.push(L, f);
+    const bool function = lua_isfunction(L, -1);
+    const Native which = function ? natives_.find(L, -1) : Native::unknown;
+    lua_pop(L, 1);
+    if (!function || which == Native::error) {
+        // It raises an error.
+        vm::Values real;
+        for (const Value& v : args) real.push_back(plain(v));
+        Unwatched unwatched;
+        return host_.call(f, real);
+    }
+    const bool looks = which == Native::reader || which == Native::pure;
+    if (looks)
+        for (const Value& v : args)
+            if (is_table(v) && !own(v)) read_all(v);
+    Step s;
+    s.kind = Step::Kind::call;
+    s.effect = !looks && which != Native::shape;
+    const bool unknown = s.effect && which != Native::local;
+    s.operands.push_back(given(f));
+    for (const Value& v : args) s.operands.push_back(given(v));
+    vm::Values real;
+    for (const Value& v : args) real.push_back(plain(v));
+    vm::Values results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });
+    if (unknown) {
+        // Only what numbers were decided to be still holds.
+        std::erase_if(found_, [](const auto& entry) { return entry.first[0] != '='; });
+    }
+    return results;
+}
+
+vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
+    vm::Values real;
+    bool open = false;
+    for (const Value& v : args) {
+        if (stopped_.empty() && is_table(v)) read_all(v);
+        open |= open_number(v) != nullptr;
+        real.push_back(plain(v));
+    }
+    Unwatched unwatched;
+    Bound bound = host_.bind(op, real);
+    if (!stopped_.empty()) return bound;
+    auto note = [&](const auto& self, const Value& v) -> void {
+        if (v.is_list())
+            for (const Value& item : v.items()) self(self, item);
+        // Made of plain values, of which all are known.
+        if (v.is_tensor() && !slot_of_.contains(vm::identity_of(v))) made(v);
+    };
+    for (const Value& v : bound.args) note(note, v);
+    if (!open) return bound;
+    // Where each argument is the parameter of its position, an open number stays one.
+    bool positional = args.size() <= bound.args.size();
+    for (size_t k = 0; k < args.size() && positional; ++k) {
+        const Value &given = real[k], &got = bound.args[k];
+        if (given.is_nil()) continue;
+        if (given.is_number() || given.kind() == Value::Kind::boolean || given.kind() == Value::Kind::string)
+            positional = identical(given, got);
+        else if (given.is_tensor())
+            positional = got.is_tensor() && got.tensor().same_body(given.tensor());
+        else
+            positional = got.is_list();
+    }
+    for (size_t k = 0; k < args.size(); ++k) {
+        if (!open_number(args[k])) continue;
+        if (positional)
+            bound.args[k] = args[k];
+        else
+            decided(args[k]);
+    }
+    return bound;
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,484 @@
+// What the machine asks of its host, watched.
+#include "interpreter/jit/recorder.h"
+#include "interpreter/lua_reference.h"
+#include "interpreter/tensor_index.h"
+#include "interpreter/values.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+constexpr int kMostMetatables = 100;
+
+LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
+
+}  // namespace
+
+// A variable of a Lua function outside. Functions that are made inside may outlive the recorder.
+class WatchedUpvalue final : public vm::Cell {
+  public:
+    WatchedUpvalue(std::shared_ptr<Recorder*> recorder, Value function, int position, Value plain)
+        : recorder_(std::move(recorder)),
+          function_(std::move(function)),
+          position_(position),
+          plain_(std::move(plain)) {}
+    Value get() const override {
+        if (!*recorder_ || !vm::recorder()) return cell().get();
+        return (*recorder_)->read_upvalue(function_, position_, identity());
+    }
+    void set(Value v) override {
+        if (!*recorder_ || !vm::recorder()) return cell().set(std::move(v));
+        (*recorder_)->write_upvalue(function_, position_, identity(), v);
+    }
+    const void* identity() const override { return cell().identity(); }
+
+  private:
+    vm::Cell& cell() const { return *static_cast<vm::Cell*>(plain_.object()); }
+    std::shared_ptr<Recorder*> recorder_;
+    Value function_;
+    int position_;
+    Value plain_;
+};
+
+bool Recorder::is_plain(const Value& v) const {
+    return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string;
+}
+
+void Recorder::check_key(const Value& key) {
+    if (key.is_tensor()) stop("a table has a tensor as key");
+}
+
+Value Recorder::read(const Value& table, const Value& key) {
+    if (!stopped_.empty()) return plain(host_.raw_get(table, key));
+    check_key(key);
+    if (own(table)) return host_.raw_get(table, key);
+    // Nobody outside can have put anything under a key that only this run knows.
+    if (own(key) || (vm::object_as<vm::Closure>(key) && !functions_.contains(vm::identity_of(key))))
+        return host_.raw_get(table, key);
+    const std::string id = question('r', vm::identity_of(table), key);
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s;
+    s.kind = Step::Kind::read;
+    s.operands = {operand(table), operand(key)};
+    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, key); });
+    found_[id] = v;
+    return v;
+}
+
+Value Recorder::metatable(const Value& table) {
+    auto push = [&](lua_State* L) { push_metatable(host_, L, table); };
+    if (!stopped_.empty() || own(table)) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "metatable");
+        push(L);
+        Value v = host_.to_value(L, -1);
+        lua_pop(L, 1);
+        return v;
+    }
+    const std::string id = question('m', vm::identity_of(table), {});
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s;
+    s.kind = Step::Kind::metatable;
+    s.operands = {operand(table)};
+    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Value v = ask(std::move(s), push);
+    found_[id] = v;
+    return v;
+}
+
+Value Recorder::meta(const Value& object, const char* event) {
+    if (!is_table(object)) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "metatable");
+        host_.push(L, object);
+        Value v;
+        if (luaL_getmetafield(L, -1, event) != LUA_TNIL) {
+            v = host_.to_value(L, -1);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+        return v;
+    }
+    const Value table = metatable(object);
+    return table.is_nil() ? Value() : read(table, Value(event));
+}
+
+Value Recorder::read_upvalue(const Value& function, int position, const void* identity) {
+    auto push = [&](lua_State* L) { push_upvalue(host_, L, function, position); };
+    if (!stopped_.empty()) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "upvalue");
+        push(L);
+        Value v = host_.to_value(L, -1);
+        lua_pop(L, 1);
+        return v;
+    }
+    const std::string id = question('u', identity, {});
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s;
+    s.kind = Step::Kind::upvalue;
+    s.operands = {operand(function), constant_operand(Value(position))};
+    Value v = ask(std::move(s), push);
+    found_[id] = v;
+    return v;
+}
+
+void Recorder::write_upvalue(const Value& function, int position, const void* identity, const Value& v) {
+    auto set = [&](vm::Values&) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "upvalue");
+        host_.push(L, function);
+        host_.push(L, plain(v));
+        lua_setupvalue(L, -2, position);
+        lua_pop(L, 1);
+    };
+    Step s;
+    if (stopped_.empty()) {
+        s.kind = Step::Kind::set_upvalue;
+        s.effect = true;
+        s.operands = {operand(function), constant_operand(Value(position)), given(v)};
+    }
+    event(std::move(s), set);
+    found_[question('u', identity, {})] = stopped_.empty() ? v : plain(v);
+}
+
+Value Recorder::next_key(const Value& table, const Value& key) {
+    auto push = [&](lua_State* L) { push_next(host_, L, table, key); };
+    if (!stopped_.empty() || own(table)) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 6, "next");
+        push(L);
+        Value v = host_.to_value(L, -1);
+        lua_pop(L, 1);
+        // Their order is that of addresses.
+        if (stopped_.empty() && !is_plain(v)) stop("a table with objects as keys is gone through");
+        return v;
+    }
+    check_key(key);
+    const std::string id = question('n', vm::identity_of(table), key);
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s;
+    s.kind = Step::Kind::next;
+    s.operands = {operand(table), operand(key)};
+    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Value v = ask(std::move(s), push);
+    check_key(v);
+    found_[id] = v;
+    return v;
+}
+
+int64_t Recorder::length_of(const Value& table) {
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "length");
+    if (!stopped_.empty() || own(table)) return raw_length(host_, L, table);
+    const std::string id = question('l', vm::identity_of(table), {});
+    if (auto found = found_.find(id); found != found_.end()) return found->second.integer();
+    Step s;
+    s.kind = Step::Kind::length;
+    s.operands = {operand(table)};
+    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Value v = ask(std::move(s), [&](lua_State* state) { lua_pushinteger(state, raw_length(host_, state, table)); });
+    found_[id] = v;
+    return v.integer();
+}
+
+// Everything in the table and in the tables within it: for what looks at it by itself.
+void Recorder::read_all(const Value& table, int depth) {
+    if (depth > 16) stop("a table is nested too deep");
+    if (!stopped_.empty()) return;
+    const bool mine = own(table) != nullptr;
+    metatable(table);
+    if (!mine) length_of(table);
+    std::vector<Value> keys;
+    for (Value key;;) {
+        key = next_key(table, key);
+        if (key.is_nil()) break;
+        keys.push_back(key);
+    }
+    for (const Value& key : keys) {
+        Value v = read(table, key);
+        if (open_number(v)) {
+            const Value number = decided(v);
+            if (mine) host_.raw_set(table, key, number);
+        } else if (is_table(v)) {
+            read_all(v, depth + 1);
+        }
+    }
+}
+
+vm::Field Recorder::follow(const Value& object, const Value& key, const char* event) {
+    vm::Field field;
+    field.holder = object;
+    for (int i = 0; i < kMostMetatables; ++i) {
+        field.value = read(field.holder, key);
+        if (!field.value.is_nil()) {
+            field.raw = true;
+            return field;
+        }
+        const Value handler = meta(field.holder, event);
+        if (handler.is_nil()) {
+            field.raw = true;
+            return field;
+        }
+        if (is_function(handler)) {
+            field.method = handler;
+            return field;
+        }
+        field.holder = handler;
+        if (!is_table(handler)) return field;
+    }
+    return field;
+}
+
+vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
+    const Value key = decided(given_key);
+    vm::Field field = follow(object, key, "__index");
+    if (!field.raw && field.method.is_nil()) {
+        field.raw = true;
+        field.value = index(field.holder, key);
+        field.holder = object;
+    }
+    return field;
+}
+
+vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) {
+    const Value key = decided(given_key);
+    vm::Field field = follow(object, key, "__newindex");
+    if (!field.raw && field.method.is_nil()) field.holder = object;
+    return field;
+}
+
+Value Recorder::raw_get(const Value& table, const Value& key) {
+    return is_table(table) ? read(table, decided(key)) : Value();
+}
+
+void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
+    const Value key = decided(given_key);
+    if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, key, plain(value));
+    check_key(key);
+    if (Own* mine = own(table)) {
+        const bool had = !host_.raw_get(table, key).is_nil();
+        host_.raw_set(table, key, value);
+        if (had == value.is_nil()) mine->changes.push_back({key, !had});
+        return;
+    }
+    // What Lua refuses is refused before it counts as an effect.
+    if (key.is_nil() || (key.kind() == Value::Kind::number && key.number() != key.number()))
+        return host_.raw_set(table, key, plain(value));
+    Step s;
+    s.kind = Step::Kind::raw_set;
+    s.effect = true;
+    s.operands = {operand(table), given(key), given(value)};
+    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    event(std::move(s), [&](vm::Values&) { host_.raw_set(table, key, plain(value)); });
+    // Order and length may be others now.
+    std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
+    found_[question('r', vm::identity_of(table), key)] = stopped_.empty() ? value : plain(value);
+}
+
+Value Recorder::metamethod(const Value& a, const Value& b, std::string_view event) {
+    for (const Value* v : {&a, &b}) {
+        if (!reference_of(*v) && !v->is_tensor()) continue;
+        Value method = meta(*v, std::string(event).c_str());
+        if (!method.is_nil()) return method;
+    }
+    return {};
+}
+
+vm::Callee Recorder::resolve(const Value& given_function) {
+    const Value f = host_.jit_target(given_function);
+    const LuaReference* r = reference_of(f);
+    if (!r) return host_.resolve(f);
+    if (r->type != LUA_TFUNCTION) {
+        const Value method = meta(f, "__call");
+        if (method.is_nil()) return host_.resolve(f);
+        vm::Callee callee;
+        if (auto* closure = vm::object_as<vm::Closure>(method)) {
+            callee.kind = vm::Callee::Kind::closure;
+            callee.function = closure->function;
+            callee.intrinsic = true;
+            callee.closure = method;
+            callee.captures = closure->captures;
+        } else {
+            callee = resolve(method);
+            if (callee.closure.is_nil()) callee.closure = method;
+        }
+        callee.prefix.push_back(f);
+        return callee;
+    }
+    vm::Callee callee = host_.resolve(f);
+    if (callee.kind != vm::Callee::Kind::function || callee.intrinsic) return callee;
+    callee.intrinsic = true;  // it is run by the machine, whatever the order
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "call");
+    for (size_t i = 0; i < callee.captures.size(); ++i) {
+        const int position = static_cast<int>(i) + 1;
+        host_.push(L, callee.closure);
+        const void* identity = lua_upvalueid(L, -1, position);
+        lua_pop(L, 1);
+        Value& v = callee.captures[i];
+        if (dynamic_cast<vm::Cell*>(v.kind() == Value::Kind::object ? v.object() : nullptr) &&
+            !vm::object_as<vm::LocalCell>(v))
+            v = vm::make_object<WatchedUpvalue>(self_, callee.closure, position, v);
+        else
+            v = read_upvalue(callee.closure, position, identity);
+    }
+    return callee;
+}
+
+Value Recorder::index(const Value& given_object, const Value& given_key) {
+    const Value object = decided(given_object), key = decided(given_key);
+    if (!stopped_.empty()) {
+        Unwatched unwatched;
+        return host_.index(object, key);
+    }
+    if (object.kind() == Value::Kind::string) {
+        const Value library = meta(object, "__index");
+        if (is_table(library)) return find_field(library, key).value;
+        return host_.index(object, key);
+    }
+    if (object.is_tensor()) {
+        vm::Host::Part part = part_of(object, key);
+        if (part.function) {
+            std::unordered_map<const ir::Node*, Value> values;
+            part.args.insert(part.args.begin(), object);
+            const ir::Graph& graph = *part.function;
+            for (size_t i = 0; i < part.args.size(); ++i) values[graph.parameters()[i]] = part.args[i];
+            auto get = [&](const auto& self, const Value& v) -> Value {
+                if (v.is_node()) {
+                    if (v.node()->kind != ir::NodeKind::constant) return values.at(v.node());
+                    made(v.node()->constant);
+                    return v.node()->constant;
+                }
+                if (!v.is_list()) return v;
+                std::vector<Value> items;
+                for (const Value& item : v.items()) items.push_back(self(self, item));
+                return Value::list(std::move(items));
+            };
+            for (const ir::Node* node : graph.body()) {
+                std::vector<Value> args;
+                for (const Value& arg : node->args) args.push_back(get(get, arg));
+                values[node] = node->op ? run(*node->op, args) : args.at(0).items().at(node->index);
+            }
+            const Value result = get(get, graph.result);
+            Value v = result.is_list() ? result.items().at(0) : result;
+            // The whole tensor may have been asked for.
+            return v;
+        }
+        if (key.kind() == Value::Kind::string) {
+            static constexpr std::string_view kOfType[] = {"shape",    "dtype",  "ndim",      "rank",  "size",
+                                                           "itemsize", "nbytes", "is_sparse", "device"};
+            Value v = host_.index(object, key);
+            if (is_function(v)) return v;
+            for (std::string_view name : kOfType)
+                if (key.string() == name) return adopt(v);
+        }
+        Step s;
+        s.kind = Step::Kind::index;
+        s.operands = {operand(object), given(key)};
+        return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
+    }
+    const LuaReference* r = reference_of(object);
+    if (r && r->type == LUA_TUSERDATA) {
+        Step s;
+        s.kind = Step::Kind::index;
+        s.operands = {operand(object), given(key)};
+        return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
+    }
+    return host_.index(object, key);
+}
+
+void Recorder::set_index(const Value& object, const Value& given_key, const Value& value) {
+    const Value key = decided(given_key);
+    auto set = [&](vm::Values&) { host_.set_index(object, key, plain(value)); };
+    Step s;
+    if (stopped_.empty()) {
+        if (!object.is_tensor() && !(reference_of(object) && reference_of(object)->type == LUA_TUSERDATA))
+            return host_.set_index(object, key, plain(value));
+        if (object.is_tensor() && constants_.contains(vm::identity_of(object)))
+            stop("a tensor that was made of constants is written in place");
+        if (is_table(key)) read_all(key);
+        s.kind = Step::Kind::set_index;
+        s.effect = true;
+        s.operands = {operand(object), given(key), given(value)};
+    }
+    event(std::move(s), set);
+}
+
+Value Recorder::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
+    return host_.arithmetic(primitive, decided(a), decided(b));
+}
+
+bool Recorder::compare(std::string_view primitive, const Value& given_a, const Value& given_b) {
+    const Value a = decided(given_a), b = decided(given_b);
+    auto really = [&] {
+        Unwatched unwatched;
+        return host_.compare(primitive, a, b);
+    };
+    if (!stopped_.empty()) return really();
+    if (a.is_tensor() || b.is_tensor()) {
+        if (primitive == "equal") return really();
+        Step s;
+        s.kind = Step::Kind::compare;
+        s.name = primitive;
+        for (const Value* v : {&a, &b}) {
+            if (v->is_tensor() || is_plain(*v)) continue;
+            stop("a tensor is compared with something else");
+        }
+        s.operands = {operand(a), operand(b)};
+        return event(std::move(s),
+                     [&](vm::Values& values) { values.push_back(Value(host_.compare(primitive, a, b))); })[0]
+            .boolean();
+    }
+    const bool objects = reference_of(a) && reference_of(b);
+    if (objects && vm::identity_of(a) != vm::identity_of(b)) {
+        const char* event = primitive == "equal" ? "__eq" : primitive == "less" ? "__lt" : "__le";
+        for (const Value* v : {&a, &b})
+            if (reference_of(*v)->type >= LUA_TTABLE && reference_of(*v)->type != LUA_TFUNCTION &&
+                !meta(*v, event).is_nil())
+                stop(str("the metamethod ", event, " is used"));
+    }
+    return really();
+}
+
+Value Recorder::concat(const Value& given_a, const Value& given_b) {
+    const Value a = decided(given_a), b = decided(given_b);
+    if (stopped_.empty() && (a.is_tensor() || b.is_tensor() || reference_of(a) || reference_of(b)))
+        stop("something else than strings and numbers is concatenated");
+    Unwatched unwatched;
+    return host_.concat(a, b);
+}
+
+Value Recorder::length(const Value& given_object) {
+    const Value object = decided(given_object);
+    if (stopped_.empty() && is_table(object)) {
+        const Value method = meta(object, "__len");
+        if (method.is_nil()) return Value(length_of(object));
+        if (!own(object)) stop("the metamethod __len is used");
+    }
+    Unwatched unwatched;
+    return host_.length(object);
+}
+
+vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
+    if (is_table(key)) read_all(key);
+    if (key.is_tensor() || is_table(key) || is_plain(key)) return host_.part_of(tensor, key);
+    return {};
+}
+
+void Recorder::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
+    read_all(table);
+    host_.for_each_table(table, f);
+}
+
+vm::Host::Protected Recorder::call_protected(const std::function<void()>& body) {
+    Protected outcome = host_.call_protected(body);
+    if (outcome.ok) return outcome;
+    if (restart_) throw state_error("graph mode", stopped_);
+    // The machine's words for an error may be less than Lua's.
+    stop("an error is caught");
+    return outcome;
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,407 @@
+#include "interpreter/jit/runner.h"
+
+#include <cstring>
+
+#include "interpreter/lua_reference.h"
+#include "interpreter/values.h"
+#include "jit/number.h"
+
+namespace lunaria::jit {
+
+void push_read(LuaHost& host, lua_State* L, const Value& table, const Value& key) {
+    static_cast<LuaReference*>(table.object())->push(L);
+    host.push(L, key);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+}
+
+void push_metatable(LuaHost& host, lua_State* L, const Value& table) {
+    host.push(L, table);
+    if (!lua_getmetatable(L, -1)) lua_pushnil(L);
+    lua_remove(L, -2);
+}
+
+void push_upvalue(LuaHost& host, lua_State* L, const Value& function, int position) {
+    host.push(L, function);
+    if (!lua_getupvalue(L, -1, position)) lua_pushnil(L);
+    lua_remove(L, -2);
+}
+
+void push_next(LuaHost& host, lua_State* L, const Value& table, const Value& key) {
+    host.push(L, table);
+    host.push(L, key);
+    if (lua_next(L, -2))
+        lua_pop(L, 1);
+    else
+        lua_pushnil(L);
+    lua_remove(L, -2);
+}
+
+int64_t raw_length(LuaHost& host, lua_State* L, const Value& table) {
+    host.push(L, table);
+    const auto n = static_cast<int64_t>(lua_rawlen(L, -1));
+    lua_pop(L, 1);
+    return n;
+}
+
+bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, vm::Values& results, Value& error) {
+    lua_State* L = host.lua();
+    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
+    const int base = lua_gettop(L);
+    host.push(L, f);
+    for (const Value& v : args) host.push(L, v);
+    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
+        error = host.to_value(L, -1);
+        lua_settop(L, base);
+        return false;
+    }
+    for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(host.to_value(L, i));
+    lua_settop(L, base);
+    return true;
+}
+
+Value element_of(LuaHost& host, const Value& tensor) {
+    lua_State* L = host.lua();
+    push_element(L, tensor.tensor().contiguous(), 0);
+    Value v = host.to_value(L, -1);
+    lua_pop(L, 1);
+    return v;
+}
+
+Value run_operator(const Op& op, std::span<const Value> args) {
+    Value result = lunaria::run(op, args);
+    if (op.side_effect == Effect::state) return result;
+    auto own = [](const Value& v) {
+        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) == 1) return v;
+        return Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+    };
+    if (result.is_tensor() && result.tensor().body()->refs.load(std::memory_order_relaxed) != 1) return own(result);
+    if (!result.is_list()) return result;
+    bool shared = false;
+    for (const Value& v : result.items())
+        shared |= v.is_tensor() && v.tensor().body()->refs.load(std::memory_order_relaxed) != 1;
+    if (!shared) return result;
+    std::vector<Value> items;
+    for (const Value& v : result.items())
+        items.push_back(v.is_tensor() ? Value(v.tensor().view(v.tensor().shape(), v.tensor().strides())) : v);
+    return Value::list(std::move(items));
+}
+
+Value run_number(const Op& op, std::span<const Value> args) { return lua::run_number(op, args); }
+
+Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe) {
+    luaL_checkstack(L, 8, "table");
+    lua_createtable(L, static_cast<int>(recipe[0].integer()), static_cast<int>(recipe[1].integer()));
+    for (size_t i = 3; i + 1 < recipe.size(); i += 2) {
+        host.push(L, recipe[i]);
+        host.push(L, recipe[i + 1]);
+        lua_rawset(L, -3);
+    }
+    if (!recipe[2].is_nil()) {
+        host.push(L, recipe[2]);
+        lua_setmetatable(L, -2);
+    }
+    Value v = host.to_value(L, -1);
+    lua_pop(L, 1);
+    return v;
+}
+
+bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
+    switch (e.what) {
+        case Expected::What::constant:
+            return identical(e.constant, v);
+        case Expected::What::tensor: {
+            if (!v.is_tensor()) return false;
+            const Tensor& t = v.tensor();
+            return t.dtype() == e.type.dtype && t.shape() == e.type.shape && (t.parameter() != nullptr) == e.parameter;
+        }
+        case Expected::What::same:
+            return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]);
+        case Expected::What::number:
+            return v.kind() == e.constant.kind();
+        case Expected::What::table: {
+            auto* r = vm::object_as<LuaReference>(v);
+            return r && r->type == LUA_TTABLE;
+        }
+    }
+    return false;
+}
+
+namespace {
+
+class Runner {
+  public:
+    Runner(LuaHost& host, const Call& call, Tree& tree, Progress& progress)
+        : host_(host), L(call.L), call_(call), progress_(progress), slots_(progress.slots), constants_(tree.tables) {
+        if (slots_.size() < static_cast<size_t>(tree.slots)) slots_.resize(static_cast<size_t>(tree.slots));
+        progress_.path.push_back(&tree.root);
+    }
+
+    bool run(vm::Values& results) {
+        luaL_checkstack(L, 16, "graph mode");
+        Block* block = progress_.path.back();
+        for (size_t i = 0;;) {
+            if (i < block->steps.size()) {
+                Step& step = block->steps[i];
+                if (step.kind == Step::Kind::finish) {
+                    for (const Operand& o : step.operands) results.push_back(value(o));
+                    return true;
+                }
+                if (asks(step)) {
+                    const int top = lua_gettop(L);
+                    push(step);
+                    const bool fine = accept(step.expected[0], -1);
+                    lua_settop(L, top);
+                    if (!fine) return false;
+                } else {
+                    vm::Values given;
+                    if (!carry_out(step, given)) return false;
+                    if (!all_fit(step, given)) return observe(step, std::move(given));
+                    bind(step, given);
+                }
+                finish(step);
+                ++i;
+                continue;
+            }
+            if (block->next.empty()) return false;
+            const Step& first = block->next[0]->steps[0];
+            Block* way = nullptr;
+            if (asks(first)) {
+                const int top = lua_gettop(L);
+                push(first);
+                for (auto& next : block->next)
+                    if (accept(next->steps[0].expected[0], top + 1)) {
+                        way = next.get();
+                        break;
+                    }
+                lua_settop(L, top);
+                if (!way) return false;
+            } else {
+                vm::Values given;
+                if (!carry_out(first, given)) return false;
+                for (auto& next : block->next)
+                    if (all_fit(next->steps[0], given)) {
+                        way = next.get();
+                        break;
+                    }
+                if (!way) return observe(first, std::move(given));
+                bind(way->steps[0], given);
+            }
+            progress_.path.push_back(way);
+            block = way;
+            finish(block->steps[0]);
+            i = 1;
+        }
+    }
+
+  private:
+    // Whether the step only looks at something, which gives one value on the Lua stack.
+    static bool asks(const Step& step) { return step.kind <= Step::Kind::next; }
+
+    void push(const Step& step) {
+        switch (step.kind) {
+            case Step::Kind::count:
+                return lua_pushinteger(L, call_.count);
+            case Step::Kind::argument:
+                return lua_pushvalue(L, call_.first + static_cast<int>(step.operands[0].constant.integer()));
+            case Step::Kind::read:
+                return push_read(host_, L, constant(step.operands[0]), constant(step.operands[1]));
+            case Step::Kind::metatable:
+                return push_metatable(host_, L, constant(step.operands[0]));
+            case Step::Kind::upvalue:
+                return push_upvalue(host_, L, constant(step.operands[0]),
+                                    static_cast<int>(step.operands[1].constant.integer()));
+            case Step::Kind::length:
+                return lua_pushinteger(L, raw_length(host_, L, constant(step.operands[0])));
+            default:
+                return push_next(host_, L, constant(step.operands[0]), constant(step.operands[1]));
+        }
+    }
+
+    // What is at the stack position, if it is expected; its slot is set.
+    bool accept(const Expected& e, int index) {
+        index = lua_absindex(L, index);
+        switch (e.what) {
+            case Expected::What::constant:
+                switch (e.constant.kind()) {
+                    case Value::Kind::nil:
+                        return lua_isnil(L, index);
+                    case Value::Kind::boolean:
+                        return lua_isboolean(L, index) && (lua_toboolean(L, index) != 0) == e.constant.boolean();
+                    case Value::Kind::integer:
+                        return lua_isinteger(L, index) && lua_tointeger(L, index) == e.constant.integer();
+                    case Value::Kind::number: {
+                        if (lua_type(L, index) != LUA_TNUMBER || lua_isinteger(L, index)) return false;
+                        const double x = lua_tonumber(L, index), y = e.constant.number();
+                        return std::memcmp(&x, &y, sizeof x) == 0;
+                    }
+                    case Value::Kind::string: {
+                        if (lua_type(L, index) != LUA_TSTRING) return false;
+                        size_t size = 0;
+                        const char* text = lua_tolstring(L, index, &size);
+                        return e.constant.string() == std::string_view(text, size);
+                    }
+                    default:
+                        return lua_type(L, index) > LUA_TSTRING && lua_topointer(L, index) == e.pointer;
+                }
+            case Expected::What::number:
+                if (lua_type(L, index) != LUA_TNUMBER) return false;
+                if ((lua_isinteger(L, index) != 0) != (e.constant.kind() == Value::Kind::integer)) return false;
+                slot(e) = lua_isinteger(L, index) ? Value(static_cast<int64_t>(lua_tointeger(L, index)))
+                                                  : Value(static_cast<double>(lua_tonumber(L, index)));
+                return true;
+            case Expected::What::tensor: {
+                TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
+                if (!place || !*place) return false;
+                const TensorBody& body = **place;
+                if (body.dtype != e.type.dtype || !(body.shape == e.type.shape) ||
+                    (body.parameter != nullptr) != e.parameter)
+                    return false;
+                // What was told apart must be told apart.
+                for (const TensorBody* other : bodies_)
+                    if (other == &body) return false;
+                bodies_.push_back(&body);
+                slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
+                return true;
+            }
+            case Expected::What::same: {
+                const Value& other = slot(e);
+                if (other.is_tensor()) {
+                    TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
+                    return place && *place == other.tensor().body();
+                }
+                return lua_topointer(L, index) == vm::identity_of(other);
+            }
+            case Expected::What::table: {
+                if (!lua_istable(L, index)) return false;
+                const void* pointer = lua_topointer(L, index);
+                if (constants_.contains(pointer)) return false;
+                for (const void* other : tables_)
+                    if (other == pointer) return false;
+                tables_.push_back(pointer);
+                slot(e) = host_.to_value(L, index);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    Value& slot(const Expected& e) { return slots_[static_cast<size_t>(e.slot)]; }
+    const Value& constant(const Operand& o) { return o.slot >= 0 ? slots_[static_cast<size_t>(o.slot)] : o.constant; }
+
+    Value value(const Operand& o) {
+        if (o.slot >= 0) return slots_[static_cast<size_t>(o.slot)];
+        if (!o.is_list) return o.constant;
+        std::vector<Value> items;
+        items.reserve(o.items.size());
+        for (const Operand& item : o.items) items.push_back(value(item));
+        return Value::list(std::move(items));
+    }
+
+    // False: it raised an error, and the machine has to see to it.
+    bool carry_out(const Step& step, vm::Values& given) {
+        vm::Values args;
+        args.reserve(step.operands.size());
+        for (const Operand& o : step.operands) args.push_back(value(o));
+        try {
+            switch (step.kind) {
+                case Step::Kind::op:
+                    given.push_back(run_operator(*step.op, args));
+                    if (given[0].is_list()) given = vm::Values(std::vector<Value>(given[0].items()));
+                    break;
+                case Step::Kind::number:
+                    given.push_back(step.op->name() == "concat" ? host_.concat(args[0], args[1])
+                                                                : run_number(*step.op, args));
+                    break;
+                case Step::Kind::is:
+                    given.push_back(args[0]);
+                    break;
+                case Step::Kind::item:
+                    given.push_back(element_of(host_, args[0]));
+                    break;
+                case Step::Kind::index:
+                    if (!host_.call_protected([&] { given.push_back(host_.index(args[0], args[1])); }).ok) return false;
+                    break;
+                case Step::Kind::compare:
+                    if (!host_.call_protected([&] { given.push_back(host_.compare(step.name, args[0], args[1])); }).ok)
+                        return false;
+                    break;
+                case Step::Kind::make:
+                    given.push_back(make_table(host_, L, args));
+                    break;
+                case Step::Kind::set_index:
+                    host_.set_index(args[0], args[1], args[2]);
+                    break;
+                case Step::Kind::raw_set:
+                    host_.raw_set(args[0], args[1], args[2]);
+                    break;
+                case Step::Kind::set_upvalue: {
+                    host_.push(L, args[0]);
+                    host_.push(L, args[2]);
+                    lua_setupvalue(L, -2, static_cast<int>(args[1].integer()));
+                    lua_pop(L, 1);
+                    break;
+                }
+                default: {
+                    const Value f = std::move(args.front());
+                    args.pop_front();
+                    Value error;
+                    if (!call_function(host_, f, args, given, error)) {
+                        progress_.observed = progress_.failed = true;
+                        progress_.error = std::move(error);
+                        progress_.effects |= step.effect;
+                        return false;
+                    }
+                }
+            }
+        } catch (const std::exception&) {
+            // It is raised again, with its place, by whoever does this step again.
+            return false;
+        }
+        return true;
+    }
+
+    bool all_fit(const Step& step, const vm::Values& given) const {
+        if (given.size() != step.expected.size()) return false;
+        for (size_t k = 0; k < given.size(); ++k)
+            if (!fits(step.expected[k], given[k], slots_)) return false;
+        return true;
+    }
+
+    void bind(const Step& step, vm::Values& given) {
+        for (size_t k = 0; k < given.size(); ++k) {
+            const Expected& e = step.expected[k];
+            if (e.what != Expected::What::constant && e.what != Expected::What::same) slot(e) = std::move(given[k]);
+        }
+    }
+
+    bool observe(const Step& step, vm::Values given) {
+        progress_.effects |= step.effect;
+        progress_.observed = true;
+        progress_.results = std::move(given);
+        return false;
+    }
+
+    void finish(Step& step) {
+        ++progress_.done;
+        progress_.effects |= step.effect;
+        for (int32_t s : step.drops) slots_[static_cast<size_t>(s)] = Value();
+    }
+
+    LuaHost& host_;
+    lua_State* L;
+    const Call& call_;
+    Progress& progress_;
+    std::vector<Value>& slots_;
+    const std::unordered_set<const void*>& constants_;
+    std::vector<const TensorBody*> bodies_;
+    std::vector<const void*> tables_;
+};
+
+}  // namespace
+
+bool run(LuaHost& host, const Call& call, Tree& tree, Progress& progress, vm::Values& results) {
+    return Runner(host, call, tree, progress).run(results);
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,51 @@
+// Carries out a tree of traces: the whole call, or as far as what is found is what a trace expects.
+#pragma once
+
+#include "core/random.h"
+#include "interpreter/jit/trace.h"
+#include "interpreter/lua_host.h"
+
+namespace lunaria::jit {
+
+// How far a call has come.
+struct Progress {
+    std::vector<Value> slots;
+    std::vector<Block*> path;  // the blocks that it went through, the root first
+    size_t done = 0;           // steps carried out, over all blocks
+    bool effects = false;      // one of them was an effect
+    // The step after them was carried out as well, but gave something new, or raised an error.
+    bool observed = false, failed = false;
+    vm::Values results;
+    Value error;
+};
+
+// The function call that is compiled: its arguments on the Lua stack.
+struct Call {
+    lua_State* L;
+    int first, count;
+    int table = LUA_NOREF;  // in the registry: the arguments, for whoever runs in another C function
+};
+
+// True when the call is done: `results` are there. False where no branch of the tree goes on.
+bool run(LuaHost& host, const Call& call, Tree& tree, Progress& progress, vm::Values& results);
+
+// Reads and other questions to the outside, alike for the runner and the recorder. They leave the value on the stack.
+void push_read(LuaHost& host, lua_State* L, const Value& table, const Value& key);
+void push_metatable(LuaHost& host, lua_State* L, const Value& table);
+void push_upvalue(LuaHost& host, lua_State* L, const Value& function, int position);
+void push_next(LuaHost& host, lua_State* L, const Value& table, const Value& key);
+int64_t raw_length(LuaHost& host, lua_State* L, const Value& table);
+// False: f raised `error`.
+bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, vm::Values& results, Value& error);
+// The element of a tensor that has one, in the kind of its dtype.
+Value element_of(LuaHost& host, const Value& tensor);
+// Runs an operator; the result has a body of its own.
+Value run_operator(const Op& op, std::span<const Value> args);
+// An operation on plain numbers, or a comparison of them.
+Value run_number(const Op& op, std::span<const Value> args);
+// A new table: sizes, metatable, then keys and values in the order of insertion; a nil value takes the key out again.
+Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe);
+// Whether a result is what was expected. `slots` for what must be the same object as one of them.
+bool fits(const Expected& expected, const Value& v, std::span<const Value> slots);
+
+}  // namespace lunaria::jit

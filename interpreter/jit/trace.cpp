@@ -1,0 +1,153 @@
+#include "interpreter/jit/trace.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "jit/vm/object.h"
+
+namespace lunaria::jit {
+
+bool identical(const Value& a, const Value& b) {
+    if (a.kind() != b.kind()) return false;
+    switch (a.kind()) {
+        case Value::Kind::nil:
+            return true;
+        case Value::Kind::number: {
+            const double x = a.number(), y = b.number();
+            return std::memcmp(&x, &y, sizeof x) == 0;
+        }
+        case Value::Kind::boolean:
+        case Value::Kind::integer:
+        case Value::Kind::dtype:
+            return a.integer() == b.integer();
+        case Value::Kind::string:
+            return a.string() == b.string();
+        case Value::Kind::list: {
+            const auto &x = a.items(), &y = b.items();
+            return std::equal(x.begin(), x.end(), y.begin(), y.end(), identical);
+        }
+        case Value::Kind::node:
+            return a.node() == b.node();
+        default:
+            return vm::identity_of(a) == vm::identity_of(b);
+    }
+}
+
+bool same_operand(const Operand& a, const Operand& b) {
+    return a.slot == b.slot && a.is_list == b.is_list && identical(a.constant, b.constant) &&
+           std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_operand);
+}
+
+bool same_event(const Step& a, const Step& b) {
+    return a.kind == b.kind && a.op == b.op && a.name == b.name && a.table == b.table &&
+           std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(), same_operand);
+}
+
+namespace {
+
+using Slots = std::unordered_set<int32_t>;
+
+// Gives what is needed from the start of the block on.
+Slots settle(Tree& tree, Block& block) {
+    Slots needed;
+    ++tree.branches;
+    for (auto& next : block.next) needed.merge(settle(tree, *next));
+    for (size_t i = block.steps.size(); i-- > 0;) {
+        Step& step = block.steps[i];
+        ++tree.steps;
+        step.drops.clear();
+        for (const Expected& e : step.expected) {
+            if (e.what == Expected::What::same || e.slot < 0) continue;
+            tree.slots = std::max(tree.slots, e.slot + 1);
+            if (!needed.erase(e.slot)) step.drops.push_back(e.slot);
+        }
+        auto use = [&](int32_t slot) {
+            if (needed.insert(slot).second) step.drops.push_back(slot);
+        };
+        for (const Operand& operand : step.operands) for_each_slot(operand, use);
+        for (const Expected& e : step.expected)
+            if (e.what == Expected::What::same) use(e.slot);
+        for (int32_t slot : step.live) needed.insert(slot);
+        // What must be there when this very step fails is dropped after it at the earliest, which is what happens.
+        std::erase_if(step.drops, [&](int32_t) { return step.kind == Step::Kind::finish; });
+    }
+    return needed;
+}
+
+std::string text_of(const Operand& operand) {
+    if (operand.slot >= 0) return str("%", operand.slot);
+    if (!operand.is_list) {
+        if (operand.constant.kind() == Value::Kind::object) return "object";
+        return to_string(operand.constant);
+    }
+    std::string text = "{";
+    for (const Operand& item : operand.items) text += str(text.size() > 1 ? ", " : "", text_of(item));
+    return text + "}";
+}
+
+std::string text_of(const Expected& e) {
+    switch (e.what) {
+        case Expected::What::tensor:
+            return str("%", e.slot, ": ", lunaria::name_of(e.type.dtype), e.type.shape);
+        case Expected::What::same:
+            return str("the same as %", e.slot);
+        case Expected::What::number:
+            return str("%", e.slot, e.constant.kind() == Value::Kind::integer ? ": integer" : ": number");
+        case Expected::What::table:
+            return str("%", e.slot, ": table");
+        case Expected::What::constant:
+            return e.constant.kind() == Value::Kind::object ? "that object" : to_string(e.constant);
+    }
+    return {};
+}
+
+void print(const Block& block, int depth, std::string& out) {
+    const std::string margin(static_cast<size_t>(depth) * 2, ' ');
+    for (const Step& step : block.steps) {
+        out += margin;
+        for (size_t i = 0; i < step.expected.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.expected[i]));
+        if (!step.expected.empty()) out += " = ";
+        out += step.op ? step.op->name() : name_of(step.kind);
+        out += '(';
+        for (size_t i = 0; i < step.operands.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.operands[i]));
+        out += ')';
+        if (!step.place.empty()) out += str("  -- ", step.place);
+        out += '\n';
+    }
+    for (size_t i = 0; i < block.next.size(); ++i) {
+        out += str(margin, "branch ", i + 1, ":\n");
+        print(*block.next[i], depth + 1, out);
+    }
+}
+
+}  // namespace
+
+void settle(Tree& tree) {
+    tree.branches = 0;
+    tree.steps = 0;
+    tree.slots = 0;
+    settle(tree, tree.root);
+    size_t inner = 0;
+    auto count = [&](auto& self, const Block& block) -> void {
+        inner += !block.next.empty();
+        for (const auto& next : block.next) self(self, *next);
+    };
+    count(count, tree.root);
+    tree.branches -= inner;
+}
+
+std::string print(const Tree& tree) {
+    std::string out;
+    print(tree.root, 0, out);
+    return out;
+}
+
+std::string_view name_of(Step::Kind kind) {
+    static constexpr std::string_view kNames[] = {
+        "count",  "argument", "read",    "metatable", "upvalue", "length",    "next",    "is",          "item",  "op",
+        "number", "index",    "compare", "call",      "make",    "set_index", "raw_set", "set_upvalue", "return"};
+    return kNames[static_cast<size_t>(kind)];
+}
+
+}  // namespace lunaria::jit

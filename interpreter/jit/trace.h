@@ -1,0 +1,108 @@
+// What a compiled function knows of the ways that its calls take: a tree of traces. A trace is the list of events of a
+// run in their order: what was read from outside (a guard: the same must be found again, or another branch of the tree
+// goes on from there), the operators, and the effects, which are done again at each call.
+//
+// A value that may differ from call to call (a tensor, a number that is not decided upon, a table) has a slot; slots
+// are numbered along the path from the root, so that a number means one value on each path.
+#pragma once
+
+#include <lua.hpp>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/op.h"
+#include "jit/vm/values.h"
+
+namespace lunaria::jit {
+
+struct Operand {
+    int32_t slot = -1;  // -1: a constant, or a list
+    bool is_list = false;
+    Value constant;
+    std::vector<Operand> items;
+};
+
+// What an event is expected to give.
+struct Expected {
+    enum class What : uint8_t { constant, tensor, same, number, table };
+    What what = What::constant;
+    Value constant;          // of a number one of its kind
+    int32_t slot = -1;       // tensor, number, table: the slot it gets; same: the slot that must hold the very object
+    TensorType type;         // of a tensor
+    bool parameter = false;  // whether the tensor is one
+    const void* pointer = nullptr;  // identity of a constant object
+};
+
+struct Step {
+    enum class Kind : uint8_t {
+        count,      // of the arguments
+        argument,   // operand: its position
+        read,       // table, key
+        metatable,  // table
+        upvalue,    // function, position
+        length,     // table
+        next,       // table, key
+        is,         // a number or tensor slot's value as it is: what was decided upon
+        item,       // tensor -> its element
+        op,         // an operator
+        number,     // an operation on numbers
+        index,      // object, key, with the language's whole meaning
+        compare,
+        call,  // function, arguments...
+        make,  // a table: sizes, metatable, then keys and values
+        set_index,
+        raw_set,
+        set_upvalue,
+        finish  // the results
+    };
+    Kind kind = Kind::op;
+    bool effect = false;  // changes something that outlives the call
+    bool late = false;    // an effect came before it: the call cannot be begun anew
+    const Op* op = nullptr;
+    std::string_view name;  // of a comparison's primitive
+    std::vector<Operand> operands;
+    std::vector<Expected> expected;
+    std::string place;
+    std::vector<int32_t> live;   // of a late step or an effect: slots that somebody still held before it
+    std::vector<int32_t> drops;  // slots that no step needs after this one
+    int32_t table = -1;          // of `make`: which of the run's tables it is
+    bool list = false;           // of an operator: the results are a list, even if it is one alone
+    int hits = 0;
+};
+
+struct Block {
+    std::vector<Step> steps;
+    // Ways on: their first steps are one event with different results.
+    std::vector<std::unique_ptr<Block>> next;
+};
+
+struct Tree {
+    Block root;
+    std::unordered_set<const void*> tables;  // that are read as those very objects
+    size_t branches = 1, steps = 0;
+    int32_t slots = 0;  // the most on a path
+};
+
+bool same_operand(const Operand& a, const Operand& b);
+// Whether two steps are one event, whatever they gave.
+bool same_event(const Step& a, const Step& b);
+// Whether two values cannot be told apart by a program: the same number bit by bit, the same text, the same object.
+bool identical(const Value& a, const Value& b);
+
+// Calls f with each slot that an operand refers to.
+template <class F>
+void for_each_slot(const Operand& operand, F&& f) {
+    if (operand.slot >= 0) f(operand.slot);
+    for (const Operand& item : operand.items) for_each_slot(item, f);
+}
+
+// Fills in what each step may drop, and counts. To be called whenever the tree has grown.
+void settle(Tree& tree);
+
+// A tree as text, one line for each step.
+std::string print(const Tree& tree);
+std::string_view name_of(Step::Kind kind);
+
+}  // namespace lunaria::jit

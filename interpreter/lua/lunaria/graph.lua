@@ -1,0 +1,89 @@
+-- Graph mode: ms.jit and what shows what it did. A compiled function records what it does when it is called and from then
+-- on goes through its records (interpreter/jit/); what they do not know is run by Lua.
+local core = require "lunaria.jit"
+local ms = require "lunaria"
+require "lunaria.transforms" -- what stands for functions written in C
+
+local try, take, target = core.try, core.take, core.target
+
+local G = {}
+local methods = {}
+
+local function check_callable(f, name)
+  local meta = getmetatable(f)
+  if type(f) == "function" or (type(meta) == "table" and meta.__call ~= nil and not ms.is_tensor(f)) then return end
+  error(name .. ": a function or another callable is expected, got a " .. type(f), 3)
+end
+
+-- The function itself is called in place of this one, so that its errors name the lines that they name without ms.jit.
+core.metatable.__call = function(f, ...)
+  if try(f, ...) then return take(f) end
+  return target(f)(...)
+end
+core.metatable.__index = methods
+core.metatable.__name = "compiled function"
+core.metatable.__tostring = function(f) return "compiled " .. tostring(target(f)) end
+
+local known_options = { fullgraph = "boolean", limit = "number", jit_level = "string", backend = "string" }
+
+--- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
+--- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
+--- (how many cases of one place are kept, 8).
+--- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
+function G.jit(f, options)
+  if type(f) == "table" and getmetatable(f) == nil and options == nil then
+    local given = f
+    return function(g) return G.jit(g, given) end
+  end
+  check_callable(f, "jit")
+  for key, value in pairs(options or {}) do
+    if not known_options[key] then
+      error(("jit: there is no option '%s'; there are: fullgraph, limit"):format(tostring(key)), 2)
+    elseif type(value) ~= known_options[key] then
+      error(("jit: %s must be a %s, got a %s"):format(key, known_options[key], type(value)), 2)
+    end
+  end
+  if core.is_jit(f) then f = target(f) end
+  options = options or {}
+  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit })
+end
+
+--- What a compiled function did so far, as a table that prints as text.
+function G.jit_report(f)
+  if not core.is_jit(f) then error("jit_report: a function that ms.jit gave is expected, got a " .. type(f), 2) end
+  return setmetatable(core.report(f), { __tostring = G._report_text })
+end
+
+function G._report_text(r)
+  local lines = {}
+  local function line(...) lines[#lines + 1] = string.format(...) end
+  line("%d calls: %d compiled, %d run by Lua, %d taken up in the middle", r.calls, r.compiled_calls, r.interpreted_calls,
+    r.resumed_calls)
+  if r.eager then line("left to Lua: %s", r.eager) end
+  line("%d steps in %d branches", r.steps, r.branches)
+  local kinds = {}
+  for name, n in pairs(r.kinds) do kinds[#kinds + 1] = ("%s %d"):format(name, n) end
+  table.sort(kinds)
+  if #kinds > 0 then line("  %s", table.concat(kinds, ", ")) end
+  for i, recording in ipairs(r.recordings) do
+    line("recording %d: %.3f ms%s%s", i, recording.seconds * 1e3,
+      recording.because and ", because of another value: " .. recording.because or "",
+      recording.error and ", ended by the error: " .. recording.error or "")
+  end
+  for i, effect in ipairs(r.effects) do
+    if i > 20 then
+      line("... and %d further effects", #r.effects - 20)
+      break
+    end
+    line("effect: %s", effect)
+  end
+  return table.concat(lines, "\n")
+end
+
+function methods.ir(f) return core.text(f) end
+function methods.report(f) return G.jit_report(f) end
+
+for name, f in pairs(G) do
+  if name:sub(1, 1) ~= "_" then rawset(ms, name, f) end
+end
+return G

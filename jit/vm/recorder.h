@@ -1,0 +1,44 @@
+// Whoever watches the virtual machine: it is asked before each instruction and each call, and runs the operators.
+#pragma once
+
+#include <span>
+
+#include "core/op.h"
+#include "jit/vm/values.h"
+
+namespace lunaria::vm {
+
+class Machine;
+struct Instr;
+struct Destination;
+
+class Recorder {
+  public:
+    virtual ~Recorder() = default;
+
+    // Before an instruction: true when it has been carried out.
+    virtual bool step(Machine& m, const Instr& i) = 0;
+    // A call of f: true when its results have been given to `to`. Otherwise the arguments may have been replaced.
+    virtual bool call(Machine& m, const Value& f, std::span<const Value> contexts, Values& args,
+                      const Destination& to) = 0;
+    virtual Value run(const Op& op, std::span<const Value> args) = 0;
+    // The element of a tensor that has one.
+    virtual Value number_of(const Value& tensor) = 0;
+    // A tensor that was made of plain values alone.
+    virtual void made(const Value& tensor) = 0;
+};
+
+// Of this thread; null: nobody watches.
+inline Recorder*& recorder() {
+    thread_local Recorder* current = nullptr;
+    return current;
+}
+
+// Runs an operator for the machine.
+inline Value execute(const Op& op, std::span<const Value> args) {
+    if (Recorder* r = recorder()) [[unlikely]]
+        return r->run(op, args);
+    return run(op, args);
+}
+
+}  // namespace lunaria::vm
