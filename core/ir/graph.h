@@ -51,6 +51,8 @@ class Graph {
     // Nodes of enclosing graphs that this graph or an inner one uses, in the order of their first use.
     std::vector<Node*> free_variables() const;
     void reorder_parameters(std::vector<Node*> order) { parameters_ = std::move(order); }
+    // Gives the body another order, with nodes left out or taken in; what is left out lives on until the graph goes.
+    void reorder_body(std::vector<Node*> order) { body_ = std::move(order); }
     // Takes out what `dead` says; the nodes of parameters live on until the graph goes, those of inner graphs do not.
     void erase_parameters(const std::function<bool(const Node&)>& dead);
     void erase_inner(const std::function<bool(const Graph&)>& dead);

@@ -1,0 +1,38 @@
+// The state of writing one kernel: LLVM's builder, the number of lanes, the dtype of what is computed at the moment.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include "core/dtype.h"
+
+namespace lunaria::codegen {
+
+class Emission {
+  public:
+    Emission(llvm::Module& module, int lanes) : module(module), builder(module.getContext()), lanes(lanes) {
+        // Products and sums may be joined, which rounds once instead of twice; nothing else is allowed.
+        llvm::FastMathFlags flags;
+        flags.setAllowContract();
+        builder.setFastMathFlags(flags);
+    }
+
+    llvm::Module& module;
+    llvm::IRBuilder<> builder;
+    const int lanes;
+    DType dtype = DType::f32;  // of constants, and whether integers have a sign
+
+    // What a lane holds in a register: booleans are single bits, bfloat16 its 16 bits.
+    llvm::Type* lane_type(DType t);
+    llvm::Type* vector_type(DType t) { return llvm::FixedVectorType::get(lane_type(t), static_cast<unsigned>(lanes)); }
+    llvm::Value* constant(DType t, double number, int64_t integer);
+    llvm::Value* spread(llvm::Value* scalar) { return builder.CreateVectorSplat(static_cast<unsigned>(lanes), scalar); }
+    // A vector of `from` as one of `to`; nullptr where there is no such conversion.
+    llvm::Value* convert(llvm::Value* v, DType from, DType to);
+
+  private:
+    llvm::Value* bfloat_to_float(llvm::Value* v);
+    llvm::Value* float_to_bfloat(llvm::Value* v);
+};
+
+}  // namespace lunaria::codegen

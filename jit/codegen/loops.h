@@ -1,0 +1,14 @@
+// Writes a kernel's program (jit/graph/loop.h) as a function of LLVM's intermediate form.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include "jit/graph/loop.h"
+
+namespace lunaria::codegen {
+
+// Adds the function to the module; `register_bytes`: the size of a vector register. False where the program asks for
+// something that there is no code for; the module is of no use then.
+bool write_loop(llvm::Module& module, const graph::LoopProgram& program, const char* symbol, int register_bytes);
+
+}  // namespace lunaria::codegen

@@ -1,0 +1,159 @@
+// Peephole rules. Each must give the very element that eager mode gives: x + 0 is not x where x is -0, so that of the
+// neutral elements of floats only -0, the 0 that is subtracted, and 1 count.
+#include <cmath>
+#include <string_view>
+
+#include "jit/graph/passes.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+struct Match {
+    ir::Node& node;
+    ir::GraphBuilder& builder;
+
+    const Value& arg(size_t i) const { return node.args[i]; }
+    // The operand, where it may stand for the node itself: it has the node's type.
+    Value if_same(const Value& v) const {
+        auto type = static_type(v);
+        return type && v.is_node() && node.type.kind == ir::NodeType::Kind::tensor && *type == node.type.tensor
+                   ? v
+                   : Value();
+    }
+    // The operand's call of `op`, or null.
+    const ir::Node* call_of(size_t i, std::string_view op) const {
+        const Value& v = arg(i);
+        return v.is_node() && v.node()->op && v.node()->op->name() == op ? v.node() : nullptr;
+    }
+    bool is_float_result() const { return is_float(node.type.tensor.dtype) || is_complex(node.type.tensor.dtype); }
+    Value emit(std::string_view op, std::initializer_list<Value> args) const {
+        const Op& found = registry().get(op);
+        return builder.emit(found, std::span<const Value>(args.begin(), args.size()));
+    }
+};
+
+using Peephole = Value (*)(const Match&);
+
+Value without_neutral(const Match& m, size_t i, double neutral) {
+    auto c = constant_number(m.arg(i));
+    if (!c || *c != neutral || (neutral == 0 && std::signbit(*c) != std::signbit(neutral))) return {};
+    return m.if_same(m.arg(1 - i));
+}
+
+Value add_nothing(const Match& m) {
+    const double zero = m.is_float_result() ? -0.0 : 0.0;
+    Value v = without_neutral(m, 1, zero);
+    return v.is_nil() ? without_neutral(m, 0, zero) : v;
+}
+Value subtract_nothing(const Match& m) { return without_neutral(m, 1, 0.0); }
+Value multiply_by_one(const Match& m) {
+    Value v = without_neutral(m, 1, 1.0);
+    return v.is_nil() ? without_neutral(m, 0, 1.0) : v;
+}
+Value divide_by_one(const Match& m) { return m.node.args[2].is_nil() ? without_neutral(m, 1, 1.0) : Value(); }
+
+// A quotient by a power of two is the product with its inverse, to the last bit.
+Value divide_by_power_of_two(const Match& m) {
+    auto c = constant_number(m.arg(1));
+    if (!m.node.args[2].is_nil() || !c || *c == 0 || !std::isfinite(*c)) return {};
+    int exponent = 0;
+    if (std::fabs(std::frexp(*c, &exponent)) != 0.5 || std::abs(exponent) > 100) return {};
+    if (!is_float(m.node.type.tensor.dtype) || size_of(m.node.type.tensor.dtype) < 4) return {};
+    auto type = static_type(m.arg(0));
+    if (!type || type->dtype != m.node.type.tensor.dtype || static_cast<bool>(static_type(m.arg(1)))) return {};
+    return m.emit("mul", {m.arg(0), Value(1 / *c)});
+}
+
+template <const char* Name>
+Value undone_twice(const Match& m) {
+    const ir::Node* inner = m.call_of(0, Name);
+    return inner ? m.if_same(inner->args[0]) : Value();
+}
+template <const char* Name>
+Value done_once(const Match& m) {
+    return m.call_of(0, Name) ? m.if_same(m.arg(0)) : Value();
+}
+
+Value small_power(const Match& m) {
+    auto c = constant_number(m.arg(1));
+    if (!c) return {};
+    if (*c == 1) return m.if_same(m.arg(0));
+    auto type = static_type(m.arg(0));
+    if (*c != 2 || !type || !(*type == m.node.type.tensor)) return {};
+    return m.emit("square", {m.arg(0)});
+}
+
+// Whether every value of `from` has an equal one in `to`.
+bool holds(DType to, DType from) {
+    if (to == from || from == DType::boolean) return true;
+    if (is_complex(to)) return from == DType::f32 || is_half(from);
+    if (is_float(to) && is_float(from)) return size_of(to) > size_of(from);
+    if (is_float(to) && is_integer(from))
+        return size_of(from) < (to == DType::f64 ? 8u : to == DType::f32 ? 4u : to == DType::f16 ? 2u : 1u);
+    if (is_integer(to) && is_integer(from))
+        return size_of(to) > size_of(from) && (from == DType::u8 || to != DType::u8);
+    return false;
+}
+
+Value cast_chain(const Match& m) {
+    if (Value same = m.if_same(m.arg(0)); !same.is_nil()) return same;
+    const ir::Node* inner = m.call_of(0, "cast");
+    if (!inner) return {};
+    auto original = static_type(inner->args[0]);
+    if (!original || !holds(inner->type.tensor.dtype, original->dtype)) return {};
+    if (original->dtype == m.node.type.tensor.dtype) return inner->args[0];
+    // What lies between would otherwise round or wrap once more.
+    return m.emit("cast", {inner->args[0], m.arg(1)});
+}
+
+// Both ways of choosing give one value.
+Value same_choice(const Match& m) {
+    const Value &a = m.arg(1), &b = m.arg(2);
+    return a.is_node() && b.is_node() && a.node() == b.node() ? m.if_same(a) : Value();
+}
+
+constexpr char kNeg[] = "neg", kNot[] = "logical_not", kInvert[] = "invert", kAbs[] = "abs", kRelu[] = "relu",
+               kFloor[] = "floor", kCeil[] = "ceil", kTrunc[] = "trunc", kRound[] = "round_to_even", kSign[] = "sign";
+
+struct Row {
+    std::string_view op;
+    Peephole rule;
+};
+constexpr Row kRules[] = {
+    {"add", add_nothing},
+    {"sub", subtract_nothing},
+    {"mul", multiply_by_one},
+    {"div", divide_by_one},
+    {"div", divide_by_power_of_two},
+    {"neg", undone_twice<kNeg>},
+    {"logical_not", undone_twice<kNot>},
+    {"invert", undone_twice<kInvert>},
+    {"abs", done_once<kAbs>},
+    {"relu", done_once<kRelu>},
+    {"floor", done_once<kFloor>},
+    {"ceil", done_once<kCeil>},
+    {"trunc", done_once<kTrunc>},
+    {"round_to_even", done_once<kRound>},
+    {"sign", done_once<kSign>},
+    {"pow", small_power},
+    {"cast", cast_chain},
+    {"where", same_choice},
+};
+
+}  // namespace
+
+bool simplify_algebra(ir::Graph& graph) {
+    return rewrite(graph, [](ir::Node& node, ir::GraphBuilder& builder) -> Value {
+        if (!node.op || node.type.kind != ir::NodeType::Kind::tensor) return {};
+        for (const Row& row : kRules) {
+            if (row.op != node.op->name()) continue;
+            Value v = row.rule({node, builder});
+            if (!v.is_nil()) return v;
+        }
+        return {};
+    });
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,313 @@
+#include "jit/graph/executable.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "core/memory.h"
+#include "core/random.h"
+#include "core/threads.h"
+#include "jit/graph/flat.h"
+#include "jit/graph/passes.h"
+#include "jit/graph/plan.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// What a step keeps between runs. Arguments and results that live in the arena are set once; the others by every run.
+struct StepState {
+    std::vector<Value> args;
+    std::vector<Tensor> out;
+    std::vector<void*> pointers;
+};
+
+void release_nothing(Storage&) {}
+
+}  // namespace
+
+struct Executable::Program {
+    Plan plan;
+    // Which kernel of an operator took the call last time: the same one will.
+    std::vector<std::atomic<size_t>> kernel_index;
+    mutable std::mutex mutex;
+    mutable std::vector<std::unique_ptr<Context>> free;
+
+    explicit Program(Plan p) : plan(std::move(p)), kernel_index(plan.steps.size()) {}
+};
+
+// The memory of one run at a time.
+struct Executable::Context {
+    const Program& program;
+    Tensor arena;
+    std::vector<Tensor> roots, handles;
+    std::vector<StepState> steps;
+
+    explicit Context(const Program& p) : program(p) {
+        const Plan& plan = p.plan;
+        arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)});
+        roots.resize(plan.roots.size());
+        for (size_t r = 0; r < roots.size(); ++r) {
+            const Root& root = plan.roots[r];
+            if (root.home == Root::Home::constant) roots[r] = root.constant;
+            if (root.home == Root::Home::arena)
+                roots[r] = Tensor::over(arena.data<char>() + root.offset, root.type.tensor.dtype,
+                                        root.type.tensor.shape, release_nothing, nullptr);
+        }
+        handles.resize(plan.handles.size());
+        for (size_t h = 0; h < handles.size(); ++h)
+            if (plan.roots[plan.handles[h].root].is_static()) handles[h] = make(plan.handles[h]);
+        for (const Step& step : plan.steps) steps.push_back(state_of(step));
+    }
+
+    Tensor make(const Handle& handle) const {
+        const Tensor& root = roots[handle.root];
+        return handle.whole ? root : root.view(handle.shape, handle.strides, handle.offset);
+    }
+    const Tensor& handle(size_t h) {
+        if (!handles[h]) handles[h] = make(program.plan.handles[h]);
+        return handles[h];
+    }
+    bool is_static(size_t h) const { return program.plan.roots[program.plan.handles[h].root].is_static(); }
+
+    StepState state_of(const Step& step) {
+        StepState state;
+        state.args = step.args;
+        for (const Use& use : step.uses)
+            if (is_static(use.handle)) set(state, use);
+        if (step.kind == Step::Kind::kernel)
+            for (size_t r : step.results) state.out.push_back(roots[r]);
+        for (size_t k = 0; k < step.loop_roots.size(); ++k) {
+            const Tensor& root = roots[step.loop_roots[k]];
+            state.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
+        }
+        return state;
+    }
+
+    void set(StepState& state, const Use& use) {
+        Value& arg = state.args[use.arg];
+        if (use.item == SIZE_MAX) {
+            arg = Value(handle(use.handle));
+            return;
+        }
+        std::vector<Value> items = arg.items();
+        items[use.item] = Value(handle(use.handle));
+        arg = Value::list(std::move(items));
+    }
+    static void unset(StepState& state, const Use& use) {
+        Value& arg = state.args[use.arg];
+        if (use.item == SIZE_MAX) {
+            arg = Value();
+            return;
+        }
+        std::vector<Value> items = arg.items();
+        items[use.item] = Value();
+        arg = Value::list(std::move(items));
+    }
+
+    void run(size_t s) {
+        const Step& step = program.plan.steps[s];
+        StepState& state = steps[s];
+        if (step.kind == Step::Kind::loop) return run_loop(step, state);
+        poll_interrupt();
+        for (const Use& use : step.uses)
+            if (!is_static(use.handle)) set(state, use);
+        step.kind == Step::Kind::kernel ? run_kernel(step, state, s) : run_eager(step, state);
+        // Nothing of the caller's is held between runs: writes to his tensors would copy them.
+        for (const Use& use : step.uses)
+            if (!is_static(use.handle)) unset(state, use);
+    }
+
+    void run_kernel(const Step& step, StepState& state, size_t s) {
+        const Plan& plan = program.plan;
+        for (size_t i = 0; i < step.results.size(); ++i)
+            if (!plan.roots[step.results[i]].is_static()) state.out[i] = roots[step.results[i]];
+        KernelCall call{*step.op, state.args, state.out, step.dtype};
+        if (step.op->side_effect == Effect::random) {
+            RandomStream stream = default_generator().next_stream();
+            call.seed = stream.seed;
+            call.counter = stream.counter;
+        }
+        size_t count = 0;
+        const Kernel* kernels = step.op->kernels(*current_device(), count);
+        auto& index = const_cast<std::atomic<size_t>&>(program.kernel_index[s]);
+        bool done = false;
+        for (size_t k = index.load(std::memory_order_relaxed); !done && k < count; ++k) {
+            done = kernels[k](call);
+            if (done) index.store(k, std::memory_order_relaxed);
+        }
+        if (!done)
+            throw dtype_error(step.op->name(), str("is not defined for ", name_of(step.dtype), " on the device ",
+                                                   current_device()->name()));
+        for (size_t i = 0; i < step.results.size(); ++i)
+            if (!plan.roots[step.results[i]].is_static()) state.out[i] = Tensor();
+    }
+
+    void run_eager(const Step& step, StepState& state) {
+        Value result = lunaria::run(*step.op, state.args);
+        auto keep = [&](size_t root, const Value& v) {
+            if (root == SIZE_MAX) return;
+            if (!v.is_tensor()) throw state_error(step.op->name(), "gives no tensor where the graph has one");
+            const Root& r = program.plan.roots[root];
+            Tensor t = v.tensor();
+            const TensorType& type = r.type.tensor;
+            if (type.shape.known()) {
+                t = t.contiguous();
+                if (!(TensorType{t.dtype(), t.shape()} == type))
+                    throw state_error(step.op->name(),
+                                      str("gives ", name_of(t.dtype()), t.shape(), " instead of ", name_of(type.dtype),
+                                          type.shape, ", which its rule of inference says"));
+            }
+            roots[root] = std::move(t);
+        };
+        if (result.is_list())
+            for (size_t i = 0; i < step.results.size(); ++i) keep(step.results[i], result.items().at(i));
+        else if (!step.results.empty())
+            keep(step.results[0], result);
+    }
+
+    void run_loop(const Step& step, StepState& state) {
+        const Plan& plan = program.plan;
+        for (size_t k = 0; k < step.loop_roots.size(); ++k)
+            if (!plan.roots[step.loop_roots[k]].is_static())
+                state.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
+        void* const* pointers = state.pointers.data();
+        const int64_t* sizes = step.sizes.data();
+        const int64_t inner = step.inner;
+        auto rows = [&](int64_t begin, int64_t end) {
+            void* scratch = step.scratch ? allocate(step.scratch) : nullptr;
+            step.function(pointers, sizes, begin, end, 0, inner, scratch);
+            if (scratch) release(scratch, step.scratch);
+        };
+        if (step.rows * inner <= step.part) return rows(0, step.rows);
+        if (step.has_rows || step.rows >= 4 * num_threads())
+            return parallel_for(step.rows, std::max<int64_t>(1, step.part / inner), rows);
+        for (int64_t row = 0; row < step.rows; ++row)
+            parallel_for(inner, step.part, 64, [&](int64_t begin, int64_t end) {
+                step.function(pointers, sizes, row, row + 1, begin, end, nullptr);
+            });
+    }
+
+    // Forgets everything of this run.
+    void clear() {
+        const Plan& plan = program.plan;
+        for (size_t r = 0; r < roots.size(); ++r)
+            if (roots[r] && !plan.roots[r].is_static()) roots[r] = Tensor();
+        for (size_t h = 0; h < handles.size(); ++h)
+            if (handles[h] && !is_static(h)) handles[h] = Tensor();
+    }
+};
+
+namespace {
+
+[[noreturn]] void wrong_input(size_t i, const TensorType& wanted, const Tensor& got) {
+    throw argument_error("run", str("input ", i, " is ", name_of(got.dtype()), got.shape(),
+                                    ", and the graph was compiled for ", name_of(wanted.dtype), wanted.shape));
+}
+
+bool dumps(std::string_view what) {
+    const char* wish = std::getenv("LUNARIA_DUMP");
+    return wish && std::string_view(wish).find(what) != std::string_view::npos;
+}
+
+}  // namespace
+
+Executable::Executable(std::unique_ptr<Program> program) : program_(std::move(program)) {}
+Executable::~Executable() = default;
+
+void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+    const Plan& plan = program_->plan;
+    if (inputs.size() != plan.parameters.size() || outputs.size() != plan.results.size())
+        throw argument_error("run", str("the graph takes ", plan.parameters.size(), " inputs and gives ",
+                                        plan.results.size(), " outputs, not ", inputs.size(), " and ", outputs.size()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const TensorType& wanted = plan.parameters[i];
+        if (!inputs[i] || inputs[i].dtype() != wanted.dtype || !(inputs[i].shape() == wanted.shape))
+            wrong_input(i, wanted, inputs[i]);
+    }
+    std::unique_ptr<Context> context;
+    {
+        std::lock_guard lock(program_->mutex);
+        if (!program_->free.empty()) {
+            context = std::move(program_->free.back());
+            program_->free.pop_back();
+        }
+    }
+    if (!context) context = std::make_unique<Context>(*program_);
+
+    std::vector<Tensor>& roots = context->roots;
+    for (size_t d : plan.donated) Tensor(inputs[d]).own_storage();
+    for (size_t i = 0; i < inputs.size(); ++i) roots[plan.inputs[i]] = inputs[i].contiguous();
+    for (size_t i = inputs.size(); i < plan.inputs.size(); ++i)
+        roots[plan.inputs[i]] = plan.variables[i - inputs.size()];
+    for (size_t r = 0; r < roots.size(); ++r) {
+        const Root& root = plan.roots[r];
+        if (root.home != Root::Home::output) continue;
+        roots[r] = root.index == kFresh ? Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape)
+                                        : roots[plan.inputs[root.index]];
+    }
+    // An exception leaves the context half full: it is not used again.
+    for (size_t s = 0; s < plan.steps.size(); ++s) context->run(s);
+
+    std::vector<std::pair<Tensor, size_t>> stored;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        const Result& result = plan.results[k];
+        const Root& root = plan.roots[plan.handles[result.handle].root];
+        Tensor t = context->handle(result.handle);
+        if (result.copied || (result.stored != kFresh && root.home == Root::Home::input)) t = t.copy();
+        bool again = root.home == Root::Home::constant;
+        for (size_t j = 0; j < k; ++j) again |= plan.results[j].handle == result.handle;
+        if (again) t = t.view(t.shape(), t.strides());
+        if (result.stored != kFresh) {
+            stored.emplace_back(std::move(t), result.stored);
+            outputs[k] = inputs[result.stored];
+        } else {
+            outputs[k] = std::move(t);
+        }
+    }
+    for (auto& [value, input] : stored) copy_elements(value, inputs[input]);
+    context->clear();
+    std::lock_guard lock(program_->mutex);
+    program_->free.push_back(std::move(context));
+}
+
+size_t Executable::output_count() const { return program_->plan.results.size(); }
+
+ExecutableStats Executable::stats() const {
+    ExecutableStats stats;
+    stats.arena_bytes = program_->plan.arena_bytes;
+    for (const Step& step : program_->plan.steps) {
+        ++stats.steps;
+        if (step.kind != Step::Kind::loop) continue;
+        ++stats.generated;
+        stats.generated_nodes += step.nodes;
+    }
+    return stats;
+}
+
+std::string Executable::describe() const {
+    std::string text;
+    for (const Step& step : program_->plan.steps) {
+        std::string_view kind = step.kind == Step::Kind::loop     ? "generated"
+                                : step.kind == Step::Kind::kernel ? "kernel   "
+                                                                  : "operator ";
+        text += str(kind, " ", step.label);
+        if (step.kind == Step::Kind::loop) text += str("  (", step.rows, " x ", step.inner, ")");
+        text += '\n';
+    }
+    return text + str("arena ", program_->plan.arena_bytes, " bytes\n");
+}
+
+std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
+    FlatGraph flat = flatten(graph);
+    run_passes(*flat.graph);
+    auto program = std::make_unique<Executable::Program>(make_plan(*flat.graph, flat.variables, options));
+    std::unique_ptr<Executable> result(new Executable(std::move(program)));
+    if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
+    return result;
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,70 @@
+// The graph runtime: compiles a graph of tensor operators and runs it as a flat list of kernels over planned memory.
+//
+//     auto step = graph::compile(g, {.donations = {{0, 1}}});
+//     step->run(inputs, outputs);
+//
+// The graph is one function without inner ones, whose parameters are tensors of known dtype and shape and whose body
+// holds operators of the registry alone (composites included). It is not kept; tensors that it holds as constants are
+// as they were when it was compiled, except parameters of networks and what the graph itself assigns to: those are read
+// anew by every run.
+//
+// A run gives what eager mode gives: the same order of effects and random numbers, errors at the same operator, the
+// same elements but for the order in which floats are added up and multiplied.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace lunaria::graph {
+
+// outputs[output] is to be the tensor inputs[input] itself, with new elements: a variable that a step updates. Other
+// tensors that share its storage keep the old ones. Both have one dtype and shape, and no input is given for two
+// parameters then.
+struct Donation {
+    size_t input = 0, output = 0;
+};
+
+struct CompileOptions {
+    std::vector<Donation> donations;
+    bool generate = true;  // false: every operator runs by its own kernel
+};
+
+struct ExecutableStats {
+    size_t steps = 0;            // that a run takes
+    size_t generated = 0;        // of these, by generated kernels
+    size_t generated_nodes = 0;  // operators in them
+    size_t arena_bytes = 0;      // of temporaries, for one run at a time
+};
+
+class Executable {
+  public:
+    Executable(const Executable&) = delete;
+    ~Executable();
+
+    // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
+    // throw. `outputs` gets one tensor per item of the graph's result. Safe to call from several threads.
+    void run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+
+    size_t output_count() const;
+    ExecutableStats stats() const;
+    // The launch list, one step per line: for reports and LUNARIA_DUMP=kernels.
+    std::string describe() const;
+
+  private:
+    friend std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options);
+    struct Program;
+    struct Context;
+    explicit Executable(std::unique_ptr<Program> program);
+    std::unique_ptr<Program> program_;
+};
+
+// For the current device, whose kernels are looked up now. Throws state_error where the graph is not as described
+// above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels) prints to the standard error
+// stream.
+std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options = {});
+
+}  // namespace lunaria::graph

@@ -1,0 +1,42 @@
+// Composite operators are expanded under the rule by which eager mode does it, so that both run the same kernels.
+#include "jit/graph/passes.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+bool is_composite(const Op& op) {
+    if (!op.expand_fn || op.view_fn || op.host_fn) return false;
+    size_t count = 0;
+    op.kernels(*current_device(), count);
+    return !(op.infer_fn && count > 0);
+}
+
+// An expansion may come down to a constant, which is a plain value to the builder.
+Value as_operand(const Value& v, const ir::NodeType& type, ir::Graph& graph) {
+    if (v.is_tensor()) return Value(graph.add_constant(v));
+    if (v.is_number() && type.kind == ir::NodeType::Kind::tensor)
+        return Value(graph.add_constant(Value(Tensor::scalar(type.tensor.dtype, v.number()))));
+    if (!v.is_list()) return v;
+    std::vector<Value> items;
+    for (size_t i = 0; i < v.items().size(); ++i)
+        items.push_back(as_operand(v.items()[i], i < type.items.size() ? type.items[i] : ir::NodeType(), graph));
+    return Value::list(std::move(items));
+}
+
+}  // namespace
+
+bool expand_composites(ir::Graph& graph) {
+    bool changed = false;
+    // What an expansion emits may be composite again.
+    while (rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
+        if (!node.op || !is_composite(*node.op)) return {};
+        Call call(*node.op, node.args, promoted_dtype(*node.op, node.args));
+        return as_operand(node.op->expand_fn(ExpandCall(call, builder)).value(), node.type, graph);
+    }))
+        changed = true;
+    return changed;
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "jit/graph/passes.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// A folded constant lives as long as the program: larger ones are cheaper to compute again.
+constexpr int64_t kMostElements = 16 * 1024;
+
+int64_t elements(const ir::NodeType& type) {
+    if (type.kind == ir::NodeType::Kind::tensor) return type.tensor.shape.known() ? type.tensor.shape.size() : -1;
+    if (type.kind != ir::NodeType::Kind::list) return -1;
+    int64_t sum = 0;
+    for (const ir::NodeType& item : type.items) {
+        int64_t n = elements(item);
+        if (n < 0) return -1;
+        sum += n;
+    }
+    return sum;
+}
+
+using Nodes = std::unordered_set<const ir::Node*>;
+
+// Constants that the graph itself writes to.
+Nodes written(const ir::Graph& graph) {
+    Nodes nodes;
+    for (const ir::Node* node : graph.body()) {
+        if (!node->op || node->op->side_effect != Effect::state) continue;
+        for (const Value& arg : node->args) ir::for_each_node(arg, [&](ir::Node* n) { nodes.insert(n); });
+    }
+    return nodes;
+}
+
+bool is_constant(const Value& v, const Nodes& variable) {
+    if (v.is_node())
+        return v.node()->kind == ir::NodeKind::constant && !v.node()->function && !variable.contains(v.node()) &&
+               !(v.node()->constant.is_tensor() && v.node()->constant.tensor().parameter());
+    return !v.is_list() ||
+           std::all_of(v.items().begin(), v.items().end(), [&](const Value& i) { return is_constant(i, variable); });
+}
+
+Value plain(const Value& v) {
+    if (v.is_node()) return v.node()->constant;
+    if (!v.is_list()) return v;
+    std::vector<Value> items;
+    for (const Value& item : v.items()) items.push_back(plain(item));
+    return Value::list(std::move(items));
+}
+
+Value as_constants(const Value& v, ir::Graph& graph) {
+    if (v.is_tensor()) return Value(graph.add_constant(Value(v.tensor().contiguous())));
+    std::vector<Value> items;
+    for (const Value& item : v.items()) items.push_back(as_constants(item, graph));
+    return Value::list(std::move(items));
+}
+
+}  // namespace
+
+bool fold_constants(ir::Graph& graph) {
+    const Nodes variable = written(graph);
+    return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
+        if (!node.op || has_effect(node)) return {};
+        int64_t size = elements(node.type);
+        if (size < 0 || size > kMostElements) return {};
+        for (const Value& arg : node.args)
+            if (!is_constant(arg, variable)) return {};
+        std::vector<Value> args;
+        for (const Value& arg : node.args) args.push_back(plain(arg));
+        try {
+            return as_constants(run(*node.op, args), graph);
+        } catch (const Error&) {
+            // The program is to fail where eager mode does: when it gets there.
+            return {};
+        }
+    });
+}
+
+}  // namespace lunaria::graph

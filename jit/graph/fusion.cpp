@@ -1,0 +1,217 @@
+#include "jit/graph/fusion.h"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "jit/graph/loop_builder.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// A kernel of more operators than this gains nothing and takes long to generate.
+constexpr size_t kMostNodes = 96;
+
+struct Unit {
+    Piece piece;
+    std::unordered_set<size_t> needs;  // units that run before; may name units that have been joined into others
+    size_t joined_into = SIZE_MAX;
+    int epoch = 0;  // how many writes come before
+    bool is_open = false;
+};
+
+class Cutter {
+  public:
+    Cutter(const ir::Graph& graph, const Arrangements& arrangements) : graph_(graph), arrangements_(arrangements) {}
+
+    std::vector<Piece> run(bool generate) {
+        int epoch = 0;
+        size_t last_effect = SIZE_MAX;
+        for (const ir::Node* node : graph_.body()) {
+            if (arrangements_.is_view(node) || node->kind == ir::NodeKind::item) continue;
+            const bool effect = has_effect(*node);
+            if (effect && node->op->side_effect == Effect::state) ++epoch;
+            Part part = generate ? part_of(*node, arrangements_) : Part::none;
+            std::unordered_set<size_t> needs = producers(*node);
+            size_t home = part == Part::none ? SIZE_MAX : find_home(*node, part, needs, epoch);
+            if (home == SIZE_MAX) {
+                home = units_.size();
+                Unit unit;
+                unit.epoch = epoch;
+                start(unit.piece, *node, part);
+                unit.is_open = part != Part::none;
+                units_.push_back(std::move(unit));
+            }
+            Unit& unit = units_[home];
+            unit.piece.nodes.push_back(node);
+            for (size_t n : needs)
+                if (find(n) != home) unit.needs.insert(find(n));
+            if (effect) {
+                if (last_effect != SIZE_MAX && find(last_effect) != home) unit.needs.insert(find(last_effect));
+                last_effect = home;
+                if (node->op->side_effect == Effect::state) ++epoch;
+            }
+            unit_of_[node] = home;
+        }
+        return ordered();
+    }
+
+  private:
+    size_t find(size_t unit) const {
+        while (units_[unit].joined_into != SIZE_MAX) unit = units_[unit].joined_into;
+        return unit;
+    }
+
+    // The units that the operands come from.
+    std::unordered_set<size_t> producers(const ir::Node& node) const {
+        std::unordered_set<size_t> units;
+        auto add = [&](const ir::Node* n) {
+            const Arrangement* a = arrangements_.find(n);
+            if (a) n = a->root;
+            while (n->kind == ir::NodeKind::item) n = n->args[0].node();
+            if (auto found = unit_of_.find(n); found != unit_of_.end()) units.insert(find(found->second));
+        };
+        for (const Value& arg : node.args) ir::for_each_node(arg, add);
+        return units;
+    }
+
+    // Whether `unit` can only run after `other`.
+    bool depends(size_t unit, size_t other) const {
+        std::vector<size_t> open{unit};
+        std::unordered_set<size_t> seen{unit};
+        while (!open.empty()) {
+            size_t at = open.back();
+            open.pop_back();
+            if (at == other) return true;
+            for (size_t n : units_[at].needs)
+                if (seen.insert(find(n)).second) open.push_back(find(n));
+        }
+        return false;
+    }
+
+    static void start(Piece& piece, const ir::Node& node, Part part) {
+        if (part == Part::none) return;
+        if (part == Part::element) {
+            piece.domain = node.type.tensor.shape;
+        } else {
+            piece.domain = static_type(node.args[0])->shape;
+            piece.rows = row_axes(node);
+        }
+        piece.generated = part == Part::row;
+    }
+
+    // The domain with which the node could join the piece, or nothing.
+    std::optional<Piece> joint(const Piece& piece, const ir::Node& node, Part part) const {
+        if (piece.nodes.size() >= kMostNodes) return {};
+        Piece wanted;
+        start(wanted, node, part);
+        Piece result = piece;
+        if (wanted.domain == piece.domain) {
+            if (wanted.rows >= 0 && piece.rows >= 0 && wanted.rows != piece.rows) return {};
+            result.rows = std::max(wanted.rows, piece.rows);
+        } else if (!(part == Part::element && piece.rows >= 0 && is_per_row(wanted.domain, piece.domain, piece.rows))) {
+            return {};
+        }
+        result.nodes.push_back(&node);
+        result.generated = true;
+        return result;
+    }
+
+    // A unit that the node may join; others that feed it are joined as well where that is possible.
+    size_t find_home(const ir::Node& node, Part part, std::unordered_set<size_t>& needs, int epoch) {
+        std::vector<size_t> order(needs.begin(), needs.end());
+        std::sort(order.rbegin(), order.rend());
+        size_t home = SIZE_MAX;
+        for (size_t candidate : order) {
+            Unit& unit = units_[candidate];
+            if (!unit.is_open || unit.epoch != epoch) continue;
+            if (home == SIZE_MAX) {
+                auto joined = joint(unit.piece, node, part);
+                if (!joined || !refers_well(*joined, node)) continue;
+                // What else the node needs must not wait for the unit.
+                bool free = std::none_of(order.begin(), order.end(),
+                                         [&](size_t other) { return other != candidate && depends(other, candidate); });
+                if (!free) continue;
+                joined->nodes.pop_back();
+                unit.piece = std::move(*joined);
+                home = candidate;
+            } else {
+                bool free = std::none_of(order.begin(), order.end(), [&](size_t other) {
+                    return other != candidate && other != home && depends(other, candidate);
+                });
+                if (free) join(home, candidate, node);
+            }
+        }
+        return home;
+    }
+
+    void join(size_t home, size_t other, const ir::Node& node) {
+        Piece a = units_[home].piece;
+        const Piece& b = units_[other].piece;
+        if (!(a.domain == b.domain) || (a.rows >= 0 && b.rows >= 0 && a.rows != b.rows)) return;
+        if (a.nodes.size() + b.nodes.size() >= kMostNodes) return;
+        if (depends(home, other) || depends(other, home)) return;
+        a.rows = std::max(a.rows, b.rows);
+        a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
+        a.nodes.push_back(&node);
+        if (!refers_well(a, node)) return;
+        a.nodes.pop_back();
+        a.generated = true;
+        units_[home].piece = std::move(a);
+        for (size_t n : units_[other].needs) units_[home].needs.insert(find(n));
+        units_[other].joined_into = home;
+        units_[other].piece.nodes.clear();
+    }
+
+    // Whether what the node reads of the piece itself is at hand where the node is computed.
+    bool refers_well(const Piece& piece, const ir::Node& node) const { return can_compute(piece, node, arrangements_); }
+
+    std::vector<Piece> ordered() {
+        // In the order of the first node, except where a piece has to wait; epochs keep their order by themselves.
+        std::vector<size_t> left(units_.size(), 0);
+        std::vector<std::vector<size_t>> waiting(units_.size());
+        std::unordered_map<const ir::Node*, size_t> position;
+        for (size_t i = 0; i < graph_.body().size(); ++i) position[graph_.body()[i]] = i;
+        using Entry = std::tuple<int, size_t, size_t>;  // epoch, first node, unit
+        std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+        auto entry = [&](size_t u) { return Entry{units_[u].epoch, position[units_[u].piece.nodes[0]], u}; };
+        for (size_t u = 0; u < units_.size(); ++u) {
+            if (units_[u].joined_into != SIZE_MAX) continue;
+            auto& nodes = units_[u].piece.nodes;
+            std::sort(nodes.begin(), nodes.end(),
+                      [&](const ir::Node* a, const ir::Node* b) { return position[a] < position[b]; });
+            std::unordered_set<size_t> needs;
+            for (size_t n : units_[u].needs)
+                if (find(n) != u) needs.insert(find(n));
+            left[u] = needs.size();
+            for (size_t n : needs) waiting[n].push_back(u);
+            if (needs.empty()) ready.push(entry(u));
+        }
+        std::vector<Piece> pieces;
+        while (!ready.empty()) {
+            size_t u = std::get<2>(ready.top());
+            ready.pop();
+            for (size_t w : waiting[u])
+                if (--left[w] == 0) ready.push(entry(w));
+            pieces.push_back(std::move(units_[u].piece));
+        }
+        return pieces;
+    }
+
+    const ir::Graph& graph_;
+    const Arrangements& arrangements_;
+    std::vector<Unit> units_;
+    std::unordered_map<const ir::Node*, size_t> unit_of_;
+};
+
+}  // namespace
+
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, bool generate) {
+    return Cutter(graph, arrangements).run(generate);
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,35 @@
+// Cuts a graph into pieces that each become one kernel: chains of elementwise operators with the reductions before and
+// behind them are joined, everything else stays by itself. Joining never changes the order of effects.
+#pragma once
+
+#include <vector>
+
+#include "jit/graph/layout.h"
+
+namespace lunaria::graph {
+
+// Nodes that run as one kernel, in the order of the body. A piece of one node runs by the operator's own kernel unless
+// it is `generated`.
+struct Piece {
+    std::vector<const ir::Node*> nodes;
+    Shape domain;   // of a generated piece: the index space of its elements
+    int rows = -1;  // how many leading axes of the domain tell rows apart; -1: there are no values per row
+    bool generated = false;
+};
+
+// What a node may do in a generated piece.
+enum class Part : uint8_t {
+    none,     // nothing: it needs a kernel of its own
+    element,  // one value per element of its shape
+    reduce,   // one value per row of its operand
+    row,      // several passes over the rows of its operand, one value per element (softmax)
+};
+Part part_of(const ir::Node& node, const Arrangements& arrangements);
+// Of reduce and row: how many leading axes of the operand tell rows apart.
+int row_axes(const ir::Node& node);
+
+// The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is one
+// by itself.
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, bool generate);
+
+}  // namespace lunaria::graph

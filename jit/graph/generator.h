@@ -1,0 +1,22 @@
+// What the library of the code generator (jit/codegen/, liblunaria_codegen.so) offers to those who load it.
+#pragma once
+
+#include <cstddef>
+
+#include "jit/graph/loop.h"
+
+namespace lunaria::graph {
+
+// Counted up whenever the same program gives other machine code: part of the key of cached kernels.
+inline constexpr int kGeneratorVersion = 1;
+
+inline constexpr const char* kGenerateSymbol = "lunaria_generate";
+inline constexpr const char* kVersionSymbol = "lunaria_generator_version";
+
+// Hands the bytes of an object file with the function `symbol` to `sink`; false where the program asks for something
+// that the generator can't do. `target`: a level of instruction sets, x86-64-v2 to v4.
+using GenerateFunction = bool (*)(const LoopProgram* program, const char* symbol, const char* target, void* context,
+                                  void (*sink)(void* context, const char* bytes, size_t count));
+using VersionFunction = int (*)();
+
+}  // namespace lunaria::graph

@@ -1,0 +1,25 @@
+// Generated kernels: a cache in the process in front of one on disk in front of the code generator.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "jit/graph/loop.h"
+
+namespace lunaria::graph {
+
+// Machine code for each program, kept for the rest of the process. nullptr where there is none: the code generator is
+// not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from several threads.
+std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs);
+
+// Whether kernels can be generated at all; false without the code generator's library.
+bool can_generate();
+
+struct KernelCacheStats {
+    size_t generated = 0, read = 0, shared = 0;  // by the code generator, from disk, found in the process
+};
+KernelCacheStats kernel_cache_stats();
+// For tests and benches: forgets the kernels that the process knows (running ones stay valid).
+void forget_kernels();
+
+}  // namespace lunaria::graph

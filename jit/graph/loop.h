@@ -1,0 +1,80 @@
+// What a generated kernel computes, without saying how: a short program over the elements of an index space of rows,
+// each a run of `inner` elements. The code generator (jit/codegen/) turns it into machine code; this header is all that
+// the two sides share, so that neither needs the other's libraries.
+//
+// Values live on one of two levels: one per element, or one per row. Reductions lead from elements to rows; an element
+// may use values of its row. So softmax is: m = max(x); e = exp(x - m); s = sum(e); y = e / s.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace lunaria::graph {
+
+struct LoopOperand {
+    enum class Step : uint8_t {
+        none,   // one value per row (stride 0 along the row)
+        dense,  // neighbours along the row
+        wide,   // a stride that is only known when the kernel runs
+    };
+    DType dtype = DType::f32;
+    Step step = Step::dense;
+    bool written = false;
+    friend bool operator==(const LoopOperand&, const LoopOperand&) = default;
+};
+
+struct LoopInstruction {
+    enum class Kind : uint8_t {
+        load,      // operand `index`
+        store,     // args[0] to operand `index`
+        constant,  // `number` (exactly `integer` where dtype is one of integers)
+        formula,   // core/ops/formulas.h by name, on operands of `dtype`
+        cast,      // args[0] to `dtype`
+        reduce,    // args[0] along the row: sum, max, min
+    };
+    Kind kind = Kind::constant;
+    DType dtype = DType::f32;    // of the result
+    DType operand = DType::f32;  // of a formula: what it computes in; halves are computed in f32
+    bool row = false;            // level of the result (of a store: of what is stored)
+    uint16_t index = 0;
+    std::string name{};
+    std::vector<uint16_t> args{};
+    double number = 0;
+    int64_t integer = 0;
+};
+
+struct LoopProgram {
+    int outer_rank = 0;     // axes that rows are counted along
+    bool streams = false;   // results are too large for caches: stores go past them
+    bool has_rows = false;  // there are values per row, so that a row must not be split
+    std::vector<LoopOperand> operands;
+    std::vector<LoopInstruction> code;
+
+    // One line per instruction. Equal texts mean equal machine code: the key of the kernel caches.
+    std::string text() const;
+};
+
+// Machine code of a program. Pointers are those of the operands' first elements. `sizes` holds the outer sizes, then
+// `inner`, then for each operand its strides along the outer axes (in elements) and, if its step is wide, along the
+// row. Rows row_begin .. row_end are done, of each row elements column_begin .. column_end (all of it where has_rows).
+// `scratch`: memory of this thread for scratch_values(program) * inner numbers of 8 bytes.
+using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
+                              int64_t column_begin, int64_t column_end, void* scratch);
+
+// Which values per element are kept in the scratch memory from one pass over a row to the next, because they cost more
+// than reading them back: positions in the code, ascending.
+std::vector<uint16_t> scratch_values(const LoopProgram& program);
+// The pass over the row in which each value is computed first: reductions of pass k are complete before pass k + 1.
+std::vector<int> passes_of(const LoopProgram& program);
+
+// What one element costs, in additions of floats.
+int loop_cost(const LoopProgram& program);
+
+// What generated code may be made of. `operand`: the dtype that the operator computes in. 0: it must stay a kernel of
+// its own; else its cost in additions of floats.
+int formula_cost(std::string_view op, DType operand);
+
+}  // namespace lunaria::graph

@@ -1,0 +1,388 @@
+#include "jit/graph/loop_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <unordered_map>
+
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+using Kind = LoopInstruction::Kind;
+
+// Results of this many bytes and more do not fit any cache: storing them past the caches saves reading them first.
+constexpr int64_t kStreamedBytes = int64_t{24} << 20;
+
+// Strides of `a` along the axes of a shape that it is broadcast to.
+std::optional<Strides> broadcast_strides(const Arrangement& a, const Shape& to) {
+    int extra = to.rank() - a.type.shape.rank();
+    if (extra < 0) return {};
+    Strides strides;
+    strides.resize(to.rank(), 0);
+    for (int i = 0; i < a.type.shape.rank(); ++i) {
+        if (a.type.shape[i] == 1) continue;
+        if (a.type.shape[i] != to[extra + i]) return {};
+        strides[extra + i] = a.strides[i];
+    }
+    return strides;
+}
+
+// Strides along the axes of the domain, for an operand of a node whose value has the shape `at`.
+std::optional<Strides> seen(const Arrangement& a, const Shape& at, const Piece& piece) {
+    auto own = broadcast_strides(a, at);
+    if (!own || at == piece.domain) return own;
+    Strides strides;
+    strides.resize(piece.domain.rank(), 0);
+    int to = 0;
+    for (int i = 0; i < at.rank(); ++i) {
+        if (at[i] == 1) continue;
+        while (piece.domain[to] == 1) ++to;
+        strides[to++] = (*own)[i];
+    }
+    return strides;
+}
+
+Shape leading(const Shape& domain, int rows) { return Shape(domain.dims().first(static_cast<size_t>(rows))); }
+
+// Strides of a dense value with one element per element of the domain, or per row of it.
+Strides own_strides(const Piece& piece, bool per_row) {
+    if (!per_row) return contiguous_strides(piece.domain);
+    Strides strides = contiguous_strides(leading(piece.domain, piece.rows));
+    strides.resize(piece.domain.rank(), 0);
+    return strides;
+}
+
+bool same_strides(const Strides& a, const Strides& b, const Shape& domain) {
+    for (int i = 0; i < domain.rank(); ++i)
+        if (domain[i] != 1 && a[i] != b[i]) return false;
+    return true;
+}
+
+bool gives_row(const ir::Node& node, const Piece& piece, const Arrangements& arrangements) {
+    Part part = part_of(node, arrangements);
+    if (part == Part::row) return false;
+    return part == Part::reduce || !(node.type.tensor.shape == piece.domain);
+}
+
+// The shape that a node's operands are seen at.
+Shape shape_at(const ir::Node& node, Part part) {
+    return part == Part::element ? node.type.tensor.shape : static_type(node.args[0])->shape;
+}
+
+class Writer {
+  public:
+    Writer(const Piece& piece, const Arrangements& arrangements) : piece_(piece), arrangements_(arrangements) {}
+
+    std::optional<Loop> run(const std::function<bool(const ir::Node*)>& is_needed) {
+        program_.has_rows = piece_.rows >= 0;
+        for (const ir::Node* node : piece_.nodes) {
+            row_of_[node] = gives_row(*node, piece_, arrangements_);
+            auto value = write(*node);
+            if (!value) return {};
+            values_[node] = *value;
+        }
+        int64_t bytes = 0;
+        for (const ir::Node* node : piece_.nodes) {
+            if (!is_needed(node)) continue;
+            LoopInstruction store{.kind = Kind::store, .dtype = node->type.tensor.dtype, .row = row_of_[node]};
+            store.index = operand(node, 0, own_strides(piece_, row_of_[node]), node->type.tensor.dtype, true);
+            store.args = {values_[node]};
+            program_.code.push_back(std::move(store));
+            bytes += node->type.tensor.shape.size() * static_cast<int64_t>(size_of(node->type.tensor.dtype));
+        }
+        if (program_.code.size() > 4000) return {};
+        return finish(bytes);
+    }
+
+  private:
+    uint16_t add(LoopInstruction i) {
+        program_.code.push_back(std::move(i));
+        return static_cast<uint16_t>(program_.code.size() - 1);
+    }
+    bool row(uint16_t v) const { return program_.code[v].row; }
+    DType dtype(uint16_t v) const { return program_.code[v].dtype; }
+
+    uint16_t constant(double number, int64_t integer, DType t) {
+        return add({.kind = Kind::constant, .dtype = t, .row = true, .number = number, .integer = integer});
+    }
+    uint16_t number(double x, DType t) { return constant(x, static_cast<int64_t>(x), t); }
+    uint16_t cast(uint16_t v, DType to) {
+        if (dtype(v) == to) return v;
+        return add({.kind = Kind::cast, .dtype = to, .operand = dtype(v), .row = row(v), .args = {v}});
+    }
+    uint16_t formula(std::string_view name, std::vector<uint16_t> args, DType computed, bool boolean = false) {
+        bool per_row = std::all_of(args.begin(), args.end(), [&](uint16_t a) { return row(a); });
+        return add({.kind = Kind::formula,
+                    .dtype = boolean ? DType::boolean : computed,
+                    .operand = computed,
+                    .row = per_row,
+                    .name = std::string(name),
+                    .args = std::move(args)});
+    }
+    uint16_t reduce(std::string_view name, uint16_t v) {
+        return add({.kind = Kind::reduce,
+                    .dtype = dtype(v),
+                    .operand = dtype(v),
+                    .row = true,
+                    .name = std::string(name),
+                    .args = {v}});
+    }
+
+    uint16_t operand(const ir::Node* root, int64_t offset, const Strides& strides, DType t, bool written) {
+        for (size_t i = 0; i < bindings_.size(); ++i)
+            if (bindings_[i].root == root && bindings_[i].offset == offset && bindings_[i].written == written &&
+                same_strides(strides_[i], strides, piece_.domain))
+                return static_cast<uint16_t>(i);
+        bindings_.push_back({root, offset, written});
+        strides_.push_back(strides);
+        program_.operands.push_back({t, LoopOperand::Step::dense, written});
+        return static_cast<uint16_t>(bindings_.size() - 1);
+    }
+
+    bool varies_along_row(const Strides& strides) const {
+        for (int i = std::max(piece_.rows, 0); i < piece_.domain.rank(); ++i)
+            if (piece_.domain[i] != 1 && strides[i] != 0) return true;
+        return false;
+    }
+
+    // The value of an argument of `node`, converted to `t`.
+    std::optional<uint16_t> value(const Value& v, const Shape& at, DType t) {
+        if (v.kind() == Value::Kind::integer) return constant(v.number(), v.integer(), t);
+        if (v.is_number()) return number(v.number(), t);
+        if (!v.is_node()) return {};
+        if (auto c = constant_number(v); c && v.node()->constant.tensor().size() == 1) {
+            const Tensor& one = v.node()->constant.tensor();
+            bool whole = is_integer(one.dtype());
+            uint16_t k = constant(*c, whole ? one.integer_at(0) : static_cast<int64_t>(*c), one.dtype());
+            return cast(k, t);
+        }
+        const Arrangement* a = arrangements_.find(v.node());
+        if (!a) return {};
+        auto strides = seen(*a, at, piece_);
+        if (!strides) return {};
+        if (auto own = values_.find(a->root); own != values_.end()) return cast(own->second, t);
+        uint16_t which = operand(a->root, a->offset, *strides, a->type.dtype, false);
+        auto [loaded, is_new] = loads_.try_emplace(which, 0);
+        if (is_new)
+            loaded->second = add({.kind = Kind::load,
+                                  .dtype = a->type.dtype,
+                                  .row = piece_.rows >= 0 && !varies_along_row(*strides),
+                                  .index = which});
+        return cast(loaded->second, t);
+    }
+
+    std::optional<uint16_t> write(const ir::Node& node) {
+        Part part = part_of(node, arrangements_);
+        const Shape at = shape_at(node, part);
+        const DType result = node.type.tensor.dtype;
+        if (part == Part::element) return write_element(node, at, result);
+        const DType t = result;
+        auto x = value(node.args[0], at, t);
+        if (!x) return {};
+        int64_t length = 1;
+        for (int i = piece_.rows; i < piece_.domain.rank(); ++i) length *= piece_.domain[i];
+        const std::string_view name = node.op->name();
+        if (name == "sum") return reduce("sum", *x);
+        if (name == "amax") return reduce("max", *x);
+        if (name == "amin") return reduce("min", *x);
+        auto mean = [&](uint16_t v) {
+            return formula("div", {reduce("sum", v), number(static_cast<double>(length), t)}, t);
+        };
+        if (name == "mean") return mean(*x);
+        if (name == "softmax" || name == "log_softmax") {
+            uint16_t away = formula("sub", {*x, reduce("max", *x)}, t);
+            uint16_t e = formula("exp", {away}, t);
+            uint16_t sum = reduce("sum", e);
+            if (name == "softmax") return formula("mul", {e, formula("reciprocal", {sum}, t)}, t);
+            return formula("sub", {away, formula("log", {sum}, t)}, t);
+        }
+        if (name == "softmax_grad" || name == "log_softmax_grad") {
+            auto y = value(node.args[1], at, t);
+            if (!y) return {};
+            if (name == "softmax_grad") {
+                uint16_t sum = reduce("sum", formula("mul", {*x, *y}, t));
+                return formula("mul", {*y, formula("sub", {*x, sum}, t)}, t);
+            }
+            uint16_t sum = reduce("sum", *x);
+            return formula("sub", {*x, formula("mul", {formula("exp", {*y}, t), sum}, t)}, t);
+        }
+        // layer_norm(x, shape, weight, bias, eps)
+        uint16_t centred = formula("sub", {*x, mean(*x)}, t);
+        uint16_t variance = mean(formula("square", {centred}, t));
+        uint16_t scale = formula("rsqrt", {formula("add", {variance, number(node.args[4].number(), t)}, t)}, t);
+        uint16_t y = formula("mul", {centred, scale}, t);
+        for (size_t i : {size_t{2}, size_t{3}}) {
+            if (node.args[i].is_nil()) continue;
+            auto w = value(node.args[i], at, t);
+            if (!w) return {};
+            y = formula(i == 2 ? "mul" : "add", {y, *w}, t);
+        }
+        return y;
+    }
+
+    std::optional<uint16_t> write_element(const ir::Node& node, const Shape& at, DType result) {
+        if (node.op->name() == "cast") {
+            auto x = value(node.args[0], at, static_type(node.args[0])->dtype);
+            return x ? std::optional(cast(*x, result)) : std::nullopt;
+        }
+        const std::string_view name = node.op->name();
+        const bool logic = name.starts_with("logical_");
+        DType t = logic ? DType::boolean : promoted_dtype(*node.op, node.args);
+        // Halves are stored, and rounded to, after every operator; in between they are floats.
+        const DType computed = is_half(t) ? DType::f32 : t;
+        std::vector<uint16_t> args;
+        for (size_t i = 0; i < node.args.size(); ++i) {
+            const Value& v = node.args[i];
+            const ArgType type = node.op->signature.params[i].type;
+            if (v.is_nil()) {
+                if (name == "clamp") args.push_back(no_limit(computed, i == 2));
+                continue;
+            }
+            if (type == ArgType::mask) {
+                auto mask = value(v, at, DType::boolean);
+                if (!mask) return {};
+                args.push_back(*mask);
+                continue;
+            }
+            auto x = value(v, at, t);
+            if (!x) return {};
+            args.push_back(cast(*x, computed));
+        }
+        const bool boolean = result == DType::boolean && t != DType::boolean;
+        uint16_t y = formula(name, std::move(args), computed, boolean);
+        return boolean ? y : cast(y, result);
+    }
+
+    uint16_t no_limit(DType t, bool upper) {
+        if (!is_integer(t)) return number(upper ? HUGE_VAL : -HUGE_VAL, t);
+        return visit_dtype(t, [&](auto tag) -> uint16_t {
+            using T = typename decltype(tag)::type;
+            if constexpr (std::is_integral_v<T>) {
+                T limit = upper ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
+                return constant(static_cast<double>(limit), static_cast<int64_t>(limit), t);
+            }
+            return 0;
+        });
+    }
+
+    // Merges axes that all operands step through evenly, and says how each operand steps along a row.
+    std::optional<Loop> finish(int64_t bytes) {
+        std::vector<int64_t> dims;
+        std::vector<std::vector<int64_t>> strides(bindings_.size());
+        int first_of_row = 0;  // of the merged axes
+        for (int i = 0; i < piece_.domain.rank(); ++i) {
+            const int64_t size = piece_.domain[i];
+            const bool starts_row = i == piece_.rows;
+            if (starts_row) first_of_row = static_cast<int>(dims.size());
+            if (size == 1) continue;
+            bool merges = !dims.empty() &&
+                          !(piece_.rows >= 0 && i >= piece_.rows && static_cast<int>(dims.size()) == first_of_row);
+            for (size_t k = 0; merges && k < bindings_.size(); ++k) merges = strides[k].back() == strides_[k][i] * size;
+            if (merges) {
+                dims.back() *= size;
+                for (size_t k = 0; k < bindings_.size(); ++k) strides[k].back() = strides_[k][i];
+                continue;
+            }
+            dims.push_back(size);
+            for (size_t k = 0; k < bindings_.size(); ++k) strides[k].push_back(strides_[k][i]);
+        }
+        if (piece_.rows >= 0) {
+            int run = static_cast<int>(dims.size()) - first_of_row;
+            if (piece_.rows == piece_.domain.rank()) run = 0;
+            if (run > 1) return {};
+            if (run == 0) push_axis(dims, strides);
+        } else if (dims.empty()) {
+            push_axis(dims, strides);
+        }
+        Loop loop;
+        const size_t outer = dims.size() - 1;
+        program_.outer_rank = static_cast<int>(outer);
+        loop.inner = dims.back();
+        loop.sizes = dims;
+        for (size_t i = 0; i < outer; ++i) loop.rows *= dims[i];
+        for (size_t k = 0; k < bindings_.size(); ++k) {
+            int64_t step = strides[k].back();
+            program_.operands[k].step = step == 0   ? LoopOperand::Step::none
+                                        : step == 1 ? LoopOperand::Step::dense
+                                                    : LoopOperand::Step::wide;
+            for (size_t i = 0; i < outer; ++i) loop.sizes.push_back(strides[k][i]);
+            if (step != 0 && step != 1) loop.sizes.push_back(step);
+        }
+        // Without values per row, what does not step along it is known before the row starts all the same.
+        for (LoopInstruction& i : program_.code)
+            if (i.kind == Kind::load && program_.operands[i.index].step == LoopOperand::Step::none) i.row = true;
+        lift();
+        program_.streams = !program_.has_rows && outer == 0 && bytes >= kStreamedBytes;
+        loop.program = std::move(program_);
+        loop.operands = std::move(bindings_);
+        return loop;
+    }
+
+    static void push_axis(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
+        dims.push_back(1);
+        for (auto& s : strides) s.push_back(dims.size() == 1 || s.empty() ? 1 : 0);
+    }
+
+    // Formulas of values per row are such values themselves.
+    void lift() {
+        for (LoopInstruction& i : program_.code) {
+            if (i.kind != Kind::formula && i.kind != Kind::cast) continue;
+            i.row = std::all_of(i.args.begin(), i.args.end(), [&](uint16_t a) { return program_.code[a].row; });
+        }
+    }
+
+    const Piece& piece_;
+    const Arrangements& arrangements_;
+    LoopProgram program_;
+    std::vector<LoopBinding> bindings_;
+    std::vector<Strides> strides_;  // of the operands, along the axes of the domain
+    std::unordered_map<const ir::Node*, uint16_t> values_;
+    std::unordered_map<const ir::Node*, bool> row_of_;
+    std::map<uint16_t, uint16_t> loads_;
+};
+
+}  // namespace
+
+bool is_per_row(const Shape& shape, const Shape& domain, int rows) {
+    int to = 0;
+    for (int64_t d : shape) {
+        if (d == 1) continue;
+        while (to < rows && domain[to] == 1) ++to;
+        if (to >= rows || domain[to] != d) return false;
+        ++to;
+    }
+    for (; to < rows; ++to)
+        if (domain[to] != 1) return false;
+    return true;
+}
+
+bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& arrangements) {
+    const Part part = part_of(node, arrangements);
+    const Shape at = shape_at(node, part);
+    const bool node_per_row = part == Part::element && !(at == piece.domain);
+    for (const Value& arg : node.args) {
+        if (!arg.is_node()) continue;
+        const Arrangement* a = arrangements.find(arg.node());
+        if (!a) return false;
+        auto strides = seen(*a, at, piece);
+        if (!strides) return false;
+        if (std::find(piece.nodes.begin(), piece.nodes.end(), a->root) == piece.nodes.end() || a->root == &node)
+            continue;
+        const bool per_row = gives_row(*a->root, piece, arrangements);
+        if (node_per_row && !per_row) return false;
+        if (a->offset != 0 || a->type.dtype != a->root->type.tensor.dtype) return false;
+        if (!same_strides(*strides, own_strides(piece, per_row), piece.domain)) return false;
+    }
+    return true;
+}
+
+std::optional<Loop> build_loop(const Piece& piece, const Arrangements& arrangements,
+                               const std::function<bool(const ir::Node*)>& is_needed) {
+    return Writer(piece, arrangements).run(is_needed);
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,38 @@
+// Writes the program of a generated kernel (loop.h) for a piece of a graph.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "jit/graph/fusion.h"
+#include "jit/graph/loop.h"
+
+namespace lunaria::graph {
+
+// Where an operand of a kernel lives: in the memory of a root, some elements in.
+struct LoopBinding {
+    const ir::Node* root = nullptr;
+    int64_t offset = 0;
+    bool written = false;
+};
+
+struct Loop {
+    LoopProgram program;
+    std::vector<LoopBinding> operands;
+    std::vector<int64_t> sizes;  // as LoopFunction takes them
+    int64_t rows = 1, inner = 1;
+};
+
+// Whether a value of this shape has one element per row of the domain, whose first `rows` axes tell rows apart.
+bool is_per_row(const Shape& shape, const Shape& domain, int rows);
+
+// Whether what `node` reads of the other nodes of the piece is at hand where it is computed: the same element, or the
+// value of the same row.
+bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& arrangements);
+
+// `is_needed` tells which values somebody outside the piece reads. Nothing where an operand's layout has no run of
+// elements along the rows.
+std::optional<Loop> build_loop(const Piece& piece, const Arrangements& arrangements,
+                               const std::function<bool(const ir::Node*)>& is_needed);
+
+}  // namespace lunaria::graph

@@ -1,0 +1,105 @@
+// Which operators generated code takes part in, and over which axes.
+#include "core/infer.h"
+#include "jit/graph/fusion.h"
+#include "jit/graph/loop.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// Longer rows keep all threads busy in a kernel that splits them; they would also add up too many floats in a row.
+constexpr int64_t kLongestRow = 32 * 1024;
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+    for (std::string_view n : names)
+        if (n == name) return true;
+    return false;
+}
+
+DType computed(const ir::Node& node) { return promoted_dtype(*node.op, node.args); }
+
+// A cast whose every result is defined: floats that no integer holds are left to the kernel.
+bool is_plain_cast(DType from, DType to) {
+    if (is_complex(from) || is_complex(to)) return false;
+    return !(is_float(from) && is_integer(to));
+}
+
+bool takes_element_operands(const ir::Node& node) {
+    for (size_t i = 0; i < node.args.size(); ++i) {
+        const Value& v = node.args[i];
+        ArgType type = node.op->signature.params[i].type;
+        if (is_tensor_type(type) && type != ArgType::tensors) {
+            auto t = static_type(v);
+            bool may_miss = v.is_nil() && node.op->name() == "clamp";
+            if (!may_miss && !v.is_number() && !(t && t->shape.known() && !is_complex(t->dtype))) return false;
+        } else if (type == ArgType::number) {
+            if (!v.is_number()) return false;
+        } else if (!v.is_nil()) {
+            return false;  // an attribute that asks for another computation (div's rounding_mode)
+        }
+    }
+    return true;
+}
+
+// The axes as the operator counts them; the whole operand without them.
+Shape axes_of(const ir::Node& node) {
+    Call call(*node.op, node.args, DType::f32);
+    std::string_view name = node.op->name();
+    if (name == "layer_norm") {
+        Shape axes;
+        int rank = call.rank(0), count = static_cast<int>(call.ints(1).size());
+        for (int i = rank - count; i < rank; ++i) axes.push_back(i);
+        return axes;
+    }
+    if (is_one_of(name, {"softmax_grad", "log_softmax_grad"})) return {call.axis(2, 0)};
+    if (is_one_of(name, {"softmax", "log_softmax"})) return {call.axis(1, 0)};
+    return call.axes(1, 0);
+}
+
+bool are_last(const Shape& axes, int rank) {
+    uint32_t mask = 0;
+    for (int64_t a : axes) mask |= 1u << a;
+    uint32_t last = ((1u << axes.rank()) - 1) << (rank - axes.rank());
+    return axes.rank() > 0 && mask == last;
+}
+
+}  // namespace
+
+int row_axes(const ir::Node& node) {
+    Call call(*node.op, node.args, DType::f32);
+    return call.rank(0) - axes_of(node).rank();
+}
+
+Part part_of(const ir::Node& node, const Arrangements& arrangements) {
+    if (!node.op || has_effect(node) || node.type.kind != ir::NodeType::Kind::tensor) return Part::none;
+    const TensorType& type = node.type.tensor;
+    if (!type.shape.known() || type.shape.size() == 0 || is_complex(type.dtype)) return Part::none;
+    for (const Value& arg : node.args)
+        if (arg.is_node() && !arrangements.find(arg.node())) return Part::none;
+    std::string_view name = node.op->name();
+    if (node.op->is_elementwise)
+        return formula_cost(name, computed(node)) > 0 && takes_element_operands(node) ? Part::element : Part::none;
+    if (name == "cast") {
+        auto from = static_type(node.args[0]);
+        return from && is_plain_cast(from->dtype, type.dtype) ? Part::element : Part::none;
+    }
+    const bool reduces = is_one_of(name, {"sum", "mean", "amax", "amin"});
+    const bool passes = is_one_of(name, {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad", "layer_norm"});
+    if (!reduces && !passes) return Part::none;
+    auto from = static_type(node.args[0]);
+    if (!from || from->shape.rank() == 0 || from->shape.size() == 0) return Part::none;
+    // Other dtypes are added up in other ways.
+    if (from->dtype != DType::f32 && from->dtype != DType::f64) return Part::none;
+    if (type.dtype != from->dtype) return Part::none;
+    for (const Value& arg : node.args)
+        if (auto t = static_type(arg); t && t->dtype != from->dtype) return Part::none;
+    Shape axes = axes_of(node);
+    if (!are_last(axes, from->shape.rank())) return Part::none;
+    int64_t length = 1;
+    for (int64_t a : axes) length *= from->shape[static_cast<int>(a)];
+    if (length > kLongestRow || length < 2) return Part::none;
+    return reduces ? Part::reduce : Part::row;
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,43 @@
+#include "jit/graph/passes.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+
+#include "core/ir/printer.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+struct Pass {
+    std::string_view name;
+    bool (*run)(ir::Graph&);
+};
+constexpr Pass kPasses[] = {
+    {"expand", expand_composites},           {"views", simplify_views},
+    {"algebra", simplify_algebra},           {"fold", fold_constants},
+    {"common", share_common_subexpressions}, {"dead", remove_dead_code},
+};
+// Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.
+constexpr int kMostRounds = 8;
+
+}  // namespace
+
+void run_passes(ir::Graph& graph) {
+    const char* wish = std::getenv("LUNARIA_DUMP");
+    const bool dump = wish && std::string_view(wish).find("passes") != std::string_view::npos;
+    if (dump) std::cerr << "before all passes:\n" << ir::print(graph) << '\n';
+    bool changed = true;
+    for (int round = 0; changed && round < kMostRounds; ++round) {
+        changed = false;
+        for (const Pass& pass : kPasses) {
+            if (!pass.run(graph)) continue;
+            changed = true;
+            if (dump) std::cerr << "after " << pass.name << ":\n" << ir::print(graph) << '\n';
+        }
+    }
+}
+
+}  // namespace lunaria::graph

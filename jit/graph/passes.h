@@ -1,0 +1,26 @@
+// The passes over a straight-line graph of tensor operators, before it is cut into kernels. Each answers whether it
+// changed the graph, and keeps what eager mode would give, bit by bit for everything but the order of float sums.
+#pragma once
+
+#include "core/ir/graph.h"
+
+namespace lunaria::graph {
+
+// Composite operators that the current device has no kernel for become what they are made of.
+bool expand_composites(ir::Graph& graph);
+// Takes out what neither the result nor an effect needs. Random operators stay: they move the generator on.
+bool remove_dead_code(ir::Graph& graph);
+// Of equal computations the first one stays; not across effects that may change their operands.
+bool share_common_subexpressions(ir::Graph& graph);
+// Runs what depends on constants alone, unless its result is large.
+bool fold_constants(ir::Graph& graph);
+// Peephole rules: neutral elements, double negation, powers, chains of casts.
+bool simplify_algebra(ir::Graph& graph);
+// Views of views become one view of the original; those that change nothing vanish.
+bool simplify_views(ir::Graph& graph);
+
+// All of them in their order, until nothing changes. With LUNARIA_DUMP=passes in the environment each pass that
+// changed something prints the graph to the standard error stream.
+void run_passes(ir::Graph& graph);
+
+}  // namespace lunaria::graph

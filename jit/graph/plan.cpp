@@ -1,0 +1,420 @@
+#include "jit/graph/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "jit/graph/kernels.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// What one more thread must be worth, in additions of floats: as the elementwise kernels have it.
+constexpr int64_t kThreadWork = 48 * 1024;
+constexpr size_t kAlign = 64;
+
+size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+bool is_one_tensor(const ir::NodeType& type) { return type.kind == ir::NodeType::Kind::tensor; }
+
+class Planner {
+  public:
+    Planner(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options)
+        : graph_(graph), arrangements_(graph), options_(options) {
+        plan_.variables = variables;
+    }
+
+    Plan run() {
+        add_parameters();
+        std::vector<Piece> pieces = cut(graph_, arrangements_, options_.generate && can_generate());
+        find_readers(pieces);
+        add_steps(pieces);
+        add_results();
+        place_donations();
+        place_arena();
+        return std::move(plan_);
+    }
+
+  private:
+    void add_parameters() {
+        const size_t given = graph_.parameters().size() - plan_.variables.size();
+        for (size_t i = 0; i < graph_.parameters().size(); ++i) {
+            const ir::Node* p = graph_.parameters()[i];
+            if (i < given) plan_.parameters.push_back(p->type.tensor);
+            Root root{.type = p->type, .home = Root::Home::input, .index = i};
+            plan_.inputs.push_back(add_root(p, std::move(root)));
+        }
+    }
+
+    size_t add_root(const ir::Node* node, Root root) {
+        if (is_one_tensor(root.type) && root.type.tensor.shape.known())
+            root.bytes = static_cast<size_t>(root.type.tensor.shape.size()) * size_of(root.type.tensor.dtype);
+        plan_.roots.push_back(std::move(root));
+        first_.push_back(SIZE_MAX);
+        last_.push_back(0);
+        root_of_[node] = plan_.roots.size() - 1;
+        return plan_.roots.size() - 1;
+    }
+
+    size_t root_of(const ir::Node* node) {
+        if (auto found = root_of_.find(node); found != root_of_.end()) return found->second;
+        // Everything else has been added when its step was.
+        Root root{.type = node->type, .home = Root::Home::constant};
+        const Tensor dense = node->constant.tensor().contiguous();
+        // A body of our own: a write to the original then copies the storage.
+        root.constant = dense.view(dense.shape(), dense.strides());
+        return add_root(node, std::move(root));
+    }
+
+    size_t handle_of(const ir::Node* node) {
+        const Arrangement* a = arrangements_.find(node);
+        Handle handle;
+        handle.root = root_of(a ? a->root : node);
+        if (a) {
+            const TensorType& whole = a->root->type.tensor;
+            handle.whole = a->root == node || (a->type.shape == whole.shape && a->covers_root());
+            handle.shape = a->type.shape;
+            handle.strides = a->strides;
+            handle.offset = a->offset;
+        }
+        for (size_t i = 0; i < plan_.handles.size(); ++i) {
+            const Handle& h = plan_.handles[i];
+            if (h.root == handle.root && h.whole == handle.whole &&
+                (h.whole || (h.shape == handle.shape && h.strides == handle.strides && h.offset == handle.offset)))
+                return i;
+        }
+        plan_.handles.push_back(handle);
+        return plan_.handles.size() - 1;
+    }
+
+    // Who reads a root outside of the piece that computes it.
+    void find_readers(const std::vector<Piece>& pieces) {
+        std::unordered_map<const ir::Node*, size_t> piece_of;
+        for (size_t p = 0; p < pieces.size(); ++p)
+            for (const ir::Node* node : pieces[p].nodes) piece_of[node] = p;
+        auto root = [&](const ir::Node* n) {
+            const Arrangement* a = arrangements_.find(n);
+            return a ? a->root : n;
+        };
+        for (size_t p = 0; p < pieces.size(); ++p)
+            for (const ir::Node* node : pieces[p].nodes)
+                for (const Value& arg : node->args)
+                    ir::for_each_node(arg, [&](const ir::Node* n) {
+                        auto from = piece_of.find(root(n));
+                        if (from == piece_of.end() || from->second != p) read_.insert(root(n));
+                    });
+        ir::for_each_node(graph_.result, [&](const ir::Node* n) { read_.insert(root(n)); });
+        for (const ir::Node* node : graph_.body())
+            if (node->kind == ir::NodeKind::item && !arrangements_.is_view(node))
+                items_[node->args[0].node()].push_back(node);
+    }
+
+    void add_steps(const std::vector<Piece>& pieces) {
+        std::vector<Loop> loops;
+        std::vector<size_t> loop_of(pieces.size(), SIZE_MAX);
+        for (size_t p = 0; p < pieces.size(); ++p) {
+            if (!pieces[p].generated) continue;
+            auto loop = build_loop(pieces[p], arrangements_, [&](const ir::Node* n) { return read_.contains(n); });
+            if (!loop) continue;
+            loop_of[p] = loops.size();
+            loops.push_back(std::move(*loop));
+        }
+        std::vector<LoopProgram> programs;
+        for (const Loop& loop : loops) programs.push_back(loop.program);
+        const std::vector<LoopFunction> functions = find_kernels(programs);
+        for (size_t p = 0; p < pieces.size(); ++p) {
+            if (loop_of[p] != SIZE_MAX && functions[loop_of[p]])
+                add_loop(pieces[p], loops[loop_of[p]], functions[loop_of[p]]);
+            else
+                for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
+        }
+    }
+
+    void add_loop(const Piece& piece, const Loop& loop, LoopFunction function) {
+        Step step;
+        step.kind = Step::Kind::loop;
+        step.function = function;
+        step.sizes = loop.sizes;
+        step.rows = loop.rows;
+        step.inner = loop.inner;
+        step.has_rows = loop.program.has_rows;
+        step.part = std::max<int64_t>(1, kThreadWork / loop_cost(loop.program));
+        step.scratch = scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64) * 8;
+        step.nodes = piece.nodes.size();
+        for (const ir::Node* node : piece.nodes) step.label += str(step.label.empty() ? "" : " ", node->op->name());
+        for (const LoopBinding& b : loop.operands) {
+            size_t root = b.written ? add_root(b.root, {.type = b.root->type}) : root_of(b.root);
+            step.loop_roots.push_back(root);
+            step.loop_offsets.push_back(b.offset * static_cast<int64_t>(size_of(b.root->type.tensor.dtype)));
+            b.written ? touch_written(root) : touch(root);
+        }
+        loops_[plan_.steps.size()] = loop;
+        plan_.steps.push_back(std::move(step));
+    }
+
+    Value without_tensors(const Value& v, size_t arg, size_t item, std::vector<Use>& uses) {
+        if (v.is_node()) {
+            const ir::Node* node = v.node();
+            if (node->kind == ir::NodeKind::constant && !node->constant.is_tensor()) return node->constant;
+            uses.push_back({arg, item, handle_of(node)});
+            touch(plan_.handles[uses.back().handle].root);
+            return {};
+        }
+        if (!v.is_list()) return v;
+        std::vector<Value> items;
+        for (size_t i = 0; i < v.items().size(); ++i) items.push_back(without_tensors(v.items()[i], arg, i, uses));
+        return Value::list(std::move(items));
+    }
+
+    // Whether the operator's kernel can be called on planned memory: what eager mode would do besides calling it
+    // (conversions, copies) is not needed.
+    bool is_direct(const ir::Node& node) const {
+        const Op& op = *node.op;
+        if (op.view_fn || op.host_fn || op.side_effect == Effect::state || !has_static_shape(node.type)) return false;
+        if (op.expand_fn && !op.infer_fn) return false;
+        size_t count = 0;
+        op.kernels(*current_device(), count);
+        if (count == 0) return false;
+        const DType dtype = promoted_dtype(op, node.args);
+        auto fits = [&](const Value& v, ArgType type) {
+            if (v.is_nil() || (v.is_number() && op.is_elementwise)) return true;
+            auto t = static_type(v);
+            if (!t || !v.is_node() || !t->shape.known()) return false;
+            if (is_half(t->dtype) && !op.takes_halves) return false;
+            if ((type == ArgType::same || type == ArgType::real) && t->dtype != dtype) return false;
+            if (type == ArgType::index && t->dtype != DType::i64) return false;
+            const Arrangement* a = arrangements_.find(v.node());
+            return op.takes_strides || (a && a->is_dense());
+        };
+        for (size_t i = 0; i < node.args.size(); ++i) {
+            const ArgType type = op.signature.params[i].type;
+            if (!is_tensor_type(type)) {
+                bool tensors = false;
+                ir::for_each_node(node.args[i], [&](const ir::Node*) { tensors = true; });
+                if (tensors) return false;
+                continue;
+            }
+            if (type == ArgType::tensors) {
+                if (!node.args[i].is_list()) return false;
+                for (const Value& item : node.args[i].items()) {
+                    if (!fits(item, type) || !(static_type(item)->dtype == static_type(node.args[i].items()[0])->dtype))
+                        return false;
+                }
+            } else if (!fits(node.args[i], type)) {
+                return false;
+            }
+        }
+        auto is_narrow = [&](const ir::NodeType& t) { return is_half(t.tensor.dtype) && !op.takes_halves; };
+        if (is_one_tensor(node.type)) return !is_narrow(node.type) && node.type.tensor.shape.size() > 0;
+        return std::none_of(node.type.items.begin(), node.type.items.end(), is_narrow);
+    }
+
+    void add_operator(const ir::Node& node) {
+        if (!node.op) throw state_error("compile", "only operators on tensors can be compiled, not calls of functions");
+        Step step;
+        step.kind = is_direct(node) ? Step::Kind::kernel : Step::Kind::eager;
+        step.op = node.op;
+        step.dtype = promoted_dtype(*node.op, node.args);
+        step.label = node.op->name();
+        for (size_t i = 0; i < node.args.size(); ++i)
+            step.args.push_back(without_tensors(node.args[i], i, SIZE_MAX, step.uses));
+        // An assignment shares the storage of the value, and views that of their operand: not memory of the arena,
+        // which the next step may use for something else.
+        if (step.kind == Step::Kind::eager)
+            for (const Use& use : step.uses) {
+                Root& root = plan_.roots[plan_.handles[use.handle].root];
+                if (root.home != Root::Home::arena) continue;
+                root.home = Root::Home::output;
+                root.index = kFresh;
+            }
+        auto home = step.kind == Step::Kind::kernel ? Root::Home::arena : Root::Home::made;
+        if (node.type.kind != ir::NodeType::Kind::list) {
+            step.results.push_back(add_root(&node, {.type = node.type, .home = home}));
+        } else {
+            step.results.assign(node.type.items.size(), SIZE_MAX);
+            for (const ir::Node* item : items_[&node]) {
+                size_t& result = step.results.at(item->index);
+                if (result == SIZE_MAX)
+                    result = add_root(item, {.type = item->type, .home = home});
+                else
+                    root_of_[item] = result;
+            }
+            // A kernel writes all of its results, whether somebody reads them or not.
+            if (step.kind == Step::Kind::kernel)
+                for (size_t i = 0; i < step.results.size(); ++i)
+                    if (step.results[i] == SIZE_MAX)
+                        step.results[i] = add_root(nullptr, {.type = node.type.items[i], .home = home});
+        }
+        for (size_t r : step.results)
+            if (r != SIZE_MAX) touch_written(r);
+        plan_.steps.push_back(std::move(step));
+    }
+
+    void touch(size_t root) {
+        last_[root] = plan_.steps.size();
+        readers_[root].push_back(plan_.steps.size());
+    }
+    void touch_written(size_t root) {
+        first_[root] = plan_.steps.size();
+        last_[root] = std::max(last_[root], plan_.steps.size());
+    }
+
+    void add_results() {
+        std::vector<Value> items{graph_.result};
+        if (graph_.result.is_list()) items = graph_.result.items();
+        for (const Value& item : items) {
+            Value v = item;
+            if (!v.is_node())
+                throw state_error("compile", str("the result ", to_string(v), " is no tensor of the graph"));
+            Result result;
+            result.handle = handle_of(v.node());
+            Root& root = plan_.roots[plan_.handles[result.handle].root];
+            if (root.home == Root::Home::arena) {
+                root.home = Root::Home::output;
+                root.index = kFresh;
+            }
+            plan_.results.push_back(result);
+        }
+    }
+
+    void place_donations() {
+        const size_t given = plan_.parameters.size();
+        for (const Donation& d : options_.donations) {
+            if (d.input >= given || d.output >= plan_.results.size())
+                throw argument_error("compile",
+                                     str("there is no input ", d.input, " or no output ", d.output,
+                                         " for a donation: the graph has ", given, " and ", plan_.results.size()));
+            Result& result = plan_.results[d.output];
+            const size_t input = plan_.inputs[d.input];
+            Handle& handle = plan_.handles[result.handle];
+            Root& root = plan_.roots[handle.root];
+            const TensorType& type = plan_.parameters[d.input];
+            TensorType made{root.type.tensor.dtype, handle.whole ? root.type.tensor.shape : handle.shape};
+            if (!(made == type))
+                throw argument_error("compile",
+                                     str("output ", d.output, " can't take the place of input ", d.input, ": they are ",
+                                         name_of(made.dtype), made.shape, " and ", name_of(type.dtype), type.shape));
+            if (std::find(plan_.donated.begin(), plan_.donated.end(), d.input) != plan_.donated.end())
+                throw argument_error("compile", str("input ", d.input, " is donated twice"));
+            plan_.donated.push_back(d.input);
+            if (handle.whole && root.home == Root::Home::output && root.index == kFresh &&
+                may_share(input, handle.root) && !is_result(input))
+                root.index = d.input;
+            else
+                result.stored = d.input;
+        }
+        for (Result& r : plan_.results) {
+            const Root& root = plan_.roots[plan_.handles[r.handle].root];
+            bool overwritten = root.home == Root::Home::input &&
+                               std::find(plan_.donated.begin(), plan_.donated.end(), root.index) != plan_.donated.end();
+            // Also one that lives in a donated input and is an output under another number.
+            r.copied = r.stored == kFresh && overwritten;
+        }
+    }
+
+    bool is_result(size_t root) const {
+        return std::any_of(plan_.results.begin(), plan_.results.end(),
+                           [&](const Result& r) { return plan_.handles[r.handle].root == root; });
+    }
+
+    // Whether `to` may be computed into the memory of `from`: nobody reads `from` later, and the step itself reads each
+    // element before it writes it.
+    bool may_share(size_t from, size_t to) const {
+        const size_t writer = first_[to];
+        if (writer == SIZE_MAX) return false;
+        auto readers = readers_.find(from);
+        if (readers == readers_.end()) return true;
+        bool reads_itself = false;
+        for (size_t s : readers->second) {
+            if (s > writer) return false;
+            reads_itself |= s == writer;
+        }
+        if (!reads_itself) return true;
+        auto found = loops_.find(writer);
+        return found != loops_.end() && reads_before_writing(found->second, plan_.steps[writer], from, to);
+    }
+
+    bool reads_before_writing(const Loop& loop, const Step& step, size_t from, size_t to) const {
+        const LoopProgram& program = loop.program;
+        const std::vector<int> pass = passes_of(program);
+        const int last = *std::max_element(pass.begin(), pass.end());
+        size_t target = 0;
+        for (size_t k = 0; k < step.loop_roots.size(); ++k)
+            if (step.loop_roots[k] == to) target = k;
+        const size_t outer = static_cast<size_t>(program.outer_rank);
+        size_t at = outer + 1;
+        std::vector<size_t> start;
+        for (const LoopOperand& o : program.operands) {
+            start.push_back(at);
+            at += outer + (o.step == LoopOperand::Step::wide);
+        }
+        for (const LoopInstruction& i : program.code)
+            if (i.kind == LoopInstruction::Kind::store && i.index == target)
+                if (i.row || pass[static_cast<size_t>(&i - program.code.data())] != last) return false;
+        for (size_t k = 0; k < step.loop_roots.size(); ++k) {
+            if (step.loop_roots[k] != from) continue;
+            if (program.operands[k].step != LoopOperand::Step::dense || step.loop_offsets[k] != 0) return false;
+            if (program.operands[target].step != LoopOperand::Step::dense) return false;
+            for (size_t i = 0; i < outer; ++i)
+                if (step.sizes[start[k] + i] != step.sizes[start[target] + i]) return false;
+        }
+        return plan_.roots[from].bytes == plan_.roots[to].bytes;
+    }
+
+    // Temporaries in the order of their making, each in the first gap that no living one overlaps.
+    void place_arena() {
+        struct Block {
+            size_t offset, bytes, last, root;
+        };
+        std::vector<Block> alive;
+        std::vector<std::vector<size_t>> made(plan_.steps.size());
+        for (size_t r = 0; r < plan_.roots.size(); ++r)
+            if (plan_.roots[r].home == Root::Home::arena) made[first_[r]].push_back(r);
+        for (size_t s = 0; s < plan_.steps.size(); ++s) {
+            std::erase_if(alive, [&](const Block& b) { return b.last < s; });
+            for (size_t r : made[s]) {
+                Root& root = plan_.roots[r];
+                const size_t bytes = aligned(root.bytes);
+                auto shared = std::find_if(alive.begin(), alive.end(), [&](const Block& b) {
+                    return b.last == s && b.bytes == bytes && first_[b.root] < s && may_share(b.root, r);
+                });
+                if (shared != alive.end()) {
+                    root.offset = shared->offset;
+                    *shared = {root.offset, bytes, last_[r], r};
+                    continue;
+                }
+                std::sort(alive.begin(), alive.end(),
+                          [](const Block& a, const Block& b) { return a.offset < b.offset; });
+                size_t at = 0;
+                for (const Block& b : alive) {
+                    if (b.offset >= at + bytes) break;
+                    at = std::max(at, b.offset + b.bytes);
+                }
+                root.offset = at;
+                plan_.arena_bytes = std::max(plan_.arena_bytes, at + bytes);
+                alive.push_back({at, bytes, last_[r], r});
+            }
+        }
+    }
+
+    const ir::Graph& graph_;
+    const Arrangements arrangements_;
+    const CompileOptions& options_;
+    Plan plan_;
+    std::unordered_map<const ir::Node*, size_t> root_of_;
+    std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> items_;
+    std::set<const ir::Node*> read_;
+    std::vector<size_t> first_, last_;  // steps, by root
+    std::unordered_map<size_t, std::vector<size_t>> readers_;
+    std::unordered_map<size_t, Loop> loops_;  // by step
+};
+
+}  // namespace
+
+Plan make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options) {
+    return Planner(graph, variables, options).run();
+}
+
+}  // namespace lunaria::graph

@@ -1,0 +1,87 @@
+// The plan of a program: which steps run in which order, and where each value lives.
+#pragma once
+
+#include <unordered_map>
+
+#include "jit/graph/executable.h"
+#include "jit/graph/loop_builder.h"
+
+namespace lunaria::graph {
+
+// A value with memory of its own: a parameter, a constant, or what a step computes.
+struct Root {
+    enum class Home : uint8_t {
+        input,     // given by the caller
+        constant,  // part of the program
+        arena,     // a temporary at `offset` of the arena
+        output,    // fresh memory in every run, or that of a donated input
+        made,      // the tensor that an operator returned: its memory is not planned
+    };
+    ir::NodeType type{};
+    Home home = Home::arena;
+    size_t index = 0;  // of an input; of an output: which donated input it lives in, or kFresh
+    size_t offset = 0, bytes = 0;
+    Tensor constant{};
+
+    bool is_static() const { return home == Home::arena || home == Home::constant; }
+};
+inline constexpr size_t kFresh = SIZE_MAX;
+
+// A tensor over a root, as kernels take them.
+struct Handle {
+    size_t root = 0;
+    bool whole = true;  // the root's tensor itself; otherwise:
+    Shape shape;
+    Strides strides;
+    int64_t offset = 0;
+};
+
+// Of an operator's arguments, those that are tensors: which argument, which item of it if it is a list.
+struct Use {
+    size_t arg = 0;
+    size_t item = SIZE_MAX;
+    size_t handle = 0;
+};
+
+struct Step {
+    enum class Kind : uint8_t { kernel, eager, loop };
+    Kind kind = Kind::kernel;
+    // kernel, eager
+    const Op* op = nullptr;
+    std::vector<Value> args;  // without the tensors in `uses`
+    std::vector<Use> uses;
+    DType dtype = DType::f32;
+    std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where nobody reads the result
+    // loop
+    LoopFunction function = nullptr;
+    std::vector<size_t> loop_roots;     // of the operands
+    std::vector<int64_t> loop_offsets;  // in bytes
+    std::vector<int64_t> sizes;
+    int64_t rows = 1, inner = 1, part = 1;
+    size_t scratch = 0;  // bytes
+    bool has_rows = false;
+    size_t nodes = 1;
+    std::string label;
+};
+
+struct Result {
+    size_t handle = 0;
+    bool copied = false;     // the root is overwritten by a donation
+    size_t stored = kFresh;  // copied into this input at the end
+};
+
+struct Plan {
+    std::vector<Root> roots;
+    std::vector<Handle> handles;
+    std::vector<Step> steps;
+    std::vector<Result> results;
+    std::vector<TensorType> parameters;  // given by the caller
+    std::vector<Tensor> variables;       // further inputs that the program brings along
+    std::vector<size_t> inputs;          // roots of parameters and variables
+    std::vector<size_t> donated;         // inputs
+    size_t arena_bytes = 0;
+};
+
+Plan make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options);
+
+}  // namespace lunaria::graph

@@ -1,0 +1,146 @@
+// Each pass, by the graph before and the graph after.
+#include "jit/graph/passes.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/device.h"
+#include "core/ir/builder.h"
+#include "core/ir/parser.h"
+#include "core/ir/verifier.h"
+
+namespace lunaria::graph {
+namespace {
+
+class PassTest : public ::testing::Test {
+  protected:
+    void SetUp() override { set_current_device(&cpu::device()); }
+
+    // The names of the operators that are left, in order, after the passes.
+    static std::string ops_after(std::string_view text, std::initializer_list<bool (*)(ir::Graph&)> passes) {
+        ir::ParsedGraph parsed = ir::parse(text);
+        for (auto pass : passes) {
+            pass(*parsed.graph);
+            EXPECT_NO_THROW(ir::verify(*parsed.graph));
+        }
+        std::string names;
+        for (const ir::Node* node : parsed.graph->body()) names += str(names.empty() ? "" : " ", node->op->name());
+        return names;
+    }
+    static std::string body(std::string_view lines) {
+        return str("graph f(%0 x: float32(2, 3), %1 y: float32(2, 3)) {\n", lines, "}\n");
+    }
+};
+
+TEST_F(PassTest, what_nobody_needs_goes) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.mul(%0, %1)  : float32(2, 3)\n"
+                             "  %3 = ops.add(%0, %1)  : float32(2, 3)\n"
+                             "  return %3\n"),
+                        {remove_dead_code}),
+              "add");
+}
+
+TEST_F(PassTest, random_numbers_that_nobody_needs_are_drawn) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.randn({2, 3}, nil, nil)  : float32(2, 3)\n"
+                             "  return %0\n"),
+                        {remove_dead_code}),
+              "randn");
+}
+
+TEST_F(PassTest, equal_computations_are_done_once) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.exp(%0)      : float32(2, 3)\n"
+                             "  %3 = ops.exp(%0)      : float32(2, 3)\n"
+                             "  %4 = ops.add(%2, %3)  : float32(2, 3)\n"
+                             "  return %4\n"),
+                        {share_common_subexpressions}),
+              "exp add");
+}
+
+TEST_F(PassTest, random_numbers_are_not_shared) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.randn({2, 3}, nil, nil)  : float32(2, 3)\n"
+                             "  %3 = ops.randn({2, 3}, nil, nil)  : float32(2, 3)\n"
+                             "  %4 = ops.add(%2, %3)              : float32(2, 3)\n"
+                             "  return %4\n"),
+                        {share_common_subexpressions}),
+              "randn randn add");
+}
+
+TEST_F(PassTest, constants_are_folded) {
+    EXPECT_EQ(ops_after(body("  %2 = float32(2) {1, 2}\n"
+                             "  %3 = ops.exp(%2)                      : float32(2)\n"
+                             "  %4 = ops.reshape(%3, {2, 1})          : float32(2, 1)\n"
+                             "  %5 = ops.mul(%0, %4)                  : float32(2, 3)\n"
+                             "  return %5\n"),
+                        {fold_constants}),
+              "mul");
+}
+
+TEST_F(PassTest, neutral_elements_go) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.mul(%0, 1.0)       : float32(2, 3)\n"
+                             "  %3 = ops.sub(%2, 0.0)       : float32(2, 3)\n"
+                             "  %4 = ops.div(%3, 1, nil)    : float32(2, 3)\n"
+                             "  %5 = ops.pow(%4, 1)         : float32(2, 3)\n"
+                             "  return %5\n"),
+                        {simplify_algebra}),
+              "");
+}
+
+TEST_F(PassTest, adding_zero_stays_where_it_turns_minus_zero_into_zero) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.add(%0, 0.0)  : float32(2, 3)\n  return %2\n"), {simplify_algebra}), "add");
+}
+
+TEST_F(PassTest, quotients_by_powers_of_two_are_products) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.div(%0, 8.0, nil)  : float32(2, 3)\n  return %2\n"), {simplify_algebra}),
+              "mul");
+    EXPECT_EQ(ops_after(body("  %2 = ops.div(%0, 3.0, nil)  : float32(2, 3)\n  return %2\n"), {simplify_algebra}),
+              "div");
+}
+
+TEST_F(PassTest, double_negation_goes) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.neg(%0)  : float32(2, 3)\n"
+                             "  %3 = ops.neg(%2)  : float32(2, 3)\n"
+                             "  return %3\n"),
+                        {simplify_algebra, remove_dead_code}),
+              "");
+}
+
+TEST_F(PassTest, casts_go_only_where_nothing_is_lost) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.cast(%0, float64)  : float64(2, 3)\n"
+                             "  %3 = ops.cast(%2, float32)  : float32(2, 3)\n"
+                             "  return %3\n"),
+                        {simplify_algebra, remove_dead_code}),
+              "");
+    EXPECT_EQ(ops_after(body("  %2 = ops.cast(%0, float16)  : float16(2, 3)\n"
+                             "  %3 = ops.cast(%2, float32)  : float32(2, 3)\n"
+                             "  return %3\n"),
+                        {simplify_algebra, remove_dead_code}),
+              "cast cast");
+}
+
+TEST_F(PassTest, squares_need_no_logarithm) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.pow(%0, 2)  : float32(2, 3)\n  return %2\n"), {simplify_algebra}), "square");
+}
+
+TEST_F(PassTest, transposing_twice_is_nothing) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.transpose(%0, {1, 0})  : float32(3, 2)\n"
+                             "  %3 = ops.transpose(%2, {1, 0})  : float32(2, 3)\n"
+                             "  return %3\n"),
+                        {simplify_views, remove_dead_code}),
+              "");
+}
+
+TEST_F(PassTest, chains_of_reshapes_are_one) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.reshape(%0, {6})       : float32(6)\n"
+                             "  %3 = ops.expand_dims(%2, 0)     : float32(1, 6)\n"
+                             "  %4 = ops.reshape(%3, {3, 2})    : float32(3, 2)\n"
+                             "  return %4\n"),
+                        {simplify_views, remove_dead_code}),
+              "reshape");
+}
+
+TEST_F(PassTest, composites_without_a_kernel_are_expanded) {
+    EXPECT_EQ(ops_after(body("  %2 = ops.mse_loss(%0, %1, \"mean\")  : float32()\n  return %2\n"), {expand_composites}),
+              "sub mul mean");
+}
+
+}  // namespace
+}  // namespace lunaria::graph
