@@ -240,9 +240,21 @@ void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) 
 
     std::vector<Tensor>& roots = context->roots;
     for (size_t d : plan.donated) Tensor(inputs[d]).own_storage();
-    for (size_t i = 0; i < inputs.size(); ++i) roots[plan.inputs[i]] = inputs[i].contiguous();
-    for (size_t i = inputs.size(); i < plan.inputs.size(); ++i)
-        roots[plan.inputs[i]] = plan.variables[i - inputs.size()];
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+        Tensor t = i < inputs.size() ? inputs[i] : plan.variables[i - inputs.size()];
+        const TensorType& type = plan.roots[plan.inputs[i]].type.tensor;
+        if (i >= inputs.size() && (t.dtype() != type.dtype || !(t.shape() == type.shape)))
+            throw state_error("run", str("a parameter is ", name_of(t.dtype()), t.shape(), " now and was ",
+                                         name_of(type.dtype), type.shape, " when the graph was compiled"));
+        if (!t.is_contiguous()) {
+            // What is assigned to must be the caller's tensor itself.
+            if (plan.written[i])
+                t.own_storage();
+            else
+                t = t.contiguous();
+        }
+        roots[plan.inputs[i]] = std::move(t);
+    }
     for (size_t r = 0; r < roots.size(); ++r) {
         const Root& root = plan.roots[r];
         if (root.home != Root::Home::output) continue;

@@ -46,6 +46,14 @@ class Planner {
             Root root{.type = p->type, .home = Root::Home::input, .index = i};
             plan_.inputs.push_back(add_root(p, std::move(root)));
         }
+        plan_.written.assign(plan_.inputs.size(), false);
+        for (const ir::Node* node : graph_.body()) {
+            if (!node->op || node->op->side_effect != Effect::state) continue;
+            for (const Value& arg : node->args)
+                ir::for_each_node(arg, [&](const ir::Node* n) {
+                    if (n->kind == ir::NodeKind::parameter) plan_.written[plan_.roots[root_of_.at(n)].index] = true;
+                });
+        }
     }
 
     size_t add_root(const ir::Node* node, Root root) {

@@ -79,6 +79,7 @@ struct Plan {
     std::vector<Tensor> variables;       // further inputs that the program brings along
     std::vector<size_t> inputs;          // roots of parameters and variables
     std::vector<size_t> donated;         // inputs
+    std::vector<bool> written;           // of each input: an operator assigns to it
     size_t arena_bytes = 0;
 };
 
