@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include <initializer_list>
+
 namespace fused {
 
 namespace {

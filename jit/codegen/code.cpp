@@ -1,6 +1,7 @@
 #include "jit/codegen/code.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <cassert>
 
@@ -94,6 +95,19 @@ Code bit_constant(uint64_t bits) {
 Code shift_left(Code bits, int count) { return builder().CreateShl(bits.v, static_cast<uint64_t>(count)); }
 Code shift_right(Code bits, int count) { return builder().CreateLShr(bits.v, static_cast<uint64_t>(count)); }
 bool is_double() { return emission().dtype == DType::f64; }
+
+Code scaled(Code x, Code n) {
+    Emission& e = emission();
+    const int bytes = e.lanes * (is_double() ? 8 : 4);
+    if (!e.avx512 || bytes != 64) return Code();
+    llvm::IRBuilder<>& b = e.builder;
+    constexpr uint32_t current_rounding = 4;
+    if (is_double())
+        return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_pd_512,
+                                 {x.v, n.v, x.v, b.getInt8(0xff), b.getInt32(current_rounding)});
+    return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
+                             {x.v, n.v, x.v, b.getInt16(0xffff), b.getInt32(current_rounding)});
+}
 
 Code unless_any(Mask m, Code fast, const char* function, Code x) {
     Emission& e = emission();

@@ -80,6 +80,9 @@ Code shift_left(Code bits, int count);
 Code shift_right(Code bits, int count);  // zeros come in
 bool is_double();                        // the current dtype is f64; f32 otherwise
 
+// x * 2^n for any whole n in one instruction; no code (v is null) where the processor has none for these vectors.
+Code scaled(Code x, Code n);
+
 // Where any lane is set, the lanes of `x` under `function` of libm (one of floats); else `fast`.
 Code unless_any(Mask m, Code fast, const char* function, Code x);
 

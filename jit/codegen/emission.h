@@ -10,7 +10,8 @@ namespace lunaria::codegen {
 
 class Emission {
   public:
-    Emission(llvm::Module& module, int lanes) : module(module), builder(module.getContext()), lanes(lanes) {
+    Emission(llvm::Module& module, int lanes, bool avx512)
+        : module(module), builder(module.getContext()), lanes(lanes), avx512(avx512) {
         // Products and sums may be joined, which rounds once instead of twice; nothing else is allowed.
         llvm::FastMathFlags flags;
         flags.setAllowContract();
@@ -20,6 +21,7 @@ class Emission {
     llvm::Module& module;
     llvm::IRBuilder<> builder;
     const int lanes;
+    const bool avx512;
     DType dtype = DType::f32;  // of constants, and whether integers have a sign
 
     // What a lane holds in a register: booleans are single bits, bfloat16 its 16 bits.

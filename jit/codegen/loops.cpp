@@ -46,7 +46,7 @@ class LoopWriter {
   public:
     LoopWriter(llvm::Module& module, const LoopProgram& program, int register_bytes)
         : program_(program),
-          e_(module, lanes_for(program, register_bytes)),
+          e_(module, lanes_for(program, register_bytes), register_bytes == 64),
           b_(e_.builder),
           passes_(graph::passes_of(program)),
           kept_(graph::scratch_values(program)),
@@ -144,6 +144,18 @@ class LoopWriter {
             }
             if (offset) at_row_[k] = element(bases_[k], offset, program_.operands[k].dtype);
         }
+        // Of the rows that add to one place, the first is where all axes that do not move it stand at 0.
+        is_first_.assign(bases_.size(), nullptr);
+        for (const LoopInstruction& i : program_.code) {
+            if (i.kind != Kind::add) continue;
+            llvm::Value* first = b_.getTrue();
+            for (size_t axis = 0; axis < index.size(); ++axis) {
+                llvm::Value* moves = b_.CreateICmpNE(strides_[i.index][axis], b_.getInt64(0));
+                llvm::Value* starts = b_.CreateICmpEQ(index[axis], b_.getInt64(0));
+                first = b_.CreateAnd(first, b_.CreateOr(moves, starts));
+            }
+            is_first_[i.index] = first;
+        }
     }
 
     llvm::Value* element(llvm::Value* base, llvm::Value* index, DType t) {
@@ -162,7 +174,7 @@ class LoopWriter {
     bool write_row_values(int pass) {
         for (size_t i = 0; i < program_.code.size(); ++i) {
             const LoopInstruction& at = program_.code[i];
-            if (!at.row || passes_[i] != pass || at.kind == Kind::reduce) continue;
+            if (!at.row || passes_[i] != pass || at.kind == Kind::reduce || at.kind == Kind::add) continue;
             if (at.kind == Kind::store) {
                 llvm::Value* lane = b_.CreateExtractElement(row_values_[at.args[0]], uint64_t{0});
                 b_.CreateAlignedStore(to_memory(lane, at.dtype), at_row_[at.index],
@@ -209,7 +221,7 @@ class LoopWriter {
         std::vector<size_t> list;
         for (size_t i = 0; i < program_.code.size(); ++i) {
             const LoopInstruction& at = program_.code[i];
-            const bool stores = at.kind == Kind::store && !at.row && passes_[i] == pass;
+            const bool stores = ((at.kind == Kind::store && !at.row) || at.kind == Kind::add) && passes_[i] == pass;
             const bool reduces = at.kind == Kind::reduce && passes_[i] - 1 == pass;
             const bool keeps = is_kept(i) && passes_[i] == pass;
             if (stores || reduces || keeps) list.push_back(i);
@@ -263,7 +275,8 @@ class LoopWriter {
         std::vector<llvm::Value*> values = row_values_;
         auto source_of = [&](size_t i) {
             const Kind kind = program_.code[i].kind;
-            return kind == Kind::store || kind == Kind::reduce ? size_t{program_.code[i].args[0]} : i;
+            const bool ends = kind == Kind::store || kind == Kind::add || kind == Kind::reduce;
+            return ends ? size_t{program_.code[i].args[0]} : i;
         };
         // Everything is read before anything is written: a result may take the place of an operand.
         for (size_t i : wanted)
@@ -273,6 +286,10 @@ class LoopWriter {
             llvm::Value* v = values[source_of(i)];
             if (at.kind == Kind::store) {
                 store(v, at, column, mask);
+            } else if (at.kind == Kind::add) {
+                llvm::Value* sum = load(at, column, mask);
+                llvm::Value* zero = llvm::Constant::getNullValue(sum->getType());
+                store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero, sum), v), at, column, mask);
             } else if (at.kind == Kind::reduce) {
                 llvm::Value* sum = b_.CreateLoad(v->getType(), accumulators_[i]);
                 llvm::Value* more = combine(at, sum, v);
@@ -399,7 +416,7 @@ class LoopWriter {
     llvm::Function* function_ = nullptr;
     llvm::Value *pointers_ = nullptr, *sizes_ = nullptr, *row_begin_ = nullptr, *row_end_ = nullptr,
                 *column_begin_ = nullptr, *column_end_ = nullptr, *scratch_ = nullptr, *inner_ = nullptr;
-    std::vector<llvm::Value*> outer_, bases_, wide_, at_row_;
+    std::vector<llvm::Value*> outer_, bases_, wide_, at_row_, is_first_;
     std::vector<std::vector<llvm::Value*>> strides_;
 };
 

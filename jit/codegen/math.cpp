@@ -49,6 +49,7 @@ Code round_small(Code x) { return (x + rounder()) - rounder(); }
 Code power_of_two(Code n) { return float_of(shift_left(bits_of(n + rounder()), mantissa_bits()) + bits_of(Code(1))); }
 // x * 2^n for x near 1: in two steps, since 2^n itself need not be a number.
 Code scale(Code x, Code n) {
+    if (Code direct = scaled(x, n); direct.v) return direct;
     Code half = round_small(n * Code(0.5));
     return x * power_of_two(half) * power_of_two(n - half);
 }

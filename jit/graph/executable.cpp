@@ -183,6 +183,10 @@ struct Executable::Context {
             if (scratch) release(scratch, step.scratch);
         };
         if (step.rows * inner <= step.part) return rows(0, step.rows);
+        if (step.has_sums)
+            return parallel_for(
+                inner, std::max<int64_t>(64, step.part / step.rows), 64,
+                [&](int64_t begin, int64_t end) { step.function(pointers, sizes, 0, step.rows, begin, end, nullptr); });
         if (step.has_rows || step.rows >= 4 * num_threads())
             return parallel_for(step.rows, std::max<int64_t>(1, step.part / inner), rows);
         for (int64_t row = 0; row < step.rows; ++row)

@@ -99,7 +99,8 @@ class Cutter {
             piece.domain = node.type.tensor.shape;
         } else {
             piece.domain = static_type(node.args[0])->shape;
-            piece.rows = row_axes(node);
+            if (part != Part::sum) piece.rows = row_axes(node);
+            piece.has_sums = part == Part::sum;
         }
         piece.generated = part == Part::row;
     }
@@ -116,6 +117,8 @@ class Cutter {
         } else if (!(part == Part::element && piece.rows >= 0 && is_per_row(wanted.domain, piece.domain, piece.rows))) {
             return {};
         }
+        result.has_sums |= wanted.has_sums;
+        if (result.has_sums && result.rows >= 0) return {};
         result.nodes.push_back(&node);
         result.generated = true;
         return result;
@@ -156,6 +159,8 @@ class Cutter {
         if (a.nodes.size() + b.nodes.size() >= kMostNodes) return;
         if (depends(home, other) || depends(other, home)) return;
         a.rows = std::max(a.rows, b.rows);
+        a.has_sums |= b.has_sums;
+        if (a.has_sums && a.rows >= 0) return;
         a.nodes.insert(a.nodes.end(), b.nodes.begin(), b.nodes.end());
         a.nodes.push_back(&node);
         if (!refers_well(a, node)) return;

@@ -12,8 +12,9 @@ namespace lunaria::graph {
 // it is `generated`.
 struct Piece {
     std::vector<const ir::Node*> nodes;
-    Shape domain;   // of a generated piece: the index space of its elements
-    int rows = -1;  // how many leading axes of the domain tell rows apart; -1: there are no values per row
+    Shape domain;           // of a generated piece: the index space of its elements
+    int rows = -1;          // how many leading axes of the domain tell rows apart; -1: there are no values per row
+    bool has_sums = false;  // some of its nodes add up rows, for which rows must be no units of their own
     bool generated = false;
 };
 
@@ -22,6 +23,7 @@ enum class Part : uint8_t {
     none,     // nothing: it needs a kernel of its own
     element,  // one value per element of its shape
     reduce,   // one value per row of its operand
+    sum,      // the sum of its operand over rows: one value per column
     row,      // several passes over the rows of its operand, one value per element (softmax)
 };
 Part part_of(const ir::Node& node, const Arrangements& arrangements);

@@ -10,7 +10,7 @@ namespace lunaria::graph {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kKinds{"load", "store", "const", "formula", "cast", "reduce"};
+constexpr std::array<std::string_view, 7> kKinds{"load", "store", "add", "const", "formula", "cast", "reduce"};
 
 enum class Where : uint8_t { numbers, floats, single, bools };  // single: f32 only
 
@@ -78,7 +78,8 @@ int formula_cost(std::string_view op, DType operand) {
 
 std::string LoopProgram::text() const {
     std::ostringstream out;
-    out << "loop outer " << outer_rank << (streams ? " streams" : "") << (has_rows ? " rows" : "") << '\n';
+    out << "loop outer " << outer_rank << (streams ? " streams" : "") << (has_rows ? " rows" : "")
+        << (has_sums ? " sums" : "") << '\n';
     for (const LoopOperand& o : operands)
         out << (o.written ? "out " : "in ") << static_cast<int>(o.dtype) << ' ' << static_cast<int>(o.step) << '\n';
     for (const LoopInstruction& i : code) {

@@ -30,6 +30,7 @@ struct LoopInstruction {
     enum class Kind : uint8_t {
         load,      // operand `index`
         store,     // args[0] to operand `index`
+        add,       // args[0] onto operand `index`, which is seen by several rows; the first of them sets it
         constant,  // `number` (exactly `integer` where dtype is one of integers)
         formula,   // core/ops/formulas.h by name, on operands of `dtype`
         cast,      // args[0] to `dtype`
@@ -50,6 +51,7 @@ struct LoopProgram {
     int outer_rank = 0;     // axes that rows are counted along
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
+    bool has_sums = false;  // rows add up, so that all of them must be done in one call
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
 

@@ -1,5 +1,7 @@
 #include "jit/graph/loop_builder.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,8 +16,12 @@ namespace {
 
 using Kind = LoopInstruction::Kind;
 
-// Results of this many bytes and more do not fit any cache: storing them past the caches saves reading them first.
-constexpr int64_t kStreamedBytes = int64_t{24} << 20;
+// Results of this many bytes and more do not stay in the last cache: storing them past it saves reading them first.
+// Where they would stay, it costs three times as much.
+int64_t streamed_bytes() {
+    static const int64_t bytes = std::max<int64_t>(int64_t{24} << 20, int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)} / 4 * 3);
+    return bytes;
+}
 
 // Strides of `a` along the axes of a shape that it is broadcast to.
 std::optional<Strides> broadcast_strides(const Arrangement& a, const Shape& to) {
@@ -64,7 +70,7 @@ bool same_strides(const Strides& a, const Strides& b, const Shape& domain) {
 
 bool gives_row(const ir::Node& node, const Piece& piece, const Arrangements& arrangements) {
     Part part = part_of(node, arrangements);
-    if (part == Part::row) return false;
+    if (part == Part::row || part == Part::sum) return false;
     return part == Part::reduce || !(node.type.tensor.shape == piece.domain);
 }
 
@@ -88,8 +94,12 @@ class Writer {
         int64_t bytes = 0;
         for (const ir::Node* node : piece_.nodes) {
             if (!is_needed(node)) continue;
-            LoopInstruction store{.kind = Kind::store, .dtype = node->type.tensor.dtype, .row = row_of_[node]};
-            store.index = operand(node, 0, own_strides(piece_, row_of_[node]), node->type.tensor.dtype, true);
+            const bool sums = part_of(*node, arrangements_) == Part::sum;
+            LoopInstruction store{
+                .kind = sums ? Kind::add : Kind::store, .dtype = node->type.tensor.dtype, .row = row_of_[node]};
+            const Strides strides = sums ? sum_strides(*node) : own_strides(piece_, row_of_[node]);
+            store.index = operand(node, 0, strides, node->type.tensor.dtype, true);
+            program_.has_sums |= sums;
             store.args = {values_[node]};
             program_.code.push_back(std::move(store));
             bytes += node->type.tensor.shape.size() * static_cast<int64_t>(size_of(node->type.tensor.dtype));
@@ -143,6 +153,20 @@ class Writer {
         return static_cast<uint16_t>(bindings_.size() - 1);
     }
 
+    // Along the axes of the domain, of a value that lacks those that are summed over.
+    Strides sum_strides(const ir::Node& node) const {
+        const Shape axes = Call(*node.op, node.args, DType::f32).axes(1, 0);
+        Strides strides;
+        strides.resize(piece_.domain.rank(), 0);
+        int64_t step = 1;
+        for (int i = piece_.domain.rank(); i-- > 0;) {
+            if (std::find(axes.begin(), axes.end(), i) != axes.end()) continue;
+            strides[i] = step;
+            step *= piece_.domain[i];
+        }
+        return strides;
+    }
+
     bool varies_along_row(const Strides& strides) const {
         for (int i = std::max(piece_.rows, 0); i < piece_.domain.rank(); ++i)
             if (piece_.domain[i] != 1 && strides[i] != 0) return true;
@@ -186,6 +210,7 @@ class Writer {
         int64_t length = 1;
         for (int i = piece_.rows; i < piece_.domain.rank(); ++i) length *= piece_.domain[i];
         const std::string_view name = node.op->name();
+        if (part == Part::sum) return x;
         if (name == "sum") return reduce("sum", *x);
         if (name == "amax") return reduce("max", *x);
         if (name == "amin") return reduce("min", *x);
@@ -316,7 +341,7 @@ class Writer {
         for (LoopInstruction& i : program_.code)
             if (i.kind == Kind::load && program_.operands[i.index].step == LoopOperand::Step::none) i.row = true;
         lift();
-        program_.streams = !program_.has_rows && outer == 0 && bytes >= kStreamedBytes;
+        program_.streams = !program_.has_rows && !program_.has_sums && outer == 0 && bytes >= streamed_bytes();
         loop.program = std::move(program_);
         loop.operands = std::move(bindings_);
         return loop;
@@ -372,6 +397,8 @@ bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& a
         if (!strides) return false;
         if (std::find(piece.nodes.begin(), piece.nodes.end(), a->root) == piece.nodes.end() || a->root == &node)
             continue;
+        // A sum over rows is complete when the piece is.
+        if (part_of(*a->root, arrangements) == Part::sum) return false;
         const bool per_row = gives_row(*a->root, piece, arrangements);
         if (node_per_row && !per_row) return false;
         if (a->offset != 0 || a->type.dtype != a->root->type.tensor.dtype) return false;

@@ -64,6 +64,19 @@ bool are_last(const Shape& axes, int rank) {
     return axes.rank() > 0 && mask == last;
 }
 
+// More rows than this would add up too many floats one by one.
+constexpr int64_t kMostRows = 4096;
+
+// A sum that leaves the last axis, which is long enough for whole vectors.
+bool adds_rows(const Shape& axes, const Shape& shape) {
+    int64_t rows = 1;
+    for (int64_t a : axes) {
+        if (a == shape.rank() - 1) return false;
+        rows *= shape[static_cast<int>(a)];
+    }
+    return rows > 1 && rows <= kMostRows && shape.back() >= 16;
+}
+
 }  // namespace
 
 int row_axes(const ir::Node& node) {
@@ -95,6 +108,7 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
     for (const Value& arg : node.args)
         if (auto t = static_type(arg); t && t->dtype != from->dtype) return Part::none;
     Shape axes = axes_of(node);
+    if (name == "sum" && adds_rows(axes, from->shape)) return Part::sum;
     if (!are_last(axes, from->shape.rank())) return Part::none;
     int64_t length = 1;
     for (int64_t a : axes) length *= from->shape[static_cast<int>(a)];

@@ -148,6 +148,7 @@ class Planner {
         step.rows = loop.rows;
         step.inner = loop.inner;
         step.has_rows = loop.program.has_rows;
+        step.has_sums = loop.program.has_sums;
         step.part = std::max<int64_t>(1, kThreadWork / loop_cost(loop.program));
         step.scratch = scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64) * 8;
         step.nodes = piece.nodes.size();
@@ -358,9 +359,11 @@ class Planner {
             start.push_back(at);
             at += outer + (o.step == LoopOperand::Step::wide);
         }
-        for (const LoopInstruction& i : program.code)
+        for (const LoopInstruction& i : program.code) {
+            if (i.kind == LoopInstruction::Kind::add && i.index == target) return false;
             if (i.kind == LoopInstruction::Kind::store && i.index == target)
                 if (i.row || pass[static_cast<size_t>(&i - program.code.data())] != last) return false;
+        }
         for (size_t k = 0; k < step.loop_roots.size(); ++k) {
             if (step.loop_roots[k] != from) continue;
             if (program.operands[k].step != LoopOperand::Step::dense || step.loop_offsets[k] != 0) return false;

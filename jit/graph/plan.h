@@ -59,7 +59,7 @@ struct Step {
     std::vector<int64_t> sizes;
     int64_t rows = 1, inner = 1, part = 1;
     size_t scratch = 0;  // bytes
-    bool has_rows = false;
+    bool has_rows = false, has_sums = false;
     size_t nodes = 1;
     std::string label;
 };

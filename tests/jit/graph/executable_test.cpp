@@ -205,6 +205,32 @@ TEST_F(ExecutableTest, values_per_row_come_back_to_the_elements) {
     expect_same(*graph);
 }
 
+TEST_F(ExecutableTest, sums_over_rows_go_along_with_what_they_add_up) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    for (int64_t columns : {16, 37, 512}) {
+        auto graph = graph_with({{DType::f32, {19, columns}}, {DType::f32, {19, columns}}}, [](auto& b, auto& x) {
+            Expr d = call("relu_grad", {x[0] * 0.5, x[1]});
+            return b.list({{d, call("sum", {d, 0}), call("sum", {d * x[1], 0, true}) * 2.0}}).value();
+        });
+        EXPECT_EQ(compile(*graph)->stats().steps, 2u);
+        expect_same(*graph);
+    }
+    auto middle = graph_with({{DType::f32, {3, 5, 4, 18}}}, [](auto& b, auto& x) {
+        Expr d = call("tanh", {x[0]});
+        return b.list({{call("sum", {d, 1}), call("sum", {d, Shape{0, 2}}), call("sum", {d, Shape{0, 1, 2}, true})}})
+            .value();
+    });
+    EXPECT_EQ(compile(*middle)->stats().steps, 1u);
+    expect_same(*middle);
+}
+
+TEST_F(ExecutableTest, large_sums_over_rows_are_split_by_columns) {
+    auto graph = graph_with({{DType::f32, {600, 1000}}}, [](auto&, auto& x) {
+        return call("sum", {call("square", {x[0]}), 0}).value();
+    });
+    expect_same(*graph, 1e-4);
+}
+
 TEST_F(ExecutableTest, views_cost_no_step) {
     auto graph = graph_with({{DType::f32, {4, 6}}, {DType::f32, {4, 6}}}, [](auto&, auto& x) {
         return call("matmul", {x[0], x[1].transpose({1, 0})}).value();

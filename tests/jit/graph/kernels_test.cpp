@@ -1,0 +1,147 @@
+// The caches of generated kernels: on disk, where files may be damaged, and in the process.
+#include "jit/graph/kernels.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "backends/cpu/device.h"
+#include "core/ir/builder.h"
+#include "jit/graph/executable.h"
+#include "jit/graph/kernel_files.h"
+#include "jit/graph/machine_code.h"
+#include "tests/jit/graph/compare.h"
+
+namespace lunaria::graph {
+namespace {
+
+class KernelCacheTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        set_current_device(&cpu::device());
+        std::string name = (std::filesystem::temp_directory_path() / "lunaria-kernels-XXXXXX").string();
+        folder_ = mkdtemp(name.data());
+        if (const char* old = getenv("XDG_CACHE_HOME")) old_ = old;
+        setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
+        forget_kernels();
+    }
+    void TearDown() override {
+        old_.empty() ? unsetenv("XDG_CACHE_HOME") : setenv("XDG_CACHE_HOME", old_.c_str(), 1);
+        std::filesystem::remove_all(folder_);
+    }
+    std::vector<std::filesystem::path> files() const {
+        std::vector<std::filesystem::path> found;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_))
+            if (entry.is_regular_file()) found.push_back(entry.path());
+        return found;
+    }
+    static std::unique_ptr<ir::Graph> chain() {
+        auto graph = std::make_unique<ir::Graph>("f");
+        ir::GraphBuilder builder(*graph);
+        Expr x(builder, Value(graph->add_parameter("", ir::NodeType::of({DType::f32, {40}}))));
+        graph->result = (call("tanh", {x}) * x + 0.5).value();
+        return graph;
+    }
+    static void expect_right() {
+        auto graph = chain();
+        std::vector<Tensor> inputs{lunaria::testing::random_tensor({DType::f32, {40}}, 1)};
+        EXPECT_TRUE(lunaria::testing::are_close(lunaria::testing::run_compiled(*graph, inputs),
+                                                lunaria::testing::run_eagerly(*graph, inputs), 1e-5));
+    }
+    std::filesystem::path folder_;
+    std::string old_;
+};
+
+TEST_F(KernelCacheTest, a_file_gives_back_what_was_written) {
+    EXPECT_EQ(read_kernel_file("key"), "");
+    write_kernel_file("key", "object");
+    EXPECT_EQ(read_kernel_file("key"), "object");
+    EXPECT_EQ(read_kernel_file("other"), "");
+    write_kernel_file("key", "newer");
+    EXPECT_EQ(read_kernel_file("key"), "newer");
+    EXPECT_EQ(files().size(), 1u);
+}
+
+TEST_F(KernelCacheTest, a_damaged_file_counts_as_none) {
+    write_kernel_file("key", std::string(100, 'x'));
+    const std::filesystem::path file = files().at(0);
+    for (size_t at : {0u, 9u, 20u, 35u, 60u}) {
+        std::fstream content(file, std::ios::in | std::ios::out | std::ios::binary);
+        content.seekp(static_cast<std::streamoff>(at));
+        content.put('?');
+        content.close();
+        EXPECT_EQ(read_kernel_file("key"), "") << at;
+    }
+    write_kernel_file("key", "whole");
+    EXPECT_EQ(read_kernel_file("key"), "whole");
+    std::filesystem::resize_file(file, 20);
+    EXPECT_EQ(read_kernel_file("key"), "");
+}
+
+TEST_F(KernelCacheTest, code_that_others_may_write_is_not_run) {
+    write_kernel_file("key", "object");
+    std::filesystem::permissions(files().at(0), std::filesystem::perms::all);
+    EXPECT_EQ(read_kernel_file("key"), "");
+}
+
+TEST_F(KernelCacheTest, kernels_come_from_the_process_then_from_disk_then_from_the_generator) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    auto graph = chain();
+    KernelCacheStats before = kernel_cache_stats();
+    compile(*graph);
+    EXPECT_EQ(kernel_cache_stats().generated, before.generated + 1);
+    compile(*graph);
+    EXPECT_EQ(kernel_cache_stats().shared, before.shared + 1);
+    forget_kernels();
+    compile(*graph);
+    EXPECT_EQ(kernel_cache_stats().read, before.read + 1);
+    EXPECT_EQ(kernel_cache_stats().generated, before.generated + 1);
+    expect_right();
+}
+
+TEST_F(KernelCacheTest, a_damaged_kernel_is_generated_again) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    compile(*chain());
+    std::filesystem::resize_file(files().at(0), 500);
+    forget_kernels();
+    expect_right();
+}
+
+TEST_F(KernelCacheTest, without_a_place_for_files_kernels_are_generated_all_the_same) {
+    setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+    expect_right();
+}
+
+TEST_F(KernelCacheTest, several_threads_may_compile) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) threads.emplace_back(expect_right);
+    for (std::thread& t : threads) t.join();
+}
+
+TEST_F(KernelCacheTest, damaged_objects_are_not_loaded) {
+    EXPECT_EQ(load_machine_code({}), nullptr);
+    EXPECT_EQ(load_machine_code(std::string(1000, 'x')), nullptr);
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    compile(*chain());
+    std::ifstream file(files().at(0), std::ios::binary);
+    std::string content{std::istreambuf_iterator<char>(file), {}};
+    const std::string object =
+        content.substr(content.find("\x7f"
+                                    "ELF"));
+    EXPECT_NE(load_machine_code(object), nullptr);
+    for (size_t length = 0; length < object.size(); length += 7)
+        load_machine_code(std::string_view(object).substr(0, length));
+    std::mt19937 random(1);
+    for (int i = 0; i < 3000; ++i) {
+        std::string damaged = object;
+        for (int k = 0; k < 3; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
+        load_machine_code(damaged);
+    }
+}
+
+}  // namespace
+}  // namespace lunaria::graph
