@@ -60,7 +60,7 @@ int has_svg(lua_State* L) {
 // svg_to_png(svg, scale)
 int svg_to_png(lua_State* L) {
     const Picture picture = draw_svg(text_at(L, 1), luaL_optnumber(L, 2, 1));
-    push(L, std::string_view(png_bytes(picture.pixels, picture.width, picture.height, 4)));
+    push(L, std::string_view(drawing_png_bytes(picture.pixels, picture.width, picture.height)));
     return 1;
 }
 

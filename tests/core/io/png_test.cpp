@@ -65,6 +65,28 @@ TEST(Png, holds_the_pixels_that_it_was_given) {
         }
 }
 
+TEST(Png, drawings_of_few_colours_have_a_palette) {
+    std::string pixels;
+    for (int i = 0; i < 100; ++i)
+        pixels += i % 3 ? std::string("\xff\xff\xff\xff", 4) : std::string("\x01\x02\x03\xff", 4);
+    const std::string file = drawing_png_bytes(pixels, 10, 10);
+    EXPECT_EQ(file[25], 3);  // the colour type
+    const size_t palette = file.find("PLTE");
+    ASSERT_NE(palette, std::string::npos);
+    EXPECT_EQ(file.substr(palette + 4, 6), "\x01\x02\x03\xff\xff\xff");
+    const std::string numbers = decoded(file, 10, 10, 1);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(numbers[static_cast<size_t>(i)], i % 3 ? 1 : 0);
+    // Transparent ones and those of many colours keep them all.
+    pixels[3] = 0;
+    EXPECT_EQ(drawing_png_bytes(pixels, 10, 10)[25], 6);
+    std::string many;
+    for (int i = 0; i < 4096; ++i)
+        many += {static_cast<char>(i * 7), static_cast<char>(i / 16), static_cast<char>(i % 251), '\xff'};
+    EXPECT_EQ(drawing_png_bytes(many, 64, 64)[25], 2);
+    EXPECT_EQ(decoded(drawing_png_bytes(many, 64, 64), 64, 64, 3).size(), 64u * 64 * 3);
+    EXPECT_THROW(drawing_png_bytes("abc", 1, 1), Error);
+}
+
 TEST(Png, smooth_pictures_become_small) {
     std::string pixels(200 * 200, '\0');
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i % 200 + i / 200);

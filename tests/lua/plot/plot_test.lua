@@ -93,6 +93,12 @@ t.test("a histogram counts every value once", function()
   t.equal(sum, 1000)
 end)
 
+t.test("all numbers of a tensor go into one histogram, rows of a matrix are lines", function()
+  t.equal(#plot.hist(ms.ops.ones({ 20, 30 })):vega().layer, 1)
+  t.equal(#plot.line(ms.ops.ones({ 3, 10 })):vega().layer, 3)
+  t.fails({ "101 rows" }, plot.line, ms.ops.ones({ 101, 2 }))
+end)
+
 t.test("contours of a cone are closed circles", function()
   local z, axis = {}, {}
   for i = 1, 41 do axis[i] = (i - 21) / 10 end

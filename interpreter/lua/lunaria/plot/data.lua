@@ -6,6 +6,8 @@ local arguments = require "lunaria.nn.arguments"
 local fail, describe = arguments.fail, arguments.describe
 local data = {}
 
+local MOST_SERIES = 100
+
 local function plain(value)
   return ms.is_tensor(value) and value:tolist() or value
 end
@@ -110,6 +112,9 @@ function data.series(value, where, name)
     return { { values = data.numbers(value, where, name) } }
   end
   local result = {}
+  if #value > MOST_SERIES then
+    fail(where, ("%s has %d rows, one series each; more than %d cannot be told apart"):format(name, #value, MOST_SERIES))
+  end
   for i = 1, #value do
     result[i] = { name = tostring(i), values = data.numbers(ms.is_tensor(value) and value[i - 1] or value[i], where, name) }
   end

@@ -178,7 +178,9 @@ end
 own.hist = { y = true, label = true, color = "color", bins = "count", range = "domain" }
 function kinds.hist(self, ...)
   local given = read("plot.hist", { "y" }, own.hist, ...)
-  local list = data.series(required("plot.hist", given, "y"), "plot.hist", "y")
+  local y = required("plot.hist", given, "y")
+  -- All numbers of a tensor are one series, whatever its shape.
+  local list = data.series(ms.is_tensor(y) and y:reshape { -1 } or y, "plot.hist", "y")
   local all = {}
   for i, series in ipairs(list) do
     all[i] = series.values

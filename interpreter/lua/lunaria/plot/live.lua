@@ -21,7 +21,7 @@ local function plot_of(self)
     for key, value in pairs(self._options) do
       options[key] = value
     end
-    options.x, options.y, options.label = series.x, series.y, name
+    options.x, options.y, options.label = series.x, series.y, (#self._names > 1 or self._named) and name or nil
     p = p and p:line(options) or ms.plot.line(options)
   end
   return p
@@ -148,7 +148,8 @@ local function live(options)
   end
   ms.plot.line(check)
   local self = setmetatable({
-    _options = given, _label = label, _series = {}, _names = {}, _next = 0, _out = out, _rich = frontend.has_display(),
+    _options = given, _label = label, _named = options.label ~= nil, _series = {}, _names = {}, _next = 0, _out = out,
+    _rich = frontend.has_display(),
     _terminal = ms.is_terminal(out), _color = (os.getenv "NO_COLOR" or "") == "",
   }, Live)
   frontend.after_cell(function()

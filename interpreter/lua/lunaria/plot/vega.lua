@@ -4,8 +4,19 @@ local ms = require "lunaria"
 local data = require "lunaria.plot.data"
 local scale = require "lunaria.plot.scale"
 
+-- Nine digits are more than a screen shows, and half the text.
 local function number(x)
-  return data.is_finite(x) and x or ms.json.null
+  return data.is_finite(x) and tonumber(("%.9g"):format(x)) or ms.json.null
+end
+
+-- Vega joins points from left to right unless it is told another order.
+local function is_sorted(x)
+  for i = 2, #x do
+    if not (x[i] >= x[i - 1]) then
+      return false
+    end
+  end
+  return true
 end
 
 local function axis(frame, side)
@@ -88,8 +99,9 @@ function make.line(frame, layer)
   if not layer.named then
     x, y = data.thin_line(x, y, 4000)
   end
+  local sorted = not layer.named and is_sorted(x)
   return {
-    data = { values = rows_of(layer, x, y, function(row, i)
+    data = { values = rows_of(layer, x, y, not sorted and function(row, i)
       row.i = i
     end) },
     mark = {
@@ -98,7 +110,7 @@ function make.line(frame, layer)
     },
     encoding = {
       x = axis(frame, "x"), y = axis(frame, "y"), color = color_of(frame, layer),
-      order = { field = "i", type = "quantitative" },
+      order = not sorted and { field = "i", type = "quantitative" } or nil,
     },
   }
 end
@@ -183,7 +195,7 @@ function make.contour(frame, layer)
   local rows = {}
   for k, line in ipairs(layer.lines) do
     for i = 1, #line.x do
-      rows[#rows + 1] = { x = line.x[i], y = line.y[i], z = line.level, k = k, i = i }
+      rows[#rows + 1] = { x = number(line.x[i]), y = number(line.y[i]), z = line.level, k = k, i = i }
     end
   end
   return {

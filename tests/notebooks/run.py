@@ -1,0 +1,133 @@
+"""Executes a notebook with nbclient and compares what comes out with what is stored in it.
+
+usage: run.py LUNARIA NOTEBOOK...     compares; prints one line for each cell that differs
+       run.py --update LUNARIA NOTEBOOK...   stores what came out
+
+Texts are compared word by word, numbers to a tolerance (1e-3 relative or absolute). Tags of a cell say otherwise:
+"timing": its numbers differ from run to run; "training": they depend on the processor and agree to a tenth;
+"raises-exception": the cell ends in an error, which is an output like any other. Pictures are compared by type."""
+import environment  # first: it changes to the environment that has the rest
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|\b(?:nan|inf)\b", re.IGNORECASE)
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+# Drawings made of characters move by a dot when a number moves by a thousandth.
+DRAWN = re.compile("[\u2500-\u259f\u2800-\u28ff]")
+TEXTS = ("text/plain", "text/html", "text/markdown", "text/latex")
+
+
+def joined(text):
+    return "".join(text) if isinstance(text, list) else text
+
+
+def near(a, b, tolerance):
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= tolerance * max(1.0, abs(b))
+
+
+def compare_texts(got, stored, tags):
+    """Why the texts differ, or None."""
+    got, stored = ESCAPE.sub("", joined(got)), ESCAPE.sub("", joined(stored))
+    if DRAWN.search(stored):
+        return None if DRAWN.search(got) else "the drawing is gone"
+    words = [re.split(r"\s+", NUMBER.sub(" # ", text).strip()) for text in (got, stored)]
+    if words[0] != words[1]:
+        return f"got {got!r}, stored is {stored!r}"
+    if "timing" in tags:
+        return None
+    tolerance = 0.1 if "training" in tags else 1e-3
+    for a, b in zip(NUMBER.findall(got), NUMBER.findall(stored)):
+        if not near(float(a), float(b), tolerance):
+            return f"got {a}, stored is {b}"
+    return None
+
+
+def compare_outputs(got, stored, tags):
+    kinds = [[o["output_type"] + o.get("name", "") for o in outputs] for outputs in (got, stored)]
+    if kinds[0] != kinds[1]:
+        return f"outputs are {kinds[0]}, stored are {kinds[1]}"
+    for a, b in zip(got, stored):
+        if a["output_type"] == "stream":
+            reason = compare_texts(a["text"], b["text"], tags)
+        elif a["output_type"] == "error":
+            reason = compare_texts(a["evalue"], b["evalue"], tags)
+        else:
+            if sorted(a["data"]) != sorted(b["data"]):
+                return f"types are {sorted(a['data'])}, stored are {sorted(b['data'])}"
+            reasons = (compare_texts(a["data"][t], b["data"][t], tags) for t in TEXTS if t in b["data"])
+            reason = next((r for r in reasons if r), None)
+        if reason:
+            return reason
+    return None
+
+
+def as_json(notebook):
+    return json.loads(json.dumps(notebook))
+
+
+def execute(notebook):
+    client = NotebookClient(notebook, timeout=600, kernel_name="lunaria",
+                            resources={"metadata": {"path": str(environment.ROOT / "notebooks")}})
+    client.execute()
+    for cell in notebook["cells"]:
+        cell.get("metadata", {}).pop("execution", None)
+
+
+def install(program, prefix):
+    """Makes the kernel known to this process and those it starts; returns nothing."""
+    subprocess.run([program, "kernel", "install", "--prefix", prefix, "--name", "lunaria"], check=True,
+                   stdout=subprocess.DEVNULL)
+    os.environ["JUPYTER_PATH"] = os.path.join(prefix, "share", "jupyter")
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "XDG_STATE_HOME"):
+        os.environ[name] = os.path.join(prefix, name.lower())
+        os.makedirs(os.environ[name], exist_ok=True)
+
+
+def run(path, update):
+    """Numbers of cells that passed and failed."""
+    stored = nbformat.read(path, as_version=4)
+    fresh = nbformat.from_dict(as_json(stored))
+    execute(fresh)
+    if update:
+        for cell in fresh["cells"]:
+            cell.get("metadata", {}).pop("execution", None)
+        nbformat.write(fresh, path)
+        return 0, 0
+    passed = failed = 0
+    for number, (new, old) in enumerate(zip(as_json(fresh)["cells"], as_json(stored)["cells"])):
+        if new["cell_type"] != "code":
+            continue
+        reason = compare_outputs(new["outputs"], old["outputs"], old["metadata"].get("tags", []))
+        passed, failed = passed + (reason is None), failed + (reason is not None)
+        if reason:
+            print(f"FAIL {path.name} cell {number}: {reason[:2000]}")
+    return passed, failed
+
+
+def main(arguments):
+    update = "--update" in arguments
+    program, *paths = [a for a in arguments if a != "--update"]
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as prefix:
+        install(os.path.abspath(program), prefix)
+        for path in paths:
+            done = run(Path(path).resolve(), update)
+            passed, failed = passed + done[0], failed + done[1]
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
