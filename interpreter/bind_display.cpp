@@ -237,7 +237,18 @@ int markup_function(lua_State* L) {
 
 void bind_display(lua_State* L) {
     lua_newtable(L);
-    lua_createtable(L, 0, 2);
+    lua_createtable(L, 0, 4);
+    lua_pushliteral(L, "display(value [, {id, metadata, raw}])");
+    lua_setfield(L, -2, "_head");
+    lua_pushliteral(
+        L,
+        "Shows a value in the midst of a cell: in a notebook in the best of its formats, elsewhere as text.\n"
+        "With id = true (or a name) it gives a handle: handle:update(value) replaces what is shown. raw = true takes "
+        "a\n"
+        "table from types, such as \"text/html\", to texts. A metamethod __mime of a value gives such a table.\n"
+        "display.html, .markdown, .latex, .svg, .json and .audio give values of these types; ms.plot, ms.image and\n"
+        "ms.summary give pictures and tables.");
+    lua_setfield(L, -2, "_doc");
     lua_pushcfunction(L, protect<call_display>);
     lua_setfield(L, -2, "__call");
     lua_pushcfunction(L, protect<markup_function>);

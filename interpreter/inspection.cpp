@@ -124,6 +124,15 @@ Inspection inspect_class(lua_State* L, int index, int level) {
     return result;
 }
 
+// A table that explains itself: texts _head and _doc in its metatable.
+Inspection inspect_described(lua_State* L, int index) {
+    if (!lua_istable(L, index) || !lua_getmetatable(L, index)) return {};
+    const std::string head = text_field(L, lua_gettop(L), "_head"), doc = text_field(L, lua_gettop(L), "_doc");
+    lua_pop(L, 1);
+    if (head.empty() || doc.empty()) return {};
+    return {true, str(head, "\n\n", doc, "\n"), str("```lua\n", head, "\n```\n\n", doc, "\n")};
+}
+
 }  // namespace
 
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {
@@ -131,6 +140,7 @@ Inspection inspect_value(lua_State* L, int index, std::string_view name, int lev
     if (const Op* op = operator_at(L, index)) return {true, operator_text(*op), operator_markdown(*op)};
     if (lua_isfunction(L, index)) return inspect_function(L, index, name, level);
     if (Inspection found = inspect_class(L, index, level); found.found) return found;
+    if (Inspection found = inspect_described(L, index); found.found) return found;
     std::string head = str(name, name.empty() ? "" : ": ", describe(L, index), "\n");
     if (lua_isnil(L, index)) return {true, head, head};
     PrettyOptions options;

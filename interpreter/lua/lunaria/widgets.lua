@@ -232,4 +232,7 @@ end
 
 ms.comm.register("jupyter.widget.control", answer_states)
 
-return widgets
+return setmetatable(widgets, {
+  _head = "ms.widgets",
+  _doc = "Controls in a notebook: slider, progress, button. ?ms.widgets.slider tells how they are used.",
+})

@@ -519,6 +519,12 @@ function Plot:__mime()
 end
 
 return setmetatable(plot, {
+  _head = "ms.plot",
+  _doc = [[Plots: line, scatter, bar, hist, heatmap, contour, image, and live for curves that grow (?ms.plot.line tells the options).
+A plot is shown when it is the last expression of a cell or given to display. Methods of the same names add layers to it;
+p:save("x.svg") writes .svg, .png, .html or .json (Vega-Lite); p:svg(), p:png(), p:text() and p:vega() give the same as values.
+
+    ms.plot.scatter(x, measured, { label = "measured" }):line(x, fitted, { label = "fitted" })]],
   __index = function(_, name)
     if name == "live" then
       plot.live = require "lunaria.plot.live"

@@ -90,7 +90,7 @@ local function draw_axes(canvas, frame, box, x_ticks, y_ticks)
     end
   end
   if #grid > 0 then
-    canvas:add("<path d=\"%s\" stroke=\"#dddddd\" fill=\"none\"/>", table.concat(grid))
+    canvas:add("<path d=\"%s\" stroke=\"#dddddd\" fill=\"none\" shape-rendering=\"crispEdges\"/>", table.concat(grid))
   end
   canvas:add("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\" stroke=\"#888888\"/>", n(box.left), n(box.top),
     n(box.width), n(box.height))
