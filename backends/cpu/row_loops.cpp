@@ -8,20 +8,25 @@ namespace lunaria::cpu {
 
 namespace {
 
+// A table is filled by code of its instruction set, which other processors must not run.
 std::array<RowLoops, 3> all_loops() {
     std::array<RowLoops, 3> all;
     v2::fill_reduce_loops(all[0]);
     v2::fill_softmax_loops(all[0]);
     v2::fill_norm_loops(all[0]);
     v2::fill_loss_loops(all[0]);
-    avx2::fill_reduce_loops(all[1]);
-    avx2::fill_softmax_loops(all[1]);
-    avx2::fill_norm_loops(all[1]);
-    avx2::fill_loss_loops(all[1]);
-    avx512::fill_reduce_loops(all[2]);
-    avx512::fill_softmax_loops(all[2]);
-    avx512::fill_norm_loops(all[2]);
-    avx512::fill_loss_loops(all[2]);
+    if (isa_available(Isa::avx2)) {
+        avx2::fill_reduce_loops(all[1]);
+        avx2::fill_softmax_loops(all[1]);
+        avx2::fill_norm_loops(all[1]);
+        avx2::fill_loss_loops(all[1]);
+    }
+    if (isa_available(Isa::avx512)) {
+        avx512::fill_reduce_loops(all[2]);
+        avx512::fill_softmax_loops(all[2]);
+        avx512::fill_norm_loops(all[2]);
+        avx512::fill_loss_loops(all[2]);
+    }
     return all;
 }
 
