@@ -1,6 +1,7 @@
 // Runs operators eagerly: promote operands, infer, allocate, ask the device's kernels in turn.
 #include <array>
 
+#include "core/consume.h"
 #include "core/infer.h"
 #include "core/interrupt.h"
 #include "core/op.h"
@@ -69,8 +70,16 @@ bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
            (dtype == DType::boolean && !wants_float && !number && !integer);
 }
 
-// Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes.
-Value run_elementwise(const Op& op, std::span<const Value> args) {
+// Whether a result of this type may be written over the tensor: every element is read before it is written, and nobody
+// else sees it.
+bool can_hold_result(const Tensor& t, DType dtype, const Shape& shape) {
+    return t.dtype() == dtype && t.is_contiguous() && t.is_sole_owner() && !t.device() && !t.parameter() &&
+           t.shape() == shape;
+}
+
+// Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes. `spare`:
+// arguments whose memory may be used.
+Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value> spare = {}) {
     DType dtype = DType::f32;
     if (!obvious_dtype(op, args, dtype)) {
         check_tensor_args(op, args);
@@ -106,7 +115,10 @@ Value run_elementwise(const Op& op, std::span<const Value> args) {
         result = DType::boolean;
     else if (op.infer_fn != broadcast_all)
         result = op.infer_fn(Call(op, args, dtype))[0].dtype;
-    Tensor out = Tensor::empty(result, shape ? *shape : joint);
+    Tensor out;
+    for (const Value& v : spare)
+        if (!out && v.is_tensor() && can_hold_result(v.tensor(), result, shape ? *shape : joint)) out = v.tensor();
+    if (!out) out = Tensor::empty(result, shape ? *shape : joint);
     if (out.size() == 0) return Value(std::move(out));
     KernelCall call{op, args, {&out, 1}, dtype};
     return run_kernels(op, call);
@@ -194,6 +206,12 @@ Builder& eager_builder() {
 
 Value run(const Op& op, std::initializer_list<Value> args) {
     return run(op, std::span<const Value>(args.begin(), args.size()));
+}
+
+Value run_consuming(const Op& op, std::span<Value> args) {
+    if (!op.is_elementwise) return run(op, args);
+    poll_interrupt();
+    return run_elementwise(op, args, args);
 }
 
 Value run(const Op& op, std::span<const Value> given) {

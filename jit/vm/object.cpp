@@ -1,6 +1,5 @@
 #include "jit/vm/object.h"
 
-#include "core/op.h"
 #include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
@@ -96,7 +95,7 @@ void Shadow::put(const Value& key, Value cotangent) {
 void Shadow::add(const Value& key, const Value& cotangent) {
     if (cotangent.is_nil()) return;
     Value& place = single_ ? only_ : parts_[key];
-    place = accumulate(place, cotangent);
+    place = accumulate(std::move(place), cotangent);
 }
 
 Value Shadow::take(const Value& key) {
@@ -141,7 +140,7 @@ Shadow* Context::source(const Value& holder, const Value& value) const {
     return find(holder);
 }
 
-Value accumulate(const Value& a, const Value& b) {
+Value accumulate(Value a, Value b) {
     if (a.is_nil()) return b;
     if (b.is_nil()) return a;
     auto marks = static_cast<uint16_t>(a.marks() | b.marks());
@@ -156,8 +155,9 @@ Value accumulate(const Value& a, const Value& b) {
         sum = Value::list(std::move(items));
     } else {
         static const Op& add = registry().get("add");
-        Value operands[] = {a, b};
-        sum = execute(add, operands);
+        // Into one of them where nobody else has it: a sum of many gradients takes the memory of one.
+        Value operands[] = {std::move(a), std::move(b)};
+        sum = execute_consuming(add, operands);
     }
     sum.set_marks(marks);
     return sum;

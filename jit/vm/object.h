@@ -104,12 +104,13 @@ class Context final : public Object {
 };
 
 // The sum of two cotangents; nil is zero, lists add item by item.
-Value accumulate(const Value& a, const Value& b);
+Value accumulate(Value a, Value b);
 
-// The object if it is of this very class.
+// The object if it is of this very class. There is one type_info per class in a program, so addresses tell them apart.
 template <class T>
 T* object_as(const Value& v) {
-    return v.kind() == Value::Kind::object && typeid(*v.object()) == typeid(T) ? static_cast<T*>(v.object()) : nullptr;
+    return v.kind() == Value::Kind::object && &typeid(*v.object()) == &typeid(T) ? static_cast<T*>(v.object())
+                                                                                 : nullptr;
 }
 
 template <class T, class... Args>

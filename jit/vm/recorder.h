@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "core/op.h"
+#include "core/consume.h"
 #include "jit/vm/values.h"
 
 namespace lunaria::vm {
@@ -39,6 +39,13 @@ inline Value execute(const Op& op, std::span<const Value> args) {
     if (Recorder* r = recorder()) [[unlikely]]
         return r->run(op, args);
     return run(op, args);
+}
+
+// The same with arguments that nobody needs afterwards.
+inline Value execute_consuming(const Op& op, std::span<Value> args) {
+    if (Recorder* r = recorder()) [[unlikely]]
+        return r->run(op, args);
+    return run_consuming(op, args);
 }
 
 }  // namespace lunaria::vm
