@@ -15,14 +15,25 @@ int run(lua_State* L, const vm::OperatorFunction& function) {
     vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
     Value f = vm::make_object<vm::Closure>(*function.function, function.owner, vm::Values());
-    vm::Values results = host.run(L, f, args);
+    vm::Values results = host.run(L, f, std::move(args));
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
 }
 
 int vjp(lua_State* L) { return run(L, vm::vjp_function()); }
-int cotangent(lua_State* L) { return run(L, vm::shadow_function()); }
+int derivative(lua_State* L) { return run(L, vm::derivative_function()); }
+int gradient(lua_State* L) { return run(L, vm::gradient_function()); }
+
+int cotangent(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    Value context = host.to_value(L, 1);
+    vm::Shadow* shadow =
+        vm::object_as<vm::Context>(context) ? vm::object_as<vm::Context>(context)->find(host.to_value(L, 2)) : nullptr;
+    host.push(L, shadow ? shadow->get(host.to_value(L, 3)) : Value());
+    return 1;
+}
+
 int custom(lua_State* L) { return run(L, vm::custom_function()); }
 int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
 int stop(lua_State* L) {
@@ -51,6 +62,15 @@ int next_key(lua_State* L) {
         return 1;
     }
     lua_pop(L, 1);
+    return 1;
+}
+
+// Whether a gradient by the value exists: floating-point numbers and tensors.
+int is_float(lua_State* L) {
+    bool yes = lua_type(L, 1) == LUA_TNUMBER && !lua_isinteger(L, 1);
+    if (const Tensor* t = lua_type(L, 1) == LUA_TUSERDATA ? tensor_at(L, 1) : nullptr)
+        yes = lunaria::is_float(t->dtype()) || is_complex(t->dtype());
+    lua_pushboolean(L, yes);
     return 1;
 }
 
@@ -107,14 +127,17 @@ int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"next_key", protect<next_key>}, {"number", protect<number>}, {"replace", protect<replace>},
-        {"original", protect<original>}, {"note", protect<note>},     {"graph_text", protect<graph_text>}};
+        {"next_key", protect<next_key>},    {"number", protect<number>},     {"is_float", protect<is_float>},
+        {"replace", protect<replace>},      {"original", protect<original>}, {"note", protect<note>},
+        {"graph_text", protect<graph_text>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
     const std::tuple<const char*, lua_CFunction, vm::OperatorFunction> intrinsics[] = {
         {"vjp", protect<vjp>, vm::vjp_function()},
+        {"derivative", protect<derivative>, vm::derivative_function()},
+        {"gradient", protect<gradient>, vm::gradient_function()},
         {"cotangent", protect<cotangent>, vm::shadow_function()},
         {"custom", protect<custom>, vm::custom_function()},
         {"checkpoint", protect<checkpoint>, vm::checkpoint_function()},

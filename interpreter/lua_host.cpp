@@ -41,7 +41,7 @@ int call_closure(lua_State* L) {
     const Value f = *static_cast<Value*>(lua_touserdata(L, lua_upvalueindex(1)));
     vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
-    vm::Values results = host.run(L, f, args);
+    vm::Values results = host.run(L, f, std::move(args));
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
@@ -123,14 +123,15 @@ LuaHost& LuaHost::of(lua_State* L) {
     return *host;
 }
 
-vm::Values LuaHost::run(lua_State* state, const Value& f, std::span<const Value> args) {
+vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
     struct Switch {
         LuaHost& host;
         lua_State* before;
         ~Switch() { host.L = before; }
     } restore{*this, L};
     L = state;
-    return machine_.run(f, args);
+    vm::Values backs;
+    return machine_.run(f, {}, std::move(args), backs);
 }
 
 Value LuaHost::reference(lua_State* state, int index) { return vm::make_object<LuaReference>(main_, state, index); }
@@ -316,6 +317,11 @@ void LuaHost::capture(const Value& f, int index, const FunctionInfo& info, vm::V
         captures.push_back(to_value(L, -1));
         lua_pop(L, 1);
     }
+}
+
+const Op* LuaHost::operator_in(const Value& f) {
+    auto* o = vm::object_as<LuaOperator>(f);
+    return o ? &o->op : nullptr;
 }
 
 Value LuaHost::jit_target(const Value& f) {

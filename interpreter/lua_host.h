@@ -35,7 +35,7 @@ class LuaHost final : public vm::Host {
     };
     lua_State* lua() const { return L; }
     // Calls f in the machine from the Lua function that runs in L.
-    vm::Values run(lua_State* L, const Value& f, std::span<const Value> args);
+    vm::Values run(lua_State* L, const Value& f, vm::Values args);
     // What the host does runs in this Lua thread for as long as it lives.
     class Thread {
       public:
@@ -64,6 +64,7 @@ class LuaHost final : public vm::Host {
     std::string graph_text(lua_State* L, int index, int order);
 
     vm::Callee resolve(const Value& f) override;
+    const Op* operator_in(const Value& f) override;
     vm::Field find_field(const Value& object, const Value& key) override;
     vm::Field find_new_field(const Value& object, const Value& key) override;
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
@@ -102,6 +103,9 @@ class LuaHost final : public vm::Host {
     std::shared_ptr<FunctionInfo> info_of(int index);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
     Value reference(lua_State* L, int index);
+    // Pushes what only one operation of this host's own sees. forget() then takes the tensor out of its handle, which
+    // Lua's collector would keep for long.
+    void forget(int index);
     bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);

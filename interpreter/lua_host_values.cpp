@@ -104,6 +104,7 @@ Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event
         push(L, *v);
         Value method;
         if (luaL_getmetafield(L, -1, std::string(event).c_str()) != LUA_TNIL) method = to_value(L, -1);
+        forget(base + 1);
         lua_settop(L, base);
         if (!method.is_nil()) return method;
     }
@@ -137,10 +138,15 @@ Value LuaHost::index(const Value& object, const Value& key) {
     }
     push(L, object);
     push(L, key);
-    lua_gettable(L, -2);
+    lua_gettable(L, base + 1);
     Value v = to_value(L, -1);
+    if (!lua_rawequal(L, base + 1, base + 2)) forget(base + 1);
     lua_settop(L, base);
     return v;
+}
+
+void LuaHost::forget(int index) {
+    if (tensor_at(L, index)) set_tensor(L, index, Tensor());
 }
 
 void LuaHost::set_index(const Value& object, const Value& key, const Value& value) {
@@ -253,6 +259,11 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
     }
     const int operation = primitive == "equal" ? LUA_OPEQ : primitive == "less" ? LUA_OPLT : LUA_OPLE;
     const bool result = lua_compare(L, base + 1, base + 2, operation) != 0;
+    // A metamethod of a table or userdata may have kept the tensor beside it.
+    if (!reference_of(a) && !reference_of(b)) {
+        forget(base + 1);
+        forget(base + 2);
+    }
     lua_settop(L, base);
     return result;
 }
@@ -281,6 +292,7 @@ Value LuaHost::length(const Value& a) {
     }
     lua_len(L, -1);
     Value v = to_value(L, -1);
+    forget(base + 1);
     lua_settop(L, base);
     return v;
 }
@@ -404,6 +416,9 @@ int bind_here(lua_State* L) {
     } catch (const std::exception&) {
         binding.error = std::current_exception();
     }
+    // The handles were made for this call.
+    for (int i = lua_gettop(L); i > 0; --i)
+        if (tensor_at(L, i)) set_tensor(L, i, Tensor());
     return 0;
 }
 

@@ -59,7 +59,10 @@ void add_shadows(Registry& r) {
             "in the one before it, and so on.")
         .effect(Effect::state);
     r.add("mark_arguments(context: any, positions: any, args: any)")
-        .doc("The arguments, those at the positions followed.")
+        .doc("The arguments, those at the positions (a table that has them as keys, or one integer) followed.")
+        .effect(Effect::state);
+    r.add("seed(name: any, values: any)")
+        .doc("A one like the first value, which must be a scalar; `name` is who asks.")
         .effect(Effect::state);
     r.add("unmark(context: any, values: any)")
         .doc("The values, no longer followed; the differentiation's forward part ends.")

@@ -63,6 +63,7 @@ Natives::Natives(lua_State* L) {
     note(L, "lunaria.jit", {"is_jit"}, Native::is_tensor);
     note(L, "lunaria.autodiff", {"note"}, Native::ignored);
     note(L, "lunaria", {"is_tensor"}, Native::is_tensor);
+    note(L, "lunaria.autodiff", {"is_float"}, Native::is_tensor);
     note(L, "lunaria", {"is_parameter"}, Native::is_parameter);
     note(L, "lunaria", {"get_context", "get_seed", "get_rng_state", "get_num_threads"}, Native::reader);
     note(L, "lunaria", {"tensor"}, Native::reader);

@@ -163,11 +163,14 @@ bool BlockRewriter::lists(const Node& node) {
     };
     if (name == "result") {
         copy(node);
-        step([&node](Backward& b) {
+        step([&node, at = tr(node.args[1])](Backward& b) {
             if (!b.has(node)) return;
-            const Value& list = node.args[0];
-            if (list.is_node() && node.args[1].kind() == Value::Kind::integer)
-                b.add_item(*list.node(), static_cast<size_t>(node.args[1].integer()), b.cotangent(node));
+            const Value &list = node.args[0], &i = node.args[1];
+            if (!list.is_node()) return;
+            if (i.kind() == Value::Kind::integer)
+                b.add_item(*list.node(), static_cast<size_t>(i.integer()), b.cotangent(node));
+            else
+                b.add(list, b.emit("list_at", {b.saved(at), b.cotangent(node)}));
         });
     } else if (name == "results_from" || name == "list_shift") {
         copy(node);

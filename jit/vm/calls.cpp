@@ -161,12 +161,17 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
             back = make_pullback(op, args, result, static_cast<Context*>(contexts[0].object())->mark);
     }
     const bool several = result.is_list() && !op.signature.results.empty();
-    Values results;
     if (several || (result.is_list() && !result.items().empty() && result.items()[0].is_tensor()))
-        results = result.items();
-    else
-        results.push_back(std::move(result));
-    give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+        return give(to, Values(result.items()), {&back, 1});
+    give_one(to, std::move(result), std::move(back));
+}
+
+void Machine::call_operator_by(const Op& op, bool ready, std::span<const Value> contexts, Values args,
+                               const Destination& to) {
+    if (ready || complete(op, args, followed_by(contexts))) return call_operator(op, contexts, std::move(args), to);
+    if (!contexts.empty()) return call_bound(op, contexts, std::move(args), to);
+    Host::Bound bound = host.bind(op, args);
+    call_operator(op, contexts, std::move(bound.args), to);
 }
 
 void Machine::call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
@@ -177,6 +182,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
+    if (const Op* op = host.operator_in(f)) return call_operator_by(*op, false, contexts, std::move(args), to);
     Callee callee = host.resolve(f);
     if (order > 0 && !callee.prefix.empty()) {
         // The caller knows nothing of further arguments before its own and expects no cotangents of them: they are
@@ -189,15 +195,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     }
     for (const Value& first : callee.prefix) args.push_front(first);
     switch (callee.kind) {
-        case Callee::Kind::op: {
-            if (operator_of(f) || complete(*callee.op, args, followed_by(contexts)))
-                return call_operator(*callee.op, contexts, std::move(args), to);
-            if (contexts.empty()) {
-                Host::Bound bound = host.bind(*callee.op, args);
-                return call_operator(*callee.op, contexts, std::move(bound.args), to);
-            }
-            return call_bound(*callee.op, contexts, std::move(args), to);
-        }
+        case Callee::Kind::op:
+            return call_operator_by(*callee.op, operator_of(f) != nullptr, contexts, std::move(args), to);
         case Callee::Kind::closure:
         case Callee::Kind::function: {
             // Undifferentiated, a function of the host is the host's business.
@@ -242,6 +241,10 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
                 continue;
             if (Recorder* r = recorder()) r->made(cotangents[k]);
         }
+    }
+    if (plain.rule && contexts.empty() && !recorder()) {
+        Values captures = captures_of(r);
+        return give(to, run_straight(code_of(plain), std::move(captures), std::move(cotangents)), {});
     }
     Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
     // The last call takes the residuals with it: each is dropped as soon as it was used.
@@ -325,10 +328,10 @@ void handle_operator(Machine& m, const Instr& i) {
     uint16_t bits = 0;
     for (uint32_t k = 0; k < i.slot_count; ++k) {
         const Slot& s = m.slot(i, k);
-        args.push_back(s.items >= 0 ? m.value(s) : m.get(s));
+        args.push_back(s.items >= 0 ? m.value(s) : m.take(s));
         bits |= args.back().marks();
     }
-    Value result = execute(*i.op, args);
+    Value result = execute_consuming(*i.op, {args.begin(), args.size()});
     if (bits) inherit_marks(*i.op, result, bits);
     m.set(i, std::move(result));
 }

@@ -272,9 +272,10 @@ class Compiler {
             instr.op = node.op;
             if (is_ordered(node.op->name()))
                 instr.order = node.args[0].is_list() ? static_cast<int32_t>(node.args[0].items().size()) : 1;
-            if (one_of(node.op->name(), {"j_op", "make_pull"})) {
+            if (one_of(node.op->name(), {"j_op", "make_pull", "j_arith"})) {
                 const std::string& name = node.args[1].string();
-                instr.op = name.starts_with("num_") ? &lua::primitive(name) : &registry().get(name);
+                const bool primitive = node.op->name() == "j_arith" || name.starts_with("num_");
+                instr.op = primitive ? &lua::primitive(name) : &registry().get(name);
             }
             operands(instr, node.args, true);
         }

@@ -370,6 +370,50 @@ const OperatorFunction& vjp_function() {
     return f;
 }
 
+namespace {
+
+// The derivative of a scalar function in one go, for the arguments at `positions` (a table or one integer).
+struct Derivative {
+    Value context, results, cotangents;
+};
+Derivative derivative(Sketch& s, const Value& name, const Value& function, const Value& positions,
+                      const Value& parameters, const Value& rest) {
+    Value context = s.emit("new_context", {parameters});
+    Value args = s.emit("mark_arguments", {context, positions, rest});
+    Value call = s.emit("j_call", {Value::list({context}), function, args});
+    Value results = s.item(call, 0), r = s.item(call, 1);
+    Value plain = s.emit("unmark", {context, results});
+    // The backpropagator has no other owner here, so what it holds is freed as it runs.
+    Value cotangents = s.emit("pull", {r, Value::list({s.emit("seed", {name, plain})})});
+    return {context, plain, cotangents};
+}
+
+}  // namespace
+
+const OperatorFunction& derivative_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("derivative");
+        Value name = s.parameter("name"), function = s.parameter("f"), positions = s.parameter("positions"),
+              parameters = s.parameter("parameters"), rest = s.parameter("...");
+        Derivative d = derivative(s, name, function, positions, parameters, rest);
+        Value head = Value::list({d.context, s.emit("list_length", {d.results})});
+        return s.finish(s.emit("spread", {head, s.emit("list_concat", {d.results, d.cotangents})}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& gradient_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("gradient");
+        Value name = s.parameter("name"), function = s.parameter("f"), position = s.parameter("position"),
+              rest = s.parameter("...");
+        Derivative d = derivative(s, name, function, position, Value(), rest);
+        Value y = s.emit("result", {d.results, Value(0)}), dx = s.emit("result", {d.cotangents, position});
+        return s.finish(Value::list({y, dx}), 0, true);
+    }();
+    return f;
+}
+
 const OperatorFunction& shadow_function() {
     static const OperatorFunction f = [] {
         Sketch s("cotangent");

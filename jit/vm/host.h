@@ -38,6 +38,8 @@ class Host {
     virtual ~Host() = default;
 
     virtual Callee resolve(const Value& f) = 0;
+    // The operator that the host's value f is, or null; quicker than to ask resolve().
+    virtual const Op* operator_in(const Value&) { return nullptr; }
     // Of object[key]; for objects that are no tables `raw` is false and `method` nil: use index().
     virtual Field find_field(const Value& object, const Value& key) = 0;
     virtual Field find_new_field(const Value& object, const Value& key) = 0;

@@ -45,8 +45,6 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
     if (!frames_.empty()) frames_.back().pc = pc_;
     size_t chunk = chunk_, used = used_;
     Value* registers = reserve(code.registers);
-    if (!owner)
-        if (auto* closure = object_as<Closure>(callee)) owner = closure->owner;
     frames_.push_back({&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner)});
     code_ = &code;
     pc_ = code.blocks[0].start;
@@ -98,11 +96,24 @@ void Machine::enter(Function& function, Value callee, std::span<const Value> con
     }
 }
 
-void Machine::give(const Destination& to, Values results, std::span<const Value> backs) {
+void Machine::give_one(const Destination& to, Value result, Value back) {
+    if (to.returns || to.results < 0) {
+        Values results;
+        results.push_back(std::move(result));
+        return give(to, std::move(results), {&back, 1});
+    }
+    if (to.r_out >= 0)
+        for (int32_t k = 0; k < to.order; ++k) registers_[to.r_out + k] = k == 0 ? std::move(back) : Value();
+    if (to.out < 0) return;
+    for (int32_t k = 0; k < to.results; ++k) registers_[to.out + k] = k == 0 ? std::move(result) : Value();
+}
+
+void Machine::give(const Destination& to, Values results, std::span<Value> backs) {
     if (to.returns) return return_values(std::move(results), backs);
     if (to.r_out >= 0)
         for (int32_t k = 0; k < to.order; ++k)
-            registers_[to.r_out + k] = static_cast<size_t>(k) < backs.size() ? backs[static_cast<size_t>(k)] : Value();
+            registers_[to.r_out + k] =
+                static_cast<size_t>(k) < backs.size() ? std::move(backs[static_cast<size_t>(k)]) : Value();
     if (to.pack && results.size() > 1) {
         uint16_t marks = 0;
         for (const Value& v : results) marks |= v.marks();
@@ -121,11 +132,14 @@ void Machine::give(const Destination& to, Values results, std::span<const Value>
             static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
 }
 
-void Machine::return_values(Values results, std::span<const Value> backs) {
+void Machine::return_values(Values results, std::span<Value> backs) {
     Destination to = frames_.back().to;
     pop();
     if (to.base) {
-        final_.back() = Final{std::move(results), Values(backs)};
+        Final& final = final_.back();
+        final.results = std::move(results);
+        final.backs.clear();
+        for (Value& back : backs) final.backs.push_back(std::move(back));
         return;
     }
     give(to, std::move(results), backs);
@@ -241,7 +255,45 @@ void Machine::protected_call(std::span<const Value> contexts, Values args, const
     const OperatorFunction& f = protected_back_function();
     for (Value& r : backs)
         if (!r.is_nil()) r = make_object<Closure>(*f.function, f.owner, Values{std::move(r)});
-    give(to, std::move(results), backs);
+    give(to, std::move(results), {backs.begin(), backs.size()});
+}
+
+// A reverse rule is straight-line code that calls nothing: it runs here and now, without a frame of its own.
+Values Machine::run_straight(const Code& code, Values captures, Values args) {
+    struct Scope {
+        Machine& m;
+        const Code& code;
+        const Code* code_before;
+        Value *registers_before, *registers;
+        size_t chunk, used;
+        ~Scope() {
+            for (size_t i = 0; i < code.registers; ++i) registers[i] = Value();
+            m.code_ = code_before;
+            m.registers_ = registers_before;
+            m.chunk_ = chunk;
+            m.used_ = used;
+        }
+    } scope{*this, code, code_, registers_, nullptr, chunk_, used_};
+    scope.registers = reserve(code.registers);
+    code_ = &code;
+    registers_ = scope.registers;
+    Value* at = registers_;
+    for (Value& v : captures) *at++ = std::move(v);
+    for (Value& v : args) *at++ = std::move(v);
+    const Instr* instr = code.instrs.data();
+    for (; !instr->tail; ++instr) {
+        instr->run(*this, *instr);
+        for (uint32_t k = 0; k < instr->kill_count; ++k) registers_[code.kills[instr->kills + k]] = Value();
+    }
+    return values(slot(*instr, 0));
+}
+
+const Op* Machine::tensor_operator(const Op& primitive) {
+    const auto id = static_cast<size_t>(primitive.id);
+    if (id >= tensor_operators_.size()) tensor_operators_.resize(lua::language().all().size());
+    const Op*& known = tensor_operators_[id];
+    if (!known) known = host.tensor_operator(primitive.name());
+    return known;
 }
 
 namespace {
@@ -269,10 +321,9 @@ void handle_branch(Machine& m, const Instr& i) {
 
 void handle_return(Machine& m, const Instr& i) {
     Values results = m.values(m.slot(i, 0));
-    std::array<Value, 16> backs;
-    const auto order = static_cast<size_t>(std::min<int32_t>(i.order, 16));
-    for (size_t k = 0; k < order; ++k) backs[k] = m.take(m.slot(i, k + 1));
-    m.return_values(std::move(results), {backs.data(), order});
+    Values backs;
+    for (int32_t k = 0; k < i.order; ++k) backs.push_back(m.take(m.slot(i, static_cast<size_t>(k) + 1)));
+    m.return_values(std::move(results), {backs.begin(), backs.size()});
 }
 
 void handle_item(Machine& m, const Instr& i) {

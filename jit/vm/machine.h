@@ -69,7 +69,9 @@ class Machine {
     }
     Value& reg(int32_t r) { return registers_[r]; }
     // Results and backpropagators of an instruction that made no call.
-    void give(const Destination& to, Values results, std::span<const Value> backs);
+    void give(const Destination& to, Values results, std::span<Value> backs);
+    // One result and the innermost backpropagator.
+    void give_one(const Destination& to, Value result, Value back);
     static Destination destination(const Instr& i) {
         return {i.out, i.results, i.r_out, i.order, false, false, i.tail};
     }
@@ -92,8 +94,13 @@ class Machine {
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }
     // What keeps the graph of the running function alive.
-    const std::shared_ptr<const void>& owner() const { return frames_.back().owner; }
-    void return_values(Values results, std::span<const Value> backs);
+    const std::shared_ptr<const void>& owner() const {
+        const Frame& frame = frames_.back();
+        return frame.owner ? frame.owner : static_cast<Closure*>(frame.callee.object())->owner;
+    }
+    // The operator that stands for Lua's arithmetic on tensors, or null.
+    const Op* tensor_operator(const Op& primitive);
+    void return_values(Values results, std::span<Value> backs);
     // The value as the closure's own captures, moved out of it if nobody else has it.
     static Values captures_of(Value& closure);
 
@@ -107,7 +114,7 @@ class Machine {
         size_t chunk, used;  // of the register stack, to go back to
         Destination to;
         Value callee;
-        std::shared_ptr<const void> owner;
+        std::shared_ptr<const void> owner;  // null: the callee is a closure and has it
     };
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
@@ -115,6 +122,9 @@ class Machine {
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
     Value* reserve(size_t count);
+    Values run_straight(const Code& code, Values captures, Values args);
+    void call_operator_by(const Op& op, bool complete, std::span<const Value> contexts, Values args,
+                          const Destination& to);
 
     std::vector<Frame> frames_;
     std::vector<std::unique_ptr<Value[]>> chunks_;
@@ -129,6 +139,7 @@ class Machine {
     };
     std::vector<Final> final_;  // of run() calls in progress
     uint32_t ticks_ = 0;
+    std::vector<const Op*> tensor_operators_;  // by the primitive's id
 
   public:
     void tick() {
@@ -170,6 +181,11 @@ const OperatorFunction& stop_function();  // x -> x, not followed
 const OperatorFunction& item_function();  // a tensor of one element -> its number
 // f, positions, parameters, args... -> pull, context, results...
 const OperatorFunction& vjp_function();
+// The same, with the backpropagator applied to 1: name (for messages), f, positions, parameters, args... ->
+// context, number of results, results..., cotangents of the arguments...
+const OperatorFunction& derivative_function();
+// name, f, position, args... -> first result, its derivative by the argument at the position
+const OperatorFunction& gradient_function();
 const OperatorFunction& shadow_function();  // context, object, key -> its cotangent
 
 }  // namespace lunaria::vm

@@ -1,6 +1,7 @@
 // What is followed, and the cotangents of what has an identity.
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -142,10 +143,14 @@ void mark_arguments(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     Value positions = m.operand(i, 1);
     Values args = m.values(m.slot(i, 2));
+    auto wanted = [&](size_t k) {
+        const Value position(static_cast<int64_t>(k));
+        if (positions.kind() == Value::Kind::integer) return positions.integer() == position.integer();
+        return !m.host.raw_get(positions, position).is_nil();
+    };
     uint16_t marks = 0;
     for (size_t k = 0; k < args.size(); ++k) {
-        Value wanted = m.host.raw_get(positions, Value(static_cast<int64_t>(k)));
-        if (!wanted.is_nil()) {
+        if (wanted(k)) {
             if (m.host.is_table(args[k]))
                 m.host.for_each_table(args[k], [&](const Value& t) { context.shadow(t); });
             else
@@ -156,6 +161,37 @@ void mark_arguments(Machine& m, const Instr& i) {
     Value v = Value::list(std::move(args).vector());
     v.set_marks(marks);
     m.set(i, std::move(v));
+}
+
+// As messages describe what a function returned.
+std::string text_of(Machine& m, const Value& v) {
+    if (!v.is_tensor()) return m.host.describe(v);
+    const Tensor& t = v.tensor();
+    // Lua's handles write the shape of a vector as (2,).
+    std::string text = str("a tensor of dtype ", name_of(t.dtype()), " and shape ");
+    return t.rank() == 1 ? str(text, "(", t.dim(0), ",)") : str(text, t.shape());
+}
+
+void seed(Machine& m, const Instr& i) {
+    const std::string& name = m.operand(i, 0).string();
+    const Value& results = m.operand(i, 1);
+    Value y = results.is_list() && !results.items().empty() ? results.items()[0] : Value();
+    if (y.is_number()) return m.set(i, Value(1.0));
+    if (!y.is_tensor())
+        throw argument_error(name, str("the function must return a tensor or a number, got ", text_of(m, y)));
+    const Tensor& t = y.tensor();
+    if (t.size() != 1)
+        throw argument_error(name, str("the function must return a scalar, got ", text_of(m, y)))
+            .hint("reduce it (ops.sum(y), ops.mean(y)), or use ms.vjp or ms.jacrev");
+    if (!is_float(t.dtype()) && !is_complex(t.dtype()))
+        throw argument_error(name, str("the function must return a float, got ", text_of(m, y)));
+    if (!recorder()) return m.set(i, Value(Tensor::full(t.dtype(), t.shape(), 1.0)));
+    static const Op& ones_like = registry().get("ones_like");
+    Values args;
+    args.push_back(std::move(y));
+    while (args.size() < ones_like.signature.params.size())
+        args.push_back(ones_like.signature.params[args.size()].default_value);
+    m.set(i, execute(ones_like, args));
 }
 
 void unmark_value(Value& v, uint16_t mark) {
@@ -197,6 +233,7 @@ std::span<const NamedHandler> shadow_handlers() {
         {"reset", reset},
         {"mark_arguments", mark_arguments},
         {"unmark", unmark},
+        {"seed", seed},
     };
     return list;
 }

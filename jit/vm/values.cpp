@@ -42,15 +42,13 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
             if (!contexts.empty())
                 back = make_pullback(primitive, operands, result, static_cast<Context*>(contexts[0].object())->mark);
         }
-        Values results;
-        results.push_back(std::move(result));
-        return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+        return m.give_one(to, std::move(result), std::move(back));
     }
     if (tensor) {
         bool plain = true;
         for (const Value& v : operands) plain &= v.is_tensor() || v.is_number();
         if (plain)
-            if (const Op* op = m.host.tensor_operator(primitive.name())) {
+            if (const Op* op = m.tensor_operator(primitive)) {
                 uint16_t bits = 0;
                 for (const Value& v : operands)
                     if (v.is_number()) bits |= v.marks();
@@ -88,7 +86,7 @@ void plain_arithmetic(Machine& m, const Instr& i) {
 
 void j_arith(Machine& m, const Instr& i) {
     Values contexts = m.values(m.slot(i, 0));
-    arithmetic(m, lua::primitive(i.node->args[1].string()), contexts, m.values(m.slot(i, 2)), one(i));
+    arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
 }
 
 void index_object(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key,
@@ -109,12 +107,10 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
             }
-            Values results;
-            results.push_back(std::move(field.value));
-            return m.give(to, std::move(results), {&back, contexts.empty() ? 0u : 1u});
+            return m.give_one(to, std::move(field.value), std::move(back));
         }
         if (!field.method.is_nil()) return m.call(field.method, contexts, {field.holder, key}, to);
-        return m.give(to, {Value()}, {});
+        return m.give_one(to, Value(), Value());
     }
     if (object.is_tensor() && object.marks() && !contexts.empty()) {
         // A part of a tensor: what the index stands for as a function.
@@ -126,9 +122,9 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
         Value field = m.host.index(object, key);
         if (field.is_tensor() && is_float(field.tensor().dtype()))
             throw state_error("grad", str("no gradient flows through the field '", key.string(), "' of a tensor"));
-        return m.give(to, {std::move(field)}, {});
+        return m.give_one(to, std::move(field), Value());
     }
-    m.give(to, {m.host.index(object, key)}, {});
+    m.give_one(to, m.host.index(object, key), Value());
 }
 
 void index(Machine& m, const Instr& i) {
@@ -381,7 +377,10 @@ void checkpoint_call(Machine& m, const Instr& i) {
     m.call(f, {}, m.values(m.slot(i, 1)), Machine::destination(i));
 }
 
-void accumulate_values(Machine& m, const Instr& i) { m.set(i, accumulate(m.operand(i, 0), m.operand(i, 1))); }
+void accumulate_values(Machine& m, const Instr& i) {
+    Value a = m.take(m.slot(i, 0)), b = m.take(m.slot(i, 1));
+    m.set(i, accumulate(std::move(a), std::move(b)));
+}
 
 void to_number(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);

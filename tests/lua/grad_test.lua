@@ -158,6 +158,56 @@ t.test("memory returns to where it was", function()
   end
 end)
 
+t.test("what the backward pass has used is freed as it goes", function()
+  local live = {}
+  -- Notes on its way back how much lives then.
+  local note = ms.custom_vjp(function(x) return x end, function(_, _, d)
+    live[#live + 1] = live_bytes()
+    return d
+  end)
+  local function f(x)
+    local y = note(ops.relu(x))
+    for _ = 1, 10 do y = ops.relu(y) end
+    return ops.sum(note(y))
+  end
+  local x = ops.ones({ 1 << 16 })
+  local p = ms.Parameter(x, "p")
+  local weight = ms.grad(function() return f(p) end, nil, p)
+  for _, gradient in ipairs { ms.grad(f), weight, ms.value_and_grad(f, { 0 }) } do
+    live = {}
+    gradient(x)
+    -- The ten results that lie between are gone.
+    if live[1] - live[2] < 9 * x.nbytes then
+      error(("%d bytes at first, %d at the end"):format(live[1], live[2]))
+    end
+  end
+end)
+
+t.test("a tensor that is asked for its properties is not kept by the question", function()
+  local x = ops.ones({ 1 << 16 })
+  local function f(y)
+    y = ops.exp(y) * 2
+    assert(y.shape[1] == 1 << 16 and #y == 1 << 16 and y.ndim == 1)
+    y = ops.reshape(ops.sigmoid(y), { -1, y.shape[1] })
+    return ops.sum(y)
+  end
+  ms.grad(f)(x)
+  collectgarbage()
+  collectgarbage("stop")
+  local before = ms.memory_stats().live_bytes
+  local d = ms.grad(f)(x)
+  local kept = ms.memory_stats().live_bytes - before - d.nbytes
+  collectgarbage("restart")
+  if kept > 1000 then error(("%d bytes are still alive"):format(kept)) end
+end)
+
+t.test("the function that vjp gives can be called again", function()
+  local _, pull = ms.vjp(function(x) return ops.tanh(ops.exp(x) * x) end, ms.tensor { 0.5, 1.0 })
+  local first = pull(ms.tensor { 1.0, 2.0 })
+  t.equal(pull(ms.tensor { 1.0, 2.0 }):tolist(), first:tolist())
+  t.equal(pull(ms.tensor { 2.0, 4.0 }):tolist(), (first * 2):tolist())
+end)
+
 t.test("memory returns after an error in the middle", function()
   local x = ops.ones({ 1000 })
   local function f(y)

@@ -29,19 +29,11 @@ local function check_callable(f, name)
 end
 
 -- Whether gradients with respect to x exist: floating-point tensors and numbers.
-local function is_float(x)
-  if is_tensor(x) then return x:is_floating_point() or x:is_complex() end
-  return math.type(x) == "float"
-end
+local is_float = core.is_float
 
 local function zeros_of(x)
   if is_tensor(x) then return ops.zeros_like(x) end
   return 0.0
-end
-
-local function ones_of(x)
-  if is_tensor(x) then return ops.ones_like(x) end
-  return 1.0
 end
 
 -- The gradient of an argument, in the structure of the argument: d is its cotangent, nil for zero; parts of tables are
@@ -83,19 +75,6 @@ local function check_argument(x, p, name, level)
   end
   error(string.format("%s: argument %d is %s: only tensors, numbers and tables of them have a gradient", name, p,
     describe(x)), level + 1)
-end
-
-local function check_output(y, name, level)
-  if is_tensor(y) then
-    if y:numel() ~= 1 then
-      error(string.format("%s: the function must return a scalar, got %s\n  hint: reduce it (ops.sum(y), ops.mean(y)), "
-        .. "or use ms.vjp or ms.jacrev", name, describe(y)), level + 1)
-    elseif not is_float(y) then
-      error(string.format("%s: the function must return a float, got %s", name, describe(y)), level + 1)
-    end
-  elseif type(y) ~= "number" then
-    error(string.format("%s: the function must return a tensor or a number, got %s", name, describe(y)), level + 1)
-  end
 end
 
 -- Options by position or in one table of names.
@@ -150,30 +129,35 @@ local function differentiate(name, f, position, weights, has_aux, with_value)
   local positions = type(position) == "table" and position or { position }
   local wanted = set_of(positions)
   local several = type(position) == "table"
+  local single = not several and not parameters and not has_aux and position >= 0
   return function(...)
+    if single and position < select("#", ...) then
+      local x = select(position + 1, ...)
+      if is_float(x) then
+        local y, d = core.gradient(name, f, position, ...)
+        if d == nil or type(x) == "number" then d = gradient_of(nil, x, d) end
+        if with_value then return y, d end
+        return d
+      end
+    end
     check_positions(positions, select("#", ...), name, 2)
     local arguments = { ... }
     for i = 1, #positions do check_argument(arguments[positions[i] + 1], positions[i], name, 2) end
-    local pull, context, y, aux
+    local all = table.pack(core.derivative(name, f, wanted, parameters, ...))
+    local context, results, y, aux = all[1], all[2], all[3], nil
     if has_aux then
-      local all = table.pack(core.vjp(f, wanted, parameters, ...))
-      pull, context, y = all[1], all[2], all[3]
       aux = {}
-      for i = 4, all.n do aux[i - 3] = all[i] end
-    else
-      pull, context, y = core.vjp(f, wanted, parameters, ...)
+      for i = 2, results do aux[i - 1] = all[2 + i] end
     end
-    check_output(y, name, 2)
-    local cotangents = { pull(ones_of(y)) }
     local by_position, by_weight
     if several then
       by_position = {}
       for i = 1, #positions do
         local p = positions[i] + 1
-        by_position[i] = gradient_of(context, arguments[p], cotangents[p])
+        by_position[i] = gradient_of(context, arguments[p], all[2 + results + p])
       end
     elseif position then
-      by_position = gradient_of(context, arguments[position + 1], cotangents[position + 1])
+      by_position = gradient_of(context, arguments[position + 1], all[3 + results + position])
     end
     if parameters then
       by_weight = {}
