@@ -325,15 +325,55 @@ void add_to(T* out, const T* in, int64_t n, int64_t stride) {
         for (int64_t i = 0; i < n; ++i) out[i] += in[i * stride];
 }
 
+// Whole windows of two by two elements side by side, which is what most networks have.
+bool is_two_by_two(const Window& w) {
+    bool fits = w.kernel[0] == 1 && w.in[0] == 1 && w.out[0] == 1;
+    for (size_t i = 1; i < Window::kAxes; ++i)
+        fits &=
+            w.kernel[i] == 2 && w.stride[i] == 2 && w.dilation[i] == 1 && w.before[i] == 0 && 2 * w.out[i] <= w.in[i];
+    return fits;
+}
+
+template <class T>
+void largest_of_four(const Window& w, const T* plane, T* out) {
+    auto larger = [](T best, T x) { return x > best || is_nan(x) ? x : best; };
+    for (int64_t y = 0; y < w.out[1]; ++y, out += w.out[2]) {
+        const T *top = plane + 2 * y * w.in[2], *bottom = top + w.in[2];
+        for (int64_t x = 0; x < w.out[2]; ++x)
+            out[x] = larger(larger(top[2 * x], top[2 * x + 1]), larger(bottom[2 * x], bottom[2 * x + 1]));
+    }
+}
+
+// As find_maxima, without branches.
+template <class T>
+void place_of_four(const Window& w, const T* plane, int64_t* positions) {
+    for (int64_t y = 0; y < w.out[1]; ++y, positions += w.out[2]) {
+        const int64_t row = 2 * y * w.in[2];
+        for (int64_t x = 0; x < w.out[2]; ++x) {
+            int64_t best = row + 2 * x;
+            T most = plane[best];
+            for (int64_t at : {row + 2 * x + 1, row + w.in[2] + 2 * x, row + w.in[2] + 2 * x + 1}) {
+                bool takes = plane[at] > most || is_nan(plane[at]);
+                most = takes ? plane[at] : most;
+                best = takes ? at : best;
+            }
+            positions[x] = best;
+        }
+    }
+}
+
 bool fast_max(const KernelCall& c) {
     Window w = max_window_of(call_of(c));
     const Tensor& x = c.tensor(0);
+    const bool four = is_two_by_two(w);
     return visit_ordered(c.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         T lowest = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                         : std::numeric_limits<T>::lowest();
         for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
-            combine_rows(w, x.data<T>() + p * w.in_size(), c.out[0].data<T>() + p * w.out_size(), lowest, raise_to<T>);
+            const T* plane = x.data<T>() + p * w.in_size();
+            T* out = c.out[0].data<T>() + p * w.out_size();
+            four ? largest_of_four(w, plane, out) : combine_rows(w, plane, out, lowest, raise_to<T>);
         });
     });
 }
@@ -341,10 +381,13 @@ bool fast_max(const KernelCall& c) {
 bool fast_argmax(const KernelCall& c) {
     Window w = max_window_of(call_of(c));
     const Tensor& x = c.tensor(0);
+    const bool four = is_two_by_two(w);
     return visit_ordered(c.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
-            find_maxima(w, x.data<T>() + p * w.in_size(), c.out[0].data<int64_t>() + p * w.out_size());
+            const T* plane = x.data<T>() + p * w.in_size();
+            int64_t* out = c.out[0].data<int64_t>() + p * w.out_size();
+            four ? place_of_four(w, plane, out) : find_maxima(w, plane, out);
         });
     });
 }

@@ -313,6 +313,7 @@ void add_pool_ops(Registry& ops) {
             [](const Call& c) -> Types { return checked_type(c, c.dtype, with_planes(c.shape(0), max_window_of(c))); })
         .grad(max_window_grad)
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
+        .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
     ops.add("argmax_window(x: same, kernel_size: ints, stride: ints, padding: ints, dilation: ints, ceil_mode: bool)")
         .doc("Position, within its plane, of the largest element of each window.")
@@ -322,6 +323,7 @@ void add_pool_ops(Registry& ops) {
         })
         .no_grad("positions are integers")
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
+        .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
     ops.add("plane_gather(x: same, indices: index, axes: int)")
         .doc("Elements of each plane (the last `axes` axes of x) at the positions that indices gives.")

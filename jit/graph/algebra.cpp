@@ -114,6 +114,18 @@ Value same_choice(const Match& m) {
     return a.is_node() && b.is_node() && a.node() == b.node() ? m.if_same(a) : Value();
 }
 
+// One value in every element takes no memory.
+Value same_everywhere(const Match& m, size_t value) {
+    const TensorType& type = m.node.type.tensor;
+    auto c = constant_number(m.arg(value));
+    if (!c || !type.shape.known() || type.shape.rank() == 0 || is_complex(type.dtype)) return {};
+    Tensor one = type.dtype == DType::i64 && m.arg(value).kind() == Value::Kind::integer
+                     ? Tensor::scalar(m.arg(value).integer())
+                     : Tensor::scalar(type.dtype, *c);
+    return m.emit("broadcast_to", {Value(m.builder.graph().add_constant(Value(one))), Value::ints(type.shape)});
+}
+Value filled(const Match& m) { return same_everywhere(m, 1); }
+
 constexpr char kNeg[] = "neg", kNot[] = "logical_not", kInvert[] = "invert", kAbs[] = "abs", kRelu[] = "relu",
                kFloor[] = "floor", kCeil[] = "ceil", kTrunc[] = "trunc", kRound[] = "round_to_even", kSign[] = "sign";
 
@@ -140,6 +152,8 @@ constexpr Row kRules[] = {
     {"pow", small_power},
     {"cast", cast_chain},
     {"where", same_choice},
+    {"full", filled},
+    {"full_like", filled},
 };
 
 }  // namespace

@@ -115,7 +115,14 @@ struct Executable::Context {
         poll_interrupt();
         for (const Use& use : step.uses)
             if (!is_static(use.handle)) set(state, use);
-        step.kind == Step::Kind::kernel ? run_kernel(step, state, s) : run_eager(step, state);
+        if (step.kind == Step::Kind::copy) {
+            const Tensor& from = state.args[0].tensor();
+            copy_elements(from, roots[step.results[0]].reshaped(from.shape()));
+        } else if (step.kind == Step::Kind::kernel) {
+            run_kernel(step, state, s);
+        } else {
+            run_eager(step, state);
+        }
         // Nothing of the caller's is held between runs: writes to his tensors would copy them.
         for (const Use& use : step.uses)
             if (!is_static(use.handle)) unset(state, use);
@@ -309,6 +316,7 @@ std::string Executable::describe() const {
     for (const Step& step : program_->plan.steps) {
         std::string_view kind = step.kind == Step::Kind::loop     ? "generated"
                                 : step.kind == Step::Kind::kernel ? "kernel   "
+                                : step.kind == Step::Kind::copy   ? "copy     "
                                                                   : "operator ";
         text += str(kind, " ", step.label);
         if (step.kind == Step::Kind::loop) text += str("  (", step.rows, " x ", step.inner, ")");

@@ -43,6 +43,8 @@ bool is_constant(const Value& v, const Nodes& variable) {
            std::all_of(v.items().begin(), v.items().end(), [&](const Value& i) { return is_constant(i, variable); });
 }
 
+bool is_single(const ir::Node& node) { return node.constant.is_tensor() && node.constant.tensor().size() == 1; }
+
 Value plain(const Value& v) {
     if (v.is_node()) return v.node()->constant;
     if (!v.is_list()) return v;
@@ -64,6 +66,8 @@ bool fold_constants(ir::Graph& graph) {
     const Nodes variable = written(graph);
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
         if (!node.op || has_effect(node)) return {};
+        // One value seen as many is better left as that.
+        if (node.op->view_fn && node.args[0].is_node() && is_single(*node.args[0].node())) return {};
         int64_t size = elements(node.type);
         if (size < 0 || size > kMostElements) return {};
         for (const Value& arg : node.args)

@@ -186,6 +186,9 @@ class Writer {
         }
         const Arrangement* a = arrangements_.find(v.node());
         if (!a) return {};
+        // One constant seen as many.
+        if (a->root != v.node() && a->root->kind == ir::NodeKind::constant && a->root->type.tensor.shape.size() == 1)
+            return value(Value(const_cast<ir::Node*>(a->root)), at, t);
         auto strides = seen(*a, at, piece_);
         if (!strides) return {};
         if (auto own = values_.find(a->root); own != values_.end()) return cast(own->second, t);

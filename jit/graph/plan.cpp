@@ -163,17 +163,38 @@ class Planner {
         plan_.steps.push_back(std::move(step));
     }
 
-    Value without_tensors(const Value& v, size_t arg, size_t item, std::vector<Use>& uses) {
+    // One constant seen as many, few enough to be written out for kernels that want them dense.
+    static bool is_spread_constant(const Arrangement& a) {
+        constexpr int64_t kMost = 64 * 1024;
+        return a.root->kind == ir::NodeKind::constant && a.root->type.tensor.shape.size() == 1 &&
+               a.type.shape.size() <= kMost;
+    }
+    size_t written_out(const ir::Node* node, const Arrangement& a) {
+        auto found = written_out_.find(node);
+        if (found != written_out_.end()) return found->second;
+        Root root{.type = ir::NodeType::of(a.type), .home = Root::Home::constant};
+        root.constant = a.root->constant.tensor().view(a.type.shape, a.strides, a.offset).contiguous();
+        Handle handle;
+        handle.root = add_root(nullptr, std::move(root));
+        plan_.handles.push_back(handle);
+        written_out_[node] = plan_.handles.size() - 1;
+        return plan_.handles.size() - 1;
+    }
+
+    Value without_tensors(const Value& v, size_t arg, size_t item, std::vector<Use>& uses, bool dense) {
         if (v.is_node()) {
             const ir::Node* node = v.node();
             if (node->kind == ir::NodeKind::constant && !node->constant.is_tensor()) return node->constant;
-            uses.push_back({arg, item, handle_of(node)});
+            const Arrangement* a = arrangements_.find(node);
+            const bool spread = dense && a && !a->is_dense() && is_spread_constant(*a);
+            uses.push_back({arg, item, spread ? written_out(node, *a) : handle_of(node)});
             touch(plan_.handles[uses.back().handle].root);
             return {};
         }
         if (!v.is_list()) return v;
         std::vector<Value> items;
-        for (size_t i = 0; i < v.items().size(); ++i) items.push_back(without_tensors(v.items()[i], arg, i, uses));
+        for (size_t i = 0; i < v.items().size(); ++i)
+            items.push_back(without_tensors(v.items()[i], arg, i, uses, dense));
         return Value::list(std::move(items));
     }
 
@@ -195,7 +216,7 @@ class Planner {
             if ((type == ArgType::same || type == ArgType::real) && t->dtype != dtype) return false;
             if (type == ArgType::index && t->dtype != DType::i64) return false;
             const Arrangement* a = arrangements_.find(v.node());
-            return op.takes_strides || (a && a->is_dense());
+            return op.takes_strides || (a && (a->is_dense() || is_spread_constant(*a)));
         };
         for (size_t i = 0; i < node.args.size(); ++i) {
             const ArgType type = op.signature.params[i].type;
@@ -220,15 +241,23 @@ class Planner {
         return std::none_of(node.type.items.begin(), node.type.items.end(), is_narrow);
     }
 
+    // A reshape that is no view, as the strides of its operand do not allow one.
+    bool is_copy(const ir::Node& node) const {
+        if (node.op->name() != "reshape" || !has_static_shape(node.type) || !node.args[0].is_node()) return false;
+        const Arrangement* a = arrangements_.find(node.args[0].node());
+        return a && !a->is_dense();
+    }
+
     void add_operator(const ir::Node& node) {
         if (!node.op) throw state_error("compile", "only operators on tensors can be compiled, not calls of functions");
         Step step;
-        step.kind = is_direct(node) ? Step::Kind::kernel : Step::Kind::eager;
+        step.kind = is_copy(node) ? Step::Kind::copy : is_direct(node) ? Step::Kind::kernel : Step::Kind::eager;
         step.op = node.op;
         step.dtype = promoted_dtype(*node.op, node.args);
         step.label = node.op->name();
         for (size_t i = 0; i < node.args.size(); ++i)
-            step.args.push_back(without_tensors(node.args[i], i, SIZE_MAX, step.uses));
+            step.args.push_back(without_tensors(node.args[i], i, SIZE_MAX, step.uses,
+                                                step.kind == Step::Kind::kernel && !node.op->takes_strides));
         // An assignment shares the storage of the value, and views that of their operand: not memory of the arena,
         // which the next step may use for something else.
         if (step.kind == Step::Kind::eager)
@@ -238,7 +267,7 @@ class Planner {
                 root.home = Root::Home::output;
                 root.index = kFresh;
             }
-        auto home = step.kind == Step::Kind::kernel ? Root::Home::arena : Root::Home::made;
+        auto home = step.kind == Step::Kind::eager ? Root::Home::made : Root::Home::arena;
         if (node.type.kind != ir::NodeType::Kind::list) {
             step.results.push_back(add_root(&node, {.type = node.type, .home = home}));
         } else {
@@ -420,6 +449,7 @@ class Planner {
     std::vector<size_t> first_, last_;  // steps, by root
     std::unordered_map<size_t, std::vector<size_t>> readers_;
     std::unordered_map<size_t, Loop> loops_;  // by step
+    std::unordered_map<const ir::Node*, size_t> written_out_;
 };
 
 }  // namespace

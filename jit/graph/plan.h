@@ -44,7 +44,7 @@ struct Use {
 };
 
 struct Step {
-    enum class Kind : uint8_t { kernel, eager, loop };
+    enum class Kind : uint8_t { kernel, eager, copy, loop };  // copy: of its one operand, to dense memory
     Kind kind = Kind::kernel;
     // kernel, eager
     const Op* op = nullptr;
