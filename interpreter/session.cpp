@@ -104,14 +104,23 @@ Session::Session(State& state, PrettyOptions pretty) : state_(state), pretty_(pr
 
 Session::~Session() {
     set_display_session(state_.lua(), nullptr);
-    if (hooks_.output) restore_output(state_.lua());
+    release_streams();
+}
+
+// Undoes what set_hooks did to Lua's input and output.
+void Session::release_streams() {
+    if (!hooks_.output) return;
+    restore_output(state_.lua());
+    if (hooks_.input) restore_input(state_.lua());
 }
 
 void Session::set_hooks(Hooks hooks) {
-    const bool captured = hooks_.output != nullptr;
+    release_streams();
     hooks_ = std::move(hooks);
-    if (captured) restore_output(state_.lua());
-    if (hooks_.output) redirect_output(state_.lua(), hooks_.output);
+    if (!hooks_.output) return;
+    redirect_output(state_.lua(), hooks_.output);
+    // On a terminal io.read needs no help.
+    if (hooks_.input) redirect_input(state_.lua(), *this);
 }
 
 Execution Session::execute(const std::string& text, const ExecuteOptions& options) {

@@ -45,7 +45,8 @@ class Session {
     struct Hooks {
         // What print, io.write and writes to io.stdout and io.stderr put out, in place of the process's streams.
         std::function<void(bool is_error, std::string_view text)> output;
-        // A line from the user, for commands that ask back; nothing at the end of input.
+        // A line from the user, for commands that ask back; nothing at the end of input. With `output`, io.read asks
+        // too.
         std::function<std::optional<std::string>(const std::string& prompt)> input;
         // The same for what must not be seen; empty: as input.
         std::function<std::optional<std::string>(const std::string& prompt)> password;
@@ -93,6 +94,7 @@ class Session {
     class Run;
     Execution execute_cell(const std::string& text, const ExecuteOptions& options);
     void run_after_cell(Execution& execution);
+    void release_streams();
     void run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options, Execution& execution);
     void run_command(const std::string& text, Execution& execution);
     // Calls the function below `arguments` values on the stack; true leaves its results there.

@@ -72,6 +72,12 @@ struct SessionFunctions {
         return 1;
     }
 
+    static int interrupt(lua_State* L) {
+        session(L).interrupt();
+        poll_interrupt();
+        return 0;
+    }
+
     static int set_next_input(lua_State* L) {
         Session& s = session(L);
         if (s.hooks_.set_next_input) s.hooks_.set_next_input(text(L, 1));
@@ -134,6 +140,8 @@ struct SessionFunctions {
 
 namespace {
 
+constexpr const char* kRestoreInput = "lunaria.restore_input";
+
 using F = SessionFunctions;
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"execute", protect<F::execute>},
                                                                 {"call", protect<F::call>},
@@ -172,6 +180,26 @@ std::vector<std::string> install_session_functions(lua_State* L, Session& sessio
     }
     lua_settop(L, top);
     return names;
+}
+
+void redirect_input(lua_State* L, Session& session) {
+    const char* file = "lunaria/captured.lua";
+    State::of(L).loader().compile(L, embedded_text(file), str("@lunaria:", file));
+    lua_pushlightuserdata(L, &session);
+    lua_pushcclosure(L, protect<F::ask>, 1);
+    lua_pushlightuserdata(L, &session);
+    lua_pushcclosure(L, protect<F::interrupt>, 1);
+    lua_call(L, 2, 1);
+    lua_setfield(L, LUA_REGISTRYINDEX, kRestoreInput);
+}
+
+void restore_input(lua_State* L) {
+    if (lua_getfield(L, LUA_REGISTRYINDEX, kRestoreInput) == LUA_TFUNCTION)
+        lua_call(L, 0, 0);
+    else
+        lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, kRestoreInput);
 }
 
 }  // namespace lunaria

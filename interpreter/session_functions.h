@@ -15,4 +15,8 @@ inline constexpr const char* kCommands = "lunaria.commands";
 // Loads the commands for the session and gives their names ("%time" ...).
 std::vector<std::string> install_session_functions(lua_State* L, Session& session);
 
+// Makes io.read and its like ask through the session's hook (lua/lunaria/captured.lua), until restore_input.
+void redirect_input(lua_State* L, Session& session);
+void restore_input(lua_State* L);
+
 }  // namespace lunaria

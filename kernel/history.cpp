@@ -99,7 +99,7 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
     return p == pattern.size();
 }
 
-History::History(std::string path) : path_(std::move(path)) {}
+History::History(std::string path, std::function<int()> line) : path_(std::move(path)), line_(std::move(line)) {}
 
 std::string History::user_file() {
     const char* state = std::getenv("XDG_STATE_HOME");
@@ -146,7 +146,8 @@ void History::append(const std::string& line) {
     if (!file || !file.append(line)) path_.clear();
 }
 
-void History::store_inputs_impl(int, int line, const std::string& code, const std::string&) {
+void History::store_inputs_impl(int, int, const std::string& code, const std::string&) {
+    const int line = line_();
     if (session_ == 0) open_session();
     own_.push_back({session_, line, code});
     append(row_text(session_, line, code));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 #include <xeus/xhistory_manager.hpp>
@@ -11,8 +12,9 @@ namespace lunaria::jupyter {
 
 class History final : public xeus::xhistory_manager {
   public:
-    // The file need not exist; "" is none. Nothing is read before somebody asks.
-    explicit History(std::string path);
+    // The file need not exist; "" is none. Nothing is read before somebody asks. `line` gives the number of the cell
+    // that ran last: xeus calls every cell the first.
+    History(std::string path, std::function<int()> line);
 
     // Where the user's history belongs by freedesktop.org's rules; "" when there is no home.
     static std::string user_file();
@@ -36,6 +38,7 @@ class History final : public xeus::xhistory_manager {
     void append(const std::string& line);
 
     std::string path_;
+    std::function<int()> line_;
     int session_ = 0;  // 0: nothing stored yet
     std::vector<Entry> own_;
 };

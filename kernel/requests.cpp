@@ -1,6 +1,7 @@
 #include "kernel/requests.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <vector>
@@ -75,7 +76,8 @@ bool fits(const json& value, Kind kind) {
         case Kind::boolean:
             return value.is_boolean();
         case Kind::integer:
-            return value.is_number_integer();
+            // Numbers beyond 64 bits are read as floating point.
+            return value.is_number_integer() || (value.is_number() && std::abs(value.get<double>()) >= 0x1p63);
         case Kind::object:
             return value.is_object();
         case Kind::texts_by_name:
@@ -86,6 +88,7 @@ bool fits(const json& value, Kind kind) {
 
 int clamped(const json& value) {
     constexpr int64_t kLowest = std::numeric_limits<int>::min(), kHighest = std::numeric_limits<int>::max();
+    if (value.is_number_float()) return value.get<double>() < 0 ? kLowest : kHighest;
     if (value.is_number_unsigned())
         return static_cast<int>(std::min<uint64_t>(value.get<uint64_t>(), static_cast<uint64_t>(kHighest)));
     return static_cast<int>(std::clamp(value.get<int64_t>(), kLowest, kHighest));

@@ -11,7 +11,7 @@ namespace lunaria::jupyter {
 namespace {
 
 constexpr const char* kProtocol = "5.4";
-constexpr auto kGrace = std::chrono::milliseconds(8);
+constexpr auto kGrace = std::chrono::milliseconds(30);  // for cells that were sent together
 
 std::string type_of(const nl::json& header) { return header.value("msg_type", ""); }
 
@@ -170,7 +170,7 @@ void Server::send_shell_impl(xeus::xmessage message) {
     nl::json content = mended(type, message.content(), has_debugger());
     const auto request = current();
     if (request && content.contains("execution_count")) content["execution_count"] = request->count;
-    if (request && request->stop_on_error && content["status"] == "error") collect_aborted();
+    if (request && request->stop_on_error && content["status"] == "error") abort_waiting();
     outbox_.put(Channel::shell,
                 wire_.write(xeus::xmessage(message.identities(), message.header(), message.parent_header(),
                                            message.metadata(), std::move(content), std::move(message).buffers())));
@@ -275,7 +275,7 @@ void Server::stop_impl() {
 
 void Server::run_main() {
     while (!stopped_) {
-        std::optional<xeus::xmessage> request;
+        std::optional<Waiting> request;
         {
             std::unique_lock lock(queue_mutex_);
             queue_changed_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_ || !requests_.empty(); });
@@ -283,7 +283,10 @@ void Server::run_main() {
             request = std::move(requests_.front());
             requests_.pop_front();
         }
-        serve(std::move(*request));
+        if (request->is_aborted)
+            answer_aborted(request->message);
+        else
+            serve(std::move(request->message));
     }
     streams_.finish_cell();
     main_ended_ = true;
@@ -313,7 +316,6 @@ void Server::serve(xeus::xmessage message) {
             context_.log->line(type + ": " + e.what());
         }
     }
-    answer_aborted();
 }
 
 void Server::dispatch(xeus::xmessage message, const std::string& type) {
@@ -348,31 +350,28 @@ void Server::dispatch(xeus::xmessage message, const std::string& type) {
     }
 }
 
-// Done by collect_aborted: xeus asks for it when the front end has the answer and may have gone on.
+// Done by abort_waiting: xeus asks for it when the front end has the answer and may have gone on.
 void Server::abort_queue_impl(const listener&, long) {}
 
-// What was sent before the front end could know that the cell failed.
-void Server::collect_aborted() {
-    // Cells that were sent together with it may still be on the way.
+// The cells that were sent before the front end could know that one failed. They keep their place in the queue, so that
+// replies keep theirs.
+void Server::abort_waiting() {
+    // What was sent together with the cell may still be on the way.
     std::this_thread::sleep_for(kGrace);
     const std::lock_guard lock(queue_mutex_);
-    std::deque<xeus::xmessage> kept;
-    for (xeus::xmessage& request : requests_)
-        (type_of(request.header()) == "execute_request" ? aborted_ : kept).push_back(std::move(request));
-    requests_.swap(kept);
+    for (Waiting& request : requests_)
+        if (type_of(request.message.header()) == "execute_request") request.is_aborted = true;
 }
 
-void Server::answer_aborted() {
-    for (const xeus::xmessage& request : std::exchange(aborted_, {})) {
-        status(request.header(), "busy");
-        reply(Channel::shell, request, "execute_reply",
-              {{"status", "aborted"},
-               {"ename", "Aborted"},
-               {"evalue", "a cell before this one failed"},
-               {"traceback", nl::json::array()},
-               {"execution_count", host_->next_count("", false)}});
-        status(request.header(), "idle");
-    }
+void Server::answer_aborted(const xeus::xmessage& request) {
+    status(request.header(), "busy");
+    reply(Channel::shell, request, "execute_reply",
+          {{"status", "aborted"},
+           {"ename", "Aborted"},
+           {"evalue", "a cell before this one failed"},
+           {"traceback", nl::json::array()},
+           {"execution_count", host_->next_count("", false)}});
+    status(request.header(), "idle");
 }
 
 std::unique_ptr<xeus::xserver> make_server(xeus::xcontext& context, const xeus::xconfiguration& configuration,

@@ -86,6 +86,10 @@ class Server final : public xeus::xserver {
         bool allow_stdin = false;
         bool stop_on_error = false;
     };
+    struct Waiting {
+        xeus::xmessage message;
+        bool is_aborted = false;  // it follows a failed cell
+    };
     class Messenger;
     class Serving;
 
@@ -108,8 +112,8 @@ class Server final : public xeus::xserver {
     void run_main();
     void serve(xeus::xmessage message);
     void dispatch(xeus::xmessage message, const std::string& type);
-    void collect_aborted();
-    void answer_aborted();
+    void abort_waiting();
+    void answer_aborted(const xeus::xmessage& request);
 
     // Any thread.
     void status(const nl::json& parent, const char* state);
@@ -135,12 +139,11 @@ class Server final : public xeus::xserver {
 
     std::mutex queue_mutex_;
     std::condition_variable queue_changed_;
-    std::deque<xeus::xmessage> requests_;
+    std::deque<Waiting> requests_;
     std::deque<std::string> answers_;  // to questions
     std::atomic<bool> stopped_ = false;
     std::atomic<bool> io_stopped_ = false;
     std::atomic<bool> main_ended_ = false;  // no cell runs and none will
-    std::deque<xeus::xmessage> aborted_;    // requests that follow a failed cell
 
     std::mutex comms_mutex_;
     std::map<std::string, std::string> comms_;  // targets by id

@@ -110,7 +110,7 @@ void Server::route(xeus::xmessage message, Channel channel) {
         answers_.push_back(content["value"]);
     } else {
         if (!is_request(type)) throw Refused("messages of type " + type + " are not known");
-        requests_.push_back(std::move(message));
+        requests_.push_back({std::move(message)});
     }
     queue_changed_.notify_all();
 }

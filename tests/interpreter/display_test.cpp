@@ -111,6 +111,32 @@ TEST_F(DisplayTest, wrong_arguments_are_errors) {
     EXPECT_TRUE(shown_.empty());
 }
 
+TEST(AskedInput, reads_answers_in_every_format) {
+    State state;
+    Session session(state);
+    std::string printed;
+    std::vector<std::string> answers = {"one", "2 3", "rest", "four", "5"};
+    size_t next = 0;
+    Session::Hooks hooks;
+    hooks.output = [&](bool, std::string_view text) { printed += text; };
+    hooks.input = [&](const std::string&) -> std::optional<std::string> {
+        if (next == answers.size()) return std::nullopt;
+        return answers[next++];
+    };
+    session.set_hooks(hooks);
+    EXPECT_TRUE(session
+                    .execute("print(io.read(), io.read('n', 'n'), io.read('L')) print(io.stdin:read(2, 'l')) "
+                             "print(io.read('a'), io.read()) for line in io.lines() do print(line) end")
+                    .ok);
+    EXPECT_EQ(printed, "one\t2\trest\n\nfo\tur\n5\n\tnil\n");
+    EXPECT_TRUE(session.execute("io.read('x')").error);
+    // Files are read as ever.
+    printed.clear();
+    session.execute("local f <close> = io.tmpfile() f:write('text') f:seek('set') print(f:read('a'))");
+    EXPECT_EQ(printed, "text\n");
+    session.set_hooks({});
+}
+
 TEST(DisplayWithoutHooks, prints_the_text) {
     State state;
     Session session(state);

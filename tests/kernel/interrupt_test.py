@@ -1,0 +1,188 @@
+"""Whatever a cell does, it can be stopped, and the kernel can be ended and started again."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from jupyter import PATIENCE, PROGRAM, Kernel, holds, main, same, within
+
+LIMIT = 1.0  # s; the promise is 0.2 s, but tests share a machine
+kernel = Kernel()
+
+# What runs for ever, and must not when it is interrupted.
+ENDLESS = {
+    "loop": "while true do end",
+    "goto": "::again:: goto again",
+    "pcall_loop": "while true do pcall(function() while true do end end) end",
+    "xpcall_loop": "while true do xpcall(function() while true do end end, tostring) end",
+    "coroutine": "coroutine.wrap(function() while true do end end)()",
+    "coroutines": "while true do coroutine.wrap(function() coroutine.yield() end)() end",
+    "nested_coroutine": "coroutine.wrap(function() coroutine.wrap(function() while true do end end)() end)()",
+    "recursion": "local function f(n) if n > 0 then f(n - 1) f(n - 1) end end f(100)",
+    "prints": "while true do print('x') end",
+    "strings": "while true do local s = ('x'):rep(1000):gsub('x', 'yy') end",
+    "sort": "local t = {} for i = 1, 1e6 do t[i] = i * 7919 % 1e6 end\n"
+            "while true do table.sort(t, function(a, b) return a > b end) end",
+    "metamethods": "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end})\nlocal _ = pcall(function() "
+                   "return t[1] end) while true do local _ = t end",
+    "sleep": "os.execute('sleep 100')",
+    "child": "io.popen('sleep 100'):read('a')",
+    "operators": "local x = ms.ops.ones({64, 64}) while true do x = ms.ops.matmul(x, x) end",
+    "long_operator": "local x = ms.ops.ones({2000, 2000}) for _ = 1, 1000 do x = ms.ops.matmul(x, x) end",
+    "virtual_machine": "ms.grad(function(x) while true do x = x * 1.0 end return x end)(1.0)",
+    "jit_loop": "ms.grad(function(x) local y = x for i = 1, 1e12 do y = y * 1.0 end return y end)(ms.tensor(1.0))",
+    "load": "load(function() return '' end, 'x') while true do load(('x = 1 '):rep(1000)) end",
+    "question": "io.read()",
+}
+
+
+def stop(code, how):
+    request = kernel.send(code)
+    time.sleep(0.25)
+    start = time.monotonic()
+    how()
+    try:
+        cell = kernel.collect(request, timeout=5)
+    except Exception:
+        # The tests after this one want a kernel that listens.
+        kernel.manager.restart_kernel(now=True)
+        kernel.client.wait_for_ready(timeout=PATIENCE)
+        raise
+    within(LIMIT, start, "the interrupt")
+    same(cell.status, "error")
+    return cell
+
+
+def by_message():
+    same(kernel.control("interrupt_request")["status"], "ok")
+
+
+def by_signal():
+    os.killpg(os.getpgid(kernel.pid), signal.SIGINT)
+
+
+def add_tests():
+    """Each of them by a message and by a signal."""
+    for name, code in ENDLESS.items():
+        for way, how in (("message", by_message), ("signal", by_signal)):
+            def test(code=code, how=how):
+                kernel.run("kept = 'value'")
+                stop(code, how)
+                same(kernel.run("kept").result(), '"value"')
+            globals()[f"test_{name}_is_stopped_by_a_{way}"] = test
+
+
+def test_an_interrupt_is_an_error_that_says_so():
+    cell = stop("while true do end", by_message)
+    same(cell.content["ename"], "Interrupted")
+    holds(cell.content["evalue"], "interrupted")
+    holds("\n".join(cell.content["traceback"]), "while true do end")
+
+
+def test_signals_between_cells_end_nothing():
+    for _ in range(20):
+        os.kill(kernel.pid, signal.SIGINT)
+        time.sleep(0.01)
+    assert kernel.is_alive()
+    kernel.still_works()
+
+
+def test_signals_during_short_cells_end_nothing():
+    for _ in range(50):
+        request = kernel.send("1 + 1", stop_on_error=False)
+        os.kill(kernel.pid, signal.SIGINT)
+        assert kernel.collect(request).status in ("ok", "error")
+    kernel.still_works()
+
+
+def test_a_signal_to_the_threads_ends_nothing():
+    for thread in os.listdir(f"/proc/{kernel.pid}/task"):
+        # Process-directed signals go where they are not blocked, which is the main thread only.
+        with open(f"/proc/{kernel.pid}/task/{thread}/status", encoding="ascii") as file:
+            blocked = next(int(line.split()[1], 16) for line in file if line.startswith("SigBlk:"))
+        same(bool(blocked & 1 << (signal.SIGINT - 1)), int(thread) != kernel.pid)
+
+
+def test_an_interrupt_stops_the_cells_behind_too():
+    requests = [kernel.send("while true do end"), kernel.send("behind = 1")]
+    time.sleep(0.2)
+    by_message()
+    same(kernel.collect(requests[1]).status, "aborted")
+    same(kernel.run("behind").result(), None)
+
+
+def test_a_restart_while_a_cell_runs():
+    with Kernel() as other:
+        for code in ("while true do pcall(function() while true do end end) end", "os.execute('sleep 100')", "io.read()"):
+            other.run("lost = 1")
+            other.send(code)
+            time.sleep(0.2)
+            start = time.monotonic()
+            other.manager.restart_kernel(now=False)
+            within(6, start, "the restart")
+            other.client.wait_for_ready(timeout=PATIENCE)
+            same(other.run("lost").result(), None)
+            other.still_works()
+
+
+def test_many_restarts_leave_a_kernel_that_works():
+    with Kernel() as other:
+        for _ in range(8):
+            other.manager.restart_kernel(now=False)
+        other.client.wait_for_ready(timeout=PATIENCE)
+        other.still_works()
+
+
+def test_a_shutdown_stops_a_busy_kernel_and_is_answered():
+    with Kernel() as other:
+        pid = other.pid
+        other.send("setmetatable({}, {__gc = function() while true do end end}) while true do end")
+        time.sleep(0.2)
+        start = time.monotonic()
+        same(other.control("shutdown_request", {"restart": False}), {"status": "ok", "restart": False})
+        while other.is_alive() and time.monotonic() - start < PATIENCE:
+            time.sleep(0.02)
+        within(7, start, "the end of the kernel")
+        assert not os.path.exists(f"/proc/{pid}/exe")
+
+
+def test_a_shutdown_closes_files():
+    with tempfile.TemporaryDirectory() as folder, Kernel() as other:
+        path = os.path.join(folder, "file")
+        other.run(f"f = io.open('{path}', 'w') f:write('kept')")
+        other.manager.shutdown_kernel(now=False)
+        with open(path, encoding="utf-8") as file:
+            same(file.read(), "kept")
+
+
+def test_a_kernel_does_not_outlive_what_started_it():
+    code = ("import os, sys, time\nfrom jupyter_client.manager import KernelManager\nm = KernelManager(kernel_name='lunaria')\n"
+            "m.start_kernel()\nprint(m.provisioner.pid, flush=True)\ntime.sleep(60)")
+    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    pid = int(starter.stdout.readline())
+    time.sleep(0.5)
+    starter.kill()
+    starter.wait()
+    start = time.monotonic()
+    while os.path.exists(f"/proc/{pid}/exe") and time.monotonic() - start < PATIENCE:
+        time.sleep(0.05)
+    within(6, start, "the end of an orphan")
+
+
+def test_without_a_file_a_kernel_makes_its_own():
+    process = subprocess.Popen([PROGRAM, "kernel"], stdout=subprocess.PIPE, text=True)
+    path = process.stdout.readline().split()[-1]
+    same(os.stat(path).st_mode & 0o777, 0o600)
+    process.terminate()
+    process.wait()
+
+
+add_tests()
+
+if __name__ == "__main__":
+    try:
+        main(globals())
+    finally:
+        kernel.stop()
