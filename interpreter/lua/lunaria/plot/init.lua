@@ -413,6 +413,8 @@ function Plot:_frame()
       local width = kind == "image" and layer.picture.width or #layer.z[1]
       local height = kind == "image" and layer.picture.height or #layer.z
       xs[#xs + 1], ys[#ys + 1] = { 0, width }, { 0, height }
+      -- Pixels are square unless a height is asked for.
+      frame.aspect = kind == "image" and height / width or nil
       x_options.exact, y_options.exact, y_options.reversed = true, true, true
     end
     if layer.map then

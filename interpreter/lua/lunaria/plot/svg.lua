@@ -240,7 +240,7 @@ function draw.contour(canvas, frame, box, layer)
 end
 
 function draw.image(canvas, frame, box, layer)
-  picture(canvas, frame, box, layer.picture:png(), layer.picture.width, layer.picture.height)
+  picture(canvas, frame, box, layer.picture:png(math.max(1, 600 // layer.picture.width)), layer.picture.width, layer.picture.height)
 end
 
 local function draw_legend(canvas, frame, box)
@@ -266,7 +266,8 @@ local function draw_legend(canvas, frame, box)
 end
 
 return function(frame)
-  local width, height = frame.options.width or 640, frame.options.height or 400
+  local width = frame.options.width or 640
+  local height = frame.options.height or frame.aspect and math.floor(math.min(900, math.max(120, width * frame.aspect))) or 400
   local box, x_ticks, y_ticks = ticks_and_margins(frame, width, height)
   local canvas = setmetatable({}, Canvas)
   canvas:add("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"%s\" "

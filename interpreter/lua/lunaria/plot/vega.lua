@@ -84,10 +84,19 @@ local function flat(layer)
   return rows
 end
 
+local function size(frame, side)
+  local width = frame.options.width or 480
+  if side == "width" then
+    return width
+  end
+  return frame.options.height or frame.aspect and math.floor(math.min(900, math.max(60, width * frame.aspect))) or 300
+end
+
+-- Vega smooths what it enlarges; large pixels are made here.
 local function picture(frame, png, width, height)
   return {
     data = { values = { { url = "data:image/png;base64," .. require("lunaria.rendering").base64(png), x = width / 2, y = height / 2 } } },
-    mark = { type = "image", width = frame.options.width or 480, height = frame.options.height or 300, aspect = false },
+    mark = { type = "image", width = size(frame, "width"), height = size(frame, "height"), aspect = false },
     encoding = { x = axis(frame, "x"), y = axis(frame, "y"), url = { field = "url", type = "nominal" } },
   }
 end
@@ -209,7 +218,7 @@ function make.contour(frame, layer)
 end
 
 function make.image(frame, layer)
-  return picture(frame, layer.picture:png(), layer.picture.width, layer.picture.height)
+  return picture(frame, layer.picture:png(math.max(1, 600 // layer.picture.width)), layer.picture.width, layer.picture.height)
 end
 
 return function(frame)
@@ -220,8 +229,8 @@ return function(frame)
   return {
     ["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json",
     title = frame.options.title,
-    width = frame.options.width or 480,
-    height = frame.options.height or 300,
+    width = size(frame, "width"),
+    height = size(frame, "height"),
     layer = ms.json.array(layers),
   }
 end
