@@ -9,7 +9,8 @@ namespace lunaria {
 namespace {
 
 std::string name_of_variable(const Call& c, size_t i) {
-    const ParameterInfo* info = c.args[0].items()[i].tensor().parameter();
+    const Value& v = c.args[0].items()[i];
+    const ParameterInfo* info = v.is_tensor() ? v.tensor().parameter() : nullptr;
     return info ? str("parameter ", info->name) : str("params[", i + 1, "]");
 }
 
@@ -22,9 +23,10 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others) {
         throw argument_error(where, str("params must be a table of tensors, got ", to_string(params)));
     const size_t count = params.items().size();
     auto expect_float_tensor = [&](const Value& v, const std::string& what) {
-        if (!v.is_tensor()) throw argument_error(where, str(what, " must be a tensor, got ", to_string(v)));
-        if (!is_float(v.tensor().dtype()))
-            throw dtype_error(where, str(what, " must be a floating tensor, got ", name_of(v.tensor().dtype())));
+        if (!v.is_tensor() && !v.is_node())
+            throw argument_error(where, str(what, " must be a tensor, got ", to_string(v)));
+        const DType dtype = type_of(v).dtype;
+        if (!is_float(dtype)) throw dtype_error(where, str(what, " must be a floating tensor, got ", name_of(dtype)));
     };
     for (size_t i = 0; i < count; ++i) expect_float_tensor(params.items()[i], str("params[", i + 1, "]"));
     for (size_t which : others) {
@@ -38,8 +40,8 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others) {
                                  str(name, " has ", list.items().size(), " tensors, and there are ", count, " params"));
         for (size_t i = 0; i < count; ++i) {
             expect_float_tensor(list.items()[i], str(name, "[", i + 1, "]"));
-            const Shape &got = list.items()[i].tensor().shape(), &wanted = params.items()[i].tensor().shape();
-            if (!(got == wanted))
+            const Shape got = type_of(list.items()[i]).shape, wanted = type_of(params.items()[i]).shape;
+            if (!(got == wanted) && got.known() && wanted.known())
                 throw shape_error(where, str(which == 1 ? "gradient " : str(name, " "), i + 1, " has shape ", got, ", ",
                                              name_of_variable(c, i), " has ", wanted));
         }

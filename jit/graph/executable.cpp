@@ -1,9 +1,11 @@
 #include "jit/graph/executable.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
+#include <set>
 
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -219,6 +221,16 @@ namespace {
                                     ", and the graph was compiled for ", name_of(wanted.dtype), wanted.shape));
 }
 
+int64_t bytes_of(const Plan& plan, const Step& step) {
+    std::set<size_t> roots(step.loop_roots.begin(), step.loop_roots.end());
+    for (const Use& use : step.uses) roots.insert(plan.handles[use.handle].root);
+    for (size_t r : step.results)
+        if (r != kFresh) roots.insert(r);
+    int64_t bytes = 0;
+    for (size_t r : roots) bytes += static_cast<int64_t>(plan.roots[r].bytes);
+    return bytes;
+}
+
 bool dumps(std::string_view what) {
     const char* wish = std::getenv("LUNARIA_DUMP");
     return wish && std::string_view(wish).find(what) != std::string_view::npos;
@@ -230,6 +242,17 @@ Executable::Executable(std::unique_ptr<Program> program) : program_(std::move(pr
 Executable::~Executable() = default;
 
 void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+    run_steps(inputs, outputs, nullptr);
+}
+
+std::vector<StepTime> Executable::profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
+    std::vector<StepTime> times;
+    run_steps(inputs, outputs, &times);
+    return times;
+}
+
+void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                           std::vector<StepTime>* times) const {
     const Plan& plan = program_->plan;
     if (inputs.size() != plan.parameters.size() || outputs.size() != plan.results.size())
         throw argument_error("run", str("the graph takes ", plan.parameters.size(), " inputs and gives ",
@@ -273,7 +296,17 @@ void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) 
                                         : roots[plan.inputs[root.index]];
     }
     // An exception leaves the context half full: it is not used again.
-    for (size_t s = 0; s < plan.steps.size(); ++s) context->run(s);
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+        if (!times) {
+            context->run(s);
+            continue;
+        }
+        const auto start = std::chrono::steady_clock::now();
+        context->run(s);
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+        const Step& step = plan.steps[s];
+        times->push_back({step.label, step.span, step.kind == Step::Kind::loop, taken.count(), bytes_of(plan, step)});
+    }
 
     std::vector<std::pair<Tensor, size_t>> stored;
     for (size_t k = 0; k < outputs.size(); ++k) {

@@ -40,6 +40,15 @@ struct ExecutableStats {
     size_t arena_bytes = 0;      // of temporaries, for one run at a time
 };
 
+// What one step of a run took.
+struct StepTime {
+    std::string operators;  // one, or those that a generated kernel is made of
+    ir::Span span;          // of the first of them
+    bool generated = false;
+    double seconds = 0;
+    int64_t bytes = 0;  // of the operands and results, once each
+};
+
 class Executable {
   public:
     Executable(const Executable&) = delete;
@@ -48,6 +57,9 @@ class Executable {
     // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
     // throw. `outputs` gets one tensor per item of the graph's result. Safe to call from several threads.
     void run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+
+    // The same, and how long each step took.
+    std::vector<StepTime> profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
     size_t output_count() const;
     ExecutableStats stats() const;
@@ -59,6 +71,7 @@ class Executable {
     struct Program;
     struct Context;
     explicit Executable(std::unique_ptr<Program> program);
+    void run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::vector<StepTime>* times) const;
     std::unique_ptr<Program> program_;
 };
 

@@ -152,6 +152,7 @@ class Planner {
         step.part = std::max<int64_t>(1, kThreadWork / loop_cost(loop.program));
         step.scratch = scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64) * 8;
         step.nodes = piece.nodes.size();
+        step.span = piece.nodes[0]->span;
         for (const ir::Node* node : piece.nodes) step.label += str(step.label.empty() ? "" : " ", node->op->name());
         for (const LoopBinding& b : loop.operands) {
             size_t root = b.written ? add_root(b.root, {.type = b.root->type}) : root_of(b.root);
@@ -255,6 +256,7 @@ class Planner {
         step.op = node.op;
         step.dtype = promoted_dtype(*node.op, node.args);
         step.label = node.op->name();
+        step.span = node.span;
         for (size_t i = 0; i < node.args.size(); ++i)
             step.args.push_back(without_tensors(node.args[i], i, SIZE_MAX, step.uses,
                                                 step.kind == Step::Kind::kernel && !node.op->takes_strides));

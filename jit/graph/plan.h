@@ -62,6 +62,7 @@ struct Step {
     bool has_rows = false, has_sums = false;
     size_t nodes = 1;
     std::string label;
+    ir::Span span;
 };
 
 struct Result {

@@ -312,6 +312,38 @@ TEST_F(ExecutableTest, assignments_keep_the_order_of_the_program) {
     EXPECT_TRUE(are_close(inputs, copies, 1e-6));
 }
 
+TEST_F(ExecutableTest, optimizers_step_in_place) {
+    auto graph = graph_with(
+        {{DType::f32, {5, 3}}, {DType::f32, {5, 3}}, {DType::f32, {5, 3}}, {DType::f32, {5, 3}}}, [](auto& b, auto& x) {
+            Expr gradient = call("tanh", {x[1] * x[0]}) * 0.5;
+            b.call("apply_adam",
+                   {b.list({{x[0]}}), b.list({{gradient}}), b.list({{x[2]}}), b.list({{x[3]}}), Value(), 0.1});
+            return b.list({{gradient, x[0] + 1.0}}).value();
+        });
+    auto positive = [](std::vector<Tensor> t) {
+        for (int64_t i = 0; i < t[3].size(); ++i) t[3].set_at(i, std::fabs(t[3].at(i)));
+        return t;
+    };
+    auto inputs = positive(inputs_for(*graph)), copies = positive(inputs_for(*graph));
+    auto got = run_compiled(*graph, inputs);
+    EXPECT_TRUE(are_close(got, run_eagerly(*graph, copies), 1e-5));
+    EXPECT_TRUE(are_close(inputs, copies, 1e-5));
+}
+
+TEST_F(ExecutableTest, a_profile_names_every_step) {
+    auto graph = graph_with({{DType::f32, {64, 64}}}, [](auto&, auto& x) {
+        return (call("matmul", {x[0], x[0]}) * 2.0 + x[0]).value();
+    });
+    auto executable = compile(*graph);
+    std::vector<Tensor> inputs = inputs_for(*graph), outputs(1);
+    auto times = executable->profile(inputs, outputs);
+    ASSERT_EQ(times.size(), executable->stats().steps);
+    EXPECT_EQ(times[0].operators, "matmul");
+    EXPECT_EQ(times[0].bytes, 2 * 64 * 64 * 4);
+    EXPECT_GE(times[0].seconds, 0);
+    EXPECT_TRUE(are_close(outputs, run_eagerly(*graph, inputs), 1e-4));
+}
+
 TEST_F(ExecutableTest, parameters_of_networks_are_read_anew) {
     Tensor weight = random_tensor({DType::f32, {4}}, 9);
     weight.set_parameter({.name = "w"});
