@@ -211,7 +211,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             if (!table.is_nil() && (!read(table, Value("__gc")).is_nil() || !read(table, Value("__mode")).is_nil() ||
                                     !read(table, Value("__close")).is_nil()))
                 stop("a metatable with __gc, __mode or __close is used");
-            if (!metatable(args[0]).is_nil()) return false;
+            if (const Value old = metatable(args[0]); !old.is_nil() && !read(old, Value("__metatable")).is_nil())
+                return false;
             results = really();
             return true;
         }
