@@ -49,6 +49,8 @@ class LuaHost final : public vm::Host {
         lua_State* before_;
     };
     Value to_value(lua_State* L, int index);
+    // Whatever is at the index as an object.
+    Value reference(lua_State* L, int index);
     void push(lua_State* L, const Value& v);
 
     // The C function at `index` is run as this function of the IR ...
@@ -102,7 +104,6 @@ class LuaHost final : public vm::Host {
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
-    Value reference(lua_State* L, int index);
     // Pushes what only one operation of this host's own sees. forget() then takes the tensor out of its handle, which
     // Lua's collector would keep for long.
     void forget(int index);

@@ -30,12 +30,22 @@ struct Function {
     };
     std::vector<Recording> recordings;
     bool busy = false;
-    vm::Values results;        // of the last call, until they are taken
-    std::vector<Value> slots;  // kept for the next call, empty
+    vm::Values results;  // of the last call, until they are taken
+    Progress progress;   // of the call that runs; its memory is kept for the next
 };
 
 Function& function_at(lua_State* L, int index) {
     return *static_cast<Function*>(luaL_checkudata(L, index, kMetatable));
+}
+
+// The same for functions that know the metatable: their upvalue 1.
+Function& own_function(lua_State* L) {
+    if (lua_getmetatable(L, 1)) {
+        const bool ours = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
+        lua_pop(L, 1);
+        if (ours) return *static_cast<Function*>(lua_touserdata(L, 1));
+    }
+    return function_at(L, 1);
 }
 
 int natives_key;
@@ -78,24 +88,24 @@ int make(lua_State* L) {
 }
 
 // Runs the call as far as it is known and records the rest. False: it has to be done in Lua.
-bool attempt(Function& f, lua_State* L, const Value& target, const Call& call, vm::Values& results) {
-    Progress progress;
-    progress.slots = std::move(f.slots);
-    struct Keep {
-        Function& f;
+bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
+    Progress& progress = f.progress;
+    struct Clear {
         Progress& progress;
-        ~Keep() {
-            for (Value& v : progress.slots) v = Value();
-            f.slots = std::move(progress.slots);
-        }
-    } keep{f, progress};
-    const RandomStream random = default_generator().state();
+        ~Clear() { progress.clear(); }
+    } clear{progress};
+    RandomStream random;
+    if (f.tree.random) random = default_generator().state();
     if (run(f.host, call, f.tree, progress, results)) {
         ++f.runs;
         return true;
     }
     results.clear();
-    if (!progress.effects) default_generator().set_state(random);
+    if (!progress.effects && f.tree.random) default_generator().set_state(random);
+    random = default_generator().state();
+    lua_getiuservalue(L, 1, 1);
+    const Value target = f.host.to_value(L, -1);
+    lua_pop(L, 1);
     f.resumed += progress.effects;
     const auto start = std::chrono::steady_clock::now();
     const size_t before = f.tree.steps;
@@ -138,7 +148,7 @@ bool attempt(Function& f, lua_State* L, const Value& target, const Call& call, v
 
 // try(f, arguments...): whether the call is done; take(f) gives its results then.
 int try_call(lua_State* L) {
-    Function& f = function_at(L, 1);
+    Function& f = own_function(L);
     ++f.calls;
     if (!f.eager.empty() || f.busy || f.calls <= f.patience || lua_isyieldable(L)) {
         if (f.full && !f.eager.empty())
@@ -154,12 +164,9 @@ int try_call(lua_State* L) {
         bool& flag;
     } busy(f.busy);
     LuaHost::Thread thread(f.host, L);
-    lua_getiuservalue(L, 1, 1);
-    const Value target = f.host.to_value(L, -1);
-    lua_pop(L, 1);
     f.results.clear();
     const Call call{L, 2, lua_gettop(L) - 1};
-    const bool done = attempt(f, L, target, call, f.results);
+    const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
     if (f.full && !f.eager.empty())
         throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
@@ -169,7 +176,7 @@ int try_call(lua_State* L) {
 }
 
 int take(lua_State* L) {
-    Function& f = function_at(L, 1);
+    Function& f = own_function(L);
     vm::Values results = std::move(f.results);
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) f.host.push(L, v);
@@ -286,13 +293,20 @@ int open(lua_State* L) {
         lua_setfield(L, -2, "__gc");
     }
     lua_newtable(L);
+    for (auto [name, function] :
+         {std::pair<const char*, lua_CFunction>{"try", protect<try_call>}, {"take", protect<take>}}) {
+        lua_pushvalue(L, -2);
+        lua_pushcclosure(L, function, 1);
+        lua_setfield(L, -2, name);
+    }
     lua_insert(L, -2);
     lua_setfield(L, -2, "metatable");
     push_mode(L);
     lua_setfield(L, -2, "mode");
-    const std::pair<const char*, lua_CFunction> functions[] = {
-        {"make", protect<make>},     {"try", protect<try_call>},  {"take", protect<take>}, {"target", protect<target>},
-        {"is_jit", protect<is_jit>}, {"inside", protect<inside>}, {"text", protect<text>}, {"report", protect<report>}};
+    const std::pair<const char*, lua_CFunction> functions[] = {{"make", protect<make>},     {"try", protect<try_call>},
+                                                               {"target", protect<target>}, {"is_jit", protect<is_jit>},
+                                                               {"inside", protect<inside>}, {"text", protect<text>},
+                                                               {"report", protect<report>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

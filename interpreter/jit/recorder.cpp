@@ -102,7 +102,7 @@ vm::Values Recorder::record(const Value& f) {
     finish.kind = Step::Kind::finish;
     for (const Value& v : results) finish.operands.push_back(given(v));
     event(std::move(finish), [](vm::Values&) {});
-    for (Value& v : results) v = plain(v);
+    for (Value& v : results) v = outward(v);
     return results;
 }
 
@@ -134,6 +134,11 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         for (const Expected& e : known.expected) results.push_back(known_result(e));
         effects_ |= known.effect;
         know(known, results);
+        for (const Expected& e : known.expected)
+            if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
+                !progress_.handles[static_cast<size_t>(e.slot)].is_nil())
+                handles_.emplace(vm::identity_of(values_[static_cast<size_t>(e.slot)]),
+                                 progress_.handles[static_cast<size_t>(e.slot)]);
         ++at_;
         ++position_;
         return results;
@@ -169,6 +174,7 @@ Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
         push(L);
         pointers_.push_back(lua_topointer(L, -1));
         values.push_back(host_.to_value(L, -1));
+        if (values[0].is_tensor()) handles_.emplace(vm::identity_of(values[0]), host_.reference(L, -1));
         lua_pop(L, 1);
     });
     return results[0];
@@ -412,6 +418,12 @@ bool Recorder::holds_open(const Value& v) {
     return v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds_open);
 }
 
+Value Recorder::outward(const Value& v) {
+    if (!v.is_tensor()) return plain(v);
+    auto found = handles_.find(vm::identity_of(v));
+    return found == handles_.end() ? v : found->second;
+}
+
 Value Recorder::decided(const Value& v) {
     if (v.is_list()) {
         if (!holds_open(v)) return v;
@@ -457,7 +469,7 @@ int32_t Recorder::make(Own& table) {
     s.operands.push_back(given(meta));
     for (const auto& change : own.changes) {
         Value value = host_.raw_get(own.table, change.key);
-        if (auto* number = open_number(value)) host_.raw_set(own.table, change.key, number->value);
+        if (open_number(value) || value.is_tensor()) host_.raw_set(own.table, change.key, outward(value));
         s.operands.push_back(given(change.key));
         if (!change.insert)
             s.operands.push_back(constant_operand({}));
@@ -569,6 +581,13 @@ Value Recorder::number_of(const Value& tensor) {
     return Value(v.number());
 }
 
+namespace {
+
+// Composite operators may draw numbers in what they consist of.
+bool draws(const Op& op) { return op.side_effect == Effect::random || (op.expand_fn && !op.infer_fn); }
+
+}  // namespace
+
 Value Recorder::run(const Op& op, std::span<const Value> args) {
     vm::Values real;
     for (const Value& v : args) real.push_back(plain(v));
@@ -583,6 +602,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     s.kind = Step::Kind::op;
     s.op = &op;
     s.effect = op.side_effect == Effect::state;
+    tree_.random |= draws(op);
     for (const Value& v : args) s.operands.push_back(operand(v));
     if (s.effect)
         for (const Operand& o : s.operands)

@@ -131,6 +131,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Operand operand(const Value& v);  // of a value that stays inside
     Operand given(const Value& v);    // of a value that an effect gives away
     Value plain(const Value& v);      // without open numbers: for an effect that is carried out now
+    Value outward(const Value& v);    // the same with the handles that tensors came with
     Value decided(const Value& v);    // the number itself, upon which the trace now depends
     int32_t make(Own& own);
     Own* own(const Value& table);
@@ -163,6 +164,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     size_t position_ = 0;  // steps from the root
     size_t path_ = 1;      // of the runner's path: the next block
     bool effects_ = false, restart_ = false, open_ = false;
+    bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0, operators_ = 0;
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
@@ -172,9 +174,10 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::unordered_set<const void*> making_;     // tables that were given away
     std::unordered_set<const void*> functions_;  // of the machine, which came from outside
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
-    std::unordered_map<std::string, Value> found_;  // what is known of the outside since the last unknown effect
-    std::vector<const void*> pointers_;             // of the event's results, where Lua has them on the stack
-    std::unordered_map<int32_t, Value> replayed_;   // tables by number that the runner made
+    std::unordered_map<std::string, Value> found_;    // what is known of the outside since the last unknown effect
+    std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside
+    std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
+    std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
 };
 
 }  // namespace lunaria::jit

@@ -32,6 +32,8 @@ bool is_arithmetic(std::string_view name) {
 }  // namespace
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
+    static const Op& reads = lua::primitive("j_index");
+    marks_ = i.op == &reads;
     if (!open_) return false;
     bool any = false;
     auto look = [&](const auto& self, const vm::Slot& s) -> void {
@@ -342,7 +344,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     s.operands.push_back(given(f));
     for (const Value& v : args) s.operands.push_back(given(v));
     vm::Values real;
-    for (const Value& v : args) real.push_back(plain(v));
+    for (const Value& v : args) real.push_back(outward(v));
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });
     if (unknown) {
         // Only what numbers were decided to be still holds.

@@ -129,7 +129,7 @@ void Recorder::write_upvalue(const Value& function, int position, const void* id
         lua_State* L = host_.lua();
         luaL_checkstack(L, 4, "upvalue");
         host_.push(L, function);
-        host_.push(L, plain(v));
+        host_.push(L, outward(v));
         lua_setupvalue(L, -2, position);
         lua_pop(L, 1);
     };
@@ -234,6 +234,7 @@ vm::Field Recorder::follow(const Value& object, const Value& key, const char* ev
 vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
     const Value key = decided(given_key);
     vm::Field field = follow(object, key, "__index");
+    if (marks_) field.value = decided(field.value);
     if (!field.raw && field.method.is_nil()) {
         field.raw = true;
         field.value = index(field.holder, key);
@@ -271,7 +272,7 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     s.effect = true;
     s.operands = {operand(table), given(key), given(value)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
-    event(std::move(s), [&](vm::Values&) { host_.raw_set(table, key, plain(value)); });
+    event(std::move(s), [&](vm::Values&) { host_.raw_set(table, key, outward(value)); });
     // Order and length may be others now.
     std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
     found_[question('r', vm::identity_of(table), key)] = stopped_.empty() ? value : plain(value);

@@ -144,7 +144,7 @@ class Runner {
             if (i < block->steps.size()) {
                 Step& step = block->steps[i];
                 if (step.kind == Step::Kind::finish) {
-                    for (const Operand& o : step.operands) results.push_back(value(o));
+                    for (const Operand& o : step.operands) results.push_back(outward(o));
                     return true;
                 }
                 if (asks(step)) {
@@ -258,10 +258,15 @@ class Runner {
                     (body.parameter != nullptr) != e.parameter)
                     return false;
                 // What was told apart must be told apart.
-                for (const TensorBody* other : bodies_)
+                for (const TensorBody* other : progress_.bodies)
                     if (other == &body) return false;
-                bodies_.push_back(&body);
+                progress_.bodies.push_back(&body);
                 slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
+                if (e.handed) {
+                    auto& handles = progress_.handles;
+                    if (handles.size() < slots_.size()) handles.resize(slots_.size());
+                    handles[static_cast<size_t>(e.slot)] = host_.reference(L, index);
+                }
                 return true;
             }
             case Expected::What::same: {
@@ -276,9 +281,9 @@ class Runner {
                 if (!lua_istable(L, index)) return false;
                 const void* pointer = lua_topointer(L, index);
                 if (constants_.contains(pointer)) return false;
-                for (const void* other : tables_)
+                for (const void* other : progress_.tables)
                     if (other == pointer) return false;
-                tables_.push_back(pointer);
+                progress_.tables.push_back(pointer);
                 slot(e) = host_.to_value(L, index);
                 return true;
             }
@@ -298,11 +303,21 @@ class Runner {
         return Value::list(std::move(items));
     }
 
+    // What Lua gets: of a tensor that came from there, the same handle.
+    Value outward(const Operand& o) {
+        const auto at = static_cast<size_t>(o.slot);
+        if (o.slot >= 0 && at < progress_.handles.size() && !progress_.handles[at].is_nil())
+            return progress_.handles[at];
+        return value(o);
+    }
+
     // False: it raised an error, and the machine has to see to it.
     bool carry_out(const Step& step, vm::Values& given) {
         vm::Values args;
         args.reserve(step.operands.size());
-        for (const Operand& o : step.operands) args.push_back(value(o));
+        const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
+                         step.kind == Step::Kind::set_upvalue || step.kind == Step::Kind::call;
+        for (const Operand& o : step.operands) args.push_back(out ? outward(o) : value(o));
         try {
             switch (step.kind) {
                 case Step::Kind::op:
@@ -394,8 +409,6 @@ class Runner {
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
-    std::vector<const TensorBody*> bodies_;
-    std::vector<const void*> tables_;
 };
 
 }  // namespace

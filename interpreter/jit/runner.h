@@ -10,13 +10,29 @@ namespace lunaria::jit {
 // How far a call has come.
 struct Progress {
     std::vector<Value> slots;
-    std::vector<Block*> path;  // the blocks that it went through, the root first
-    size_t done = 0;           // steps carried out, over all blocks
-    bool effects = false;      // one of them was an effect
+    std::vector<Value> handles;  // by slot, where the very handle of a tensor goes out again
+    std::vector<Block*> path;    // the blocks that it went through, the root first
+    size_t done = 0;             // steps carried out, over all blocks
+    bool effects = false;        // one of them was an effect
     // The step after them was carried out as well, but gave something new, or raised an error.
     bool observed = false, failed = false;
     vm::Values results;
     Value error;
+    // Tensors and tables that were told apart from one another.
+    std::vector<const TensorBody*> bodies;
+    std::vector<const void*> tables;
+
+    void clear() {
+        for (Value& v : slots) v = Value();
+        path.clear();
+        handles.clear();
+        bodies.clear();
+        tables.clear();
+        results.clear();
+        error = Value();
+        done = 0;
+        effects = observed = failed = false;
+    }
 };
 
 // The function call that is compiled: its arguments on the Lua stack.

@@ -35,7 +35,10 @@ bool identical(const Value& a, const Value& b) {
 }
 
 bool same_operand(const Operand& a, const Operand& b) {
-    return a.slot == b.slot && a.is_list == b.is_list && identical(a.constant, b.constant) &&
+    // A tensor that is a constant was made of plain values: by another run it is made anew.
+    const bool same = a.constant.is_tensor() && b.constant.is_tensor() ? same_value(a.constant, b.constant)
+                                                                       : identical(a.constant, b.constant);
+    return a.slot == b.slot && a.is_list == b.is_list && same &&
            std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_operand);
 }
 
@@ -48,17 +51,23 @@ namespace {
 
 using Slots = std::unordered_set<int32_t>;
 
-// Gives what is needed from the start of the block on.
-Slots settle(Tree& tree, Block& block) {
+bool hands_out(Step::Kind kind) {
+    return kind == Step::Kind::finish || kind == Step::Kind::make || kind == Step::Kind::call ||
+           kind == Step::Kind::raw_set || kind == Step::Kind::set_upvalue;
+}
+
+// Gives what is needed from the start of the block on; `handed`: what goes out.
+Slots settle(Tree& tree, Block& block, Slots& handed) {
     Slots needed;
     ++tree.branches;
-    for (auto& next : block.next) needed.merge(settle(tree, *next));
+    for (auto& next : block.next) needed.merge(settle(tree, *next, handed));
     for (size_t i = block.steps.size(); i-- > 0;) {
         Step& step = block.steps[i];
         ++tree.steps;
         step.drops.clear();
-        for (const Expected& e : step.expected) {
+        for (Expected& e : step.expected) {
             if (e.what == Expected::What::same || e.slot < 0) continue;
+            e.handed = handed.contains(e.slot);
             tree.slots = std::max(tree.slots, e.slot + 1);
             if (!needed.erase(e.slot)) step.drops.push_back(e.slot);
         }
@@ -66,6 +75,8 @@ Slots settle(Tree& tree, Block& block) {
             if (needed.insert(slot).second) step.drops.push_back(slot);
         };
         for (const Operand& operand : step.operands) for_each_slot(operand, use);
+        if (hands_out(step.kind))
+            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { handed.insert(s); });
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
         for (int32_t slot : step.live) needed.insert(slot);
@@ -127,7 +138,8 @@ void settle(Tree& tree) {
     tree.branches = 0;
     tree.steps = 0;
     tree.slots = 0;
-    settle(tree, tree.root);
+    Slots handed;
+    settle(tree, tree.root, handed);
     size_t inner = 0;
     auto count = [&](auto& self, const Block& block) -> void {
         inner += !block.next.empty();

@@ -32,6 +32,7 @@ struct Expected {
     int32_t slot = -1;       // tensor, number, table: the slot it gets; same: the slot that must hold the very object
     TensorType type;         // of a tensor
     bool parameter = false;  // whether the tensor is one
+    bool handed = false;     // the tensor's handle goes out again: as a result, into a table ...
     const void* pointer = nullptr;  // identity of a constant object
 };
 
@@ -81,6 +82,7 @@ struct Block {
 struct Tree {
     Block root;
     std::unordered_set<const void*> tables;  // that are read as those very objects
+    bool random = false;                     // numbers are drawn in it
     size_t branches = 1, steps = 0;
     int32_t slots = 0;  // the most on a path
 };

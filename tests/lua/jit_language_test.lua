@@ -84,37 +84,48 @@ local snippets = {
     return q[1](), q[1](), q[2](), q[3](), x]],
   ["shared upvalues"] = [[local c = 0 local function up() c = c + 1 end local function get() return c end
     for _ = 1, n do up() end return get(), x * c]],
-  ["counter"] = "local function make() local c = 0 return function() c = c + 1 return c end end local a, b = make(), make() a() return a(), b()",
+  ["counter"] = "local function make() local c = 0 return function() c = c + 1 return c end end local a, b = make(), make() a() "
+    .. "return a(), b()",
   ["higher order"] = [[local function map(q, f) local r = {} for i, v in ipairs(q) do r[i] = f(v) end return r end
     local r = map({ 1, 2, 3 }, function(v) return v * n end) return r[1], r[3], x * r[2] ]],
-  ["compose"] = "local function c(f, g) return function(y) return f(g(y)) end end return c(function(y) return y + 1 end, function(y) return y * n end)(x)",
+  ["compose"] = "local function c(f, g) return function(y) return f(g(y)) end end return c(function(y) return y + 1 end, "
+    .. "function(y) return y * n end)(x)",
   ["fewer arguments"] = "local function f(a, b, c) return a, b, c end return f(1), f(x, 2), f(1, 2, 3, 4)",
   ["default arguments"] = "local function f(y, k) k = k or 2 return y * k end return f(x), f(x, n)",
-  ["fixpoint"] = [[local function Y(f) return (function(h) return h(h) end)(function(h) return f(function(...) return h(h)(...) end) end) end
+  ["fixpoint"] = [[local function Y(f) return (function(h) return h(h) end)(function(h) return f(function(...) return
+    h(h)(...) end) end) end
     return Y(function(self) return function(i) if i == 0 then return 1 end return i * self(i - 1) end end)(n), x]],
   -- Metatables.
   ["__index function"] = "local q = setmetatable({}, { __index = function(_, k) return k .. n end }) return q.abc, q[1], x",
   ["__index table"] = "local base = { f = n } local q = setmetatable({}, { __index = base }) return q.f * x, rawget(q, 'f')",
-  ["__index chain"] = "local a = { v = 1 } local b = setmetatable({ w = 2 }, { __index = a }) local c = setmetatable({}, { __index = b }) return c.v, c.w, c.z",
-  ["__newindex function"] = "local log = {} local q = setmetatable({}, { __newindex = function(_, k, v) log[k] = v end }) q.a = n return rawget(q, 'a'), log.a",
+  ["__index chain"] = "local a = { v = 1 } local b = setmetatable({ w = 2 }, { __index = a }) local c = setmetatable({}, { "
+    .. "__index = b }) return c.v, c.w, c.z",
+  ["__newindex function"] = "local log = {} local q = setmetatable({}, { __newindex = function(_, k, v) log[k] = v end }) q.a = n "
+    .. "return rawget(q, 'a'), log.a",
   ["__newindex table"] = "local store = {} local q = setmetatable({}, { __newindex = store }) q.a = x return q.a, store.a",
   ["__call"] = "local q = setmetatable({ k = n }, { __call = function(self, y) return y * self.k end }) return q(x)",
-  ["__call of a __call"] = "local a = setmetatable({}, { __call = function(_, y) return y + 1 end }) local b = setmetatable({}, { __call = a }) return pcall(b, 1)",
+  ["__call of a __call"] = "local a = setmetatable({}, { __call = function(_, y) return y + 1 end }) local b = setmetatable({}, { "
+    .. "__call = a }) return pcall(b, 1)",
   ["operators"] = [[local V = {} V.__index = V V.__add = function(a, b) return setmetatable({ a[1] + b[1] }, V) end
     V.__mul = function(a, b) if type(b) == "number" then return setmetatable({ a[1] * b }, V) end return a end
     V.__unm = function(a) return setmetatable({ -a[1] }, V) end
     local v = -(setmetatable({ n }, V) + setmetatable({ 2 }, V)) * 3 return v[1], x]],
-  ["more operators"] = [[local M = { __sub = function() return "sub" end, __div = function() return "div" end, __mod = function() return "mod" end,
+  ["more operators"] = [[local M = { __sub = function() return "sub" end, __div = function() return "div" end, __mod =
+    function() return "mod" end,
     __pow = function() return "pow" end, __idiv = function() return "idiv" end }
     local o = setmetatable({}, M) return o - 1, 1 / o, o % 2, o ^ 2, o // 3]],
-  ["bit operators"] = "local o = setmetatable({}, { __band = function() return 'and' end, __shl = function() return 'shl' end, __bnot = function() return 'not' end }) return o & 1, o << 1, ~o",
+  ["bit operators"] = "local o = setmetatable({}, { __band = function() return 'and' end, __shl = function() return 'shl' end, "
+    .. "__bnot = function() return 'not' end }) return o & 1, o << 1, ~o",
   ["__concat"] = "local o = setmetatable({}, { __concat = function(a, b) return 'cat' end }) return o .. 'a', 'a' .. o, 1 .. o",
   ["__len"] = "local o = setmetatable({}, { __len = function() return n end }) return #o",
-  ["__eq"] = "local M = { __eq = function(a, b) return a.v == b.v end } local a, b = setmetatable({ v = n }, M), setmetatable({ v = 2 }, M) return a == b, a ~= b, rawequal(a, b)",
-  ["__lt and __le"] = "local M = { __lt = function(a, b) return a.v < b.v end, __le = function(a, b) return a.v <= b.v end } local a, b = setmetatable({ v = n }, M), setmetatable({ v = 2 }, M) return a < b, a <= b, a > b, a >= b",
+  ["__eq"] = "local M = { __eq = function(a, b) return a.v == b.v end } local a, b = setmetatable({ v = n }, M), setmetatable({ v "
+    .. "= 2 }, M) return a == b, a ~= b, rawequal(a, b)",
+  ["__lt and __le"] = "local M = { __lt = function(a, b) return a.v < b.v end, __le = function(a, b) return a.v <= b.v end } "
+    .. "local a, b = setmetatable({ v = n }, M), setmetatable({ v = 2 }, M) return a < b, a <= b, a > b, a >= b",
   ["__tostring"] = "local o = setmetatable({}, { __tostring = function() return 'object ' .. n end }) return tostring(o)",
   ["__name"] = "return (tostring(setmetatable({}, { __name = 'Thing' })):gsub('0x%x+', ''))",
-  ["__pairs"] = "local o = setmetatable({}, { __pairs = function(q) return function(_, k) if not k then return 1, n end end, q, nil end }) for k, v in pairs(o) do x = x + k * v end return x",
+  ["__pairs"] = "local o = setmetatable({}, { __pairs = function(q) return function(_, k) if not k then return 1, n end end, q, "
+    .. "nil end }) for k, v in pairs(o) do x = x + k * v end return x",
   ["__metatable"] = "local o = setmetatable({}, { __metatable = 'locked' }) return getmetatable(o), pcall(setmetatable, o, {})",
   ["inheritance"] = [[local Base = {} Base.__index = Base function Base.new(k) return setmetatable({ k = k }, Base) end
     function Base:value(y) return y * self.k end
@@ -122,7 +133,8 @@ local snippets = {
     function Derived.new(k) local o = Base.new(k) return setmetatable(o, Derived) end
     function Derived:value(y) return Base.value(self, y) + 1 end
     return Derived.new(n):value(x)]],
-  ["rawset and rawget"] = "local q = setmetatable({}, { __newindex = error, __index = error }) rawset(q, 'a', n) return rawget(q, 'a'), rawlen { 1, 2 }, rawequal(q, q)",
+  ["rawset and rawget"] = "local q = setmetatable({}, { __newindex = error, __index = error }) rawset(q, 'a', n) return rawget(q, "
+    .. "'a'), rawlen { 1, 2 }, rawequal(q, q)",
   ["metatable of strings"] = "return getmetatable('').__index == string, ('x').len('abc')",
   ["getmetatable"] = "local M = {} return getmetatable({}), getmetatable(setmetatable({}, M)) == M, getmetatable(1)",
   -- Errors.
@@ -154,11 +166,14 @@ local snippets = {
   ["tensor error"] = "if n == 3 then return x + ms.tensor { 1.0, 2.0, 3.0, 4.0 } end return x",
   ["bad argument"] = "return pcall(string.rep)",
   ["bad argument of a method"] = "return pcall(function() return ('x'):rep({}) end)",
-  ["stack overflow"] = "local function f(i) return 1 + f(i + 1) end local ok, e = pcall(f, 1) return ok, (tostring(e):find('stack overflow')) ~= nil",
+  ["stack overflow"] = "local function f(i) return 1 + f(i + 1) end local ok, e = pcall(f, 1) return ok, (tostring(e):find('stack "
+    .. "overflow')) ~= nil",
   -- Coroutines.
   ["coroutine wrap"] = "local g = coroutine.wrap(function(a) local b = coroutine.yield(a + 1) return b * 2 end) return g(x), g(n)",
-  ["coroutine status"] = "local co = coroutine.create(function() coroutine.yield() end) local s = coroutine.status(co) coroutine.resume(co) return s, coroutine.status(co)",
-  ["generator"] = "local s = 0 for v in coroutine.wrap(function() for i = 1, n do coroutine.yield(i) end end) do s = s + v end return s * x",
+  ["coroutine status"] = "local co = coroutine.create(function() coroutine.yield() end) local s = coroutine.status(co) "
+    .. "coroutine.resume(co) return s, coroutine.status(co)",
+  ["generator"] = "local s = 0 for v in coroutine.wrap(function() for i = 1, n do coroutine.yield(i) end end) do s = s + v end "
+    .. "return s * x",
   ["coroutine error"] = "local co = coroutine.create(function() error('in', 0) end) return coroutine.resume(co)",
   ["isyieldable"] = "return coroutine.isyieldable(), x",
   -- Globals.
@@ -174,7 +189,8 @@ local snippets = {
   -- Libraries.
   ["math constants"] = "return math.pi, math.huge, -math.huge, math.maxinteger, math.mininteger",
   ["math rounding"] = "return math.floor(2.5 * n), math.ceil(2.5 * n), math.tointeger(3.0), math.fmod(-7, 3), math.modf(3.7)",
-  ["math functions"] = "return math.abs(-n), math.sqrt(n), math.exp(0), math.log(8, 2), math.sin(0), math.cos(0), math.max(1, n, 2), math.min(n, 2)",
+  ["math functions"] = "return math.abs(-n), math.sqrt(n), math.exp(0), math.log(8, 2), math.sin(0), math.cos(0), math.max(1, n, "
+    .. "2), math.min(n, 2)",
   ["math trigonometry"] = "return math.tan(0.5), math.asin(0.5), math.acos(0.5), math.atan(1, 2), math.deg(math.pi), math.rad(180)",
   ["math.type"] = "return math.type(n), math.type(n + 0.0), math.type('1'), math.ult(1, -1)",
   ["math.random"] = "math.randomseed(n) return math.random(100), math.random(), math.random(5, 10)",
@@ -196,11 +212,13 @@ local snippets = {
   ["table.sort"] = "local q = { 3, 1, n, 2 } table.sort(q) table.sort(q, function(a, b) return a > b end) return q[1], q[4]",
   ["table.move"] = "local q = table.move({ 1, 2, 3 }, 2, 3, 1) return q[1], q[2], q[3]",
   ["table.unpack"] = "return table.unpack({ 1, 2, 3 }, 2), table.unpack { n, x }",
-  ["ipairs of an object"] = "local o = setmetatable({}, { __index = function(_, i) if i <= n then return i end end }) local s = 0 for _, v in ipairs(o) do s = s + v end return s",
+  ["ipairs of an object"] = "local o = setmetatable({}, { __index = function(_, i) if i <= n then return i end end }) local s = 0 "
+    .. "for _, v in ipairs(o) do s = s + v end return s",
   ["next of an empty table"] = "return next {}, type(next), next({ 5 })",
   ["os and io"] = "return type(os.time()), type(os.clock()), os.getenv('NOTHING_OF_THIS_NAME'), io.type(io.stdout)",
   ["os.date"] = "return os.date('!%Y', 0), os.time { year = 2000, month = 1, day = 1, hour = 12 } ~= nil",
-  ["tostring and tonumber"] = "return tostring(n), tostring(nil), tostring(1.5), tonumber('0x10'), tonumber('z', 36), tonumber('x'), tonumber '1e1'",
+  ["tostring and tonumber"] = "return tostring(n), tostring(nil), tostring(1.5), tonumber('0x10'), tonumber('z', 36), "
+    .. "tonumber('x'), tonumber '1e1'",
   ["type"] = "return type(x), type(n), type(nil), type({}), type(print), type('')",
   ["print"] = "print('n is', n, nil, true) print(x) print() return x",
   ["print in a loop"] = "for i = 1, n do print(i, x:sum():item()) end return x",

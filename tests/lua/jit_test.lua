@@ -301,6 +301,19 @@ test("results are new at each call", function()
   equal(f(vector(1))[1], vector(2))
 end)
 
+test("a tensor that is handed on is the very same one", function()
+  local kept = {}
+  local f = ms.jit(function(x, y)
+    kept.y = y
+    return x, { y }
+  end)
+  for _ = 1, 4 do
+    local x, y = vector(1), vector(2)
+    local a, list = f(x, y)
+    assert(rawequal(a, x) and rawequal(list[1], y) and rawequal(kept.y, y))
+  end
+end)
+
 test("errors are the function's own, with its line", function()
   local function f(x, y)
     local z = x * 2
@@ -370,7 +383,7 @@ test("tensors written in place are written at each call", function()
   for i = 1, 5 do
     local y, sum = f(vector(1, i))
     equal(y, vector(14, 2 * i))
-    equal(sum, total)
+    assert(rawequal(sum, total))
   end
   equal(total, vector(5, 15))
 end)

@@ -1,18 +1,22 @@
 -- Random programs, differentiated and checked against plain execution and finite differences:
---   lunaria tests/lua/random_programs_test.lua [SEED [COUNT [ONLY]]] [--trace]
+--   lunaria tests/lua/random_programs_test.lua [SEED [COUNT [ONLY]]] [--graph] [--trace]
 -- ONLY is the number of one program, which is printed. The value through ms.value_and_grad must be that of a plain call, with
 -- what the program logs (integers, strings) equal to the letter, and the gradient along random directions that of central
 -- differences at two step sizes; where these disagree the point lies at a branch or a kink, and the program is left out.
+-- --graph compares compiled functions with plain ones instead: values, logs, errors and gradients at several points, which
+-- lead through different branches of a program.
 -- --trace names each program before it runs, for those that crash.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local ops = ms.ops
 local Maker = require "programs.program"
 
-local numbers, trace = {}, false
+local numbers, trace, graph = {}, false, false
 for _, word in ipairs(arg) do
   if word == "--trace" then
     trace = true
+  elseif word == "--graph" then
+    graph = true
   else
     numbers[#numbers + 1] = math.tointeger(tonumber(word)) or error("not a number: " .. word, 0)
   end
@@ -82,7 +86,8 @@ local function forget_globals()
 end
 
 -- "pass", "skip" (with the reason), "waiting", or what failed ("error", "value", "gradient") with details.
-local function judge(program, case)
+local judge
+function judge(program, case)
   local source = Maker.render(program)
   forget_globals()
   local chunk, message = load(source, "=program")
@@ -119,6 +124,53 @@ local function judge(program, case)
   if again ~= value then return "value", ("a plain call afterwards gives %.17g, before %.17g"):format(again, value) end
   return "pass"
 end
+
+-- "pass" when the compiled function does what the plain one does wherever it is called.
+local left_to_lua = 0
+local function judge_graph(program, case)
+  local source = Maker.render(program)
+  local function build()
+    forget_globals()
+    local chunk = load(source, "=program")
+    return chunk and chunk()
+  end
+  local function show(ran, value, log)
+    if not ran then return "error " .. tostring(value) end
+    return ("%.17g %s"):format(number(value), tostring(log))
+  end
+  local function gradient_of(f)
+    local g = ms.value_and_grad(f, case.takes_table and 0 or { 0, 1 }, nil, true)
+    return function(...)
+      local out, gradient = g(...)
+      local parts = case.takes_table and { gradient.x, gradient.list[1] } or gradient
+      local text = {}
+      for k = 1, 2 do
+        for _, slope in ipairs(elements(parts[k])) do text[#text + 1] = ("%.17g"):format(slope) end
+      end
+      return out[1], tostring(out[2]) .. " " .. table.concat(text, " ")
+    end
+  end
+  local ran, plain = pcall(build)
+  if not ran or not plain then return "invalid", plain end
+  local fine, value = pcall(call, plain, case)
+  if not fine or not (math.abs(value) < 1e3) then return "skip", tostring(value) end
+  for _, wrap in ipairs { function(f) return f end, gradient_of } do
+    local eager, compiled = wrap(build()), ms.jit(wrap(build()))
+    for round = 1, 2 do
+      for k, step in ipairs { 0, 0.7, -0.9, 2.1, 0 } do
+        local direction = step ~= 0 and case.directions[k % 2 + 1] or nil
+        local expected = show(pcall(eager, inputs_at(case, direction, step)))
+        local found = show(pcall(compiled, inputs_at(case, direction, step)))
+        if found ~= expected then
+          return "value", ("call %d of round %d: %s, plainly %s"):format(k, round, found, expected)
+        end
+      end
+    end
+    if ms.jit_report(compiled).eager then left_to_lua = left_to_lua + 1 end
+  end
+  return "pass"
+end
+if graph then judge = judge_graph end
 
 -- Constructs whose gradients a transform may not know yet: each has the least program that uses it, and its slope at 2.
 -- Programs are written without those that are missing.
@@ -264,6 +316,7 @@ if only or trace then print(table.concat(reasons, "\n")) end
 if tally.waiting > 0 then print(tally.waiting .. " waiting for: ms.value_and_grad") end
 print(("%d programs left out: at a branch or a kink, or not runnable"):format(tally.skip))
 -- A generator that writes little that can be judged proves nothing.
+if graph then print(("%d functions were left to Lua"):format(left_to_lua)) end
 if not only and tally.skip > count * 0.12 then
   tally.failed = tally.failed + 1
   print("FAIL too many programs are left out")
