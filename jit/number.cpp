@@ -201,7 +201,8 @@ constexpr Row kRows[] = {
     {"num_tan", function<std::tan>},
     {"num_asin", function<std::asin>},
     {"num_acos", function<std::acos>},
-    {"num_atan", function<std::atan>},
+    // As math.atan has it: of two arguments, the second 1.
+    {"num_atan", [](const Value* v) { return Value(std::atan2(v[0].number(), 1.0)); }},
     {"num_atan2", [](const Value* v) { return Value(std::atan2(v[0].number(), v[1].number())); }},
     {"num_sinh", function<std::sinh>},
     {"num_cosh", function<std::cosh>},

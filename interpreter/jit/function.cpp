@@ -20,6 +20,7 @@ struct Function {
     Tree tree;
     Limits limits;
     std::string eager;     // why it is left to Lua; empty while it is not
+    bool flat = false;     // operators run one by one
     bool full = false;     // being left to Lua is an error
     int64_t patience = 0;  // calls before it is compiled
     int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0;
@@ -80,6 +81,7 @@ int make(lua_State* L) {
     Function& f = *static_cast<Function*>(place);
     if (lua_istable(L, 2)) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
+        if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
     }
@@ -96,8 +98,9 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     } clear{progress};
     RandomStream random;
     if (f.tree.random) random = default_generator().state();
-    if (run(f.host, call, f.tree, progress, results)) {
+    if (run(f.host, call, f.tree, f.flat, progress, results)) {
         ++f.runs;
+        if (f.tree.dirty) settle(f.tree);
         return true;
     }
     results.clear();

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
 #include "jit/number.h"
@@ -131,8 +132,15 @@ namespace {
 
 class Runner {
   public:
-    Runner(LuaHost& host, const Call& call, Tree& tree, Progress& progress)
-        : host_(host), L(call.L), call_(call), progress_(progress), slots_(progress.slots), constants_(tree.tables) {
+    Runner(LuaHost& host, const Call& call, Tree& tree, bool flat, Progress& progress)
+        : host_(host),
+          L(call.L),
+          call_(call),
+          tree_(tree),
+          flat_(flat),
+          progress_(progress),
+          slots_(progress.slots),
+          constants_(tree.tables) {
         if (slots_.size() < static_cast<size_t>(tree.slots)) slots_.resize(static_cast<size_t>(tree.slots));
         progress_.path.push_back(&tree.root);
     }
@@ -140,6 +148,8 @@ class Runner {
     bool run(vm::Values& results) {
         luaL_checkstack(L, 16, "graph mode");
         Block* block = progress_.path.back();
+        size_t region = 0;
+        ready(*block);
         for (size_t i = 0;;) {
             if (i < block->steps.size()) {
                 Step& step = block->steps[i];
@@ -147,18 +157,15 @@ class Runner {
                     for (const Operand& o : step.operands) results.push_back(outward(o));
                     return true;
                 }
-                if (asks(step)) {
-                    const int top = lua_gettop(L);
-                    push(step);
-                    const bool fine = accept(step.expected[0], -1);
-                    lua_settop(L, top);
-                    if (!fine) return false;
-                } else {
-                    vm::Values given;
-                    if (!carry_out(step, given)) return false;
-                    if (!all_fit(step, given)) return observe(step, std::move(given));
-                    bind(step, given);
+                if (region < block->regions.size() && block->regions[region]->begin == i) {
+                    const Region& stretch = *block->regions[region++];
+                    if (stretch.executable && !flat_) {
+                        if (!run(*block, stretch)) return false;
+                        i = stretch.end;
+                        continue;
+                    }
                 }
+                if (!pass(step)) return false;
                 finish(step);
                 ++i;
                 continue;
@@ -189,12 +196,82 @@ class Runner {
             }
             progress_.path.push_back(way);
             block = way;
+            region = 0;
+            ready(*block);
             finish(block->steps[0]);
             i = 1;
         }
     }
 
   private:
+    // Compiles what has been run often enough to be worth it.
+    void ready(Block& block) {
+        if (flat_ || block.runs > 1) return;
+        if (++block.runs != 2) return;
+        for (auto& region : block.regions)
+            if (!region->executable && !region->failed && !compile(block, *region)) tree_.dirty = true;
+    }
+
+    // Carries out a step and keeps what it gives; false where it does not give what it should.
+    bool pass(const Step& step) {
+        if (asks(step)) {
+            const int top = lua_gettop(L);
+            push(step);
+            const bool fine = accept(step.expected[0], -1);
+            lua_settop(L, top);
+            return fine;
+        }
+        vm::Values given;
+        if (!carry_out(step, given)) return false;
+        if (!all_fit(step, given)) return observe(step, std::move(given));
+        bind(step, given);
+        return true;
+    }
+
+    // The region's operators at once, after everything in it that may not be as it was.
+    bool run(Block& block, const Region& region) {
+        for (size_t i : region.first) {
+            if (pass(block.steps[i])) continue;
+            // Up to there one by one; what comes before it in the region and is no operator has been done.
+            const bool observed = std::exchange(progress_.observed, false);
+            vm::Values results = std::move(progress_.results);
+            for (size_t k = region.begin; k < i; ++k) {
+                if (block.steps[k].kind == Step::Kind::op && !pass(block.steps[k])) return false;
+                ++progress_.done;
+            }
+            progress_.observed = observed;
+            progress_.results = std::move(results);
+            return false;
+        }
+        auto& inputs = progress_.inputs;
+        auto& outputs = progress_.outputs;
+        inputs.clear();
+        outputs.resize(region.outputs.size());
+        for (int32_t s : region.inputs) inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
+        const RandomStream random = region.draws ? default_generator().state() : RandomStream();
+        bool done = true;
+        try {
+            region.executable->run(inputs, outputs);
+        } catch (const std::exception&) {
+            // One by one they say which of them it was.
+            if (region.draws) default_generator().set_state(random);
+            done = false;
+        }
+        inputs.clear();
+        if (done)
+            for (size_t k = 0; k < outputs.size(); ++k) {
+                Tensor t = std::move(outputs[k]);
+                if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
+                slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
+            }
+        for (size_t i = region.begin; i < region.end; ++i) {
+            if (!done && block.steps[i].kind == Step::Kind::op && !pass(block.steps[i])) return false;
+            ++progress_.done;
+        }
+        for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
+        return true;
+    }
+
     // Whether the step only looks at something, which gives one value on the Lua stack.
     static bool asks(const Step& step) { return step.kind <= Step::Kind::next; }
 
@@ -406,6 +483,8 @@ class Runner {
     LuaHost& host_;
     lua_State* L;
     const Call& call_;
+    Tree& tree_;
+    const bool flat_;
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
@@ -413,8 +492,8 @@ class Runner {
 
 }  // namespace
 
-bool run(LuaHost& host, const Call& call, Tree& tree, Progress& progress, vm::Values& results) {
-    return Runner(host, call, tree, progress).run(results);
+bool run(LuaHost& host, const Call& call, Tree& tree, bool flat, Progress& progress, vm::Values& results) {
+    return Runner(host, call, tree, flat, progress).run(results);
 }
 
 }  // namespace lunaria::jit

@@ -21,6 +21,7 @@ struct Progress {
     // Tensors and tables that were told apart from one another.
     std::vector<const TensorBody*> bodies;
     std::vector<const void*> tables;
+    std::vector<Tensor> inputs, outputs;  // of a compiled graph
 
     void clear() {
         for (Value& v : slots) v = Value();
@@ -43,7 +44,8 @@ struct Call {
 };
 
 // True when the call is done: `results` are there. False where no branch of the tree goes on.
-bool run(LuaHost& host, const Call& call, Tree& tree, Progress& progress, vm::Values& results);
+// `flat`: nothing is compiled, every operator runs by itself.
+bool run(LuaHost& host, const Call& call, Tree& tree, bool flat, Progress& progress, vm::Values& results);
 
 // Reads and other questions to the outside, alike for the runner and the recorder. They leave the value on the stack.
 void push_read(LuaHost& host, lua_State* L, const Value& table, const Value& key);

@@ -4,9 +4,13 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "interpreter/jit/region.h"
 #include "jit/vm/object.h"
 
 namespace lunaria::jit {
+
+Block::Block() = default;
+Block::~Block() = default;
 
 bool identical(const Value& a, const Value& b) {
     if (a.kind() != b.kind()) return false;
@@ -135,14 +139,17 @@ void print(const Block& block, int depth, std::string& out) {
 }  // namespace
 
 void settle(Tree& tree) {
+    tree.dirty = false;
     tree.branches = 0;
     tree.steps = 0;
     tree.slots = 0;
     Slots handed;
     settle(tree, tree.root, handed);
     size_t inner = 0;
-    auto count = [&](auto& self, const Block& block) -> void {
+    SlotTypes types;
+    auto count = [&](auto& self, Block& block) -> void {
         inner += !block.next.empty();
+        find_regions(block, types);
         for (const auto& next : block.next) self(self, *next);
     };
     count(count, tree.root);

@@ -68,13 +68,21 @@ struct Step {
     std::string place;
     std::vector<int32_t> live;   // of a late step or an effect: slots that somebody still held before it
     std::vector<int32_t> drops;  // slots that no step needs after this one
+    bool alone = false;          // an operator that no compiled graph can hold
     int32_t table = -1;          // of `make`: which of the run's tables it is
     bool list = false;           // of an operator: the results are a list, even if it is one alone
     int hits = 0;
 };
 
+// A stretch of steps whose operators run as one compiled graph, see region.h.
+struct Region;
+
 struct Block {
+    Block();
+    ~Block();
     std::vector<Step> steps;
+    std::vector<std::unique_ptr<Region>> regions;  // in their order
+    int runs = 0;
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
 };
@@ -83,6 +91,7 @@ struct Tree {
     Block root;
     std::unordered_set<const void*> tables;  // that are read as those very objects
     bool random = false;                     // numbers are drawn in it
+    bool dirty = false;                      // it has to be settled again
     size_t branches = 1, steps = 0;
     int32_t slots = 0;  // the most on a path
 };

@@ -28,7 +28,7 @@ local known_options = { fullgraph = "boolean", limit = "number", jit_level = "st
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
---- (how many cases of one place are kept, 8).
+--- (how many cases of one place are kept, 8), jit_level ("O0": operators run one by one, "O1": they are compiled together).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
@@ -38,14 +38,14 @@ function G.jit(f, options)
   check_callable(f, "jit")
   for key, value in pairs(options or {}) do
     if not known_options[key] then
-      error(("jit: there is no option '%s'; there are: fullgraph, limit"):format(tostring(key)), 2)
+      error(("jit: there is no option '%s'; there are: fullgraph, jit_level, limit"):format(tostring(key)), 2)
     elseif type(value) ~= known_options[key] then
       error(("jit: %s must be a %s, got a %s"):format(key, known_options[key], type(value)), 2)
     end
   end
   if core.is_jit(f) then f = target(f) end
   options = options or {}
-  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit })
+  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit, flat = options.jit_level == "O0" })
 end
 
 --- What a compiled function did so far, as a table that prints as text.

@@ -1,0 +1,162 @@
+#include "interpreter/jit/region.h"
+
+#include <algorithm>
+#include <chrono>
+#include <unordered_set>
+
+#include "core/ir/builder.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+constexpr size_t kLeast = 2;  // operators that are worth a graph
+
+bool waits_for_nothing(const Step& step) { return step.kind <= Step::Kind::is || step.kind == Step::Kind::number; }
+
+bool is_tensor_operator(const Step& step) {
+    if (step.kind != Step::Kind::op || step.effect || step.alone || step.expected.empty()) return false;
+    return std::all_of(step.expected.begin(), step.expected.end(),
+                       [](const Expected& e) { return e.what == Expected::What::tensor; });
+}
+
+class Builder {
+  public:
+    Builder(Block& block, const Region& region, ir::Graph& graph)
+        : block_(block), region_(region), graph_(graph), builder_(graph) {}
+
+    // False: an operator does not fit; it is marked.
+    bool build() {
+        for (size_t k = 0; k < region_.inputs.size(); ++k)
+            nodes_.emplace(region_.inputs[k], Value(graph_.add_parameter(str("x", region_.inputs[k]),
+                                                                         ir::NodeType::of(region_.types[k]))));
+        for (size_t i = region_.begin; i < region_.end; ++i) {
+            Step& step = block_.steps[i];
+            if (step.kind != Step::Kind::op) continue;
+            std::vector<Value> args;
+            for (const Operand& o : step.operands) args.push_back(value(o));
+            step.alone = true;
+            const Value node = builder_.emit(*step.op, args);
+            for (size_t k = 0; k < step.expected.size(); ++k) {
+                const Expected& e = step.expected[k];
+                const Value result = step.list ? builder_.item(node, k) : node;
+                if (!result.is_node() || result.node()->type.kind != ir::NodeType::Kind::tensor ||
+                    !(result.node()->type.tensor == e.type))
+                    return false;
+                nodes_.emplace(e.slot, result);
+            }
+            step.alone = false;
+        }
+        std::vector<Value> results;
+        for (int32_t slot : region_.outputs) results.push_back(nodes_.at(slot));
+        graph_.result = Value::list(std::move(results));
+        return true;
+    }
+
+  private:
+    Value value(const Operand& o) {
+        if (o.slot >= 0) return nodes_.at(o.slot);
+        if (!o.is_list) {
+            if (o.constant.is_tensor()) return Value(graph_.add_constant(o.constant));
+            return o.constant;
+        }
+        std::vector<Value> items;
+        for (const Operand& item : o.items) items.push_back(value(item));
+        return Value::list(std::move(items));
+    }
+
+    Block& block_;
+    const Region& region_;
+    ir::Graph& graph_;
+    ir::GraphBuilder builder_;
+    std::unordered_map<int32_t, Value> nodes_;
+};
+
+}  // namespace
+
+void find_regions(Block& block, SlotTypes& types) {
+    std::vector<std::unique_ptr<Region>> found;
+    auto close = [&](std::unique_ptr<Region>& region, size_t end) {
+        if (region && region->operators >= kLeast) {
+            region->end = end;
+            std::unordered_set<int32_t> defined, used, dropped;
+            for (size_t i = region->begin; i < end; ++i) {
+                const Step& step = block.steps[i];
+                region->drops.insert(region->drops.end(), step.drops.begin(), step.drops.end());
+                dropped.insert(step.drops.begin(), step.drops.end());
+                if (step.kind != Step::Kind::op) {
+                    region->first.push_back(i);
+                    continue;
+                }
+                region->draws |= step.op->side_effect == Effect::random || step.op->expand_fn;
+                for (const Operand& o : step.operands)
+                    for_each_slot(o, [&](int32_t slot) {
+                        if (defined.contains(slot) || !used.insert(slot).second) return;
+                        region->inputs.push_back(slot);
+                        region->types.push_back(types.at(slot));
+                    });
+                for (const Expected& e : step.expected) defined.insert(e.slot);
+            }
+            for (size_t i = region->begin; i < end; ++i)
+                if (block.steps[i].kind == Step::Kind::op)
+                    for (const Expected& e : block.steps[i].expected)
+                        if (!dropped.contains(e.slot)) region->outputs.push_back(e.slot);
+            for (auto& old : block.regions)
+                if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
+                    old->outputs == region->outputs) {
+                    region = std::move(old);
+                    break;
+                }
+            found.push_back(std::move(region));
+        }
+        region.reset();
+    };
+    std::unique_ptr<Region> region;
+    for (size_t i = 0; i < block.steps.size(); ++i) {
+        const Step& step = block.steps[i];
+        for (const Expected& e : step.expected) {
+            if (e.what == Expected::What::tensor)
+                types[e.slot] = e.type;
+            else if (e.what != Expected::What::same && e.slot >= 0)
+                types.erase(e.slot);
+        }
+        bool fits = waits_for_nothing(step);
+        if (!fits && is_tensor_operator(step)) {
+            fits = true;
+            for (const Operand& o : step.operands)
+                for_each_slot(o, [&](int32_t slot) { fits &= types.contains(slot); });
+        }
+        if (!fits) {
+            close(region, i);
+            continue;
+        }
+        if (!region) {
+            if (step.kind != Step::Kind::op) continue;
+            region = std::make_unique<Region>();
+            region->begin = i;
+        }
+        region->operators += step.kind == Step::Kind::op;
+    }
+    close(region, block.steps.size());
+    block.regions = std::move(found);
+}
+
+bool compile(Block& block, Region& region) {
+    const auto start = std::chrono::steady_clock::now();
+    bool fits = true;
+    try {
+        ir::Graph graph("region");
+        fits = Builder(block, region, graph).build();
+        if (fits) region.executable = graph::compile(graph);
+    } catch (const Error& e) {
+        region.problem = e.what();
+        fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
+                            block.steps.begin() + static_cast<ptrdiff_t>(region.end),
+                            [](const Step& step) { return step.alone; });
+    }
+    region.failed = !region.executable;
+    region.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return fits;
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,35 @@
+// Operators of a trace as compiled graphs. A region is a stretch of a block with nothing in it but operators without
+// effect and steps that do not depend on their results (guards, arithmetic on numbers): those are done first, then all
+// operators at once. Should one of the others fail, the operators before it are done one by one.
+#pragma once
+
+#include <unordered_map>
+
+#include "interpreter/jit/trace.h"
+#include "jit/graph/executable.h"
+
+namespace lunaria::jit {
+
+struct Region {
+    size_t begin = 0, end = 0;  // steps of the block
+    size_t operators = 0;
+    std::vector<size_t> first;  // the steps that are no operators
+    std::vector<int32_t> inputs, outputs, drops;
+    std::vector<TensorType> types;  // of the inputs
+    bool draws = false;             // random numbers
+    bool failed = false;            // it cannot be compiled: its operators run one by one
+    std::string problem;
+    double seconds = 0;  // to compile it
+    std::unique_ptr<graph::Executable> executable;
+};
+
+// The types of a path's slots that hold tensors.
+using SlotTypes = std::unordered_map<int32_t, TensorType>;
+
+// Finds the regions of a block; those that are as before keep what was compiled. `types` has those of the slots that
+// the blocks before it filled, and gets those of this one.
+void find_regions(Block& block, SlotTypes& types);
+// False: the regions of the tree have to be found anew, for an operator that does not fit into one.
+bool compile(Block& block, Region& region);
+
+}  // namespace lunaria::jit
