@@ -70,7 +70,10 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
         }
     }
     const bool numbers = i.op && i.op->belongs_to(lua::language()) && lua::is_number_primitive(*i.op);
-    if (numbers && stopped_.empty()) {
+    // The forms of derivatives have their operands in a list.
+    bool spelled = true;
+    for (uint32_t k = 0; k < i.slot_count; ++k) spelled &= m.slot(i, k).items < 0;
+    if (numbers && spelled && stopped_.empty()) {
         vm::Values args, real;
         bool plain_numbers = true, tensor = false, marked = false;
         for (uint32_t k = 0; k < i.slot_count; ++k) {

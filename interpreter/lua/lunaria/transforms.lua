@@ -614,7 +614,8 @@ for _, name in ipairs { "grad", "value_and_grad", "vmap" } do
       end
       return compiled(...)
     end
-    if orders[result] then core.note(orders, either, orders[result].f, orders[result].order) end
+    local known = orders[result]
+    if known then core.note(orders, either, known.f, known.order) end
     return either
   end
 end
