@@ -408,9 +408,9 @@ test("gradients inside and outside", function()
   for i = 1, 4 do
     local x, w = vector(0.5, i), vector(0.1, 0.2)
     local expected = ms.grad(loss, { 0, 1 })(x, w)
-    equal(inside(x, w), expected)
-    equal(select(2, outside(x, w)), expected)
-    equal(through(x, w), expected)
+    near(inside(x, w), expected)
+    near(select(2, outside(x, w)), expected)
+    near(through(x, w), expected)
   end
   compiled(inside, 3)
   compiled(outside, 3)
@@ -519,10 +519,10 @@ test("a step of training", function()
     step = ms.jit(step)
     for i = 1, 8 do
       local expected, found = eager(x * i, y), step(x * i, y)
-      if found:item() ~= expected:item() then error(("optimizer %d, step %d: %s, expected %s"):format(k, i, found, expected)) end
+      near(found, expected, 1e-5)
     end
     local expected = eager_net:trainable_params()
-    for i, p in ipairs(net:trainable_params()) do equal(p, expected[i]) end
+    for i, p in ipairs(net:trainable_params()) do near(p, expected[i], 1e-5) end
     local report = ms.jit_report(step)
     if report.eager or report.compiled_calls < 2 then error(("optimizer %d: %s"):format(k, report)) end
   end
