@@ -333,6 +333,7 @@ class Writer {
         loop.sizes = dims;
         for (size_t i = 0; i < outer; ++i) loop.rows *= dims[i];
         for (size_t k = 0; k < bindings_.size(); ++k) {
+            if (is_better_copied(dims, strides[k])) copy_first(dims, strides[k], bindings_[k]);
             int64_t step = strides[k].back();
             program_.operands[k].step = step == 0   ? LoopOperand::Step::none
                                         : step == 1 ? LoopOperand::Step::dense
@@ -348,6 +349,29 @@ class Writer {
         loop.program = std::move(program_);
         loop.operands = std::move(bindings_);
         return loop;
+    }
+
+    // Neighbours along the row lie in different lines of the cache, and there are enough of them that a kernel which
+    // transposes block by block wins.
+    bool is_better_copied(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) const {
+        constexpr int64_t kMany = 16 * 1024, kApart = 16;
+        int64_t count = 1;
+        for (size_t i = 0; i < dims.size(); ++i)
+            if (strides[i] != 0) count *= dims[i];
+        return strides.back() >= kApart && count >= kMany;
+    }
+    static void copy_first(const std::vector<int64_t>& dims, std::vector<int64_t>& strides, LoopBinding& binding) {
+        for (size_t i = 0; i < dims.size(); ++i) {
+            if (strides[i] == 0) continue;
+            binding.copied.push_back(dims[i]);
+            binding.copied_strides.push_back(strides[i]);
+        }
+        int64_t step = 1;
+        for (size_t i = dims.size(); i-- > 0;) {
+            if (strides[i] == 0) continue;
+            strides[i] = step;
+            step *= dims[i];
+        }
     }
 
     static void push_axis(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {

@@ -14,6 +14,9 @@ struct LoopBinding {
     const ir::Node* root = nullptr;
     int64_t offset = 0;
     bool written = false;
+    // Not empty: what the kernel reads is a dense copy of these elements of the root, made in the step before.
+    Shape copied{};
+    Strides copied_strides{};
 };
 
 struct Loop {

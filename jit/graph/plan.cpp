@@ -140,6 +140,28 @@ class Planner {
         }
     }
 
+    // A step that makes a dense copy of an operand; its root.
+    size_t add_copy(const LoopBinding& b) {
+        Handle handle;
+        handle.root = root_of(b.root);
+        handle.whole = false;
+        handle.shape = b.copied;
+        handle.strides = b.copied_strides;
+        handle.offset = b.offset;
+        plan_.handles.push_back(handle);
+        Step step;
+        step.kind = Step::Kind::copy;
+        step.label = "transpose";
+        step.args.emplace_back();
+        step.uses.push_back({0, SIZE_MAX, plan_.handles.size() - 1});
+        touch(handle.root);
+        const TensorType type{b.root->type.tensor.dtype, b.copied};
+        step.results.push_back(add_root(nullptr, {.type = ir::NodeType::of(type)}));
+        touch_written(step.results[0]);
+        plan_.steps.push_back(std::move(step));
+        return plan_.roots.size() - 1;
+    }
+
     void add_loop(const Piece& piece, const Loop& loop, LoopFunction function) {
         Step step;
         step.kind = Step::Kind::loop;
@@ -155,11 +177,14 @@ class Planner {
         step.span = piece.nodes[0]->span;
         for (const ir::Node* node : piece.nodes) step.label += str(step.label.empty() ? "" : " ", node->op->name());
         for (const LoopBinding& b : loop.operands) {
-            size_t root = b.written ? add_root(b.root, {.type = b.root->type}) : root_of(b.root);
+            const bool copied = b.copied.rank() > 0;
+            size_t root = b.written ? add_root(b.root, {.type = b.root->type}) : copied ? add_copy(b) : root_of(b.root);
             step.loop_roots.push_back(root);
-            step.loop_offsets.push_back(b.offset * static_cast<int64_t>(size_of(b.root->type.tensor.dtype)));
-            b.written ? touch_written(root) : touch(root);
+            step.loop_offsets.push_back(copied ? 0
+                                               : b.offset * static_cast<int64_t>(size_of(b.root->type.tensor.dtype)));
         }
+        for (size_t k = 0; k < loop.operands.size(); ++k)
+            loop.operands[k].written ? touch_written(step.loop_roots[k]) : touch(step.loop_roots[k]);
         loops_[plan_.steps.size()] = loop;
         plan_.steps.push_back(std::move(step));
     }

@@ -248,6 +248,15 @@ TEST_F(ExecutableTest, operands_of_any_layout_take_part) {
     expect_same(*graph);
 }
 
+TEST_F(ExecutableTest, large_transposed_operands_are_copied_first) {
+    auto graph = graph_with({{DType::f32, {300, 200}}, {DType::f32, {200, 300}}}, [](auto& b, auto& x) {
+        Expr t = call("tanh", {x[0].transpose({1, 0})});
+        return b.list({{t * x[1] + x[0].transpose({1, 0}), call("softmax", {x[1].transpose({1, 0}) * 2.0, -1})}})
+            .value();
+    });
+    expect_same(*graph);
+}
+
 TEST_F(ExecutableTest, strided_inputs_are_taken) {
     auto graph = graph_with({{DType::f32, {7, 5}}}, [](auto&, auto& x) { return (x[0] * 2.0 + 1.0).value(); });
     Tensor stored = random_tensor({DType::f32, {5, 7}}, 4);
