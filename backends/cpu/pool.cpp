@@ -334,32 +334,51 @@ bool is_two_by_two(const Window& w) {
     return fits;
 }
 
+// Which of four is largest, the first of equals. Comparing them in turn would send the processor the wrong way every
+// other time; only NaN, which is rare, is worth a branch.
 template <class T>
-void largest_of_four(const Window& w, const T* plane, T* out) {
-    auto larger = [](T best, T x) { return x > best || is_nan(x) ? x : best; };
-    for (int64_t y = 0; y < w.out[1]; ++y, out += w.out[2]) {
-        const T *top = plane + 2 * y * w.in[2], *bottom = top + w.in[2];
+struct FirstOfFour {
+    T value;
+    int index;
+    FirstOfFour(T a, T b, T c, T d) {
+        const T left = b > a ? b : a, right = d > c ? d : c;
+        value = right > left ? right : left;
+        constexpr unsigned char first[8] = {3, 0, 1, 0, 2, 0, 1, 0};
+        index =
+            first[static_cast<int>(a == value) + 2 * static_cast<int>(b == value) + 4 * static_cast<int>(c == value)];
+        const T four[] = {a, b, c, d};
+        if (is_nan(a) | is_nan(b) | is_nan(c) | is_nan(d)) [[unlikely]] {
+            // The last NaN, as find_maxima has it.
+            for (int i = 0; i < 4; ++i)
+                if (is_nan(four[i])) index = i;
+            value = four[index];
+        }
+    }
+};
+
+// Calls done(output position, input position of the window, the largest).
+template <class T, class Done>
+void for_each_four(const Window& w, const T* plane, Done done) {
+    for (int64_t y = 0; y < w.out[1]; ++y) {
+        const int64_t row = 2 * y * w.in[2];
+        const T *top = plane + row, *bottom = top + w.in[2];
         for (int64_t x = 0; x < w.out[2]; ++x)
-            out[x] = larger(larger(top[2 * x], top[2 * x + 1]), larger(bottom[2 * x], bottom[2 * x + 1]));
+            done(y * w.out[2] + x, row + 2 * x,
+                 FirstOfFour<T>(top[2 * x], top[2 * x + 1], bottom[2 * x], bottom[2 * x + 1]));
     }
 }
 
-// As find_maxima, without branches.
+template <class T>
+void largest_of_four(const Window& w, const T* plane, T* out) {
+    for_each_four(w, plane, [&](int64_t at, int64_t, const FirstOfFour<T>& most) { out[at] = most.value; });
+}
+
 template <class T>
 void place_of_four(const Window& w, const T* plane, int64_t* positions) {
-    for (int64_t y = 0; y < w.out[1]; ++y, positions += w.out[2]) {
-        const int64_t row = 2 * y * w.in[2];
-        for (int64_t x = 0; x < w.out[2]; ++x) {
-            int64_t best = row + 2 * x;
-            T most = plane[best];
-            for (int64_t at : {row + 2 * x + 1, row + w.in[2] + 2 * x, row + w.in[2] + 2 * x + 1}) {
-                bool takes = plane[at] > most || is_nan(plane[at]);
-                most = takes ? plane[at] : most;
-                best = takes ? at : best;
-            }
-            positions[x] = best;
-        }
-    }
+    const int64_t step[] = {0, 1, w.in[2], w.in[2] + 1};
+    for_each_four(w, plane, [&](int64_t at, int64_t from, const FirstOfFour<T>& most) {
+        positions[at] = from + step[most.index];
+    });
 }
 
 bool fast_max(const KernelCall& c) {
@@ -388,6 +407,30 @@ bool fast_argmax(const KernelCall& c) {
             const T* plane = x.data<T>() + p * w.in_size();
             int64_t* out = c.out[0].data<int64_t>() + p * w.out_size();
             four ? place_of_four(w, plane, out) : find_maxima(w, plane, out);
+        });
+    });
+}
+
+// Plane by plane, so that the elements' planes are not found by division.
+bool fast_scatter(const KernelCall& c) {
+    const Tensor &x = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
+    const int axes = static_cast<int>(call_of(c).ints(2).size());
+    const bool accumulate = c.args[3].boolean();
+    const int64_t planes = planes_of(x, axes);
+    if (planes == 0) return false;
+    const int64_t from = x.size() / planes, to = out.size() / planes;
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for_each_plane(planes, from * 2 + to, [&](int64_t p) {
+            const T* values = x.data<T>() + p * from;
+            const int64_t* positions = index.data<int64_t>() + p * from;
+            T* plane = out.data<T>() + p * to;
+            std::fill_n(plane, to, T(0));
+            for (int64_t i = 0; i < from; ++i) {
+                check_position(c, positions[i], to);
+                T& place = plane[positions[i]];
+                place = accumulate ? static_cast<T>(place + values[i]) : values[i];
+            }
         });
     });
 }
@@ -431,6 +474,7 @@ bool fast_avg_grad(const KernelCall& c) {
 void add_pool_kernels(KernelTable& table) {
     table.fast("max_window", fast_max);
     table.fast("argmax_window", fast_argmax);
+    table.fast("plane_scatter", fast_scatter);
     for (const char* op : {"avg_pool1d", "avg_pool2d", "avg_pool3d"}) table.fast(op, fast_avg);
     table.fast("avg_pool_grad", fast_avg_grad);
     table.plain("max_window", plain_max<false>);

@@ -118,11 +118,12 @@ Value same_choice(const Match& m) {
 Value same_everywhere(const Match& m, size_t value) {
     const TensorType& type = m.node.type.tensor;
     auto c = constant_number(m.arg(value));
-    if (!c || !type.shape.known() || type.shape.rank() == 0 || is_complex(type.dtype)) return {};
+    if (!c || !type.shape.known() || is_complex(type.dtype)) return {};
     Tensor one = type.dtype == DType::i64 && m.arg(value).kind() == Value::Kind::integer
                      ? Tensor::scalar(m.arg(value).integer())
                      : Tensor::scalar(type.dtype, *c);
-    return m.emit("broadcast_to", {Value(m.builder.graph().add_constant(Value(one))), Value::ints(type.shape)});
+    Value constant(m.builder.graph().add_constant(Value(one)));
+    return type.shape.rank() == 0 ? constant : m.emit("broadcast_to", {constant, Value::ints(type.shape)});
 }
 Value filled(const Match& m) { return same_everywhere(m, 1); }
 
