@@ -152,7 +152,10 @@ local function colors(self)
   return list
 end
 
---- The picture as the bytes of a PNG file.
+--- The picture as the bytes of a PNG file, every pixel `factor` times as wide and high.
+---
+---     > (">I4"):unpack(ms.image(ms.ops.ones({ 2, 3 })):png(10), 17)
+---     30	21
 function Image:png(factor)
   factor = factor or 1
   local x = self._pixels
@@ -169,6 +172,10 @@ function Image:png(factor)
 end
 
 --- Writes the picture to a PNG file. Gives the picture back.
+---
+---     > path = os.tmpname() .. ".png"
+---     > io.open(ms.image({ { 0, 1 } }):save(path) and path):read(4):sub(2), os.remove(path)
+---     PNG	true
 function Image:save(path)
   if type(path) ~= "string" or not path:find("%.png$") then
     fail("image.save", "the path must be a string that ends in .png, got " .. describe(path))
@@ -181,6 +188,9 @@ function Image:save(path)
 end
 
 --- The picture as lines of text. Options: width, height (in characters), color.
+---
+---     > table.concat(ms.image({ { 0, 1 }, { 1, 0 } }):lines({ height = 2 }), "|")
+---       ██|██
 function Image:lines(options)
   local pixels, list = self._pixels:tolist(), colors(self)
   return require("lunaria.plot.text").matrix(self.height, self.width, function(row, column)

@@ -89,18 +89,26 @@ end
 Widget.__name = "widget"
 
 --- Calls f(value) whenever the user moves the slider. Gives the widget back.
+---
+---     > ms.widgets.slider { label = "n" }:on_change(function(value) print(value) end)
+---     slider n: 0 (0 to 100)
 function Widget:on_change(f)
   table.insert(rawget(self, "_changed"), f)
   return self
 end
 
 --- Calls f() whenever the button is pressed. Gives the widget back.
+---
+---     > ms.widgets.button { label = "go" }:on_click(function() print("pressed") end)
+---     button go
 function Widget:on_click(f)
   table.insert(rawget(self, "_clicked"), f)
   return self
 end
 
 --- Takes the widget out of the page.
+---
+---     > ms.widgets.button { label = "gone" }:close()
 function Widget:close()
   models[rawget(self, "_comm").id] = nil
   rawget(self, "_comm"):close()

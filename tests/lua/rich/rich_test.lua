@@ -62,6 +62,12 @@ t.test("networks are summarised", function()
   t.fails({ "summary", "a network" }, ms.summary, 3)
 end)
 
+t.test("a network itself is shown with its layers", function()
+  local text = html(nn.SequentialCell(nn.Dense(4, 3), nn.ReLU()))
+  assert(text:find("15 parameters", 1, true) and text:find("ReLU", 1, true), text)
+  t.equal(rich(nn.Dense), nil)
+end)
+
 t.test("graphs print as text and are drawn", function()
   local g = ms.ir(function(x, y)
     if x > y then return ms.ops.tanh(x) end

@@ -449,21 +449,37 @@ function Plot:_frame()
 end
 
 --- The plot as a Vega-Lite specification, a table.
+---
+---     > ms.plot.line({ 1, 2 }, { title = "two" }):vega().title
+---     two
 function Plot:vega()
   return require "lunaria.plot.vega" (self:_frame())
 end
 
 --- The plot as SVG, a text.
+---
+---     > ms.plot.line({ 1, 2 }, { width = 300 }):svg():match('width="(%d+)"')
+---     300
 function Plot:svg()
   return require "lunaria.plot.svg" (self:_frame())
 end
 
---- The plot as PNG, a string of bytes, drawn at `scale` times its size (2). Needs Debian's librsvg2-2.
+--- The plot as PNG, a string of bytes, drawn at `factor` times its size (2). Needs Debian's librsvg2-2.
+---
+---     > require("lunaria.rendering").has_svg() and ms.plot.line({ 1, 2 }):png():sub(2, 4) or "PNG"
+---     PNG
 function Plot:png(factor)
   return require("lunaria.rendering").svg_to_png(self:svg(), factor or 2)
 end
 
 --- The plot as lines of text. Options: width and height in characters, color (with the terminal's colours).
+---
+---     > ms.plot.line({ 0, 1 }):text{ width = 20, height = 3 }
+---     1.0┤          ⣀⡠⠔⠒⠁
+---     0.5┤     ⣀⡠⠔⠊⠉
+---       0┤⢀⠤⠔⠊⠉
+---        └─┬─────┬─────┬─
+---          0    0.5   1.0
 function Plot:text(options)
   return require("lunaria.plot.text").draw(self:_frame(), options or {})
 end
@@ -480,7 +496,11 @@ function Plot:__terminal(options)
   return self:text(options)
 end
 
---- Writes the plot to a file; the ending of the name says how: .svg, .png, .html or .json (Vega-Lite).
+--- Writes the plot to a file; the ending of the name says how: .svg, .png, .html or .json (Vega-Lite). Gives the plot back.
+---
+---     > path = os.tmpname() .. ".svg"
+---     > io.open(ms.plot.line({ 1, 2 }):save(path) and path):read(4), os.remove(path)
+---     <svg	true
 function Plot:save(path)
   if type(path) ~= "string" then
     fail("plot.save", "the path must be a string, got " .. describe(path))
