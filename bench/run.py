@@ -15,7 +15,7 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "conv", "autodiff", "training"]
 # These measure a whole process and print their own rows.
-SINGLE = ["startup", "memory", "training_memory"]
+SINGLE = ["startup", "kernel", "memory", "training_memory"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn"}
 
 

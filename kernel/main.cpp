@@ -98,6 +98,7 @@ int run_kernel(const std::string& file) {
     auto context = xeus::make_context<Context>();
     Context& ours = context->m_context;
     ours.log = &log;
+    ours.key = configuration.m_key;
     std::unique_ptr<xeus::xkernel> kernel;
     {
         const BlockedInterrupts blocked;

@@ -64,7 +64,7 @@ class Server::Serving {
 
 Server::Server(Context& context, const xeus::xconfiguration& c)
     : context_(context),
-      wire_(c.m_signature_scheme, c.m_key),
+      wire_(c.m_signature_scheme, context.key),
       messenger_(std::make_unique<Messenger>()),
       shell_(context.zmq, zmq::socket_type::router),
       control_socket_(context.zmq, zmq::socket_type::router),
@@ -73,7 +73,8 @@ Server::Server(Context& context, const xeus::xconfiguration& c)
       heartbeat_(context.zmq, zmq::socket_type::rep),
       streams_([this](const char* name, std::string text) { publish_text(name, std::move(text)); },
                [this] { outbox_.wake(); }) {
-    if (c.m_key.empty()) context.log->line("the connection file has no key: whoever reaches the ports can run code");
+    if (context.key.empty())
+        context.log->line("the connection file has no key: whoever reaches the ports can run code");
     // A client may come back under the identity that it had.
     for (zmq::socket_t* socket : {&shell_, &control_socket_, &stdin_}) socket->set(zmq::sockopt::router_handover, true);
     // Every subscription is reported, also one of a topic that somebody else has: each client is welcomed.

@@ -36,6 +36,7 @@ class Server;
 struct Context {
     zmq::context_t zmq;
     Log* log = nullptr;
+    std::string key;           // of the connection file; xeus makes one up when there is none
     Server* server = nullptr;  // the one that was built
 };
 

@@ -147,7 +147,7 @@ class Kernel:
 class RawClient:
     """Sends frames as it likes. The kernel that it speaks to is one of its own unless one is given."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel, options=None):
         with open(kernel.manager.connection_file, encoding="utf-8") as file:
             self.info = json.load(file)
         self.session = uuid.uuid4().hex
@@ -157,6 +157,8 @@ class RawClient:
             kind = {"iopub": zmq.SUB, "hb": zmq.REQ}.get(channel, zmq.DEALER)
             socket = self.context.socket(kind)
             socket.linger = 0
+            for option, value in (options or {}).items():
+                socket.setsockopt(option, value)
             if channel == "iopub":
                 socket.setsockopt(zmq.SUBSCRIBE, b"")
             if kind == zmq.DEALER:

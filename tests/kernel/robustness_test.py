@@ -1,15 +1,19 @@
 """What strangers and broken front ends send: nothing of it may end the kernel, run code or change the order of replies.
 
-usage: robustness_test.py LUNARIA [WORD...]     LUNARIA_FUZZ_SECONDS: how long messages are fuzzed, 5 s if not given"""
+usage: robustness_test.py LUNARIA [WORD...]     LUNARIA_KERNEL_FUZZ_SECONDS: how long messages are fuzzed, 5 if not given"""
 import json
 import os
 import random
 import socket
 import string
+import subprocess
+import tempfile
 import time
 import uuid
+from types import SimpleNamespace
 
-from jupyter import PATIENCE, Kernel, RawClient, holds, main, same
+from jupyter import PATIENCE, PROGRAM, Kernel, RawClient, holds, main, same  # first: it changes to the environment
+from jupyter_client.connect import write_connection_file
 
 kernel = Kernel()
 FUZZ_SECONDS = float(os.environ.get("LUNARIA_KERNEL_FUZZ_SECONDS", "5"))
@@ -221,6 +225,24 @@ def test_fuzzed_messages_keep_the_order_of_replies():
     while kernel.run("1", stop_on_error=False).status != "ok":  # an interrupt may have come late
         pass
     kernel.still_works()
+
+
+def test_a_connection_file_without_a_key_turns_signatures_off():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "connection.json")
+        write_connection_file(path)
+        with open(path, encoding="utf-8") as file:
+            same(json.load(file)["key"], "")
+        process = subprocess.Popen([PROGRAM, "kernel", "-f", path], stderr=subprocess.PIPE, text=True)
+        raw = RawClient(SimpleNamespace(manager=SimpleNamespace(connection_file=path)))
+        frames = raw.frames(raw.header("kernel_info_request"), {})
+        frames[1] = b""
+        raw.send_frames(frames)
+        assert raw.receive("shell")
+        holds(process.stderr.readline(), "no key")
+        raw.close()
+        process.kill()
+        process.wait()
 
 
 def test_clients_that_come_and_go_end_nothing():
