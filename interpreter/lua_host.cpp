@@ -342,6 +342,14 @@ Value LuaHost::jit_target(const Value& f) {
 Callee LuaHost::resolve(const Value& any) {
     const Value given = jit_target(any);
     Callee callee;
+    if (auto* closure = vm::object_as<Closure>(given)) {
+        callee.kind = Callee::Kind::closure;
+        callee.function = closure->function;
+        callee.intrinsic = true;
+        callee.closure = given;
+        callee.captures = closure->captures;
+        return callee;
+    }
     if (auto* o = vm::object_as<LuaOperator>(given)) {
         callee.kind = Callee::Kind::op;
         callee.op = &o->op;

@@ -16,9 +16,35 @@ class LuaReference final : public Object {
         lua_pushvalue(L, index);
         reference_ = luaL_ref(L, LUA_REGISTRYINDEX);
     }
-    ~LuaReference() override { luaL_unref(main_, LUA_REGISTRYINDEX, reference_); }
+    // The same by `position` in a table that somebody else keeps alive, as entry `keeper` of the registry's table
+    // `keepers`, whose values are weak: so that whoever has the reference and is kept by what it refers to can be
+    // collected.
+    LuaReference(const LuaReference& other, int keepers, int keeper, int position)
+        : type(other.type),
+          main_(other.main_),
+          pointer_(other.pointer_),
+          reference_(position),
+          keepers_(keepers),
+          keeper_(keeper) {}
+    ~LuaReference() override {
+        if (keeper_ < 0) luaL_unref(main_, LUA_REGISTRYINDEX, reference_);
+    }
 
-    void push(lua_State* L) const { lua_rawgeti(L, LUA_REGISTRYINDEX, reference_); }
+    void push(lua_State* L) const {
+        if (keeper_ < 0) {
+            lua_rawgeti(L, LUA_REGISTRYINDEX, reference_);
+            return;
+        }
+        lua_rawgeti(L, LUA_REGISTRYINDEX, keepers_);
+        // The keeper is gone when it was collected together with all that knew of this reference.
+        if (lua_rawgeti(L, -1, keeper_) == LUA_TTABLE)
+            lua_rawgeti(L, -1, reference_);
+        else
+            lua_pushnil(L);
+        lua_replace(L, -3);
+        lua_pop(L, 1);
+    }
+    bool is_kept() const { return keeper_ >= 0; }
     const void* identity() const override { return pointer_; }
 
     const int type;
@@ -27,6 +53,7 @@ class LuaReference final : public Object {
     lua_State* main_;
     const void* pointer_;
     int reference_;
+    int keepers_ = LUA_NOREF, keeper_ = -1;
 };
 
 // A variable of a Lua function that its closures share.

@@ -17,6 +17,7 @@ namespace {
 struct Function {
     explicit Function(LuaHost& host) : host(host) {}
     LuaHost& host;
+    int keepers = LUA_NOREF, keeper = -1;  // see LuaReference
     Tree tree;
     Limits limits;
     std::string eager;     // why it is left to Lua; empty while it is not
@@ -70,13 +71,67 @@ const Natives& natives(lua_State* L) {
     return *known;
 }
 
+int keepers_key;
+
+// Enters the table on the stack into the table of keepers; its number there. `reference`: that table in the registry.
+int add_keeper(lua_State* L, int& reference) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &keepers_key) == LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "v");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_createtable(L, 2, 0);
+        lua_pushvalue(L, -2);
+        lua_pushinteger(L, luaL_ref(L, LUA_REGISTRYINDEX));
+        lua_rawseti(L, -2, 1);
+        lua_pushinteger(L, 0);
+        lua_rawseti(L, -2, 2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &keepers_key);
+        lua_pop(L, 1);
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &keepers_key);
+    }
+    lua_rawgeti(L, -1, 1);
+    reference = static_cast<int>(lua_tointeger(L, -1));
+    lua_rawgeti(L, -2, 2);
+    const auto number = static_cast<int>(lua_tointeger(L, -1)) + 1;
+    lua_pushinteger(L, number);
+    lua_rawseti(L, -4, 2);
+    lua_pop(L, 3);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, reference);
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, number);
+    lua_pop(L, 1);
+    return number;
+}
+
+// Has the objects of the function's records kept by the function itself.
+void keep_objects(Function& f, lua_State* L) {
+    lua_getiuservalue(L, 1, 2);
+    const int table = lua_gettop(L);
+    replace_objects(f.tree, [&](const Value& v) {
+        auto* r = vm::object_as<LuaReference>(v);
+        if (!r || r->is_kept()) return v;
+        const auto position = static_cast<int>(lua_rawlen(L, table)) + 1;
+        r->push(L);
+        lua_rawseti(L, table, position);
+        return vm::make_object<LuaReference>(*r, f.keepers, f.keeper, position);
+    });
+    lua_pop(L, 1);
+}
+
 int make(lua_State* L) {
     luaL_checkany(L, 1);
     lua_settop(L, 2);
-    auto* place = lua_newuserdatauv(L, sizeof(Function), 1);
+    auto* place = lua_newuserdatauv(L, sizeof(Function), 2);
     new (place) Function(LuaHost::of(L));
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
+    // What its records refer to. The function keeps it, and may be collected with it.
+    lua_newtable(L);
+    static_cast<Function*>(place)->keeper = add_keeper(L, static_cast<Function*>(place)->keepers);
+    lua_setiuservalue(L, -2, 2);
     luaL_setmetatable(L, kMetatable);
     Function& f = *static_cast<Function*>(place);
     if (lua_istable(L, 2)) {
@@ -128,6 +183,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     const Call kept{call.L, call.first, call.count, arguments.table};
     Recorder recorder(f.host, natives(L), kept, f.tree, progress, f.limits);
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
+    keep_objects(f, L);
     settle(f.tree);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (!recorder.stopped().empty()) f.eager = recorder.stopped();
@@ -197,9 +253,10 @@ int is_jit(lua_State* L) {
     return 1;
 }
 
-// Whether a recording is in progress: then the machine answers in this function's place.
+// Whether the machine runs: what it calls belongs to what it records or differentiates. While it records it answers in
+// this function's place.
 int inside(lua_State* L) {
-    lua_pushboolean(L, false);
+    lua_pushboolean(L, LuaHost::of(L).machine().is_running());
     return 1;
 }
 

@@ -138,6 +138,26 @@ void print(const Block& block, int depth, std::string& out) {
 
 }  // namespace
 
+namespace {
+
+void replace(Operand& o, const std::function<Value(const Value&)>& f) {
+    if (o.constant.kind() == Value::Kind::object) o.constant = f(o.constant);
+    for (Operand& item : o.items) replace(item, f);
+}
+
+void replace(Block& block, const std::function<Value(const Value&)>& f) {
+    for (Step& step : block.steps) {
+        for (Operand& o : step.operands) replace(o, f);
+        for (Expected& e : step.expected)
+            if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
+    }
+    for (auto& next : block.next) replace(*next, f);
+}
+
+}  // namespace
+
+void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f) { replace(tree.root, f); }
+
 void settle(Tree& tree) {
     tree.dirty = false;
     tree.branches = 0;

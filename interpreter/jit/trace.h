@@ -6,6 +6,7 @@
 // are numbered along the path from the root, so that a number means one value on each path.
 #pragma once
 
+#include <functional>
 #include <lua.hpp>
 #include <memory>
 #include <string>
@@ -108,6 +109,9 @@ void for_each_slot(const Operand& operand, F&& f) {
     if (operand.slot >= 0) f(operand.slot);
     for (const Operand& item : operand.items) for_each_slot(item, f);
 }
+
+// Replaces every object that the tree refers to by what f gives for it.
+void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f);
 
 // Fills in what each step may drop, and counts. To be called whenever the tree has grown.
 void settle(Tree& tree);

@@ -90,6 +90,7 @@ class Machine {
     void call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
     // Backpropagators: nil gives nil.
     void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
+    bool is_running() const { return !frames_.empty(); }
     void go_to(uint32_t block) { pc_ = code_->blocks[block].start; }
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }

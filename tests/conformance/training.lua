@@ -1,5 +1,5 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
---   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager] [--verbose]
+--   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--verbose]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
 -- with cells and optimizers (nn). Runs of what does not exist yet are counted as waiting. The last line is
 -- "N passed, N failed".
@@ -9,7 +9,7 @@ local ms = require "lunaria"
 local models = require "models"
 local support = require "support"
 
-local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager] [--verbose]"
+local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--verbose]"
 local folder, options = support.options(usage, { api = "", run = "", mode = "eager", verbose = true })
 if options.mode == "graph" then
   ms.set_context { mode = ms.GRAPH_MODE }

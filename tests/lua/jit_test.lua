@@ -547,6 +547,46 @@ test("graph mode compiles cells and gradients, and follows its switch", function
   equal(net(x), result)
 end)
 
+test("weights have their gradients from the first call on in graph mode", function()
+  ms.set_context { mode = ms.GRAPH_MODE }
+  local net = nn.Dense(3, 1)
+  local gradient = ms.value_and_grad(function(x) return ops.sum(net(x)) end, nil, net:trainable_params())
+  for i = 1, 4 do
+    local _, grads = gradient(ops.ones { 1, 3 } * i)
+    equal(grads[1], ops.ones { 1, 3 } * i)
+  end
+  local f = ms.jit(function(y) return y * y end)
+  for i = 1, 3 do equal(ms.grad(function(y) return ops.sum(f(f(y))) end)(vector(i)), vector(4 * i ^ 3)) end
+  ms.set_context { mode = ms.PYNATIVE_MODE }
+end)
+
+test("a cell can be compiled by itself", function()
+  local net = nn.Dense(2, 1)
+  local x = ms.tensor { { 1.0, 2.0 } }
+  local expected = net(x)
+  assert(rawequal(net:compile(), net))
+  for _ = 1, 3 do near(net(x), expected) end
+end)
+
+test("compiled functions and what they refer to are collected", function()
+  local weak = setmetatable({}, { __mode = "k" })
+  local function use()
+    local net = nn.Dense(4, 4)
+    local f
+    f = ms.jit(function(x) return net(x), f end)
+    for _ = 1, 4 do f(ops.ones { 1, 4 }) end
+    weak[net], weak[f] = true, true
+    ms.set_context { mode = ms.GRAPH_MODE }
+    local other = nn.Dense(4, 4)
+    for _ = 1, 4 do other(ops.ones { 1, 4 }) end
+    weak[other] = true
+    ms.set_context { mode = ms.PYNATIVE_MODE }
+  end
+  use()
+  for _ = 1, 3 do collectgarbage() end
+  equal(next(weak), nil)
+end)
+
 test("what cannot be compiled runs as before and is named", function()
   local f = ms.jit(function(x)
     local co = coroutine.wrap(function(y) coroutine.yield(y * 2) end)

@@ -130,8 +130,18 @@ end
 -- In graph mode a cell that is called from outside is compiled from its second call on.
 local compiled = setmetatable({}, { __mode = "k" })
 
+local always = setmetatable({}, { __mode = "k" })
+
+--- Has the cell compiled when it is called, whatever the mode; options as for ms.jit. Gives the cell back.
+function Cell:compile(options)
+  local graph = require "lunaria.graph"
+  always[self] = true
+  compiled[self] = graph.jit(function(...) return call(self, ...) end, options)
+  return self
+end
+
 function Cell.__call(cell, ...)
-  if not graph_mode.graph or jit.inside() then return call(cell, ...) end
+  if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, ...) end
   local f = compiled[cell]
   if not f then
     require "lunaria.graph"
