@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -79,16 +80,23 @@ class Cutter {
         return units;
     }
 
-    // Whether `unit` can only run after `other`.
-    bool depends(size_t unit, size_t other) const {
-        std::vector<size_t> open{unit};
-        std::unordered_set<size_t> seen{unit};
-        while (!open.empty()) {
-            size_t at = open.back();
-            open.pop_back();
+    // Whether any of the units, `except` left out, can only run after `other`.
+    bool depends(std::span<const size_t> units, size_t other, size_t except = SIZE_MAX) {
+        seen_.resize(units_.size(), 0);
+        ++question_;
+        open_.clear();
+        auto visit = [&](size_t unit) {
+            if (seen_[unit] == question_) return;
+            seen_[unit] = question_;
+            open_.push_back(unit);
+        };
+        for (size_t unit : units)
+            if (unit != other && unit != except) visit(unit);
+        while (!open_.empty()) {
+            const size_t at = open_.back();
+            open_.pop_back();
             if (at == other) return true;
-            for (size_t n : units_[at].needs)
-                if (seen.insert(find(n)).second) open.push_back(find(n));
+            for (size_t n : units_[at].needs) visit(find(n));
         }
         return false;
     }
@@ -136,17 +144,12 @@ class Cutter {
                 auto joined = joint(unit.piece, node, part);
                 if (!joined || !refers_well(*joined, node)) continue;
                 // What else the node needs must not wait for the unit.
-                bool free = std::none_of(order.begin(), order.end(),
-                                         [&](size_t other) { return other != candidate && depends(other, candidate); });
-                if (!free) continue;
+                if (depends(order, candidate)) continue;
                 joined->nodes.pop_back();
                 unit.piece = std::move(*joined);
                 home = candidate;
             } else {
-                bool free = std::none_of(order.begin(), order.end(), [&](size_t other) {
-                    return other != candidate && other != home && depends(other, candidate);
-                });
-                if (free) join(home, candidate, node);
+                if (!depends(order, candidate, home)) join(home, candidate, node);
             }
         }
         return home;
@@ -157,7 +160,7 @@ class Cutter {
         const Piece& b = units_[other].piece;
         if (!(a.domain == b.domain) || (a.rows >= 0 && b.rows >= 0 && a.rows != b.rows)) return;
         if (a.nodes.size() + b.nodes.size() >= kMostNodes) return;
-        if (depends(home, other) || depends(other, home)) return;
+        if (depends(std::span(&home, 1), other) || depends(std::span(&other, 1), home)) return;
         a.rows = std::max(a.rows, b.rows);
         a.has_sums |= b.has_sums;
         if (a.has_sums && a.rows >= 0) return;
@@ -211,6 +214,10 @@ class Cutter {
     const Arrangements& arrangements_;
     std::vector<Unit> units_;
     std::unordered_map<const ir::Node*, size_t> unit_of_;
+    // Of depends(): the last question that came by each unit.
+    std::vector<uint32_t> seen_;
+    uint32_t question_ = 0;
+    std::vector<size_t> open_;
 };
 
 }  // namespace

@@ -12,17 +12,9 @@ namespace lunaria::graph {
 
 namespace {
 
-void unmap(Storage& storage) { munmap(storage.data, std::max<size_t>(storage.bytes, 1)); }
+void release_nothing(Storage&) {}
 
-// A tensor of zeros that takes no memory: view functions are run on it to see what they do to strides. Those that copy
-// may read it.
-Tensor stand_in(const TensorType& type) {
-    size_t bytes = static_cast<size_t>(type.shape.size()) * size_of(type.dtype);
-    void* at = mmap(nullptr, std::max<size_t>(bytes, 1), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        throw Error(ErrorKind::memory, "compile", str("no address space for a tensor of ", bytes, " bytes"));
-    return Tensor::over(at, type.dtype, type.shape, unmap, nullptr);
-}
+size_t bytes_of(const TensorType& type) { return static_cast<size_t>(type.shape.size()) * size_of(type.dtype); }
 
 bool is_static_tensor(const ir::Node& node) {
     return node.type.kind == ir::NodeType::Kind::tensor && node.type.tensor.shape.known();
@@ -42,7 +34,39 @@ bool Arrangement::covers_root() const {
            type.shape.size() == root->type.tensor.shape.size() && is_dense();
 }
 
+// Zeros that take no memory: view functions are run on tensors of them to see what they do to strides. Those that copy
+// may read them.
+class Arrangements::Zeros {
+  public:
+    Zeros() = default;
+    ~Zeros() { forget(); }
+    Zeros(const Zeros&) = delete;
+
+    Tensor tensor(const TensorType& type) {
+        const size_t bytes = std::max<size_t>(bytes_of(type), 1);
+        if (bytes > bytes_) {
+            forget();
+            void* at = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (at == MAP_FAILED)
+                throw Error(ErrorKind::memory, "compile", str("no address space for a tensor of ", bytes, " bytes"));
+            at_ = at;
+            bytes_ = bytes;
+        }
+        return Tensor::over(at_, type.dtype, type.shape, release_nothing, nullptr);
+    }
+
+  private:
+    void forget() {
+        if (at_) munmap(at_, bytes_);
+        at_ = nullptr;
+        bytes_ = 0;
+    }
+    void* at_ = nullptr;
+    size_t bytes_ = 0;
+};
+
 Arrangements::Arrangements(const ir::Graph& graph) {
+    Zeros zeros;
     find_written(graph);
     for (const ir::Node* p : graph.parameters()) add_root(*p);
     auto constant = [&](const ir::Node* n) {
@@ -51,7 +75,7 @@ Arrangements::Arrangements(const ir::Graph& graph) {
     ir::for_each_node(graph.result, constant);
     for (const ir::Node* node : graph.body()) {
         for (const Value& arg : node->args) ir::for_each_node(arg, constant);
-        if (!add_view(*node)) add_root(*node);
+        if (!add_view(*node, zeros)) add_root(*node);
     }
 }
 
@@ -68,7 +92,7 @@ void Arrangements::add_root(const ir::Node& node) {
     known_[&node] = {&node, type, contiguous_strides(type.shape), 0};
 }
 
-bool Arrangements::add_view(const ir::Node& node) {
+bool Arrangements::add_view(const ir::Node& node, Zeros& zeros) {
     if (node.kind == ir::NodeKind::item) {
         auto found = lists_.find(node.args[0].node());
         if (found == lists_.end()) return false;
@@ -79,7 +103,7 @@ bool Arrangements::add_view(const ir::Node& node) {
     if (node.args.empty() || !node.args[0].is_node()) return false;
     const Arrangement* from = find(node.args[0].node());
     if (!from || written_.contains(from->root)) return false;
-    Tensor whole = stand_in(from->root->type.tensor);
+    Tensor whole = zeros.tensor(from->root->type.tensor);
     std::vector<Value> args = node.args;
     args[0] = Value(whole.view(from->type.shape, from->strides, from->offset));
     Value result = node.op->view_fn(Call(*node.op, args, promoted_dtype(*node.op, args)));

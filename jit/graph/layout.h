@@ -34,7 +34,8 @@ class Arrangements {
   private:
     void find_written(const ir::Graph& graph);
     void add_root(const ir::Node& node);
-    bool add_view(const ir::Node& node);
+    class Zeros;
+    bool add_view(const ir::Node& node, Zeros& zeros);
     std::unordered_map<const ir::Node*, Arrangement> known_;
     std::unordered_map<const ir::Node*, std::vector<Arrangement>> lists_;
     std::unordered_set<const ir::Node*> written_;

@@ -87,14 +87,16 @@ class Planner {
             handle.strides = a->strides;
             handle.offset = a->offset;
         }
-        for (size_t i = 0; i < plan_.handles.size(); ++i) {
+        std::vector<size_t>& known = handles_of_[handle.root];
+        for (size_t i : known) {
             const Handle& h = plan_.handles[i];
             if (h.root == handle.root && h.whole == handle.whole &&
                 (h.whole || (h.shape == handle.shape && h.strides == handle.strides && h.offset == handle.offset)))
                 return i;
         }
         plan_.handles.push_back(handle);
-        return plan_.handles.size() - 1;
+        known.push_back(plan_.handles.size() - 1);
+        return known.back();
     }
 
     // Who reads a root outside of the piece that computes it.
@@ -471,6 +473,7 @@ class Planner {
     const CompileOptions& options_;
     Plan plan_;
     std::unordered_map<const ir::Node*, size_t> root_of_;
+    std::unordered_map<size_t, std::vector<size_t>> handles_of_;  // by root
     std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> items_;
     std::set<const ir::Node*> read_;
     std::vector<size_t> first_, last_;  // steps, by root
