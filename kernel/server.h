@@ -102,6 +102,7 @@ class Server final : public xeus::xserver {
     void welcome();
     int poll_timeout();
     void run_heartbeat();
+    void watch_interrupt();
 
     // The control thread.
     void serve_control(xeus::xmessage message);
@@ -150,6 +151,7 @@ class Server final : public xeus::xserver {
     std::map<std::string, std::string> comms_;  // targets by id
 
     Streams streams_;
+    int deaf_ticks_ = 0;  // of the heartbeat, since an interrupt that has not got through
     std::unique_ptr<Worker> control_, debug_;
     std::thread io_, heart_;
 };

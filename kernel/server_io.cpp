@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "interpreter/session.h"
 #include "kernel/requests.h"
 #include "kernel/server.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr int kBatch = 100;         // messages of a socket before the next one has its turn
 constexpr int kLongestWait = 1000;  // ms
 constexpr int kHeartbeatWait = 250;
+constexpr int kDeafTicks = 8;
 
 }  // namespace
 
@@ -130,8 +132,21 @@ void Server::welcome() {
     }
 }
 
+// Some of Lua's own loops, in C or in a finalizer, cannot be stopped: whoever waits for them is told.
+void Server::watch_interrupt() {
+    if (!interrupt_requested() || !current()) {
+        deaf_ticks_ = 0;
+    } else if (++deaf_ticks_ == kDeafTicks) {
+        publish_text(
+            "stderr",
+            "The cell has been interrupted but does not stop: it is in a loop of Lua's library (a pattern that "
+            "tries too much?) or in a finalizer (__gc). If it does not end, restart the kernel.\n");
+    }
+}
+
 void Server::run_heartbeat() {
     while (!io_stopped_) {
+        watch_interrupt();
         zmq_pollitem_t item = {heartbeat_.handle(), 0, ZMQ_POLLIN, 0};
         if (zmq_poll(&item, 1, kHeartbeatWait) <= 0) continue;
         try {

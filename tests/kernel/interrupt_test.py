@@ -105,6 +105,24 @@ def test_a_signal_to_the_threads_ends_nothing():
         same(bool(blocked & 1 << (signal.SIGINT - 1)), int(thread) != kernel.pid)
 
 
+def test_what_cannot_be_stopped_is_told():
+    with Kernel() as other:
+        # Lua's own matcher, in C, would be at it for hours.
+        request = other.send("local n = 40 return (('a'):rep(n)):find(('a?'):rep(n) .. ('a'):rep(n))")
+        time.sleep(0.2)
+        os.kill(other.pid, signal.SIGINT)
+        while True:
+            message = other.client.get_iopub_msg(timeout=PATIENCE)
+            if message["msg_type"] == "stream" and message["parent_header"]["msg_id"] == request:
+                break
+        holds(message["content"]["text"], "restart the kernel")
+        # What is answered elsewhere is answered still, and the restart works.
+        same(other.control("usage_request")["status"], "ok")
+        other.manager.restart_kernel(now=False)
+        other.client.wait_for_ready(timeout=PATIENCE)
+        other.still_works()
+
+
 def test_an_interrupt_stops_the_cells_behind_too():
     requests = [kernel.send("while true do end"), kernel.send("behind = 1")]
     time.sleep(0.2)

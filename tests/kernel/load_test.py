@@ -1,4 +1,5 @@
 """Much at a time: requests, output, clients."""
+import os
 import time
 
 from jupyter import PATIENCE, Kernel, main, memory_kb, same, within
@@ -62,10 +63,15 @@ def test_two_clients_get_each_their_own_replies():
     other.stop_channels()
 
 
+def is_sanitized():
+    """Sanitizers have memory of their own; ./dev asan and ./dev tsan set their options."""
+    return any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"))
+
+
 def test_memory_at_rest_is_small():
     with Kernel() as fresh:
         fresh.run("1 + 1")
-        assert memory_kb(fresh.pid) <= 40 * 1024, f"{memory_kb(fresh.pid)} kB"
+        assert is_sanitized() or memory_kb(fresh.pid) <= 40 * 1024, f"{memory_kb(fresh.pid)} kB"
 
 
 def test_memory_does_not_grow_with_cells():
@@ -76,7 +82,7 @@ def test_memory_does_not_grow_with_cells():
     before = memory_kb(kernel.pid)
     cells(400)
     grown = memory_kb(kernel.pid) - before
-    assert grown < 8 * 1024, f"{grown} kB more"
+    assert is_sanitized() or grown < 8 * 1024, f"{grown} kB more"
 
 
 if __name__ == "__main__":
