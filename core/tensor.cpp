@@ -6,39 +6,11 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/free_list.h"
 
 namespace lunaria {
 
 namespace {
-
-// Bodies and storages are small and short-lived: each thread keeps a list of free ones.
-template <class T>
-class FreeList {
-  public:
-    ~FreeList() {
-        while (head_) ::operator delete(std::exchange(head_, head_->next));
-        closed_ = true;
-    }
-    void* take() {
-        if (!head_) return ::operator new(sizeof(T) > sizeof(Link) ? sizeof(T) : sizeof(Link));
-        --count_;
-        return std::exchange(head_, head_->next);
-    }
-    void give(void* block) {
-        if (closed_ || count_ >= kMost) return ::operator delete(block);
-        ++count_;
-        head_ = new (block) Link{head_};
-    }
-
-  private:
-    struct Link {
-        Link* next;
-    };
-    static constexpr int kMost = 4096;
-    Link* head_ = nullptr;
-    int count_ = 0;
-    bool closed_ = false;  // tensors may outlive the thread's list
-};
 
 thread_local FreeList<TensorBody> free_bodies;
 thread_local FreeList<Storage> free_storages;

@@ -147,6 +147,11 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
             return enter(function, contexts, std::move(args), to);
         }
     }
+    apply_operator(op, contexts, args, to);
+}
+
+void Machine::apply_operator(const Op& op, std::span<const Value> contexts, std::span<const Value> args,
+                             const Destination& to) {
     Value result = execute(op, args);
     // An operator may have given back its operand; what a program writes into is a variable of its own.
     if (result.is_tensor() && op.side_effect != Effect::state && !recorder() &&
@@ -221,30 +226,11 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
     Function& plain = *closure->function;
     if (plain.rule) {
         if (all_nil(cotangents)) return give(to, {}, {});
-        uint64_t versions = 0;
-        for (const Value& v : closure->captures)
-            if (v.is_tensor()) versions += v.tensor().version();
-        if (versions != closure->versions)
-            throw state_error(plain.graph.name,
-                              "a tensor that its gradient needs was changed in place after it was used")
-                .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
+        check_versions(*closure);
         const auto& parameters = plain.graph.parameters();
         cotangents.resize(parameters.size() - plain.graph.captures);
-        for (size_t k = 0; k < cotangents.size(); ++k) {
-            const ir::NodeType& type = parameters[plain.graph.captures + k]->type;
-            if (type.kind != ir::NodeType::Kind::tensor) continue;
-            if (cotangents[k].is_nil())
-                cotangents[k] = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
-            else if (cotangents[k].is_number())
-                cotangents[k] = Value(Tensor::full(type.tensor.dtype, type.tensor.shape, cotangents[k].number()));
-            else
-                continue;
-            if (Recorder* r = recorder()) r->made(cotangents[k]);
-        }
-    }
-    if (plain.rule && contexts.empty() && !recorder()) {
-        Values captures = captures_of(r);
-        return give(to, run_straight(code_of(plain), std::move(captures), std::move(cotangents)), {});
+        for (size_t k = 0; k < cotangents.size(); ++k)
+            cotangents[k] = full_cotangent(parameters[plain.graph.captures + k]->type, std::move(cotangents[k]));
     }
     Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
     // The last call takes the residuals with it: each is dropped as soon as it was used.
@@ -260,18 +246,25 @@ void call(Machine& m, const Instr& i) {
 }
 
 void pull(Machine& m, const Instr& i) {
+    if (m.pull_rule(i)) return;
     Value r = m.take(m.slot(i, 0));
     m.pull(std::move(r), {}, m.values(m.slot(i, 1)), Machine::destination(i));
 }
 
 void j_call(Machine& m, const Instr& i) {
-    const Values contexts = m.values(m.slot(i, 0));
+    Values kept;
+    const std::span<const Value> contexts = m.contexts_of(i, kept);
+    const Op* op = contexts.size() == 1 && !recorder() ? m.host.operator_in(m.operand(i, 1)) : nullptr;
+    Values args = m.values(m.slot(i, 2));
+    if (op && !autodiff::needs_expansion(*op) && complete(*op, args, followed_by(contexts)))
+        return m.apply_operator(*op, contexts, args, Machine::destination(i));
     Value f = m.operand(i, 1);
-    m.call(f, contexts, m.values(m.slot(i, 2)), Machine::destination(i));
+    m.call(f, contexts, std::move(args), Machine::destination(i));
 }
 
 void j_pull(Machine& m, const Instr& i) {
-    const Values contexts = m.values(m.slot(i, 0));
+    Values kept;
+    const std::span<const Value> contexts = m.contexts_of(i, kept);
     Value r = m.take(m.slot(i, 1));
     m.pull(std::move(r), contexts, m.values(m.slot(i, 2)), Machine::destination(i));
 }

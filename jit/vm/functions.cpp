@@ -8,6 +8,7 @@
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -168,6 +169,28 @@ OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
         entry.function = s.finish(results_of(s, op, y));
     }
     return entry.function;
+}
+
+void check_versions(const Closure& pullback) {
+    uint64_t versions = 0;
+    for (const Value& v : pullback.captures)
+        if (v.is_tensor()) versions += v.tensor().version();
+    if (versions != pullback.versions)
+        throw state_error(pullback.function->graph.name,
+                          "a tensor that its gradient needs was changed in place after it was used")
+            .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
+}
+
+Value full_cotangent(const ir::NodeType& type, Value d) {
+    if (type.kind != ir::NodeType::Kind::tensor) return d;
+    if (d.is_nil())
+        d = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
+    else if (d.is_number())
+        d = Value(Tensor::full(type.tensor.dtype, type.tensor.shape, d.number()));
+    else
+        return d;
+    if (Recorder* r = recorder()) r->made(d);
+    return d;
 }
 
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark) {

@@ -258,34 +258,62 @@ void Machine::protected_call(std::span<const Value> contexts, Values args, const
     give(to, std::move(results), {backs.begin(), backs.size()});
 }
 
-// A reverse rule is straight-line code that calls nothing: it runs here and now, without a frame of its own.
-Values Machine::run_straight(const Code& code, Values captures, Values args) {
+// A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.
+bool Machine::pull_rule(const Instr& i) {
+    const Slot& list = slot(i, 1);
+    auto* closure = object_as<Closure>(get(slot(i, 0)));
+    if (!closure || !closure->function->rule || i.tail || list.items < 0 || recorder()) return false;
+    const std::span<const Slot> given = items(list);
+    const bool any = std::any_of(given.begin(), given.end(), [&](const Slot& s) { return s.items >= 0 || get(s); });
+    if (!any) return false;
+    check_versions(*closure);
+    const Function& rule = *closure->function;
+    const Code& code = code_of(*closure->function);
     struct Scope {
         Machine& m;
-        const Code& code;
-        const Code* code_before;
-        Value *registers_before, *registers;
-        size_t chunk, used;
+        const Code* code;
+        Value *registers, *own = nullptr;
+        size_t chunk, used, count;
         ~Scope() {
-            for (size_t i = 0; i < code.registers; ++i) registers[i] = Value();
-            m.code_ = code_before;
-            m.registers_ = registers_before;
+            for (size_t k = 0; k < count; ++k) own[k] = Value();
+            m.code_ = code;
+            m.registers_ = registers;
             m.chunk_ = chunk;
             m.used_ = used;
         }
-    } scope{*this, code, code_, registers_, nullptr, chunk_, used_};
-    scope.registers = reserve(code.registers);
+    } outside{*this, code_, registers_, nullptr, chunk_, used_, 0};
+    outside.own = reserve(code.registers);
+    outside.count = code.registers;
+    // Keeps the rule while it runs.
+    const Value r = take(slot(i, 0));
+    Value* at = outside.own;
+    const bool sole = closure->refs.load(std::memory_order_acquire) == 1;
+    for (Value& v : closure->captures) *at++ = sole ? std::move(v) : v;
+    if (sole) closure->captures.clear();
+    const auto& parameters = rule.graph.parameters();
+    for (size_t k = 0; rule.graph.captures + k < parameters.size(); ++k) {
+        Value d;
+        if (k < given.size()) d = given[k].items >= 0 ? value(given[k]) : take(given[k]);
+        *at++ = full_cotangent(parameters[rule.graph.captures + k]->type, std::move(d));
+    }
+
     code_ = &code;
-    registers_ = scope.registers;
-    Value* at = registers_;
-    for (Value& v : captures) *at++ = std::move(v);
-    for (Value& v : args) *at++ = std::move(v);
+    registers_ = outside.own;
     const Instr* instr = code.instrs.data();
     for (; !instr->tail; ++instr) {
         instr->run(*this, *instr);
         for (uint32_t k = 0; k < instr->kill_count; ++k) registers_[code.kills[instr->kills + k]] = Value();
     }
-    return values(slot(*instr, 0));
+    if (i.out < 0) return true;
+    Values results = values(slot(*instr, 0));
+    if (i.results < 0) {
+        outside.registers[i.out] = Value::list(std::move(results).vector());
+        return true;
+    }
+    for (int32_t k = 0; k < i.results; ++k)
+        outside.registers[i.out + k] =
+            static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
+    return true;
 }
 
 const Op* Machine::tensor_operator(const Op& primitive) {

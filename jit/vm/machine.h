@@ -86,8 +86,20 @@ class Machine {
     void call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // An operator with arguments in the order of its signature, complete.
     void call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
+    // The same at most once differentiated, for an operator that has a rule of its own.
+    void apply_operator(const Op& op, std::span<const Value> contexts, std::span<const Value> args,
+                        const Destination& to);
     // The same with arguments as the call spelled them: by name in a table, lists in tables.
     void call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
+    // The contexts of an ordered instruction; `kept` has them where they are several.
+    std::span<const Value> contexts_of(const Instr& i, Values& kept) {
+        const Slot& list = slot(i, 0);
+        if (list.items == 1) return {&get(items(list)[0]), 1};
+        kept = values(list);
+        return kept;
+    }
+    // The instruction `pull` of an operator's rule, without a frame; false: it is something else.
+    bool pull_rule(const Instr& i);
     // Backpropagators: nil gives nil.
     void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
     bool is_running() const { return !frames_.empty(); }
@@ -123,7 +135,6 @@ class Machine {
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
     Value* reserve(size_t count);
-    Values run_straight(const Code& code, Values captures, Values args);
     void call_operator_by(const Op& op, bool complete, std::span<const Value> contexts, Values args,
                           const Destination& to);
 
@@ -153,6 +164,10 @@ class Machine {
 OperatorFunction operator_function(const Op& op, std::span<const Value> args);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
+// Throws when a tensor that the pullback captured has been written since.
+void check_versions(const Closure& pullback);
+// A cotangent of this type: zeros in place of nil, a tensor in place of a number.
+Value full_cotangent(const ir::NodeType& type, Value d);
 // Lua's arithmetic on plain numbers as a function of typed primitives.
 OperatorFunction number_function(const Op& primitive);
 // An operator as a value that can be called, with arguments in the order of the signature.

@@ -1,5 +1,6 @@
 #include "jit/vm/object.h"
 
+#include "core/free_list.h"
 #include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
@@ -34,6 +35,13 @@ Graveyard& graveyard() {
 }
 
 }  // namespace
+
+namespace {
+thread_local FreeList<Closure> free_closures;
+}  // namespace
+
+void* Closure::operator new(size_t) { return free_closures.take(); }
+void Closure::operator delete(void* block) noexcept { free_closures.give(block); }
 
 Closure::~Closure() {
     if (!captures.empty()) graveyard().bury(std::move(captures));

@@ -23,6 +23,9 @@ class Closure final : public Object {
     Closure(Function& function, std::shared_ptr<const void> owner, Values captures)
         : function(&function), owner(std::move(owner)), captures(std::move(captures)) {}
     ~Closure() override;
+    // Every operator that is followed makes one.
+    static void* operator new(size_t);
+    static void operator delete(void* block) noexcept;
 
     Function* function;
     std::shared_ptr<const void> owner;

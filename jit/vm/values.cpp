@@ -85,7 +85,8 @@ void plain_arithmetic(Machine& m, const Instr& i) {
 }
 
 void j_arith(Machine& m, const Instr& i) {
-    Values contexts = m.values(m.slot(i, 0));
+    Values kept;
+    const std::span<const Value> contexts = m.contexts_of(i, kept);
     arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
 }
 
@@ -133,8 +134,9 @@ void index(Machine& m, const Instr& i) {
 }
 
 void j_index(Machine& m, const Instr& i) {
-    Values contexts = m.values(m.slot(i, 0));
-    Value object = m.operand(i, 1), key = m.operand(i, 2);
+    Values kept;
+    const std::span<const Value> contexts = m.contexts_of(i, kept);
+    const Value &object = m.operand(i, 1), &key = m.operand(i, 2);
     index_object(m, contexts, object, key, one(i));
 }
 
