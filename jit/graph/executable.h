@@ -55,7 +55,8 @@ class Executable {
     ~Executable();
 
     // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
-    // throw. `outputs` gets one tensor per item of the graph's result. Safe to call from several threads.
+    // throw; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
+    // graph's result. Safe to call from several threads.
     void run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
     // The same, and how long each step took.
