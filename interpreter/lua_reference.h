@@ -45,6 +45,7 @@ class LuaReference final : public Object {
         lua_pop(L, 1);
     }
     bool is_kept() const { return keeper_ >= 0; }
+    int position() const { return reference_; }  // of one that is kept
     const void* identity() const override { return pointer_; }
 
     const int type;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "interpreter/jit/recorder.h"
+#include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/protect.h"
 #include "interpreter/values.h"
@@ -32,8 +33,9 @@ struct Function {
     };
     std::vector<Recording> recordings;
     bool busy = false;
-    vm::Values results;  // of the last call, until they are taken
-    Progress progress;   // of the call that runs; its memory is kept for the next
+    vm::Values results;                         // of the last call, until they are taken
+    std::unordered_map<std::string, int> keys;  // where the texts are that tables are indexed by
+    Progress progress;                          // of the call that runs; its memory is kept for the next
 };
 
 Function& function_at(lua_State* L, int index) {
@@ -118,6 +120,21 @@ void keep_objects(Function& f, lua_State* L) {
         lua_rawseti(L, table, position);
         return vm::make_object<LuaReference>(*r, f.keepers, f.keeper, position);
     });
+    for_each_step(f.tree, [&](Step& step) {
+        if (step.kind > Step::Kind::next || step.object_at || step.operands.empty()) return;
+        auto* r = vm::object_as<LuaReference>(step.operands[0].constant);
+        if (!r || step.operands[0].slot >= 0) return;
+        step.object_at = r->position();
+        if (step.kind != Step::Kind::read || step.operands[1].constant.kind() != Value::Kind::string) return;
+        const std::string& key = step.operands[1].constant.string();
+        int& position = f.keys[key];
+        if (position == 0) {
+            position = static_cast<int>(lua_rawlen(L, table)) + 1;
+            push(L, std::string_view(key));
+            lua_rawseti(L, table, position);
+        }
+        step.key_at = position;
+    });
     lua_pop(L, 1);
 }
 
@@ -180,7 +197,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
         lua_State* L;
         int table;
     } arguments(L, call);
-    const Call kept{call.L, call.first, call.count, arguments.table};
+    const Call kept{call.L, call.first, call.count, 0, arguments.table};
     Recorder recorder(f.host, natives(L), kept, f.tree, progress, f.limits);
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
     keep_objects(f, L);
@@ -224,7 +241,10 @@ int try_call(lua_State* L) {
     } busy(f.busy);
     LuaHost::Thread thread(f.host, L);
     f.results.clear();
-    const Call call{L, 2, lua_gettop(L) - 1};
+    Call call{L, 2, lua_gettop(L) - 1};
+    luaL_checkstack(L, 16, "graph mode");
+    lua_getiuservalue(L, 1, 2);
+    call.kept = lua_gettop(L);
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
     if (f.full && !f.eager.empty())
@@ -275,6 +295,24 @@ void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts
     for (const auto& next : block.next) count_kinds(*next, counts, effects);
 }
 
+void for_each_region(const Block& block, const std::function<void(const Region&)>& f) {
+    for (const auto& region : block.regions) f(*region);
+    for (const auto& next : block.next) for_each_region(*next, f);
+}
+
+int kernels(lua_State* L) {
+    std::string text;
+    for_each_region(function_at(L, 1).tree.root, [&](const Region& region) {
+        text += str("region of ", region.operators, " operators");
+        if (region.executable)
+            text += str(", compiled in ", region.seconds * 1e3, " ms\n", region.executable->describe());
+        else
+            text += str(region.failed ? ", not compiled: " + region.problem : ", not compiled yet", "\n");
+    });
+    push(L, std::string_view(text));
+    return 1;
+}
+
 // What is known of a compiled function, as a table.
 int report(lua_State* L) {
     const Function& f = function_at(L, 1);
@@ -309,6 +347,19 @@ int report(lua_State* L) {
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
     lua_setfield(L, -2, "effects");
+    int64_t compiled = 0, operators = 0;
+    double seconds = 0;
+    for_each_region(f.tree.root, [&](const Region& region) {
+        compiled += region.executable != nullptr;
+        operators += region.executable ? static_cast<int64_t>(region.operators) : 0;
+        seconds += region.seconds;
+    });
+    lua_pushinteger(L, compiled);
+    lua_setfield(L, -2, "graphs");
+    lua_pushinteger(L, operators);
+    lua_setfield(L, -2, "graph_operators");
+    lua_pushnumber(L, seconds);
+    lua_setfield(L, -2, "compile_seconds");
     lua_createtable(L, static_cast<int>(f.recordings.size()), 0);
     for (size_t i = 0; i < f.recordings.size(); ++i) {
         lua_createtable(L, 0, 3);
@@ -363,10 +414,10 @@ int open(lua_State* L) {
     lua_setfield(L, -2, "metatable");
     push_mode(L);
     lua_setfield(L, -2, "mode");
-    const std::pair<const char*, lua_CFunction> functions[] = {{"make", protect<make>},     {"try", protect<try_call>},
-                                                               {"target", protect<target>}, {"is_jit", protect<is_jit>},
-                                                               {"inside", protect<inside>}, {"text", protect<text>},
-                                                               {"report", protect<report>}};
+    const std::pair<const char*, lua_CFunction> functions[] = {
+        {"make", protect<make>},     {"try", protect<try_call>},   {"target", protect<target>},
+        {"is_jit", protect<is_jit>}, {"inside", protect<inside>},  {"text", protect<text>},
+        {"report", protect<report>}, {"kernels", protect<kernels>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -17,6 +17,7 @@ struct Region {
     std::vector<int32_t> inputs, outputs, drops;
     std::vector<TensorType> types;  // of the inputs
     bool draws = false;             // random numbers
+    int runs = 0;                   // until it was compiled
     bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it

@@ -149,7 +149,6 @@ class Runner {
         luaL_checkstack(L, 16, "graph mode");
         Block* block = progress_.path.back();
         size_t region = 0;
-        ready(*block);
         for (size_t i = 0;;) {
             if (i < block->steps.size()) {
                 Step& step = block->steps[i];
@@ -158,8 +157,8 @@ class Runner {
                     return true;
                 }
                 if (region < block->regions.size() && block->regions[region]->begin == i) {
-                    const Region& stretch = *block->regions[region++];
-                    if (stretch.executable && !flat_) {
+                    Region& stretch = *block->regions[region++];
+                    if (is_ready(*block, stretch)) {
                         if (!run(*block, stretch)) return false;
                         i = stretch.end;
                         continue;
@@ -177,7 +176,7 @@ class Runner {
                 const int top = lua_gettop(L);
                 push(first);
                 for (auto& next : block->next)
-                    if (accept(next->steps[0].expected[0], top + 1)) {
+                    if (accept(next->steps[0].expected[0], -1)) {
                         way = next.get();
                         break;
                     }
@@ -197,19 +196,19 @@ class Runner {
             progress_.path.push_back(way);
             block = way;
             region = 0;
-            ready(*block);
             finish(block->steps[0]);
             i = 1;
         }
     }
 
   private:
-    // Compiles what has been run often enough to be worth it.
-    void ready(Block& block) {
-        if (flat_ || block.runs > 1) return;
-        if (++block.runs != 2) return;
-        for (auto& region : block.regions)
-            if (!region->executable && !region->failed && !compile(block, *region)) tree_.dirty = true;
+    // Whether the region runs as a graph; it is compiled when it is run for the second time.
+    bool is_ready(Block& block, Region& region) {
+        if (flat_) return false;
+        if (region.executable) return true;
+        if (region.failed || ++region.runs < 2) return false;
+        if (!compile(block, region)) tree_.dirty = true;
+        return region.executable != nullptr;
     }
 
     // Carries out a step and keeps what it gives; false where it does not give what it should.
@@ -276,6 +275,29 @@ class Runner {
     static bool asks(const Step& step) { return step.kind <= Step::Kind::next; }
 
     void push(const Step& step) {
+        if (step.object_at > 0) {
+            lua_rawgeti(L, call_.kept, step.object_at);
+            switch (step.kind) {
+                case Step::Kind::read:
+                    if (step.key_at > 0)
+                        lua_rawgeti(L, call_.kept, step.key_at);
+                    else
+                        host_.push(L, constant(step.operands[1]));
+                    lua_rawget(L, -2);
+                    return;
+                case Step::Kind::metatable:
+                    if (!lua_getmetatable(L, -1)) lua_pushnil(L);
+                    return;
+                case Step::Kind::upvalue:
+                    if (!lua_getupvalue(L, -1, static_cast<int>(step.operands[1].constant.integer()))) lua_pushnil(L);
+                    return;
+                case Step::Kind::length:
+                    lua_pushinteger(L, static_cast<lua_Integer>(lua_rawlen(L, -1)));
+                    return;
+                default:
+                    lua_pop(L, 1);
+            }
+        }
         switch (step.kind) {
             case Step::Kind::count:
                 return lua_pushinteger(L, call_.count);

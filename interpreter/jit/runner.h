@@ -40,6 +40,7 @@ struct Progress {
 struct Call {
     lua_State* L;
     int first, count;
+    int kept = 0;           // stack position of the table of what the function keeps
     int table = LUA_NOREF;  // in the registry: the arguments, for whoever runs in another C function
 };
 

@@ -156,6 +156,17 @@ void replace(Block& block, const std::function<Value(const Value&)>& f) {
 
 }  // namespace
 
+namespace {
+
+void visit(Block& block, const std::function<void(Step&)>& f) {
+    for (Step& step : block.steps) f(step);
+    for (auto& next : block.next) visit(*next, f);
+}
+
+}  // namespace
+
+void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, f); }
+
 void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f) { replace(tree.root, f); }
 
 void settle(Tree& tree) {

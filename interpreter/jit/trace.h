@@ -73,6 +73,8 @@ struct Step {
     int32_t table = -1;          // of `make`: which of the run's tables it is
     bool list = false;           // of an operator: the results are a list, even if it is one alone
     int hits = 0;
+    // Of a question: where its object and its key are in the table of what the function keeps; 0: not there.
+    int object_at = 0, key_at = 0;
 };
 
 // A stretch of steps whose operators run as one compiled graph, see region.h.
@@ -83,7 +85,6 @@ struct Block {
     ~Block();
     std::vector<Step> steps;
     std::vector<std::unique_ptr<Region>> regions;  // in their order
-    int runs = 0;
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
 };
@@ -110,6 +111,8 @@ void for_each_slot(const Operand& operand, F&& f) {
     for (const Operand& item : operand.items) for_each_slot(item, f);
 }
 
+// Calls f with every step.
+void for_each_step(Tree& tree, const std::function<void(Step&)>& f);
 // Replaces every object that the tree refers to by what f gives for it.
 void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f);
 

@@ -61,6 +61,7 @@ function G._report_text(r)
     r.resumed_calls)
   if r.eager then line("left to Lua: %s", r.eager) end
   line("%d steps in %d branches", r.steps, r.branches)
+  line("%d operators compiled together in %d graphs, in %.3f ms", r.graph_operators, r.graphs, r.compile_seconds * 1e3)
   local kinds = {}
   for name, n in pairs(r.kinds) do kinds[#kinds + 1] = ("%s %d"):format(name, n) end
   table.sort(kinds)
@@ -80,6 +81,7 @@ function G._report_text(r)
   return table.concat(lines, "\n")
 end
 
+function methods.kernels(f) return core.kernels(f) end
 function methods.ir(f) return core.text(f) end
 function methods.report(f) return G.jit_report(f) end
 
