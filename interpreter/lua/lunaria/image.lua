@@ -192,15 +192,18 @@ end
 ---     > table.concat(ms.image({ { 0, 1 }, { 1, 0 } }):lines({ height = 2 }), "|")
 ---       ██|██
 function Image:lines(options)
-  local pixels, list = self._pixels:tolist(), colors(self)
-  return require("lunaria.plot.text").matrix(self.height, self.width, function(row, column)
+  local width, height, list = options.width or 80, options.height or 24, colors(self)
+  -- Of a large picture no more pixels become Lua numbers than there are places for them, twice over.
+  local down, right = math.max(1, self.height // (4 * height)), math.max(1, self.width // (2 * width))
+  local pixels = self._pixels[("::%d, ::%d"):format(down, right)]:tolist()
+  return require("lunaria.plot.text").matrix(#pixels, #pixels[1], function(row, column)
     local p = pixels[row][column]
     if #p < 3 then
       local c = list[p[1] + 1]
       return c[1], c[2], c[3]
     end
     return p[1], p[2], p[3]
-  end, options.width or 80, options.height or 24, options.color)
+  end, width, height, options.color)
 end
 
 function Image:__tostring()

@@ -85,6 +85,28 @@ t.test("very long lines are thinned without losing their extremes", function()
   t.equal(most, 7.0)
 end)
 
+t.test("numbers near the ends of what there is have a picture", function()
+  for _, options in ipairs {
+    { y = { 1e308, -1e308 } }, { y = { 1e-320, 2e-320 } }, { y = { 1, 2 }, x = { 1e300, 1 }, x_scale = "log" },
+    { y = { 1e-300, 1e300 }, y_scale = "log" }, { y = { 1, 2 }, y_domain = { 1, 1 + 1e-15 } }, { y = { 5, 5 } },
+  } do
+    for _, kind in ipairs { "line", "scatter" } do
+      local p = plot[kind](options)
+      local svg = p:svg()
+      assert(not svg:find("nan", 1, true) and not svg:find("%-?inf"), svg)
+      assert(#p:text() < 10000)
+      ms.json.encode(p:vega())
+    end
+  end
+  assert(#plot.bar({ y = { 1, 2 }, y_domain = { 1, 1 + 1e-15 } }):text() < 1000)
+end)
+
+t.test("a million numbers are drawn in little text", function()
+  local big = ms.ops.randn { 1000000 }
+  assert(#plot.line(big):svg() < 100000 and #plot.hist(big):svg() < 100000)
+  assert(#plot.heatmap(big:reshape { 1000, 1000 }):svg() < 5000000)
+end)
+
 t.test("a histogram counts every value once", function()
   local sum = 0
   for _, row in ipairs(plot.hist(ms.ops.linspace(0, 1, 1000), { bins = 7 }):vega().layer[1].data.values) do

@@ -210,7 +210,8 @@ function kinds.hist(self, ...)
       end
     end
     self._layers[#self._layers + 1] = {
-      kind = "hist", name = #list > 1 and series.name or given.label, edges = edges, counts = counts, color = color_of(given),
+      kind = "hist", edges = edges,
+      name = #list > 1 and series.name or given.label ~= nil and tostring(given.label) or nil, counts = counts, color = color_of(given),
     }
   end
   given.y_label = given.y_label or "count"

@@ -25,7 +25,7 @@ function scale.linear_ticks(low, high, count)
   if not (high > low) then
     return { { value = low, label = ("%.6g"):format(low) } }
   end
-  local raw = (high - low) / count
+  local raw = high / count - low / count
   local power = 10.0 ^ exponent(raw)
   local ratio = raw / power
   local step = power * (ratio < 1.5 and 1 or ratio < 3.5 and 2 or ratio < 7.5 and 5 or 10)
@@ -56,6 +56,9 @@ function scale.log_ticks(low, high)
   return ticks
 end
 
+-- Room beside the data must not lead out of what a number can be.
+local LEAST, GREATEST = 2.3e-308, 1.7e308
+
 local Axis = {}
 Axis.__index = Axis
 
@@ -71,7 +74,8 @@ function Axis:place(value)
   if self.log then
     value = math.log(value)
   end
-  local share = (value - self.from) / (self.to - self.from)
+  -- Halves, since the distance between two numbers can be too large for one.
+  local share = (value / 2 - self.from / 2) / (self.to / 2 - self.from / 2)
   return self.reversed and 1 - share or share
 end
 
@@ -93,7 +97,7 @@ function scale.axis(low, high, options)
         local room = (high / low) ^ 0.04
         low, high = low / room, high * room
       else
-        local room = (high - low) * 0.04
+        local room = high * 0.04 - low * 0.04
         low = low == 0 and options.zero and 0 or low - room
         high = high == 0 and options.zero and 0 or high + room
       end
@@ -101,6 +105,7 @@ function scale.axis(low, high, options)
   else
     low, high = fixed[1], fixed[2]
   end
+  low, high = math.max(low, options.log and LEAST or -GREATEST), math.min(high, GREATEST)
   local axis = setmetatable({ low = low, high = high, log = options.log, reversed = options.reversed }, Axis)
   axis.from, axis.to = low, high
   if axis.log then

@@ -1,4 +1,5 @@
 -- A plot as lines of text: points and lines as Braille characters (2 by 4 dots each), bars and matrices as blocks.
+local data = require "lunaria.plot.data"
 local scale = require "lunaria.plot.scale"
 
 local BITS = { { 1, 2, 4, 64 }, { 8, 16, 32, 128 } }
@@ -190,9 +191,9 @@ local function bar_chart(frame, options, colored)
     end
   end
   local room = math.max(10, options.width - widest - most - 4)
-  local zero = frame.y:place(0) or 0
+  local zero = math.min(1, math.max(0, frame.y:place(0) or 0))
   for _, bar in ipairs(bars) do
-    local at = frame.y:place(bar.value) or zero
+    local at = math.min(1, math.max(0, frame.y:place(bar.value) or zero))
     local from, to = math.min(at, zero) * room, math.max(at, zero) * room
     local eighths = math.floor((to - from) * 8 + 0.5)
     local blocks = ("█"):rep(eighths // 8)
@@ -263,7 +264,11 @@ local function xy_chart(frame, options)
         draw_points(field, frame, layer, line.x, line.y, code(scale.rgb(layer.map, (line.level - layer.low) / span)), true)
       end
     elseif layer.kind == "line" or layer.kind == "scatter" then
-      local u, v = draw_points(field, frame, layer, layer.x, layer.y, color, layer.kind == "line")
+      local x, y = layer.x, layer.y
+      if layer.kind == "line" and not layer.named then
+        x, y = data.thin_line(x, y, columns * 16)
+      end
+      local u, v = draw_points(field, frame, layer, x, y, color, layer.kind == "line")
       if #frame.legend > 1 and layer.name and not options.color and u then
         letters = letters + 1
         field:mark(u, v, string.char(96 + (letters - 1) % 26 + 1), color)
