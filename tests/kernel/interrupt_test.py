@@ -166,6 +166,17 @@ def test_a_shutdown_stops_a_busy_kernel_and_is_answered():
         assert not os.path.exists(f"/proc/{pid}/exe")
 
 
+def test_a_crash_is_noted_in_the_log():
+    other = Kernel()
+    os.kill(other.pid, signal.SIGSEGV)
+    start = time.monotonic()
+    while other.is_alive() and time.monotonic() - start < PATIENCE:
+        time.sleep(0.02)
+    holds(other.errors(), "lunaria kernel: ended by signal 11")
+    other.client.stop_channels()
+    other.manager.cleanup_resources()
+
+
 def test_a_shutdown_closes_files():
     with tempfile.TemporaryDirectory() as folder, Kernel() as other:
         path = os.path.join(folder, "file")
