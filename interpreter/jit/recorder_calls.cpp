@@ -336,14 +336,17 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
         Unwatched unwatched;
         return host_.call(f, real);
     }
-    const bool looks = which == Native::reader || which == Native::pure;
+    // Their metamethods may do anything.
+    bool calls_back = false;
+    for (const Value& v : args) calls_back |= is_table(v) && !metatable(v).is_nil();
+    const bool looks = (which == Native::reader || which == Native::pure) && !calls_back;
     if (looks)
         for (const Value& v : args)
             if (is_table(v) && !own(v)) read_all(v);
     Step s;
     s.kind = Step::Kind::call;
     s.effect = !looks && which != Native::shape;
-    const bool unknown = s.effect && which != Native::local;
+    const bool unknown = s.effect && (which != Native::local || calls_back);
     s.operands.push_back(given(f));
     for (const Value& v : args) s.operands.push_back(given(v));
     vm::Values real;

@@ -252,6 +252,25 @@ test("prints come at every call, in their order", function()
   end
 end)
 
+test("metamethods that print calls may change what is read next", function()
+  local seen = { n = 0 }
+  local object = setmetatable({}, { __tostring = function()
+    seen.n = seen.n + 1
+    return "object " .. seen.n
+  end })
+  local f = ms.jit(function(x)
+    local before = seen.n
+    print(object)
+    local text = tostring(object)
+    return x + before * 10 + seen.n, text
+  end)
+  for i = 1, 5 do
+    local results
+    equal(printed(function() results = { f(vector(0)) } end), { "object " .. 2 * i - 1 })
+    equal(results, { vector((2 * i - 2) * 10 + 2 * i), "object " .. 2 * i })
+  end
+end)
+
 test("effects before a decision are not done twice", function()
   local log = {}
   local f = ms.jit(function(x)
