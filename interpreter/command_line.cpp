@@ -13,6 +13,7 @@ const std::string_view kUsage =
     "  -E           ignore environment variables\n"
     "  -W           turn warnings on\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
+    "  --debug      stop the script at its first line and ask what to do\n"
     "  --docs DIR   write the reference of all operators to DIR\n"
     "  --help       print this text\n"
     "  --           stop handling options\n"
@@ -40,6 +41,8 @@ CommandLine parse_command_line(int count, const char* const* given) {
             result.version = true;
         } else if (word == "--help" || word == "-h") {
             result.help = true;
+        } else if (word == "--debug") {
+            result.debug = true;
         } else if (word == "--docs") {
             if (++i >= count) throw argument_error("lunaria", "option --docs needs a folder");
             result.docs = given[i];
@@ -57,6 +60,7 @@ CommandLine parse_command_line(int count, const char* const* given) {
             throw argument_error("lunaria", str("unrecognized option '", word, "'"));
         }
     }
+    if (result.debug && i >= count) throw argument_error("lunaria", "option --debug needs a script");
     result.script_position = i < count ? i : 0;
     if (i < count) result.script = given[i];
     return result;

@@ -18,6 +18,7 @@ struct CommandLine {
     std::vector<std::string> arguments;  // of the program, all of them; arg[0] is at script_position
     int script_position = 0;
     bool interactive = false, version = false, help = false, ignore_environment = false;
+    bool debug = false;               // the script stops at its first line
     std::optional<std::string> docs;  // folder to write the reference to
 
     // Nothing to run was named: a session, if somebody sits at the terminal.

@@ -67,8 +67,8 @@ void get_safely(lua_State* L) {
 
 class Completer {
   public:
-    Completer(State& state, const lua::CursorContext& context)
-        : state_(state), L_(state.running()), context_(context) {}
+    Completer(State& state, const lua::CursorContext& context, const CompletionScope* scope)
+        : state_(state), L_(state.running()), context_(context), scope_(scope) {}
 
     std::vector<CompletionItem> run() {
         using lua::CursorPlace;
@@ -125,7 +125,7 @@ class Completer {
 
     void add_fields() {
         const int top = lua_gettop(L_);
-        if (!context_.base.path.empty() && push_path(L_, context_.base.path)) {
+        if (!context_.base.path.empty() && push_path(L_, context_.base.path, scope_)) {
             const bool calls = context_.separator == ':';
             if (TensorBody** place = state_.memory().handle(lua_touserdata(L_, -1)); place && *place)
                 add_tensor_fields(calls);
@@ -197,7 +197,7 @@ class Completer {
         const int top = lua_gettop(L_);
         if (!call.method.empty())
             op = registry().find(call.method);
-        else if (!call.callee.path.empty() && push_path(L_, call.callee.path))
+        else if (!call.callee.path.empty() && push_path(L_, call.callee.path, scope_))
             op = operator_at(L_, -1);
         lua_settop(L_, top);
         if (!op) return;
@@ -213,6 +213,8 @@ class Completer {
             "and", "break", "do",  "else", "elseif", "end",    "false",  "for",  "function", "goto",  "if",
             "in",  "local", "nil", "not",  "or",     "repeat", "return", "then", "true",     "until", "while"};
         for (const std::string& name : context_.locals) add(name, "local");
+        if (scope_)
+            for (const std::string& name : scope_->names()) add(name, "local");
         if (!context_.word.empty())
             for (const char* keyword : kKeywords) add(keyword, "keyword");
         lua_pushglobaltable(L_);
@@ -241,6 +243,7 @@ class Completer {
     State& state_;
     lua_State* L_;
     const lua::CursorContext& context_;
+    const CompletionScope* scope_;
     std::vector<CompletionItem> items_;
 };
 
@@ -269,10 +272,13 @@ bool takes_path(std::string_view text) {
 
 }  // namespace
 
-bool push_path(lua_State* L, const NamePath& path) {
+bool push_path(lua_State* L, const NamePath& path, const CompletionScope* scope) {
     if (path.empty() || !lua_checkstack(L, 10)) return false;
-    lua_pushglobaltable(L);
-    for (const auto& key : path) {
+    const auto* first = std::get_if<std::string>(&path[0]);
+    const bool found = scope && first && scope->push(L, *first);
+    if (!found) lua_pushglobaltable(L);
+    for (size_t i = found ? 1 : 0; i < path.size(); ++i) {
+        const auto& key = path[i];
         if (const auto* name = std::get_if<std::string>(&key))
             push(L, std::string_view(*name));
         else
@@ -284,7 +290,8 @@ bool push_path(lua_State* L, const NamePath& path) {
     return false;
 }
 
-Completions complete(State& state, const std::string& text, size_t cursor, const std::vector<std::string>& commands) {
+Completions complete(State& state, const std::string& text, size_t cursor, const std::vector<std::string>& commands,
+                     const CompletionScope* scope) {
     cursor = std::min(cursor, text.size());
     Completions result;
     result.begin = result.end = cursor;
@@ -311,7 +318,7 @@ Completions complete(State& state, const std::string& text, size_t cursor, const
                         std::find(context.locals.begin(), context.locals.end(),
                                   std::get<std::string>(context.base.path[0])) != context.locals.end();
     if (hidden && context.separator) return result;
-    result.items = Completer(state, context).run();
+    result.items = Completer(state, context, scope).run();
     return result;
 }
 

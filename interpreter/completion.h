@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,14 +23,21 @@ struct Completions {
     std::vector<CompletionItem> items;  // sorted by text, each once
 };
 
+// Variables that hide globals: those of a function that a debugger looks at. `push` pushes the value of a name, or
+// answers false.
+struct CompletionScope {
+    std::function<std::vector<std::string>()> names;
+    std::function<bool(lua_State* L, const std::string& name)> push;
+};
+
 // Runs no Lua code but index functions of the library itself.
 Completions complete(State& state, const std::string& text, size_t cursor,
-                     const std::vector<std::string>& commands = {});
+                     const std::vector<std::string>& commands = {}, const CompletionScope* scope = nullptr);
 
 using NamePath = std::vector<std::variant<std::string, std::int64_t>>;
 
 // Pushes the value of a chain of names and keys, looked up without calling functions of the user; false when there is
 // none, then nothing is pushed.
-bool push_path(lua_State* L, const NamePath& path);
+bool push_path(lua_State* L, const NamePath& path, const CompletionScope* scope = nullptr);
 
 }  // namespace lunaria

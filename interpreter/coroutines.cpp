@@ -1,5 +1,6 @@
 #include "interpreter/coroutines.h"
 
+#include "interpreter/debugger.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 
@@ -18,6 +19,7 @@ int run_thread(lua_State* L, lua_State* thread, int count) {
     {
         State::RunningThread note(State::of(L), thread);
         status = lua_resume(thread, L, count, &results);
+        if (status != LUA_OK && status != LUA_YIELD) State::of(L).debugger().on_dead_coroutine(thread);
     }
     if (status != LUA_OK && status != LUA_YIELD) {
         lua_xmove(thread, L, 1);
@@ -36,6 +38,7 @@ int resume(lua_State* L) {
     lua_State* thread = lua_tothread(L, 1);
     if (!thread) return luaL_typeerror(L, 1, "coroutine");
     const int results = run_thread(L, thread, lua_gettop(L) - 1);
+    if (results < 0) State::of(L).debugger().forget_error();
     lua_pushboolean(L, results >= 0);
     lua_insert(L, results >= 0 ? -(results + 1) : -2);
     return results >= 0 ? results + 1 : 2;
@@ -69,6 +72,8 @@ int wrap(lua_State* L) {
 }
 
 }  // namespace
+
+bool is_coroutine_resume(lua_CFunction f) { return f == protect<resume>; }
 
 void track_coroutines(lua_State* L) {
     lua_getglobal(L, LUA_COLIBNAME);

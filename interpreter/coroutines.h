@@ -8,4 +8,7 @@ namespace lunaria {
 
 void track_coroutines(lua_State* L);
 
+// Whether it is coroutine.resume, which keeps errors from its caller.
+bool is_coroutine_resume(lua_CFunction f);
+
 }  // namespace lunaria

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "interpreter/cell.h"
+#include "interpreter/debugger.h"
 #include "interpreter/loader.h"
 #include "interpreter/pretty.h"
 #include "interpreter/protect.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr int kFramesKept = 64;
 constexpr std::string_view kCommandsChunk = "@lunaria:lunaria/commands.lua";
 constexpr const char* kPostMortem = "lunaria.post_mortem";
+constexpr const char* kMachineFrames = "lunaria.machine_frames";
 
 std::string_view line_of(std::string_view text, int line) {
     for (int at = 1; at < line; ++at) {
@@ -75,28 +77,60 @@ void push_variables(lua_State* L, lua_Debug& frame) {
     lua_pop(L, 1);
 }
 
+// Pushes {name =, source =, chunk =, line =, text =, variables =}; the table of variables is on top and popped.
+void push_frame(lua_State* L, const ErrorFrame& frame, const std::string& chunk) {
+    lua_createtable(L, 0, 6);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "variables");
+    for (const auto& [name, text] :
+         {std::pair{"name", &frame.function}, {"source", &frame.source}, {"chunk", &chunk}, {"text", &frame.text}}) {
+        lua_pushlstring(L, text->data(), text->size());
+        lua_setfield(L, -2, name);
+    }
+    lua_pushinteger(L, frame.line);
+    lua_setfield(L, -2, "line");
+}
+
+std::string text_of(lua_State* L, const char* name) {
+    lua_getfield(L, -1, name);
+    const char* text = lua_tostring(L, -1);
+    std::string result = text ? text : "";
+    lua_pop(L, 1);
+    return result;
+}
+
+// What keep_machine_frames kept of the error, which is innermost; onto the list on top of the stack.
+void note_machine_frames(lua_State* L, ErrorReport& report) {
+    lua_getfield(L, LUA_REGISTRYINDEX, kMachineFrames);
+    const size_t count = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+    for (size_t i = 1; i <= count; ++i) {
+        lua_rawgeti(L, -1, static_cast<lua_Integer>(i));
+        ErrorFrame frame{text_of(L, "name"), text_of(L, "source"), 0, text_of(L, "text")};
+        lua_getfield(L, -1, "line");
+        frame.line = static_cast<int>(lua_tointeger(L, -1));
+        lua_pop(L, 1);
+        report.frames.push_back(std::move(frame));
+        lua_rawseti(L, -3, static_cast<lua_Integer>(report.frames.size()));
+    }
+    lua_pop(L, 1);
+    forget_machine_frames(L);
+}
+
 void note_frames(lua_State* L, ErrorReport& report) {
     State& state = State::of(L);
     lua_newtable(L);
+    note_machine_frames(L, report);
     lua_Debug frame;
     for (int level = 1; level <= kFramesKept && lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Slnt", &frame);
         // Below the cell is only the session itself, and commands are a part of it.
         if (*frame.what == 'C' && !*frame.namewhat) continue;
-        if (std::string_view(frame.source, frame.srclen).starts_with(kCommandsChunk)) continue;
-        const std::string text = source_line(state, frame);
-        report.frames.push_back({function_name(frame), frame.short_src, std::max(frame.currentline, 0), text});
-        lua_createtable(L, 0, 5);
-        lua_pushstring(L, report.frames.back().function.c_str());
-        lua_setfield(L, -2, "name");
-        lua_pushstring(L, frame.short_src);
-        lua_setfield(L, -2, "source");
-        lua_pushinteger(L, report.frames.back().line);
-        lua_setfield(L, -2, "line");
-        lua_pushstring(L, text.c_str());
-        lua_setfield(L, -2, "text");
+        const std::string chunk(frame.source, frame.srclen);
+        if (chunk.starts_with(kCommandsChunk)) continue;
+        report.frames.push_back(
+            {function_name(frame), frame.short_src, std::max(frame.currentline, 0), source_line(state, frame)});
         push_variables(L, frame);
-        lua_setfield(L, -2, "variables");
+        push_frame(L, report.frames.back(), chunk);
         lua_rawseti(L, -2, static_cast<lua_Integer>(report.frames.size()));
     }
     // An error of a command itself does not hide what went wrong before.
@@ -112,6 +146,8 @@ int note_error(lua_State* L) {
     report.message = error_text(L);
     report.frames.clear();
     luaL_checkstack(L, 20, "no room for a traceback");
+    lua_pushvalue(L, 1);
+    State::of(L).debugger().on_error(L, true);
     note_frames(L, report);
     lua_settop(L, 1);
     return 1;
@@ -171,6 +207,34 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
     else if (status == LUA_ERRMEM)
         report.kind = ErrorReport::Kind::memory;
     return false;
+}
+
+void keep_machine_frames(lua_State* L) {
+    luaL_checkstack(L, 12, "no room for a traceback");
+    const DebugStack stack(L);
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (size_t i = 0; i < stack.frames().size() && count < kFramesKept; ++i) {
+        const StackFrame& frame = stack.frames()[i];
+        if (frame.kind != StackFrame::Kind::machine) break;
+        lua_newtable(L);
+        for (VariableKind kind : {VariableKind::local, VariableKind::upvalue})
+            for (const StackVariable& v : stack.variables(L, i, kind)) {
+                stack.push(L, i, v);
+                add_variable(L, v.name.c_str(), kind == VariableKind::local ? "local" : "upvalue");
+            }
+        const auto lines = source_lines(State::of(L), frame.chunk);
+        const auto at = static_cast<size_t>(frame.line) - 1;
+        const std::string text = at < lines.size() ? lines[at].substr(0, 400) : std::string();
+        push_frame(L, {str("function '", frame.function, "'"), frame.source, frame.line, text}, frame.chunk);
+        lua_rawseti(L, -2, ++count);
+    }
+    lua_setfield(L, LUA_REGISTRYINDEX, kMachineFrames);
+}
+
+void forget_machine_frames(lua_State* L) {
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, kMachineFrames);
 }
 
 void push_post_mortem(lua_State* L) { lua_getfield(L, LUA_REGISTRYINDEX, kPostMortem); }

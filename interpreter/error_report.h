@@ -27,7 +27,12 @@ struct ErrorReport {
 // False: `report` is filled in, and the frames with their locals are kept for push_post_mortem.
 bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report);
 
-// Pushes the frames of the last error, innermost first: {name =, source =, line =, text =, variables = {{name =, value
+// An error is about to end the functions that run in the virtual machine; what is told of it later tells of them too.
+void keep_machine_frames(lua_State* L);
+void forget_machine_frames(lua_State* L);
+
+// Pushes the frames of the last error, innermost first: {name =, source =, chunk =, line =, text =, variables = {{name
+// =, value
 // =, kind = "local" or "upvalue"}, ...}}; nil when there was none.
 void push_post_mortem(lua_State* L);
 

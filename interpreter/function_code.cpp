@@ -36,13 +36,14 @@ class DumpReader {
         list.emplace_back();
         list[place].first_line = static_cast<uint32_t>(number());
         list[place].last_line = static_cast<uint32_t>(number());
-        take(3);  // parameters, whether variadic, registers
+        byte();  // parameters
+        const bool variadic = byte() != 0;
+        byte();  // registers
         take_items(instruction_size_);
         constants();
         take_items(kUpvalueSize);
         for (size_t n = number(); n > 0 && good_; --n) function(list);
-        take_items(1);  // lines of the instructions: differences, then absolute ones
-        pairs();
+        lines(list[place], variadic);
         for (size_t n = number(); n > 0 && good_; --n) {
             string();  // a local variable and where it is in scope
             number();
@@ -91,10 +92,26 @@ class DumpReader {
         if (const size_t n = number()) take(n - 1);
     }
 
-    void pairs() {
+    // Of each instruction the difference to the line before, or a mark: then the line is in a list of its own. The
+    // first instruction of a variadic function only sorts arguments, which no debugger stops at.
+    void lines(FunctionCode& f, bool variadic) {
+        constexpr signed char kMark = -0x80;
+        const size_t count = number();
+        const std::string_view differences = take(count);
+        std::vector<size_t> absolute;
         for (size_t n = number(); n > 0 && good_; --n) {
             number();
-            number();
+            absolute.push_back(number());
+        }
+        size_t next = 0;
+        int line = static_cast<int>(f.first_line);
+        for (size_t i = 0; i < differences.size(); ++i) {
+            const auto difference = static_cast<signed char>(differences[i]);
+            if (difference != kMark)
+                line += difference;
+            else if (next < absolute.size())
+                line = static_cast<int>(absolute[next++]);
+            if (i > 0 || !variadic) f.lines.push_back(line);
         }
     }
 

@@ -14,6 +14,7 @@ namespace lunaria {
 struct FunctionCode {
     uint32_t first_line = 0, last_line = 0;  // 0, 0 for main
     std::string_view bytes;                  // of the function and those within it
+    std::vector<int> lines;                  // of its own instructions, in their order
 };
 
 // What lua_dump writes for the Lua function at `index`; empty for a C function.

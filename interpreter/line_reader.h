@@ -28,6 +28,9 @@ class LineReader {
     virtual Input read_cell(const std::string& prompt, const std::string& initial) = 0;
     // One line, without history and completion.
     virtual Input read_line(const std::string& prompt) = 0;
+    // One line of another language than cells, with editing, a history of its own while the program runs, and
+    // completion.
+    virtual Input read_command(const std::string& prompt, const decltype(Hooks::complete)& complete) = 0;
     virtual void remember(const std::string& cell) = 0;
 };
 

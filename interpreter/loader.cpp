@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "core/error.h"
+#include "interpreter/cell.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 #include "jit/frontend/parser.h"
@@ -19,14 +21,6 @@ constexpr size_t kVersionsKept = 16;
 // load() is often used for data; texts named by themselves need no keeping, others are bounded by this many names.
 constexpr size_t kNamesKept = 4096;
 constexpr size_t kTreesKept = 64;
-
-// What messages call a chunk: lua_Debug::short_src for a given name.
-std::string display_name(const std::string& name) {
-    if (name.starts_with('@') || name.starts_with('=')) return name.substr(1);
-    const std::string line = name.substr(0, name.find('\n'));
-    const bool whole = line.size() == name.size() && line.size() <= 40;
-    return str("[string \"", line.substr(0, 40), whole ? "" : "...", "\"]");
-}
 
 std::string read_stream(std::FILE* file) {
     std::string text;
@@ -162,6 +156,29 @@ bool treat_alike(lua::List<lua::Upvalue> a, lua::List<lua::Upvalue> b) {
 
 }  // namespace
 
+std::string display_name(const std::string& name) {
+    if (name.starts_with('@') || name.starts_with('=')) return name.substr(1);
+    const std::string line = name.substr(0, name.find('\n'));
+    const bool whole = line.size() == name.size() && line.size() <= 40;
+    return str("[string \"", line.substr(0, 40), whole ? "" : "...", "\"]");
+}
+
+std::vector<int> lines_with_code(const std::string& text) {
+    std::string chunk = text;
+    skip_comment(chunk);
+    try {
+        chunk = prepare_cell(chunk, "cell").chunk;
+    } catch (const Error&) {
+        return {};
+    }
+    const std::unique_ptr<lua_State, void (*)(lua_State*)> L(luaL_newstate(), lua_close);
+    if (!L || luaL_loadbufferx(L.get(), chunk.data(), chunk.size(), "=", "t") != LUA_OK) return {};
+    std::set<int> lines;
+    const std::string dump = dump_function(L.get(), -1);
+    for (const FunctionCode& f : read_dump(dump)) lines.insert(f.lines.begin(), f.lines.end());
+    return {lines.begin(), lines.end()};
+}
+
 std::string read_text_file(const std::string& path) {
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
     struct stat info {};
@@ -199,6 +216,8 @@ void Loader::compile(lua_State* L, std::string_view text, const std::string& nam
         throw Error(ErrorKind::syntax, "", message);
     }
     keep(name, text);
+    if (!mentions_breakpoint_ && !name.starts_with(kLibraryChunks))
+        mentions_breakpoint_ = text.find("breakpoint") != std::string_view::npos;
 }
 
 void Loader::compile_file(lua_State* L, const char* path) {

@@ -49,6 +49,9 @@ class Loader {
     // its own text, that text.
     std::vector<std::string_view> sources(std::string_view name) const;
 
+    // Whether a text of the user's mentions the global `breakpoint`.
+    bool mentions_breakpoint() const { return mentions_breakpoint_; }
+
     // The tree of the function at `index`: by chunk, lines, parameters and upvalues; where several fit, or several
     // texts had the chunk's name, by its compiled code. What it gives for a Lua function is never another function's
     // tree, except of one with the same code and upvalues that are treated alike.
@@ -71,9 +74,17 @@ class Loader {
         bool complete = true;           // none was dropped
     };
     std::map<std::string, Versions, std::less<>> texts_;
+    bool mentions_breakpoint_ = false;
     // Trees that were asked for lately, the latest first.
     std::deque<Tree> trees_;
 };
+
+// The lines of a cell or file on which Lua code begins, in order: where a debugger can stop. None where the text is not
+// Lua. From any thread.
+std::vector<int> lines_with_code(const std::string& text);
+
+// What messages call a chunk: lua_Debug::short_src for a given name, uncut.
+std::string display_name(const std::string& name);
 
 // The whole file; throws file_error with the system's reason.
 std::string read_text_file(const std::string& path);

@@ -6,6 +6,7 @@
 
 #include "core/interrupt.h"
 #include "core/ir/printer.h"
+#include "interpreter/debugger.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/operators.h"
@@ -123,12 +124,25 @@ LuaHost& LuaHost::of(lua_State* L) {
     return *host;
 }
 
+LuaHost* LuaHost::existing(lua_State* L) {
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key);
+    auto* host = static_cast<LuaHost*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return host;
+}
+
 vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
     struct Switch {
         LuaHost& host;
         lua_State* before;
-        ~Switch() { host.L = before; }
+        ~Switch() {
+            host.L = before;
+            host.entries_.pop_back();
+        }
     } restore{*this, L};
+    lua_Debug caller;
+    const bool known = lua_getstack(state, 0, &caller) != 0;
+    entries_.push_back({state, known ? caller.i_ci : nullptr, machine_.frame_count()});
     L = state;
     vm::Values backs;
     return machine_.run(f, {}, std::move(args), backs);
@@ -258,6 +272,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
         if (!kept) {
             kept = std::make_shared<FunctionInfo>();
             kept->chunk = source.chunk;
+            kept->function = source.function;
             try {
                 kept->graph = lower::lower(*source.chunk, *source.function);
             } catch (const Error& e) {
@@ -286,6 +301,14 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     lua_rawset(L, -3);
     lua_pop(L, 1);
     return info;
+}
+
+// What the machine runs: while something is debugged, with stop points.
+const std::shared_ptr<ir::Graph>& LuaHost::graph_of(FunctionInfo& info) {
+    if (!info.graph || !State::of(main_).debugger().wants_stop_points()) return info.graph;
+    if (info.chunk->name().starts_with("lunaria:")) return info.graph;
+    if (!info.stopping) info.stopping = lower::lower(*info.chunk, *info.function, true);
+    return info.stopping;
 }
 
 std::string LuaHost::why_opaque(const Value& f) {
@@ -391,10 +414,10 @@ Callee LuaHost::resolve(const Value& any) {
             callee = resolve(to_value(L, -1));
         } else if (!lua_iscfunction(L, top)) {
             std::shared_ptr<FunctionInfo> info = info_of(top);
-            if (info->graph) {
+            if (const auto& graph = graph_of(*info)) {
                 callee.kind = Callee::Kind::function;
-                callee.function = &vm::function_of(*info->graph);
-                callee.owner = info->graph;
+                callee.function = &vm::function_of(*graph);
+                callee.owner = graph;
                 capture(given, top, *info, callee.captures);
             }
         }

@@ -19,6 +19,10 @@ class LuaHost final : public vm::Host {
 
     // The host of a Lua state; made at the first use.
     static LuaHost& of(lua_State* L);
+    // Whether the C function is the one that the machine's pcall runs in.
+    static bool is_protection(lua_CFunction f);
+    // The same as of(), null when it was not made yet.
+    static LuaHost* existing(lua_State* L);
 
     vm::Machine& machine() { return machine_; }
     // Another machine that has this host runs for as long as it lives.
@@ -36,6 +40,14 @@ class LuaHost final : public vm::Host {
     lua_State* lua() const { return L; }
     // Calls f in the machine from the Lua function that runs in L.
     vm::Values run(lua_State* L, const Value& f, vm::Values args);
+    // Where Lua called the machine: the C function, by Lua's record of the call, and how many frames there were. The
+    // innermost is the last.
+    struct Entry {
+        lua_State* thread;
+        const void* call;
+        size_t frames;
+    };
+    const std::vector<Entry>& entries() const { return entries_; }
     // What the host does runs in this Lua thread for as long as it lives.
     class Thread {
       public:
@@ -92,17 +104,22 @@ class LuaHost final : public vm::Host {
     bool is_protected_call(const Value& f) override;
     Protected call_protected(const std::function<void()>& body) override;
     void poll() override;
+    void at_line() override;
+    void failed(const Error& e) override;
 
   private:
     friend class LuaReference;
     struct FunctionInfo {
         std::shared_ptr<const lua::Chunk> chunk;
         std::shared_ptr<ir::Graph> graph;
+        std::shared_ptr<ir::Graph> stopping;  // the same with stop points, once it was asked for
+        const lua::Function* function = nullptr;
         std::string problem;         // why there is no graph
         std::vector<bool> cells;     // per upvalue of the graph
         std::vector<int> positions;  // of it in Lua's list
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
+    const std::shared_ptr<ir::Graph>& graph_of(FunctionInfo& info);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
     // Pushes what only one operation of this host's own sees. forget() then takes the tensor out of its handle, which
     // Lua's collector would keep for long.
@@ -118,6 +135,7 @@ class LuaHost final : public vm::Host {
     lua_CFunction pcall_ = nullptr;
     vm::Machine machine_;
     vm::Machine* running_ = &machine_;
+    std::vector<Entry> entries_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF;
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;

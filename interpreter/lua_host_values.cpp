@@ -5,6 +5,7 @@
 #include "core/indexing.h"
 #include "core/interrupt.h"
 #include "core/ir/builder.h"
+#include "interpreter/debugger.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/operators.h"
@@ -165,15 +166,17 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
 
 vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
-    const int base = lua_gettop(L);
+    int base = lua_gettop(L);
     push(L, f);
     if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
         lua_settop(L, base);
         operand_error("call", f);
     }
     lua_settop(L, base + 1);
+    const bool handled = State::of(main_).debugger().push_error_handler(L);
+    if (handled) lua_insert(L, ++base);
     for (const Value& v : args) push(L, v);
-    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
+    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, handled ? base : 0) != LUA_OK) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         if (lua_type(L, -1) == LUA_TSTRING) {
             const std::string message = lua_tostring(L, -1);
@@ -604,16 +607,31 @@ int run_body(lua_State* L) {
 
 }  // namespace
 
+bool LuaHost::is_protection(lua_CFunction f) { return f == protect<run_body>; }
+
 vm::Host::Protected LuaHost::call_protected(const std::function<void()>& body) {
     luaL_checkstack(L, 6, "pcall");
+    const int base = lua_gettop(L);
+    Debugger& debugger = State::of(main_).debugger();
+    const int handler = debugger.push_error_handler(L) ? base + 1 : 0;
     lua_pushcfunction(L, protect<run_body>);
     lua_pushlightuserdata(L, const_cast<std::function<void()>*>(&body));
-    if (lua_pcall(L, 1, 0, 0) == LUA_OK) return {};
-    Protected outcome{false, to_value(L, -1)};
-    lua_pop(L, 1);
+    Protected outcome;
+    if (lua_pcall(L, 1, 0, handler) != LUA_OK) {
+        outcome = {false, to_value(L, -1)};
+        debugger.forget_error();
+    }
+    lua_settop(L, base);
     return outcome;
 }
 
-void LuaHost::poll() { poll_interrupt(); }
+void LuaHost::poll() {
+    poll_interrupt();
+    State::of(main_).debugger().on_poll(L);
+}
+
+void LuaHost::at_line() { State::of(main_).debugger().on_machine_line(L); }
+
+void LuaHost::failed(const Error& e) { State::of(main_).debugger().on_failure(L, e); }
 
 }  // namespace lunaria

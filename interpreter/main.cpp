@@ -8,9 +8,12 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "interpreter/command_line.h"
+#include "interpreter/debugger_prompt.h"
 #include "interpreter/docs.h"
+#include "interpreter/line_reader.h"
 #include "interpreter/loader.h"
 #include "interpreter/repl.h"
 #include "interpreter/script.h"
@@ -29,11 +32,57 @@ void on_interrupt(int number) {
     // The second one ends the process, should the first not get through.
     signal(SIGINT, SIG_DFL);
     interruptible->interrupt();
+    // For the debugger's prompt, which waits for a line.
+    note_interrupt();
 }
 
-int report(const Outcome& outcome) {
+// The debugger of scripts. What it needs is only made when the program stops.
+class ScriptDebugger {
+  public:
+    explicit ScriptDebugger(State& state) : state_(state) {
+        state.debugger().set_front([this](const Stop& stop) { return prompt().on_stop(stop); });
+    }
+    ~ScriptDebugger() { state_.debugger().set_front({}); }
+    ScriptDebugger(const ScriptDebugger&) = delete;
+    ScriptDebugger& operator=(const ScriptDebugger&) = delete;
+
+  private:
+    DebuggerPrompt& prompt() {
+        if (prompt_) return *prompt_;
+        const LineReader::Hooks hooks{[](const std::string&, size_t) { return Completions(); },
+                                      [](const std::string&) {
+                                          return InputCheck{InputKind::complete, ""};
+                                      }};
+        const char* terminal = std::getenv("TERM");
+        const bool color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal && std::string_view(terminal) != "dumb")
+            reader_ = make_readline_reader(hooks, "", color);
+        if (!reader_) reader_ = make_plain_reader(hooks);
+        prompt_.emplace(state_, DebuggerPrompt::Hooks{
+                                    [this](const std::string& text,
+                                           const DebuggerPrompt::Complete& complete) -> std::optional<std::string> {
+                                        const LineReader::Input input = reader_->read_command(text, complete);
+                                        if (input.event == LineReader::Event::text) return input.text;
+                                        return std::nullopt;
+                                    },
+                                    [](const std::string& text) {
+                                        std::fwrite(text.data(), 1, text.size(), stdout);
+                                        std::fflush(stdout);
+                                    },
+                                    [color] { return PrettyOptions{.color = color}; }});
+        return *prompt_;
+    }
+
+    State& state_;
+    std::unique_ptr<LineReader> reader_;
+    std::optional<DebuggerPrompt> prompt_;
+};
+
+int report(State& state, const Outcome& outcome) {
     if (outcome.ok) return 0;
     std::fflush(stdout);
+    // Whoever left the debugger knows what was going on.
+    if (state.debugger().take_left()) return 1;
     std::fprintf(stderr, "lunaria: %s\n", outcome.message.c_str());
     if (!outcome.traceback.empty()) std::fprintf(stderr, "%s\n", outcome.traceback.c_str());
     return outcome.interrupted ? kInterrupted : 1;
@@ -85,17 +134,19 @@ void run_init(lua_State* L) {
 }
 
 int run_script(State& state, const CommandLine& command, const char* path) {
-    return report(run_protected(state, [&](lua_State* L) {
-        state.loader().compile_file(L, path);
-        int arguments = 0;
-        if (command.script)
-            for (size_t i = static_cast<size_t>(command.script_position) + 1; i < command.arguments.size(); ++i) {
-                luaL_checkstack(L, 1, "too many arguments");
-                lua_pushstring(L, command.arguments[i].c_str());
-                ++arguments;
-            }
-        lua_call(L, arguments, 0);
-    }));
+    return report(state, run_protected(state, [&](lua_State* L) {
+                      state.loader().compile_file(L, path);
+                      if (command.debug) state.debugger().stop_at_next_line();
+                      int arguments = 0;
+                      if (command.script)
+                          for (size_t i = static_cast<size_t>(command.script_position) + 1;
+                               i < command.arguments.size(); ++i) {
+                              luaL_checkstack(L, 1, "too many arguments");
+                              lua_pushstring(L, command.arguments[i].c_str());
+                              ++arguments;
+                          }
+                      lua_call(L, arguments, 0);
+                  }));
 }
 
 int run_command(const CommandLine& command) {
@@ -105,14 +156,15 @@ int run_command(const CommandLine& command) {
         return 0;
     }
     State state({.ignore_environment = command.ignore_environment});
+    std::optional<ScriptDebugger> debugger(std::in_place, state);
     interruptible = &state;
     signal(SIGINT, on_interrupt);
     set_arg_table(state.lua(), command);
     int code = 0;
-    if (!command.ignore_environment) code = report(run_protected(state, run_init));
+    if (!command.ignore_environment) code = report(state, run_protected(state, run_init));
     for (const auto& step : command.steps) {
         if (code != 0) break;
-        code = report(run_protected(state, [&](lua_State* L) { run_step(L, step); }));
+        code = report(state, run_protected(state, [&](lua_State* L) { run_step(L, step); }));
     }
     if (code == 0 && command.script)
         code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
@@ -120,6 +172,8 @@ int run_command(const CommandLine& command) {
         // With -i the session starts whatever became of the script.
         signal(SIGINT, SIG_DFL);
         state.clear_interrupt();
+        state.debugger().end_of_run();
+        debugger.reset();
         return run_repl(state, {.startup_file = !command.ignore_environment});
     }
     if (code == 0 && command.wants_session()) code = run_script(state, command, nullptr);

@@ -56,6 +56,10 @@ class PlainReader final : public LineReader {
         }
     }
 
+    Input read_command(const std::string& prompt, const decltype(Hooks::complete)&) override {
+        return read_line(prompt);
+    }
+
     void remember(const std::string&) override {}
 
   private:

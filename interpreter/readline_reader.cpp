@@ -59,6 +59,12 @@ class ReadlineReader final : public LineReader {
     ~ReadlineReader() override {
         if (!history_file_.empty()) history_truncate_file(history_file_.c_str(), kHistoryLength);
         clear_history();
+        HISTORY_STATE* cells = history_get_history_state();
+        history_set_history_state(&commands_);
+        clear_history();
+        history_set_history_state(cells);
+        std::free(commands_.entries);
+        std::free(cells);
         active = nullptr;
     }
     ReadlineReader(const ReadlineReader&) = delete;
@@ -71,6 +77,25 @@ class ReadlineReader final : public LineReader {
     Input read_line(const std::string& prompt) override {
         cell_ = false;
         return read(prompt, "");
+    }
+
+    Input read_command(const std::string& prompt, const decltype(Hooks::complete)& complete) override {
+        cell_ = false;
+        complete_ = &complete;
+        HISTORY_STATE* cells = history_get_history_state();
+        history_set_history_state(&commands_);
+        using_history();
+        Input input = read(prompt, "");
+        complete_ = nullptr;
+        const bool seen = history_length > 0 && input.text == history_get(history_base + history_length - 1)->line;
+        if (input.event == Event::text && !input.text.empty() && !seen) add_history(input.text.c_str());
+        HISTORY_STATE* commands = history_get_history_state();
+        commands_ = *commands;
+        history_set_history_state(cells);
+        std::free(commands);
+        std::free(cells);
+        using_history();
+        return input;
     }
 
     void remember(const std::string& cell) override {
@@ -205,8 +230,9 @@ class ReadlineReader final : public LineReader {
         const std::string text(buffer());
         const size_t cursor = static_cast<size_t>(rl_point);
         const size_t line = cursor == 0 ? 0 : text.rfind('\n', cursor - 1) + 1;
-        if (!cell_ || text.find_first_not_of(" \t", line) >= cursor) return rl_insert_text("  ");
-        const Completions found = hooks_.complete(text, cursor);
+        const bool can_complete = cell_ || complete_;
+        if (!can_complete || text.find_first_not_of(" \t", line) >= cursor) return rl_insert_text("  ");
+        const Completions found = cell_ ? hooks_.complete(text, cursor) : (*complete_)(text, cursor);
         if (found.items.empty()) return rl_ding();
         std::string common = found.items.front().text;
         for (const CompletionItem& item : found.items) {
@@ -245,6 +271,8 @@ class ReadlineReader final : public LineReader {
 
     Hooks hooks_;
     std::string history_file_;
+    const decltype(Hooks::complete)* complete_ = nullptr;  // of read_command
+    HISTORY_STATE commands_{};
     bool color_, cell_ = true, done_ = false;
     Input result_;
 };

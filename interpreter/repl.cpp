@@ -87,6 +87,9 @@ class Repl {
             return std::nullopt;
         };
         session_hooks.set_next_input = [this](const std::string& text) { initial_ = text; };
+        session_hooks.command = [this](const std::string& prompt, const DebuggerPrompt::Complete& complete) {
+            return command(prompt, complete);
+        };
         session_.set_hooks(std::move(session_hooks));
         if (terminal_)
             std::printf("Lunaria %s (%s). help() or ?name explains, %%lsmagic lists commands, Ctrl-D leaves.\n",
@@ -110,6 +113,13 @@ class Repl {
     }
 
   private:
+    // Ctrl-C ends the program that is debugged, as it would without a debugger.
+    std::optional<std::string> command(const std::string& prompt, const DebuggerPrompt::Complete& complete) {
+        const LineReader::Input input = reader_->read_command(prompt, complete);
+        if (input.event == LineReader::Event::text) return input.text;
+        return std::nullopt;
+    }
+
     void show(const Execution& execution) {
         const auto& results = execution.results;
         size_t length = 0;

@@ -1,6 +1,7 @@
 #include "interpreter/script.h"
 
 #include "core/interrupt.h"
+#include "interpreter/debugger.h"
 #include "interpreter/loader.h"
 #include "interpreter/protect.h"
 
@@ -43,21 +44,6 @@ std::string describe_frame(State& state, lua_State* L, lua_Debug& frame) {
     return text + source_line(state, frame);
 }
 
-// Number of levels on the stack. Reaching a level takes time in its height, so that they are not tried one by one.
-int stack_depth(lua_State* L) {
-    lua_Debug frame;
-    int below = 0, above = 1;
-    while (lua_getstack(L, above, &frame)) {
-        below = above;
-        above *= 2;
-    }
-    while (below + 1 < above) {
-        const int middle = below + (above - below) / 2;
-        (lua_getstack(L, middle, &frame) ? below : above) = middle;
-    }
-    return above;
-}
-
 std::string stack_text(State& state, lua_State* L, int level) {
     lua_Debug frame;
     const int depth = stack_depth(L);
@@ -80,6 +66,8 @@ int note_error(lua_State* L) {
     auto& outcome = *static_cast<Outcome*>(lua_touserdata(L, lua_upvalueindex(1)));
     lua_settop(L, 1);
     outcome.message = error_text(L);
+    lua_pushvalue(L, 1);
+    State::of(L).debugger().on_error(L, true);
     outcome.traceback = stack_text(State::of(L), L, 1);
     lua_settop(L, 1);
     return 1;

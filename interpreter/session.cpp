@@ -1,6 +1,9 @@
 #include "interpreter/session.h"
 
+#include <cstdio>
+
 #include "interpreter/cell.h"
+#include "interpreter/debugger.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/output.h"
@@ -65,7 +68,9 @@ class Session::Run {
     ~Run() {
         session_.running_ = session_.running_ - 1;
         session_.current_ = before_;
-        if (session_.running_ == 0) session_.state_.clear_interrupt();
+        if (session_.running_ > 0) return;
+        session_.state_.clear_interrupt();
+        session_.state_.debugger().end_of_run();
     }
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -75,7 +80,21 @@ class Session::Run {
     Execution* before_;
 };
 
-Session::Session(State& state, PrettyOptions pretty) : state_(state), pretty_(pretty) {
+Session::Session(State& state, PrettyOptions pretty)
+    : state_(state),
+      pretty_(pretty),
+      prompt_(state, {[this](const std::string& prompt,
+                             const DebuggerPrompt::Complete& complete) -> std::optional<std::string> {
+                          if (hooks_.command) return hooks_.command(prompt, complete);
+                          return hooks_.input ? hooks_.input(prompt) : std::nullopt;
+                      },
+                      [this](const std::string& text) {
+                          if (hooks_.output) return hooks_.output(false, text);
+                          std::fwrite(text.data(), 1, text.size(), stdout);
+                          std::fflush(stdout);
+                      },
+                      [this] { return pretty_; }}) {
+    state.debugger().set_front([this](const Stop& stop) { return prompt_.on_stop(stop); });
     lua_State* L = state.lua();
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria");
@@ -104,6 +123,7 @@ Session::Session(State& state, PrettyOptions pretty) : state_(state), pretty_(pr
 
 Session::~Session() {
     set_display_session(state_.lua(), nullptr);
+    state_.debugger().set_front({});
     release_streams();
 }
 
@@ -197,6 +217,8 @@ void Session::run_lua(const std::string& text, const std::string& name, const Ex
 bool Session::call(lua_State* L, int arguments, Execution& execution) {
     ErrorReport report;
     if (call_reported(L, arguments, LUA_MULTRET, report)) return true;
+    // Whoever left the debugger knows where it was.
+    if (state_.debugger().take_left()) report = {ErrorReport::Kind::interrupt, "the debugger ended the program", {}};
     execution.error = std::move(report);
     return false;
 }

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "interpreter/completion.h"
+#include "interpreter/debugger_prompt.h"
 #include "interpreter/display.h"
 #include "interpreter/error_report.h"
 #include "interpreter/inspection.h"
@@ -58,6 +59,9 @@ class Session {
         std::function<void(const CommMessage& message)> comm;
         // Text that the next cell should start with (%load).
         std::function<void(const std::string& text)> set_next_input;
+        // A command for the debugger; empty: as input.
+        std::function<std::optional<std::string>(const std::string& prompt, const DebuggerPrompt::Complete& complete)>
+            command;
     };
 
     // Opens ms and help as globals. The state must outlive the session, which must be the only one over it.
@@ -85,6 +89,7 @@ class Session {
     bool is_running() const { return running_; }
 
     State& state() { return state_; }
+    DebuggerPrompt& debugger_prompt() { return prompt_; }
     const std::vector<std::string>& history() const { return history_; }
     int count() const { return count_; }  // of the cells so far
     PrettyOptions& pretty_options() { return pretty_; }
@@ -104,6 +109,7 @@ class Session {
     State& state_;
     PrettyOptions pretty_;
     Hooks hooks_;
+    DebuggerPrompt prompt_;
     std::vector<std::string> history_;
     int count_ = 0;
     Execution* current_ = nullptr;

@@ -89,9 +89,12 @@ struct SessionFunctions {
         return 1;
     }
 
-    static int post_mortem(lua_State* L) {
-        push_post_mortem(L);
-        return 1;
+    static int debug(lua_State* L) {
+        Session& s = session(L);
+        if (!s.hooks_.input && !s.hooks_.command) throw state_error("debug", "nobody can be asked here");
+        s.prompt_.post_mortem();
+        poll_interrupt();
+        return 0;
     }
 
     static int inspect_text(lua_State* L) {
@@ -150,7 +153,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"execute", prot
                                                                 {"page", protect<F::page>},
                                                                 {"set_next_input", protect<F::set_next_input>},
                                                                 {"is_captured", protect<F::is_captured>},
-                                                                {"post_mortem", protect<F::post_mortem>},
+                                                                {"debug", protect<F::debug>},
                                                                 {"inspect", protect<F::inspect_text>},
                                                                 {"pretty", protect<F::pretty_text>},
                                                                 {"directory", protect<F::directory>},

@@ -8,6 +8,7 @@
 #include "core/interrupt.h"
 #include "core/memory.h"
 #include "interpreter/coroutines.h"
+#include "interpreter/debugger.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/protect.h"
@@ -22,23 +23,6 @@ constexpr uint64_t kSmallestStep = 512u << 10;
 // Growth of live tensors that calls for a full collection, at least.
 constexpr int64_t kSmallestGrowth = 64 << 20;
 
-void on_interrupt(lua_State* L, lua_Debug*) {
-    if (!interrupt_requested()) {
-        lua_sethook(L, nullptr, 0, 0);
-        return;
-    }
-    throw_interrupted();
-}
-
-// Hooks are called like C functions.
-void protected_hook(lua_State* L, lua_Debug* frame) {
-    try {
-        on_interrupt(L, frame);
-    } catch (const Error& e) {
-        raise_error(L, e);
-    }
-}
-
 int panic(lua_State* L) {
     const char* text = lua_tostring(L, -1);
     throw state_error("lua", text ? text : "error outside of a protected call");
@@ -46,7 +30,8 @@ int panic(lua_State* L) {
 
 }  // namespace
 
-State::State(const Options& options) : loader_(std::make_unique<Loader>()) {
+State::State(const Options& options)
+    : loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
     lua_ = lua_newstate(LuaMemory::allocate, &memory_);
     if (!lua_) throw std::bad_alloc();
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
@@ -58,6 +43,7 @@ State::State(const Options& options) : loader_(std::make_unique<Loader>()) {
     }
     luaL_openlibs(lua_);
     track_coroutines(lua_);
+    debugger_->install(lua_);
     loader_->install(lua_);
     open_libraries(lua_);
 
@@ -120,11 +106,37 @@ bool State::relieve_pressure() {
     return memory_stats().live_bytes < before;
 }
 
+// Hooks are called like C functions.
+void State::on_interrupt(lua_State* L, lua_Debug*) {
+    if (!interrupt_requested()) {
+        lua_sethook(L, nullptr, 0, 0);
+        return of(L).hook(L);
+    }
+    try {
+        throw_interrupted();
+    } catch (const Error& e) {
+        raise_error(L, e);
+    }
+}
+
+void State::change_hook(lua_State* thread) noexcept {
+    const lua_Hook now = lua_gethook(thread), wanted = line_hook_;
+    if (now && now != last_line_hook_ && now != wanted) return;
+    lua_sethook(thread, wanted, wanted ? LUA_MASKLINE : 0, 0);
+}
+
+void State::set_line_hook(lua_Hook hook) noexcept {
+    if (hook == line_hook_) return this->hook(running_);
+    if (line_hook_) last_line_hook_ = line_hook_;
+    line_hook_ = hook;
+    this->hook(running_);
+}
+
 void State::interrupt() noexcept {
     request_interrupt();
     constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
     lua_State* thread = running_;
-    lua_sethook(thread, protected_hook, kEvents, 1);
+    lua_sethook(thread, on_interrupt, kEvents, 1);
 }
 
 bool State::pass_on(int signal) const noexcept {
@@ -135,7 +147,8 @@ bool State::pass_on(int signal) const noexcept {
 
 void State::clear_interrupt() {
     lunaria::clear_interrupt();
-    if (lua_gethook(lua_) == protected_hook) lua_sethook(lua_, nullptr, 0, 0);
+    if (lua_gethook(lua_) == on_interrupt) lua_sethook(lua_, nullptr, 0, 0);
+    hook(lua_);
 }
 
 }  // namespace lunaria

@@ -14,6 +14,7 @@
 
 namespace lunaria {
 
+class Debugger;
 class Loader;
 
 class State {
@@ -34,6 +35,7 @@ class State {
 
     LuaMemory& memory() { return memory_; }
     Loader& loader() { return *loader_; }
+    Debugger& debugger() { return *debugger_; }
 
     // Registry key of the metatable of tensor handles.
     int tensor_metatable = LUA_NOREF;
@@ -64,26 +66,46 @@ class State {
     // Notes that a coroutine runs, for as long as it lives.
     class RunningThread {
       public:
-        RunningThread(State& state, lua_State* thread) : state_(state), before_(state.running_) {
+        RunningThread(State& state, lua_State* thread)
+            : state_(state), before_(state.running_), outer_(state.innermost_) {
             state_.running_ = thread;
+            state_.innermost_ = this;
+            state_.hook(thread);
         }
         ~RunningThread() {
             state_.running_ = before_;
+            state_.innermost_ = outer_;
+            state_.hook(before_);
             // The coroutine may have swallowed an interrupt; its caller must not.
             if (interrupt_requested()) state_.interrupt();
         }
         RunningThread(const RunningThread&) = delete;
         RunningThread& operator=(const RunningThread&) = delete;
 
+        lua_State* resumer() const { return before_; }
+        const RunningThread* outer() const { return outer_; }
+
       private:
         State& state_;
         lua_State* before_;
+        const RunningThread* outer_;
     };
+    // The coroutine that runs and, by outer(), those that wait for it; null in the main thread.
+    const RunningThread* innermost() const { return innermost_; }
+
+    // The line hook that every Lua thread has while it runs, null for none. May be called from a signal handler of the
+    // thread that made the state. A hook set by debug.sethook stays.
+    void set_line_hook(lua_Hook hook) noexcept;
 
   private:
     static int collect_garbage(lua_State* L);
     void watch_mode();
     void step(lua_State* L);
+    void hook(lua_State* thread) noexcept {
+        if (lua_gethook(thread) != line_hook_) change_hook(thread);
+    }
+    void change_hook(lua_State* thread) noexcept;
+    static void on_interrupt(lua_State* L, lua_Debug* frame);
     bool relieve_pressure();
 
     // Temporaries that may pile up between two steps: about what the free lists for bodies and blocks hold, and what
@@ -93,8 +115,12 @@ class State {
 
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
+    std::unique_ptr<Debugger> debugger_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;
+    const RunningThread* innermost_ = nullptr;
+    volatile lua_Hook line_hook_ = nullptr;
+    volatile lua_Hook last_line_hook_ = nullptr;  // what threads may still have that did not run since
     pthread_t owner_ = pthread_self();
     bool generational_ = true;
     int new_handles_ = 0;        // since the last step

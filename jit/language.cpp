@@ -58,6 +58,12 @@ void add_state(Registry& r) {
     r.add("for_more(i: any, limit: any, step: any, count: any)").doc("Whether the loop runs another round.");
     r.add("for_count(count: any)").doc("The count after one more round.");
     r.add("refuse_close(value: any)").doc("An error unless the fourth value of a generic loop is nil or false.");
+    r.add("stop_point(names: any, values: any)")
+        .doc(
+            "A place where a debugger may stop, of programs that are made for one: the visible variables by name, '^' "
+            "before those of enclosing functions, '&' before those that closures share. A line of 0 only tells the "
+            "variables.")
+        .effect(Effect::state);
     r.add("branch(condition: any, then: any, then_args: any, otherwise: any, otherwise_args: any)")
         .doc("Goes on with one of two blocks, by Lua's truth of the condition.");
 }

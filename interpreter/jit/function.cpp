@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "interpreter/debugger.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
@@ -19,6 +20,7 @@ struct Function {
     explicit Function(LuaHost& host) : host(host) {}
     LuaHost& host;
     int keepers = LUA_NOREF, keeper = -1;  // see LuaReference
+    std::optional<bool> stops;             // whether it calls breakpoint()
     Tree tree;
     Limits limits;
     std::string eager;     // why it is left to Lua; empty while it is not
@@ -226,7 +228,14 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
 int try_call(lua_State* L) {
     Function& f = own_function(L);
     ++f.calls;
-    if (!f.eager.empty() || f.busy || f.calls <= f.patience || lua_isyieldable(L)) {
+    // A program that is debugged runs as it is written.
+    if (!f.stops) {
+        lua_getiuservalue(L, 1, 1);
+        f.stops = Debugger::calls_breakpoint(L, -1);
+        lua_pop(L, 1);
+    }
+    if (!f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() || f.calls <= f.patience ||
+        lua_isyieldable(L)) {
         if (f.full && !f.eager.empty())
             throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
                 .hint("leave out the option fullgraph to have such parts run by Lua");

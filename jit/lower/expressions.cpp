@@ -291,7 +291,7 @@ Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {
     std::string name = f.name.empty() ? str("function at line ", f.first_line) : std::string(f.name);
     ir::Graph& inner = graph_.add_inner(name);
     inner.span = at_;
-    FunctionLowering lowering(chunk_, chunk_name_, f, inner);
+    FunctionLowering lowering(chunk_, chunk_name_, f, inner, stops_);
     // A local function that never changes knows itself without capturing itself.
     bool recursive = own_name && !is_cell(*own_name);
     if (recursive) lowering.own_name_ = own_name;

@@ -13,7 +13,7 @@ namespace lunaria::lower {
 class FunctionLowering {
   public:
     FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
-                     const lua::Function& function, ir::Graph& graph);
+                     const lua::Function& function, ir::Graph& graph, bool stops);
     void run();
 
   private:
@@ -53,7 +53,11 @@ class FunctionLowering {
     Value emit(std::string_view name, std::vector<Value> args);
     ir::Span span(const lua::Span& s) const;
     // The block in which lowering goes on; after a jump away, an unreachable one.
-    void go_on_in(Block& b) { here_ = &b; }
+    void go_on_in(Block& b) {
+        here_ = &b;
+        if (stops_) stop_point({});
+    }
+    void stop_point(ir::Span place);
     void jump_and_go_on(Block& target, Block& next);
 
     const lua::Chunk& chunk_;
@@ -68,6 +72,8 @@ class FunctionLowering {
     Variable own_name_ = nullptr;  // the local function's own name, which is the running closure
     Value varargs_;
     int counter_ = 0;
+    const bool stops_;
+    std::vector<Variable> visible_;  // innermost last; of programs with stop points
 };
 
 }  // namespace lunaria::lower

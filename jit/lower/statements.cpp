@@ -7,9 +7,26 @@ namespace lunaria::lower {
 
 using lua::StatKind;
 
-std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function) {
+namespace {
+
+// Variables that are declared while it lives are visible for as long.
+class Scope {
+  public:
+    explicit Scope(std::vector<Variable>& visible) : visible_(visible), size_(visible.size()) {}
+    ~Scope() { visible_.resize(size_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+  private:
+    std::vector<Variable>& visible_;
+    size_t size_;
+};
+
+}  // namespace
+
+std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops) {
     auto graph = std::make_unique<ir::Graph>(function.name.empty() ? "function" : std::string(function.name));
-    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph).run();
+    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph, stops).run();
 #ifndef NDEBUG
     ir::verify(*graph);
 #endif
@@ -17,18 +34,20 @@ std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& f
 }
 
 FunctionLowering::FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
-                                   const lua::Function& function, ir::Graph& graph)
+                                   const lua::Function& function, ir::Graph& graph, bool stops)
     : chunk_(chunk),
       chunk_name_(std::move(chunk_name)),
       function_(function),
       graph_(graph),
       blocks_(graph),
-      here_(&blocks_.entry()) {}
+      here_(&blocks_.entry()),
+      stops_(stops) {}
 
 void FunctionLowering::run() {
     graph_.span = span(function_.span);
     at_ = graph_.span;
     for (const lua::Upvalue& u : function_.upvalues) {
+        if (u.local->kind != lua::LocalKind::environment) visible_.push_back(u.local);
         if (u.local == own_name_) {
             blocks_.write(*here_, own_name_, emit("current_function", {}));
             continue;
@@ -51,7 +70,23 @@ ir::Span FunctionLowering::span(const lua::Span& s) const {
 }
 
 void FunctionLowering::declare(const Local& local, Value initial) {
+    visible_.push_back(&local);
     blocks_.write(*here_, &local, is_cell(local) ? emit("cell", {std::move(initial)}) : std::move(initial));
+}
+
+void FunctionLowering::stop_point(ir::Span place) {
+    std::string names;
+    std::vector<Value> values;
+    auto add = [&](const std::string& name, Value v) {
+        names += (names.empty() ? "" : " ") + name;
+        values.push_back(std::move(v));
+    };
+    if (varargs_.is_node()) add("...", varargs_);
+    for (Variable v : visible_) {
+        const char* outer = v->function == &function_ ? "" : "^";
+        add(str(outer, is_cell(*v) ? "&" : "", v->name), blocks_.read(*here_, v));
+    }
+    emit("stop_point", {Value(names), Value::list(std::move(values))}).node()->span = std::move(place);
 }
 
 Value FunctionLowering::read(const Local& local) {
@@ -72,7 +107,11 @@ void FunctionLowering::jump_and_go_on(Block& target, Block& next) {
 }
 
 void FunctionLowering::block(const lua::Block& b) {
-    for (const lua::Stat* s : b.statements) statement(*s);
+    const Scope scope(visible_);
+    for (const lua::Stat* s : b.statements) {
+        if (stops_) stop_point(span(s->span));
+        statement(*s);
+    }
 }
 
 void FunctionLowering::statement(const lua::Stat& s) {
@@ -218,6 +257,7 @@ void FunctionLowering::while_statement(const lua::While& s) {
     Block &head = blocks_.add("while" + number), &body = blocks_.add("body" + number),
           &end = blocks_.add("after_while" + number);
     jump_and_go_on(head, head);
+    if (stops_) stop_point(span(s.span));
     condition(*s.condition, body, end);
     blocks_.seal(body);
     go_on_in(body);
@@ -264,6 +304,7 @@ void FunctionLowering::numeric_for(const lua::NumericFor& s) {
     Value more = emit("for_more", {get(i), get(limit), get(step), get(count)});
     blocks_.branch(*here_, more, body, end, at_);
     blocks_.seal(body);
+    const Scope scope(visible_);
     go_on_in(body);
     declare(*s.variable, get(i));
     loop_ends_.push_back(&end);
@@ -272,6 +313,7 @@ void FunctionLowering::numeric_for(const lua::NumericFor& s) {
     jump_and_go_on(next, next);
     blocks_.seal(next);
     at_ = span(s.span);
+    if (stops_) stop_point(at_);
     blocks_.write(*here_, i, emit("add", {get(i), get(step)}));
     blocks_.write(*here_, count, emit("for_count", {get(count)}));
     jump_and_go_on(head, end);
@@ -294,6 +336,8 @@ void FunctionLowering::generic_for(const lua::GenericFor& s) {
     Block &head = blocks_.add("for" + number), &body = blocks_.add("body" + number),
           &end = blocks_.add("after_for" + number);
     jump_and_go_on(head, head);
+    at_ = span(s.span);
+    if (stops_) stop_point(at_);
     Value results = emit("call", {get(f), Value::list({get(state), get(control)})});
     std::vector<Variable> values;
     for (size_t i = 0; i < s.variables.size(); ++i) {
@@ -303,6 +347,7 @@ void FunctionLowering::generic_for(const lua::GenericFor& s) {
     blocks_.write(*here_, control, get(values[0]));
     blocks_.branch(*here_, emit("equal", {get(values[0]), Value()}), end, body, at_);
     blocks_.seal(body);
+    const Scope scope(visible_);
     go_on_in(body);
     for (size_t i = 0; i < s.variables.size(); ++i) declare(*s.variables[i], get(values[i]));
     loop_ends_.push_back(&end);

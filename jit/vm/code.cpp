@@ -44,6 +44,7 @@ class Compiler {
             block(*blocks_[i]);
         }
         code_->registers = top_;
+        code_->graph = &graph_;
         return std::move(code_);
     }
 
@@ -61,7 +62,7 @@ class Compiler {
         const Node* jump_node = b.result.is_node() && ir::goes_on(*b.result.node()) ? b.result.node() : nullptr;
         for (size_t i = 0; i < body.size(); ++i)
             if (needed_.contains(body[i]) && !alias_.contains(body[i]))
-                for (const Value& arg : body[i]->args) use(arg, i);
+                for (const Value& arg : body[i]->args) use(arg, is_stop_point(*body[i]) ? next_stop(body, i) : i);
         if (!jump_node) use(b.result, body.size());
         // Parameters that nobody reads are dropped by the first instruction.
         std::vector<int32_t> dead;
@@ -78,6 +79,17 @@ class Compiler {
         }
         if (!jump_node && !tail_call) leave(b);
         top_ = std::max(top_, next_);
+    }
+
+    static bool is_stop_point(const Node& node) {
+        return node.op && is_primitive(*node.op) && node.op->name() == "stop_point";
+    }
+
+    // A debugger may look at a stop point's variables as long as the statement runs.
+    static size_t next_stop(const std::vector<Node*>& body, size_t i) {
+        for (++i; i < body.size(); ++i)
+            if (is_stop_point(*body[i])) return i - 1;
+        return body.size();
     }
 
     // A call whose list of results is the result of an undifferentiated function.
@@ -154,7 +166,7 @@ class Compiler {
     void use(const Value& v, size_t at) {
         ir::for_each_node(v, [&](Node* n) {
             const Node* root = n;
-            last_[n] = at;
+            last_[n] = std::max(last_[n], at);
             while (alias_.contains(root)) {
                 root = alias_.at(root).source;
                 last_[root] = std::max(last_[root], at);

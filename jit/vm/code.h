@@ -44,6 +44,7 @@ struct Code {
     std::vector<Value> constants;
     std::vector<int32_t> kills;
     std::vector<Block> blocks;  // the first is the entry
+    const ir::Graph* graph = nullptr;
     size_t registers = 0;
     size_t parameters = 0;  // of the function, hidden ones and captures included
 };

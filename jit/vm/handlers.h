@@ -11,6 +11,7 @@ void handle_return(Machine&, const Instr&);
 void handle_item(Machine&, const Instr&);
 void handle_operator(Machine&, const Instr&);
 void handle_number(Machine&, const Instr&);
+void handle_stop_point(Machine&, const Instr&);
 
 // Handlers of primitives by name; each file adds its own.
 struct NamedHandler {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/error.h"
 #include "core/ir/graph.h"
 #include "core/op.h"
 #include "jit/vm/object.h"
@@ -98,6 +99,10 @@ class Host {
     virtual Protected call_protected(const std::function<void()>& body) = 0;
 
     virtual void poll() = 0;
+
+    // For debuggers: another line of a program with stop points begins; an error is about to end functions that run.
+    virtual void at_line() {}
+    virtual void failed(const Error&) {}
 };
 
 }  // namespace lunaria::vm

@@ -45,7 +45,8 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
     if (!frames_.empty()) frames_.back().pc = pc_;
     size_t chunk = chunk_, used = used_;
     Value* registers = reserve(code.registers);
-    frames_.push_back({&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner)});
+    frames_.push_back(
+        {&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner), 0});
     code_ = &code;
     pc_ = code.blocks[0].start;
     registers_ = registers;
@@ -198,6 +199,7 @@ void Machine::loop(size_t base) {
         }
     } catch (const Error& e) {
         if (!e.place().empty()) throw;
+        host.failed(e);
         std::string where = here();
         if (where.empty()) throw;
         throw Error(e).at(where);

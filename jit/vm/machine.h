@@ -31,6 +31,8 @@ struct OperatorFunction {
     std::shared_ptr<const void> owner;
 };
 
+struct FrameView;
+
 class Machine {
   public:
     explicit Machine(Host& host) : host(host) {}
@@ -119,6 +121,15 @@ class Machine {
 
     int depth = 0;  // differentiations whose forward part runs
 
+    // For debuggers: see jit/vm/inspect.h.
+    size_t frame_count() const { return frames_.size(); }
+    FrameView frame_view(size_t index);
+    // What identifies the function that runs, in the innermost frame and in any.
+    const void* running() const { return code_->graph; }
+    const void* function_of_frame(size_t index) const { return frames_[index].code->graph; }
+    // Whether a line begins with the stop point: not while the same one goes on.
+    bool begins_line(int line) { return std::exchange(frames_.back().line, line) != line; }
+
   private:
     struct Frame {
         const Code* code;
@@ -128,6 +139,7 @@ class Machine {
         Destination to;
         Value callee;
         std::shared_ptr<const void> owner;  // null: the callee is a closure and has it
+        int line = 0;                       // of the last stop point
     };
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);

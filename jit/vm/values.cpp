@@ -470,6 +470,7 @@ std::span<const NamedHandler> value_handlers() {
         {"for_more", for_more},
         {"for_count", for_count},
         {"refuse_close", refuse_close},
+        {"stop_point", handle_stop_point},
         {"accumulate", accumulate_values},
         {"list_concat", list_concat},
         {"custom_call", custom_call},

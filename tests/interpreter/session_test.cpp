@@ -231,7 +231,7 @@ TEST_F(SessionTest, a_command_shows_results_of_the_code_it_runs) {
 }
 
 TEST_F(SessionTest, debugs_after_the_fact) {
-    std::vector<std::string> answers = {"w", "l", "p a + b", "u", "l", "q"};
+    std::vector<std::string> answers = {"w", "a", "p a + b", "u", "a", "q"};
     size_t at = 0;
     std::string captured;
     run("local function inner(a) local b = a + 1 error('stop') end\nfunction outer(c) inner(c * 2) return 1 "

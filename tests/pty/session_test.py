@@ -87,7 +87,7 @@ def test_debug_looks_around_after_an_error():
     t.run("f(41)")
     t.send("%debug\r")
     t.expect("debug> ")
-    t.send("l\r")
+    t.send("a\r")
     holds(t.expect("debug> "), "m = 42")
     t.send("p m * 2\r")
     holds(t.expect("debug> "), "84")

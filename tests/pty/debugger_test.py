@@ -1,0 +1,195 @@
+"""The debugger at the prompt and in scripts: stops, steps, values, in Lua code and in differentiated functions."""
+import os
+import tempfile
+
+from terminal import Terminal, holds, main, plain, same, session
+
+PROMPT = "debug> "
+
+
+class Debugged:
+    """A program that stands at the debugger's prompt."""
+
+    def __init__(self, terminal):
+        self.t = terminal
+        self.start = self.answer()
+
+    def answer(self):
+        return self.t.expect(PROMPT)
+
+    def do(self, command):
+        """Types a command; gives what it printed, without the echo."""
+        self.t.send(command + "\r")
+        text = self.answer()
+        return text.split("\n", 1)[1].removesuffix(PROMPT).strip("\n") if "\n" in text else ""
+
+    def finish(self, command):
+        self.t.send(command + "\r")
+
+
+def stopped(*cells):
+    t = session()
+    for cell in cells[:-1]:
+        t.run(cell)
+    t.send(cells[-1] + "\r")
+    return Debugged(t)
+
+
+def script(text, *arguments):
+    folder = tempfile.mkdtemp(prefix="lunaria-script-")
+    path = os.path.join(folder, "program.lua")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return Terminal(*arguments, path)
+
+
+FUNCTION = "function f(n)\nlocal m = n + 1\nbreakpoint()\nlocal k = m * 2\nreturn k\nend"
+
+
+def test_breakpoint_opens_a_prompt_where_it_is_called():
+    d = stopped(FUNCTION, "f(4)")
+    holds(d.start, "In[1]:3 in f")
+    holds(d.start, "-> breakpoint()")
+    same(d.do("m"), "5")
+    same(d.do("p m * 2, n"), "10\t4")
+    holds(d.do("n"), "-> local k = m * 2")
+    same(d.do("m = 50"), "")
+    holds(d.do("n"), "-> return k")
+    holds(d.do("a"), "k = 100")
+    holds(d.do("w"), "In[2]:1 in main chunk")
+    d.finish("c")
+    holds(d.t.prompt(), "100")
+    same(d.t.leave(), 0)
+
+
+def test_an_empty_line_repeats_the_last_command():
+    d = stopped(FUNCTION, "f(4)")
+    holds(d.do("n"), "local k")
+    holds(d.do(""), "return k")
+    d.finish("c")
+    d.t.prompt()
+    d.t.leave()
+
+
+def test_frames_can_be_climbed():
+    d = stopped(FUNCTION, "function g(x) local y = x * 10; return (f(y)) end", "g(2)")
+    holds(d.do("u"), "In[2]:1 in g")
+    same(d.do("y"), "20")
+    holds(d.do("d"), "in f")
+    holds(d.do("d"), "where the program stopped")
+    holds(d.do("l"), "->   breakpoint()")
+    d.finish("c")
+    d.t.prompt()
+    d.t.leave()
+
+
+def test_leaving_ends_the_cell_and_keeps_the_session():
+    d = stopped(FUNCTION, "pcall(f, 1)")
+    d.finish("q")
+    holds(d.t.prompt(), "the debugger ended the program")
+    same(d.t.run("1 + 1"), "2")
+    same(d.t.leave(), 0)
+
+
+def test_ctrl_c_leaves_and_stops_what_is_evaluated():
+    d = stopped(FUNCTION, "f(1)")
+    d.t.send("while true do local t = {} end\r")
+    d.t.child.delaybeforesend = 0.5
+    d.t.send("\x03")
+    holds(d.answer(), "interrupted!")
+    same(d.do("m"), "2")
+    d.t.send("\x03")
+    d.t.prompt()
+    same(d.t.run("1 + 1"), "2")
+    d.t.leave()
+
+
+def test_a_function_under_grad_stops_at_its_lines():
+    d = stopped("function g(x)\nlocal y = x * x\nbreakpoint()\nlocal z = y * x\nreturn z:sum()\nend",
+                "ms.grad(g)(ms.tensor{1.0, 2.0})")
+    holds(d.start, "In[1]:3 in g")
+    holds(d.do("y.shape"), "(2,)")
+    holds(d.do("w"), "ms.grad(g)")
+    holds(d.do("n"), "-> local z = y * x")
+    holds(d.do("n"), "-> return z:sum()")
+    holds(d.do("z"), "8.00000000e+00")
+    d.finish("c")
+    holds(d.t.prompt(), "1.20000000e+01")
+    d.t.leave()
+
+
+def test_tab_completes_variables_and_fields():
+    d = stopped("function h(t)\nlocal particular = { field_of_it = 1 }\nbreakpoint()\nreturn t\nend", "h(1)")
+    d.t.send("parti\t")
+    d.t.expect("particular")
+    d.t.send(".field\t")
+    d.t.expect("field_of_it")
+    d.t.send("\r")
+    holds(d.answer(), "1")
+    d.finish("c")
+    d.t.prompt()
+    d.t.leave()
+
+
+def test_after_an_error_its_frames_can_be_looked_at():
+    t = session()
+    t.run("function f(n) local m = n + 1; error('stop') end")
+    holds(t.run("f(41)"), "stop")
+    t.send("%debug\r")
+    d = Debugged(t)
+    holds(d.start, "In[1]:1 in")
+    same(d.do("m"), "42")
+    holds(d.do("n"), "the program is over")
+    holds(d.do("u"), "In[2]:1")
+    d.finish("q")
+    t.prompt()
+    same(t.leave(), 0)
+
+
+def test_a_script_is_debugged_from_its_first_line():
+    t = script("local x = 1\nlocal function double(v)\n  return v * 2\nend\nx = double(x)\nprint('x is', x)\n", "--debug")
+    d = Debugged(t)
+    holds(d.start, "-> local x = 1")
+    holds(d.do("b 2"), "program.lua:3")
+    holds(d.do("tbreak 6"), "program.lua:6")
+    holds(d.do("c"), "-> return v * 2")
+    holds(d.do("c"), "-> print('x is', x)")
+    holds(d.do("b"), "hits: 1")
+    assert "once" not in d.do("b")
+    d.finish("c")
+    t.expect("x is")
+    t.child.wait()
+    same(t.child.exitstatus, 0)
+
+
+def test_breakpoints_take_conditions_and_counts():
+    t = script("local sum = 0\nfor i = 1, 10 do\n  sum = sum + i\nend\nprint(sum)\n", "--debug")
+    d = Debugged(t)
+    holds(d.do("b 3, i == 4"), "breakpoint 1")
+    holds(d.do("c"), "-> sum = sum + i")
+    same(d.do("i, sum"), "4\t6")
+    d.do("condition 1")
+    d.do("ignore 1 2")
+    d.do("c")
+    same(d.do("i"), "7")
+    holds(d.do("cl 1"), "removed")
+    holds(d.do("watch sum"), "sum = 21")
+    holds(d.do("c"), "changed: sum: 21 -> 28")
+    d.do("unwatch")
+    d.finish("c")
+    t.expect("55")
+    t.child.wait()
+    same(t.child.exitstatus, 0)
+
+
+def test_leaving_a_script_is_no_success():
+    t = script("print('never printed')\n", "--debug")
+    d = Debugged(t)
+    d.finish("q")
+    t.child.wait()
+    text = plain(t.child.read())
+    assert "never printed" not in text, text
+    same(t.child.exitstatus, 1)
+
+
+main(globals())
