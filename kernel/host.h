@@ -18,6 +18,7 @@ class Host {
     // On the main thread. The execution count that a cell with this text will have.
     virtual int next_count(const std::string& code, bool store_history) const = 0;
     virtual void receive_comm(const CommMessage& message) = 0;
+    virtual void on_wake() = 0;
 };
 
 // The debugger's end of the control channel. DAP requests come as JSON on a thread of their own, while the main thread

@@ -112,7 +112,7 @@ std::string install_spec(const InstallOptions& options) {
         {"display_name", options.display_name},
         {"language", "lua"},
         {"interrupt_mode", "message"},
-        {"metadata", nlohmann::ordered_json::object()},
+        {"metadata", {{"debugger", true}}},
     };
     write_file(folder / "logo-svg.svg", logo_svg());
     write_file(folder / "logo-32x32.png", logo_png(32));

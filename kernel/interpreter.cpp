@@ -6,6 +6,7 @@
 #include <sstream>
 #include <xeus/xhelper.hpp>
 
+#include "kernel/dap_session.h"
 #include "kernel/text.h"
 
 namespace lunaria::jupyter {
@@ -106,6 +107,10 @@ int Interpreter::next_count(const std::string& code, bool store_history) const {
 void Interpreter::receive_comm(const CommMessage& message) {
     const Execution execution = session_.receive(message);
     if (execution.error) server_->streams().write(true, format_error(*execution.error, false) + "\n");
+}
+
+void Interpreter::on_wake() {
+    if (debugger_) debugger_->serve();
 }
 
 nl::json Interpreter::execute_request_impl(int, const std::string& code, bool silent, bool store_history,

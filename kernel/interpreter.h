@@ -12,6 +12,8 @@
 
 namespace lunaria::jupyter {
 
+class DapSession;
+
 class Interpreter final : public xeus::xinterpreter, public Host {
   public:
     // The session's hooks become this object's. To be made on the thread that runs Lua.
@@ -23,6 +25,8 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     void interrupt() override;
     int next_count(const std::string& code, bool store_history) const override;
     void receive_comm(const CommMessage& message) override;
+    void set_debugger(DapSession* debugger) { debugger_ = debugger; }
+    void on_wake() override;
 
   private:
     void configure_impl() override {}
@@ -40,6 +44,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
 
     Session& session_;
     Server* server_ = nullptr;
+    DapSession* debugger_ = nullptr;
     pthread_t thread_ = pthread_self();
     nl::json payload_ = nl::json::array();  // of the running cell
 };

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 #include <xeus/xeus_context.hpp>
@@ -15,6 +16,7 @@
 
 #include "interpreter/session.h"
 #include "kernel/connection.h"
+#include "kernel/dap_session.h"
 #include "kernel/history.h"
 #include "kernel/install.h"
 #include "kernel/interpreter.h"
@@ -99,6 +101,7 @@ int run_kernel(const std::string& file) {
     Context& ours = context->m_context;
     ours.log = &log;
     ours.key = configuration.m_key;
+    std::optional<DapSession> debugger;
     std::unique_ptr<xeus::xkernel> kernel;
     {
         const BlockedInterrupts blocked;
@@ -108,6 +111,12 @@ int run_kernel(const std::string& file) {
             xeus::make_null_debugger, nl::json::object(), nl::json::error_handler_t::replace);
         lua.connect(*ours.server);
         ours.server->set_host(lua);
+        debugger.emplace(session, DapSession::Hooks{[server = ours.server](nl::json event) {
+                                                        server->publish_debug_event(std::move(event));
+                                                    },
+                                                    [server = ours.server] { server->wake(); }});
+        lua.set_debugger(&*debugger);
+        ours.server->set_debug_adapter(&*debugger);
         ours.server->streams().capture();
         ours.server->start_threads();
     }

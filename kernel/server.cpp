@@ -274,12 +274,26 @@ void Server::stop_impl() {
     queue_changed_.notify_all();
 }
 
+void Server::wake() {
+    {
+        const std::lock_guard lock(queue_mutex_);
+        wake_requested_ = true;
+    }
+    queue_changed_.notify_all();
+}
+
 void Server::run_main() {
     while (!stopped_) {
         std::optional<Waiting> request;
         {
             std::unique_lock lock(queue_mutex_);
-            queue_changed_.wait_for(lock, std::chrono::seconds(1), [this] { return stopped_ || !requests_.empty(); });
+            queue_changed_.wait_for(lock, std::chrono::seconds(1),
+                                    [this] { return stopped_ || wake_requested_ || !requests_.empty(); });
+            if (std::exchange(wake_requested_, false)) {
+                lock.unlock();
+                host_->on_wake();
+                continue;
+            }
             if (stopped_ || requests_.empty()) continue;
             request = std::move(requests_.front());
             requests_.pop_front();

@@ -63,6 +63,8 @@ class Server final : public xeus::xserver {
     void send_comm(const CommMessage& message);
     // From any thread.
     void publish_debug_event(nl::json event);
+    // From any thread: lets the main thread call Host::on_wake as soon as no cell runs.
+    void wake();
 
     static nl::json header(const std::string& type);
 
@@ -143,6 +145,7 @@ class Server final : public xeus::xserver {
     std::condition_variable queue_changed_;
     std::deque<Waiting> requests_;
     std::deque<std::string> answers_;  // to questions
+    bool wake_requested_ = false;
     std::atomic<bool> stopped_ = false;
     std::atomic<bool> io_stopped_ = false;
     std::atomic<bool> main_ended_ = false;  // no cell runs and none will
