@@ -65,6 +65,8 @@ def by_signal():
 
 def add_tests():
     """Each of them by a message and by a signal."""
+    if "TSAN_OPTIONS" in os.environ:
+        return  # ThreadSanitizer keeps signals back while code that it does not know, Lua's, is busy
     for name, code in ENDLESS.items():
         for way, how in (("message", by_message), ("signal", by_signal)):
             def test(code=code, how=how):
