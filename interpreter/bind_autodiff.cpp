@@ -53,6 +53,12 @@ int raw_set(lua_State* L) {
     return 1;
 }
 
+int metamethod(lua_State* L) {
+    luaL_checkany(L, 1);
+    if (luaL_getmetafield(L, 1, luaL_checkstring(L, 2)) == LUA_TNIL) lua_pushnil(L);
+    return 1;
+}
+
 // The key after another in a table's order.
 int next_key(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -82,7 +88,18 @@ int number(lua_State* L) {
 int replace(lua_State* L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    LuaHost::of(L).set_replacement(L, 1, 2);
+    LuaHost::of(L).set_replacement(L, 1, 2, lua_toboolean(L, 3) != 0);
+    return 0;
+}
+
+// Does nothing; where its arguments hold what is differentiated, another function stands in.
+int probe(lua_State*) { return 0; }
+
+int harmless(lua_State* L) {
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) {
+        luaL_checktype(L, i, LUA_TFUNCTION);
+        LuaHost::of(L).set_harmless(L, i);
+    }
     return 0;
 }
 
@@ -127,8 +144,9 @@ int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"next_key", protect<next_key>},    {"number", protect<number>},     {"is_float", protect<is_float>},
-        {"replace", protect<replace>},      {"original", protect<original>}, {"note", protect<note>},
+        {"next_key", protect<next_key>},    {"metamethod", protect<metamethod>}, {"number", protect<number>},
+        {"replace", protect<replace>},      {"is_float", protect<is_float>},     {"harmless", protect<harmless>},
+        {"probe", protect<probe>},          {"original", protect<original>},     {"note", protect<note>},
         {"graph_text", protect<graph_text>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
@@ -160,6 +178,14 @@ int open_autodiff(lua_State* L) {
         }
         host.set_intrinsic(L, -1, graph);
         lua_setfield(L, -2, name);
+    }
+    // Lua's own functions that the machine has its own of.
+    const std::pair<const char*, vm::OperatorFunction> own[] = {
+        {"pcall", vm::pcall_function()}, {"xpcall", vm::xpcall_function()}, {"error", vm::error_function()}};
+    for (const auto& [name, graph] : own) {
+        lua_getglobal(L, name);
+        host.set_intrinsic(L, -1, graph);
+        lua_pop(L, 1);
     }
     return 1;
 }

@@ -146,8 +146,15 @@ class TracingHost final : public vm::Host {
     void for_each_table(const Value& t, const std::function<void(const Value&)>& f) override {
         host_.for_each_table(t, f);
     }
-    bool is_protected_call(const Value& f) override { return host_.is_protected_call(f); }
+    bool is_part(const Value& text) override { return host_.is_part(text); }
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override {
+        return host_.put_part(tensor, key, value);
+    }
+    bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
+    Value stand_in(const Value& f) override { return host_.stand_in(f); }
+    bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
     Protected call_protected(const std::function<void()>& body) override { return host_.call_protected(body); }
+    [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
     void poll() override { host_.poll(); }
 
   private:

@@ -91,11 +91,10 @@ LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
     };
     info_cache_ = weak("k");
     handles_ = weak("v");
-    lua_getglobal(L, "pcall");
-    pcall_ = lua_tocfunction(L, -1);
-    lua_pop(L, 1);
     lua_newtable(L);
     replacements_ = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_newtable(L);
+    stand_ins_ = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 LuaHost::~LuaHost() = default;
@@ -242,10 +241,10 @@ void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction fu
     intrinsics_[lua_tocfunction(state, index)] = std::move(function);
 }
 
-void LuaHost::set_replacement(lua_State* state, int index, int by) {
+void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed) {
     index = lua_absindex(state, index);
     by = lua_absindex(state, by);
-    lua_rawgeti(state, LUA_REGISTRYINDEX, replacements_);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, followed ? stand_ins_ : replacements_);
     lua_pushvalue(state, index);
     lua_pushvalue(state, by);
     lua_rawset(state, -3);

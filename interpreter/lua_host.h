@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "interpreter/loader.h"
 #include "jit/vm/machine.h"
@@ -67,8 +68,9 @@ class LuaHost final : public vm::Host {
 
     // The C function at `index` is run as this function of the IR ...
     void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function);
-    // ... or as the Lua function at `by`, wherever a derivative is computed.
-    void set_replacement(lua_State* L, int index, int by);
+    // ... or as the Lua function at `by`, wherever a derivative is computed; `followed`: only where its arguments hold
+    // what is differentiated.
+    void set_replacement(lua_State* L, int index, int by, bool followed);
     // The function that a compiled function (ms.jit) stands for; any other value itself.
     Value jit_target(const Value& f);
     // A function of plain numbers, see jit/number.h.
@@ -97,12 +99,18 @@ class LuaHost final : public vm::Host {
     bool is_function(const Value& v) override;
     std::string describe(const Value& v) override;
     std::string why_opaque(const Value& f) override;
+    bool is_harmless(const Value& f) override;
+    Value stand_in(const Value& f) override;
+    bool holds_floats(const Value& table) override;
+    void set_harmless(lua_State* L, int index) { harmless_.insert(lua_tocfunction(L, index)); }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
+    bool is_part(const Value& text) override;
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override;
     Part property_of(const Value& tensor, const std::string& name);
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
-    bool is_protected_call(const Value& f) override;
     Protected call_protected(const std::function<void()>& body) override;
+    [[noreturn]] void raise(const Value& error) override;
     void poll() override;
     void at_line() override;
     void failed(const Error& e) override;
@@ -127,18 +135,20 @@ class LuaHost final : public vm::Host {
     bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);
+    // tensor[key], or what the tensor is after tensor[key] = *value.
+    Part indexed(const Value& tensor, const Value& key, const Value* value);
     vm::Field follow_chain(const Value& object, const Value& key, const char* event);
     [[noreturn]] void operand_error(std::string_view what, const Value& v);
 
     lua_State* main_;
     lua_State* L;  // that runs
-    lua_CFunction pcall_ = nullptr;
     vm::Machine machine_;
     vm::Machine* running_ = &machine_;
     std::vector<Entry> entries_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
-    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF;
+    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF;
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
+    std::unordered_set<lua_CFunction> harmless_;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
     std::unordered_map<const Op*, Value> operators_, number_functions_;
 };

@@ -4,7 +4,6 @@
 
 #include "core/indexing.h"
 #include "core/interrupt.h"
-#include "core/ir/builder.h"
 #include "interpreter/debugger.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/lua_reference.h"
@@ -180,7 +179,7 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         if (lua_type(L, -1) == LUA_TSTRING) {
             const std::string message = lua_tostring(L, -1);
-            const std::string place = running_->here();
+            const std::string place = running_->caller();
             const size_t colon = message.find(':');
             const bool placed = colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
                                 message[colon + 1] <= '9';
@@ -380,6 +379,29 @@ std::string library_name(lua_State* L) {
 
 }  // namespace
 
+namespace {
+
+// The name of the tensor method on top of the stack; empty when it is none.
+std::string method_name(lua_State* L) {
+    const int function = lua_gettop(L);
+    std::string text;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
+    lua_getfield(L, -1, "__index");
+    if (lua_isfunction(L, -1) && lua_getupvalue(L, -1, 1) && lua_istable(L, -1)) {
+        const int methods = lua_gettop(L);
+        lua_pushnil(L);
+        while (text.empty() && lua_next(L, methods)) {
+            if (lua_rawequal(L, -1, function) && lua_type(L, -2) == LUA_TSTRING)
+                text = std::string("tensor:") + lua_tostring(L, -2);
+            lua_pop(L, 1);
+        }
+    }
+    lua_settop(L, function);
+    return text;
+}
+
+}  // namespace
+
 // Functions by what the user knows them by: their place in the libraries or globals, their name in the source, where
 // they were defined.
 std::string LuaHost::describe(const Value& v) {
@@ -389,7 +411,15 @@ std::string LuaHost::describe(const Value& v) {
         lua_pop(L, 1);
         return type_text(v);
     }
+    // What stands before another function is known by that one.
+    if (lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
+        if (lua_isfunction(L, -1))
+            lua_remove(L, -2);
+        else
+            lua_pop(L, 1);
+    }
     std::string name = library_name(L), place;
+    if (name.empty()) name = method_name(L);
     if (!lua_iscfunction(L, -1)) {
         if (name.empty())
             if (const lua::Function* f = State::of(L).loader().source_of(L, -1).function) name = f->name;
@@ -498,75 +528,6 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
     return bound;
 }
 
-// The properties that are functions of the elements: the transposed matrix.
-vm::Host::Part LuaHost::property_of(const Value& tensor, const std::string& name) {
-    const int rank = tensor.tensor().rank();
-    const bool last_two = name == "mT" || name == "mH";
-    if ((name != "T" && !last_two) || (last_two && rank < 2)) return {};
-    std::shared_ptr<const ir::Graph>& kept = parts_[str(to_string(tensor), "|", name)];
-    if (!kept) {
-        auto graph = std::make_shared<ir::Graph>(name);
-        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
-        Shape order;
-        for (int i = 0; i < rank; ++i) order.push_back(last_two && i < rank - 2 ? i : rank - 1 - i);
-        if (last_two) {
-            order[rank - 2] = rank - 1;
-            order[rank - 1] = rank - 2;
-        }
-        ir::GraphBuilder builder(*graph);
-        graph->result = Value::list({builder.call("transpose", {x, Value::ints(order)}).value()});
-        kept = graph;
-    }
-    Part part;
-    part.function = kept;
-    return part;
-}
-
-vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
-    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return property_of(tensor, key.string());
-    luaL_checkstack(L, 6, "index");
-    const int base = lua_gettop(L);
-    push(L, key);
-    Index index = index_at(L, base + 1);
-    lua_settop(L, base);
-    Part part;
-    std::string name = str(to_string(Value(tensor)), "|");
-    for (IndexItem& item : index.items) {
-        name += str(static_cast<int>(item.kind), ":", item.integer, ":", item.start.value_or(INT64_MIN), ":",
-                    item.stop.value_or(INT64_MIN), ":", item.step, ":");
-        // A mask picks as many elements as it has trues: the graph is for this one.
-        if (item.kind == IndexItem::Kind::tensor) {
-            if (item.tensor.tensor().dtype() == DType::boolean) {
-                name += "mask";
-            }
-            name += to_string(item.tensor);
-            part.args.push_back(item.tensor);
-        }
-        name += ';';
-    }
-    const bool mask = name.find("mask") != std::string::npos;
-    std::shared_ptr<const ir::Graph>& kept = parts_[name];
-    if (!kept || mask) {
-        if (parts_.size() > 2000) {
-            parts_.clear();
-            return part_of(tensor, key);
-        }
-        auto graph = std::make_shared<ir::Graph>("index");
-        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
-        for (IndexItem& item : index.items)
-            if (item.kind == IndexItem::Kind::tensor && !mask)
-                item.tensor = Value(graph->add_parameter("i", ir::NodeType::of(type_of(item.tensor))));
-        if (mask)
-            for (size_t k = 0; k < part.args.size(); ++k) graph->add_parameter("i", {});
-        ir::GraphBuilder builder(*graph);
-        graph->result = Value::list({index_get(builder, x, index)});
-        kept = graph;
-    }
-    part.function = kept;
-    if (mask) parts_.erase(name);
-    return part;
-}
-
 void LuaHost::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
     std::unordered_set<const void*> seen;
     std::vector<Value> waiting{table};
@@ -587,13 +548,42 @@ void LuaHost::for_each_table(const Value& table, const std::function<void(const 
     }
 }
 
-bool LuaHost::is_protected_call(const Value& f) {
+bool LuaHost::is_harmless(const Value& f) {
     auto* r = reference_of(f);
     if (!r || r->type != LUA_TFUNCTION) return false;
+    luaL_checkstack(L, 2, "function");
     r->push(L);
-    const bool same = lua_tocfunction(L, -1) == pcall_;
+    const bool harmless = harmless_.contains(lua_tocfunction(L, -1));
     lua_pop(L, 1);
-    return same;
+    return harmless;
+}
+
+Value LuaHost::stand_in(const Value& f) {
+    auto* r = reference_of(f);
+    if (!r || r->type != LUA_TFUNCTION) return {};
+    luaL_checkstack(L, 4, "function");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, stand_ins_);
+    r->push(L);
+    lua_rawget(L, -2);
+    Value other = to_value(L, -1);
+    lua_pop(L, 2);
+    return other;
+}
+
+bool LuaHost::holds_floats(const Value& table) {
+    bool found = false;
+    for_each_table(table, [&](const Value& t) {
+        const int base = lua_gettop(L);
+        push(L, t);
+        lua_pushnil(L);
+        while (!found && lua_next(L, base + 1)) {
+            const Tensor* tensor = tensor_at(L, -1);
+            found |= (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1)) || (tensor && is_float(tensor->dtype()));
+            lua_pop(L, 1);
+        }
+        lua_settop(L, base);
+    });
+    return found;
 }
 
 namespace {
@@ -623,6 +613,13 @@ vm::Host::Protected LuaHost::call_protected(const std::function<void()>& body) {
     }
     lua_settop(L, base);
     return outcome;
+}
+
+void LuaHost::raise(const Value& error) {
+    luaL_checkstack(L, 2, "error");
+    push(L, error);
+    lua_error(L);
+    std::abort();  // not reached; lua_error does not say that it never returns
 }
 
 void LuaHost::poll() {

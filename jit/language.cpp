@@ -57,13 +57,27 @@ void add_state(Registry& r) {
             "all floats and -1.");
     r.add("for_more(i: any, limit: any, step: any, count: any)").doc("Whether the loop runs another round.");
     r.add("for_count(count: any)").doc("The count after one more round.");
-    r.add("refuse_close(value: any)").doc("An error unless the fourth value of a generic loop is nil or false.");
     r.add("stop_point(names: any, values: any)")
         .doc(
             "A place where a debugger may stop, of programs that are made for one: the visible variables by name, '^' "
             "before those of enclosing functions, '&' before those that closures share. A line of 0 only tells the "
             "variables.")
         .effect(Effect::state);
+    r.add("to_close(value: any, name: string)")
+        .doc("From here on the value is closed when an error leaves the function; an error if it cannot be closed.")
+        .effect(Effect::state);
+    r.add("closing(value: any)")
+        .doc("The function that closes the last value to be closed; no error closes it any more.")
+        .effect(Effect::state);
+    r.add("pending()").doc("The last value to be closed, on the way of an error.").effect(Effect::state);
+    r.add("caught()").doc("The error on whose way values are closed.").effect(Effect::state);
+    r.add("guard(value: any)")
+        .doc("Unless the value is nil or false, errors may be met from here on by the functions that run.")
+        .effect(Effect::state);
+    r.add("raise(value: any, level: any)")
+        .doc("An error with that value; a text gets the place in the program, `level` calls further out.")
+        .effect(Effect::state);
+    r.add("keep(contexts: any, values: any)").doc("Values that are needed until here.").effect(Effect::state);
     r.add("branch(condition: any, then: any, then_args: any, otherwise: any, otherwise_args: any)")
         .doc("Goes on with one of two blocks, by Lua's truth of the condition.");
 }

@@ -93,6 +93,9 @@ void add_values(Registry& r) {
         .effect(Effect::state);
     r.add("to_number(x: any)").doc("A tensor of one element as a number.");
     r.add("number_like(x: any, tensor: any)").doc("A number as a tensor of the dtype and shape of one of one element.");
+    r.add("overwrite(tensor: any, value: any)")
+        .doc("The tensor, whose handle has the other tensor's content from here on.")
+        .effect(Effect::state);
     r.add("number_tensor(x: any, dtype: any)").doc("A number as a tensor of rank 0.");
 }
 

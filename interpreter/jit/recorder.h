@@ -96,8 +96,13 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
-    bool is_protected_call(const Value& f) override { return host_.is_protected_call(f); }
+    bool is_part(const Value& text) override { return host_.is_part(text); }
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override;
+    bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
+    bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
+    Value stand_in(const Value& f) override { return host_.stand_in(f); }
     Protected call_protected(const std::function<void()>& body) override;
+    [[noreturn]] void raise(const Value& error) override { host_.raise(plain(error)); }
     void poll() override { host_.poll(); }
 
   private:

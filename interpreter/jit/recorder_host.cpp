@@ -468,6 +468,11 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
     return {};
 }
 
+vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const Value& value) {
+    stop("a tensor that is differentiated is written in place");
+    return host_.put_part(tensor, plain(key), plain(value));
+}
+
 void Recorder::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
     read_all(table);
     host_.for_each_table(table, f);

@@ -1,7 +1,22 @@
+#include <algorithm>
+#include <cctype>
+
 #include "jit/autodiff/rewriter.h"
 #include "jit/language.h"
 
 namespace lunaria::autodiff {
+
+namespace {
+
+// Whether a key can only be the name of a field or method, no part of a tensor.
+bool is_name(const Value& key) {
+    if (key.kind() != Value::Kind::string || key.string().empty() || key.string() == "None") return false;
+    const std::string& text = key.string();
+    auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    return std::all_of(text.begin(), text.end(), fits) && !std::isdigit(static_cast<unsigned char>(text[0]));
+}
+
+}  // namespace
 
 Backward::Backward(BlockRewriter& forward, std::string name)
     : forward_(forward), graph_(forward.root_.add_inner(std::move(name))) {
@@ -59,13 +74,19 @@ void Backward::add_item(const ir::Node& list, size_t i, const Value& cotangent) 
     sum = sum.is_nil() ? cotangent : emit("accumulate", {sum, cotangent});
 }
 
-Value Backward::cotangent(const ir::Node& old) {
+Value Backward::whole(const ir::Node& old) const {
     auto found = whole_.find(&old);
     return found == whole_.end() ? Value() : found->second;
 }
 
+Value Backward::cotangent(const ir::Node& old) {
+    if (!items_.contains(&old)) return whole(old);
+    Value list = cotangents_of_list(old);
+    return list.is_list() ? emit("spread", {list, Value()}) : list;
+}
+
 Value Backward::cotangents_of_list(const ir::Node& old) {
-    Value whole = cotangent(old);
+    Value whole = this->whole(old);
     auto found = items_.find(&old);
     if (found == items_.end()) return whole.is_nil() ? Value::list({}) : whole;
     std::vector<Value> items(found->second.rbegin()->first + 1);
@@ -86,28 +107,37 @@ void Backward::pull(const Value& r, Value cotangents, std::span<const Value> ope
     }
 }
 
+void Backward::pull_write(const Value& r, const Value& object, const Value& key, const Value& value,
+                          const Value& error) {
+    const bool node = object.is_node() && object.node()->kind != ir::NodeKind::constant;
+    const bool part = node && !is_name(key) && !forward_.plain_.contains(object.node());
+    Value d = part && error.is_nil() ? cotangent(*object.node()) : error;
+    Value results = emit("pull", {saved(r), Value::list(d.is_nil() ? std::vector<Value>{} : std::vector<Value>{d})});
+    if (part) {
+        items_.erase(object.node());
+        whole_[object.node()] = emit("result", {results, Value(0)});
+    }
+    if (!forward_.is_plain(key)) add(key, emit("result", {results, Value(1)}));
+    if (!forward_.is_plain(value)) add(value, emit("result", {results, Value(2)}));
+}
+
 void Backward::finish(bool variadic) {
     for (size_t i = forward_.steps_.size(); i-- > 0;) forward_.steps_[i](*this);
     for (auto& step : forward_.last_steps_) step(*this);
     forward_.at_ = {};
     std::vector<Value> results;
-    auto of_parameter = [&](const ir::Node* p) {
-        if (!items_.contains(p)) return cotangent(*p);
-        Value list = cotangents_of_list(*p);
-        return list.is_list() ? emit("spread", {list, Value()}) : list;
-    };
     const auto& parameters = forward_.block_.parameters();
     if (forward_.entry_) {
         const int order = forward_.root_.order - 1;
         const size_t hidden = (order > 0 ? static_cast<size_t>(order) + 1 : 0) + forward_.root_.captures;
         const bool open = forward_.root_.variadic;
-        for (size_t i = hidden; i + open < parameters.size(); ++i) results.push_back(of_parameter(parameters[i]));
+        for (size_t i = hidden; i + open < parameters.size(); ++i) results.push_back(cotangent(*parameters[i]));
         if (open)
             graph_.result = emit("spread", {Value::list(std::move(results)), cotangents_of_list(*parameters.back())});
         else
             graph_.result = Value::list(std::move(results));
     } else {
-        for (const ir::Node* p : parameters) results.push_back(of_parameter(p));
+        for (const ir::Node* p : parameters) results.push_back(cotangent(*p));
         graph_.result = emit("pull", {saved(forward_.chain_), Value::list(std::move(results))});
     }
     std::vector<ir::Node*> order = capture_parameters_;

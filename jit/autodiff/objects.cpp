@@ -61,14 +61,15 @@ bool BlockRewriter::objects(const Node& node) {
         copy(node);
         plain(node);
         const auto& captures = node.args[1].items();
-        if (std::ranges::all_of(captures, [&](const Value& v) { return is_plain(v); })) return true;
+        auto counts = [this](const Value& v) { return v.is_list() || !is_plain(v); };
+        if (std::ranges::none_of(captures, counts)) return true;
         std::vector<Value> held;
         for (const Value& v : captures) held.push_back(tr(v));
         Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held))});
-        step([this, &node, shadow](Backward& b) {
+        step([&node, shadow, counts](Backward& b) {
             const auto& list = node.args[1].items();
             for (size_t i = 0; i < list.size(); ++i)
-                if (!is_plain(list[i])) b.add(list[i], b.emit("shadow_get", {b.saved(shadow), number(i)}));
+                if (counts(list[i])) b.add(list[i], b.emit("shadow_get", {b.saved(shadow), number(i)}));
         });
     } else if (name == "current_function" && root_.order == 1) {
         map_[&node] = self_;
@@ -91,6 +92,15 @@ bool BlockRewriter::objects(const Node& node) {
         copy(node);
         plain(node);
         write_part(tr(node.args[0]), tr(node.args[1]), node.args[2]);
+    } else if (name == "overwrite") {
+        copy(node);
+        Value value = tr(node.args[1]);
+        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({value})});
+        // The cotangent of the new content: of uses of this very result, and of those that find the tensor elsewhere.
+        step([&node, shadow](Backward& b) {
+            b.add(node.args[1], b.cotangent(node));
+            b.add(node.args[1], b.emit("shadow_take", {b.saved(shadow), Value(0)}));
+        });
     } else if (name == "table_extend") {
         plain(node);
         extend(tr(node.args[0]), tr(node.args[1]), node.args[2]);
@@ -175,12 +185,16 @@ bool BlockRewriter::lists(const Node& node) {
     } else if (name == "results_from" || name == "list_shift") {
         copy(node);
         const bool from = name == "results_from";
-        step([&node, from, as_list](Backward& b) {
+        step([&node, from, as_list, i = tr(node.args[from ? 1 : 0])](Backward& b) {
             if (!b.has(node)) return;
-            const Value& i = node.args[from ? 1 : 0];
             Value d = as_list(b, node);
             b.add(node.args[from ? 0 : 1],
                   from ? b.emit("list_shift", {b.saved(i), d}) : b.emit("results_from", {d, b.saved(i)}));
+        });
+    } else if (name == "list_at") {
+        copy(node);
+        step([&node, as_list, i = tr(node.args[0])](Backward& b) {
+            if (b.has(node)) b.add(node.args[1], b.emit("result", {as_list(b, node), b.saved(i)}));
         });
     } else if (name == "spread") {
         copy(node);

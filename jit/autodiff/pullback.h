@@ -42,6 +42,9 @@ inline bool needs_expansion(const Op& op) { return op.expand_fn && !op.grad_fn &
 // order (tensors and plain numbers; nil and bools are part of the graph), lists item by item; attributes are constants.
 std::shared_ptr<const ir::Graph> expansion(const Op& op, std::span<const Value> args);
 
+// A copy of a rule's graph in which composite operators are what they are made of; null where there are none.
+std::unique_ptr<ir::Graph> without_composites(const ir::Graph& graph);
+
 // The rule of a primitive of jit/language.h on plain numbers: arithmetic of Lua and everything named num_…, by a graph
 // of num_… primitives alone. Parameters, `saved` and result as above, with numbers in place of tensors; never throws
 // for a primitive that run_number knows (comparisons and bit operations have no cotangents).

@@ -1,6 +1,5 @@
 #include "jit/autodiff/rewriter.h"
 
-#include "jit/autodiff/transform.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
 
@@ -19,12 +18,14 @@ Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
 
 }  // namespace
 
-void BlockRewriter::run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets) {
+void BlockRewriter::run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets, Origin* origin) {
     parameters();
+    if (origin) *origin = {&block_, target_.body().size(), {}};
     for (const Node* node : block_.body()) {
         if (ir::goes_on(*node)) continue;
         at_ = node->span;
         forward(*node);
+        if (origin) origin->ends.push_back(static_cast<uint32_t>(target_.body().size()));
     }
     finish(targets);
 }
@@ -110,13 +111,47 @@ void BlockRewriter::parameters() {
     }
 }
 
+namespace {
+
+// Operations that may come down to a function of the program though they have no derivative of their own.
+bool is_operation(const Node& node) {
+    if (!is_one_of(node.op->name(), {"concat", "length", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left",
+                                     "shift_right", "equal", "less", "less_equal"}))
+        return false;
+    // Nothing is asked about what is equal to a constant.
+    return node.op->name() != "equal" || (node.args[0].is_node() && node.args[1].is_node());
+}
+
+bool is_comparison(const Node& node) { return is_one_of(node.op->name(), {"equal", "less", "less_equal"}); }
+
+}  // namespace
+
+// Whether the value of a field serves only to call it or to index it further.
+bool BlockRewriter::leads_on(const Node& field, const Value& key) {
+    if (!scanned_) {
+        scanned_ = true;
+        auto note = [&](const Node* n) { used_.insert(n); };
+        for (const Node* user : block_.body()) {
+            const bool through = user->op && is_one_of(user->op->name(), {"call", "index"});
+            for (size_t i = through ? 1 : 0; i < user->args.size(); ++i) ir::for_each_node(user->args[i], note);
+        }
+        ir::for_each_node(block_.result, note);
+    }
+    return key.kind() == Value::Kind::string && !used_.contains(&field);
+}
+
 void BlockRewriter::forward(const Node& node) {
     if (node.kind == NodeKind::item) return item(node);
     const std::string_view name = node.op->name();
     if (!node.op->belongs_to(lua::language()) || name.starts_with("num_")) return operation(node);
     if (is_one_of(name, {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus", "index", "set_index", "call",
-                         "pull"}))
+                         "pull"}) ||
+        is_operation(node))
         return dynamic(node);
+    if (name == "keep") {
+        emit("keep", {with_context(node.args[0]), tr(node.args[1])});
+        return;
+    }
     if (name == "j_op") return operation_again(node);
     if (name == "make_pull") return pullback(node);
     if (name == "custom_call" || name == "checkpoint_call") return custom(node);
@@ -135,10 +170,15 @@ void BlockRewriter::dynamic(const Node& node) {
         Value made = emit(name == "index" ? "j_index" : "j_set_index", std::move(args));
         map_[&node] = pick(made, 0);
         Value r = pick(made, 1);
-        const bool writes = name == "set_index";
-        step([&node, r, writes](Backward& b) {
-            if (!writes && !b.has(node)) return;
-            b.pull(r, Value::list(writes ? std::vector<Value>{} : std::vector<Value>{b.cotangent(node)}), node.args);
+        if (name == "set_index") {
+            step([&node, r](Backward& b) {
+                b.pull_write(r, node.args[0], node.args[1], node.args[2], b.cotangent(node));
+            });
+            return;
+        }
+        const bool always = !leads_on(node, node.args[1]);
+        step([&node, r, always](Backward& b) {
+            if (always || b.has(node)) b.pull(r, Value::list({b.cotangent(node)}), node.args);
         });
         return;
     }
@@ -157,9 +197,9 @@ void BlockRewriter::dynamic(const Node& node) {
     Value made = emit("j_arith", {contexts, Value(name), Value::list(std::move(operands))});
     map_[&node] = pick(made, 0);
     Value r = pick(made, 1);
-    step([&node, r](Backward& b) {
-        if (b.has(node)) b.pull(r, Value::list({b.cotangent(node)}), node.args);
-    });
+    if (is_comparison(node)) plain(node);
+    // Also for a result that nobody uses: a function of the program may have had other effects.
+    step([&node, r](Backward& b) { b.pull(r, Value::list({b.cotangent(node)}), node.args); });
 }
 
 // Calls whose backpropagator is given: what a user wrote, or the call once more. `f` itself runs as it is.
@@ -189,15 +229,17 @@ bool BlockRewriter::ordered(const Node& node) {
     for (size_t i = 0; i <= order; ++i) outputs.push_back(pick(made, i));
     Value r = pick(made, order + 1);
     const bool several = name == "j_call" || name == "j_pull";
-    const bool always = several || name == "j_set_index";
+    const bool always = several || name != "j_index" || node.args[2].kind() != Value::Kind::string;
     std::vector<Value> operands(node.args.begin() + 1, node.args.end());
     if (several) operands = {node.args[2]};
     if (name == "j_arith") operands = node.args[2].items();
-    step([this, &node, r, several, always, operands](Backward& b) {
+    const bool writes = name == "j_set_index";
+    step([this, &node, r, several, always, writes, operands](Backward& b) {
         auto found = first_output_.find(&node);
         const Node* first = found == first_output_.end() ? nullptr : found->second;
         const bool has = first && b.has(*first);
         if (!has && !always) return;
+        if (writes) return b.pull_write(r, operands[0], operands[1], operands[2], has ? b.cotangent(*first) : Value());
         if (!several) return b.pull(r, Value::list({has ? b.cotangent(*first) : Value()}), operands);
         Value cotangents = has ? b.cotangents_of_list(*first) : Value::list({});
         if (operands[0].is_list()) return b.pull(r, cotangents, operands[0].items());
@@ -362,7 +404,7 @@ void BlockRewriter::finish(const std::unordered_map<const ir::Graph*, ir::Graph*
     } else if (results.is_list()) {
         for (const Value& v : results.items()) {
             Node* d = backward.parameter("d");
-            if (!is_plain(v)) backward.add(v, Value(d));
+            if (v.is_list() || !is_plain(v)) backward.add(v, Value(d));
         }
     }
     std::vector<Value> outputs{results.is_nil() ? Value::list({}) : tr(results)};

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/ir/graph.h"
+#include "jit/autodiff/transform.h"
 
 namespace lunaria::autodiff {
 
@@ -17,7 +17,7 @@ class BlockRewriter {
     // `target`: the graph to fill, an inner graph of `root` or `root` itself (`entry`).
     BlockRewriter(const ir::Graph& block, ir::Graph& target, ir::Graph& root, bool entry)
         : block_(block), target_(target), root_(root), entry_(entry) {}
-    void run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets);
+    void run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets, Origin* origin);
 
   private:
     friend class Backward;
@@ -47,6 +47,7 @@ class BlockRewriter {
     void copy(const ir::Node& node);  // as it is
     void plain(const ir::Node& node) { plain_.insert(&node); }
     bool is_plain(const Value& old) const;
+    bool leads_on(const ir::Node& field, const Value& key);
     void step(std::function<void(class Backward&)> f);
     Value with_context(const Value& contexts);
 
@@ -64,6 +65,8 @@ class BlockRewriter {
     std::unordered_map<const ir::Node*, const ir::Node*> first_output_;  // the old node that picks output 0
     // Old nodes without cotangent: objects with an identity, what is no number.
     std::unordered_set<const ir::Node*> plain_;
+    std::unordered_set<const ir::Node*> used_;  // other than as what is called or indexed
+    bool scanned_ = false;
     std::vector<Step> steps_;       // in the order of the forward pass
     std::vector<Step> last_steps_;  // after all others: captured values
 };
@@ -78,8 +81,11 @@ class Backward {
     Value emit(std::string_view name, std::vector<Value> args);
     // Adds a cotangent to an old value: a node, a static list of them, or a constant (which takes none).
     void add(const Value& old, const Value& cotangent);
+    // Calls the pullback of object[key] = value. A tensor's cotangent is that of its new content and becomes that of
+    // the old; no other object has one.
+    void pull_write(const Value& r, const Value& object, const Value& key, const Value& value, const Value& error);
     void add_item(const ir::Node& list, size_t i, const Value& cotangent);
-    // The cotangent of an old node, nil when there is none; that of a list node as a static list or a node.
+    // The cotangent of an old node, nil when there is none; that of a list node as a node, or as a static list.
     Value cotangent(const ir::Node& old);
     Value cotangents_of_list(const ir::Node& old);
     // Calls the pullback r with cotangents and adds what it gives to the operands.
@@ -93,6 +99,8 @@ class Backward {
     const std::vector<Value>& captures() const { return captures_; }
 
   private:
+    Value whole(const ir::Node& old) const;
+
     BlockRewriter& forward_;
     ir::Graph& graph_;
     std::vector<Value> captures_;

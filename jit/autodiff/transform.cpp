@@ -15,7 +15,7 @@ class Transform {
     explicit Transform(const ir::Graph& function)
         : function_(function), result_(std::make_unique<ir::Graph>("J " + function.name)) {}
 
-    std::unique_ptr<ir::Graph> run() {
+    std::unique_ptr<ir::Graph> run(Origins* origins) {
         result_->span = function_.span;
         result_->captures = function_.captures;
         result_->variadic = function_.variadic;
@@ -25,7 +25,7 @@ class Transform {
             targets_[b] = b == &function_ ? result_.get() : &result_->add_inner("J " + b->name);
         for (const ir::Graph* b : blocks) {
             BlockRewriter rewriter(*b, *targets_.at(b), *result_, b == &function_);
-            rewriter.run(targets_);
+            rewriter.run(targets_, origins ? &(*origins)[targets_.at(b)] : nullptr);
         }
         return std::move(result_);
     }
@@ -38,8 +38,8 @@ class Transform {
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function) {
-    std::unique_ptr<ir::Graph> derivative = Transform(function).run();
+std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function, Origins* origins) {
+    std::unique_ptr<ir::Graph> derivative = Transform(function).run(origins);
 #ifndef NDEBUG
     ir::verify(*derivative);
 #endif

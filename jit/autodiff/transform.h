@@ -16,13 +16,25 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
+#include <vector>
 
 #include "core/ir/graph.h"
 
 namespace lunaria::autodiff {
 
-// `function` is a function as lowering makes them, a rule's graph, or a result of this.
-std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function);
+// What a block of a derivative was made from: `begin` nodes before the first of the block's own, and for each of those
+// how long the derivative's body was when it was done.
+struct Origin {
+    const ir::Graph* block = nullptr;
+    size_t begin = 0;
+    std::vector<uint32_t> ends;
+};
+using Origins = std::unordered_map<const ir::Graph*, Origin>;
+
+// `function` is a function as lowering makes them, a rule's graph, or a result of this. `origins`, if not null, takes
+// where the blocks of the derivative come from.
+std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function, Origins* origins = nullptr);
 
 // The key of a pullback's operand in the shadow of its closure: argument i, item m of argument i (m < 0: the whole),
 // or, for i < 0, result -1 - i.

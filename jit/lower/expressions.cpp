@@ -41,6 +41,26 @@ Value FunctionLowering::emit(std::string_view name, std::vector<Value> args) {
     return Value(node);
 }
 
+FunctionLowering::Held FunctionLowering::hold(Value v) {
+    Variable kept = blocks_.temporary("");
+    blocks_.write(*here_, kept, std::move(v));
+    return {kept, nullptr};
+}
+
+FunctionLowering::Held FunctionLowering::hold(const lua::Expr& e, bool upvalues) {
+    const lua::Expr* inner = &e;
+    while (const auto* paren = inner->get_if<lua::Paren>()) inner = paren->inner;
+    const Local* variable = nullptr;
+    if (const auto* local = inner->get_if<lua::LocalName>()) variable = local->local;
+    if (const auto* upvalue = inner->get_if<lua::UpvalueName>(); upvalue && upvalues) variable = upvalue->local;
+    if (variable && is_cell(*variable)) return {nullptr, variable};
+    return hold(value(e));
+}
+
+Value FunctionLowering::take(const Held& held) {
+    return held.variable ? read(*held.variable) : blocks_.read(*here_, held.kept);
+}
+
 Value FunctionLowering::value(const lua::Expr& e) {
     // A chain such as a + b + c … leans to the left without bound: its innermost part comes first, in a loop.
     std::vector<const lua::Expr*> spine = lua::left_spine(e);
@@ -49,13 +69,14 @@ Value FunctionLowering::value(const lua::Expr& e) {
     size_t flat = 0;
     while (flat + 1 < spine.size() && spine[flat]->kind == ExprKind::binary) ++flat;
     if (flat < 2) return compound(e);
-    Value left = value(*spine[flat]);
+    auto early = [&](size_t i) { return spine[i]->as<lua::Binary>().op == lua::BinaryOp::concat; };
+    Held held = early(flat - 1) ? hold(value(*spine[flat])) : hold(*spine[flat]);
+    Value left;
     for (size_t i = flat; i-- > 0;) {
         const auto& op = spine[i]->as<lua::Binary>();
-        Variable kept = blocks_.temporary("");
-        blocks_.write(*here_, kept, left);
+        if (i + 1 < flat) held = hold(left);
         Value right = value(*op.right);
-        left = blocks_.read(*here_, kept);
+        left = take(held);
         at_ = span(op.operator_span);
         bool swapped = op.op == lua::BinaryOp::greater || op.op == lua::BinaryOp::greater_equal;
         left = swapped ? emit(primitive_of(op.op), {right, left}) : emit(primitive_of(op.op), {left, right});
@@ -102,12 +123,11 @@ Value FunctionLowering::compound(const lua::Expr& e) {
         }
         case ExprKind::index: {
             const auto& index = e.as<lua::Index>();
-            Value object = value(*index.object);
-            Variable kept = blocks_.temporary("");
-            blocks_.write(*here_, kept, object);
+            Held object = hold(*index.object, true);
             Value key = value(*index.key);
+            Value from = take(object);
             at_ = span(e.span);
-            return emit("index", {blocks_.read(*here_, kept), key});
+            return emit("index", {from, key});
         }
         case ExprKind::call:
         case ExprKind::method_call: {
@@ -134,10 +154,10 @@ Value FunctionLowering::compound(const lua::Expr& e) {
 }
 
 Value FunctionLowering::binary(const lua::Binary& e) {
-    Variable kept = blocks_.temporary("");
-    blocks_.write(*here_, kept, value(*e.left));
+    // Operands of `..` lie next to each other in registers of their own.
+    Held held = e.op == lua::BinaryOp::concat ? hold(value(*e.left)) : hold(*e.left);
     Value right = value(*e.right);
-    Value left = blocks_.read(*here_, kept);
+    Value left = take(held);
     at_ = span(e.operator_span);
     switch (e.op) {
         case lua::BinaryOp::greater:
@@ -260,30 +280,39 @@ Value FunctionLowering::call(const lua::Expr& e) {
 }
 
 Value FunctionLowering::table(const lua::Table& e) {
-    std::vector<Variable> keys, values;
+    // Stock Lua sets a field with a key at once, and the others fifty at a time.
+    constexpr size_t kAtOnce = 50;
+    struct Entry {
+        Held key, value;
+    };
+    std::vector<Entry> entries, waiting;
     Value tail;
     int64_t position = 0;
-    auto keep = [&](std::vector<Variable>& to, Value v) {
-        to.push_back(blocks_.temporary(""));
-        blocks_.write(*here_, to.back(), std::move(v));
+    auto flush = [&] {
+        entries.insert(entries.end(), waiting.begin(), waiting.end());
+        waiting.clear();
     };
     for (size_t i = 0; i < e.fields.size(); ++i) {
         const lua::Field& field = e.fields[i];
-        bool positional = field.kind == lua::FieldKind::positional;
-        if (positional && i + 1 == e.fields.size() && gives_many(*field.value)) {
+        if (waiting.size() == kAtOnce) flush();
+        if (field.kind != lua::FieldKind::positional) {
+            Held key = hold(*field.key);
+            Held kept = hold(value(*field.value));
+            entries.push_back({key.variable ? hold(take(key)) : key, kept});
+        } else if (i + 1 == e.fields.size() && gives_many(*field.value)) {
             tail = many(*field.value);
-            break;
+        } else {
+            waiting.push_back({hold(Value(++position)), hold(value(*field.value))});
         }
-        keep(keys, positional ? Value(++position) : value(*field.key));
-        keep(values, value(*field.value));
     }
-    auto gather = [&](const std::vector<Variable>& from) {
-        std::vector<Value> items;
-        for (Variable v : from) items.push_back(blocks_.read(*here_, v));
-        return Value::list(std::move(items));
-    };
+    flush();
+    std::vector<Value> keys, values;
+    for (const Entry& entry : entries) {
+        keys.push_back(take(entry.key));
+        values.push_back(take(entry.value));
+    }
     at_ = span(e.span);
-    return emit("table", {gather(keys), gather(values), Value(position), tail});
+    return emit("table", {Value::list(std::move(keys)), Value::list(std::move(values)), Value(position), tail});
 }
 
 Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {

@@ -33,6 +33,16 @@ class FunctionLowering {
     std::vector<Value> adjusted(std::span<const lua::Expr* const> values, size_t count);
     void condition(const lua::Expr& e, Block& yes, Block& no);
 
+    // An operand that waits for others: a variable that they may assign is read when it is needed, as stock Lua reads
+    // its registers (and, `upvalues`, a variable of an enclosing function); all else is evaluated at its place.
+    struct Held {
+        Variable kept = nullptr;
+        const Local* variable = nullptr;
+    };
+    Held hold(const lua::Expr& e, bool upvalues = false);
+    Held hold(Value v);
+    Value take(const Held& held);
+
     // Statements.
     void block(const lua::Block& b);
     void statement(const lua::Stat& s);
@@ -43,6 +53,12 @@ class FunctionLowering {
     void numeric_for(const lua::NumericFor& s);
     void generic_for(const lua::GenericFor& s);
     Block& label(const lua::Label& l);
+
+    // Variables to be closed. An error closes them by itself; on all other ways out calls are written that do.
+    void to_close(std::string_view name, Value v);
+    void close_down_to(size_t depth);
+    // How many of them are open at the place where a `goto` arrives.
+    size_t open_at(const lua::Label& l) const;
 
     // Variables: plain ones are values, those that closures see changing are cells.
     void declare(const Local& local, Value initial);
@@ -66,8 +82,19 @@ class FunctionLowering {
     ir::Graph& graph_;
     Blocks blocks_;
     Block* here_;
-    ir::Span at_;                    // of the expression or statement at hand
-    std::vector<Block*> loop_ends_;  // where `break` goes
+    ir::Span at_;  // of the expression or statement at hand
+    struct LoopEnd {
+        Block* block;
+        size_t open;  // variables to be closed around the loop
+    };
+    std::vector<LoopEnd> loop_ends_;  // where `break` goes
+    std::vector<Variable> closing_;   // variables to be closed, those of enclosing blocks first
+    struct OpenBlock {
+        const lua::Block* block;
+        size_t open;  // of closing_ when it began
+    };
+    std::vector<OpenBlock> open_blocks_;
+    std::unordered_map<const lua::Label*, size_t> open_at_labels_;  // that have been passed
     std::unordered_map<const lua::Label*, Block*> labels_;
     Variable own_name_ = nullptr;  // the local function's own name, which is the running closure
     Value varargs_;

@@ -16,9 +16,6 @@ namespace lunaria::lower {
 
 // `stops`: with a stop_point before every statement, whose operands keep every visible variable alive: what a debugger
 // needs, and slower.
-//
-// Throws Error(ErrorKind::syntax) with chunk and line where the function uses what the IR cannot express: `local x
-// <close>`.
 std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops = false);
 
 }  // namespace lunaria::lower

@@ -108,10 +108,50 @@ void FunctionLowering::jump_and_go_on(Block& target, Block& next) {
 
 void FunctionLowering::block(const lua::Block& b) {
     const Scope scope(visible_);
+    const size_t open = closing_.size();
+    open_blocks_.push_back({&b, open});
     for (const lua::Stat* s : b.statements) {
         if (stops_) stop_point(span(s->span));
         statement(*s);
     }
+    if (here_->ending == Ending::open) close_down_to(open);
+    closing_.resize(open);
+    open_blocks_.pop_back();
+}
+
+void FunctionLowering::to_close(std::string_view name, Value v) {
+    emit("guard", {v});
+    emit("to_close", {v, Value(name)});
+    closing_.push_back(blocks_.temporary(name));
+    blocks_.write(*here_, closing_.back(), std::move(v));
+}
+
+void FunctionLowering::close_down_to(size_t depth) {
+    for (size_t i = closing_.size(); i-- > depth;) {
+        Value v = blocks_.read(*here_, closing_[i]);
+        std::string number = std::to_string(++counter_);
+        Block &close = blocks_.add("close" + number), &next = blocks_.add("closed" + number);
+        blocks_.branch(*here_, v, close, next, at_);
+        blocks_.seal(close);
+        go_on_in(close);
+        Value method = emit("closing", {v});
+        emit("call", {method, Value::list({v, Value()})});
+        jump_and_go_on(next, next);
+        blocks_.seal(next);
+    }
+}
+
+size_t FunctionLowering::open_at(const lua::Label& l) const {
+    auto passed = open_at_labels_.find(&l);
+    if (passed != open_at_labels_.end()) return passed->second;
+    // Further down in a block around: what was opened in the blocks within that one is left.
+    size_t open = closing_.size();
+    for (size_t i = open_blocks_.size(); i-- > 0;) {
+        const auto& statements = open_blocks_[i].block->statements;
+        if (std::find(statements.begin(), statements.end(), &l) != statements.end()) return open;
+        open = open_blocks_[i].open;
+    }
+    return open;
 }
 
 void FunctionLowering::statement(const lua::Stat& s) {
@@ -119,13 +159,11 @@ void FunctionLowering::statement(const lua::Stat& s) {
     switch (s.kind) {
         case StatKind::local: {
             const auto& decl = s.as<lua::LocalDecl>();
-            for (const Local* local : decl.locals)
-                if (local->attribute == lua::Attribute::close)
-                    throw Error(ErrorKind::syntax, str(chunk_.name(), ":", local->span.line),
-                                "a variable marked <close> is left to the interpreter");
             std::vector<Value> values = adjusted(decl.values, decl.locals.size());
             for (size_t i = 0; i < values.size(); ++i)
                 if (!decl.locals[i]->constant) declare(*decl.locals[i], values[i]);
+            for (size_t i = 0; i < values.size(); ++i)
+                if (decl.locals[i]->attribute == lua::Attribute::close) to_close(decl.locals[i]->name, values[i]);
             break;
         }
         case StatKind::local_function: {
@@ -174,22 +212,33 @@ void FunctionLowering::statement(const lua::Stat& s) {
             return generic_for(s.as<lua::GenericFor>());
         case StatKind::return_: {
             Value results = list(s.as<lua::Return>().values);
+            if (!closing_.empty()) {
+                // What is returned is fixed before anything is closed.
+                Variable kept = blocks_.temporary("");
+                if (results.is_list()) results = emit("spread", {results, Value()});
+                blocks_.write(*here_, kept, results);
+                close_down_to(0);
+                results = blocks_.read(*here_, kept);
+            }
             blocks_.leave(*here_, results, span(s.span));
             go_on_in(blocks_.add("unreachable" + std::to_string(++counter_)));
             break;
         }
         case StatKind::break_: {
+            close_down_to(loop_ends_.back().open);
             Block& next = blocks_.add("unreachable" + std::to_string(++counter_));
-            jump_and_go_on(*loop_ends_.back(), next);
+            jump_and_go_on(*loop_ends_.back().block, next);
             break;
         }
         case StatKind::goto_: {
+            close_down_to(open_at(*s.as<lua::Goto>().target));
             Block& next = blocks_.add("unreachable" + std::to_string(++counter_));
             jump_and_go_on(label(*s.as<lua::Goto>().target), next);
             break;
         }
         case StatKind::label: {
             Block& target = label(s.as<lua::Label>());
+            open_at_labels_[&s.as<lua::Label>()] = closing_.size();
             jump_and_go_on(target, target);
             break;
         }
@@ -206,21 +255,30 @@ Block& FunctionLowering::label(const lua::Label& l) {
 void FunctionLowering::assign(const lua::Assign& s) {
     // Objects and keys of all targets first, then the values, then the assignments from the right, as stock Lua does.
     struct Target {
-        Variable object = nullptr, key = nullptr;
+        Held object, key;
     };
     std::vector<Target> places(s.targets.size());
-    auto keep = [&](Value v) {
-        Variable t = blocks_.temporary("");
-        blocks_.write(*here_, t, std::move(v));
-        return t;
+    // A table or key in a variable is read after the values, unless the same statement assigns that variable.
+    auto assigned_later = [&](const lua::Expr& e, size_t i) {
+        auto variable = [](const lua::Expr& x) -> const Local* {
+            if (const auto* local = x.get_if<lua::LocalName>()) return local->local;
+            const auto* upvalue = x.get_if<lua::UpvalueName>();
+            return upvalue ? upvalue->local : nullptr;
+        };
+        for (size_t k = i + 1; k < s.targets.size(); ++k)
+            if (variable(e) && variable(*s.targets[k]) == variable(e)) return true;
+        return false;
     };
     for (size_t i = 0; i < s.targets.size(); ++i) {
         if (const auto* index = s.targets[i]->get_if<lua::Index>()) {
-            places[i].object = keep(value(*index->object));
-            places[i].key = keep(value(*index->key));
+            auto place = [&](const lua::Expr& e, bool upvalues) {
+                return assigned_later(e, i) ? hold(value(e)) : hold(e, upvalues);
+            };
+            places[i].object = place(*index->object, index->key->kind == lua::ExprKind::string);
+            places[i].key = place(*index->key, false);
         } else if (const auto* global = s.targets[i]->get_if<lua::GlobalName>()) {
-            places[i].object = keep(value(*global->environment));
-            places[i].key = keep(Value(global->name));
+            places[i].object = hold(value(*global->environment));
+            places[i].key = hold(Value(global->name));
         }
     }
     std::vector<Value> values = adjusted(s.values, s.targets.size());
@@ -231,7 +289,7 @@ void FunctionLowering::assign(const lua::Assign& s) {
         else if (const auto* upvalue = s.targets[i]->get_if<lua::UpvalueName>())
             write(*upvalue->local, values[i]);
         else
-            emit("set_index", {blocks_.read(*here_, places[i].object), blocks_.read(*here_, places[i].key), values[i]});
+            emit("set_index", {take(places[i].object), take(places[i].key), values[i]});
     }
 }
 
@@ -261,7 +319,7 @@ void FunctionLowering::while_statement(const lua::While& s) {
     condition(*s.condition, body, end);
     blocks_.seal(body);
     go_on_in(body);
-    loop_ends_.push_back(&end);
+    loop_ends_.push_back({&end, closing_.size()});
     block(*s.body);
     loop_ends_.pop_back();
     jump_and_go_on(head, end);
@@ -273,10 +331,28 @@ void FunctionLowering::repeat_statement(const lua::Repeat& s) {
     std::string number = std::to_string(++counter_);
     Block &body = blocks_.add("repeat" + number), &end = blocks_.add("after_repeat" + number);
     jump_and_go_on(body, body);
-    loop_ends_.push_back(&end);
-    block(*s.body);
+    loop_ends_.push_back({&end, closing_.size()});
+    // The condition belongs to the body's block.
+    const size_t open = closing_.size();
+    open_blocks_.push_back({s.body, open});
+    const Scope scope(visible_);
+    for (const lua::Stat* stat : s.body->statements) {
+        if (stops_) stop_point(span(stat->span));
+        statement(*stat);
+    }
+    open_blocks_.pop_back();
     loop_ends_.pop_back();
-    if (here_->ending == Ending::open) condition(*s.condition, end, body);
+    if (here_->ending == Ending::open) {
+        if (closing_.size() > open) {
+            Variable done = blocks_.temporary("");
+            blocks_.write(*here_, done, value(*s.condition));
+            close_down_to(open);
+            blocks_.branch(*here_, blocks_.read(*here_, done), end, body, span(s.condition->span));
+        } else {
+            condition(*s.condition, end, body);
+        }
+    }
+    closing_.resize(open);
     go_on_in(end);
     blocks_.seal(body);
     blocks_.seal(end);
@@ -307,7 +383,7 @@ void FunctionLowering::numeric_for(const lua::NumericFor& s) {
     const Scope scope(visible_);
     go_on_in(body);
     declare(*s.variable, get(i));
-    loop_ends_.push_back(&end);
+    loop_ends_.push_back({&end, closing_.size()});
     block(*s.body);
     loop_ends_.pop_back();
     jump_and_go_on(next, next);
@@ -324,12 +400,14 @@ void FunctionLowering::numeric_for(const lua::NumericFor& s) {
 void FunctionLowering::generic_for(const lua::GenericFor& s) {
     std::vector<Value> start = adjusted(s.values, 4);
     at_ = span(s.span);
-    emit("refuse_close", {start[3]});
-    Variable f = blocks_.temporary("iterator"), state = blocks_.temporary("state"),
-             control = blocks_.temporary("control");
-    blocks_.write(*here_, f, start[0]);
-    blocks_.write(*here_, state, start[1]);
-    blocks_.write(*here_, control, start[2]);
+    std::vector<Variable> parts;
+    for (Value& v : start) {
+        parts.push_back(blocks_.temporary("state"));
+        blocks_.write(*here_, parts.back(), std::move(v));
+    }
+    const size_t open = closing_.size();
+    if (s.values.size() > 3 || gives_many(*s.values.back())) to_close("(for state)", blocks_.read(*here_, parts[3]));
+    const Variable f = parts[0], state = parts[1], control = parts[2];
     auto get = [&](Variable v) { return blocks_.read(*here_, v); };
 
     std::string number = std::to_string(++counter_);
@@ -350,12 +428,14 @@ void FunctionLowering::generic_for(const lua::GenericFor& s) {
     const Scope scope(visible_);
     go_on_in(body);
     for (size_t i = 0; i < s.variables.size(); ++i) declare(*s.variables[i], get(values[i]));
-    loop_ends_.push_back(&end);
+    loop_ends_.push_back({&end, closing_.size()});
     block(*s.body);
     loop_ends_.pop_back();
     jump_and_go_on(head, end);
     blocks_.seal(head);
     blocks_.seal(end);
+    close_down_to(open);
+    closing_.resize(open);
 }
 
 }  // namespace lunaria::lower

@@ -46,29 +46,97 @@ bool complete(const Op& op, Values& args, uint16_t followed) {
     return true;
 }
 
+// Whether what a context follows is reached from the value: it is followed itself or holds what is.
+bool reaches(Machine& m, const Context& context, const Value& v) {
+    if (marks_of(v) & context.mark) return true;
+    bool found = false;
+    if (m.host.is_table(v)) m.host.for_each_table(v, [&](const Value& t) { found |= context.find(t) != nullptr; });
+    if (auto* closure = object_as<Closure>(v)) {
+        found |= context.find(v) != nullptr;
+        for (const Value& captured : closure->captures)
+            found |= (marks_of(captured) & context.mark) || context.find(captured);
+    }
+    return found;
+}
+
+Error opaque_error(Machine& m, const Value& f, std::string what) {
+    return argument_error("grad",
+                          str("no gradient flows through ", m.host.describe(f), ", ", what, ": ", m.host.why_opaque(f)))
+        .hint(
+            "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
+            "ms.stop_gradient(x) where no gradient is wanted");
+}
+
 // A function that only the host can run. What it gives must not depend on what is followed.
 void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
+    if (contexts.empty() || m.host.is_harmless(f)) return m.give(to, m.host.call(f, args), {});
+    bool followed = false, function = false;
+    for (const Value& v : args) {
+        bool reached = false;
+        for (const Value& c : contexts) reached |= reaches(m, *static_cast<Context*>(c.object()), v);
+        followed |= reached;
+        function |= reached && object_as<Closure>(v);
+    }
+    if (followed)
+        if (Value other = m.host.stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
+    const bool before = std::exchange(m.called_back, false);
     Values results = m.host.call(f, args);
-    for (const Value& c : contexts) {
-        const uint16_t mark = static_cast<Context*>(c.object())->mark;
-        bool followed = false;
-        for (const Value& v : args) {
-            followed |= (marks_of(v) & mark) != 0;
-            if (m.host.is_table(v)) followed |= static_cast<Context*>(c.object())->find(v) != nullptr;
-            if (auto* closure = object_as<Closure>(v))
-                for (const Value& captured : closure->captures) followed |= (marks_of(captured) & mark) != 0;
-        }
-        if (!followed) continue;
-        for (const Value& r : results)
-            if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
-                throw argument_error("grad",
-                                     str("no gradient flows through ", m.host.describe(f),
-                                         ", whose result depends on what is differentiated: ", m.host.why_opaque(f)))
-                    .hint(
-                        "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
-                        "ms.stop_gradient(x) where no gradient is wanted");
+    const bool called = std::exchange(m.called_back, before);
+    if (function && called) throw opaque_error(m, f, "which calls a function that uses what is differentiated");
+    for (Value& r : results) {
+        if (!followed) break;
+        const bool given = std::any_of(args.begin(), args.end(), [&](const Value& v) {
+            return v.kind() == Value::Kind::object && identity_of(v) == identity_of(r);
+        });
+        if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
+            throw opaque_error(m, f, "whose result depends on what is differentiated");
+        if (m.host.is_table(r) && !given && m.host.holds_floats(r))
+            throw opaque_error(m, f, "whose result holds numbers that depend on what is differentiated");
+        if (r.kind() == Value::Kind::object && !m.host.is_table(r) && function)
+            throw opaque_error(m, f, "which keeps a function that uses what is differentiated");
+        // A text that is made of what is followed must not become a number again in silence.
+        if (r.kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
     }
     m.give(to, std::move(results), {});
+}
+
+// A number in a place that has no derivative.
+Error attribute_error(const Op& op, size_t i) {
+    return argument_error(op.name(), str("has no gradient with respect to '", op.signature.params[i].name,
+                                         "', which depends on what is differentiated"))
+        .hint(str("write the formula with operators that take it as a tensor, or pass ms.stop_gradient(",
+                  op.signature.params[i].name, ") where no gradient is wanted"));
+}
+
+void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed) {
+    for (size_t i = 0; i < args.size(); ++i)
+        if (args[i].kind() == Value::Kind::number && (args[i].marks() & followed) &&
+            !is_tensor_type(op.signature.params[i].type))
+            throw attribute_error(op, i);
+}
+
+// What is followed must arrive in a tensor's place.
+void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
+                       std::span<const Value> contexts) {
+    const uint16_t followed = followed_by(contexts);
+    const auto& params = op.signature.params;
+    auto arrives = [&](size_t k) {
+        for (size_t i = 0; i < params.size(); ++i)
+            for (const auto& path : bound.paths[i])
+                if (path.argument == static_cast<int>(k) && is_tensor_type(params[i].type)) return true;
+        return false;
+    };
+    for (size_t k = 0; k < args.size(); ++k) {
+        if (args[k].kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
+            throw attribute_error(op, std::min(k, params.size() - 1));
+        if (!m.host.is_table(args[k]) || arrives(k)) continue;
+        const bool holds = std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
+            return static_cast<Context*>(c.object())->find(args[k]) != nullptr;
+        });
+        for (size_t i = 0; holds && i < params.size(); ++i)
+            if (m.host.raw_get(args[k], Value(params[i].name)).kind() == Value::Kind::number)
+                throw attribute_error(op, i);
+    }
 }
 
 bool all_nil(const Values& values) {
@@ -93,6 +161,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
                              (args[static_cast<size_t>(bound.paths[i][0].argument)].marks() & followed);
         pattern += follows ? 'N' : '-';
     }
+    refuse_attributes(*this, op, bound, args, contexts);
     struct Adapter {
         std::shared_ptr<ir::Graph> graph;
     };
@@ -143,6 +212,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
         uint16_t bits = 0;
         for (const Value& v : args) bits |= marks_of(v);
         if (bits & followed_by(contexts)) {
+            refuse_attributes(op, args, followed_by(contexts));
             const OperatorFunction function = operator_function(op, args);
             return enter(function, contexts, std::move(args), to);
         }
@@ -162,8 +232,10 @@ void Machine::apply_operator(const Op& op, std::span<const Value> contexts, std:
     for (const Value& v : args) bits |= marks_of(v);
     if (bits) {
         inherit_marks(op, result, bits);
-        if (!contexts.empty())
+        if (!contexts.empty()) {
+            refuse_attributes(op, args, followed_by(contexts));
             back = make_pullback(op, args, result, static_cast<Context*>(contexts[0].object())->mark);
+        }
     }
     const bool several = result.is_list() && !op.signature.results.empty();
     if (several || (result.is_list() && !result.items().empty() && result.items()[0].is_tensor()))
@@ -213,7 +285,6 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         default:
             break;
     }
-    if ((order > 0 || recorder()) && host.is_protected_call(f)) return protected_call(contexts, std::move(args), to);
     call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
 }
 
@@ -232,9 +303,9 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
         for (size_t k = 0; k < cotangents.size(); ++k)
             cotangents[k] = full_cotangent(parameters[plain.graph.captures + k]->type, std::move(cotangents[k]));
     }
-    Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
     // The last call takes the residuals with it: each is dropped as soon as it was used.
     Values captures = captures_of(r);
+    Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
     enter(function, std::move(r), contexts, std::move(captures), std::move(cotangents), to);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
@@ -26,7 +27,13 @@ bool is_ordered(std::string_view name) {
 
 class Compiler {
   public:
-    explicit Compiler(const ir::Graph& graph) : graph_(graph) {}
+    // `wanted`: the block whose layout is asked for.
+    explicit Compiler(const ir::Graph& graph, const ir::Graph* wanted = nullptr) : graph_(graph), wanted_(wanted) {}
+
+    Layout layout() {
+        run();
+        return {std::move(register_), std::move(wanted_last_)};
+    }
 
     std::unique_ptr<Code> run() {
         for (const ir::Graph* b : blocks_) {
@@ -78,6 +85,7 @@ class Compiler {
                 instruction(node, i, &node == tail_call, std::exchange(dead, {}));
         }
         if (!jump_node && !tail_call) leave(b);
+        if (&b == wanted_) wanted_last_ = last_;
         top_ = std::max(top_, next_);
     }
 
@@ -212,7 +220,13 @@ class Compiler {
         }
         if (!v.is_node()) return {constant(v), -1, false};
         const Node& node = *v.node();
-        if (node.kind != NodeKind::constant) return {register_.at(&node), -1, false};
+        if (node.kind != NodeKind::constant) {
+            const auto found = register_.find(&node);
+            if (found == register_.end())
+                throw state_error("vm", str("node %", node.id, " of ", node.graph().name, " is used in ", graph_.name,
+                                            " before it is computed"));
+            return {found->second, -1, false};
+        }
         if (!node.function) return {constant(node.constant), -1, false};
         return {constant(Value(static_cast<int64_t>(reinterpret_cast<intptr_t>(node.function)))), -1, false};
     }
@@ -282,6 +296,8 @@ class Compiler {
         } else {
             instr.run = handler_of(*node.op);
             instr.op = node.op;
+            // What it goes on with may use the registers for something else.
+            instr.tail |= node.op->name() == "guard";
             if (is_ordered(node.op->name()))
                 instr.order = node.args[0].is_list() ? static_cast<int32_t>(node.args[0].items().size()) : 1;
             if (one_of(node.op->name(), {"j_op", "make_pull", "j_arith"})) {
@@ -410,6 +426,8 @@ class Compiler {
         int32_t index;
     };
     const ir::Graph& graph_;
+    const ir::Graph* wanted_;
+    std::unordered_map<const Node*, size_t> wanted_last_;
     std::unique_ptr<Code> code_ = std::make_unique<Code>();
     const std::vector<const ir::Graph*> blocks_ = ir::blocks_of(graph_);
     std::unordered_map<const ir::Graph*, size_t> index_;
@@ -434,10 +452,15 @@ Function& derivative_of(Function& function, int order) {
     Function* f = &function;
     for (; order > 0; --order) {
         if (!f->derivative_graph) {
-            f->derivative_graph = autodiff::differentiate(f->graph);
+            Function* primal = f;
+            if (f->rule && (f->expanded_graph = autodiff::without_composites(f->graph)))
+                primal = &function_of(*f->expanded_graph);
+            f->derivative_graph = autodiff::differentiate(primal->graph, &primal->origins);
             Function& derivative = function_of(*f->derivative_graph);
+            derivative.primal = primal;
             derivative.rule = f->rule;
             derivative.packs = f->packs;
+            derivative.failed = f->failed;
         }
         f = &function_of(*f->derivative_graph);
     }
@@ -445,8 +468,13 @@ Function& derivative_of(Function& function, int order) {
 }
 
 const Code& code_of(Function& function) {
-    if (!function.code) function.code = Compiler(function.graph).run();
+    if (!function.code) {
+        function.code = Compiler(function.graph).run();
+        function.code->function = &function;
+    }
     return *function.code;
 }
+
+Layout layout_of(const ir::Graph& function, const ir::Graph& block) { return Compiler(function, &block).layout(); }
 
 }  // namespace lunaria::vm

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "jit/autodiff/transform.h"
 
 namespace lunaria::vm {
 
 class Machine;
+struct Function;
 struct Instr;
 using Handler = void (*)(Machine&, const Instr&);
 
@@ -47,6 +50,16 @@ struct Code {
     const ir::Graph* graph = nullptr;
     size_t registers = 0;
     size_t parameters = 0;  // of the function, hidden ones and captures included
+    Function* function = nullptr;
+};
+
+// A way out of a function in the middle of a block: see unwind.cpp.
+struct Exit;
+
+// A function of the IR and what keeps its graph alive.
+struct OperatorFunction {
+    Function* function = nullptr;
+    std::shared_ptr<const void> owner;
 };
 
 // A function of the IR as the machine knows it; attached to its graph.
@@ -58,14 +71,27 @@ struct Function final : ir::Attachment {
     // Of a rule: the operand that each capture is, as key of its cotangent in the closure's shadow.
     std::vector<int64_t> keys;
     bool packs = false;  // several results are one list
+    // Of a function that meets the errors of what it calls: what it is from the failed call on. The nodes before and
+    // with that call are the same in both.
+    const OperatorFunction* failed = nullptr;
     std::unique_ptr<Code> code;
-    std::unique_ptr<ir::Graph> derivative_graph;
+    std::unique_ptr<ir::Graph> derivative_graph, expanded_graph;
+    Function* primal = nullptr;  // whose derivative this is
+    autodiff::Origins origins;   // of the derivative's blocks
+    std::unordered_map<uint64_t, std::shared_ptr<const Exit>> exits;
 };
 
 Function& function_of(const ir::Graph& graph);
 // The function `order` times differentiated.
 Function& derivative_of(Function& function, int order);
 const Code& code_of(Function& function);
+
+// Where the values of a block are while it runs, and the place in its body where each is used last.
+struct Layout {
+    std::unordered_map<const ir::Node*, int32_t> registers;
+    std::unordered_map<const ir::Node*, size_t> last;
+};
+Layout layout_of(const ir::Graph& function, const ir::Graph& block);
 
 // Throws state_error for a primitive without a handler.
 Handler handler_of(const Op& primitive);

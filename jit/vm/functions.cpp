@@ -171,16 +171,6 @@ OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
     return entry.function;
 }
 
-void check_versions(const Closure& pullback) {
-    uint64_t versions = 0;
-    for (const Value& v : pullback.captures)
-        if (v.is_tensor()) versions += v.tensor().version();
-    if (versions != pullback.versions)
-        throw state_error(pullback.function->graph.name,
-                          "a tensor that its gradient needs was changed in place after it was used")
-            .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
-}
-
 Value full_cotangent(const ir::NodeType& type, Value d) {
     if (type.kind != ir::NodeType::Kind::tensor) return d;
     if (d.is_nil())
@@ -227,6 +217,7 @@ Value make_pullback(const Op& op, std::span<const Value> args, const Value& resu
     // The rule's graph lives as long as the rule.
     Value v = make_object<Closure>(function, std::shared_ptr<const void>(std::move(rule)), std::move(captures));
     static_cast<Closure*>(v.object())->versions = versions;
+    static_cast<Closure*>(v.object())->clock = write_clock();
     return v;
 }
 
@@ -258,6 +249,17 @@ const OperatorFunction& raw_index_function() {
         Sketch s("index");
         Value t = s.parameter("table"), k = s.parameter("key");
         return s.finish(Value::list({s.emit("raw_index", {t, k})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& truth_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("comparison");
+        Value function = s.parameter("f"), a = s.parameter("a"), b = s.parameter("b");
+        Value call = s.emit("call", {function, Value::list({a, b})});
+        Value first = s.emit("result", {call, Value(0)});
+        return s.finish(Value::list({s.emit("not", {s.emit("not", {first})})}), 1);
     }();
     return f;
 }
@@ -359,12 +361,55 @@ const OperatorFunction& shadow_take_function() {
     return f;
 }
 
-const OperatorFunction& protected_back_function() {
+namespace {
+
+// What meets the errors of f: `then` writes what it gives from the list that f gives, or of the error, and what has to
+// be kept for that.
+OperatorFunction protecting(std::string name, bool handled, const OperatorFunction* failed,
+                            Value (*then)(Sketch&, const Value& results, const Value& handler)) {
+    Sketch s(std::move(name));
+    Value f = s.parameter("f"), handler = handled ? s.parameter("handler") : Value(), rest = s.parameter("...");
+    s.emit("guard", {Value(true)});
+    Value results = s.emit("call", {f, rest});
+    if (handled) s.emit("keep", {Value::list({}), Value::list({handler})});
+    OperatorFunction made = s.finish(then(s, results, handler), 0, true);
+    made.function->failed = failed;
+    return made;
+}
+
+Value first_of(Sketch& s, const Value& list) { return s.emit("result", {list, Value(0)}); }
+
+Value succeed(Sketch& s, const Value& results, const Value&) {
+    return s.emit("spread", {Value::list({Value(true)}), results});
+}
+Value fail(Sketch& s, const Value& error, const Value&) { return Value::list({Value(false), first_of(s, error)}); }
+Value handle(Sketch& s, const Value& error, const Value& handler) {
+    return fail(s, s.emit("call", {handler, Value::list({first_of(s, error)})}), {});
+}
+
+}  // namespace
+
+const OperatorFunction& pcall_function() {
+    static const OperatorFunction failed = protecting("pcall", false, nullptr, fail);
+    static const OperatorFunction f = protecting("pcall", false, &failed, succeed);
+    return f;
+}
+
+const OperatorFunction& xpcall_function() {
+    // An error of the handler is the result as it is.
+    static const OperatorFunction twice = protecting("xpcall", true, nullptr, handle);
+    static const OperatorFunction failed = protecting("xpcall", true, &twice, handle);
+    static const OperatorFunction f = protecting("xpcall", true, &failed, succeed);
+    return f;
+}
+
+const OperatorFunction& error_function() {
     static const OperatorFunction f = [] {
-        Sketch s("pcall");
-        Value r = s.parameter("r"), d = s.parameter("...");
-        Value rest = s.emit("results_from", {d, Value(1)});
-        return s.finish(s.emit("spread", {Value::list({Value()}), s.emit("pull", {r, rest})}), 1, true);
+        Sketch s("error");
+        Value value = s.parameter("value"), level = s.parameter("level");
+        s.emit("raise", {value, level});
+        s.emit("keep", {Value::list({}), Value::list({value})});
+        return s.finish(Value::list({}));
     }();
     return f;
 }

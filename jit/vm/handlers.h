@@ -20,6 +20,8 @@ struct NamedHandler {
 };
 std::span<const NamedHandler> call_handlers();
 std::span<const NamedHandler> value_handlers();
+std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
+std::span<const NamedHandler> error_handlers();
 
 }  // namespace lunaria::vm

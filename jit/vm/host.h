@@ -65,6 +65,12 @@ class Host {
     virtual bool is_function(const Value& v) = 0;
     // For messages: a type's name, or a function by name and place.
     virtual std::string describe(const Value& v) = 0;
+    // Whether a function of the host, known to be opaque, neither computes with numbers nor keeps or calls anything.
+    virtual bool is_harmless(const Value& f) = 0;
+    // What stands for an opaque function where its arguments hold what is differentiated, or nil.
+    virtual Value stand_in(const Value& f) = 0;
+    // Whether there are floats or tensors in the table or in tables within it.
+    virtual bool holds_floats(const Value& table) = 0;
     // Why a function that resolve() called opaque is it: "it is not written in Lua".
     virtual std::string why_opaque(const Value& f) = 0;
 
@@ -87,16 +93,20 @@ class Host {
         std::vector<Value> args;  // after the tensor
     };
     virtual Part part_of(const Value& tensor, const Value& key) = 0;
+    // Whether a text picks a part of a tensor, and is no name of a field or method.
+    virtual bool is_part(const Value& text) = 0;
+    // What tensor[key] = value stands for as a function of the tensor, the key (not used), the value and index tensors.
+    virtual Part put_part(const Value& tensor, const Value& key, const Value& value) = 0;
     // The table and all tables within it, each once.
     virtual void for_each_table(const Value& table, const std::function<void(const Value&)>& f) = 0;
 
-    // pcall: whether f is it, and its way of running something.
-    virtual bool is_protected_call(const Value& f) = 0;
+    // The host's way of running something that may fail, and of failing with a value.
     struct Protected {
         bool ok = true;
         Value error;
     };
     virtual Protected call_protected(const std::function<void()>& body) = 0;
+    [[noreturn]] virtual void raise(const Value& error) = 0;
 
     virtual void poll() = 0;
 

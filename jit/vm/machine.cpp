@@ -13,7 +13,7 @@ constexpr size_t kChunk = 16384;  // registers
 }
 
 Handler handler_of(const Op& primitive) {
-    for (auto list : {call_handlers(), value_handlers(), shadow_handlers()})
+    for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers()})
         for (const NamedHandler& h : list)
             if (h.name == primitive.name()) return h.handler;
     throw state_error("vm", str("the primitive '", primitive.name(), "' has no handler"));
@@ -46,7 +46,7 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
     size_t chunk = chunk_, used = used_;
     Value* registers = reserve(code.registers);
     frames_.push_back(
-        {&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner), 0});
+        {&code, code.blocks[0].start, registers, chunk, used, to, std::move(callee), std::move(owner), depth, 0});
     code_ = &code;
     pc_ = code.blocks[0].start;
     registers_ = registers;
@@ -171,6 +171,72 @@ Values Machine::values(const Slot& s) {
     return list;
 }
 
+void Machine::before_write(const Tensor& tensor, std::span<const Value> contexts) {
+    auto entry = std::make_shared<const Overwritten>(
+        Overwritten{tensor.body(), write_clock()++, tensor.version(), tensor.view(tensor.shape(), tensor.strides())});
+    for (const Value& c : contexts) static_cast<Context*>(c.object())->overwritten.push_back(entry);
+    if (overwritten_.size() == overwritten_.capacity())
+        std::erase_if(overwritten_, [](const auto& e) { return e.expired(); });
+    overwritten_.push_back(entry);
+    // A context may be gone when its backward pass begins.
+    recent_.push_back(std::move(entry));
+}
+
+// Gives captured tensors the content that they had when they were captured; false if that is not known.
+bool Machine::restore(uint64_t clock, uint64_t expected, Values& captures) const {
+    uint64_t versions = 0;
+    for (Value& v : captures) {
+        if (!v.is_tensor()) continue;
+        uint32_t version = v.tensor().version();
+        for (const auto& weak : overwritten_) {
+            const auto entry = weak.lock();
+            if (!entry || entry->body != v.tensor().body() || entry->clock < clock) continue;
+            const uint16_t marks = v.marks();
+            version = entry->version;
+            v = Value(entry->content);
+            v.set_marks(marks);
+            break;
+        }
+        versions += version;
+    }
+    return versions == expected;
+}
+
+void Machine::check_versions(Closure& pullback) const {
+    auto sum = [](const Values& captures) {
+        uint64_t versions = 0;
+        for (const Value& v : captures)
+            if (v.is_tensor()) versions += v.tensor().version();
+        return versions;
+    };
+    if (sum(pullback.captures) == pullback.versions) return;
+    Values captures = pullback.captures;
+    if (!restore(pullback.clock, pullback.versions, captures))
+        throw state_error(pullback.function->graph.name,
+                          "a tensor that its gradient needs was changed in place after it was used")
+            .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
+    pullback.captures = std::move(captures);
+    pullback.versions = sum(pullback.captures);
+    pullback.clock = write_clock();
+}
+
+void Machine::refuse_other_holders(const Tensor& tensor) const {
+    size_t holders = 0;
+    for (const Frame& frame : frames_)
+        for (size_t i = 0; i < frame.code->registers; ++i) {
+            const Value& v = frame.registers[i];
+            holders += v.is_tensor() && v.tensor().same_body(tensor);
+            if (v.is_list())
+                for (const Value& item : v.items()) holders += item.is_tensor() && item.tensor().same_body(tensor);
+        }
+    if (holders <= 1) return;
+    throw state_error("grad", "a tensor that is differentiated is written in place while other variables refer to it")
+        .hint(
+            "write it where it is the only name (or a field of a table), return it from the function that writes it, "
+            "or "
+            "make a new tensor: ops.where, ops.concat, ops.index_put");
+}
+
 std::string Machine::here() const {
     std::string library;  // a place in Lunaria's own Lua files is only better than none
     for (size_t i = frames_.size(); i-- > 0;) {
@@ -213,18 +279,25 @@ Values Machine::run(const Value& f, std::span<const Value> args) {
 
 Values Machine::run(const Value& f, std::span<const Value> contexts, Values args, Values& backs) {
     if (!frames_.empty()) frames_.back().pc = pc_;
+    called_back = true;
     struct Restore {
         Machine& m;
-        size_t base, results;
+        size_t base, results, level, guarded;
         int depth;
         uint32_t pc;
         ~Restore() {
             while (m.frames_.size() > base) m.pop();
+            if (m.frames_.empty()) m.recent_.clear();
+            while (!m.closing_.empty() && m.closing_.back().frame > base) m.closing_.pop_back();
+            m.level_ = level;
+            m.guarded_ = guarded;
             m.final_.resize(results);
             m.depth = depth;
             m.pc_ = pc;
         }
-    } restore{*this, frames_.size(), final_.size(), depth, pc_};
+    } restore{*this, frames_.size(), final_.size(), level_, guarded_, depth, pc_};
+    level_ = restore.base;
+    guarded_ = ~size_t{0};
     final_.emplace_back();
     // A frame of its own takes what f gives, whatever f is.
     static const Code kWaiting = [] {
@@ -242,22 +315,6 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
     loop(level);
     backs = std::move(final_.back().backs);
     return std::move(final_.back().results);
-}
-
-void Machine::protected_call(std::span<const Value> contexts, Values args, const Destination& to) {
-    Values results, backs;
-    Host::Protected outcome = host.call_protected([&] {
-        if (args.empty()) throw argument_error("pcall", "bad argument #1 to 'pcall' (value expected)");
-        Value f = std::move(args.front());
-        args.pop_front();
-        results = run(f, contexts, std::move(args), backs);
-    });
-    if (!outcome.ok) return give(to, {Value(false), std::move(outcome.error)}, {});
-    results.push_front(Value(true));
-    const OperatorFunction& f = protected_back_function();
-    for (Value& r : backs)
-        if (!r.is_nil()) r = make_object<Closure>(*f.function, f.owner, Values{std::move(r)});
-    give(to, std::move(results), {backs.begin(), backs.size()});
 }
 
 // A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.

@@ -25,12 +25,6 @@ struct Destination {
     bool returns = false;  // they are the results of the function that runs
 };
 
-// A function of the IR and what keeps its graph alive.
-struct OperatorFunction {
-    Function* function = nullptr;
-    std::shared_ptr<const void> owner;
-};
-
 struct FrameView;
 
 class Machine {
@@ -45,6 +39,8 @@ class Machine {
     Values run(const Value& f, std::span<const Value> contexts, Values args, Values& backs);
     // "file:line" of what runs now, in the user's text; may be empty.
     std::string here() const;
+    // The same for what calls a function of the host; empty when that is pcall or its like and not the program.
+    std::string caller() const;
 
     Host& host;
 
@@ -108,6 +104,11 @@ class Machine {
     void go_to(uint32_t block) { pc_ = code_->blocks[block].start; }
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }
+    // Keeps the content of a tensor that is written into, for pullbacks made before.
+    void before_write(const Tensor& tensor, std::span<const Value> contexts);
+    // An error if another variable of the functions that run has the tensor: its cotangent would be that of the content
+    // at the end, not that of the time of its use.
+    void refuse_other_holders(const Tensor& tensor) const;
     // What keeps the graph of the running function alive.
     const std::shared_ptr<const void>& owner() const {
         const Frame& frame = frames_.back();
@@ -120,6 +121,21 @@ class Machine {
     static Values captures_of(Value& closure);
 
     int depth = 0;  // differentiations whose forward part runs
+    // Of functions that only the host can run: whether one of them called the machine back.
+    bool called_back = false;
+
+    // Errors; see unwind.cpp. From here on they are met by the frames above the running run(), or variables are closed.
+    void guarded();
+    // An error of the user's program, with any value.
+    [[noreturn]] void raise(const Value& value);
+    // The error on whose way variables are closed.
+    const Value& caught() const { return caught_; }
+    // The variables to close in the running frame, the last one first.
+    void push_closing(Value value);
+    Value pop_closing();
+    const Value& last_closing() const { return closing_.back().value; }
+    // "file:line" of the call that is `level` functions further out than the running one; may be empty.
+    std::string place(size_t level) const;
 
     // For debuggers: see jit/vm/inspect.h.
     size_t frame_count() const { return frames_.size(); }
@@ -139,11 +155,19 @@ class Machine {
         Destination to;
         Value callee;
         std::shared_ptr<const void> owner;  // null: the callee is a closure and has it
-        int line = 0;                       // of the last stop point
+        int depth;
+        int line = 0;  // of the last stop point
+    };
+    struct Closing {
+        size_t frame;  // how many frames there were
+        Value value;
     };
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
-    void protected_call(std::span<const Value> contexts, Values args, const Destination& to);
+    void nested(size_t level);
+    bool unwind(size_t level, Value& error);
+    void leave_by(std::shared_ptr<const Exit> exit, Value error, Values backs);
+    size_t pending() const;
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
     Value* reserve(size_t count);
@@ -162,6 +186,14 @@ class Machine {
         Values results, backs;
     };
     std::vector<Final> final_;  // of run() calls in progress
+    std::vector<Closing> closing_;
+    // Gives the tensors that a pullback captured the content that they had then; throws when it is not known.
+    void check_versions(Closure& pullback) const;
+    bool restore(uint64_t clock, uint64_t expected, Values& captures) const;
+    std::vector<std::weak_ptr<const Overwritten>> overwritten_;  // in the order of the writes
+    std::vector<std::shared_ptr<const Overwritten>> recent_;     // of the outermost run in progress
+    size_t level_ = 0, guarded_ = ~size_t{0};
+    Value raised_, caught_;
     uint32_t ticks_ = 0;
     std::vector<const Op*> tensor_operators_;  // by the primitive's id
 
@@ -176,8 +208,6 @@ class Machine {
 OperatorFunction operator_function(const Op& op, std::span<const Value> args);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
-// Throws when a tensor that the pullback captured has been written since.
-void check_versions(const Closure& pullback);
 // A cotangent of this type: zeros in place of nil, a tensor in place of a number.
 Value full_cotangent(const ir::NodeType& type, Value d);
 // Lua's arithmetic on plain numbers as a function of typed primitives.
@@ -190,18 +220,27 @@ uint16_t followed_by(std::span<const Value> contexts);
 // Marks of the values that an argument holds.
 uint16_t marks_of(const Value& v);
 bool is_differentiable(const Op& op);
+// Of the operations that Lua's symbols stand for: whether it is arithmetic, which has a derivative on numbers.
+bool has_derivative(const Op& primitive);
+// Any other of them, differentiated where a function of the program stands for it.
+void operate(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands, const Destination& to);
+// An error if one of the operands is a string that depends on what is followed.
+void refuse_followed_text(std::span<const Value> contexts, const Values& operands);
 // Gives a result the marks of what it was computed from, where it can have a derivative.
 void inherit_marks(const Op& op, Value& result, uint16_t marks);
 
 // Functions over primitives, written once: the generic forms of reading and writing a field and their reverse.
 const OperatorFunction& raw_index_function();
 const OperatorFunction& raw_set_function();
-const OperatorFunction& shadow_add_function();      // captures shadow, key; takes d
-const OperatorFunction& shadow_take_function();     // captures shadow, key; gives nil, nil, d
-const OperatorFunction& protected_back_function();  // captures r; drops the first cotangent
-const OperatorFunction& bound_function();           // captured: f, first; args... -> f(first, args...)
-const OperatorFunction& custom_function();          // f, back, args... -> f(args...); back(args..., results..., d...)
-const OperatorFunction& checkpoint_function();      // f, args... -> f(args...), computed again for its derivative
+const OperatorFunction& shadow_add_function();   // captures shadow, key; takes d
+const OperatorFunction& shadow_take_function();  // captures shadow, key; gives nil, nil, d
+const OperatorFunction& pcall_function();        // f, args... -> true, f(args...) or false, the error
+const OperatorFunction& xpcall_function();       // f, handler, args... -> true, f(args...) or false, handler(error)
+const OperatorFunction& error_function();        // value, level -> never
+const OperatorFunction& truth_function();        // captured: f; a, b -> whether f(a, b) is true, as a boolean
+const OperatorFunction& bound_function();        // captured: f, first; args... -> f(first, args...)
+const OperatorFunction& custom_function();       // f, back, args... -> f(args...); back(args..., results..., d...)
+const OperatorFunction& checkpoint_function();   // f, args... -> f(args...), computed again for its derivative
 // Their backpropagators: capture back, args, results and context, f, args.
 const OperatorFunction& custom_back_function();
 const OperatorFunction& checkpoint_back_function();

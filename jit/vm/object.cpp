@@ -136,7 +136,8 @@ Shadow& Context::shadow(const Value& object) {
     if (entry.shadow.is_nil()) {
         entry.object = object;
         entry.object.set_marks(0);
-        entry.shadow = make_object<Shadow>(object.is_tensor());
+        auto* inner = object_as<Shadow>(object);
+        entry.shadow = make_object<Shadow>(object.is_tensor() || (inner && inner->single()));
     }
     return *static_cast<Shadow*>(entry.shadow.object());
 }

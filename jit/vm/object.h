@@ -16,6 +16,21 @@ namespace lunaria::vm {
 
 struct Function;
 
+// The content that a tensor had before a differentiated program wrote into it: pullbacks made before may need it. Kept
+// by the contexts of the differentiation.
+struct Overwritten {
+    const void* body;
+    uint64_t clock;  // write_clock() before the write
+    uint32_t version;
+    Tensor content;
+};
+
+// Counts such writes of this thread.
+inline uint64_t& write_clock() {
+    thread_local uint64_t clock = 0;
+    return clock;
+}
+
 // A function with the values that it captured. Captures are the function's first parameters.
 class Closure final : public Object {
   public:
@@ -32,7 +47,8 @@ class Closure final : public Object {
     Values captures;
     // Sum of the versions of the captured tensors when they were captured; see Tensor::version.
     uint64_t versions = 0;
-    int handle = -1;  // of the Lua function that stands for it, in the host's table; -1: none
+    uint64_t clock = 0;  // write_clock() then
+    int handle = -1;     // of the Lua function that stands for it, in the host's table; -1: none
 };
 
 // A variable that several closures share. The host has one for the upvalues of Lua functions.
@@ -58,8 +74,9 @@ const void* identity_of(const Value& v);
 // The cotangents of an object's parts, by key: a table's fields, a closure's captures, a variable's content (key 0).
 class Shadow final : public Object {
   public:
-    // A shadow of a tensor has one part, whatever the key.
+    // A shadow of a tensor has one part, whatever the key, and so has the shadow of that shadow.
     explicit Shadow(bool single) : single_(single) {}
+    bool single() const { return single_; }
     ~Shadow() override;
     Value get(const Value& key) const;
     void put(const Value& key, Value cotangent);
@@ -87,6 +104,7 @@ class Context final : public Object {
 
     const uint16_t mark;
     const int level;  // differentiations around it
+    std::vector<std::shared_ptr<const Overwritten>> overwritten;
     // The object's shadow; null when it has none.
     Shadow* find(const Value& object) const {
         if (shadows_.empty()) return nullptr;

@@ -67,6 +67,18 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         Values args{operands[0], b};
         return m.call(method, contexts, std::move(args), to);
     }
+    refuse_followed_text(contexts, operands);
+    // A text that is a number counts as that number beside one that is followed.
+    bool texts = false, followed = false;
+    for (const Value& v : operands) {
+        texts |= v.kind() == Value::Kind::string;
+        followed |= v.marks() != 0;
+    }
+    if (texts && followed) {
+        for (Value& v : operands)
+            if (v.kind() == Value::Kind::string) v = m.host.arithmetic("sub", v, Value(0));
+        return arithmetic(m, primitive, contexts, std::move(operands), to);
+    }
     Values results{m.host.arithmetic(primitive.name(), operands[0], b)};
     m.give(to, std::move(results), {});
 }
@@ -87,7 +99,8 @@ void plain_arithmetic(Machine& m, const Instr& i) {
 void j_arith(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
-    arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
+    if (has_derivative(*i.op)) return arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
+    operate(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
 }
 
 void index_object(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key,
@@ -163,13 +176,18 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
         }
         if (!field.method.is_nil()) return m.call(field.method, contexts, {field.holder, key, value}, to);
     }
-    if (object.is_tensor())
-        for (const Value& c : contexts) {
-            const uint16_t mark = static_cast<Context*>(c.object())->mark;
-            if ((object.marks() | value.marks()) & mark)
-                throw state_error("grad", "a tensor that is differentiated cannot be written in place")
-                    .hint("make a new tensor: ops.index_put, ops.scatter, ops.where or ops.concat of its parts");
+    if (object.is_tensor()) {
+        bool followed = ((object.marks() | value.marks()) & followed_by(contexts)) != 0;
+        for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->find(object) != nullptr;
+        const bool named = key.kind() == Value::Kind::string && !m.host.is_part(key);
+        if (followed && !named) {
+            m.refuse_other_holders(object.tensor());
+            m.before_write(object.tensor(), contexts);
+            Host::Part part = m.host.put_part(object, key, value);
+            part.args.insert(part.args.begin(), object);
+            return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
         }
+    }
     m.host.set_index(object, key, value);
     m.give(to, {}, {});
 }
@@ -182,47 +200,17 @@ void set_index(Machine& m, const Instr& i) {
 void j_set_index(Machine& m, const Instr& i) {
     Values contexts = m.values(m.slot(i, 0));
     Value object = m.operand(i, 1), key = m.operand(i, 2), value = m.operand(i, 3);
+    // From here on the tensor depends on what was written into it.
+    const Slot& slot = m.slot(i, 1);
+    if (object.is_tensor() && slot.at >= 0 &&
+        (is_float(object.tensor().dtype()) || is_complex(object.tensor().dtype())))
+        m.reg(slot.at).set_marks(object.marks() | value.marks());
     set_field(m, contexts, object, key, value, one(i));
-}
-
-void bits(Machine& m, const Instr& i) {
-    Value a = m.operand(i, 0), b = i.slot_count > 1 ? m.operand(i, 1) : a;
-    if (a.is_number() && b.is_number()) {
-        Value operands[] = {a, b};
-        return m.set(i, lua::run_number(*i.op, {operands, i.slot_count}));
-    }
-    m.set(i, m.host.arithmetic(i.op->name(), a, b));
-}
-
-void compare(Machine& m, const Instr& i) {
-    const Value &a = m.operand(i, 0), &b = m.operand(i, 1);
-    if (a.is_number() && b.is_number()) {
-        Value operands[] = {a, b};
-        Value result = lua::run_number(*i.op, operands);
-        return m.set(i, std::move(result));
-    }
-    if (i.op->name() == "equal") {
-        if (a.kind() != b.kind()) return m.set(i, Value(false));
-        if (a.is_nil()) return m.set(i, Value(true));
-        if (a.kind() == Value::Kind::boolean) return m.set(i, Value(a.boolean() == b.boolean()));
-        if (a.kind() == Value::Kind::string) return m.set(i, Value(a.string() == b.string()));
-    }
-    Value x = a, y = b;
-    m.set(i, Value(m.host.compare(i.op->name(), x, y)));
 }
 
 void not_(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     m.set(i, Value(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())));
-}
-
-void concat(Machine& m, const Instr& i) { m.set(i, m.host.concat(m.operand(i, 0), m.operand(i, 1))); }
-
-void length(Machine& m, const Instr& i) {
-    const Value& v = m.operand(i, 0);
-    if (v.kind() == Value::Kind::string) return m.set(i, Value(static_cast<int64_t>(v.string().size())));
-    Value object = v;
-    m.set(i, m.host.length(object));
 }
 
 void table(Machine& m, const Instr& i) {
@@ -352,13 +340,6 @@ void for_more(Machine& m, const Instr& i) {
 
 void for_count(Machine& m, const Instr& i) { m.set(i, Value(m.operand(i, 0).integer() - 1)); }
 
-void refuse_close(Machine& m, const Instr& i) {
-    const Value& v = m.operand(i, 0);
-    if (!v.is_nil() && !(v.kind() == Value::Kind::boolean && !v.boolean()))
-        throw argument_error("for", "an iterator with a value to be closed is not differentiated")
-            .hint("read the items into a table first");
-}
-
 void list_concat(Machine& m, const Instr& i) {
     Values list = m.values(m.slot(i, 0));
     for (Value& v : m.values(m.slot(i, 1))) list.push_back(std::move(v));
@@ -392,6 +373,15 @@ void to_number(Machine& m, const Instr& i) {
     Value n = recorder() ? recorder()->number_of(v) : Value(v.tensor().at(0));
     n.set_marks(v.marks());
     m.set(i, std::move(n));
+}
+
+void overwrite(Machine& m, const Instr& i) {
+    Tensor tensor = m.operand(i, 0).tensor();
+    const Value& content = m.operand(i, 1);
+    tensor.assign("index", content.tensor());
+    Value v(std::move(tensor));
+    v.set_marks(content.marks());
+    m.set(i, std::move(v));
 }
 
 void number_like(Machine& m, const Instr& i) {
@@ -441,18 +431,7 @@ std::span<const NamedHandler> value_handlers() {
         {"j_index", j_index},
         {"set_index", set_index},
         {"j_set_index", j_set_index},
-        {"bit_and", bits},
-        {"bit_or", bits},
-        {"bit_xor", bits},
-        {"shift_left", bits},
-        {"shift_right", bits},
-        {"bit_not", bits},
-        {"concat", concat},
-        {"equal", compare},
-        {"less", compare},
-        {"less_equal", compare},
         {"not", not_},
-        {"length", length},
         {"table", table},
         {"table_extend", table_extend},
         {"raw_index", raw_index},
@@ -469,7 +448,6 @@ std::span<const NamedHandler> value_handlers() {
         {"for_prepare", for_prepare},
         {"for_more", for_more},
         {"for_count", for_count},
-        {"refuse_close", refuse_close},
         {"stop_point", handle_stop_point},
         {"accumulate", accumulate_values},
         {"list_concat", list_concat},
@@ -478,6 +456,7 @@ std::span<const NamedHandler> value_handlers() {
         {"to_number", to_number},
         {"number_like", number_like},
         {"number_tensor", number_tensor},
+        {"overwrite", overwrite},
     };
     return list;
 }

@@ -1,14 +1,18 @@
 -- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
 -- gradients flow through what they move around.
 local table, math, string = table, math, string
-local select, type, error, next, ipairs, assert = select, type, error, next, ipairs, assert
+local select, type, error, next, ipairs, pairs, assert = select, type, error, next, ipairs, pairs, assert
 
 return function(core, ms)
   local replace, number = core.replace, core.number
   local ops = ms.ops
 
   -- The originals, for what is in their own replacements.
-  local plain_select, plain_assert, plain_tonumber = core.original(select), core.original(assert), core.original(tonumber)
+  local plain_select, plain_tonumber = core.original(select), core.original(tonumber)
+
+  -- Opaque functions that look or print, but compute nothing with numbers, keep nothing and call nobody.
+  core.harmless(type, getmetatable, setmetatable, rawequal, rawlen, ipairs, print, math.type, collectgarbage,
+    core.metamethod, core.next_key, ms.is_tensor)
 
   local function count(...) return plain_select("#", ...) end
 
@@ -43,7 +47,16 @@ return function(core, ms)
 
   replace(assert, function(value, ...)
     if value then return value, ... end
-    return plain_assert(value, ...)
+    if count(...) == 0 then error("assertion failed!", 0) end
+    error((...), 0)
+  end)
+
+  local plain_pairs = core.original(pairs)
+  replace(pairs, function(t)
+    local method = core.metamethod(t, "__pairs")
+    if not method then return plain_pairs(t) end
+    local iterator, state, first = method(t)
+    return iterator, state, first
   end)
 
   replace(tonumber, function(value, base)
@@ -159,6 +172,39 @@ return function(core, ms)
     return following
   end)
 
+  -- A coroutine runs on its own: what is differentiated cannot go into it or come out of it.
+  local function refuse()
+    error("grad: no gradient flows through a coroutine: what is differentiated is passed to it or used in it\n  hint: "
+      .. "write the generator as a closure that is called for each value, or pass ms.stop_gradient(x)", 3)
+  end
+  local bodies = setmetatable({}, { __mode = "k" })
+  replace(core.probe, refuse, true)
+  local plain_create, plain_resume = core.original(coroutine.create), core.original(coroutine.resume)
+  local function create(f)
+    core.probe(f)
+    local thread = plain_create(f)
+    bodies[thread] = f
+    return thread
+  end
+  local function resume(thread, ...)
+    core.probe(bodies[thread], ...)
+    return plain_resume(thread, ...)
+  end
+  local function passed(ok, ...)
+    if not ok then error((...), 0) end
+    return ...
+  end
+  replace(coroutine.create, create)
+  replace(coroutine.resume, resume)
+  replace(coroutine.wrap, function(f)
+    local thread = create(f)
+    return function(...) return passed(resume(thread, ...)) end
+  end)
+  replace(coroutine.yield, function()
+    error("grad: a differentiated function cannot yield\n  hint: yield outside of it, or write a closure that is called "
+      .. "for each value", 2)
+  end)
+
   -- Numbers.
   for lua_name, primitive in pairs {
     sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",
@@ -198,6 +244,20 @@ return function(core, ms)
     return least
   end)
 
+  -- A tensor of numbers and tensors that are differentiated is stacked of them.
+  local function tensor_of(data, dtype)
+    if type(data) == "number" then return ops.ones({}, dtype) * data end
+    if ms.is_tensor(data) then return ops.cast(data, dtype) end
+    local parts = {}
+    for i = 1, #data do parts[i] = tensor_of(data[i], dtype) end
+    return ops.stack(parts, 0)
+  end
+  replace(ms.tensor, function(data, dtype)
+    if type(dtype) == "table" then dtype = dtype.dtype end
+    if dtype == nil then dtype = ms.is_tensor(data) and data.dtype or ms.float32 end
+    return tensor_of(data, dtype)
+  end, true)
+
   -- Methods of tensors that are no operators.
   local x = ms.tensor { 1.0 }
   local function same(t) return ops.reshape(t, ops.shape(t)) end
@@ -217,7 +277,9 @@ return function(core, ms)
     if index < 0 then index = index + t.shape[(axis < 0 and axis + #t.shape or axis) + 1] end
     return ops.squeeze(ops.narrow(t, axis, index, 1), axis)
   end)
-  replace((x:iter()), function(t, i)
+  local iterator = x:iter()
+  replace(x.iter, function(t) return iterator, same(t), nil end)
+  replace(iterator, function(t, i)
     i = i == nil and 0 or i + 1
     if i < #t then
       local row = t[i]

@@ -38,16 +38,20 @@ end
 
 -- The gradient of an argument, in the structure of the argument: d is its cotangent, nil for zero; parts of tables are
 -- in the context.
-local function gradient_of(context, x, d)
+local function gradient_of(context, x, d, known)
   if type(x) ~= "table" then
     if d == nil then return zeros_of(x) end
     if type(x) == "number" and is_tensor(d) then return d:item() end
     return d
   end
+  -- A table that occurs twice, or within itself, has one table of gradients.
+  known = known or {}
+  if known[x] then return known[x] end
   local result = {}
+  known[x] = result
   for key, value in next, x do
     if type(value) == "table" then
-      result[key] = gradient_of(context, value)
+      result[key] = gradient_of(context, value, nil, known)
     elseif is_float(value) then
       result[key] = gradient_of(context, value, core.cotangent(context, x, key))
     end

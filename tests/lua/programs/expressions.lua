@@ -64,12 +64,11 @@ local binary = {
 
 function Maker:tables() return self.tensors and "tensor" or "number" end
 
--- A call of a function in scope with at least that many results; nil when there is none that is cheap enough. Whether
--- `a + f()` reads the variable a before or after f assigns it is not for programs to rely on, so functions that assign
--- variables from outside are called in statements of their own.
-function Maker:call(depth, results, alone)
+-- A call of a function in scope with at least that many results; nil when there is none that is cheap enough. It may
+-- assign variables that the expression around it reads.
+function Maker:call(depth, results)
   local variable = self:variable("function")
-  if not variable or #variable.type.results < results or (variable.type.writer and not alone) then return nil end
+  if not variable or #variable.type.results < results then return nil end
   if not self:affords(variable.type.cost) then return nil end
   if variable.type.writer then self.writer = true end
   local arguments = {}
@@ -91,6 +90,14 @@ function Maker:method(depth)
     { 1, ("%s(%s)"):format(object.name, self:expression("n", depth - 1)) },
     { 1, ("(%s * %s).a"):format(object.name, self:constant()) },
     { 1, ("%s.sum"):format(object.name) },
+    { 1, ("(%s .. %s)"):format(object.name, object.name) },
+    { 1, ("#%s"):format(object.name) },
+    { 1, ("(%s // %s)"):format(object.name, self:constant()) },
+    { 1, ("(%s %% %s).b"):format(object.name, object.name) },
+    { 1, ("(%s ^ 2)"):format(object.name) },
+    { 1, ("(%s & 1)"):format(object.name) },
+    { 1, ("(~%s)"):format(object.name) },
+    { 1, ("(%s << 1).a"):format(object.name) },
   }
 end
 
@@ -235,7 +242,11 @@ end
 
 function Maker:condition(depth)
   local list, text = self:variable("list"), self:variable("s")
-  local way = self:between(1, 12)
+  local way = self:between(1, 13)
+  local object = way == 13 and self:variable("object")
+  if object then
+    return ("%s %s %s"):format(object.name, self:pick { "<", "<=", "==", "~=", ">" }, self:variable("object").name)
+  end
   if way <= 4 then
     return ("%s %s %s"):format(self:expression("n", math.max(depth, 0)), self:pick { "<", ">", "<=", ">=" }, self:constant())
   end

@@ -54,13 +54,13 @@ function kinds.early_return(m)
 end
 
 function kinds.one_result(m)
-  local text = m:call(1, 1, true)
+  local text = m:call(1, 1)
   if not text then return nil end
   return { { ("local %s = %s"):format(m:declare(m:fresh("a"), "n", true), text) } }
 end
 
 function kinds.two_results(m)
-  local text, type = m:call(1, 2, true)
+  local text, type = m:call(1, 2)
   if not text or #type.results < 2 then return nil end
   local a, b = m:fresh("a"), m:fresh("a")
   m:declare(a, "n", true)
@@ -70,7 +70,7 @@ end
 
 -- All results of a call as arguments or elements.
 function kinds.spread(m)
-  local text, type = m:call(1, 2, true)
+  local text, type = m:call(1, 2)
   if not text or #type.results < 2 then return nil end
   local name, first = m:fresh("t"), m:expression("n", 1)
   m:declare(name, { kind = "list", length = 3 })
@@ -225,9 +225,63 @@ end
 function kinds.raised(m)
   local ok, a = m:fresh("ok"), m:fresh("a")
   local value = m:squashed(m:expression("n", 2))
+  local way = m:between(1, 4)
   m:declare(a, "n", true)
+  if way == 1 then
+    return { { ("local %s, %s = pcall(error, %s)"):format(ok, a, value) } }
+  elseif way == 2 then
+    return { { ("local %s, %s = xpcall(function() error(%s) end, function(e) return e * 0.6 end)"):format(ok, a, value) } }
+  end
   return { { ("local %s, %s = pcall(function() error({ value = %s }) end)"):format(ok, a, value) },
     { ("if not %s then %s = %s.value * 0.8 end"):format(ok, a, a) } }
+end
+
+-- A call that changes variables and then may fail, half way through a loop.
+function kinds.failing(m)
+  local target = m:target("n")
+  if not target or m.functions > 2 or not m:affords(4) then return nil end
+  local ok, e, i, a = m:fresh("ok"), m:fresh("e"), m:fresh("i"), m:fresh("a")
+  local block, condition, value = nil, nil, nil
+  m:body(function()
+    m.cost = 4
+    block = m:scope(function()
+      m:declare(i, "i")
+      local inner = m:block(1)
+      condition = m:condition(1)
+      inner[#inner + 1] = { ("%s = %s"):format(target.name, m:squashed(m:expression("n", 1))) }
+      return inner
+    end)
+    value = m:squashed(m:expression("n", 1))
+  end)
+  block[#block + 1] = { ("if %s then error({ value = %s }) end"):format(condition, value) }
+  m:declare(a, "n", true)
+  return {
+    { ("local %s, %s = pcall(function()"):format(ok, e), {
+      { ("for %s = 1, %d do"):format(i, m:between(1, 3)), block, "end" }, { "return 0.3" } }, "end)" },
+    { ("local %s = %s and %s or %s.value"):format(a, ok, e, e) },
+  }
+end
+
+-- A variable that is closed on the way out of a function or of a loop.
+function kinds.closing_exit(m)
+  local target = m:target("n")
+  if not target or m.functions > 2 or not m:affords(3) then return nil end
+  local closed, inner, i, a = m:fresh("c"), m:fresh("q"), m:fresh("i"), m:fresh("a")
+  local first = m:squashed(target.name .. " * 0.7 + " .. m:expression("n", 1))
+  local second, condition = m:squashed(m:expression("n", 1)), m:condition(1)
+  local value = m:squashed(target.name .. " + " .. m:expression("n", 1))
+  m:declare(a, "n", true)
+  return {
+    { ("local %s = (function()"):format(a), {
+      { ("for %s = 1, 3 do"):format(i), {
+        { ("local %s <close> = setmetatable({}, { __close = function() %s = %s end })"):format(closed, target.name, first) },
+        { ("if %s then break end"):format(condition) },
+        { ("local %s <close> = setmetatable({}, { __close = function() %s = %s end })"):format(inner, target.name, second) },
+        { ("if %s == 2 then return %s end"):format(i, value) },
+      }, "end" },
+      { ("return %s * 0.5"):format(target.name) },
+    }, "end)()" },
+  }
 end
 
 return statements

@@ -56,8 +56,16 @@ end
 function kinds.index_assign(m)
   if not m.tensors then return nil end
   local value, name = m:value("v", 1), m:fresh("v")
-  local lines = { { ("local %s = %s * 1.0"):format(name, value) },
-    { ("%s[%d] = %s"):format(name, m:between(0, 2), m:squashed(m:expression("n", 1))) } }
+  local lines = { { ("local %s = %s * 1.0"):format(name, value) } }
+  for _ = 1, m:between(1, 3) do
+    lines[#lines + 1] = { m:weighted {
+      { 3, ("%s[%d] = %s"):format(name, m:between(0, 2), m:squashed(m:expression("n", 1))) },
+      { 1, ("%s[%d] = %s[%d] * %s"):format(name, m:between(0, 2), name, m:between(0, 2), m:constant()) },
+      { 1, ("%s[\"%d:\"] = %s"):format(name, m:between(0, 2), m:squashed(m:expression("n", 1))) },
+      { 1, ("%s[ops.less(%s, %s)] = %s"):format(name, name, m:constant(), m:squashed(m:expression("n", 0))) },
+      { 1, ("for i = 0, 2 do %s[i] = %s[(i + 1) %% 3] * 0.5 + %s end"):format(name, name, m:expression("n", 0)) },
+    } }
+  end
   m:declare(name, "v", false)
   return lines
 end

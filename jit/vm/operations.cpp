@@ -1,0 +1,106 @@
+// Lua's operations without a derivative of their own: bits, comparisons, concatenation, length. On objects they are
+// functions of the program, which are differentiated like any other.
+#include "jit/language.h"
+#include "jit/number.h"
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+std::string_view event_of(std::string_view primitive) {
+    static constexpr std::pair<std::string_view, std::string_view> kEvents[] = {
+        {"bit_and", "__band"},   {"bit_or", "__bor"},      {"bit_xor", "__bxor"},  {"bit_not", "__bnot"},
+        {"shift_left", "__shl"}, {"shift_right", "__shr"}, {"concat", "__concat"}, {"length", "__len"},
+        {"equal", "__eq"},       {"less", "__lt"},         {"less_equal", "__le"}};
+    for (auto [name, event] : kEvents)
+        if (name == primitive) return event;
+    throw state_error("vm", str("'", primitive, "' is no operation of Lua"));
+}
+
+bool is_comparison(std::string_view primitive) {
+    return primitive == "equal" || primitive == "less" || primitive == "less_equal";
+}
+
+bool is_plain(const Value& v) { return v.is_number() || v.kind() == Value::Kind::string || v.is_tensor(); }
+
+// What the operation gives when no function of the program is asked.
+Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
+    const std::string_view name = primitive.name();
+    const Value &a = operands[0], &b = operands[operands.size() - 1];
+    if (a.is_number() && b.is_number() && name != "concat" && name != "length")
+        return lua::run_number(primitive, operands);
+    if (name == "equal") {
+        if (a.kind() != b.kind()) return Value(false);
+        if (a.is_nil()) return Value(true);
+        if (a.kind() == Value::Kind::boolean) return Value(a.boolean() == b.boolean());
+        if (a.kind() == Value::Kind::string) return Value(a.string() == b.string());
+    }
+    if (is_comparison(name)) return Value(m.host.compare(name, a, b));
+    if (name == "length")
+        return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host.length(a);
+    if (name != "concat") return m.host.arithmetic(name, a, b);
+    Value text = m.host.concat(a, b);
+    // A text is followed, so that nobody makes a number of it in silence.
+    text.set_marks(a.marks() | b.marks());
+    return text;
+}
+
+// The function that stands for the operation on these operands, or nil.
+Value method_of(Machine& m, std::string_view name, const Value& a, const Value& b) {
+    if (is_plain(a) && is_plain(b)) return {};
+    if (name == "equal" && (!m.host.is_table(a) || !m.host.is_table(b) || identity_of(a) == identity_of(b))) return {};
+    return m.host.metamethod(a, b, event_of(name));
+}
+
+void operation(Machine& m, const Instr& i) {
+    Values operands;
+    for (uint32_t k = 0; k < i.slot_count; ++k) operands.push_back(m.operand(i, k));
+    if (method_of(m, i.op->name(), operands[0], operands.back()).is_nil())
+        return m.set(i, plain_result(m, *i.op, operands));
+    Destination to = Machine::destination(i);
+    to.results = 1;
+    operate(m, *i.op, {}, std::move(operands), to);
+}
+
+}  // namespace
+
+bool has_derivative(const Op& primitive) {
+    const std::string_view name = primitive.name();
+    return !is_comparison(name) && name != "concat" && name != "length" && !name.starts_with("bit_") &&
+           !name.starts_with("shift_");
+}
+
+void refuse_followed_text(std::span<const Value> contexts, const Values& operands) {
+    for (const Value& v : operands)
+        if (v.kind() == Value::Kind::string && (v.marks() & followed_by(contexts)))
+            throw argument_error("grad",
+                                 "no gradient flows through a text: a string that was made of a number that is "
+                                 "differentiated is used as a number")
+                .hint("keep the number itself");
+}
+
+void operate(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands, const Destination& to) {
+    const Value method = method_of(m, primitive.name(), operands[0], operands.back());
+    if (method.is_nil()) {
+        if (primitive.name() != "concat" && primitive.name() != "equal" && primitive.name() != "length")
+            refuse_followed_text(contexts, operands);
+        return m.give(to, {plain_result(m, primitive, operands)}, {});
+    }
+    Values args{operands[0], operands.back()};
+    if (!is_comparison(primitive.name())) return m.call(method, contexts, std::move(args), to);
+    const OperatorFunction& truth = truth_function();
+    m.call(make_object<Closure>(*truth.function, truth.owner, Values{method}), contexts, std::move(args), to);
+}
+
+std::span<const NamedHandler> operation_handlers() {
+    static constexpr NamedHandler list[] = {
+        {"bit_and", operation},     {"bit_or", operation},  {"bit_xor", operation},    {"shift_left", operation},
+        {"shift_right", operation}, {"bit_not", operation}, {"concat", operation},     {"length", operation},
+        {"equal", operation},       {"less", operation},    {"less_equal", operation},
+    };
+    return list;
+}
+
+}  // namespace lunaria::vm
