@@ -99,7 +99,9 @@ bool dnn(const KernelCall& c) {
     // oneDNN refuses sizes of zero; the plain kernel knows what they give.
     if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
     float *first = c.tensor(0).data<float>(), *second = c.tensor(1).data<float>(), *result = c.out[0].data<float>();
-    if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second);
+    // Memory that somebody planned stays where it is.
+    Tensor* replaceable = c.out[0].is_sole_owner() ? &c.out[0] : nullptr;
+    if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second, replaceable);
     const float* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<float>() : nullptr;
     int64_t images = conv.batch, step = batch_step(conv);
     int64_t in_step = conv.in_channels * conv.window.in_size(), out_step = conv.out_channels * conv.window.out_size();
@@ -108,7 +110,8 @@ bool dnn(const KernelCall& c) {
         conv.batch = std::min(step, images - at);
         bool done = kind == ConvKind::forward
                         ? dnn_convolve(kind, conv, first + at * in_step, second, bias, result + at * out_step)
-                        : dnn_convolve(kind, conv, result + at * in_step, second, nullptr, first + at * out_step);
+                        : dnn_convolve(kind, conv, result + at * in_step, second, nullptr, first + at * out_step,
+                                       step >= images ? replaceable : nullptr);
         if (!done) return false;
     }
     return true;

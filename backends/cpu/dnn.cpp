@@ -8,6 +8,7 @@
 #include <cstring>
 #include <dnnl.hpp>
 #include <list>
+#include <optional>
 #include <unordered_map>
 
 #include "core/memory.h"
@@ -168,14 +169,18 @@ class ConvPrimitive {
         }
     }
 
-    void run(float* x, float* w, const float* bias, float* y) {
+    void run(float* x, float* w, const float* bias, float* y, Tensor* gradient) {
         thread_local dnnl::stream stream(engine());
-        Buffer x_buffer(x_.buffer_bytes()), w_buffer(w_.buffer_bytes()), y_buffer(y_.buffer_bytes());
-        Buffer scratch(scratch_.get_desc().get_size());
-        x_.point(x, x_buffer);
-        w_.point(w, w_buffer);
-        y_.point(y, y_buffer);
-        scratch_.set_data_handle(scratch.data());
+        Operand& result = kind_ == ConvKind::forward ? y_ : kind_ == ConvKind::input_grad ? x_ : w_;
+        const bool late = gradient && result.reordered;
+        const Shape shape = late ? gradient->shape() : Shape();
+        if (late) *gradient = Tensor();
+        std::optional<Buffer> x_buffer(x_.buffer_bytes()), w_buffer(w_.buffer_bytes()), y_buffer(y_.buffer_bytes());
+        std::optional<Buffer> scratch(scratch_.get_desc().get_size());
+        x_.point(x, *x_buffer);
+        w_.point(w, *w_buffer);
+        y_.point(y, *y_buffer);
+        scratch_.set_data_handle(scratch->data());
         dnnl_exec_arg_t args[5];
         int count = 0;
         auto pass = [&](int name, const memory& m) { args[count++] = {name, m.get()}; };
@@ -191,7 +196,14 @@ class ConvPrimitive {
         if (kind_ != ConvKind::weight_grad) w_.read(stream);
         if (kind_ != ConvKind::forward) y_.read(stream);
         dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, args), "convolution");
-        (kind_ == ConvKind::forward ? y_ : kind_ == ConvKind::input_grad ? x_ : w_).write(stream);
+        if (late) {
+            stream.wait();
+            for (auto* buffer : {&x_buffer, &w_buffer, &y_buffer, &scratch})
+                if (buffer != (&result == &x_ ? &x_buffer : &w_buffer)) buffer->reset();
+            *gradient = Tensor::empty(DType::f32, shape);
+            result.outer.set_data_handle(gradient->raw());
+        }
+        result.write(stream);
         stream.wait();
     }
 
@@ -239,11 +251,12 @@ class ConvCache {
 
 }  // namespace
 
-bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y) {
+bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
+                  Tensor* gradient) {
     thread_local ConvCache cache;
     ConvPrimitive* primitive = cache.find({kind, bias != nullptr, omp_get_max_threads(), conv});
     if (!primitive) return false;
-    primitive->run(x, w, bias, y);
+    primitive->run(x, w, bias, y, gradient);
     return true;
 }
 

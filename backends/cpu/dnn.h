@@ -10,6 +10,11 @@ enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
 // Computes y = convolution(x, w) + bias (bias may be null), or x from w and y, or w from x and y, as `kind` says. All
 // arrays are dense in the order of the operator's shapes. The primitive made for a geometry is kept for later calls of
 // the same thread. False when oneDNN has nothing for the case.
-bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y);
+//
+// `gradient` is the tensor of the x or w that is computed, when all of it is. Where the primitive computes in a layout
+// of its own, the tensor is without memory until the operands' copies in their layouts are gone: it is another one
+// afterwards.
+bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
+                  Tensor* gradient = nullptr);
 
 }  // namespace lunaria::cpu
