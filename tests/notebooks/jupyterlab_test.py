@@ -236,6 +236,8 @@ class Tests:
                 w.activeCellIndex = w.widgets.length - 1;
                 return window.jupyterapp.commands.execute('notebook:run-cell').then(() => true); })()""")
             await self.page.wait("the slider", handle + " !== null")
+        # An output that is replaced before its picture is drawn may stay without one in JupyterLab.
+        await self.page.wait("the slider's plot", CELLS + "[5].querySelector('.vega-embed canvas, .vega-embed svg') !== null", 40)
         before = await self.picture("slider", CELLS + "[5]")
         await self.page.evaluate(handle + ".focus()")
         for _ in range(4):
@@ -274,6 +276,8 @@ async def main(program, pictures):
             await page.wait("the kernel", """(() => { const w = window.jupyterapp.shell.currentWidget;
                 return w && w.sessionContext && w.sessionContext.session && w.sessionContext.session.kernel
                     && w.sessionContext.session.kernel.status == 'idle'; })()""")
+            # The page's widget manager comes some time after the kernel and does not say when.
+            await asyncio.sleep(8)
             await page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => true)")
             await page.wait("the last cell", CELLS + "[5]?.querySelector('.jp-InputArea-prompt').textContent.includes('[6]')")
             tests = Tests(page, pictures)
