@@ -22,7 +22,7 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 LESSON = environment.ROOT / "notebooks" / "05-showing.ipynb"
-PATIENCE = 120  # s; a browser on a busy machine
+PATIENCE = 60  # s; a browser on a busy machine
 WIDTH, HEIGHT = 1200, 3200
 
 
@@ -254,7 +254,6 @@ class Tests:
             await asyncio.sleep(0.3)
         raise AssertionError("the plot below the slider did not change")
 
-
     async def opened_again(self):
         await self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save').then(() => true)")
         await self.page.evaluate("window.jupyterapp = undefined")
@@ -303,4 +302,14 @@ if __name__ == "__main__":
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     if target:
         target.mkdir(parents=True, exist_ok=True)
-    sys.exit(asyncio.run(main(os.path.abspath(sys.argv[1]), target)))
+    # JupyterLab loses a message now and then while it starts on a busy machine: what is wrong with the kernel or the
+    # lesson is wrong every time.
+    for attempt in range(2):
+        try:
+            failed = asyncio.run(main(os.path.abspath(sys.argv[1]), target))
+        except AssertionError as e:
+            print(f"FAIL: {e}")
+            failed = True
+        if not failed:
+            break
+    sys.exit(failed)
