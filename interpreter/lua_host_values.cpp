@@ -500,18 +500,35 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
         if (!is_tensor_type(type) || bound.args[i].is_nil()) continue;
         if (bound.args[i].is_list()) {
             // A list given as a table is read by position, which also tells equal tensors apart.
-            const size_t n = bound.args[i].items().size();
+            const std::vector<Value>& items = bound.args[i].items();
+            auto is_item = [&](const Value& given, size_t m) {
+                return given.is_tensor() && items[m].is_tensor() && given.tensor().same_body(items[m].tensor());
+            };
             int table = -1;
-            for (size_t k = 0; k < args.size() && table < 0; ++k)
-                if (is_table(args[k]) && n > 0) {
-                    Value first = raw_get(args[k], Value(1));
-                    if (first.is_tensor() && bound.args[i].items()[0].is_tensor() &&
-                        first.tensor().same_body(bound.args[i].items()[0].tensor()))
-                        table = static_cast<int>(k);
+            for (size_t k = 0; k < args.size() && table < 0; ++k) {
+                if (!is_table(args[k])) continue;
+                size_t numbers = 0;
+                for (size_t m = 0; m < items.size() && table < 0; ++m) {
+                    const Value given = raw_get(args[k], Value(static_cast<int64_t>(m) + 1));
+                    numbers += given.is_number();
+                    if (is_item(given, m) || numbers == items.size()) table = static_cast<int>(k);
                 }
-            for (size_t m = 0; m < n; ++m)
-                paths.push_back(table >= 0 ? Bound::Path{table, Value(static_cast<int64_t>(m) + 1)}
-                                           : path_of(bound.args[i].items()[m], 0));
+            }
+            for (size_t m = 0; m < items.size(); ++m) {
+                if (table < 0) {
+                    paths.push_back(path_of(items[m], 0));
+                    continue;
+                }
+                Bound::Path path{table, Value(static_cast<int64_t>(m) + 1), {}};
+                const Value given = raw_get(args[static_cast<size_t>(table)], path.key);
+                if (given.is_number() && items[m].is_tensor())
+                    path.number_as = Value(items[m].tensor().dtype());
+                else if (!is_item(given, m))
+                    throw argument_error(op.name(), str("item ", m + 1, " of the list is ", describe(given),
+                                                        ": no gradient flows through lists within lists"))
+                        .hint("make a tensor of it first, with ops.stack or ms.tensor");
+                paths.push_back(std::move(path));
+            }
         } else {
             Bound::Path path =
                 path_of(bound.args[i], i < args.size() && args[i].kind() == bound.args[i].kind() ? i : 0);
@@ -523,7 +540,8 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
         bound.pattern += ';';
         for (const auto& path : paths)
             bound.pattern +=
-                str(path.argument, path.key.is_nil() ? "" : ".", path.key.is_nil() ? "" : to_string(path.key), ",");
+                str(path.argument, path.key.is_nil() ? "" : ".", path.key.is_nil() ? "" : to_string(path.key),
+                    path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
     }
     return bound;
 }

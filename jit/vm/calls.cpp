@@ -178,7 +178,8 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
         };
         auto read = [&](const Host::Bound::Path& path) {
             Value v(given[static_cast<size_t>(path.argument)]);
-            return path.key.is_nil() ? v : emit("raw_index", {v, path.key});
+            if (!path.key.is_nil()) v = emit("raw_index", {v, path.key});
+            return path.number_as.is_nil() ? v : emit("number_tensor", {v, path.number_as});
         };
         std::vector<Value> positional;
         for (size_t i = 0; i < params.size(); ++i) {

@@ -82,6 +82,8 @@ class Host {
         struct Path {
             int argument = -1;  // of the call, -1: from no argument
             Value key;          // of a table there; nil: the argument itself
+            // A number among the tensors of a list, which becomes one of this dtype; nil: a tensor.
+            Value number_as = {};
         };
         std::vector<std::vector<Path>> paths;  // per parameter: one, or one for each item of a list
     };

@@ -361,4 +361,16 @@ t.test("varargs taken apart keep their second derivatives", function()
   t.equal(ms.grad(ms.grad(f, 0), 1)(2.0, 3.0), 24.0)
 end)
 
+t.test("numbers in a list of tensors have gradients, wherever they stand", function()
+  local y = ms.tensor(3.0)
+  local function first(v) return ops.sum(ops.stack({ 1.0, v * v })) end
+  t.equal(ms.grad(first)(y):item(), 6.0)
+  t.equal(ms.grad(ms.grad(first))(y):item(), 2.0)
+  local function mixed(v, n) return ops.sum(ops.stack({ n, v * v, n * n })) end
+  local gradients = ms.grad(mixed, { 0, 1 })(y, 2.0)
+  t.equal(gradients[1]:item(), 6.0)
+  t.equal(gradients[2], 5.0)
+  t.equal(ms.grad(function(n) return ops.sum(ops.stack({ n, n * n })) end)(3.0), 7.0)
+end)
+
 t.finish()
