@@ -259,8 +259,10 @@ void Machine::loop(size_t base) {
             const Instr& at = code_->instrs[pc_++];
             Value* registers = registers_;
             const Code* code = code_;
+            // What leaves the function may have taken its code along.
+            const bool tail = at.tail;
             if (!watched || !watched->step(*this, at)) at.run(*this, at);
-            if (at.tail) continue;
+            if (tail) continue;
             for (uint32_t k = 0; k < at.kill_count; ++k) registers[code->kills[at.kills + k]] = Value();
         }
     } catch (const Error& e) {
