@@ -209,11 +209,10 @@ class Writer {
         if (part == Part::element) return write_element(node, at, result);
         const DType t = result;
         auto x = value(node.args[0], at, t);
-        if (!x) return {};
+        if (!x || part == Part::sum) return x;
         int64_t length = 1;
         for (int i = piece_.rows; i < piece_.domain.rank(); ++i) length *= piece_.domain[i];
         const std::string_view name = node.op->name();
-        if (part == Part::sum) return x;
         if (name == "sum") return reduce("sum", *x);
         if (name == "amax") return reduce("max", *x);
         if (name == "amin") return reduce("min", *x);
