@@ -1,7 +1,8 @@
 #include "kernel/logo.h"
 
 #include <array>
-#include <cstdint>
+
+#include "core/io/png.h"
 
 namespace lunaria::jupyter {
 
@@ -20,50 +21,6 @@ bool in_crescent(double x, double y) {
     return in_disc(x, y, kCentre, kCentre, kRadius) && !in_disc(x, y, kCutX, kCutY, kCutRadius);
 }
 
-void add_number(std::string& text, uint32_t number) {
-    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(number >> shift & 255);
-}
-
-uint32_t crc32(const std::string& text) {
-    uint32_t crc = ~uint32_t{0};
-    for (const char c : text) {
-        crc ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-    }
-    return ~crc;
-}
-
-uint32_t adler32(const std::string& text) {
-    uint32_t a = 1, b = 0;
-    for (const char c : text) {
-        a = (a + static_cast<unsigned char>(c)) % 65521;
-        b = (b + a) % 65521;
-    }
-    return b << 16 | a;
-}
-
-void add_chunk(std::string& file, const std::string& type, const std::string& data) {
-    add_number(file, static_cast<uint32_t>(data.size()));
-    file += type + data;
-    add_number(file, crc32(type + data));
-}
-
-// As zlib's format has it, but without compression: a few kilobytes are not worth a library.
-std::string stored(const std::string& data) {
-    constexpr size_t kBlock = 65535;
-    std::string text = "\x78\x01";
-    for (size_t at = 0; at < data.size(); at += kBlock) {
-        const std::string block = data.substr(at, kBlock);
-        const auto size = static_cast<uint32_t>(block.size());
-        text += at + kBlock >= data.size() ? '\1' : '\0';
-        for (const uint32_t n : {size, ~size})
-            for (const int shift : {0, 8}) text += static_cast<char>(n >> shift & 255);
-        text += block;
-    }
-    add_number(text, adler32(data));
-    return text;
-}
-
 }  // namespace
 
 std::string logo_svg() {
@@ -77,8 +34,7 @@ std::string logo_svg() {
 
 std::string logo_png(int size) {
     std::string pixels;
-    for (int row = 0; row < size; ++row) {
-        pixels += '\0';  // no filter
+    for (int row = 0; row < size; ++row)
         for (int column = 0; column < size; ++column) {
             int inside = 0;
             for (int i = 0; i < kSamples * kSamples; ++i)
@@ -87,16 +43,7 @@ std::string logo_png(int size) {
             for (const unsigned char part : kColor) pixels += static_cast<char>(part);
             pixels += static_cast<char>(inside * 255 / (kSamples * kSamples));
         }
-    }
-    std::string head;
-    add_number(head, static_cast<uint32_t>(size));
-    add_number(head, static_cast<uint32_t>(size));
-    head += std::string("\x08\x06\0\0\0", 5);  // 8 bits, red green blue alpha
-    std::string file = "\x89PNG\r\n\x1a\n";
-    add_chunk(file, "IHDR", head);
-    add_chunk(file, "IDAT", stored(pixels));
-    add_chunk(file, "IEND", "");
-    return file;
+    return png_bytes(pixels, size, size, 4);
 }
 
 }  // namespace lunaria::jupyter

@@ -23,7 +23,7 @@ LAYERS = {
     "backends": {"core", "backends"},
     "jit": {"core", "jit"},
     "interpreter": {"core", "backends", "jit", "interpreter"},
-    "kernel": {"kernel", "interpreter"},
+    "kernel": {"kernel", "interpreter", "core"},
 }
 # Each third-party library has one folder that includes it; the others go through that folder's own headers.
 THIRD_PARTY = {
