@@ -3,8 +3,10 @@
 --   threads N           once, first
 --   list                answered by the workloads and their bars
 --   run WORKLOAD N      answered by nanoseconds per call in each of N batches
+--   first WORKLOAD N    answered by the nanoseconds of each of its first N calls
 -- A bar is the least ratio "time of the other / our time" that passes: `peers` against the fastest framework, and the name
--- of a program that calls a library directly (openblas, onednn, bandwidth) against that.
+-- of a program that calls a library directly (openblas, onednn, bandwidth, fused) or of one framework against that; `limit`
+-- is a time in nanoseconds.
 local ms = require "lunaria"
 
 local harness = {}
@@ -76,6 +78,12 @@ function commands.run(name, repeats)
   prepare(name)
   local ns = {}
   for i = 1, tonumber(repeats) do ns[i] = ("%.1f"):format(batch(current.run, current.n) / current.n) end
+  return ('{"workload":"%s","ns":[%s]}'):format(name, table.concat(ns, ","))
+end
+
+function commands.first(name, calls)
+  local run, ns = workloads[name].setup(), {}
+  for i = 1, tonumber(calls) do ns[i] = ("%d"):format(batch(run, 1)) end
   return ('{"workload":"%s","ns":[%s]}'):format(name, table.concat(ns, ","))
 end
 

@@ -63,9 +63,12 @@ function Residual:construct(x)
   return ops.relu(y + x)
 end
 
--- ResNet-18 for images of 32 by 32.
-function networks.resnet18()
-  local net = nn.SequentialCell(nn.Conv2d(3, 64, 3, { pad_mode = "pad", padding = 1 }), nn.BatchNorm2d(64), nn.ReLU())
+-- ResNet-18 for images of 32 by 32, or with `large` for those of 224 by 224.
+function networks.resnet18(classes, large)
+  local stem = large and nn.Conv2d(3, 64, 7, { pad_mode = "pad", padding = 3, stride = 2 })
+    or nn.Conv2d(3, 64, 3, { pad_mode = "pad", padding = 1 })
+  local net = nn.SequentialCell(stem, nn.BatchNorm2d(64), nn.ReLU())
+  if large then net:append(nn.MaxPool2d(3, 2, { pad_mode = "pad", padding = 1 })) end
   local inputs = 64
   for i, outputs in ipairs { 64, 128, 256, 512 } do
     net:append(Residual(inputs, outputs, i == 1 and 1 or 2))
@@ -74,8 +77,32 @@ function networks.resnet18()
   end
   net:append(nn.AdaptiveAvgPool2d(1))
   net:append(nn.Flatten())
-  net:append(nn.Dense(512, 10))
+  net:append(nn.Dense(512, classes or 10))
   return net
+end
+
+local Lstm = nn.Cell:extend("Lstm")
+
+function Lstm:init(inputs, hidden, classes)
+  self.lstm, self.out = nn.LSTM(inputs, hidden), nn.Dense(hidden, classes)
+end
+
+function Lstm:construct(x)
+  local y = self.lstm(x)
+  return self.out(y[-1])
+end
+
+-- Classifies sequences of shape (length, batch, inputs).
+function networks.lstm() return Lstm(128, 128, 10) end
+
+-- Two layers of tanh units in a loop over the steps of x, (steps, 1, hidden).
+function networks.rnn(x, start, w1, u1, b1, w2, u2, b2)
+  local h1, h2 = start, start
+  for t = 0, x.shape[1] - 1 do
+    h1 = ops.tanh(ops.matmul(x[t], w1) + ops.matmul(h1, u1) + b1)
+    h2 = ops.tanh(ops.matmul(h1, w2) + ops.matmul(h2, u2) + b2)
+  end
+  return ops.sum(h2 * h2)
 end
 
 -- Mean cross-entropy of all labels, of which a token model has several per sample.

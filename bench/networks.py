@@ -58,12 +58,36 @@ class Residual(nn.Module):
         return F.relu(y + (self.shortcut(x) if self.shortcut else x))
 
 
-def resnet18():
-    layers, inputs = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
+def resnet18(classes=10, large=False):
+    stem = nn.Conv2d(3, 64, 7, 2, 3, bias=False) if large else nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+    layers, inputs = [stem, nn.BatchNorm2d(64), nn.ReLU()], 64
+    if large:
+        layers.append(nn.MaxPool2d(3, 2, 1))
     for i, outputs in enumerate((64, 128, 256, 512)):
         layers += [Residual(inputs, outputs, 1 if i == 0 else 2), Residual(outputs, outputs, 1)]
         inputs = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+
+
+class Lstm(nn.Module):
+    def __init__(self, inputs, hidden, classes):
+        super().__init__()
+        self.lstm, self.out = nn.LSTM(inputs, hidden), nn.Linear(hidden, classes)
+
+    def forward(self, x):
+        return self.out(self.lstm(x)[0][-1])
+
+
+def lstm():
+    return Lstm(128, 128, 10)
+
+
+def rnn(x, start, w1, u1, b1, w2, u2, b2):
+    h1, h2 = start, start
+    for t in range(x.shape[0]):
+        h1 = torch.tanh(x[t] @ w1 + h1 @ u1 + b1)
+        h2 = torch.tanh(h1 @ w2 + h2 @ u2 + b2)
+    return (h2 * h2).sum()
 
 
 def loss(net, x, y):

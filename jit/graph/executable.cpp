@@ -33,12 +33,35 @@ void release_nothing(Storage&) {}
 
 struct Executable::Program {
     Plan plan;
+    // With LUNARIA_DUMP=times: what each step has taken so far, printed when the program is given up.
+    mutable std::vector<StepTime> times;
+    mutable int64_t runs = 0;
     // Which kernel of an operator took the call last time: the same one will.
     std::vector<std::atomic<size_t>> kernel_index;
     mutable std::mutex mutex;
     mutable std::vector<std::unique_ptr<Context>> free;
 
     explicit Program(Plan p) : plan(std::move(p)), kernel_index(plan.steps.size()) {}
+    ~Program() { print_times(); }
+    Program(const Program&) = delete;
+
+    void add_times(const std::vector<StepTime>& run) const {
+        std::lock_guard lock(mutex);
+        // The first run sets up kernels.
+        if (++runs == 2) times = run;
+        for (size_t s = 0; s < times.size() && runs > 2; ++s) times[s].seconds += run[s].seconds;
+    }
+    void print_times() const {
+        if (runs < 2) return;
+        double total = 0;
+        const double scale = 1e6 / static_cast<double>(runs - 1);
+        for (const StepTime& t : times) total += t.seconds * scale;
+        std::cerr << str("times of ", runs, " runs, ", total, " us each:\n");
+        for (const StepTime& t : times) {
+            const double us = t.seconds * scale;
+            std::cerr << str("  ", us, " us  ", static_cast<double>(t.bytes) * 1e-3 / us, " GB/s  ", t.operators, '\n');
+        }
+    }
 };
 
 // The memory of one run at a time.
@@ -242,7 +265,9 @@ Executable::Executable(std::unique_ptr<Program> program) : program_(std::move(pr
 Executable::~Executable() = default;
 
 void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
-    run_steps(inputs, outputs, nullptr);
+    static const bool measures = dumps("times");
+    if (!measures) return run_steps(inputs, outputs, nullptr);
+    program_->add_times(profile(inputs, outputs));
 }
 
 std::vector<StepTime> Executable::profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {

@@ -77,8 +77,8 @@ class Executable {
 };
 
 // For the current device, whose kernels are looked up now. Throws state_error where the graph is not as described
-// above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels) prints to the standard error
-// stream.
+// above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels, times) prints to the standard
+// error stream; times are those of each step, printed when the program ends.
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options = {});
 
 }  // namespace lunaria::graph
