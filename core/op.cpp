@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/custom_op.h"
 #include "core/ops/families.h"
 
 namespace lunaria {
@@ -90,7 +91,7 @@ const Op::KernelList& Op::find_kernels(const Device& device) const {
     std::lock_guard lock(kernel_mutex_);
     auto list = std::ranges::find(kernel_lists_, &device, &KernelList::device);
     if (list == kernel_lists_.end()) {
-        auto found = device.kernels(*this);
+        auto found = custom_op(*this) ? custom_kernels() : device.kernels(*this);
         kernel_lists_.push_front({&device, {found.begin(), found.end()}});
         list = kernel_lists_.begin();
     }

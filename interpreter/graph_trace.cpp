@@ -4,9 +4,10 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/custom_op.h"
 #include "core/ir/builder.h"
 #include "core/ir/verifier.h"
-#include "interpreter/lua_reference.h"
+#include "interpreter/watching_host.h"
 #include "jit/vm/machine.h"
 
 namespace lunaria {
@@ -19,11 +20,10 @@ Error cannot_save(std::string_view what) {
     return state_error(kWhere, what).hint("decide with operators (ops.where), outside of the function that is saved");
 }
 
-// The host for the time of the trace: everything is Lua's business as before, but the machine gets no operator to run
-// by itself, so that all of them come by here, and runs Lua functions itself, so that it sees what they call.
-class TracingHost final : public vm::Host {
+// The host for the time of the trace.
+class TracingHost final : public WatchingHost {
   public:
-    TracingHost(LuaHost& host, ir::Graph& graph) : host_(host), graph_(graph), builder_(graph) {}
+    TracingHost(LuaHost& host, ir::Graph& graph) : WatchingHost(host), graph_(graph), builder_(graph) {}
 
     void add_input(const Tensor& t, const std::string& name) {
         know(Value(t), Value(graph_.add_parameter(name, ir::NodeType::of({t.dtype(), t.shape()}))));
@@ -64,22 +64,6 @@ class TracingHost final : public vm::Host {
         return result.is_list() ? result.items() : std::vector<Value>{result};
     }
 
-    vm::Callee resolve(const Value& f) override {
-        vm::Callee callee = host_.resolve(f);
-        if (callee.kind != vm::Callee::Kind::op && callee.kind != vm::Callee::Kind::function) return callee;
-        // What the library puts in place of Lua's own functions is for derivatives; here those themselves will do.
-        if (callee.kind == vm::Callee::Kind::function && !callee.intrinsic && !is_c_function(f)) {
-            callee.intrinsic = true;
-            return callee;
-        }
-        vm::Callee opaque;
-        opaque.kind = vm::Callee::Kind::opaque;
-        opaque.prefix = callee.prefix;
-        if (!callee.prefix.empty())
-            opaque.closure = callee.kind == vm::Callee::Kind::op ? vm::operator_value(*callee.op) : callee.closure;
-        return opaque;
-    }
-
     vm::Values call(const Value& f, std::span<const Value> args) override {
         const vm::Callee callee = host_.resolve(f);
         if (callee.kind == vm::Callee::Kind::op) {
@@ -115,8 +99,6 @@ class TracingHost final : public vm::Host {
         if (a.is_tensor() || b.is_tensor()) return {};
         return host_.metamethod(a, b, event);
     }
-    // None: arithmetic on tensors comes to arithmetic().
-    const Op* tensor_operator(std::string_view) override { return nullptr; }
     Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
         const Op* op = a.is_tensor() || b.is_tensor() ? host_.tensor_operator(primitive) : nullptr;
         if (!op) return host_.arithmetic(primitive, a, b);
@@ -130,44 +112,20 @@ class TracingHost final : public vm::Host {
         return host_.compare(primitive, a, b);
     }
 
-    vm::Field find_field(const Value& o, const Value& k) override { return host_.find_field(o, k); }
-    vm::Field find_new_field(const Value& o, const Value& k) override { return host_.find_new_field(o, k); }
-    Value concat(const Value& a, const Value& b) override { return host_.concat(a, b); }
-    Value length(const Value& a) override { return host_.length(a); }
-    Value new_table(size_t array, size_t fields) override { return host_.new_table(array, fields); }
-    Value raw_get(const Value& t, const Value& k) override { return host_.raw_get(t, k); }
-    void raw_set(const Value& t, const Value& k, const Value& v) override { host_.raw_set(t, k, v); }
-    bool is_table(const Value& v) override { return host_.is_table(v); }
-    bool is_function(const Value& v) override { return host_.is_function(v); }
-    std::string describe(const Value& v) override { return host_.describe(v); }
-    std::string why_opaque(const Value& f) override { return host_.why_opaque(f); }
-    Bound bind(const Op& op, std::span<const Value> args) override { return host_.bind(op, args); }
-    Part part_of(const Value& t, const Value& k) override { return host_.part_of(t, k); }
-    void for_each_table(const Value& t, const std::function<void(const Value&)>& f) override {
-        host_.for_each_table(t, f);
-    }
-    bool is_part(const Value& text) override { return host_.is_part(text); }
-    Part put_part(const Value& tensor, const Value& key, const Value& value) override {
-        return host_.put_part(tensor, key, value);
-    }
-    bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
-    Value stand_in(const Value& f) override { return host_.stand_in(f); }
-    bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
-    Protected call_protected(const std::function<void()>& body) override { return host_.call_protected(body); }
-    [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
-    void poll() override { host_.poll(); }
-
   private:
-    bool is_c_function(const Value& f) const {
-        auto* r = vm::object_as<LuaReference>(f);
-        if (!r || r->type != LUA_TFUNCTION) return false;
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 1, "call");
-        r->push(L);
-        const bool is_c = lua_iscfunction(L, -1);
-        lua_pop(L, 1);
-        return is_c;
-    }
+    class Recording final : public Builder {
+      public:
+        explicit Recording(TracingHost& host) : host_(host) {}
+        Value emit(const Op& op, std::span<const Value> args) override {
+            return host_.record(op, {args.begin(), args.end()});
+        }
+        Value item(const Value& results, size_t i) override { return results.items().at(i); }
+        Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
+
+      private:
+        TracingHost& host_;
+    };
+
     bool follows(const Value& v) const { return v.is_tensor() && nodes_.contains(v.tensor().body()); }
 
     // Runs the operator and writes it into the graph, unless it works on constants alone.
@@ -180,6 +138,11 @@ class TracingHost final : public vm::Host {
                 for (const Value& item : v.items()) look(item);
         }
         if (!matters) return run(op, args);
+        // Readers of the file know the operators of the registry alone.
+        if (custom_op(op)) {
+            Recording recording(*this);
+            return op.expand_fn(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording)).value();
+        }
         if (op.side_effect == Effect::state)
             throw state_error(kWhere, str("ops.", op.name(), " writes into a tensor, which cannot be saved"));
         std::vector<Value> operands;
@@ -209,7 +172,6 @@ class TracingHost final : public vm::Host {
         return unique;
     }
 
-    LuaHost& host_;
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
     std::unordered_map<const TensorBody*, ir::Node*> nodes_;

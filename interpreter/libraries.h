@@ -12,6 +12,9 @@ void open_libraries(lua_State* L);
 // The module behind lunaria/transforms.lua.
 int open_autodiff(lua_State* L);
 
+// The module behind lunaria/op.lua.
+int open_custom_ops(lua_State* L);
+
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
 // The module behind lunaria/comm.lua.

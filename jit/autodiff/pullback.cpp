@@ -76,7 +76,7 @@ class Cache {
     std::shared_ptr<const Traced> get(const Op& op, std::span<const Value> args, const Value& result, uint64_t active,
                                       uint64_t present, Trace&& trace) {
         size_t id = static_cast<size_t>(op.id);
-        if (id >= ops_.size()) ops_.resize(registry().all().size());
+        if (id >= ops_.size()) ops_.resize(std::max(registry().all().size(), id + 1));
         OpEntries& of_op = ops_[id];
         if (!of_op.ready) prepare(op, of_op);
         active &= of_op.operands;

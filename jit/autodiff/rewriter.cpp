@@ -1,5 +1,6 @@
 #include "jit/autodiff/rewriter.h"
 
+#include "core/custom_op.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
 
@@ -306,7 +307,7 @@ void BlockRewriter::operation_again(const Node& node) {
     outputs_[&node] = {y, inner};
     const std::string& name = node.args[1].string();
     const Op* op = lua::language().find(name);
-    if (!op || !name.starts_with("num_")) op = &registry().get(name);
+    if (!op || !name.starts_with("num_")) op = &operator_named(name);
     const size_t results = std::max<size_t>(op->signature.results.size(), 1);
     step([this, &node, r, shadow, results](Backward& b) {
         auto found = first_output_.find(&node);
@@ -342,7 +343,7 @@ void BlockRewriter::pullback(const Node& node) {
     Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held))});
     const std::string& name = node.args[1].string();
     const size_t results =
-        name.starts_with("num_") ? 1 : std::max<size_t>(registry().get(name).signature.results.size(), 1);
+        name.starts_with("num_") ? 1 : std::max<size_t>(operator_named(name).signature.results.size(), 1);
     step([&node, shadow, results](Backward& b) {
         Value s = b.saved(shadow);
         for_each_operand(node.args[2].items(), [&](const Value& v, int64_t key) {

@@ -1,4 +1,5 @@
 // Composite operators are expanded under the rule by which eager mode does it, so that both run the same kernels.
+#include "core/custom_op.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -8,6 +9,7 @@ namespace {
 
 bool is_composite(const Op& op) {
     if (!op.expand_fn || op.view_fn || op.host_fn) return false;
+    if (custom_op(op)) return true;
     size_t count = 0;
     op.kernels(*current_device(), count);
     return !(op.infer_fn && count > 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/custom_op.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
@@ -303,7 +304,7 @@ class Compiler {
             if (one_of(node.op->name(), {"j_op", "make_pull", "j_arith"})) {
                 const std::string& name = node.args[1].string();
                 const bool primitive = node.op->name() == "j_arith" || name.starts_with("num_");
-                instr.op = primitive ? &lua::primitive(name) : &registry().get(name);
+                instr.op = primitive ? &lua::primitive(name) : &operator_named(name);
             }
             operands(instr, node.args, true);
         }

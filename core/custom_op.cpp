@@ -1,0 +1,419 @@
+#include "core/custom_op.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/infer.h"
+#include "core/ir/printer.h"
+
+namespace lunaria {
+
+namespace {
+
+// Custom operators by name. They are never destroyed: functions of Lua and graphs refer to them.
+struct Known {
+    Registry registry;  // stays empty: it tells these operators from others
+    std::mutex mutex;
+    std::vector<std::unique_ptr<CustomOp>> ops;
+    std::unordered_map<std::string, CustomOp*> by_name;
+    std::unordered_map<std::string, CustomOp*> by_content;
+    std::vector<Kernel> kernels;
+};
+
+Known& known() {
+    static Known* instance = new Known;
+    return *instance;
+}
+
+// Writes the formula with other operands in place of its parameters.
+Value replay(const ir::Graph& formula, std::span<const Value> args, Builder& builder) {
+    std::unordered_map<const ir::Node*, Value> values;
+    for (size_t i = 0; i < formula.parameters().size(); ++i) values[formula.parameters()[i]] = args[i];
+    auto get = [&](const auto& self, const Value& v) -> Value {
+        if (v.is_node()) return v.node()->kind == ir::NodeKind::constant ? v.node()->constant : values.at(v.node());
+        if (!v.is_list()) return v;
+        std::vector<Value> items;
+        for (const Value& item : v.items()) items.push_back(self(self, item));
+        return Value::list(std::move(items));
+    };
+    for (const ir::Node* node : formula.body()) {
+        std::vector<Value> operands;
+        for (const Value& arg : node->args) operands.push_back(get(get, arg));
+        values[node] = node->op ? builder.emit(*node->op, operands) : builder.item(operands.at(0), node->index);
+    }
+    return get(get, formula.result);
+}
+
+std::unique_ptr<Formula> empty_formula(std::span<const CustomOp::Input> inputs, DType dtype) {
+    auto made = std::make_unique<Formula>();
+    for (const CustomOp::Input& input : inputs)
+        made->graph.add_parameter(input.name, ir::NodeType::of({input.mask ? DType::boolean : dtype, {}}));
+    return made;
+}
+
+std::vector<Value> parameters_of(const ir::Graph& graph) {
+    std::vector<Value> values;
+    for (ir::Node* p : graph.parameters()) values.emplace_back(p);
+    return values;
+}
+
+void remove_unused(ir::Graph& graph) {
+    std::unordered_set<const ir::Node*> used;
+    auto use = [&](const Value& v) { ir::for_each_node(v, [&](ir::Node* n) { used.insert(n); }); };
+    use(graph.result);
+    std::vector<ir::Node*> kept;
+    for (size_t i = graph.body().size(); i-- > 0;) {
+        ir::Node* node = graph.body()[i];
+        if (!used.contains(node)) continue;
+        for (const Value& arg : node->args) use(arg);
+        kept.push_back(node);
+    }
+    std::ranges::reverse(kept);
+    graph.reorder_body(std::move(kept));
+}
+
+// Derives a formula by one input. A choice between two formulas (where, at the end of a formula) is differentiated as
+// one between their derivatives: what is not chosen has no part in it, even where it is infinite.
+class Derivation {
+  public:
+    Derivation(const Formula& from, size_t input, std::span<const CustomOp::Input> inputs, DType dtype)
+        : from_(from), made_(empty_formula(inputs, dtype)), builder_(made_->graph) {
+        // The last of the new inputs is the cotangent.
+        made_->graph.parameters().back()->type = ir::NodeType::of({from.dtype, {}});
+        dout_ = Expr(builder_, Value(made_->graph.parameters().back()));
+        builder_.expands = true;
+        const ir::Graph& graph = from.graph;
+        for (size_t i = 0; i < graph.parameters().size(); ++i) {
+            map_[graph.parameters()[i]] = Value(made_->graph.parameters()[i]);
+            if (i == input) depends_.insert(graph.parameters()[i]);
+        }
+        for (const ir::Node* node : graph.body()) {
+            std::vector<Value> args;
+            bool depends = false;
+            for (const Value& arg : node->args) {
+                args.push_back(mapped(arg));
+                ir::for_each_node(arg, [&](ir::Node* n) { depends |= depends_.contains(n); });
+            }
+            if (depends) depends_.insert(node);
+            ir::Node* copy = node->op ? made_->graph.add_call(*node->op, std::move(args), node->type)
+                                      : made_->graph.add_item(*args.at(0).node(), node->index);
+            map_[node] = Value(copy);
+        }
+        input_ = graph.parameters()[input];
+    }
+
+    std::unique_ptr<Formula> run() {
+        const DType wanted = input_->type.tensor.dtype;
+        Expr result;
+        if (is_float(from_.dtype) && is_float(wanted)) result = of(from_.graph.result);
+        made_->zero = !result;
+        made_->dtype = wanted;
+        if (result) made_->graph.result = result.cast(wanted).value();
+        remove_unused(made_->graph);
+        return std::move(made_);
+    }
+
+  private:
+    Value mapped(const Value& v) {
+        if (v.is_list()) {
+            std::vector<Value> items;
+            for (const Value& item : v.items()) items.push_back(mapped(item));
+            return Value::list(std::move(items));
+        }
+        if (!v.is_node()) return v;
+        if (v.node()->kind == ir::NodeKind::constant) return Value(made_->graph.add_constant(v.node()->constant));
+        return map_.at(v.node());
+    }
+
+    // The cotangent of the input for that of this value; nothing: zero.
+    Expr of(const Value& v) {
+        if (!v.is_node() || !depends_.contains(v.node())) return {};
+        const ir::Node* node = v.node();
+        if (node == input_) return dout_;
+        if (auto found = done_.find(node); found != done_.end()) return found->second;
+        Expr result;
+        if (node->op && node->op->name() == "where") {
+            const Expr a = of(node->args[1]), b = of(node->args[2]);
+            if (a || b)
+                result = builder_.call(
+                    "where", {Expr(builder_, mapped(node->args[0])), a ? Arg(a) : Arg(0.0), b ? Arg(b) : Arg(0.0)});
+        } else {
+            result = reverse(node);
+        }
+        return done_[node] = result;
+    }
+
+    Expr reverse(const ir::Node* target) {
+        std::unordered_map<const ir::Node*, Expr> cotangents;
+        cotangents[target] = dout_;
+        const auto& body = from_.graph.body();
+        for (size_t k = body.size(); k-- > 0;) {
+            const ir::Node* node = body[k];
+            auto found = cotangents.find(node);
+            if (found == cotangents.end()) continue;
+            const Expr d = found->second;
+            if (!node->op->grad_fn) {
+                if (node->op->no_grad_reason) continue;
+                throw state_error(node->op->name(), "has no gradient").hint("use it outside of the operator");
+            }
+            std::vector<Value> args;
+            for (const Value& arg : node->args) args.push_back(mapped(arg));
+            const Expr outs[] = {Expr(builder_, map_.at(node))}, douts[] = {d};
+            const Call call(*node->op, args, promoted_dtype(*node->op, args));
+            const Grads grads = node->op->grad_fn(GradRule(call, builder_, outs, douts));
+            for (size_t i = 0; i < grads.size(); ++i) {
+                const Value& arg = node->args[i];
+                if (!grads[i] || !arg.is_node() || !depends_.contains(arg.node())) continue;
+                const DType t = arg.node()->type.tensor.dtype;
+                if (!is_float(t)) continue;
+                Expr& sum = cotangents[arg.node()];
+                sum = sum ? sum + grads[i].cast(t) : grads[i].cast(t);
+            }
+        }
+        return cotangents[input_];
+    }
+
+    const Formula& from_;
+    std::unique_ptr<Formula> made_;
+    ir::GraphBuilder builder_;
+    Expr dout_;
+    const ir::Node* input_ = nullptr;
+    std::unordered_map<const ir::Node*, Value> map_;
+    std::unordered_set<const ir::Node*> depends_;
+    std::unordered_map<const ir::Node*, Expr> done_;
+};
+
+// The sizes of a rule's indices for the operands at hand.
+std::unordered_map<std::string, int64_t> sizes_of(const Call& c, const IndexRule& rule) {
+    std::unordered_map<std::string, int64_t> sizes;
+    std::unordered_map<std::string, size_t> source;
+    for (size_t i = 0; i < rule.inputs.size(); ++i) {
+        const Shape shape = c.shape(i);
+        const auto& indices = rule.inputs[i];
+        if (shape.rank() != static_cast<int>(indices.size()))
+            throw shape_error(c.name(),
+                              str(c.op.signature.params[i].name, " has shape ", shape, " and the rule gives it ",
+                                  indices.size(), indices.size() == 1 ? " index" : " indices"));
+        for (size_t k = 0; k < indices.size(); ++k) {
+            const int64_t size = shape[static_cast<int>(k)];
+            auto [found, is_new] = sizes.emplace(indices[k], size);
+            if (is_new)
+                source[indices[k]] = i;
+            else if (found->second != size)
+                throw shape_error(c.name(), str("index ", indices[k], " has ", found->second, " values in ",
+                                                c.op.signature.params[source[indices[k]]].name, " and ", size, " in ",
+                                                c.op.signature.params[i].name));
+        }
+    }
+    return sizes;
+}
+
+}  // namespace
+
+// The entries' rules, which are plain functions.
+struct CustomRules {
+    static const CustomOp& of(const Call& c) { return static_cast<const CustomOp&>(c.op); }
+
+    static Types infer(const Call& c) {
+        Shape shape;
+        for (size_t i = 0; i < c.args.size(); ++i) shape = broadcast(c.name(), shape, c.shape(i));
+        return {{of(c).formula(c.dtype).dtype, shape}};
+    }
+    static Expr expand(const ExpandCall& c) {
+        return {c.builder, replay(of(c).formula(c.dtype).graph, c.args, c.builder)};
+    }
+    static Grads grad(const GradRule& g) {
+        const CustomOp& op = of(g);
+        Grads grads(g.args.size());
+        for (size_t i = 0; i < g.args.size(); ++i) {
+            const Value& v = g.args[i];
+            if ((!v.is_tensor() && !v.is_node()) || !is_float(g.type(i).dtype)) continue;
+            const CustomOp& derivative = op.derivative(i);
+            const Formula& formula = derivative.formula(g.dtype);
+            if (formula.zero) continue;
+            Expr d = g.dout;
+            if (!(formula.graph.result.is_node() && formula.graph.result.node() == formula.graph.parameters().back())) {
+                std::vector<Value> args(g.args.begin(), g.args.end());
+                args.push_back(g.dout.value());
+                d = Expr(g.builder, g.builder.emit(derivative, args));
+            }
+            grads[i] = g.unbroadcast(d, i).cast(g.type(i).dtype);
+        }
+        return grads;
+    }
+
+    static Types infer_rule(const Call& c) {
+        const IndexRule& rule = *of(c).rule();
+        auto sizes = sizes_of(c, rule);
+        Shape shape;
+        for (const std::string& index : rule.output) shape.push_back(sizes.at(index));
+        DType dtype = of(c).formula(c.dtype).dtype;
+        if (!rule.reduce.empty()) {
+            ir::Graph scratch("scratch");
+            ir::GraphBuilder builder(scratch);
+            const Value v(scratch.add_parameter("x", ir::NodeType::of({dtype, {2}})));
+            dtype = reduced(Expr(builder, v), rule, 0).dtype();
+        }
+        return {{dtype, shape}};
+    }
+    static Expr expand_rule(const ExpandCall& c) {
+        const CustomOp& op = of(c);
+        const IndexRule& rule = *op.rule();
+        auto sizes = sizes_of(c, rule);
+        std::vector<std::string> all = rule.output;
+        for (const auto& indices : rule.inputs)
+            for (const std::string& index : indices)
+                if (std::ranges::find(all, index) == all.end()) all.push_back(index);
+        std::vector<Value> args;
+        for (size_t i = 0; i < rule.inputs.size(); ++i) {
+            const auto& indices = rule.inputs[i];
+            Shape order, shape;
+            for (const std::string& index : all) {
+                auto found = std::ranges::find(indices, index);
+                shape.push_back(found == indices.end() ? 1 : sizes.at(index));
+                if (found != indices.end()) order.push_back(found - indices.begin());
+            }
+            args.push_back(c.in(i).transpose(order).reshape(shape).value());
+        }
+        Expr result(c.builder, c.builder.emit(*op.element_, args));
+        return rule.reduce.empty() ? result : reduced(result, rule, static_cast<int>(rule.output.size()));
+    }
+    static Expr reduced(const Expr& e, const IndexRule& rule, int from) {
+        Shape axes;
+        for (int i = from; i < e.rank(); ++i) axes.push_back(i);
+        return call(rule.reduce, {e, Arg(axes)});
+    }
+};
+
+CustomOp::CustomOp(std::string name, std::string doc, std::vector<Input> inputs)
+    : Op("custom()", known().registry), name_(std::move(name)), doc_(std::move(doc)), inputs_(std::move(inputs)) {
+    text_ = name_ + "(";
+    for (const Input& input : inputs_) {
+        Param param;
+        param.name = input.name;
+        param.type = input.mask ? ArgType::mask : ArgType::same;
+        signature.params.push_back(param);
+        promotes |= !input.mask;
+        text_ += str(text_.back() == '(' ? "" : ", ", input.name, ": ", input.mask ? "mask" : "same");
+    }
+    text_ += ")";
+    signature.name = name_;
+    signature.text = text_;
+    doc_text = doc_.c_str();
+    is_method = false;
+}
+
+std::string CustomOp::free_name(const std::string& name) {
+    std::string free = name;
+    for (int n = 2; known().by_name.contains(free); ++n) free = str(name, "#", n);
+    return free;
+}
+
+CustomOp& CustomOp::add(std::unique_ptr<CustomOp> op) {
+    Known& k = known();
+    op->id = static_cast<int>(lunaria::registry().all().size() + k.ops.size());
+    k.by_name[op->name_] = op.get();
+    k.ops.push_back(std::move(op));
+    return *k.ops.back();
+}
+
+const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<Input> inputs,
+                                 const ir::Graph& formula) {
+    std::string content = str(name, "\n", doc, "\n", ir::print(formula));
+    for (const Input& input : inputs) content += str("\n", input.name, input.mask);
+    Known& k = known();
+    std::lock_guard lock(k.mutex);
+    // The same cell of a notebook again.
+    if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
+    std::unique_ptr<CustomOp> op(new CustomOp(free_name(name), std::move(doc), std::move(inputs)));
+    op->original_ = empty_formula(op->inputs_, DType::f32);
+    auto& original = const_cast<Formula&>(*op->original_);
+    ir::GraphBuilder builder(original.graph);
+    original.graph.result = replay(formula, parameters_of(original.graph), builder);
+    op->takes_strides = op->takes_halves = true;
+    op->batch_rule = Batching::elementwise;
+    op->infer_fn = CustomRules::infer;
+    op->expand_fn = CustomRules::expand;
+    op->grad_fn = CustomRules::grad;
+    return *(k.by_content[content] = &add(std::move(op)));
+}
+
+const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<Input> inputs, const ir::Graph& formula,
+                                 IndexRule rule) {
+    const CustomOp& element = define(name + ".point", doc, inputs, formula);
+    Known& k = known();
+    std::lock_guard lock(k.mutex);
+    std::string content = str(element.name(), "\n", doc, "\n", rule.reduce);
+    for (const auto& index : rule.output) content += " " + index;
+    for (const auto& indices : rule.inputs) {
+        content += "\n";
+        for (const auto& index : indices) content += " " + index;
+    }
+    if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
+    std::unique_ptr<CustomOp> op(new CustomOp(free_name(name), std::move(doc), std::move(inputs)));
+    op->element_ = &element;
+    op->rule_ = std::move(rule);
+    op->takes_strides = op->takes_halves = true;
+    op->infer_fn = CustomRules::infer_rule;
+    op->expand_fn = CustomRules::expand_rule;
+    return *(k.by_content[content] = &add(std::move(op)));
+}
+
+const Formula& CustomOp::formula(DType dtype) const {
+    if (element_) return element_->formula(dtype);
+    std::lock_guard lock(formula_mutex_);
+    std::unique_ptr<const Formula>& found = formulas_[dtype];
+    if (found) return *found;
+    if (parent_) return *(found = Derivation(parent_->formula(dtype), position_, inputs_, dtype).run());
+    auto made = empty_formula(inputs_, dtype);
+    ir::GraphBuilder builder(made->graph);
+    made->graph.result = replay(original_->graph, parameters_of(made->graph), builder);
+    made->dtype = type_of(made->graph.result).dtype;
+    return *(found = std::move(made));
+}
+
+const CustomOp& CustomOp::derivative(size_t i) const {
+    Known& k = known();
+    std::lock_guard lock(k.mutex);
+    const CustomOp*& found = derivatives_[i];
+    if (found) return *found;
+    std::vector<Input> inputs = inputs_;
+    std::string dout = "dout";
+    while (std::ranges::any_of(inputs, [&](const Input& input) { return input.name == dout; })) dout += "_";
+    inputs.push_back({dout, false});
+    std::unique_ptr<CustomOp> op(new CustomOp(free_name(str(name_, "_grad_", inputs_[i].name)),
+                                              str("The derivative of ", name_, " by ", inputs_[i].name, "."),
+                                              std::move(inputs)));
+    op->parent_ = this;
+    op->position_ = i;
+    op->takes_strides = op->takes_halves = true;
+    op->batch_rule = Batching::elementwise;
+    op->infer_fn = CustomRules::infer;
+    op->expand_fn = CustomRules::expand;
+    op->grad_fn = CustomRules::grad;
+    return *(found = &add(std::move(op)));
+}
+
+const CustomOp* custom_op(const Op& op) {
+    return op.belongs_to(known().registry) ? static_cast<const CustomOp*>(&op) : nullptr;
+}
+
+const Op& operator_named(std::string_view name) {
+    if (const Op* op = registry().find(name)) return *op;
+    {
+        Known& k = known();
+        std::lock_guard lock(k.mutex);
+        auto found = k.by_name.find(std::string(name));
+        if (found != k.by_name.end()) return *found->second;
+    }
+    return registry().get(name);
+}
+
+bool is_pointwise(const Op& op) { return (op.is_elementwise || op.name() == "cast") && op.side_effect == Effect::none; }
+
+void set_custom_kernel(Kernel kernel) { known().kernels.assign(kernel ? 1 : 0, kernel); }
+
+std::span<const Kernel> custom_kernels() { return known().kernels; }
+
+}  // namespace lunaria

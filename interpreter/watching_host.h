@@ -1,0 +1,64 @@
+// A host that watches what a function does: everything is Lua's business as before, but the machine gets no operator to
+// run by itself, so that all of them come by here, and runs Lua functions itself, so that it sees what they call.
+#pragma once
+
+#include "interpreter/lua_host.h"
+
+namespace lunaria {
+
+class WatchingHost : public vm::Host {
+  public:
+    explicit WatchingHost(LuaHost& host) : host_(host) {}
+
+    vm::Callee resolve(const Value& f) override;
+    // None: arithmetic on tensors comes to arithmetic().
+    const Op* tensor_operator(std::string_view) override { return nullptr; }
+    vm::Values call(const Value& f, std::span<const Value> args) override { return host_.call(f, args); }
+    Value index(const Value& object, const Value& key) override { return host_.index(object, key); }
+    void set_index(const Value& object, const Value& key, const Value& value) override {
+        host_.set_index(object, key, value);
+    }
+    Value metamethod(const Value& a, const Value& b, std::string_view event) override {
+        return host_.metamethod(a, b, event);
+    }
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+        return host_.arithmetic(primitive, a, b);
+    }
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override {
+        return host_.compare(primitive, a, b);
+    }
+    vm::Field find_field(const Value& o, const Value& k) override { return host_.find_field(o, k); }
+    vm::Field find_new_field(const Value& o, const Value& k) override { return host_.find_new_field(o, k); }
+    Value concat(const Value& a, const Value& b) override { return host_.concat(a, b); }
+    Value length(const Value& a) override { return host_.length(a); }
+    Value new_table(size_t array, size_t fields) override { return host_.new_table(array, fields); }
+    Value raw_get(const Value& t, const Value& k) override { return host_.raw_get(t, k); }
+    void raw_set(const Value& t, const Value& k, const Value& v) override { host_.raw_set(t, k, v); }
+    bool is_table(const Value& v) override { return host_.is_table(v); }
+    bool is_function(const Value& v) override { return host_.is_function(v); }
+    std::string describe(const Value& v) override { return host_.describe(v); }
+    std::string why_opaque(const Value& f) override { return host_.why_opaque(f); }
+    Bound bind(const Op& op, std::span<const Value> args) override { return host_.bind(op, args); }
+    Part part_of(const Value& t, const Value& k) override { return host_.part_of(t, k); }
+    void for_each_table(const Value& t, const std::function<void(const Value&)>& f) override {
+        host_.for_each_table(t, f);
+    }
+    bool is_part(const Value& text) override { return host_.is_part(text); }
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override {
+        return host_.put_part(tensor, key, value);
+    }
+    bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
+    Value stand_in(const Value& f) override { return host_.stand_in(f); }
+    bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
+    Protected call_protected(const std::function<void()>& body) override { return host_.call_protected(body); }
+    [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
+    void poll() override { host_.poll(); }
+
+  protected:
+    LuaHost& host_;
+
+  private:
+    bool is_c_function(const Value& f) const;
+};
+
+}  // namespace lunaria
