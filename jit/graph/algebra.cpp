@@ -127,6 +127,14 @@ Value same_everywhere(const Match& m, size_t value) {
 }
 Value filled(const Match& m) { return same_everywhere(m, 1); }
 
+// Over axes of one element there is nothing to add up.
+Value sum_of_one(const Match& m) {
+    auto from = static_type(m.arg(0));
+    if (!from || !from->shape.known() || !(from->dtype == m.node.type.tensor.dtype)) return {};
+    if (from->shape.size() != m.node.type.tensor.shape.size() || from->shape.size() == 0) return {};
+    return m.emit("reshape", {m.arg(0), Value::ints(m.node.type.tensor.shape)});
+}
+
 constexpr char kNeg[] = "neg", kNot[] = "logical_not", kInvert[] = "invert", kAbs[] = "abs", kRelu[] = "relu",
                kFloor[] = "floor", kCeil[] = "ceil", kTrunc[] = "trunc", kRound[] = "round_to_even", kSign[] = "sign";
 
@@ -153,6 +161,7 @@ constexpr Row kRules[] = {
     {"pow", small_power},
     {"cast", cast_chain},
     {"where", same_choice},
+    {"sum", sum_of_one},
     {"full", filled},
     {"full_like", filled},
 };

@@ -23,6 +23,7 @@ namespace {
 // What a step keeps between runs. Arguments and results that live in the arena are set once; the others by every run.
 struct StepState {
     std::vector<Value> args;
+    std::vector<Value> fixed;  // the arguments without what each run sets
     std::vector<Tensor> out;
     std::vector<void*> pointers;
 };
@@ -101,8 +102,8 @@ struct Executable::Context {
     StepState state_of(const Step& step) {
         StepState state;
         state.args = step.args;
-        for (const Use& use : step.uses)
-            if (is_static(use.handle)) set(state, use);
+        set(state, step, [&](const Use& use) { return is_static(use.handle); });
+        state.fixed = state.args;
         if (step.kind == Step::Kind::kernel)
             for (size_t r : step.results) state.out.push_back(roots[r]);
         for (size_t k = 0; k < step.loop_roots.size(); ++k) {
@@ -112,25 +113,23 @@ struct Executable::Context {
         return state;
     }
 
-    void set(StepState& state, const Use& use) {
-        Value& arg = state.args[use.arg];
-        if (use.item == SIZE_MAX) {
-            arg = Value(handle(use.handle));
-            return;
+    // Sets the arguments that are chosen. The uses of a list follow one another.
+    template <class F>
+    void set(StepState& state, const Step& step, F&& is_chosen) {
+        for (size_t u = 0; u < step.uses.size(); ++u) {
+            const Use& use = step.uses[u];
+            if (!is_chosen(use)) continue;
+            Value& arg = state.args[use.arg];
+            if (use.item == SIZE_MAX) {
+                arg = Value(handle(use.handle));
+                continue;
+            }
+            std::vector<Value> items = arg.items();
+            for (; u < step.uses.size() && step.uses[u].arg == use.arg; ++u)
+                if (is_chosen(step.uses[u])) items[step.uses[u].item] = Value(handle(step.uses[u].handle));
+            --u;
+            arg = Value::list(std::move(items));
         }
-        std::vector<Value> items = arg.items();
-        items[use.item] = Value(handle(use.handle));
-        arg = Value::list(std::move(items));
-    }
-    static void unset(StepState& state, const Use& use) {
-        Value& arg = state.args[use.arg];
-        if (use.item == SIZE_MAX) {
-            arg = Value();
-            return;
-        }
-        std::vector<Value> items = arg.items();
-        items[use.item] = Value();
-        arg = Value::list(std::move(items));
     }
 
     void run(size_t s) {
@@ -138,8 +137,7 @@ struct Executable::Context {
         StepState& state = steps[s];
         if (step.kind == Step::Kind::loop) return run_loop(step, state);
         poll_interrupt();
-        for (const Use& use : step.uses)
-            if (!is_static(use.handle)) set(state, use);
+        set(state, step, [&](const Use& use) { return !is_static(use.handle); });
         if (step.kind == Step::Kind::copy) {
             const Tensor& from = state.args[0].tensor();
             copy_elements(from, roots[step.results[0]].reshaped(from.shape()));
@@ -150,7 +148,7 @@ struct Executable::Context {
         }
         // Nothing of the caller's is held between runs: writes to his tensors would copy them.
         for (const Use& use : step.uses)
-            if (!is_static(use.handle)) unset(state, use);
+            if (!is_static(use.handle)) state.args[use.arg] = state.fixed[use.arg];
     }
 
     void run_kernel(const Step& step, StepState& state, size_t s) {

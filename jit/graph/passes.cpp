@@ -16,9 +16,14 @@ struct Pass {
     bool (*run)(ir::Graph&);
 };
 constexpr Pass kPasses[] = {
-    {"expand", expand_composites},           {"views", simplify_views},
-    {"algebra", simplify_algebra},           {"fold", fold_constants},
-    {"common", share_common_subexpressions}, {"dead", remove_dead_code},
+    {"expand", expand_composites},
+    {"views", simplify_views},
+    {"algebra", simplify_algebra},
+    {"fold", fold_constants},
+    {"common", share_common_subexpressions},
+    {"batch", batch_products},
+    {"join", join_products},
+    {"dead", remove_dead_code},
 };
 // Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.
 constexpr int kMostRounds = 8;

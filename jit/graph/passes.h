@@ -16,6 +16,10 @@ bool share_common_subexpressions(ir::Graph& graph);
 bool fold_constants(ir::Graph& graph);
 // Peephole rules: neutral elements, double negation, powers, chains of casts.
 bool simplify_algebra(ir::Graph& graph);
+// Sums of narrow matrix products, as the gradients of weights that a loop used in every step, become one product.
+bool join_products(ir::Graph& graph);
+// Products of rows of one value with one matrix become a product of them all.
+bool batch_products(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
 

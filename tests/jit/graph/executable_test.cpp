@@ -231,6 +231,34 @@ TEST_F(ExecutableTest, large_sums_over_rows_are_split_by_columns) {
     expect_same(*graph, 1e-4);
 }
 
+TEST_F(ExecutableTest, an_unrolled_loop_gives_what_its_steps_give) {
+    const DType f = DType::f32;
+    auto graph = graph_with({{f, {5, 2, 8}}, {f, {8, 16}}, {f, {16, 16}}, {f, {16}}}, [](auto& b, auto& x) {
+        std::vector<Expr> steps, states{call("matmul", {call("narrow", {x[0], 0, 0, 1}).reshape({2, 8}), x[1]})};
+        for (int64_t t = 0; t < 5; ++t) {
+            steps.push_back(call("narrow", {x[0], 0, t, 1}).reshape({2, 8}));
+            states.push_back(
+                call("tanh", {call("matmul", {steps.back(), x[1]}) + call("matmul", {states.back(), x[2]}) + x[3]}));
+        }
+        // As the gradients of both weights and of the bias.
+        Expr first = call("matmul", {steps[0].transpose({1, 0}), states[1]});
+        Expr second = call("matmul", {states[0].transpose({1, 0}), states[1]}), third = states[1].sum({0});
+        for (size_t t = 1; t < 5; ++t) {
+            first = first + call("matmul", {steps[t].transpose({1, 0}), states[t + 1]});
+            second = call("matmul", {states[t].transpose({1, 0}), states[t + 1]}) + second;
+            third = third + states[t + 1].sum({0});
+        }
+        return b.list(std::vector<Expr>{first, second, third, states.back()}).value();
+    });
+    expect_same(*graph);
+    // One by the first weight for all steps, five of states, and one for each gradient.
+    auto executable = compile(*graph);
+    const std::string text = executable->describe();
+    size_t products = 0;
+    for (size_t at = text.find(" matmul"); at != std::string::npos; at = text.find(" matmul", at + 1)) ++products;
+    EXPECT_EQ(products, 8u) << text;
+}
+
 TEST_F(ExecutableTest, views_cost_no_step) {
     auto graph = graph_with({{DType::f32, {4, 6}}, {DType::f32, {4, 6}}}, [](auto&, auto& x) {
         return call("matmul", {x[0], x[1].transpose({1, 0})}).value();

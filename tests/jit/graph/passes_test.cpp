@@ -137,6 +137,65 @@ TEST_F(PassTest, chains_of_reshapes_are_one) {
               "reshape");
 }
 
+TEST_F(PassTest, the_sum_of_one_row_is_the_row) {
+    EXPECT_EQ(ops_after("graph f(%0 x: float32(1, 3)) {\n"
+                        "  %1 = ops.sum(%0, {0}, false, nil)  : float32(3)\n"
+                        "  return %1\n}\n",
+                        {simplify_algebra}),
+              "reshape");
+}
+
+// The gradient of a weight that two steps of a loop used, 16 by 32, from 4 samples.
+constexpr std::string_view kWeightGradient =
+    "graph f(%0 a: float32(4, 16), %1 b: float32(4, 16), %2 c: float32(4, 32), %3 d: float32(4, 32)) {\n"
+    "  %4 = ops.transpose(%0, {1, 0})  : float32(16, 4)\n"
+    "  %5 = ops.matmul(%4, %2)         : float32(16, 32)\n"
+    "  %6 = ops.transpose(%1, {1, 0})  : float32(16, 4)\n"
+    "  %7 = ops.matmul(%6, %3)         : float32(16, 32)\n"
+    "  %8 = ops.add(%5, %7)            : float32(16, 32)\n";
+
+TEST_F(PassTest, narrow_products_that_are_added_up_are_one) {
+    EXPECT_EQ(ops_after(str(kWeightGradient, "  return %8\n}\n"), {join_products, remove_dead_code}),
+              "concat transpose concat matmul");
+}
+
+TEST_F(PassTest, a_product_that_is_needed_by_itself_is_added_all_the_same) {
+    EXPECT_EQ(ops_after(str(kWeightGradient, "  return {%5, %8}\n}\n"), {join_products, remove_dead_code}),
+              "transpose matmul concat transpose concat matmul");
+}
+
+TEST_F(PassTest, wide_products_stay) {
+    EXPECT_EQ(ops_after("graph f(%0 a: float32(4, 64), %1 b: float32(64, 8)) {\n"
+                        "  %2 = ops.matmul(%0, %1)  : float32(4, 8)\n"
+                        "  %3 = ops.add(%0, %0)     : float32(4, 64)\n"
+                        "  %4 = ops.matmul(%3, %1)  : float32(4, 8)\n"
+                        "  %5 = ops.add(%2, %4)     : float32(4, 8)\n"
+                        "  return %5\n}\n",
+                        {join_products}),
+              "matmul add matmul add");
+}
+
+// Four steps of a loop over x, each by the same weight.
+std::string steps(int count) {
+    std::string text = "graph f(%0 x: float32(4, 2, 8), %1 w: float32(8, 3)) {\n";
+    std::string sum;
+    for (int i = 0; i < count; ++i) {
+        text += str("  %", 10 + i, " = ops.narrow(%0, 0, ", i, ", 1)     : float32(1, 2, 8)\n");
+        text += str("  %", 20 + i, " = ops.reshape(%", 10 + i, ", {2, 8})  : float32(2, 8)\n");
+        text += str("  %", 30 + i, " = ops.matmul(%", 20 + i, ", %1)       : float32(2, 3)\n");
+        sum += str(i ? ", " : "", "%", 30 + i);
+    }
+    return text + "  return {" + sum + "}\n}\n";
+}
+
+TEST_F(PassTest, products_of_rows_with_one_matrix_are_one) {
+    EXPECT_EQ(ops_after(steps(4), {batch_products, remove_dead_code}), "reshape matmul narrow narrow narrow narrow");
+}
+
+TEST_F(PassTest, rows_that_nobody_asked_for_are_not_multiplied) {
+    EXPECT_EQ(ops_after(steps(2), {batch_products, remove_dead_code}), "narrow reshape matmul narrow reshape matmul");
+}
+
 TEST_F(PassTest, composites_without_a_kernel_are_expanded) {
     EXPECT_EQ(ops_after(body("  %2 = ops.mse_loss(%0, %1, \"mean\")  : float32()\n  return %2\n"), {expand_composites}),
               "sub mul mean");

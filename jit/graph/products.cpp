@@ -1,0 +1,265 @@
+// Many small matrix products become one large one: what a loop over time steps leaves behind when it is unrolled.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "jit/graph/layout.h"
+#include "jit/graph/passes.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+const TensorType* float_type(const ir::Node& node) {
+    if (!node.op || node.type.kind != ir::NodeType::Kind::tensor) return nullptr;
+    const TensorType& t = node.type.tensor;
+    return (t.dtype == DType::f32 || t.dtype == DType::f64) && t.shape.known() ? &t : nullptr;
+}
+
+bool is_matrix(const Value& v) {
+    auto t = static_type(v);
+    return t && v.is_node() && t->shape.known() && t->shape.rank() == 2;
+}
+const Shape& shape_of(const Value& v) { return v.node()->type.tensor.shape; }
+
+bool is_product(const ir::Node& node) {
+    return node.op && node.op->name() == "matmul" && float_type(node) && is_matrix(node.args[0]) &&
+           is_matrix(node.args[1]);
+}
+
+// How many writes come before each node: what reads variables may not be moved across one.
+std::unordered_map<const ir::Node*, int> epochs_of(const ir::Graph& graph) {
+    std::unordered_map<const ir::Node*, int> epochs;
+    int epoch = 0;
+    for (const ir::Node* node : graph.body()) {
+        if (node->op && node->op->side_effect == Effect::state) ++epoch;
+        epochs[node] = epoch;
+    }
+    return epochs;
+}
+
+// Sums of more than two values as the sums of two that they are made of.
+class Sums {
+  public:
+    explicit Sums(const ir::Graph& graph) : epochs_(epochs_of(graph)) {
+        std::unordered_map<const ir::Node*, int> uses;
+        auto count = [&](const ir::Node* n) { ++uses[n]; };
+        for (const ir::Node* node : graph.body())
+            for (const Value& arg : node->args) ir::for_each_node(arg, count);
+        ir::for_each_node(graph.result, count);
+        for (const ir::Node* node : graph.body()) {
+            if (!is_sum(*node)) continue;
+            for (const Value& arg : node->args) {
+                const ir::Node* n = arg.is_node() ? arg.node() : nullptr;
+                if (n && is_sum(*n) && uses[n] == 1 && n->type.tensor == node->type.tensor &&
+                    epochs_.at(n) == epochs_.at(node))
+                    inner_.emplace(n, node);
+            }
+        }
+    }
+
+    // Whether the node is a sum that is no part of a larger one.
+    bool is_root(const ir::Node& node) const { return is_sum(node) && !inner_.contains(&node); }
+
+    // What it adds up, in order.
+    void add_terms(const ir::Node& sum, std::vector<Value>& terms) const {
+        for (const Value& arg : sum.args) {
+            if (arg.is_node() && inner_.contains(arg.node()))
+                add_terms(*arg.node(), terms);
+            else
+                terms.push_back(arg);
+        }
+    }
+
+    int epoch(const ir::Node& node) const {
+        auto found = epochs_.find(&node);
+        return found == epochs_.end() ? -1 : found->second;
+    }
+
+  private:
+    static bool is_sum(const ir::Node& node) { return node.op && node.op->name() == "add" && float_type(node); }
+    std::unordered_map<const ir::Node*, int> epochs_;
+    std::unordered_map<const ir::Node*, const ir::Node*> inner_;
+};
+
+class Joiner {
+  public:
+    explicit Joiner(ir::GraphBuilder& builder) : builder_(builder) {}
+
+    // A sum of products a b is one product of the a side by side and the b one below the other.
+    Value product(const std::vector<Value>& terms) {
+        std::vector<Value> left, right;
+        for (const Value& term : terms) {
+            left.push_back(turned(term.node()->args[0]));
+            right.push_back(term.node()->args[1]);
+        }
+        return emit("matmul", {emit("transpose", {together(left), Value::ints({1, 0})}), together(right)});
+    }
+
+    // Of sums over rows: the sum over all of the rows.
+    Value column_sum(const std::vector<Value>& terms) {
+        std::vector<Value> parts;
+        for (const Value& term : terms) parts.push_back(term.node()->args[0]);
+        const ir::Node& first = *terms[0].node();
+        return emit("sum", {together(parts), first.args[1], first.args[2], first.args[3]});
+    }
+
+    Value add(const Value& a, const Value& b) { return emit("add", {a, b}); }
+
+  private:
+    Value emit(std::string_view op, std::initializer_list<Value> args) {
+        return builder_.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
+    }
+    Value together(const std::vector<Value>& parts) { return emit("concat", {Value::list(parts), Value(int64_t{0})}); }
+
+    // The transposed matrix, without a copy where it is one already.
+    Value turned(const Value& v) {
+        const ir::Node& node = *v.node();
+        const Shape& shape = node.type.tensor.shape;
+        if (node.op && node.op->name() == "transpose") {
+            const ir::Node* inner = node.args[0].node();
+            const Shape& before = inner->type.tensor.shape;
+            if (before.rank() == 2 && before[0] == shape[1] && before[1] == shape[0] && is_swap(node.args[1]))
+                return Value(const_cast<ir::Node*>(inner));
+        }
+        if (shape[1] != 1) return emit("transpose", {v, Value::ints({1, 0})});
+        // One column; often a row that has been turned before.
+        if (node.op && node.op->name() == "reshape") {
+            ir::Node* inner = node.args[0].node();
+            if (inner->type.tensor.shape == Shape{1, shape[0]}) return Value(inner);
+        }
+        return emit("reshape", {v, Value::ints({1, shape[0]})});
+    }
+    static bool is_swap(const Value& axes) {
+        return axes.is_nil() || (axes.is_list() && axes.items()[0].integer() == 1 && axes.items()[1].integer() == 0);
+    }
+
+    ir::GraphBuilder& builder_;
+};
+
+// Whether copying both operands into place costs less than adding up one more result.
+bool is_narrow_product(const ir::Node& node) {
+    if (!is_product(node)) return false;
+    const Shape &a = shape_of(node.args[0]), &out = node.type.tensor.shape;
+    return a[1] * (out[0] + out[1]) <= out[0] * out[1];
+}
+
+// A sum over few rows.
+bool is_short_sum(const ir::Node& node) {
+    constexpr int64_t kMostRows = 64;
+    if (!node.op || node.op->name() != "sum" || !float_type(node) || !is_matrix(node.args[0])) return false;
+    if (!(node.type.tensor.dtype == node.args[0].node()->type.tensor.dtype)) return false;
+    const Shape axes = Call(*node.op, node.args, DType::f32).axes(1, 0);
+    return axes.rank() == 1 && axes[0] == 0 && shape_of(node.args[0])[0] <= kMostRows;
+}
+
+constexpr size_t kFewestSums = 4;  // that are worth a copy of their operands
+
+// Products with one and the same right side, whose left sides are rows of one value.
+struct Batch {
+    const ir::Node* root = nullptr;
+    size_t members = 0;
+    int64_t width = 0, rows = 0;  // of the left sides together
+    Value all{};                  // the products of all rows, once they are made
+};
+
+// What the product of all rows takes the place of: dense takes a bias too.
+bool multiplies_rows(const ir::Node& node) {
+    if (is_product(node)) return true;
+    return node.op && node.op->name() == "dense" && float_type(node) && is_matrix(node.args[0]);
+}
+
+// The first row of the value that the node's left side shows, where it shows whole rows of one.
+std::optional<int64_t> first_row(const Arrangement& a, const Shape& left) {
+    const Shape& whole = a.root->type.tensor.shape;
+    if (!a.is_dense() || !(a.type.dtype == a.root->type.tensor.dtype) || left[1] == 0) return {};
+    if (a.offset % left[1] != 0 || whole.size() % left[1] != 0 || whole.size() <= left.size()) return {};
+    return a.offset / left[1];
+}
+
+}  // namespace
+
+bool join_products(ir::Graph& graph) {
+    const Sums sums(graph);
+    return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
+        if (!sums.is_root(node)) return {};
+        std::vector<Value> terms, products, column_sums, others;
+        sums.add_terms(node, terms);
+        for (const Value& term : terms) {
+            const ir::Node* n = term.is_node() ? term.node() : nullptr;
+            const bool fits = n && n->type.kind == ir::NodeType::Kind::tensor && n->type.tensor == node.type.tensor &&
+                              sums.epoch(*n) == sums.epoch(node);
+            if (fits && is_narrow_product(*n))
+                products.push_back(term);
+            else if (fits && is_short_sum(*n))
+                column_sums.push_back(term);
+            else
+                others.push_back(term);
+        }
+        Joiner join(builder);
+        if (products.size() < 2 && column_sums.size() < kFewestSums) return {};
+        if (products.size() >= 2)
+            others.push_back(join.product(products));
+        else
+            others.insert(others.end(), products.begin(), products.end());
+        if (column_sums.size() >= kFewestSums)
+            others.push_back(join.column_sum(column_sums));
+        else
+            others.insert(others.end(), column_sums.begin(), column_sums.end());
+        Value total = others[0];
+        for (size_t i = 1; i < others.size(); ++i) total = join.add(total, others[i]);
+        return total;
+    });
+}
+
+bool batch_products(ir::Graph& graph) {
+    constexpr size_t kFewest = 4;
+    const Arrangements arrangements(graph);
+    const auto epochs = epochs_of(graph);
+    // By root, operator, right side, bias, width of the rows and epoch.
+    using Key = std::tuple<const ir::Node*, const Op*, const ir::Node*, const ir::Node*, int64_t, int>;
+    std::map<Key, Batch> batches;
+    struct Member {
+        Batch* batch;
+        int64_t row;
+    };
+    std::unordered_map<const ir::Node*, Member> members;
+    auto node_of = [](const Value& v) { return v.is_node() ? v.node() : nullptr; };
+    for (const ir::Node* node : graph.body()) {
+        if (!multiplies_rows(*node)) continue;
+        const Arrangement* a = arrangements.find(node->args[0].node());
+        const Shape& left = shape_of(node->args[0]);
+        // What is replaced itself cannot be the value that others are rows of.
+        if (!a || a->root == node->args[0].node() || members.contains(a->root)) continue;
+        auto row = first_row(*a, left);
+        if (!row) continue;
+        const ir::Node* bias = node->args.size() > 2 ? node_of(node->args[2]) : nullptr;
+        Batch& batch = batches[{a->root, node->op, node_of(node->args[1]), bias, left[1], epochs.at(node)}];
+        batch.root = a->root;
+        batch.width = left[1];
+        batch.rows += left[0];
+        ++batch.members;
+        members[node] = {&batch, *row};
+    }
+    return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
+        auto found = members.find(&node);
+        if (found == members.end()) return {};
+        const auto [batch, row] = found->second;
+        const int64_t all_rows = batch->root->type.tensor.shape.size() / batch->width;
+        // Rows that nobody asked for would be work for nothing.
+        if (batch->members < kFewest || batch->rows * 4 < all_rows * 3) return {};
+        auto emit = [&](std::string_view op, std::initializer_list<Value> args) {
+            return builder.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
+        };
+        if (batch->all.is_nil()) {
+            std::vector<Value> args = node.args;
+            args[0] =
+                emit("reshape", {Value(const_cast<ir::Node*>(batch->root)), Value::ints({all_rows, batch->width})});
+            batch->all = builder.emit(*node.op, args);
+        }
+        return emit("narrow", {batch->all, Value(int64_t{0}), Value(row), Value(node.type.tensor.shape[0])});
+    });
+}
+
+}  // namespace lunaria::graph
