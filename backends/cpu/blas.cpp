@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "backends/cpu/gemm_tiles.h"
 #include "core/interrupt.h"
 #include "core/tensor.h"
 
@@ -86,6 +87,7 @@ bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, 
 template <class T>
 bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta) {
     int64_t m = a_given.rows, k = a_given.columns, n = b_given.columns;
+    if ((beta == T(0) || beta == T(1)) && tile_product(a_given, b_given, c, beta == T(1))) return true;
     if (!fits(m) || !fits(k) || !fits(n)) return false;
     Tensor a_copy, b_copy;
     MatrixRef<T> a = readable(a_given, a_copy), b = readable(b_given, b_copy);

@@ -1,5 +1,5 @@
-// Matrix products by OpenBLAS, for f32 and f64. The only header of the project that knows of BLAS beside blas.cpp is
-// this one, and it shows none of BLAS's types.
+// Matrix products for f32 and f64, by OpenBLAS or by our own loops (gemm_tiles.h). The only header of the project that
+// knows of BLAS beside blas.cpp is this one, and it shows none of BLAS's types.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,138 @@
+// How a product of matrices is cut up: into panels of a few vectors of columns, whose rows of b are copied together
+// where they lie far apart, and these into blocks of rows when there are too few panels for the threads. a is read as
+// it lies. A panel's part of b stays in the cache that is nearest while all rows of a go over it.
+#include "backends/cpu/gemm_tiles.h"
+
+#include <algorithm>
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/simd/gemm_loops.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+const GemmTable& gemm_table() {
+    switch (current_isa()) {
+        case Isa::avx512:
+            return avx512::gemm_table;
+        case Isa::avx2:
+            return avx2::gemm_table;
+        default:
+            return v2::gemm_table;
+    }
+}
+
+template <class T>
+const GemmLoops<T>& gemm_loops() {
+    if constexpr (sizeof(T) == 4)
+        return gemm_table().f32;
+    else
+        return gemm_table().f64;
+}
+
+// Rows of b that are worked on at a time, and the bytes of a packed panel of them.
+constexpr int64_t kDepth = 256;
+constexpr int64_t kPanelBytes = kDepth * 256;
+
+// With so few rows of a, every element of b is used too rarely to be worth an order of its own.
+constexpr int64_t kStreamRows = 2, kStreamDepth = 32;
+
+// Multiplications that are never worth a second thread.
+constexpr int64_t kAlone = 300000;
+
+// From this many on, OpenBLAS's copies of both operands pay.
+constexpr double kMost = 3e8;
+
+// With fewer rows of a than this a copy of b costs more than what it saves, unless its rows are short vectors.
+constexpr int64_t kPackRows = 24;
+
+template <class T>
+class TileProduct {
+  public:
+    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add)
+        : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add) {
+        packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
+        width_ = packs_ ? loops_.panel : 2 * loops_.panel;
+        depth_ = (b.rows + (b.rows + kDepth - 1) / kDepth - 1) / ((b.rows + kDepth - 1) / kDepth);
+        if (a.rows <= kStreamRows) {
+            // Here b is all the work: it is read along its rows, a few of them side by side.
+            const int64_t share = (b.columns + num_threads() - 1) / num_threads();
+            width_ = (share + width_ - 1) / width_ * width_;
+            depth_ = kStreamDepth;
+        }
+        panels_ = (b.columns + width_ - 1) / width_;
+    }
+
+    void run() {
+        // Few panels are cut into blocks of rows, so that all threads have about as much to do.
+        const int64_t products = a_.rows * b_.rows * b_.columns;
+        if (products <= kAlone) return multiply_panels(0, panels_);
+        const int64_t threads = num_threads();
+        blocks_ = panels_ >= 8 * threads ? 1 : std::clamp<int64_t>(8 * threads / panels_, 1, (a_.rows + 23) / 24);
+        const int64_t rows = (a_.rows + blocks_ - 1) / blocks_;
+        // In additions, of which a vector takes many at a time; what comes from memory costs as much as several.
+        const int64_t width = std::min(width_, b_.columns), cost = rows * b_.rows * width / 10 + b_.rows * width;
+        constexpr int64_t kWorthwhile = 98304;
+        parallel_for(panels_ * blocks_, kWorthwhile / std::max<int64_t>(cost, 1) + 1,
+                     [this](int64_t begin, int64_t end) { multiply_panels(begin, end); });
+    }
+
+  private:
+    // Blocks are counted panel by panel.
+    void multiply_panels(int64_t begin, int64_t end) const {
+        for (int64_t at = begin; at < end;) {
+            const int64_t panel = at / blocks_, last = std::min((panel + 1) * blocks_, end);
+            const int64_t first = at - panel * blocks_, behind = last - panel * blocks_;
+            multiply(panel * width_, a_.rows * first / blocks_, a_.rows * behind / blocks_);
+            at = last;
+        }
+    }
+
+    void multiply(int64_t column, int64_t first_row, int64_t end_row) const {
+        alignas(64) T packed[kPanelBytes / sizeof(T)];
+        const int64_t columns = std::min(width_, b_.columns - column), rows = end_row - first_row;
+        // Vectors are read whole: what is left of a row of b is copied, in one more step.
+        const int64_t whole = packs_ ? 0 : columns / loops_.lanes * loops_.lanes, rest = columns - whole;
+        const int64_t padded = (rest + loops_.lanes - 1) / loops_.lanes * loops_.lanes;
+        for (int64_t k = 0; k < b_.rows; k += depth_) {
+            const int64_t depth = std::min(depth_, b_.rows - k);
+            const bool add = add_ || k > 0;
+            const T* a = a_.data + first_row * a_.row_stride + k * a_.column_stride;
+            const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
+            T* c = c_ + first_row * b_.columns + column;
+            if (whole)
+                loops_.multiply(rows, whole, depth, a, a_.row_stride, a_.column_stride, b, b_.row_stride, c, b_.columns,
+                                add);
+            if (!rest) continue;
+            loops_.pack(b + whole * b_.column_stride, b_.row_stride, b_.column_stride, depth, rest, packed);
+            loops_.multiply(rows, rest, depth, a, a_.row_stride, a_.column_stride, packed, padded, c + whole,
+                            b_.columns, add);
+        }
+    }
+
+    const GemmLoops<T>& loops_;
+    MatrixRef<T> a_, b_;
+    T* c_;
+    bool add_, packs_;
+    int64_t width_, panels_, depth_, blocks_ = 1;
+};
+
+}  // namespace
+
+template <class T>
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
+    if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
+    if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > kMost)
+        return false;
+    // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
+    if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * gemm_loops<T>().lanes)) return false;
+    TileProduct<T>(a, b, c, add).run();
+    return true;
+}
+
+template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool);
+template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool);
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,160 @@
+// Products of matrices by outer products: the sums of a few rows times a few vectors of columns stay in registers while
+// k runs, each step of which loads vectors of b and multiplies them by single elements of a. So rows of b and c have to
+// be dense and a may lie in any way.
+#include "backends/cpu/simd/gemm_loops.h"
+
+#include <array>
+#include <utility>
+
+#include "backends/cpu/simd/pack.h"
+#include "backends/cpu/simd/transpose.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+// Vectors of a panel, and of the wider one that one or two rows take, which would not fill the registers otherwise.
+#if defined(__AVX512BW__)
+constexpr int kPanel = 4, kWide = 8;
+// The most rows for 1 to 4 vectors: at least 12 sums in flight where there are as many rows, and some registers left.
+constexpr int kMostRows[] = {12, 12, 8, 6};
+#else
+constexpr int kPanel = 2, kWide = 4;
+constexpr int kMostRows[] = {8, 6};
+#endif
+constexpr int kWideRows = 2;
+
+template <class T>
+struct Operands {
+    int64_t k;
+    const T* a;
+    int64_t a_row, a_column;
+    const T* b;
+    int64_t b_row;
+    T* c;
+    int64_t c_row;
+    int last;  // columns in the last vector
+    bool add;
+};
+
+template <class T, int Rows, int Vectors>
+static void tile(const Operands<T>& o) {
+    using P = Pack<T>;
+    typename P::V sum[Rows][Vectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = typename P::V{};
+            // c is seldom in the nearest cache: it comes there while k runs.
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) __builtin_prefetch(o.c + r * o.c_row + v * P::lanes, 1);
+    const T *a = o.a, *b = o.b;
+    const int64_t a_row = o.a_row, a_column = o.a_column, b_row = o.b_row;
+    auto step = [&]() __attribute__((always_inline)) {
+        typename P::V y[Vectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) y[v] = P::load(b + v * P::lanes).v;
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r) {
+            const typename P::V x = a[r * a_row] - typename P::V{};
+#pragma GCC unroll 16
+            for (int v = 0; v < Vectors; ++v) sum[r][v] += x * y[v];
+        }
+        a += a_column;
+        b += b_row;
+    };
+    // Unrolled where registers are full, which is where time goes: the end of a loop of few turns is foreseen.
+    if constexpr (Rows * Vectors >= 20) {
+#pragma GCC unroll 8
+        for (int64_t k = o.k; k > 0; --k) step();
+    } else if constexpr (Vectors > kPanel) {
+#pragma GCC unroll 4
+        for (int64_t k = o.k; k > 0; --k) step();
+    } else {
+        for (int64_t k = o.k; k > 0; --k) step();
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+        T* c = o.c + r * o.c_row;
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v, c += P::lanes) {
+            if (v + 1 < Vectors || o.last == P::lanes) {
+                (o.add ? P(sum[r][v]) + P::load(c) : P(sum[r][v])).store(c);
+            } else {
+                store_part(c, o.add ? P(sum[r][v]) + load_part(c, o.last) : P(sum[r][v]), o.last);
+            }
+        }
+    }
+}
+
+template <class T>
+using Tile = void (*)(const Operands<T>&);
+
+template <class T, int Vectors, int... Rows>
+constexpr std::array<Tile<T>, 12> tiles_of(std::integer_sequence<int, Rows...>) {
+    return {tile<T, Rows + 1, Vectors>...};
+}
+
+// The tile for 1, 2, … rows, by the number of vectors.
+template <class T, int... V>
+constexpr std::array<std::array<Tile<T>, 12>, kWide> all_tiles(std::integer_sequence<int, V...>) {
+    return {tiles_of<T, V + 1>(
+        std::make_integer_sequence<int, (V < kPanel ? kMostRows[V < kPanel ? V : 0] : kWideRows)>())...};
+}
+template <class T>
+constexpr auto kTiles = all_tiles<T>(std::make_integer_sequence<int, kWide>());
+
+template <class T>
+static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                     int64_t b_row, T* c, int64_t c_row, bool add) {
+    constexpr int64_t kLanes = Pack<T>::lanes;
+    const int64_t width = (m <= kWideRows ? kWide : kPanel) * kLanes;
+    for (int64_t j = 0; j < n; j += width) {
+        const int64_t columns = n - j < width ? n - j : width;
+        const int64_t vectors = (columns + kLanes - 1) / kLanes;
+        const int64_t most = vectors <= kPanel ? kMostRows[vectors - 1] : kWideRows;
+        // Tiles of nearly the same height: one of a single row has too few sums to hide how long an addition takes.
+        const int64_t tiles = (m + most - 1) / most;
+        Operands<T> o{
+            k, a, a_row, a_column, b + j, b_row, c + j, c_row, static_cast<int>(columns - (vectors - 1) * kLanes), add};
+        for (int64_t i = 0; i < tiles; ++i) {
+            const int64_t rows = m * (i + 1) / tiles - m * i / tiles;
+            kTiles<T>[vectors - 1][rows - 1](o);
+            o.a += rows * a_row;
+            o.c += rows * c_row;
+        }
+    }
+}
+
+template <class T>
+static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed) {
+    constexpr int64_t kLanes = Pack<T>::lanes;
+    const int64_t width = (n + kLanes - 1) / kLanes * kLanes, whole = n / kLanes * kLanes;
+    if (column == 1) {
+        for (int64_t i = 0; i < k; ++i, b += row, packed += width) {
+            for (int64_t j = 0; j < whole; j += kLanes) Pack<T>::load(b + j).store(packed + j);
+            if (whole < n) load_part(b + whole, static_cast<int>(n - whole)).store(packed + whole);
+        }
+        return;
+    }
+    if (row == 1) {
+        if constexpr (sizeof(T) == 4)
+            transpose_f32(b, column, packed, width, n, k, false);
+        else
+            transpose_any<T>(b, column, packed, width, n, k, false);
+    } else {
+        for (int64_t i = 0; i < k; ++i)
+            for (int64_t j = 0; j < n; ++j) packed[i * width + j] = b[i * row + j * column];
+    }
+    for (int64_t i = 0; n < width && i < k; ++i)
+        for (int64_t j = n; j < width; ++j) packed[i * width + j] = 0;
+}
+
+}  // namespace
+
+const GemmTable gemm_table{{Pack<float>::lanes, kPanel* Pack<float>::lanes, multiply<float>, pack<float>},
+                           {Pack<double>::lanes, kPanel* Pack<double>::lanes, multiply<double>, pack<double>}};
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

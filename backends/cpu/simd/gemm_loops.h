@@ -1,0 +1,36 @@
+// The interface between products of matrices (backends/cpu/gemm_tiles.cpp) and their inner loops, which are compiled
+// per instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+template <class T>
+struct GemmLoops {
+    int64_t lanes;  // elements of a vector register
+    int64_t panel;  // columns whose sums for a few rows fit into the registers
+    // c = a·b, or c + a·b, where a is m × k with any strides, and b and c have dense rows, `b_row` and `c_row` apart.
+    // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c.
+    void (*multiply)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                     int64_t b_row, T* c, int64_t c_row, bool add);
+    // Copies a k × n matrix of any strides into dense rows of n rounded up to a multiple of `lanes`, with zeros behind.
+    void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
+};
+
+struct GemmTable {
+    GemmLoops<float> f32;
+    GemmLoops<double> f64;
+};
+
+namespace v2 {
+extern const GemmTable gemm_table;
+}
+namespace avx2 {
+extern const GemmTable gemm_table;
+}
+namespace avx512 {
+extern const GemmTable gemm_table;
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,90 @@
+// Every size at which the loops change their ways, in every layout and for every instruction set.
+#include "backends/cpu/gemm_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/elementwise.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+namespace {
+
+template <class T>
+class Matrix {
+  public:
+    // Rows and columns `gap` elements apart, or, transposed, the other way round.
+    Matrix(int64_t rows, int64_t columns, bool transposed, int64_t gap, std::mt19937& random) {
+        const int64_t inner = transposed ? rows : columns, outer = transposed ? columns : rows;
+        elements_.resize(static_cast<size_t>(outer * (inner + 3) * gap));
+        std::uniform_real_distribution<T> number(-1, 1);
+        for (T& x : elements_) x = number(random);
+        ref = {elements_.data(), rows, columns, (inner + 3) * gap, gap};
+        if (transposed) std::swap(ref.row_stride, ref.column_stride);
+    }
+    T at(int64_t i, int64_t j) const { return ref.data[i * ref.row_stride + j * ref.column_stride]; }
+
+    MatrixRef<T> ref;
+
+  private:
+    std::vector<T> elements_;
+};
+
+template <class T>
+void expect_exact(int64_t m, int64_t k, int64_t n, bool a_transposed, bool b_transposed, int64_t gap) {
+    std::mt19937 random(7);
+    Matrix<T> a(m, k, a_transposed, gap, random), b(k, n, b_transposed, gap, random);
+    constexpr T kGuard = 12345;
+    for (const bool add : {false, true}) {
+        std::vector<T> c(static_cast<size_t>(m * n) + 64, kGuard);
+        for (int64_t i = 0; i < m * n; ++i) c[static_cast<size_t>(i)] = add ? T(i % 5) : T(NAN);
+        if (!tile_product(a.ref, b.ref, c.data(), add)) return;
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+                double sum = add ? static_cast<double>((i * n + j) % 5) : 0;
+                for (int64_t x = 0; x < k; ++x)
+                    sum += static_cast<double>(a.at(i, x)) * static_cast<double>(b.at(x, j));
+                ASSERT_NEAR(c[static_cast<size_t>(i * n + j)], sum, sizeof(T) == 4 ? 2e-4 : 1e-11)
+                    << name_of(current_isa()) << ' ' << m << 'x' << k << 'x' << n << " at " << i << ", " << j
+                    << (a_transposed ? " a transposed" : "") << (b_transposed ? " b transposed" : "") << " gap " << gap
+                    << (add ? " added" : "");
+            }
+        for (size_t i = static_cast<size_t>(m * n); i < c.size(); ++i) ASSERT_EQ(c[i], kGuard) << "behind the end";
+    }
+}
+
+TEST(GemmTilesTest, products_of_all_sizes_and_layouts_are_exact_on_every_instruction_set) {
+    const Isa before = current_isa();
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        for (const int64_t m : {1, 2, 3, 7, 13, 24, 31})
+            for (const int64_t k : {1, 5, 33, 300})
+                for (const int64_t n : {2, 7, 16, 31, 64, 65, 150}) {
+                    expect_exact<float>(m, k, n, false, false, 1);
+                    expect_exact<float>(m, k, n, true, true, 1);
+                    expect_exact<double>(m, k, n, false, true, 1);
+                    expect_exact<double>(m, k, n, true, false, 1);
+                    if (k < 300) expect_exact<float>(m, k, n, false, false, 2);
+                }
+    }
+    set_isa(before);
+}
+
+TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
+    const int threads = num_threads();
+    for (const int n : {1, 2, 3, 5}) {
+        set_num_threads(n);
+        expect_exact<float>(1, 700, 900, false, false, 1);
+        expect_exact<float>(70, 200, 600, false, false, 1);
+        expect_exact<float>(400, 200, 70, false, true, 1);
+        expect_exact<float>(333, 129, 15, false, false, 1);
+    }
+    set_num_threads(threads);
+}
+
+}  // namespace
+}  // namespace lunaria::cpu
