@@ -224,30 +224,41 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     return false;
 }
 
-// try(f, arguments...): whether the call is done; take(f) gives its results then.
-int try_call(lua_State* L) {
-    Function& f = own_function(L);
-    ++f.calls;
+// Whether the function is left to Lua for this call.
+bool is_left_to_lua(Function& f, lua_State* L) {
     // A program that is debugged runs as it is written.
     if (!f.stops) {
         lua_getiuservalue(L, 1, 1);
         f.stops = Debugger::calls_breakpoint(L, -1);
         lua_pop(L, 1);
     }
-    if (!f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() || f.calls <= f.patience ||
-        lua_isyieldable(L)) {
-        if (f.full && !f.eager.empty())
-            throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
-                .hint("leave out the option fullgraph to have such parts run by Lua");
+    return !f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() || f.calls <= f.patience ||
+           lua_isyieldable(L);
+}
+
+void check_full(const Function& f) {
+    if (f.full && !f.eager.empty())
+        throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
+            .hint("leave out the option fullgraph to have such parts run by Lua");
+}
+
+struct Busy {
+    explicit Busy(Function& f) : flag(f.busy) { flag = true; }
+    ~Busy() { flag = false; }
+    bool& flag;
+};
+
+// try(f, arguments...): whether the call is done; take(f) gives its results then.
+int try_call(lua_State* L) {
+    Function& f = own_function(L);
+    ++f.calls;
+    if (is_left_to_lua(f, L)) {
+        check_full(f);
         ++f.interpreted;
         lua_pushboolean(L, false);
         return 1;
     }
-    struct Busy {
-        explicit Busy(bool& b) : flag(b) { flag = true; }
-        ~Busy() { flag = false; }
-        bool& flag;
-    } busy(f.busy);
+    Busy busy(f);
     LuaHost::Thread thread(f.host, L);
     f.results.clear();
     Call call{L, 2, lua_gettop(L) - 1};
@@ -256,11 +267,92 @@ int try_call(lua_State* L) {
     call.kept = lua_gettop(L);
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
-    if (f.full && !f.eager.empty())
-        throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
-            .hint("leave out the option fullgraph to have such parts run by Lua");
+    check_full(f);
     lua_pushboolean(L, done);
     return 1;
+}
+
+// Pushes the arguments in the table at `list`[i], whose number it has as n.
+void push_batch(lua_State* L, int list, lua_Integer i) {
+    lua_rawgeti(L, list, i);
+    const int batch = lua_gettop(L);
+    lua_getfield(L, batch, "n");
+    const auto n = static_cast<int>(lua_tointeger(L, -1));
+    lua_pop(L, 1);
+    luaL_checkstack(L, n + 16, "too many arguments");
+    for (int k = 1; k <= n; ++k) lua_rawgeti(L, batch, k);
+    lua_remove(L, batch);
+}
+
+// sink(f, steps, batches, each): calls f `steps` times with the batches in turn, tables of arguments with their number
+// as n; or with what the function `batches` gives, up to nil. The results of the last call, after the number of calls;
+// the first result of each goes to the table `each`, if there is one.
+int sink(lua_State* L) {
+    Function& f = function_at(L, 1);
+    const lua_Integer steps = luaL_checkinteger(L, 2);
+    const bool listed = lua_istable(L, 3);
+    const lua_Integer count = listed ? static_cast<lua_Integer>(lua_rawlen(L, 3)) : 0;
+    lua_settop(L, 4);
+    lua_getiuservalue(L, 1, 2);
+    constexpr int kKept = 5;
+    Steady steady;
+    struct Use {
+        explicit Use(Progress& p) : progress(p) {}
+        ~Use() { progress.steady = nullptr; }
+        Progress& progress;
+    } use(f.progress);
+    lua_Integer done = 0;
+    for (; done < steps; ++done) {
+        if (listed) {
+            lua_settop(L, kKept);
+            push_batch(L, 3, done % count + 1);
+        } else {
+            const int last = lua_gettop(L);
+            lua_pushvalue(L, 3);
+            lua_call(L, 0, LUA_MULTRET);
+            const int given = lua_gettop(L) - last;
+            if (given == 0 || lua_isnil(L, last + 1)) {
+                lua_settop(L, last);
+                break;
+            }
+            lua_rotate(L, kKept + 1, given);
+            lua_settop(L, kKept + given);
+        }
+        vm::Values results;
+        const Call call{L, kKept + 1, lua_gettop(L) - kKept, kKept};
+        ++f.calls;
+        bool compiled = false;
+        if (!is_left_to_lua(f, L)) {
+            Busy busy(f);
+            LuaHost::Thread thread(f.host, L);
+            luaL_checkstack(L, 16, "graph mode");
+            const int64_t runs = f.runs;
+            f.progress.steady = listed ? &steady : nullptr;
+            compiled = attempt(f, L, call, results);
+            f.progress.steady = nullptr;
+            // The records have grown, or something was met that they do not know.
+            if (listed && (f.runs == runs || done == 0)) steady.prepare(f.tree);
+        }
+        check_full(f);
+        if (compiled) {
+            lua_settop(L, kKept);
+            luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+            for (const Value& v : results) f.host.push(L, v);
+        } else {
+            ++f.interpreted;
+            lua_getiuservalue(L, 1, 1);
+            lua_insert(L, kKept + 1);
+            lua_call(L, lua_gettop(L) - kKept - 1, LUA_MULTRET);
+            if (listed) steady.prepare(f.tree);
+        }
+        if (lua_istable(L, 4) && lua_gettop(L) > kKept) {
+            lua_pushvalue(L, kKept + 1);
+            lua_rawseti(L, 4, done + 1);
+        }
+    }
+    lua_pushinteger(L, done);
+    lua_replace(L, kKept);
+    return lua_gettop(L) - kKept + 1;
 }
 
 int take(lua_State* L) {
@@ -424,9 +516,9 @@ int open(lua_State* L) {
     push_mode(L);
     lua_setfield(L, -2, "mode");
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"make", protect<make>},     {"try", protect<try_call>},   {"target", protect<target>},
-        {"is_jit", protect<is_jit>}, {"inside", protect<inside>},  {"text", protect<text>},
-        {"report", protect<report>}, {"kernels", protect<kernels>}};
+        {"make", protect<make>},     {"try", protect<try_call>},    {"target", protect<target>},
+        {"is_jit", protect<is_jit>}, {"inside", protect<inside>},   {"text", protect<text>},
+        {"report", protect<report>}, {"kernels", protect<kernels>}, {"sink", protect<sink>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

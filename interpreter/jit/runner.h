@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/random.h"
+#include "interpreter/jit/steady.h"
 #include "interpreter/jit/trace.h"
 #include "interpreter/lua_host.h"
 
@@ -22,6 +23,7 @@ struct Progress {
     std::vector<const TensorBody*> bodies;
     std::vector<const void*> tables;
     std::vector<Tensor> inputs, outputs;  // of a compiled graph
+    Steady* steady = nullptr;             // in a loop of calls that nothing else runs in
 
     void clear() {
         for (Value& v : slots) v = Value();

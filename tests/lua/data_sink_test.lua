@@ -1,0 +1,175 @@
+-- Loops of steps in one call: they give what a loop of calls gives.
+package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local t = require "harness"
+local nn, ops = ms.nn, ms.ops
+local test, equal, fails = t.test, t.equal, t.fails
+
+local function make_step(optimizer)
+  ms.set_seed(3)
+  local net = nn.SequentialCell { nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 3) }
+  local loss = nn.CrossEntropyLoss()
+  local opt = optimizer(net:trainable_params())
+  local gradient = ms.value_and_grad(function(x, y) return loss(net(x), y) end, nil, opt.parameters)
+  return function(x, y)
+    local value, grads = gradient(x, y)
+    opt(grads)
+    return value
+  end, net, opt
+end
+
+local function make_data(count)
+  ms.set_seed(4)
+  local data = {}
+  for i = 1, count do data[i] = { ops.randn { 2, 4 }, ops.randint(0, 3, { 2 }) } end
+  return data
+end
+
+local function adam(params) return nn.Adam(params, 0.01) end
+
+test("losses and weights are those of the fed loop", function()
+  for _, optimizer in ipairs { adam, function(p) return nn.Momentum(p, 0.1, 0.9) end,
+    function(p) return nn.Adam(p, 0.01, { weight_decay = 0.1 }) end } do
+    local data = make_data(7)
+    local step, net = make_step(optimizer)
+    local losses = {}
+    local compiled = ms.jit(step)
+    for i = 1, 20 do losses[i] = compiled(data[(i - 1) % 7 + 1][1], data[(i - 1) % 7 + 1][2]) end
+    local sunk, other, opt = make_step(optimizer)
+    equal(ms.data_sink(sunk, data, { steps = 20, collect = true }), losses)
+    equal(opt.global_step, 20)
+    local a, b = net:trainable_params(), other:trainable_params()
+    for i = 1, #a do equal(b[i], a[i]) end
+  end
+end)
+
+test("what the step itself changes is followed", function()
+  local state = { factor = 1, list = { 1 } }
+  local function step(x)
+    state.factor = state.factor + 1
+    state.list[#state.list + 1] = state.factor
+    return x * state.factor + #state.list
+  end
+  local batches = { ms.tensor { 1.0 }, ms.tensor { 10.0 } }
+  local got = ms.data_sink(step, batches, { steps = 6, collect = true })
+  for i = 1, 6 do equal(got[i], ms.tensor { (i % 2 == 1 and 1 or 10) * (i + 1) + i + 1.0 }) end
+  equal(#state.list, 7)
+end)
+
+test("an upvalue that changes, weights that are replaced", function()
+  local n, cell = 0, { w = ms.tensor { 1.0 } }
+  local function step(x)
+    n = n + 1
+    cell.w = cell.w * 2
+    return x * cell.w + n
+  end
+  local got = ms.data_sink(step, { ms.tensor { 1.0 } }, { steps = 5, collect = true })
+  for i = 1, 5 do equal(got[i], ms.tensor { 2.0 ^ i + i }) end
+end)
+
+test("between two loops everything may change", function()
+  local scale = { by = 2 }
+  local f = ms.jit(function(x) return x * scale.by end)
+  for i = 1, 4 do
+    scale.by = i
+    equal(ms.data_sink(f, { ms.tensor { 3.0 } }, { steps = 5 }), ms.tensor { 3.0 * i })
+  end
+end)
+
+test("a function that is called in the step may change anything", function()
+  local scale = { by = 1 }
+  local calls = 0
+  local other = load("local scale = ... return function() scale.by = scale.by + 1 end")(scale)
+  local function step(x)
+    calls = calls + 1
+    local r = x * scale.by
+    table.sort({ 2, 1 }, function(a, b)
+      other()
+      return a < b
+    end)
+    return r
+  end
+  local got = ms.data_sink(step, { ms.tensor { 1.0 } }, { steps = 4, collect = true })
+  local expected, by = {}, 1
+  for i = 1, 4 do
+    expected[i] = ms.tensor { by + 0.0 }
+    table.sort({ 2, 1 }, function(a, b)
+      by = by + 1
+      return a < b
+    end)
+  end
+  equal(got, expected)
+  equal(calls, 4)
+end)
+
+test("shapes may differ from batch to batch", function()
+  local got = ms.data_sink(function(x) return ops.sum(x) end,
+    { ms.tensor { 1.0 }, ms.tensor { 1.0, 2.0 }, ms.tensor { 1.0 } }, { steps = 9, collect = true })
+  for i = 1, 9 do equal(got[i]:item(), i % 3 == 2 and 3.0 or 1.0) end
+end)
+
+test("one tensor given twice, and a weight as an argument", function()
+  local w = ms.Parameter(ms.tensor { 2.0 }, "w")
+  local x = ms.tensor { 3.0 }
+  local got = ms.data_sink(function(a, b) return a * b + w end, { { x, x }, { x, w }, { w, w }, { x, x } },
+    { steps = 8, collect = true })
+  for i, v in ipairs { 11.0, 8.0, 6.0, 11.0, 11.0, 8.0, 6.0, 11.0 } do equal(got[i]:item(), v) end
+end)
+
+test("random numbers follow one another as in a loop", function()
+  local function step(x) return x + ops.randn { 2 } end
+  ms.set_seed(5)
+  local expected = {}
+  for i = 1, 5 do expected[i] = step(1) end
+  ms.set_seed(5)
+  equal(ms.data_sink(step, { 1 }, { steps = 5, collect = true }), expected)
+end)
+
+test("a function feeds the steps", function()
+  local i = 0
+  local function feed()
+    i = i + 1
+    if i <= 5 then return ms.tensor { i + 0.0 }, i end
+  end
+  local last, n = ms.data_sink(function(x, k) return x * 2, k end, feed)
+  equal(last, ms.tensor { 10.0 })
+  equal(n, 5)
+  i = 0
+  equal(ms.data_sink(function(x) return x end, feed, { steps = 3 }), ms.tensor { 3.0 })
+  equal(i, 3)
+  i = 0
+  fails("the dataset ended after 5 of 9 steps", function() ms.data_sink(function(x) return x end, feed, { steps = 9 }) end)
+  local dataset = { create_tuple_iterator = function()
+    local k = 0
+    return function()
+      k = k + 1
+      if k <= 3 then return { k, k * 10 } end
+    end
+  end }
+  equal(ms.data_sink(function(a, b) return a + b end, dataset, { steps = 7, collect = true }),
+    { 11, 22, 33, 11, 22, 33, 11 })
+end)
+
+test("the default is once through a table; results may be several or none", function()
+  local seen = {}
+  equal(select("#", ms.data_sink(function(a) seen[#seen + 1] = a end, { 1, 2, 3 })), 0)
+  equal(seen, { 1, 2, 3 })
+  equal(table.pack(ms.data_sink(function(a) return a, nil, a + 1 end, { 1, 2 })), { 2, nil, 3, n = 3 })
+end)
+
+test("errors name the line of the step and leave the function usable", function()
+  local bad = ms.jit(function(x)
+    if ops.sum(x):item() > 2 then error("too large") end
+    return x
+  end)
+  fails({ "data_sink_test.lua", "too large" }, function() ms.data_sink(bad, { ms.tensor { 1.0 }, ms.tensor { 3.0 } }, { steps = 4 }) end)
+  equal(ms.data_sink(bad, { ms.tensor { 1.0 } }), ms.tensor { 1.0 })
+  fails("step must be a function", function() ms.data_sink(3, {}) end)
+  fails("the dataset is an empty table", function() ms.data_sink(print, {}) end)
+  fails("got a tensor", function() ms.data_sink(print, ms.tensor { 1.0 }) end)
+  fails("there is no option 'step'", function() ms.data_sink(print, { 1 }, { step = 3 }) end)
+  fails("steps must be a positive integer", function() ms.data_sink(print, { 1 }, { steps = 0 }) end)
+  fails("the dataset gives nothing", function() ms.data_sink(print, function() end) end)
+end)
+
+t.finish()
