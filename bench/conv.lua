@@ -1,4 +1,5 @@
--- Convolutions of LeNet and ResNet: within 5 % of oneDNN called directly on the same plain layouts.
+-- Convolutions of LeNet and ResNet: within 5 % of oneDNN called directly with the same task, plain NCHW in and out
+-- (onednn_direct.cpp says what that includes).
 local harness = require "bench.harness"
 local ops = require "lunaria".ops
 

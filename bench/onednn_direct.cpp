@@ -1,5 +1,8 @@
-// Convolution as oneDNN gives it to a C++ program that owns plain NCHW and OIHW arrays: either on those layouts, or on
-// the layouts that oneDNN likes best, with the reorders there and back. Of the two the faster one counts.
+// Convolution as oneDNN gives it to a C++ program with the same task as a user's conv2d: plain NCHW and OIHW arrays
+// come in, a plain NCHW array goes out, and any of them may have changed since the last call. Either on those layouts,
+// or on the layouts that oneDNN likes best, with the reorders there and back in every call, of weights as well. Of the
+// two the faster one counts. Primitives and all memory are made once, before the timing; the program under test, too,
+// keeps its primitives, but makes a new result for each call.
 #include <dnnl.hpp>
 #include <memory>
 

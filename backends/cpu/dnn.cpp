@@ -1,10 +1,18 @@
 // How oneDNN is used: a primitive is made once per geometry and kept with everything that a call needs: descriptions of
 // the memory, reorders between the plain layout of tensors and the layout that the primitive likes best, and the sizes
 // of the buffers in between. A call then only fills in pointers.
+//
+// A batch is worked off in parts of a few images, each by one thread from one layout to the other and back, so that
+// what is in between stays in that thread's cache and threads meet once per call. oneDNN's own way, all threads on each
+// of the three steps, remains for what cannot be cut: fewer images than threads, and gradients of weights.
 #include "backends/cpu/dnn.h"
 
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <dnnl.hpp>
 #include <list>
@@ -12,6 +20,7 @@
 #include <unordered_map>
 
 #include "core/memory.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -39,6 +48,39 @@ class Buffer {
     size_t bytes_;
 };
 
+// Memory that stays with its thread, whose own cache holds it from one call to the next. More than kMost bytes are
+// taken for the length of a call only.
+class Workspace {
+  public:
+    // Valid until the next call of take.
+    std::byte* take(size_t bytes) {
+        large_.reset();
+        if (bytes > kMost) return take_large(bytes);
+        if (bytes > bytes_) {
+            kept_.reset();
+            kept_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, round_up(bytes))));
+            bytes_ = kept_ ? round_up(bytes) : 0;
+            if (!kept_) return take_large(bytes);
+        }
+        return kept_.get();
+    }
+    void finish() { large_.reset(); }
+    static size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+  private:
+    static constexpr size_t kMost = 6u << 20;
+    std::byte* take_large(size_t bytes) {
+        large_ = std::make_unique<Buffer>(bytes);
+        return static_cast<std::byte*>(large_->data());
+    }
+    struct Free {
+        void operator()(std::byte* p) const { std::free(p); }
+    };
+    std::unique_ptr<std::byte, Free> kept_;
+    std::unique_ptr<Buffer> large_;
+    size_t bytes_ = 0;
+};
+
 // One operand of a primitive: the tensor's array, and, where the primitive wants another layout, the reorder.
 struct Operand {
     memory outer, inner;
@@ -52,9 +94,9 @@ struct Operand {
         if (reordered) reorder = is_result ? dnnl::reorder(inner, outer) : dnnl::reorder(outer, inner);
     }
     size_t buffer_bytes() const { return reordered ? inner.get_desc().get_size() : 0; }
-    void point(void* array, const Buffer& buffer) {
+    void point(void* array, void* buffer) {
         outer.set_data_handle(array);
-        if (reordered) inner.set_data_handle(buffer.data());
+        if (reordered) inner.set_data_handle(buffer);
     }
     void read(dnnl::stream& stream) {
         if (reordered) run(stream, outer, inner);
@@ -74,15 +116,17 @@ struct Operand {
 struct ConvKey {
     ConvKind kind;
     bool bias;
+    bool part;  // for one thread, of several that each have a part of the batch
     int threads;
     Convolution conv;
 
     bool operator==(const ConvKey& o) const {
         const Window &a = conv.window, &b = o.conv.window;
-        return kind == o.kind && bias == o.bias && threads == o.threads && conv.batch == o.conv.batch &&
-               conv.in_channels == o.conv.in_channels && conv.out_channels == o.conv.out_channels &&
-               conv.groups == o.conv.groups && a.axes == b.axes && a.in == b.in && a.kernel == b.kernel &&
-               a.stride == b.stride && a.dilation == b.dilation && a.before == b.before && a.after == b.after;
+        return kind == o.kind && bias == o.bias && part == o.part && threads == o.threads &&
+               conv.batch == o.conv.batch && conv.in_channels == o.conv.in_channels &&
+               conv.out_channels == o.conv.out_channels && conv.groups == o.conv.groups && a.axes == b.axes &&
+               a.in == b.in && a.kernel == b.kernel && a.stride == b.stride && a.dilation == b.dilation &&
+               a.before == b.before && a.after == b.after;
     }
 };
 
@@ -90,7 +134,7 @@ struct ConvHash {
     size_t operator()(const ConvKey& k) const {
         const Convolution& c = k.conv;
         const Window& w = c.window;
-        uint64_t h = static_cast<uint64_t>(k.kind) * 2 + k.bias + 16 * static_cast<uint64_t>(k.threads);
+        uint64_t h = static_cast<uint64_t>(k.kind) * 4 + k.part * 2 + k.bias + 16 * static_cast<uint64_t>(k.threads);
         auto mix = [&h](int64_t v) { h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u + (h >> 29); };
         for (int64_t v : {c.batch, c.in_channels, c.out_channels, c.groups}) mix(v);
         for (auto* sizes : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after})
@@ -106,6 +150,20 @@ memory::desc plain_desc(const memory::dims& d) {
     constexpr tag kPlain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
     return {d, memory::data_type::f32, kPlain[d.size() - 1]};
 }
+
+// As long as it lives, this thread alone runs what OpenMP would share out. oneDNN makes primitives for as many threads
+// as there are.
+class SingleThread {
+  public:
+    explicit SingleThread(bool wanted) : before_(omp_get_max_threads()) {
+        if (wanted) omp_set_num_threads(1);
+    }
+    SingleThread(const SingleThread&) = delete;
+    ~SingleThread() { omp_set_num_threads(before_); }
+
+  private:
+    int before_;
+};
 
 // A convolution or one of its gradients, ready to run.
 class ConvPrimitive {
@@ -170,32 +228,21 @@ class ConvPrimitive {
     }
 
     void run(float* x, float* w, const float* bias, float* y, Tensor* gradient) {
-        thread_local dnnl::stream stream(engine());
         Operand& result = kind_ == ConvKind::forward ? y_ : kind_ == ConvKind::input_grad ? x_ : w_;
         const bool late = gradient && result.reordered;
         const Shape shape = late ? gradient->shape() : Shape();
         if (late) *gradient = Tensor();
         std::optional<Buffer> x_buffer(x_.buffer_bytes()), w_buffer(w_.buffer_bytes()), y_buffer(y_.buffer_bytes());
         std::optional<Buffer> scratch(scratch_.get_desc().get_size());
-        x_.point(x, *x_buffer);
-        w_.point(w, *w_buffer);
-        y_.point(y, *y_buffer);
+        x_.point(x, x_buffer->data());
+        w_.point(w, w_buffer->data());
+        y_.point(y, y_buffer->data());
         scratch_.set_data_handle(scratch->data());
-        dnnl_exec_arg_t args[5];
-        int count = 0;
-        auto pass = [&](int name, const memory& m) { args[count++] = {name, m.get()}; };
-        pass(kind_ == ConvKind::input_grad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x_.inner);
-        pass(kind_ == ConvKind::weight_grad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w_.inner);
-        pass(kind_ == ConvKind::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_.inner);
-        pass(DNNL_ARG_SCRATCHPAD, scratch_);
-        if (has_bias_) {
-            bias_.set_data_handle(const_cast<float*>(bias));
-            pass(DNNL_ARG_BIAS, bias_);
-        }
+        dnnl::stream& stream = this_stream();
         if (kind_ != ConvKind::input_grad) x_.read(stream);
         if (kind_ != ConvKind::weight_grad) w_.read(stream);
         if (kind_ != ConvKind::forward) y_.read(stream);
-        dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, args), "convolution");
+        execute(stream, bias);
         if (late) {
             stream.wait();
             for (auto* buffer : {&x_buffer, &w_buffer, &y_buffer, &scratch})
@@ -207,12 +254,61 @@ class ConvPrimitive {
         stream.wait();
     }
 
+    size_t weight_bytes() const { return w_.buffer_bytes(); }
+    // Brings the weights into the layout of run_part, with all threads; nothing to do where weight_bytes is 0.
+    void read_weights(float* w, const Buffer& buffer) {
+        w_.point(w, buffer.data());
+        if (!w_.reordered) return;
+        if (!shared_read_) shared_read_ = dnnl::reorder(w_.outer, w_.inner);
+        std::swap(shared_read_, w_.reorder);
+        w_.read(this_stream());
+        std::swap(shared_read_, w_.reorder);
+        this_stream().wait();
+    }
+    // Forward or the gradient of x, with weights that read_weights has seen or, where it does nothing, as they are.
+    void run_part(float* x, void* weights, const float* bias, float* y) {
+        thread_local Workspace workspace;
+        const size_t x_bytes = Workspace::round_up(x_.buffer_bytes()), y_bytes = Workspace::round_up(y_.buffer_bytes());
+        std::byte* const space = workspace.take(x_bytes + y_bytes + scratch_.get_desc().get_size());
+        x_.point(x, space);
+        y_.point(y, space + x_bytes);
+        w_.inner.set_data_handle(weights);
+        scratch_.set_data_handle(space + x_bytes + y_bytes);
+        dnnl::stream& stream = this_stream();
+        (kind_ == ConvKind::forward ? x_ : y_).read(stream);
+        execute(stream, bias);
+        (kind_ == ConvKind::forward ? y_ : x_).write(stream);
+        stream.wait();
+        workspace.finish();
+    }
+
   private:
+    static dnnl::stream& this_stream() {
+        thread_local dnnl::stream stream(engine());
+        return stream;
+    }
+
+    void execute(dnnl::stream& stream, const float* bias) {
+        dnnl_exec_arg_t args[5];
+        int count = 0;
+        auto pass = [&](int name, const memory& m) { args[count++] = {name, m.get()}; };
+        pass(kind_ == ConvKind::input_grad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x_.inner);
+        pass(kind_ == ConvKind::weight_grad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w_.inner);
+        pass(kind_ == ConvKind::forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_.inner);
+        pass(DNNL_ARG_SCRATCHPAD, scratch_);
+        if (has_bias_) {
+            bias_.set_data_handle(const_cast<float*>(bias));
+            pass(DNNL_ARG_BIAS, bias_);
+        }
+        dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive_.get(), stream.get(), count, args), "convolution");
+    }
+
     ConvKind kind_;
     bool has_bias_;
     dnnl::primitive primitive_;
     Operand x_, w_, y_;
     memory bias_, scratch_;
+    dnnl::reorder shared_read_;  // of weights, with all threads, for a primitive of one thread
 };
 
 // The most recently used primitives of a thread. Each thread has its own, because a primitive's memory objects belong
@@ -227,6 +323,7 @@ class ConvCache {
         }
         std::unique_ptr<ConvPrimitive> made;
         try {
+            const SingleThread alone(key.part);
             made = std::make_unique<ConvPrimitive>(key);
         } catch (const dnnl::error&) {
         }
@@ -249,12 +346,64 @@ class ConvCache {
     std::unordered_map<ConvKey, std::list<Entry>::iterator, ConvHash> entries_;
 };
 
+ConvCache& conv_cache() {
+    thread_local ConvCache cache;
+    return cache;
+}
+
+// How many images one thread takes at a time; 0 where the batch is not to be cut.
+int64_t images_per_part(const Convolution& c, int threads) {
+    // What a part reads and writes in the layouts of oneDNN: about half of a core's own cache.
+    constexpr int64_t kPart = 1 << 20;
+    if (c.batch < 2 || c.batch < threads) return 0;
+    // Every part reads all weights: large ones come from far away and are better read once.
+    if (c.in_channels / c.groups * c.out_channels * c.window.kernel_size() * 4 > kPart) return 0;
+    const int64_t image = (c.in_channels * c.window.in_size() + c.out_channels * c.window.out_size()) * 4;
+    if (threads == 1 && image * c.batch <= 2 * kPart) return 0;
+    const int64_t most = std::clamp<int64_t>(kPart / std::max<int64_t>(image, 1), 1, c.batch / threads);
+    int64_t even = 0, any = 1;
+    for (int64_t n = 1; n <= most; ++n) {
+        if (c.batch % n == 0) any = n;
+        if (c.batch % (n * threads) == 0) even = n;
+    }
+    return even ? even : any;
+}
+
+bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, float* x, float* w, const float* bias,
+                    float* y) {
+    ConvKey key{kind, bias != nullptr, true, omp_get_max_threads(), conv};
+    key.conv.batch = images;
+    ConvPrimitive* first = conv_cache().find(key);
+    if (!first) return false;
+    const Buffer weights(first->weight_bytes());
+    first->read_weights(w, weights);
+    void* const inner = weights.data() ? weights.data() : w;
+    const int64_t x_step = images * conv.in_channels * conv.window.in_size();
+    const int64_t y_step = images * conv.out_channels * conv.window.out_size();
+    const double products = static_cast<double>(y_step) * static_cast<double>(conv.window.kernel_size()) *
+                            static_cast<double>(conv.in_channels / conv.groups);
+    constexpr double kWorthwhile = 1e6;
+    std::atomic<bool> done = true;
+    parallel_for(conv.batch / images, static_cast<int64_t>(kWorthwhile / (products + 1)) + 1,
+                 [&](int64_t begin, int64_t end) {
+                     const SingleThread alone(true);
+                     ConvPrimitive* own = conv_cache().find(key);
+                     if (!own) done = false;
+                     for (int64_t i = begin; own && i < end; ++i)
+                         own->run_part(x + i * x_step, inner, bias, y + i * y_step);
+                 });
+    return done;
+}
+
 }  // namespace
 
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                   Tensor* gradient) {
-    thread_local ConvCache cache;
-    ConvPrimitive* primitive = cache.find({kind, bias != nullptr, omp_get_max_threads(), conv});
+    const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+    if (kind != ConvKind::weight_grad)
+        if (const int64_t images = images_per_part(conv, threads))
+            return convolve_parts(kind, conv, images, x, w, bias, y);
+    ConvPrimitive* primitive = conv_cache().find({kind, bias != nullptr, false, omp_get_max_threads(), conv});
     if (!primitive) return false;
     primitive->run(x, w, bias, y, gradient);
     return true;

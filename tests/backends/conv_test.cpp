@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
 
 #include "backends/cpu/device.h"
 #include "core/op.h"
 #include "core/random.h"
+#include "core/threads.h"
 
 namespace lunaria {
 namespace {
@@ -62,6 +67,38 @@ TEST_F(Windows, convolutions_and_their_gradients_agree_with_the_plain_kernels) {
             agreed("conv_weight_grad", {x, y, w.shape(), s.stride, s.padding, s.dilation, s.groups}, 1e-4);
         }
     }
+}
+
+TEST_F(Windows, batches_cut_into_parts_agree_with_the_plain_kernels_for_any_number_of_threads) {
+    const int before = num_threads();
+    // One image, parts of one image, parts of several, and a part for each thread or a few too many.
+    for (const int threads : {1, 2, 3})
+        for (const int64_t batch : {1, 2, 3, 4, 7, 12}) {
+            set_num_threads(threads);
+            Tensor x = random({batch, 16, 30, 31}, 1), w = random({24, 16, 3, 3}, 2), bias = random({24}, 3);
+            Tensor y = agreed("conv2d", {x, w, bias, 1, "pad", 1, 1, 1}, 1e-5);
+            agreed("conv_input_grad", {y, w, x.shape(), 1, 1, 1, 1}, 1e-4);
+            Tensor wide = random({batch, 32, 72, 72}, 4), points = random({8, 32, 1, 1}, 5);
+            agreed("conv2d", {wide, points, Value(), 1, "valid", 0, 1, 1}, 1e-5);
+        }
+    set_num_threads(before);
+}
+
+TEST_F(Windows, threads_of_the_user_convolve_at_the_same_time) {
+    Tensor x = random({4, 16, 40, 40}, 1), w = random({32, 16, 3, 3}, 2);
+    auto convolve = [&] { return apply("conv2d", {x, w, Value(), 1, "same", 0, 1, 1}).tensor(); };
+    const Tensor alone = convolve();
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 5; ++i) {
+                const Tensor y = convolve();
+                if (std::memcmp(y.raw(), alone.raw(), y.nbytes()) != 0) ++wrong;
+            }
+        });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(Windows, an_empty_batch_convolves_to_an_empty_batch) {
