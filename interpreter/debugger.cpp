@@ -1,7 +1,6 @@
 #include "interpreter/debugger.h"
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 
 #include "core/interrupt.h"
@@ -18,11 +17,6 @@ namespace {
 
 // What a person typed at a stop.
 constexpr std::string_view kEvaluated = "=(debug)";
-
-// Nobody else uses it, and it is ignored where nobody listens.
-constexpr int kSignal = SIGURG;
-// Whom the signal is meant for. A signal handler has no other way to know.
-Debugger* listening = nullptr;
 
 // Sets a variable for as long as it lives.
 template <class T>
@@ -132,31 +126,12 @@ void Debugger::changed() {
     // In Lua's own thread at once; the next line does it there otherwise, if there is a hook.
     if (!state_.pass_on(0))
         update();
-    else if (listens_)
-        state_.pass_on(kSignal);
+    else
+        state_.nudge();
 }
 
-void Debugger::listen() {
-    listening = this;
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    sigaction(kSignal, &action, nullptr);
-    listens_ = true;
-}
-
-Debugger::~Debugger() {
-    if (listening != this) return;
-    signal(kSignal, SIG_DFL);
-    listening = nullptr;
-}
-
-void Debugger::on_signal(int) {
-    Debugger* debugger = listening;
-    if (!debugger || debugger->state_.pass_on(kSignal)) return;
-    if (debugger->any_.load(std::memory_order_relaxed) || debugger->pause_.load(std::memory_order_relaxed))
-        debugger->state_.set_line_hook(line_hook);
+void Debugger::on_nudge() noexcept {
+    if (any_.load(std::memory_order_relaxed) || pause_.load(std::memory_order_relaxed)) state_.set_line_hook(line_hook);
 }
 
 bool Debugger::is_armed() const {
@@ -235,6 +210,11 @@ bool Debugger::matches(const std::string& wanted, const std::string& source) {
         path->second = std::filesystem::weakly_canonical(source, failure).string();
     }
     return path->second == wanted;
+}
+
+void Debugger::quietly(const std::function<void()>& body) {
+    Hold busy(busy_, true);
+    body();
 }
 
 void Debugger::stop_at_next_line() {

@@ -57,7 +57,6 @@ class Debugger {
     using Front = std::function<Resume(const Stop&)>;
 
     explicit Debugger(State& state) : state_(state) {}
-    ~Debugger();
     Debugger(const Debugger&) = delete;
     Debugger& operator=(const Debugger&) = delete;
 
@@ -73,9 +72,9 @@ class Debugger {
     std::vector<Breakpoint> breakpoints() const;
     void stop_at_errors(bool caught, bool uncaught);
     void request_pause();
-    // Lets changes by other threads reach a program that runs: Lua's thread takes SIGURG for it from here on. At most
-    // one debugger in the process may listen.
-    void listen();
+
+    // In Lua's thread, also by a signal handler: another thread has changed something.
+    void on_nudge() noexcept;
 
     // Who shows stops from now on; without one nothing stops.
     void set_front(Front front);
@@ -93,6 +92,8 @@ class Debugger {
     void stop_at_next_line();
     // A cell or script is over: steps end with it.
     void end_of_run();
+    // Runs `body`, which must not throw, without stops.
+    void quietly(const std::function<void()>& body);
     // Whether the program was ended from a stop; asking forgets it.
     bool take_left() { return std::exchange(left_, false); }
 
@@ -152,7 +153,6 @@ class Debugger {
         bool has(int line) const { return static_cast<size_t>(line) < at.size() && at[static_cast<size_t>(line)]; }
     };
     static void line_hook(lua_State* L, lua_Debug* record);
-    static void on_signal(int);
     static int breakpoint_function(lua_State* L);
     bool is_armed() const;
     void changed();  // from any thread
@@ -179,8 +179,7 @@ class Debugger {
     Front front_;
     std::function<void(const std::string&)> log_;
     std::atomic<uint64_t> version_{0};
-    std::atomic<bool> any_{false}, has_front_{false}, pause_{false}, attached_{false}, listens_{false}, caught_{false},
-        uncaught_{false};
+    std::atomic<bool> any_{false}, has_front_{false}, pause_{false}, attached_{false}, caught_{false}, uncaught_{false};
 
     uint64_t known_version_ = 0;
     Lines lines_;

@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "core/indexing.h"
-#include "core/interrupt.h"
+#include "core/visit.h"
 #include "interpreter/debugger.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/lua_reference.h"
@@ -641,7 +641,7 @@ void LuaHost::raise(const Value& error) {
 }
 
 void LuaHost::poll() {
-    poll_interrupt();
+    safe_point();
     State::of(main_).debugger().on_poll(L);
 }
 

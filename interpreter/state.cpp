@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "core/interrupt.h"
@@ -11,7 +12,9 @@
 #include "interpreter/debugger.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
+#include "interpreter/lua_host.h"
 #include "interpreter/protect.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria {
 
@@ -22,13 +25,27 @@ namespace {
 constexpr uint64_t kSmallestStep = 512u << 10;
 // Growth of live tensors that calls for a full collection, at least.
 constexpr int64_t kSmallestGrowth = 64 << 20;
+// Of visits in each other: each takes some of the C stack.
+constexpr int kMostVisits = 16;
+constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+
+// Whom the signal is meant for. A signal handler has no other way to know.
+State* listening = nullptr;
 
 int panic(lua_State* L) {
     const char* text = lua_tostring(L, -1);
     throw state_error("lua", text ? text : "error outside of a protected call");
 }
 
+int call_visitor(lua_State* L) {
+    (*static_cast<const std::function<void()>*>(lua_touserdata(L, 1)))();
+    return 0;
+}
+
 }  // namespace
+
+// Nobody else uses it, and it is ignored where nobody listens.
+const int State::kNudge = SIGURG;
 
 State::State(const Options& options)
     : loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
@@ -56,6 +73,11 @@ State::State(const Options& options)
 }
 
 State::~State() {
+    if (listening == this) {
+        signal(kNudge, SIG_DFL);
+        listening = nullptr;
+    }
+    if (visitor_) lunaria::set_visitor({});
     set_memory_pressure_handler({});
     lua_close(lua_);
 }
@@ -107,16 +129,22 @@ bool State::relieve_pressure() {
 }
 
 // Hooks are called like C functions.
-void State::on_interrupt(lua_State* L, lua_Debug*) {
-    if (!interrupt_requested()) {
-        lua_sethook(L, nullptr, 0, 0);
-        return of(L).hook(L);
-    }
+void State::on_event(lua_State* L, lua_Debug*) {
     try {
-        throw_interrupted();
+        poll_interrupt();
     } catch (const Error& e) {
         raise_error(L, e);
     }
+    State& state = of(L);
+    OwnHook& own = state.own_hook_;
+    if (own.thread == L) {
+        lua_sethook(L, own.hook, own.mask, own.count);
+        own.thread = nullptr;
+    } else {
+        lua_sethook(L, nullptr, 0, 0);
+        state.hook(L);
+    }
+    if (visit_requested()) visit();
 }
 
 void State::change_hook(lua_State* thread) noexcept {
@@ -134,9 +162,74 @@ void State::set_line_hook(lua_Hook hook) noexcept {
 
 void State::interrupt() noexcept {
     request_interrupt();
-    constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+    lua_sethook(running_, on_event, kEvents, 1);
+}
+
+void State::listen() {
+    listening = this;
+    struct sigaction action {};
+    action.sa_handler = on_nudge;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(kNudge, &action, nullptr);
+    listens_ = true;
+}
+
+void State::on_nudge(int) {
+    State* state = listening;
+    if (!state || state->pass_on(kNudge)) return;
+    state->debugger().on_nudge();
+    if (visit_requested()) state->arm();
+}
+
+// Also called by the signal handler.
+void State::arm() noexcept {
     lua_State* thread = running_;
-    lua_sethook(thread, on_interrupt, kEvents, 1);
+    const lua_Hook now = lua_gethook(thread);
+    if (now == on_event) return;
+    if (now && now != line_hook_ && now != last_line_hook_) {
+        own_hook_.hook = now;
+        own_hook_.mask = lua_gethookmask(thread);
+        own_hook_.count = lua_gethookcount(thread);
+        own_hook_.thread = thread;
+    }
+    lua_sethook(thread, on_event, kEvents, 1);
+}
+
+void State::set_visitor(std::function<void()> visitor) {
+    visitor_ = std::move(visitor);
+    lunaria::set_visitor([this] { receive_visitor(); });
+    listen();
+}
+
+void State::ask_for_visit() noexcept {
+    request_visit();
+    if (!pass_on(kNudge)) arm();
+}
+
+void State::receive_visitor() {
+    lua_State* L = running_;
+    if (visits_ >= kMostVisits || !lua_checkstack(L, 4)) return;
+    const int top = lua_gettop(L);
+    // A thread of its own: hooks do not run within a hook.
+    lua_State* T = lua_newthread(L);
+    {
+        ++visits_;
+        const RunningThread note(*this, T);
+        LuaHost* host = LuaHost::existing(L);
+        std::optional<LuaHost::Thread> home;
+        if (host) home.emplace(*host, T);
+        vm::Recorder* const recorder = std::exchange(vm::recorder(), nullptr);
+        debugger_->quietly([&] {
+            lua_pushcfunction(T, protect<call_visitor>);
+            lua_pushlightuserdata(T, &visitor_);
+            lua_pcall(T, 1, 0, 0);
+        });
+        vm::recorder() = recorder;
+        --visits_;
+    }
+    lua_settop(L, top);
+    if (visit_requested()) arm();
 }
 
 bool State::pass_on(int signal) const noexcept {
@@ -147,8 +240,9 @@ bool State::pass_on(int signal) const noexcept {
 
 void State::clear_interrupt() {
     lunaria::clear_interrupt();
-    if (lua_gethook(lua_) == on_interrupt) lua_sethook(lua_, nullptr, 0, 0);
+    if (lua_gethook(lua_) == on_event) lua_sethook(lua_, nullptr, 0, 0);
     hook(lua_);
+    if (visit_requested()) arm();
 }
 
 }  // namespace lunaria

@@ -6,10 +6,11 @@
 #include <pthread.h>
 
 #include <cstdint>
+#include <functional>
 #include <lua.hpp>
 #include <memory>
 
-#include "core/interrupt.h"
+#include "core/visit.h"
 #include "interpreter/memory.h"
 
 namespace lunaria {
@@ -58,6 +59,17 @@ class State {
     // pcall cannot swallow the error, until clear_interrupt().
     void interrupt() noexcept;
     void clear_interrupt();
+    // Other threads reach a program that runs from here on: the calling thread takes SIGURG for it. At most one state
+    // in the process may listen.
+    void listen();
+    // From any thread, if it listens: what was changed for the debugger is looked at.
+    void nudge() const noexcept {
+        if (listens_) pass_on(kNudge);
+    }
+    // Who is called when a program that runs is at a safe point (core/visit.h) after ask_for_visit(): in a Lua thread
+    // of its own, where the debugger does not stop. It must not throw. Listens.
+    void set_visitor(std::function<void()> visitor);
+    void ask_for_visit() noexcept;  // from any thread
     // For signal handlers: the system gives a signal to whichever thread it likes, one of the pool for instance. On
     // another thread than the one that made the state: sends the signal there and answers true.
     bool pass_on(int signal) const noexcept;
@@ -71,11 +83,15 @@ class State {
             state_.running_ = thread;
             state_.innermost_ = this;
             state_.hook(thread);
+            if (visit_requested()) [[unlikely]]
+                state_.arm();
         }
         ~RunningThread() {
             state_.running_ = before_;
             state_.innermost_ = outer_;
             state_.hook(before_);
+            if (visit_requested()) [[unlikely]]
+                state_.arm();
             // The coroutine may have swallowed an interrupt; its caller must not.
             if (interrupt_requested()) state_.interrupt();
         }
@@ -105,13 +121,17 @@ class State {
         if (lua_gethook(thread) != line_hook_) change_hook(thread);
     }
     void change_hook(lua_State* thread) noexcept;
-    static void on_interrupt(lua_State* L, lua_Debug* frame);
+    static void on_event(lua_State* L, lua_Debug* frame);
+    static void on_nudge(int);
+    void arm() noexcept;
+    void receive_visitor();
     bool relieve_pressure();
 
     // Temporaries that may pile up between two steps: about what the free lists for bodies and blocks hold, and what
     // fits into the second-level cache.
     static constexpr int kNursery = 2048;
     static constexpr uint64_t kOvershoot = 32u << 20;
+    static const int kNudge;  // a signal
 
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
@@ -121,6 +141,15 @@ class State {
     const RunningThread* innermost_ = nullptr;
     volatile lua_Hook line_hook_ = nullptr;
     volatile lua_Hook last_line_hook_ = nullptr;  // what threads may still have that did not run since
+    // A hook of the program's own, which the one of a visit has taken the place of.
+    struct OwnHook {
+        lua_State* volatile thread = nullptr;
+        volatile lua_Hook hook = nullptr;
+        volatile int mask = 0, count = 0;
+    } own_hook_;
+    std::function<void()> visitor_;
+    int visits_ = 0;  // in progress, one within another
+    volatile bool listens_ = false;
     pthread_t owner_ = pthread_self();
     bool generational_ = true;
     int new_handles_ = 0;        // since the last step

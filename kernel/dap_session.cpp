@@ -120,7 +120,7 @@ DapSession::DapSession(Session& session, Hooks hooks)
       hooks_(std::move(hooks)),
       prefix_((std::filesystem::temp_directory_path() / str("lunaria_", getpid())).string() + "/"),
       variables_(session.state()) {
-    debugger_.listen();
+    session_.state().listen();
     debugger_.rename_sources([this](const std::string& source) { return path_of(source); });
 }
 
@@ -225,6 +225,11 @@ Resume DapSession::on_stop(const Stop& stop) {
             continue;
         }
         changed_.wait_for(lock, std::chrono::milliseconds(50));
+        if (visit_requested()) {
+            lock.unlock();
+            visit();
+            lock.lock();
+        }
         // An interrupt of the cell ends it, wherever it stands.
         if (interrupt_requested()) how_ = Resume::leave;
     }

@@ -61,6 +61,11 @@ nl::json data_of(const MimeBundle& bundle) {
 
 Interpreter::Interpreter(Session& session) : session_(session) { session_.set_hooks(hooks()); }
 
+void Interpreter::connect(Server& server) {
+    server_ = &server;
+    session_.state().set_visitor([this] { server_->visit(); });
+}
+
 Session::Hooks Interpreter::hooks() {
     Session::Hooks hooks;
     hooks.output = [this](bool is_error, std::string_view text) { server_->streams().write(is_error, text); };
@@ -115,7 +120,12 @@ void Interpreter::on_wake() {
 
 nl::json Interpreter::execute_request_impl(int, const std::string& code, bool silent, bool store_history,
                                            nl::json user_expressions, bool) {
-    payload_ = nl::json::array();
+    // A cell of another shell may run in the middle of one.
+    struct Payload {
+        nl::json& now;
+        nl::json outer;
+        ~Payload() { now = std::move(outer); }
+    } const payload{payload_, std::exchange(payload_, nl::json::array())};
     ExecuteOptions options;
     options.store_history = store_history && !silent;
     options.show = !silent;

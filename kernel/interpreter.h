@@ -20,9 +20,10 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     explicit Interpreter(Session& session);
 
     // Before the server starts; it must outlive what runs.
-    void connect(Server& server) { server_ = &server; }
+    void connect(Server& server);
 
     void interrupt() override;
+    void ask_for_visit() override { session_.state().ask_for_visit(); }
     int next_count(const std::string& code, bool store_history) const override;
     void receive_comm(const CommMessage& message) override;
     void set_debugger(DapSession* debugger) { debugger_ = debugger; }

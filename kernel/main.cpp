@@ -107,7 +107,7 @@ int run_kernel(const std::string& file) {
         const BlockedInterrupts blocked;
         kernel = std::make_unique<xeus::xkernel>(
             configuration, "kernel", std::move(context), std::move(interpreter), make_server,
-            std::make_unique<History>(History::user_file(), [&session] { return session.count(); }), nullptr,
+            std::make_unique<History>(History::user_file(), [&ours] { return ours.server->count(); }), nullptr,
             xeus::make_null_debugger, nl::json::object(), nl::json::error_handler_t::replace);
         lua.connect(*ours.server);
         ours.server->set_host(lua);

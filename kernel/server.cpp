@@ -11,7 +11,6 @@ namespace lunaria::jupyter {
 namespace {
 
 constexpr const char* kProtocol = "5.4";
-constexpr auto kGrace = std::chrono::milliseconds(30);  // for cells that were sent together
 
 std::string type_of(const nl::json& header) { return header.value("msg_type", ""); }
 
@@ -22,7 +21,7 @@ nl::json mended(const std::string& type, nl::json content, bool has_debugger) {
     if (type == "kernel_info_reply") {
         content["protocol_version"] = kProtocol;
         content["debugger"] = has_debugger;
-        content["supported_features"] = nl::json::array();
+        content["supported_features"] = nl::json::array({"kernel subshells"});
         if (has_debugger) content["supported_features"].push_back("debugger");
     }
     return content;
@@ -54,6 +53,7 @@ class Server::Serving {
     ~Serving() {
         const std::lock_guard lock(server_.current_mutex_);
         server_.current_.pop_back();
+        if (!server_.current_.empty()) server_.last_parent_ = server_.current_.back().header;
     }
     Serving(const Serving&) = delete;
     Serving& operator=(const Serving&) = delete;
@@ -171,10 +171,12 @@ void Server::send_shell_impl(xeus::xmessage message) {
     nl::json content = mended(type, message.content(), has_debugger());
     const auto request = current();
     if (request && content.contains("execution_count")) content["execution_count"] = request->count;
-    if (request && request->stop_on_error && content["status"] == "error") abort_waiting();
+    if (request && request->stop_on_error && content["status"] == "error") abort_waiting(request->shell);
+    // Xeus answers the request that came last, also after one within another.
     outbox_.put(Channel::shell,
-                wire_.write(xeus::xmessage(message.identities(), message.header(), message.parent_header(),
-                                           message.metadata(), std::move(content), std::move(message).buffers())));
+                wire_.write(xeus::xmessage(request ? request->identities : message.identities(), message.header(),
+                                           request ? request->header : message.parent_header(), message.metadata(),
+                                           std::move(content), std::move(message).buffers())));
 }
 
 void Server::send_control_impl(xeus::xmessage message) {
@@ -239,22 +241,23 @@ std::optional<std::string> Server::ask(const std::string& prompt, bool password)
         throw state_error("input", "this front end takes no questions")
             .hint("run the cell from a notebook or a console, or take the value from a variable");
     streams_.flush();
-    {
-        // An answer to an earlier question that was interrupted is none to this one.
-        const std::lock_guard lock(queue_mutex_);
-        answers_.clear();
-    }
-    xeus::xmessage question(request->identities, header("input_request"), request->header, nl::json::object(),
-                            {{"prompt", prompt}, {"password", password}}, {});
-    outbox_.put(Channel::stdin, wire_.write(std::move(question)));
+    xeus::xmessage message(request->identities, header("input_request"), request->header, nl::json::object(),
+                           {{"prompt", prompt}, {"password", password}}, {});
+    // An answer to an earlier question that was interrupted is none to this one.
+    Question question{message.header()["msg_id"], std::nullopt};
     std::unique_lock lock(queue_mutex_);
+    questions_.push_back(&question);
+    outbox_.put(Channel::stdin, wire_.write(std::move(message)));
     // A signal does not end the wait, so it looks by itself.
-    while (answers_.empty() && !stopped_ && !interrupt_requested())
+    while (!question.answer && !stopped_ && !interrupt_requested()) {
         queue_changed_.wait_for(lock, std::chrono::milliseconds(20));
-    if (answers_.empty()) return std::nullopt;
-    std::string answer = std::move(answers_.front());
-    answers_.pop_front();
-    return answer;
+        if (!visit_requested()) continue;
+        lock.unlock();
+        lunaria::visit();
+        lock.lock();
+    }
+    questions_.pop_back();
+    return std::move(question.answer);
 }
 
 void Server::start_threads() {
@@ -280,28 +283,19 @@ void Server::wake() {
         wake_requested_ = true;
     }
     queue_changed_.notify_all();
+    call_main();
 }
 
 void Server::run_main() {
     while (!stopped_) {
-        std::optional<Waiting> request;
         {
             std::unique_lock lock(queue_mutex_);
             queue_changed_.wait_for(lock, std::chrono::seconds(1),
                                     [this] { return stopped_ || wake_requested_ || !requests_.empty(); });
-            if (std::exchange(wake_requested_, false)) {
-                lock.unlock();
-                host_->on_wake();
-                continue;
-            }
-            if (stopped_ || requests_.empty()) continue;
-            request = std::move(requests_.front());
-            requests_.pop_front();
         }
-        if (request->is_aborted)
-            answer_aborted(request->message);
-        else
-            serve(std::move(request->message));
+        if (stopped_) break;
+        wake_host();
+        if (auto request = next_request()) serve_next(std::move(*request));
     }
     streams_.finish_cell();
     main_ended_ = true;
@@ -314,7 +308,7 @@ void Server::serve(xeus::xmessage message) {
         refuse(Channel::shell, message, *complaint);
         return;
     }
-    Current request{message.identities(), message.header()};
+    Current request{message.identities(), message.header(), shell_of(message.header())};
     if (type == "execute_request") {
         request.allow_stdin = content["allow_stdin"];
         request.stop_on_error = content["stop_on_error"] && !content["silent"];
@@ -325,6 +319,8 @@ void Server::serve(xeus::xmessage message) {
                             std::move(content), std::move(message).buffers());
     {
         const Serving serving(*this, std::move(request));
+        // What came for other shells a moment ago found nothing that it could interrupt.
+        if (is_called()) host_->ask_for_visit();
         try {
             dispatch(std::move(complete), type);
         } catch (const std::exception& e) {
@@ -340,6 +336,7 @@ void Server::dispatch(xeus::xmessage message, const std::string& type) {
         reply(Channel::shell, message, "shutdown_reply", {{"status", "ok"}, {"restart", message.content()["restart"]}});
         status(header, "idle");
         stop_impl();
+        host_->interrupt();  // the cell of another shell, in the middle of which this came
     } else if (type == "comm_info_request") {
         status(header, "busy");
         reply(Channel::shell, message, "comm_info_reply", comms(message.content()["target_name"]));
@@ -367,16 +364,6 @@ void Server::dispatch(xeus::xmessage message, const std::string& type) {
 
 // Done by abort_waiting: xeus asks for it when the front end has the answer and may have gone on.
 void Server::abort_queue_impl(const listener&, long) {}
-
-// The cells that were sent before the front end could know that one failed. They keep their place in the queue, so that
-// replies keep theirs.
-void Server::abort_waiting() {
-    // What was sent together with the cell may still be on the way.
-    std::this_thread::sleep_for(kGrace);
-    const std::lock_guard lock(queue_mutex_);
-    for (Waiting& request : requests_)
-        if (type_of(request.message.header()) == "execute_request") request.is_aborted = true;
-}
 
 void Server::answer_aborted(const xeus::xmessage& request) {
     status(request.header(), "busy");

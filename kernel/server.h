@@ -4,6 +4,10 @@
 // Threads: the caller of start() runs Lua and nothing else may; `io` owns all sockets but the heartbeat's, which has a
 // thread to itself; `control_` answers the control channel, so that an interrupt is heard while a cell runs; `debug_`
 // answers the debugger. Requests reach the main thread through a queue, what is sent leaves through the outbox.
+//
+// Shells: beside the main shell front ends may open others (subshells), whose requests do not wait for a cell of
+// another shell. There is one thread for Lua, so such a request is served in the middle of what runs, at its next safe
+// point, and what runs goes on afterwards. Requests of one shell keep their order.
 #pragma once
 
 #include <atomic>
@@ -53,6 +57,11 @@ class Server final : public xeus::xserver {
     void set_debug_adapter(DebugAdapter* adapter) { debug_adapter_ = adapter; }
     bool has_debugger() const { return debug_adapter_ != nullptr; }
 
+    // On the main thread, while a cell runs: serves what other shells have asked for.
+    void visit();
+    // The execution count of the innermost request that is being served.
+    int count() const;
+
     // The text of a cell goes here.
     Streams& streams() { return streams_; }
 
@@ -85,13 +94,20 @@ class Server final : public xeus::xserver {
     struct Current {
         xeus::xmessage::guid_list identities;
         nl::json header;
+        std::string shell;
         int count = 0;
         bool allow_stdin = false;
         bool stop_on_error = false;
     };
     struct Waiting {
         xeus::xmessage message;
+        std::string shell;        // "" is the main one
         bool is_aborted = false;  // it follows a failed cell
+    };
+    // What a cell has asked its user.
+    struct Question {
+        std::string id;
+        std::optional<std::string> answer;
     };
     class Messenger;
     class Serving;
@@ -100,6 +116,7 @@ class Server final : public xeus::xserver {
     void run_io();
     void receive(zmq::socket_t& socket, Channel channel);
     void route(xeus::xmessage message, Channel channel);
+    void take_answer(xeus::xmessage message);
     void send_letters();
     void welcome();
     int poll_timeout();
@@ -114,9 +131,13 @@ class Server final : public xeus::xserver {
 
     // The main thread.
     void run_main();
+    // The first request whose shell has none in progress.
+    std::optional<Waiting> next_request();
+    void wake_host();
+    void serve_next(Waiting request);
     void serve(xeus::xmessage message);
     void dispatch(xeus::xmessage message, const std::string& type);
-    void abort_waiting();
+    void abort_waiting(const std::string& shell);
     void answer_aborted(const xeus::xmessage& request);
 
     // Any thread.
@@ -128,6 +149,13 @@ class Server final : public xeus::xserver {
     void note_comm(const CommMessage& message);
     nl::json comms(const std::string& target);
     std::optional<Current> current() const;
+    // Lets the main thread leave its cell for requests that need not wait for it.
+    void call_main();
+    bool is_called();
+    bool is_served(const std::string& shell) const;  // under current_mutex_
+    nl::json create_shell();
+    nl::json delete_shell(const std::string& id);
+    nl::json list_shells();
 
     Context& context_;
     Wire wire_;
@@ -144,7 +172,8 @@ class Server final : public xeus::xserver {
     std::mutex queue_mutex_;
     std::condition_variable queue_changed_;
     std::deque<Waiting> requests_;
-    std::deque<std::string> answers_;  // to questions
+    std::set<std::string> shells_;      // beside the main one
+    std::vector<Question*> questions_;  // innermost last
     bool wake_requested_ = false;
     std::atomic<bool> stopped_ = false;
     std::atomic<bool> io_stopped_ = false;
@@ -158,6 +187,9 @@ class Server final : public xeus::xserver {
     std::unique_ptr<Worker> control_, debug_;
     std::thread io_, heart_;
 };
+
+// The shell that a request is for, by its header; "" is the main one.
+std::string shell_of(const nl::json& header);
 
 std::unique_ptr<xeus::xserver> make_server(xeus::xcontext& context, const xeus::xconfiguration& configuration,
                                            nl::json::error_handler_t);

@@ -105,15 +105,34 @@ void Server::route(xeus::xmessage message, Channel channel) {
         }
         return;
     }
-    const std::lock_guard lock(queue_mutex_);
     if (channel == Channel::stdin) {
-        nl::json content = message.content();
-        if (type != "input_reply" || complete_content(type, content)) throw Refused("it is no answer to a question");
-        answers_.push_back(content["value"]);
-    } else {
-        if (!is_request(type)) throw Refused("messages of type " + type + " are not known");
-        requests_.push_back({std::move(message)});
+        take_answer(std::move(message));
+        return;
     }
+    if (!is_request(type)) throw Refused("messages of type " + type + " are not known");
+    const std::string shell = shell_of(message.header());
+    bool known = true;
+    {
+        const std::lock_guard lock(queue_mutex_);
+        known = shell.empty() || shells_.contains(shell);
+        if (known) requests_.push_back({std::move(message), shell});
+    }
+    if (!known) return refuse(Channel::shell, message, "there is no subshell " + shell);
+    queue_changed_.notify_all();
+    if (is_called()) call_main();
+}
+
+void Server::take_answer(xeus::xmessage message) {
+    nl::json content = message.content();
+    const std::string type = message.header()["msg_type"];
+    if (type != "input_reply" || complete_content(type, content)) throw Refused("it is no answer to a question");
+    const std::string id = message.parent_header().value("msg_id", nl::json()).dump();
+    const std::lock_guard lock(queue_mutex_);
+    if (questions_.empty()) throw Refused("nothing has been asked");
+    // Not every front end says which question it answers.
+    const auto asked =
+        std::ranges::find_if(questions_, [&](const Question* q) { return nl::json(q->id).dump() == id; });
+    (asked != questions_.end() ? *asked : questions_.back())->answer = content["value"];
     queue_changed_.notify_all();
 }
 

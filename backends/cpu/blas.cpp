@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "backends/cpu/gemm_tiles.h"
-#include "core/interrupt.h"
 #include "core/tensor.h"
+#include "core/visit.h"
 
 namespace lunaria::cpu {
 
@@ -105,7 +105,7 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     int64_t step =
         rows_per_block >= static_cast<double>(m) ? m : std::max<int64_t>(64, static_cast<int64_t>(rows_per_block));
     for (int64_t row = 0; row < m; row += step) {
-        if (row) poll_interrupt();
+        if (row) safe_point();
         int64_t rows = std::min(step, m - row);
         call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n), static_cast<int>(k),
                   a.data + row * a.row_stride, static_cast<int>(la.leading), b.data, static_cast<int>(lb.leading), beta,

@@ -301,7 +301,7 @@ TEST_F(DebuggerTest, compiled_functions_run_as_written_while_they_are_debugged) 
 }
 
 TEST_F(DebuggerTest, pause_and_breakpoints_come_from_other_threads) {
-    debugger().listen();
+    state.listen();
     std::atomic<bool> set_it{false};
     debugger().set_front([&](const Stop& stop) {
         stops.push_back(stop.reason == StopReason::pause ? "pause" : "breakpoint");
