@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/simd/pool_loops.h"
 #include "core/interrupt.h"
 #include "core/threads.h"
 
@@ -94,6 +97,29 @@ bool plain_max(const KernelCall& c) {
             find_maxima(w, plane, positions);
             if constexpr (!want_positions)
                 for (int64_t i = 0; i < size; ++i) c.out[0].data<T>()[p * size + i] = plane[positions[i]];
+        }
+    });
+}
+
+// The gradient of every window goes to the position of its largest element.
+template <class T>
+void scatter_to_maxima(const Window& w, const T* dout, const T* plane, int64_t* positions, T* out) {
+    find_maxima(w, plane, positions);
+    std::fill_n(out, w.in_size(), T(0));
+    for (int64_t i = 0; i < w.out_size(); ++i)
+        if (positions[i] >= 0) out[positions[i]] = static_cast<T>(out[positions[i]] + dout[i]);
+}
+
+bool plain_max_grad(const KernelCall& c) {
+    Window w = max_window_of(call_of(c), 1);
+    const Tensor &dout = c.tensor(0), &x = c.tensor(1);
+    return visit_ordered(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        std::vector<int64_t> positions(static_cast<size_t>(w.out_size()));
+        for (int64_t p = 0; p < planes_of(x, w.axes); ++p) {
+            poll_interrupt();
+            scatter_to_maxima(w, dout.data<T>() + p * w.out_size(), x.data<T>() + p * w.in_size(), positions.data(),
+                              c.out[0].data<T>() + p * w.in_size());
         }
     });
 }
@@ -305,16 +331,25 @@ void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
     }
 }
 
+template <class T>
+const PoolLoopsOf<T>& pool_loops() {
+    const Isa isa = current_isa();
+    const PoolLoops& loops = isa == Isa::avx512 ? avx512::pool_loops
+                             : isa == Isa::avx2 ? avx2::pool_loops
+                                                : v2::pool_loops;
+    if constexpr (sizeof(T) == 4)
+        return loops.f32;
+    else
+        return loops.f64;
+}
+
 // The larger of two numbers, NaN if one of them is.
 template <class T>
 void raise_to(T* out, const T* in, int64_t n, int64_t stride) {
-    auto larger = [](T best, T x) { return x > best || is_nan(x) ? x : best; };
-    if (stride == 1)
-        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[i]);
-    else if (stride == 2)
-        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[2 * i]);
+    if constexpr (std::is_floating_point_v<T>)
+        return pool_loops<T>().raise(out, in, n, stride);
     else
-        for (int64_t i = 0; i < n; ++i) out[i] = larger(out[i], in[i * stride]);
+        for (int64_t i = 0; i < n; ++i) out[i] = std::max(out[i], in[i * stride]);
 }
 
 template <class T>
@@ -370,7 +405,50 @@ void for_each_four(const Window& w, const T* plane, Done done) {
 
 template <class T>
 void largest_of_four(const Window& w, const T* plane, T* out) {
-    for_each_four(w, plane, [&](int64_t at, int64_t, const FirstOfFour<T>& most) { out[at] = most.value; });
+    if constexpr (std::is_floating_point_v<T>) {
+        pool_loops<T>().largest_of_four(plane, w.in[2], w.out[1], w.out[2], out);
+    } else {
+        for_each_four(w, plane, [&](int64_t at, int64_t, const FirstOfFour<T>& most) { out[at] = most.value; });
+    }
+}
+
+// The gradients of windows of two by two; what no window covers gets zeros.
+template <class T>
+void place_gradients(const Window& w, const T* dout, const T* plane, T* out) {
+    const int64_t width = w.in[2], covered = 2 * w.out[2];
+    pool_loops<T>().place_of_four(plane, dout, width, w.out[1], w.out[2], out);
+    for (int64_t y = 0; covered < width && y < 2 * w.out[1]; ++y)
+        std::fill(out + y * width + covered, out + (y + 1) * width, T(0));
+    std::fill(out + 2 * w.out[1] * width, out + w.in_size(), T(0));
+}
+
+// The rows under a window first, element by element, then along the row: so each element is looked at once per axis.
+template <class T>
+void largest_of_windows(const Window& w, const T* plane, T* out, T lowest) {
+    const KernelRange of_first(-w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
+    const KernelRange of_last((w.out[2] - 1) * w.stride[2] - w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
+    const auto memory = std::make_unique<T[]>(static_cast<size_t>(w.in[2]));
+    T* const row = memory.get();
+    for (int64_t z = 0; z < w.out[0]; ++z) {
+        const int64_t z0 = z * w.stride[0] - w.before[0];
+        const KernelRange rz(z0, w.kernel[0], w.dilation[0], w.in[0]);
+        for (int64_t y = 0; y < w.out[1]; ++y, out += w.out[2]) {
+            const int64_t y0 = y * w.stride[1] - w.before[1];
+            const KernelRange ry(y0, w.kernel[1], w.dilation[1], w.in[1]);
+            std::fill_n(row, w.in[2], lowest);
+            for (int64_t kz = rz.begin; kz < rz.end; ++kz)
+                for (int64_t ky = ry.begin; ky < ry.end; ++ky) {
+                    const int64_t in = (z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1];
+                    raise_to(row, plane + in * w.in[2], w.in[2], 1);
+                }
+            std::fill_n(out, w.out[2], lowest);
+            for (int64_t kx = of_last.begin; kx < of_first.end; ++kx) {
+                const int64_t offset = kx * w.dilation[2] - w.before[2];
+                const RowRange r(w, offset);
+                raise_to(out + r.begin, row + (r.begin * w.stride[2] + offset), r.end - r.begin, w.stride[2]);
+            }
+        }
+    }
 }
 
 template <class T>
@@ -392,7 +470,7 @@ bool fast_max(const KernelCall& c) {
         for_each_plane(planes_of(x, w.axes), work_of(w), [&](int64_t p) {
             const T* plane = x.data<T>() + p * w.in_size();
             T* out = c.out[0].data<T>() + p * w.out_size();
-            four ? largest_of_four(w, plane, out) : combine_rows(w, plane, out, lowest, raise_to<T>);
+            four ? largest_of_four(w, plane, out) : largest_of_windows(w, plane, out, lowest);
         });
     });
 }
@@ -407,6 +485,22 @@ bool fast_argmax(const KernelCall& c) {
             const T* plane = x.data<T>() + p * w.in_size();
             int64_t* out = c.out[0].data<int64_t>() + p * w.out_size();
             four ? place_of_four(w, plane, out) : find_maxima(w, plane, out);
+        });
+    });
+}
+
+bool fast_max_grad(const KernelCall& c) {
+    Window w = max_window_of(call_of(c), 1);
+    const Tensor &dout = c.tensor(0), &x = c.tensor(1);
+    const bool four = is_two_by_two(w);
+    return visit_float(c.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        for_each_plane(planes_of(x, w.axes), work_of(w) * 2, [&](int64_t p) {
+            const T *from = dout.data<T>() + p * w.out_size(), *plane = x.data<T>() + p * w.in_size();
+            T* out = c.out[0].data<T>() + p * w.in_size();
+            if (four) return place_gradients(w, from, plane, out);
+            std::vector<int64_t> positions(static_cast<size_t>(w.out_size()));
+            scatter_to_maxima(w, from, plane, positions.data(), out);
         });
     });
 }
@@ -474,11 +568,13 @@ bool fast_avg_grad(const KernelCall& c) {
 void add_pool_kernels(KernelTable& table) {
     table.fast("max_window", fast_max);
     table.fast("argmax_window", fast_argmax);
+    table.fast("max_window_grad", fast_max_grad);
     table.fast("plane_scatter", fast_scatter);
     for (const char* op : {"avg_pool1d", "avg_pool2d", "avg_pool3d"}) table.fast(op, fast_avg);
     table.fast("avg_pool_grad", fast_avg_grad);
     table.plain("max_window", plain_max<false>);
     table.plain("argmax_window", plain_max<true>);
+    table.plain("max_window_grad", plain_max_grad);
     table.plain("adaptive_argmax", plain_adaptive_argmax);
     table.plain("plane_gather", plain_gather);
     table.plain("plane_scatter", plain_scatter);

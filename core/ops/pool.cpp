@@ -59,11 +59,17 @@ Expr expand_max_pool(const ExpandCall& c, size_t return_indices, size_t ceil_mod
     return c.builder.list(both);
 }
 
+// A window's gradient goes to its largest element.
 Grads max_window_grad(const GradRule& g) {
-    Window w = max_window_of(g);
-    Expr at = g.call("argmax_window", {g.in(kX), g.args[kKernel], g.args[kStride], g.args[kPadding], g.args[kDilation],
-                                       g.args[kMaxCeil]});
-    return {g.call("plane_scatter", {g.dout, at, w.attribute(w.in)})};
+    return {g.call("max_window_grad", {g.dout, g.in(kX), g.args[kKernel], g.args[kStride], g.args[kPadding],
+                                       g.args[kDilation], g.args[kMaxCeil]})};
+}
+
+// It is linear in the gradient, and does not change with x but where another element becomes the largest.
+Grads max_window_grad_grad(const GradRule& g) {
+    Expr at = g.call("argmax_window", {g.in(1), g.args[1 + kKernel], g.args[1 + kStride], g.args[1 + kPadding],
+                                       g.args[1 + kDilation], g.args[1 + kMaxCeil]});
+    return {g.call("plane_gather", {g.dout, at, static_cast<int64_t>(g.ints(1 + kKernel).size())}), {}};
 }
 
 // plane_gather and plane_scatter: the indices have the shape of the values, and so as many plane axes as there are
@@ -234,19 +240,19 @@ Expr expand_max_unpool(const ExpandCall& c) {
 
 }  // namespace
 
-Window max_window_of(const Call& c) {
-    auto kernel = c.ints(kKernel);
+Window max_window_of(const Call& c, size_t x) {
+    auto kernel = c.ints(x + kKernel);
     Window w;
     w.axes = static_cast<int>(kernel.size());
-    if (w.axes < 1 || w.axes > Window::kAxes || w.axes > c.rank(kX))
-        throw value_error(c.name(), str("kernel_size names ", w.axes, " axes, but x has shape ", c.shape(kX)));
-    w.in = spatial_sizes(c.shape(kX), w.axes);
-    w.kernel = window_sizes(c, kKernel, w.axes, 1);
-    w.stride = window_sizes(c, kStride, w.axes, 1);
-    w.dilation = window_sizes(c, kDilation, w.axes, 1);
-    window_padding(c, kPadding, w);
+    if (w.axes < 1 || w.axes > Window::kAxes || w.axes > c.rank(x + kX))
+        throw value_error(c.name(), str("kernel_size names ", w.axes, " axes, but x has shape ", c.shape(x + kX)));
+    w.in = spatial_sizes(c.shape(x + kX), w.axes);
+    w.kernel = window_sizes(c, x + kKernel, w.axes, 1);
+    w.stride = window_sizes(c, x + kStride, w.axes, 1);
+    w.dilation = window_sizes(c, x + kDilation, w.axes, 1);
+    window_padding(c, x + kPadding, w);
     check_padding(c, w);
-    set_window_output(c, w, c.boolean(kMaxCeil));
+    set_window_output(c, w, c.boolean(x + kMaxCeil));
     for (auto i = static_cast<size_t>(w.first()); i < Window::kAxes; ++i) {
         // A dilated kernel that starts in the padding can step over a small input.
         if (w.dilation[i] == 1 || w.before[i] == 0) continue;
@@ -325,6 +331,23 @@ void add_pool_ops(Registry& ops) {
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
+    // One operator, because the positions need not be written down: they take twice the memory of the elements.
+    ops.add(
+           "max_window_grad(dout: same, x: same, kernel_size: ints, stride: ints, padding: ints, dilation: ints, "
+           "ceil_mode: bool)")
+        .doc("Gradient of max_window with respect to x.")
+        .example("max_window_grad(tensor{5.0, 6.0}, tensor{1.0, 3.0, 2.0, 0.0}, {2}, {2}, {0, 0}, {1}, false)",
+                 "tensor{0.0, 5.0, 6.0, 0.0}")
+        .infer([](const Call& c) -> Types {
+            const Shape windows = with_planes(c.shape(1), max_window_of(c, 1));
+            if (!(c.shape(0) == windows))
+                throw shape_error(c.name(), str("dout is ", c.shape(0), " and there are windows of ", windows));
+            return checked_type(c, c.dtype, c.shape(1));
+        })
+        .grad(max_window_grad_grad)
+        .sample("f32[2,3,5], f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
+        .sample("f32[3,2,4], f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
+        .sample("f32[3], f32[7], {2}, {3}, {0, 0}, {2}, true");
     ops.add("plane_gather(x: same, indices: index, axes: int)")
         .doc("Elements of each plane (the last `axes` axes of x) at the positions that indices gives.")
         .example("plane_gather(tensor{{1.0, 2.0}, {3.0, 4.0}}, tensor{{3, 0}}, 2)", "tensor{{4.0, 1.0}}")

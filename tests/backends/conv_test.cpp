@@ -155,7 +155,11 @@ TEST_F(Windows, pooling_agrees_with_the_plain_kernels) {
                 Tensor y = agreed("avg_pool2d", {x, kernel, stride, padding, ceil_mode, false}, 1e-5);
                 agreed("avg_pool2d", {x, kernel, stride, padding, ceil_mode, true}, 1e-5);
                 agreed("avg_pool_grad", {y, Shape{11, 9}, kernel, stride, padding, ceil_mode, false, 0}, 1e-5);
-                agreed("max_pool2d", {x, kernel, stride, padding, 1, false, ceil_mode}, 0);
+                Tensor most = agreed("max_pool2d", {x, kernel, stride, padding, 1, false, ceil_mode}, 0);
+                agreed("max_window_grad",
+                       {random(most.shape(), 2), x, Shape{kernel, kernel}, Shape{stride, stride},
+                        Shape{padding, padding, padding, padding}, Shape{1, 1}, ceil_mode},
+                       1e-6);
                 agreed("argmax_window", {x, Shape{kernel, kernel}, stride, padding, Shape{1, 1}, ceil_mode}, 0);
             }
 }

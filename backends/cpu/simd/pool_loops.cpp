@@ -1,0 +1,132 @@
+#include "backends/cpu/simd/pool_loops.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/simd/pack.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+// Two registers of neighbours as one of those at even and one of those at odd places, and back.
+template <class T>
+struct Pairs {
+    static constexpr int kLanes = Pack<T>::lanes;
+    Pack<T> even, odd;
+
+    // `count` elements; the rest are zeros.
+    static Pairs load(const T* p, int64_t count) {
+        if (count >= 2 * kLanes) return split(Pack<T>::load(p), Pack<T>::load(p + kLanes));
+        const int low = static_cast<int>(std::min<int64_t>(count, kLanes));
+        const int high = static_cast<int>(count) - low;
+        return split(load_part(p, low), high ? load_part(p + kLanes, high) : Pack<T>(0.0));
+    }
+    void store(T* p, int64_t count) const {
+        const Pack<T> low = join<0>(std::make_integer_sequence<int, kLanes>());
+        const Pack<T> high = join<kLanes / 2>(std::make_integer_sequence<int, kLanes>());
+        if (count >= 2 * kLanes) {
+            low.store(p);
+            high.store(p + kLanes);
+            return;
+        }
+        store_part(p, low, static_cast<int>(std::min<int64_t>(count, kLanes)));
+        if (count > kLanes) store_part(p + kLanes, high, static_cast<int>(count - kLanes));
+    }
+
+  private:
+    static Pairs split(Pack<T> a, Pack<T> b) { return split(a, b, std::make_integer_sequence<int, kLanes>()); }
+    template <int... I>
+    static Pairs split(Pack<T> a, Pack<T> b, std::integer_sequence<int, I...>) {
+        return {__builtin_shufflevector(a.v, b.v, (2 * I)...), __builtin_shufflevector(a.v, b.v, (2 * I + 1)...)};
+    }
+    template <int From, int... I>
+    Pack<T> join(std::integer_sequence<int, I...>) const {
+        return __builtin_shufflevector(even.v, odd.v, (I % 2 * kLanes + From + I / 2)...);
+    }
+};
+
+template <class T>
+Pack<T> larger(Pack<T> best, Pack<T> x) {
+    return select((x > best) | (x != x), x, best);
+}
+
+template <class T>
+void raise(T* out, const T* in, int64_t count, int64_t stride) {
+    constexpr int kLanes = Pack<T>::lanes;
+    if (stride > 2) {
+        for (int64_t i = 0; i < count; ++i)
+            if (in[i * stride] > out[i] || in[i * stride] != in[i * stride]) out[i] = in[i * stride];
+        return;
+    }
+    for (int64_t i = 0; i < count; i += kLanes) {
+        const int part = static_cast<int>(std::min<int64_t>(count - i, kLanes));
+        // Behind the last element that is asked for there may be none.
+        const Pack<T> x = stride == 1 ? load_part(in + i, part)
+                                      : Pairs<T>::load(in + 2 * i, i + kLanes < count ? 2 * kLanes : 2 * part - 1).even;
+        store_part(out + i, larger(load_part(out + i, part), x), part);
+    }
+}
+
+template <class T>
+void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count, T* out) {
+    constexpr int kLanes = Pack<T>::lanes;
+    for (int64_t y = 0; y < rows; ++y, plane += 2 * width, out += count)
+        for (int64_t i = 0; i < count; i += kLanes) {
+            const int64_t part = std::min<int64_t>(count - i, kLanes);
+            const auto top = Pairs<T>::load(plane + 2 * i, 2 * part);
+            const auto bottom = Pairs<T>::load(plane + width + 2 * i, 2 * part);
+            const Pack<T> most = larger(larger(top.even, top.odd), larger(bottom.even, bottom.odd));
+            store_part(out + i, most, static_cast<int>(part));
+        }
+}
+
+// Where there are NaN: rare, and of no speed.
+template <class T>
+void place_one_by_one(const T* top, const T* bottom, const T* dout, T* to_top, T* to_bottom, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        const T four[] = {top[2 * i], top[2 * i + 1], bottom[2 * i], bottom[2 * i + 1]};
+        int best = 0;
+        for (int k = 1; k < 4; ++k)
+            if (four[k] > four[best] || four[k] != four[k]) best = k;
+        to_top[2 * i] = best == 0 ? dout[i] : T(0);
+        to_top[2 * i + 1] = best == 1 ? dout[i] : T(0);
+        to_bottom[2 * i] = best == 2 ? dout[i] : T(0);
+        to_bottom[2 * i + 1] = best == 3 ? dout[i] : T(0);
+    }
+}
+
+template <class T>
+void place_of_four(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out) {
+    constexpr int kLanes = Pack<T>::lanes;
+    const Pack<T> zero(0.0);
+    for (int64_t y = 0; y < rows; ++y, plane += 2 * width, out += 2 * width, dout += count)
+        for (int64_t i = 0; i < count; i += kLanes) {
+            const int64_t part = std::min<int64_t>(count - i, kLanes);
+            const T *above = plane + 2 * i, *below = above + width;
+            const auto top = Pairs<T>::load(above, 2 * part), bottom = Pairs<T>::load(below, 2 * part);
+            const Pack<T> a = top.even, b = top.odd, c = bottom.even, d = bottom.odd;
+            if (any((a != a) | (b != b) | (c != c) | (d != d))) [[unlikely]] {
+                place_one_by_one(above, below, dout + i, out + 2 * i, out + width + 2 * i, part);
+                continue;
+            }
+            const Pack<T> left = select(b > a, b, a), right = select(d > c, d, c),
+                          most = select(right > left, right, left);
+            const Pack<T> g = load_part(dout + i, static_cast<int>(part));
+            const Mask<T> in_a = a == most, in_b = (b == most) & !in_a, in_top = in_a | in_b,
+                          in_c = (c == most) & !in_top;
+            Pairs<T>{select(in_a, g, zero), select(in_b, g, zero)}.store(out + 2 * i, 2 * part);
+            Pairs<T>{select(in_c, g, zero), select(in_top | in_c, zero, g)}.store(out + width + 2 * i, 2 * part);
+        }
+}
+
+template <class T>
+constexpr PoolLoopsOf<T> loops_of() {
+    return {raise<T>, largest_of_four<T>, place_of_four<T>};
+}
+
+}  // namespace
+
+const PoolLoops pool_loops = {loops_of<float>(), loops_of<double>()};
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,0 +1,36 @@
+// Loops of max pooling along rows, where neighbours are neighbours in memory. One table for each instruction set; NaN
+// counts as larger than everything.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+template <class T>
+struct PoolLoopsOf {
+    // out[i] = the larger one of out[i] and in[i * stride].
+    void (*raise)(T* out, const T* in, int64_t count, int64_t stride);
+    // A plane of `rows` by `count` windows of two by two elements each, side by side from the first element of rows of
+    // `width` on. out[i] = the largest of each window.
+    void (*largest_of_four)(const T* plane, int64_t width, int64_t rows, int64_t count, T* out);
+    // Where the largest of a window is, the first of equals or the last NaN, `out` gets dout[i], and 0 elsewhere: in
+    // windows; what lies outside of them stays.
+    void (*place_of_four)(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out);
+};
+
+struct PoolLoops {
+    PoolLoopsOf<float> f32;
+    PoolLoopsOf<double> f64;
+};
+
+namespace v2 {
+extern const PoolLoops pool_loops;
+}
+namespace avx2 {
+extern const PoolLoops pool_loops;
+}
+namespace avx512 {
+extern const PoolLoops pool_loops;
+}
+
+}  // namespace lunaria::cpu
