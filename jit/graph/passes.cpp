@@ -23,6 +23,7 @@ constexpr Pass kPasses[] = {
     {"common", share_common_subexpressions},
     {"batch", batch_products},
     {"join", join_products},
+    {"weights", lay_out_weights},
     {"dead", remove_dead_code},
 };
 // Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.

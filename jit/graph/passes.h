@@ -20,6 +20,8 @@ bool simplify_algebra(ir::Graph& graph);
 bool join_products(ir::Graph& graph);
 // Products of rows of one value with one matrix become a product of them all.
 bool batch_products(ir::Graph& graph);
+// A weight that many products read across its order is copied into that order once.
+bool lay_out_weights(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
 

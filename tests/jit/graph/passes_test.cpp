@@ -192,6 +192,15 @@ TEST_F(PassTest, products_of_rows_with_one_matrix_are_one) {
     EXPECT_EQ(ops_after(steps(4), {batch_products, remove_dead_code}), "reshape matmul narrow narrow narrow narrow");
 }
 
+TEST_F(PassTest, a_weight_that_is_read_across_many_times_is_turned_once) {
+    std::string text = "graph f(%0 x: float32(2, 3), %1 w: float32(3, 3), %2 b: float32(3)) {\n";
+    for (int i = 0; i < 4; ++i)
+        text += str("  %", 10 + i, " = ops.dense(%", i ? 9 + i : 0, ", %1, %2)  : float32(2, 3)\n");
+    EXPECT_EQ(ops_after(text + "  return %13\n}\n", {lay_out_weights}),
+              "transpose reshape reshape matmul add matmul add matmul add matmul add");
+    EXPECT_EQ(ops_after(text + "  return %12\n}\n", {remove_dead_code, lay_out_weights}), "dense dense dense");
+}
+
 TEST_F(PassTest, rows_that_nobody_asked_for_are_not_multiplied) {
     EXPECT_EQ(ops_after(steps(2), {batch_products, remove_dead_code}), "narrow reshape matmul narrow reshape matmul");
 }

@@ -1,0 +1,71 @@
+// Weights that lie across the order in which products read them, and are read many times.
+#include <unordered_map>
+
+#include "jit/graph/layout.h"
+#include "jit/graph/passes.h"
+#include "jit/graph/rewrite.h"
+
+namespace lunaria::graph {
+
+namespace {
+
+// With more rows on the left, a product that copies its right side for itself loses little.
+constexpr int64_t kMostRows = 64;
+constexpr int kFewestUses = 4;
+
+const TensorType* matrix_type(const Value& v) {
+    if (!v.is_node() || v.node()->type.kind != ir::NodeType::Kind::tensor) return nullptr;
+    const TensorType& t = v.node()->type.tensor;
+    const bool fits = t.shape.known() && t.shape.rank() == 2 && (t.dtype == DType::f32 || t.dtype == DType::f64);
+    return fits ? &t : nullptr;
+}
+
+bool is_dense_layer(const ir::Node& node) { return node.op->name() == "dense"; }
+
+// The matrix that the product reads along its columns, or null.
+const ir::Node* turned_weight(const ir::Node& node, const Arrangements& arrangements) {
+    if (!node.op || (node.op->name() != "matmul" && !is_dense_layer(node))) return nullptr;
+    const TensorType* left = matrix_type(node.args[0]);
+    if (!left || !matrix_type(node.args[1]) || left->shape[0] > kMostRows) return nullptr;
+    const ir::Node* right = node.args[1].node();
+    const Arrangement* a = arrangements.find(right);
+    if (!a) return nullptr;
+    if (is_dense_layer(node)) return a->is_dense() ? right : nullptr;
+    const Shape& shape = a->type.shape;
+    const bool turned = shape[0] > 1 && shape[1] > 1 && a->strides[0] == 1 && a->strides[1] >= shape[0];
+    return turned ? right : nullptr;
+}
+
+}  // namespace
+
+bool lay_out_weights(ir::Graph& graph) {
+    // What reads variables may not be moved across writes.
+    for (const ir::Node* node : graph.body())
+        if (node->op && node->op->side_effect == Effect::state) return false;
+    const Arrangements arrangements(graph);
+    std::unordered_map<const ir::Node*, int> uses;
+    for (const ir::Node* node : graph.body())
+        if (const ir::Node* w = turned_weight(*node, arrangements)) ++uses[w];
+    std::unordered_map<const ir::Node*, Value> copies;
+    return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
+        const ir::Node* w = turned_weight(node, arrangements);
+        if (!w || uses[w] < kFewestUses) return {};
+        auto emit = [&](std::string_view op, std::initializer_list<Value> args) {
+            return builder.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
+        };
+        Value& copy = copies[w];
+        if (copy.is_nil()) {
+            const Shape& shape = w->type.tensor.shape;
+            const bool turns = is_dense_layer(node);
+            const Value across = turns ? emit("transpose", {node.args[1], Value::ints({1, 0})}) : node.args[1];
+            // A reshape that is no view is a copy in the order of its elements.
+            const Value flat = emit("reshape", {across, Value::ints({shape.size()})});
+            copy = emit("reshape", {flat, Value::ints({shape[turns ? 1 : 0], shape[turns ? 0 : 1]})});
+        }
+        const Value product = emit("matmul", {node.args[0], copy});
+        if (!is_dense_layer(node) || node.args[2].is_nil()) return product;
+        return emit("add", {product, node.args[2]});
+    });
+}
+
+}  // namespace lunaria::graph
