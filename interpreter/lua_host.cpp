@@ -15,6 +15,7 @@
 #include "jit/frontend/ast.h"
 #include "jit/lower/lower.h"
 #include "jit/number.h"
+#include "jit/vm/cycles.h"
 
 namespace lunaria {
 
@@ -23,8 +24,6 @@ using vm::Closure;
 using vm::Field;
 
 namespace {
-
-constexpr const char* kBox = "lunaria.value";
 
 // A function of plain numbers as a Lua function: upvalue 1 is the primitive.
 int call_number(lua_State* L) {
@@ -39,29 +38,13 @@ int call_number(lua_State* L) {
 // A closure of the machine as a Lua function: upvalue 1 holds it.
 int call_closure(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
-    const Value f = *static_cast<Value*>(lua_touserdata(L, lua_upvalueindex(1)));
+    const Value f = *host.boxed(L, lua_upvalueindex(1));
     vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
     vm::Values results = host.run(L, f, std::move(args));
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
-}
-
-int drop_box(lua_State* L) {
-    static_cast<Value*>(lua_touserdata(L, 1))->~Value();
-    return 0;
-}
-
-void push_box(lua_State* L, const Value& v) {
-    new (lua_newuserdatauv(L, sizeof(Value), 0)) Value(v);
-    if (luaL_newmetatable(L, kBox)) {
-        lua_pushcfunction(L, drop_box);
-        lua_setfield(L, -2, "__gc");
-        lua_pushliteral(L, "differentiation");
-        lua_setfield(L, -2, "__name");
-    }
-    lua_setmetatable(L, -2);
 }
 
 class NumberFunction final : public Object {
@@ -78,6 +61,16 @@ class LuaOperator final : public Object {
 
 int host_key;
 
+// What is kept of functions that are gone, as nodes of their graphs; the derivatives have some ten times as many.
+constexpr size_t kNodesKept = 20000;
+constexpr size_t kNodesAtLeast = 20;
+
+size_t node_count(const ir::Graph& graph) {
+    size_t count = graph.nodes().size();
+    for (const auto& inner : graph.inner()) count += node_count(*inner);
+    return count;
+}
+
 }  // namespace
 
 LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
@@ -91,13 +84,14 @@ LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
     };
     info_cache_ = weak("k");
     handles_ = weak("v");
+    boxes_ = weak("k");
     lua_newtable(L);
     replacements_ = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_newtable(L);
     stand_ins_ = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
-LuaHost::~LuaHost() = default;
+LuaHost::~LuaHost() { vm::collect_all_cycles(); }
 
 LuaHost& LuaHost::of(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TNIL) {
@@ -143,9 +137,14 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
     const bool known = lua_getstack(state, 0, &caller) != 0;
     entries_.push_back({state, known ? caller.i_ci : nullptr, machine_.frame_count()});
     L = state;
+    if (weakened_) strengthen();
     vm::Values backs;
-    return machine_.run(f, {}, std::move(args), backs);
+    vm::Values results = machine_.run(f, {}, std::move(args), backs);
+    if (entries_.size() == 1 && many_boxes()) collect_cycles(state);
+    return results;
 }
+
+void LuaReference::end_collection(lua_State* L) { LuaHost::of(L).strengthen(); }
 
 Value LuaHost::reference(lua_State* state, int index) { return vm::make_object<LuaReference>(main_, state, index); }
 
@@ -166,7 +165,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
         }
         case LUA_TUSERDATA: {
             if (const Tensor* t = tensor_at(state, index)) return Value(*t);
-            if (void* box = luaL_testudata(state, index, kBox)) return *static_cast<Value*>(box);
+            if (const Value* v = boxed(state, index)) return *v;
             return reference(state, index);
         }
         case LUA_TFUNCTION: {
@@ -179,7 +178,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
             }
             if (c == protect<call_closure>) {
                 lua_getupvalue(state, index, 1);
-                Value v = *static_cast<Value*>(lua_touserdata(state, -1));
+                Value v = *boxed(state, -1);
                 lua_pop(state, 1);
                 return v;
             }
@@ -251,6 +250,40 @@ void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed
     lua_pop(state, 1);
 }
 
+void LuaHost::forget_functions() {
+    new_nodes_ = 0;
+    std::vector<std::pair<uint64_t, const lua::Function*>> unused;
+    size_t unused_nodes = 0, used_nodes = 0;
+    auto look = [&] {
+        unused.clear();
+        unused_nodes = used_nodes = 0;
+        for (const auto& [function, info] : infos_) {
+            if (info.use_count() > 1) {
+                used_nodes += info->nodes;
+                continue;
+            }
+            unused.emplace_back(info->used, function);
+            unused_nodes += info->nodes;
+        }
+    };
+    // Lua does not see what hangs on its functions: without a word to its collector they would pile up.
+    const bool collects = lua_gc(L, LUA_GCISRUNNING) != 0;
+    if (collects) lua_gc(L, LUA_GCSTEP, 0);
+    look();
+    if (collects && used_nodes > 2 * settled_nodes_ + kNodesKept) {
+        lua_gc(L, LUA_GCCOLLECT);
+        look();
+        settled_nodes_ = used_nodes;
+    }
+    std::sort(unused.begin(), unused.end());
+    for (const auto& [used, function] : unused) {
+        if (unused_nodes <= kNodesKept) return;
+        const auto found = infos_.find(function);
+        unused_nodes -= found->second->nodes;
+        infos_.erase(found);
+    }
+}
+
 // The graph of the Lua function at `index` of L; null when its source is not known or not expressible.
 std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     index = lua_absindex(L, index);
@@ -259,6 +292,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     lua_rawget(L, -2);
     if (const auto* known = static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(L, -1))) {
         std::shared_ptr<FunctionInfo> info = *known;
+        info->used = infos_made_;
         lua_pop(L, 2);
         return info;
     }
@@ -266,10 +300,11 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     FunctionSource source = State::of(L).loader().source_of(L, index);
     std::shared_ptr<FunctionInfo> info;
     if (source.function) {
-        if (infos_.size() > 4000) infos_.clear();
+        if (new_nodes_ > kNodesKept / 2) forget_functions();
         auto& kept = infos_[source.function];
         if (!kept) {
             kept = std::make_shared<FunctionInfo>();
+            ++infos_made_;
             kept->chunk = source.chunk;
             kept->function = source.function;
             try {
@@ -277,11 +312,14 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
             } catch (const Error& e) {
                 kept->problem = e.what();
             }
+            kept->nodes = kNodesAtLeast + (kept->graph ? node_count(*kept->graph) : 0);
+            new_nodes_ += kept->nodes;
             for (const lua::Upvalue& u : source.function->upvalues) {
                 kept->cells.push_back(u.local->captured && u.local->assigned_after_capture);
                 kept->positions.push_back(static_cast<int>(kept->positions.size()) + 1);
             }
         }
+        kept->used = infos_made_;
         info = kept;
     } else {
         info = std::make_shared<FunctionInfo>();

@@ -62,9 +62,14 @@ class LuaHost final : public vm::Host {
         lua_State* before_;
     };
     Value to_value(lua_State* L, int index);
+    // Frees objects of the machine and of Lua that only refer to each other: a full collection of Lua's garbage. False:
+    // there are none of the machine's objects in Lua, and nothing was collected.
+    bool collect_cycles(lua_State* L);
     // Whatever is at the index as an object.
     Value reference(lua_State* L, int index);
     void push(lua_State* L, const Value& v);
+    // The machine's own value that a userdata is; null: it is something else.
+    const Value* boxed(lua_State* L, int index);
 
     // The C function at `index` is run as this function of the IR ...
     void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function);
@@ -125,13 +130,24 @@ class LuaHost final : public vm::Host {
         std::string problem;         // why there is no graph
         std::vector<bool> cells;     // per upvalue of the graph
         std::vector<int> positions;  // of it in Lua's list
+        size_t nodes = 0;            // of the graph: what keeping it costs
+        uint64_t used = 0;           // when it was asked for last: how many functions were known then
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
+    // Forgets functions that no Lua function has any more, those that were not asked for longest first, until what is
+    // kept for them in case they are made again is little.
+    void forget_functions();
     const std::shared_ptr<ir::Graph>& graph_of(FunctionInfo& info);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
     // Pushes what only one operation of this host's own sees. forget() then takes the tensor out of its handle, which
     // Lua's collector would keep for long.
     void forget(int index);
+    // A value of the machine as a userdata; see lua_host_cycles.cpp.
+    void push_box(lua_State* L, const Value& v);
+    void for_each_box(const std::function<void(Value&, int)>& f);
+    bool many_boxes() const;
+    void mirror();
+    void strengthen();
     bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);
@@ -146,7 +162,13 @@ class LuaHost final : public vm::Host {
     vm::Machine* running_ = &machine_;
     std::vector<Entry> entries_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
+    uint64_t infos_made_ = 0;
+    size_t new_nodes_ = 0,
+           settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF;
+    int boxes_ = LUA_NOREF;  // all of them, as weak keys
+    size_t new_boxes_ = 0, settled_boxes_ = 0;
+    bool weakened_ = false;  // a collection of circles runs
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
     std::unordered_set<lua_CFunction> harmless_;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;

@@ -32,6 +32,8 @@ class LuaReference final : public Object {
 
     void push(lua_State* L) const {
         if (keeper_ < 0) {
+            if (reference_ == LUA_NOREF) [[unlikely]]
+                end_collection(L);
             lua_rawgeti(L, LUA_REGISTRYINDEX, reference_);
             return;
         }
@@ -47,10 +49,21 @@ class LuaReference final : public Object {
     bool is_kept() const { return keeper_ >= 0; }
     int position() const { return reference_; }  // of one that is kept
     const void* identity() const override { return pointer_; }
+    // Lets go of the object, and takes it back: see lua_host_cycles.cpp.
+    void weaken() {
+        luaL_unref(main_, LUA_REGISTRYINDEX, reference_);
+        reference_ = LUA_NOREF;
+    }
+    void strengthen(lua_State* L, int index) {
+        if (reference_ != LUA_NOREF) return;
+        lua_pushvalue(L, index);
+        reference_ = luaL_ref(L, LUA_REGISTRYINDEX);
+    }
 
     const int type;
 
   private:
+    static void end_collection(lua_State* L);
     lua_State* main_;
     const void* pointer_;
     int reference_;
@@ -64,6 +77,7 @@ class UpvalueCell final : public vm::Cell {
     Value get() const override;
     void set(Value v) override;
     const void* identity() const override { return identity_; }
+    void for_each_owned(const std::function<void(const Value&)>& f) const override { f(function_); }
 
   private:
     LuaHost& host_;

@@ -87,11 +87,20 @@ int State::collect_garbage(lua_State* L) {
     const char* option = luaL_optstring(L, 1, "collect");
     const std::string_view asked = option;
     const int count = lua_gettop(L);
+    if (LuaHost* host = LuaHost::existing(L); host && asked == "collect" && host->collect_cycles(L)) {
+        lua_pushinteger(L, 0);
+        return 1;
+    }
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     lua_call(L, count, LUA_MULTRET);
     if (asked == "incremental" || asked == "generational") of(L).generational_ = asked == "generational";
     return lua_gettop(L);
+}
+
+void State::collect(lua_State* L) {
+    LuaHost* host = LuaHost::existing(L);
+    if (!host || !host->collect_cycles(L)) lua_gc(L, LUA_GCCOLLECT);
 }
 
 void State::watch_mode() {
@@ -107,7 +116,7 @@ void State::step(lua_State* L) {
     int64_t live = memory_stats().live_bytes;
     // Tensors that outlived the nursery are only found by a full collection.
     if (live - settled_bytes_ > std::max(settled_bytes_ / 2, kSmallestGrowth)) {
-        lua_gc(L, LUA_GCCOLLECT);
+        collect(L);
         live = settled_bytes_ = memory_stats().live_bytes;
     } else {
         // Generational: a young collection whatever Lua thinks of its debt, which knows handles but not tensors.
@@ -124,7 +133,7 @@ bool State::relieve_pressure() {
     // Only the thread that runs Lua may collect.
     if (!pthread_equal(pthread_self(), owner_)) return false;
     const int64_t before = memory_stats().live_bytes;
-    lua_gc(running_, LUA_GCCOLLECT);
+    collect(running_);
     return memory_stats().live_bytes < before;
 }
 

@@ -115,6 +115,8 @@ class State {
 
   private:
     static int collect_garbage(lua_State* L);
+    // A full collection, which also frees what Lua and the virtual machine refer to in circles.
+    void collect(lua_State* L);
     void watch_mode();
     void step(lua_State* L);
     void hook(lua_State* thread) noexcept {

@@ -38,7 +38,10 @@ struct Mask {
     int64_t shift, keys;
 
     // How many keys, from the first on, query i sees.
-    int64_t seen(int64_t i) const { return causal ? std::clamp<int64_t>(i + 1 + shift, 0, keys) : keys; }
+    int64_t seen(int64_t i) const {
+        if (!causal || shift >= keys - i - 1) return keys;  // a window without end has the largest shift
+        return std::max<int64_t>(i + 1 + shift, 0);
+    }
 };
 
 // The weights of a block of queries for the keys that its last query sees, in `weights`; `scaled` gets scale times the

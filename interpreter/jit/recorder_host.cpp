@@ -31,6 +31,10 @@ class WatchedUpvalue final : public vm::Cell {
         (*recorder_)->write_upvalue(function_, position_, identity(), v);
     }
     const void* identity() const override { return cell().identity(); }
+    void for_each_owned(const std::function<void(const Value&)>& f) const override {
+        f(function_);
+        f(plain_);
+    }
 
   private:
     vm::Cell& cell() const { return *static_cast<vm::Cell*>(plain_.object()); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jit/language.h"
+#include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/recorder.h"
 
@@ -315,6 +316,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
     const size_t level = restore.base;
     call(f, contexts, std::move(args), to);
     loop(level);
+    if (level == 0) collect_cycles();
     backs = std::move(final_.back().backs);
     return std::move(final_.back().results);
 }

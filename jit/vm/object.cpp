@@ -120,6 +120,21 @@ void Shadow::clear() {
     parts_.clear();
 }
 
+void Shadow::for_each_owned(const std::function<void(const Value&)>& f) const {
+    f(only_);
+    for (const auto& [key, value] : parts_) {
+        f(key);
+        f(value);
+    }
+}
+
+void Context::for_each_owned(const std::function<void(const Value&)>& f) const {
+    for (const auto& [identity, entry] : shadows_) {
+        f(entry.object);
+        f(entry.shadow);
+    }
+}
+
 std::vector<Value> Context::shadows() const {
     std::vector<Value> list;
     for (const auto& [identity, entry] : shadows_) list.push_back(entry.shadow);

@@ -56,16 +56,24 @@ class Cell : public Object {
   public:
     virtual Value get() const = 0;
     virtual void set(Value v) = 0;
+    // Calls f with the values that the cell itself owns.
+    virtual void for_each_owned(const std::function<void(const Value&)>& f) const = 0;
 };
 
+// All cells of a thread are on one of two lists, for the search for circles: see cycles.h.
 class LocalCell final : public Cell {
   public:
-    explicit LocalCell(Value v) : value_(std::move(v)) {}
+    explicit LocalCell(Value v);
+    ~LocalCell() override;
     Value get() const override { return value_; }
     void set(Value v) override { value_ = std::move(v); }
+    void for_each_owned(const std::function<void(const Value&)>& f) const override { f(value_); }
 
   private:
+    friend class CellList;
     Value value_;
+    class CellList* list_ = nullptr;
+    LocalCell *before_ = nullptr, *after_ = nullptr;
 };
 
 // What identifies an object with a shadow: the table itself, not the handle that refers to it. Null for plain values.
@@ -83,6 +91,8 @@ class Shadow final : public Object {
     void add(const Value& key, const Value& cotangent);
     Value take(const Value& key);
     void clear();
+    // Keys and cotangents.
+    void for_each_owned(const std::function<void(const Value&)>& f) const;
 
   private:
     struct Hash {
@@ -112,6 +122,8 @@ class Context final : public Object {
     }
     Shadow& shadow(const Value& object);  // made when it is not there yet
     std::vector<Value> shadows() const;   // all of them
+    // Objects and their shadows.
+    void for_each_owned(const std::function<void(const Value&)>& f) const;
     // The shadow that a value read from `holder` reports to: a parameter's own, or its holder's.
     Shadow* source(const Value& holder, const Value& value) const;
 

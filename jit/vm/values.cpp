@@ -4,6 +4,7 @@
 #include "core/interrupt.h"
 #include "jit/language.h"
 #include "jit/number.h"
+#include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/recorder.h"
@@ -281,7 +282,10 @@ void list_length(Machine& m, const Instr& i) {
     m.set(i, Value(static_cast<int64_t>(list.is_list() ? list.items().size() : 0)));
 }
 
-void cell(Machine& m, const Instr& i) { m.set(i, make_object<LocalCell>(m.operand(i, 0))); }
+void cell(Machine& m, const Instr& i) {
+    if (many_new_cells()) collect_cycles();
+    m.set(i, make_object<LocalCell>(m.operand(i, 0)));
+}
 void cell_get(Machine& m, const Instr& i) { m.set(i, static_cast<Cell*>(m.operand(i, 0).object())->get()); }
 void cell_set(Machine& m, const Instr& i) { static_cast<Cell*>(m.operand(i, 0).object())->set(m.operand(i, 1)); }
 

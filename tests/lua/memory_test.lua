@@ -63,4 +63,74 @@ t.test("tensors in cycles, weak tables and closed states are freed", function()
   t.equal({ weak[1], weak[2] }, {})
 end)
 
+t.test("functions that are made, differentiated and dropped leave nothing behind", function()
+  local function differentiate(from, to)
+    for i = from, to do
+      local f = load(("return function(x) for i = 1, 3 do x = x * i + %d end return x end"):format(i))()
+      t.equal(ms.grad(f)(2.0), 6.0)
+    end
+  end
+  differentiate(1, 1500)
+  collectgarbage()
+  local before = resident_mb()
+  differentiate(1501, 4000)
+  collectgarbage()
+  assert(resident_mb() - before < 10 + slack, resident_mb() - before)
+end)
+
+-- Runs f often, with a tensor of a megabyte in hand; nothing of it may be left.
+local function leaves_nothing(f, times)
+  local x = ms.ops.ones({ 1 << 18 }, ms.float32)
+  local function live()
+    collectgarbage()
+    collectgarbage()
+    return ms.memory_stats().live_bytes
+  end
+  f(x)
+  local before, kilobytes = live(), collectgarbage("count")
+  for _ = 1, times do f(x) end
+  t.equal(live(), before)
+  assert(collectgarbage("count") - kilobytes < 20 + slack, collectgarbage("count") - kilobytes)
+end
+
+t.test("local functions that call each other are freed", function()
+  leaves_nothing(ms.grad(function(x)
+    local z, odd = x * 2, nil
+    local function even(n) return n == 0 and z or odd(n - 1) end
+    function odd(n) return n == 0 and x or even(n - 1) end
+    return ms.ops.sum(even(4))
+  end), 20)
+end)
+
+t.test("tables and functions made by a differentiated function that hold each other are freed", function()
+  local finished = 0
+  leaves_nothing(ms.grad(function(x)
+    local object = { value = x * 2 }
+    local class = setmetatable({}, { __gc = function() finished = finished + object.value.ndim end })
+    class.__index = class
+    function object.double() return object.value * 2 end
+    function class:get() return object.double() + self.offset end
+    return ms.ops.sum(setmetatable({ offset = 1.0, class = class }, class):get())
+  end), 20)
+  assert(finished >= 20, finished)
+end)
+
+t.test("what is still in use survives a collection of circles", function()
+  local kept = {}
+  local function f(x)
+    local object, calls = { value = x }, 0
+    function object.scale(y)
+      calls = calls + 1
+      return object.value * y * calls
+    end
+    kept[#kept + 1] = object.scale
+    return object.scale(3.0)
+  end
+  for i = 1, 50 do t.equal(ms.grad(f)(i * 1.0), 3.0) end
+  for round = 2, 3 do
+    collectgarbage()
+    for i = 1, 50 do t.equal(kept[i](2.0), i * 2.0 * round) end
+  end
+end)
+
 t.finish()

@@ -2,7 +2,9 @@
 --   lunaria tests/lua/random_programs_test.lua [SEED [COUNT [ONLY]]] [--graph] [--trace]
 -- ONLY is the number of one program, which is printed. The value through ms.value_and_grad must be that of a plain call, with
 -- what the program logs (integers, strings) equal to the letter, and the gradient along random directions that of central
--- differences at two step sizes; where these disagree the point lies at a branch or a kink, and the program is left out.
+-- differences at two step sizes; where these disagree, or where the slope to the right is another than that to the left (at
+-- a kink central differences agree on the mean of the two), the point lies at a branch or a kink, and the program is left
+-- out.
 -- --graph compares compiled functions with plain ones instead: values, logs, errors and gradients at several points, which
 -- lead through different branches of a program.
 -- --trace names each program before it runs, for those that crash.
@@ -48,17 +50,21 @@ local function call(f, case, direction, step)
   return number(value), log
 end
 
--- The derivative along a direction; nil when it does not exist or is too uncertain.
-local function difference(f, case, direction, log)
-  local slopes = {}
+-- The derivative along a direction; nil when it does not exist or is too uncertain. `middle` is the value at the point.
+local function difference(f, case, direction, log, middle)
+  local slopes, bends = {}, {}
   for k, step in ipairs { STEP, STEP / 2 } do
     local high, log_high = call(f, case, direction, step)
     local low, log_low = call(f, case, direction, -step)
     if log_high ~= log or log_low ~= log then return nil end
     slopes[k] = (high - low) / (2 * step)
+    bends[k] = ((high - middle) - (middle - low)) / step
   end
   local scale = math.max(1, math.abs(slopes[2]))
   if not (math.abs(slopes[1] - slopes[2]) <= 2e-5 * scale) then return nil end
+  -- The slopes to both sides differ by the step times the second derivative, half as much at half the step; what is left
+  -- of the difference when the step goes to zero is a kink.
+  if not (math.abs(2 * bends[2] - bends[1]) <= 1e-6 * math.max(scale, math.abs(middle))) then return nil end
   -- The next order cancels.
   return (4 * slopes[2] - slopes[1]) / 3, 2e-6 * scale + 0.02 * math.abs(slopes[1] - slopes[2])
 end
@@ -99,7 +105,7 @@ function judge(program, case)
   if not (math.abs(value) < 1e3) then return "skip", "too large" end
   local slopes, directions, tolerances = {}, case.directions, {}
   for k, direction in ipairs(directions) do
-    local fine, slope, tolerance = pcall(difference, f, case, direction, log)
+    local fine, slope, tolerance = pcall(difference, f, case, direction, log, value)
     if not fine or not slope then return "skip", "no derivative " .. tostring(slope) end
     slopes[k], tolerances[k] = slope, tolerance
   end

@@ -1,0 +1,157 @@
+#include "jit/vm/cycles.h"
+
+#include <algorithm>
+#include <typeinfo>
+
+namespace lunaria::vm {
+
+namespace {
+
+// Cells that a search waits for while something runs.
+constexpr size_t kManyCells = 4096;
+// What a search among new cells may look at, for each of them and on the whole: old structures that they refer to are
+// left to the rarer searches among all.
+constexpr size_t kObjectsPerCell = 64, kObjects = 100000;
+
+struct Cells {
+    CellList young, old;
+    size_t settled = 0;  // old ones after the last search among all
+};
+
+Cells& cells() {
+    thread_local Cells instance;
+    return instance;
+}
+
+Object* object_in(const Value& v) { return v.kind() == Value::Kind::object || v.is_list() ? v.object() : nullptr; }
+
+// Empties the cells among what only refers to itself; the rest follows by its counts.
+void free_isolated(const Island& island) {
+    std::vector<Value> garbage;
+    for (Object* object : island.isolated())
+        if (typeid(*object) == typeid(LocalCell)) garbage.push_back(share(*object));
+    for (const Value& v : garbage) static_cast<LocalCell*>(v.object())->set({});
+}
+
+}  // namespace
+
+LocalCell::LocalCell(Value v) : value_(std::move(v)) { cells().young.add(*this); }
+LocalCell::~LocalCell() {
+    if (list_) list_->remove(*this);
+}
+
+CellList::~CellList() {
+    while (first_) remove(*first_);
+}
+
+void CellList::add(LocalCell& cell) {
+    cell.list_ = this;
+    cell.before_ = nullptr;
+    cell.after_ = first_;
+    if (first_) first_->before_ = &cell;
+    first_ = &cell;
+    ++size_;
+}
+
+void CellList::remove(LocalCell& cell) {
+    (cell.before_ ? cell.before_->after_ : first_) = cell.after_;
+    if (cell.after_) cell.after_->before_ = cell.before_;
+    cell.list_ = nullptr;
+    --size_;
+}
+
+std::vector<LocalCell*> CellList::cells() const {
+    std::vector<LocalCell*> list;
+    for (LocalCell* c = first_; c; c = c->after_) list.push_back(c);
+    return list;
+}
+
+void for_each_owned(const Object& object, const std::function<void(const Value&)>& f) {
+    const std::type_info& type = typeid(object);
+    if (type == typeid(Closure)) {
+        for (const Value& v : static_cast<const Closure&>(object).captures) f(v);
+    } else if (type == typeid(ListObject)) {
+        for (const Value& v : static_cast<const ListObject&>(object).items) f(v);
+    } else if (type == typeid(Shadow)) {
+        static_cast<const Shadow&>(object).for_each_owned(f);
+    } else if (type == typeid(Context)) {
+        static_cast<const Context&>(object).for_each_owned(f);
+    } else if (auto* cell = dynamic_cast<const Cell*>(&object)) {
+        cell->for_each_owned(f);
+    }
+}
+
+bool Island::add(Object& object, int32_t references, size_t limit) {
+    size_t next = order_.size();
+    auto reach = [&](Object* o, int32_t n) {
+        const auto [place, is_new] = counted_.try_emplace(o, 0);
+        place->second += n;
+        if (is_new) order_.push_back(o);
+    };
+    reach(&object, references);
+    for (; next < order_.size(); ++next) {
+        if (order_.size() > limit) return false;
+        for_each_owned(*order_[next], [&](const Value& v) {
+            if (Object* o = object_in(v)) reach(o, 1);
+        });
+    }
+    return true;
+}
+
+std::vector<Object*> Island::isolated() const {
+    std::unordered_map<Object*, bool> in_use;
+    std::vector<Object*> work;
+    auto use = [&](Object* o) {
+        if (!in_use.emplace(o, true).second) return;
+        work.push_back(o);
+    };
+    for (const auto& [object, count] : counted_)
+        if (object->refs.load(std::memory_order_relaxed) > count) use(object);
+    while (!work.empty()) {
+        const Object* object = work.back();
+        work.pop_back();
+        for_each_owned(*object, [&](const Value& v) {
+            if (Object* o = object_in(v)) use(o);
+        });
+    }
+    std::vector<Object*> rest;
+    std::copy_if(order_.begin(), order_.end(), std::back_inserter(rest),
+                 [&](Object* o) { return !in_use.contains(o); });
+    return rest;
+}
+
+void collect_cycles() {
+    Cells& all = cells();
+    if (all.young.size() == 0) return;
+    if (all.young.size() + all.old.size() > 2 * all.settled + kManyCells) return collect_all_cycles();
+    {
+        Island island;
+        const size_t limit = std::min(kObjects, kObjectsPerCell * (all.young.size() + 16));
+        bool known = true;
+        for (LocalCell* cell : all.young.cells()) known = known && island.add(*cell, 0, limit);
+        if (known) free_isolated(island);
+    }
+    for (LocalCell* cell : all.young.cells()) {
+        all.young.remove(*cell);
+        all.old.add(*cell);
+    }
+}
+
+void collect_all_cycles() {
+    Cells& all = cells();
+    {
+        Island island;
+        for (LocalCell* cell : all.young.cells()) island.add(*cell, 0);
+        for (LocalCell* cell : all.old.cells()) island.add(*cell, 0);
+        free_isolated(island);
+    }
+    for (LocalCell* cell : all.young.cells()) {
+        all.young.remove(*cell);
+        all.old.add(*cell);
+    }
+    all.settled = all.old.size();
+}
+
+bool many_new_cells() { return cells().young.size() > kManyCells; }
+
+}  // namespace lunaria::vm
