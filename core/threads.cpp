@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/pool_placement.h"
 #include "core/pool_settings.h"
 
 namespace lunaria {
@@ -52,11 +53,14 @@ void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody 
     int64_t share = ((count + threads - 1) / threads + align - 1) / align * align;
     std::exception_ptr failure;
     std::atomic<bool> failed{false};
+    PoolPlacement& placement = PoolPlacement::own();
+    placement.before(static_cast<int>(threads));
     // An exception must not leave the parallel region: it is carried out by hand.
 #pragma omp parallel num_threads(static_cast <int>(threads))
     {
         // The pool may give fewer threads than asked for: the shares are then dealt out in turn.
         int64_t step = omp_get_num_threads();
+        if (const int number = omp_get_thread_num()) placement.note(number);
         for (int64_t i = omp_get_thread_num(); i < threads; i += step) {
             int64_t begin = std::min(i * share, count), end = std::min(begin + share, count);
             try {
@@ -66,7 +70,20 @@ void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody 
             }
         }
     }
+    placement.after();
     if (failure) std::rethrow_exception(failure);
 }
+
+PoolUse::PoolUse() {
+    if (num_threads() < 2 || omp_in_parallel()) return;
+    PoolPlacement& placement = PoolPlacement::own();
+    if (!placement.is_asleep()) return;
+    placement.before(num_threads());
+#pragma omp parallel num_threads(num_threads())
+    if (const int number = omp_get_thread_num()) placement.note(number);
+    placement.after();
+}
+
+PoolUse::~PoolUse() { PoolPlacement::own().used(); }
 
 }  // namespace lunaria

@@ -39,4 +39,13 @@ void parallel_for(int64_t count, int64_t part, Body&& body) {
     parallel_for(count, part, 1, body);
 }
 
+// To be alive while a library shares work out to the pool itself: wakes the pool if it sleeps, each thread on a
+// processor of its own. Only for work that is worth waking it.
+class PoolUse {
+  public:
+    PoolUse();
+    ~PoolUse();
+    PoolUse(const PoolUse&) = delete;
+};
+
 }  // namespace lunaria

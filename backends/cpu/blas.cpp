@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "backends/cpu/gemm_tiles.h"
 #include "core/tensor.h"
 #include "core/visit.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -100,7 +102,9 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     if (!fits(la.leading) || !fits(lb.leading)) return false;
     // A product of several seconds is cut into blocks of rows, so that Ctrl-C does not wait for its end. Each block
     // packs b anew, which is lost in 2^34 multiplications and additions.
-    constexpr double kBlock = 17179869184.0;
+    constexpr double kBlock = 17179869184.0, kShared = 1e7;
+    std::optional<PoolUse> all_threads;
+    if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > kShared) all_threads.emplace();
     double rows_per_block = kBlock / (2.0 * static_cast<double>(n) * static_cast<double>(k));
     int64_t step =
         rows_per_block >= static_cast<double>(m) ? m : std::max<int64_t>(64, static_cast<int64_t>(rows_per_block));

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -86,6 +90,36 @@ TEST_F(Threads, TheNumberOfThreadsIsChecked) {
     EXPECT_THROW(set_num_threads(5000), Error);
     set_num_threads(2);
     EXPECT_EQ(num_threads(), 2);
+}
+
+// All threads of this process, with the processors that each may run on.
+std::map<std::string, std::string> allowed_processors() {
+    std::map<std::string, std::string> allowed;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream status(task.path() / "status");
+        for (std::string line; std::getline(status, line);)
+            if (line.starts_with("Cpus_allowed_list")) allowed[task.path().filename()] = line;
+    }
+    return allowed;
+}
+
+TEST_F(Threads, ThreadsThatWereBoundToWakeUpAreFreeAfterwards) {
+    for (int threads : {2, 3}) {
+        set_num_threads(threads);
+        std::atomic<int64_t> sum{0};
+        auto add = [&](int64_t begin, int64_t end) { sum += end - begin; };
+        parallel_for(1000, 1, add);
+        const auto before = allowed_processors();
+        ASSERT_GE(before.size(), static_cast<size_t>(threads));
+        for (int i = 0; i < 3; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            parallel_for(1000, 1, add);
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            { const PoolUse use; }
+            EXPECT_EQ(allowed_processors(), before);
+        }
+        EXPECT_EQ(sum.load(), 4000);
+    }
 }
 
 // The environment of this process as its parent made it.
