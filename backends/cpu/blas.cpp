@@ -9,8 +9,8 @@
 
 #include "backends/cpu/gemm_tiles.h"
 #include "core/tensor.h"
-#include "core/visit.h"
 #include "core/threads.h"
+#include "core/visit.h"
 
 namespace lunaria::cpu {
 

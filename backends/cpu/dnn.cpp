@@ -19,6 +19,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "backends/cpu/copy.h"
 #include "core/memory.h"
 #include "core/threads.h"
 
@@ -85,11 +86,13 @@ class Workspace {
 struct Operand {
     memory outer, inner;
     dnnl::reorder reorder;
-    bool reordered = false;
+    bool reordered = false, channels_last = false;
 
     void describe(const memory::desc& plain, const memory::desc& wanted, bool is_result) {
         outer = memory(plain, engine(), nullptr);
         reordered = plain != wanted;
+        channels_last = plain.dims().size() == 4 &&
+                        wanted == memory::desc(plain.dims(), memory::data_type::f32, memory::format_tag::acdb);
         inner = reordered ? memory(wanted, engine(), nullptr) : outer;
         if (reordered) reorder = is_result ? dnnl::reorder(inner, outer) : dnnl::reorder(outer, inner);
     }
@@ -103,6 +106,25 @@ struct Operand {
     }
     void write(dnnl::stream& stream) {
         if (reordered) run(stream, inner, outer);
+    }
+
+    // An image of a megabyte will have left the cache before anybody reads it: then it is better not to fetch its lines
+    // before they are overwritten.
+    bool is_better_written_around_cache() const {
+        if (!reordered || !channels_last) return false;
+        const memory::desc plain = outer.get_desc();
+        const memory::dims d = plain.dims();
+        const bool aligned = reinterpret_cast<uintptr_t>(outer.get_data_handle()) % kAlignment == 0;
+        return aligned && d.size() == 4 && plain.get_size() / static_cast<size_t>(d[0]) >= (1u << 20) &&
+               d[2] * d[3] % 16 == 0;
+    }
+    void write_around_cache() const {
+        const memory::dims d = outer.get_desc().dims();
+        const int64_t channels = d[1], pixels = d[2] * d[3];
+        for (int64_t n = 0; n < d[0]; ++n)
+            copy_loops().transpose[2](static_cast<float*>(inner.get_data_handle()) + n * channels * pixels, channels,
+                                      static_cast<float*>(outer.get_data_handle()) + n * channels * pixels, pixels,
+                                      pixels, channels, true);
     }
 
   private:
@@ -277,8 +299,14 @@ class ConvPrimitive {
         dnnl::stream& stream = this_stream();
         (kind_ == ConvKind::forward ? x_ : y_).read(stream);
         execute(stream, bias);
-        (kind_ == ConvKind::forward ? y_ : x_).write(stream);
-        stream.wait();
+        Operand& result = kind_ == ConvKind::forward ? y_ : x_;
+        if (result.is_better_written_around_cache()) {
+            stream.wait();
+            result.write_around_cache();
+        } else {
+            result.write(stream);
+            stream.wait();
+        }
         workspace.finish();
     }
 
@@ -369,6 +397,11 @@ int64_t images_per_part(const Convolution& c, int threads) {
     return even ? even : any;
 }
 
+double products_of(const Convolution& c) {
+    return static_cast<double>(c.batch * c.out_channels * c.window.out_size()) *
+           static_cast<double>(c.window.kernel_size()) * static_cast<double>(c.in_channels / c.groups);
+}
+
 bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, float* x, float* w, const float* bias,
                     float* y) {
     ConvKey key{kind, bias != nullptr, true, omp_get_max_threads(), conv};
@@ -380,11 +413,9 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
     void* const inner = weights.data() ? weights.data() : w;
     const int64_t x_step = images * conv.in_channels * conv.window.in_size();
     const int64_t y_step = images * conv.out_channels * conv.window.out_size();
-    const double products = static_cast<double>(y_step) * static_cast<double>(conv.window.kernel_size()) *
-                            static_cast<double>(conv.in_channels / conv.groups);
     constexpr double kWorthwhile = 1e6;
     std::atomic<bool> done = true;
-    parallel_for(conv.batch / images, static_cast<int64_t>(kWorthwhile / (products + 1)) + 1,
+    parallel_for(conv.batch / images, static_cast<int64_t>(kWorthwhile / (products_of(key.conv) + 1)) + 1,
                  [&](int64_t begin, int64_t end) {
                      const SingleThread alone(true);
                      ConvPrimitive* own = conv_cache().find(key);
@@ -405,6 +436,8 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
             return convolve_parts(kind, conv, images, x, w, bias, y);
     ConvPrimitive* primitive = conv_cache().find({kind, bias != nullptr, false, omp_get_max_threads(), conv});
     if (!primitive) return false;
+    std::optional<PoolUse> all_threads;
+    if (threads > 1 && products_of(conv) > 4e6) all_threads.emplace();
     primitive->run(x, w, bias, y, gradient);
     return true;
 }

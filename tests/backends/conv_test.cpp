@@ -81,6 +81,12 @@ TEST_F(Windows, batches_cut_into_parts_agree_with_the_plain_kernels_for_any_numb
             Tensor wide = random({batch, 32, 72, 72}, 4), points = random({8, 32, 1, 1}, 5);
             agreed("conv2d", {wide, points, Value(), 1, "valid", 0, 1, 1}, 1e-5);
         }
+    // Images of more than a megabyte.
+    for (const int64_t side : {96, 97}) {
+        set_num_threads(2);
+        Tensor x = random({3, 2, side, side}, 6), w = random({40, 2, 3, 3}, 7);
+        agreed("conv2d", {x, w, Value(), 1, "same", 0, 1, 1}, 1e-5);
+    }
     set_num_threads(before);
 }
 
