@@ -35,6 +35,10 @@ class Builder {
             if (step.kind != Step::Kind::op) continue;
             std::vector<Value> args;
             for (const Operand& o : step.operands) args.push_back(value(o));
+            if (is_whole(step)) {
+                nodes_.emplace(step.expected[0].slot, whole(step, args));
+                continue;
+            }
             step.alone = true;
             const Value node = builder_.emit(*step.op, args);
             for (size_t k = 0; k < step.expected.size(); ++k) {
@@ -54,6 +58,13 @@ class Builder {
     }
 
   private:
+    // What is divided into one part stays whole; a graph has lists of several values only.
+    static bool is_whole(const Step& step) { return step.list && step.expected.size() == 1 && step.op->view_fn; }
+    Value whole(const Step& step, const std::vector<Value>& args) {
+        const Value parts[] = {args[0], Value::ints(step.expected[0].type.shape)};
+        return builder_.emit(registry().get("reshape"), parts);
+    }
+
     Value value(const Operand& o) {
         if (o.slot >= 0) return nodes_.at(o.slot);
         if (!o.is_list) {

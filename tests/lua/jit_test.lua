@@ -36,6 +36,13 @@ test("a compiled function gives what the function gives", function()
   compiled(f, 3)
 end)
 
+test("what is divided into one part is compiled with the rest", function()
+  local f = ms.jit(function(x) return ops.unbind(x) * 2 + 1 end)
+  for i = 1, 4 do equal(f(ops.full({ 1, 2 }, i * 1.0)), vector(2 * i + 1, 2 * i + 1)) end
+  equal(ms.jit_report(f).graphs, 1)
+  equal(ms.jit_report(f).graph_operators, 3)
+end)
+
 test("other types, shapes and counts of arguments", function()
   local f = ms.jit(function(x, ...) return x + 1, select("#", ...) end)
   for _ = 1, 3 do
