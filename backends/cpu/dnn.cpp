@@ -21,6 +21,7 @@
 
 #include "backends/cpu/copy.h"
 #include "core/memory.h"
+#include "core/prepared.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -47,6 +48,13 @@ class Buffer {
   private:
     void* data_;
     size_t bytes_;
+};
+
+// What a compiled program keeps of weights: in which layout, and the memory.
+struct PreparedWeights {
+    memory::desc layout;
+    Buffer buffer;
+    explicit PreparedWeights(const memory::desc& d) : layout(d), buffer(d.get_size()) {}
 };
 
 // Memory that stays with its thread, whose own cache holds it from one call to the next. More than kMost bytes are
@@ -254,7 +262,9 @@ class ConvPrimitive {
         const bool late = gradient && result.reordered;
         const Shape shape = late ? gradient->shape() : Shape();
         if (late) *gradient = Tensor();
-        std::optional<Buffer> x_buffer(x_.buffer_bytes()), w_buffer(w_.buffer_bytes()), y_buffer(y_.buffer_bytes());
+        const bool prepared = w_.reordered && prepared_place(w);
+        std::optional<Buffer> x_buffer(x_.buffer_bytes()), w_buffer(prepared ? 0 : w_.buffer_bytes()),
+            y_buffer(y_.buffer_bytes());
         std::optional<Buffer> scratch(scratch_.get_desc().get_size());
         x_.point(x, x_buffer->data());
         w_.point(w, w_buffer->data());
@@ -262,7 +272,7 @@ class ConvPrimitive {
         scratch_.set_data_handle(scratch->data());
         dnnl::stream& stream = this_stream();
         if (kind_ != ConvKind::input_grad) x_.read(stream);
-        if (kind_ != ConvKind::weight_grad) w_.read(stream);
+        if (kind_ != ConvKind::weight_grad && !use_prepared(w)) w_.read(stream);
         if (kind_ != ConvKind::forward) y_.read(stream);
         execute(stream, bias);
         if (late) {
@@ -276,18 +286,17 @@ class ConvPrimitive {
         stream.wait();
     }
 
-    size_t weight_bytes() const { return w_.buffer_bytes(); }
-    // Brings the weights into the layout of run_part, with all threads; nothing to do where weight_bytes is 0.
-    void read_weights(float* w, const Buffer& buffer) {
-        w_.point(w, buffer.data());
-        if (!w_.reordered) return;
-        if (!shared_read_) shared_read_ = dnnl::reorder(w_.outer, w_.inner);
-        std::swap(shared_read_, w_.reorder);
-        w_.read(this_stream());
-        std::swap(shared_read_, w_.reorder);
-        this_stream().wait();
+    // Brings the weights into the layout of run_part, with all threads; `buffer` gets the memory where it takes some.
+    // Where they are then.
+    void* read_weights(float* w, std::optional<Buffer>& buffer) {
+        if (!w_.reordered) return w;
+        if (use_prepared(w)) return w_.inner.get_data_handle();
+        buffer.emplace(w_.buffer_bytes());
+        w_.point(w, buffer->data());
+        read_weights();
+        return buffer->data();
     }
-    // Forward or the gradient of x, with weights that read_weights has seen or, where it does nothing, as they are.
+    // Forward or the gradient of x, with weights that read_weights has seen.
     void run_part(float* x, void* weights, const float* bias, float* y) {
         thread_local Workspace workspace;
         const size_t x_bytes = Workspace::round_up(x_.buffer_bytes()), y_bytes = Workspace::round_up(y_.buffer_bytes());
@@ -311,6 +320,29 @@ class ConvPrimitive {
     }
 
   private:
+    // Points at what the program keeps of the weights, which is made now if there is none. False where none is kept.
+    bool use_prepared(float* w) {
+        Prepared* place = w_.reordered ? prepared_place(w) : nullptr;
+        if (!place) return false;
+        auto* known = static_cast<PreparedWeights*>(place->content.get());
+        if (known && known->layout == w_.inner.get_desc()) {
+            w_.inner.set_data_handle(known->buffer.data());
+            return true;
+        }
+        auto fresh = std::make_shared<PreparedWeights>(w_.inner.get_desc());
+        w_.point(w, fresh->buffer.data());
+        read_weights();
+        place->content = std::move(fresh);
+        return true;
+    }
+    void read_weights() {
+        if (!shared_read_) shared_read_ = dnnl::reorder(w_.outer, w_.inner);
+        std::swap(shared_read_, w_.reorder);
+        w_.read(this_stream());
+        std::swap(shared_read_, w_.reorder);
+        this_stream().wait();
+    }
+
     static dnnl::stream& this_stream() {
         thread_local dnnl::stream stream(engine());
         return stream;
@@ -408,9 +440,8 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
     key.conv.batch = images;
     ConvPrimitive* first = conv_cache().find(key);
     if (!first) return false;
-    const Buffer weights(first->weight_bytes());
-    first->read_weights(w, weights);
-    void* const inner = weights.data() ? weights.data() : w;
+    std::optional<Buffer> weights;
+    void* const inner = first->read_weights(w, weights);
     const int64_t x_step = images * conv.in_channels * conv.window.in_size();
     const int64_t y_step = images * conv.out_channels * conv.window.out_size();
     constexpr double kWorthwhile = 1e6;

@@ -5,11 +5,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/memory.h"
+#include "core/prepared.h"
 #include "core/random.h"
 #include "core/threads.h"
 #include "jit/graph/flat.h"
@@ -26,6 +28,7 @@ struct StepState {
     std::vector<Value> fixed;  // the arguments without what each run sets
     std::vector<Tensor> out;
     std::vector<void*> pointers;
+    std::unique_ptr<Prepared> prepared;
 };
 
 void release_nothing(Storage&) {}
@@ -104,6 +107,7 @@ struct Executable::Context {
         state.args = step.args;
         set(state, step, [&](const Use& use) { return is_static(use.handle); });
         state.fixed = state.args;
+        if (may_prepare(step)) state.prepared = std::make_unique<Prepared>();
         if (step.kind == Step::Kind::kernel)
             for (size_t r : step.results) state.out.push_back(roots[r]);
         for (size_t k = 0; k < step.loop_roots.size(); ++k) {
@@ -111,6 +115,16 @@ struct Executable::Context {
             state.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
         }
         return state;
+    }
+
+    // Whether the second operand is a weight that kernels read in a layout of their own, and the caller's or a
+    // constant.
+    bool may_prepare(const Step& step) const {
+        if (step.kind != Step::Kind::kernel || !step.op->name().starts_with("conv")) return false;
+        return std::any_of(step.uses.begin(), step.uses.end(), [&](const Use& use) {
+            const Root::Home home = program.plan.roots[program.plan.handles[use.handle].root].home;
+            return use.arg == 1 && (home == Root::Home::input || home == Root::Home::constant);
+        });
     }
 
     // Sets the arguments that are chosen. The uses of a list follow one another.
@@ -165,6 +179,10 @@ struct Executable::Context {
         const Kernel* kernels = step.op->kernels(*current_device(), count);
         auto& index = const_cast<std::atomic<size_t>&>(program.kernel_index[s]);
         bool done = false;
+        std::optional<PreparedOffer> offer;
+        // Of other tensors nothing is kept: they would live longer than their owner wants.
+        if (state.prepared && (state.args[1].tensor().parameter() || is_fixed(state, 1)))
+            offer.emplace(*state.prepared, state.args[1].tensor());
         for (size_t k = index.load(std::memory_order_relaxed); !done && k < count; ++k) {
             done = kernels[k](call);
             if (done) index.store(k, std::memory_order_relaxed);
@@ -175,6 +193,8 @@ struct Executable::Context {
         for (size_t i = 0; i < step.results.size(); ++i)
             if (!plan.roots[step.results[i]].is_static()) state.out[i] = Tensor();
     }
+
+    static bool is_fixed(const StepState& state, size_t arg) { return state.fixed[arg].is_tensor(); }
 
     void run_eager(const Step& step, StepState& state) {
         Value result = lunaria::run(*step.op, state.args);

@@ -407,6 +407,34 @@ TEST_F(ExecutableTest, random_numbers_are_those_of_eager_mode) {
     EXPECT_TRUE(are_close(run_compiled(*graph, inputs), want, 1e-6));
 }
 
+// A convolution keeps its weight in another layout from the third run on, until somebody writes to the weight.
+TEST_F(ExecutableTest, weights_that_kernels_keep_are_followed_when_they_change) {
+    const DType f = DType::f32;
+    auto graph = graph_with({{f, {1, 16, 9, 9}}, {f, {16, 16, 3, 3}}}, [](auto&, auto& x) {
+        return call("conv2d", {x[0], x[1]}).value();
+    });
+    auto executable = compile(*graph);
+    std::vector<Tensor> inputs = inputs_for(*graph), outputs(1);
+    inputs[1].set_parameter({});
+    auto check = [&](const char* when) {
+        for (int i = 0; i < 4; ++i) {
+            executable->run(inputs, outputs);
+            EXPECT_TRUE(are_close(outputs, run_eagerly(*graph, inputs), 2e-5)) << when << ", run " << i;
+        }
+    };
+    check("at first");
+    inputs[1].own_storage();
+    inputs[1].data<float>()[5] += 1;
+    check("after a write in place");
+    inputs[1].assign("test", random_tensor({f, {16, 16, 3, 3}}, 7));
+    check("after an assignment");
+    inputs[1] = random_tensor({f, {16, 16, 3, 3}}, 9);
+    inputs[1].set_parameter({});
+    check("of another parameter");
+    inputs[1] = random_tensor({f, {16, 16, 3, 3}}, 11);
+    check("of a plain tensor");
+}
+
 TEST_F(ExecutableTest, wrong_inputs_are_refused) {
     auto graph = graph_with({{DType::f32, {4}}}, [](auto&, auto& x) { return (x[0] + 1.0).value(); });
     auto executable = compile(*graph);
