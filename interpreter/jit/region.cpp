@@ -20,6 +20,28 @@ bool is_tensor_operator(const Step& step) {
                        [](const Expected& e) { return e.what == Expected::What::tensor; });
 }
 
+// Writes into tensors and gives nothing new.
+bool is_writer(const Step& step) {
+    return step.kind == Step::Kind::op && step.effect && !step.operands.empty() &&
+           std::all_of(step.expected.begin(), step.expected.end(),
+                       [](const Expected& e) { return e.what == Expected::What::same; });
+}
+
+// What a writer may write into: its first operand, and whatever the region has from elsewhere.
+void add_written(const Step& step, const std::unordered_set<int32_t>& defined, std::unordered_set<int32_t>& written) {
+    for_each_slot(step.operands[0], [&](int32_t slot) { written.insert(slot); });
+    for (const Operand& o : step.operands)
+        for_each_slot(o, [&](int32_t slot) {
+            if (!defined.contains(slot)) written.insert(slot);
+        });
+}
+
+bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
+    bool found = false;
+    for (const Operand& o : step.operands) for_each_slot(o, [&](int32_t slot) { found |= slots.contains(slot); });
+    return found;
+}
+
 class Builder {
   public:
     Builder(Block& block, const Region& region, ir::Graph& graph)
@@ -32,7 +54,7 @@ class Builder {
                                                                          ir::NodeType::of(region_.types[k]))));
         for (size_t i = region_.begin; i < region_.end; ++i) {
             Step& step = block_.steps[i];
-            if (step.kind != Step::Kind::op) continue;
+            if (step.kind != Step::Kind::op || step.effect) continue;
             std::vector<Value> args;
             for (const Operand& o : step.operands) args.push_back(value(o));
             if (is_whole(step)) {
@@ -90,13 +112,24 @@ void find_regions(Block& block, SlotTypes& types) {
     auto close = [&](std::unique_ptr<Region>& region, size_t end) {
         if (region && region->operators >= kLeast) {
             region->end = end;
-            std::unordered_set<int32_t> defined, used, dropped;
+            // Slots that the last operators need, and those that they may keep: an assignment shares its value's
+            // storage.
+            std::unordered_set<int32_t> defined, used, dropped, wanted, kept;
             for (size_t i = region->begin; i < end; ++i) {
                 const Step& step = block.steps[i];
                 region->drops.insert(region->drops.end(), step.drops.begin(), step.drops.end());
                 dropped.insert(step.drops.begin(), step.drops.end());
                 if (step.kind != Step::Kind::op) {
                     region->first.push_back(i);
+                    continue;
+                }
+                if (step.effect) {
+                    region->last.push_back(i);
+                    for (const Operand& o : step.operands)
+                        for_each_slot(o, [&](int32_t slot) {
+                            wanted.insert(slot);
+                            if (step.op->view_fn) kept.insert(slot);
+                        });
                     continue;
                 }
                 region->draws |= step.op->side_effect == Effect::random || step.op->expand_fn;
@@ -109,9 +142,13 @@ void find_regions(Block& block, SlotTypes& types) {
                 for (const Expected& e : step.expected) defined.insert(e.slot);
             }
             for (size_t i = region->begin; i < end; ++i)
-                if (block.steps[i].kind == Step::Kind::op)
-                    for (const Expected& e : block.steps[i].expected)
-                        if (!dropped.contains(e.slot)) region->outputs.push_back(e.slot);
+                if (block.steps[i].kind == Step::Kind::op && !block.steps[i].effect)
+                    for (const Expected& e : block.steps[i].expected) {
+                        const bool passes = dropped.contains(e.slot);
+                        if (passes && !wanted.contains(e.slot)) continue;
+                        if (passes && !kept.contains(e.slot)) region->borrowed.push_back(region->outputs.size());
+                        region->outputs.push_back(e.slot);
+                    }
             for (auto& old : block.regions)
                 if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
                     old->outputs == region->outputs) {
@@ -123,6 +160,7 @@ void find_regions(Block& block, SlotTypes& types) {
         region.reset();
     };
     std::unique_ptr<Region> region;
+    std::unordered_set<int32_t> defined, written;  // by operators of the region
     for (size_t i = 0; i < block.steps.size(); ++i) {
         const Step& step = block.steps[i];
         for (const Expected& e : step.expected) {
@@ -132,10 +170,13 @@ void find_regions(Block& block, SlotTypes& types) {
                 types.erase(e.slot);
         }
         bool fits = waits_for_nothing(step);
+        const bool writes = region && is_writer(step);
+        fits |= writes;
         if (!fits && is_tensor_operator(step)) {
             fits = true;
             for (const Operand& o : step.operands)
                 for_each_slot(o, [&](int32_t slot) { fits &= types.contains(slot); });
+            if (region && uses_any(step, written)) close(region, i);
         }
         if (!fits) {
             close(region, i);
@@ -145,8 +186,13 @@ void find_regions(Block& block, SlotTypes& types) {
             if (step.kind != Step::Kind::op) continue;
             region = std::make_unique<Region>();
             region->begin = i;
+            defined.clear();
+            written.clear();
         }
-        region->operators += step.kind == Step::Kind::op;
+        if (writes) add_written(step, defined, written);
+        if (step.kind != Step::Kind::op || writes) continue;
+        ++region->operators;
+        for (const Expected& e : step.expected) defined.insert(e.slot);
     }
     close(region, block.steps.size());
     block.regions = std::move(found);
@@ -158,7 +204,7 @@ bool compile(Block& block, Region& region) {
     try {
         ir::Graph graph("region");
         fits = Builder(block, region, graph).build();
-        if (fits) region.executable = graph::compile(graph);
+        if (fits) region.executable = graph::compile(graph, {.donations = {}, .borrowed = region.borrowed});
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),

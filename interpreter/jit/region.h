@@ -1,6 +1,7 @@
-// Operators of a trace as compiled graphs. A region is a stretch of a block with nothing in it but operators without
-// effect and steps that do not depend on their results (guards, arithmetic on numbers): those are done first, then all
-// operators at once. Should one of the others fail, the operators before it are done one by one.
+// Operators of a trace as compiled graphs. A region is a stretch of a block with nothing in it but operators and steps
+// that do not depend on their results (guards, arithmetic on numbers): those are done first, then all operators without
+// effect at once, then the others: those that write into tensors which no operator of the region reads after them.
+// Should one of the steps fail, the operators before it are done one by one.
 #pragma once
 
 #include <unordered_map>
@@ -14,7 +15,9 @@ struct Region {
     size_t begin = 0, end = 0;  // steps of the block
     size_t operators = 0;
     std::vector<size_t> first;  // the steps that are no operators
+    std::vector<size_t> last;   // operators that write
     std::vector<int32_t> inputs, outputs, drops;
+    std::vector<size_t> borrowed;   // outputs that only the last operators need
     std::vector<TensorType> types;  // of the inputs
     bool draws = false;             // random numbers
     int runs = 0;                   // until it was compiled

@@ -258,10 +258,7 @@ class Runner {
             // Up to there one by one; what comes before it in the region and is no operator has been done.
             const bool observed = std::exchange(progress_.observed, false);
             vm::Values results = std::move(progress_.results);
-            for (size_t k = region.begin; k < i; ++k) {
-                if (block.steps[k].kind == Step::Kind::op && !pass(block.steps[k])) return false;
-                ++progress_.done;
-            }
+            if (!one_by_one(block, region.begin, i)) return false;
             progress_.observed = observed;
             progress_.results = std::move(results);
             return false;
@@ -272,26 +269,65 @@ class Runner {
         outputs.resize(region.outputs.size());
         for (int32_t s : region.inputs) inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
-        bool done = true;
+        bool done = true, written = true;
         try {
-            region.executable->run(inputs, outputs);
+            region.executable->run(inputs, outputs, [&] {
+                inputs.clear();
+                for (size_t k = 0; k < outputs.size(); ++k) {
+                    Tensor t = std::move(outputs[k]);
+                    if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
+                    slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
+                }
+                written = write(block, region, random);
+                if (!written) return;
+                for (size_t k : region.borrowed) slots_[static_cast<size_t>(region.outputs[k])] = Value();
+            });
         } catch (const std::exception&) {
             // One by one they say which of them it was.
             if (region.draws) default_generator().set_state(random);
             done = false;
         }
         inputs.clear();
-        if (done)
-            for (size_t k = 0; k < outputs.size(); ++k) {
-                Tensor t = std::move(outputs[k]);
-                if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
-                slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
+        if (!written) return false;
+        if (!done && !one_by_one(block, region.begin, region.end)) return false;
+        if (done) progress_.done += region.end - region.begin;
+        for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
+        return true;
+    }
+
+    // Operators of a region, in their order; what else is there has been done.
+    bool one_by_one(Block& block, size_t begin, size_t end) {
+        for (size_t i = begin; i < end; ++i) {
+            if (block.steps[i].kind == Step::Kind::op) {
+                if (!pass(block.steps[i])) return false;
+                progress_.effects |= block.steps[i].effect;
             }
-        for (size_t i = region.begin; i < region.end; ++i) {
-            if (!done && block.steps[i].kind == Step::Kind::op && !pass(block.steps[i])) return false;
             ++progress_.done;
         }
-        for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
+        return true;
+    }
+
+    // The region's operators that write. They were recorded with operands of these types, so that one only fails when
+    // it is interrupted or there is no memory: then the values that the program had at that time are computed again.
+    bool write(Block& block, const Region& region, const RandomStream& random) {
+        for (size_t i : region.last) {
+            if (pass(block.steps[i])) {
+                progress_.effects |= block.steps[i].effect;
+                continue;
+            }
+            const bool observed = std::exchange(progress_.observed, false);
+            vm::Values results = std::move(progress_.results);
+            if (region.draws) default_generator().set_state(random);
+            for (int32_t s : region.outputs) slots_[static_cast<size_t>(s)] = Value();
+            for (size_t k = region.begin; k < i; ++k) {
+                const Step& step = block.steps[k];
+                if (step.kind == Step::Kind::op && !step.effect && !pass(step)) return false;
+                ++progress_.done;
+            }
+            progress_.observed = observed;
+            progress_.results = std::move(results);
+            return false;
+        }
         return true;
     }
 

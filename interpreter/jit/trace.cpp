@@ -60,11 +60,47 @@ bool hands_out(Step::Kind kind) {
            kind == Step::Kind::raw_set || kind == Step::Kind::set_upvalue;
 }
 
+// Whether a call may find something else at the step than was recorded, or an error. Arithmetic fails on texts alone.
+bool may_surprise(const Step& step, const Slots& texts) {
+    switch (step.kind) {
+        case Step::Kind::raw_set:
+        case Step::Kind::set_upvalue:
+        case Step::Kind::finish:
+            return false;
+        case Step::Kind::number:
+            if (!(step.op->name() == "add" || step.op->name() == "sub" || step.op->name() == "mul")) return true;
+            return std::any_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
+                return texts.contains(o.slot) || !(o.slot >= 0 || o.constant.is_number());
+            });
+        default:
+            return true;
+    }
+}
+
+// A block that goes on in one way only is one block with it: a region may go across.
+void join_single_ways(Block& block) {
+    while (block.next.size() == 1) {
+        const std::unique_ptr<Block> only = std::move(block.next[0]);
+        const size_t count = block.steps.size();
+        block.steps.insert(block.steps.end(), std::make_move_iterator(only->steps.begin()),
+                           std::make_move_iterator(only->steps.end()));
+        for (auto& region : only->regions) {
+            region->begin += count;
+            region->end += count;
+            for (size_t& i : region->first) i += count;
+            for (size_t& i : region->last) i += count;
+            block.regions.push_back(std::move(region));
+        }
+        block.next = std::move(only->next);
+    }
+    for (auto& next : block.next) join_single_ways(*next);
+}
+
 // Gives what is needed from the start of the block on; `handed`: what goes out.
-Slots settle(Tree& tree, Block& block, Slots& handed) {
+Slots settle(Tree& tree, Block& block, Slots& handed, const Slots& texts) {
     Slots needed;
     ++tree.branches;
-    for (auto& next : block.next) needed.merge(settle(tree, *next, handed));
+    for (auto& next : block.next) needed.merge(settle(tree, *next, handed, texts));
     for (size_t i = block.steps.size(); i-- > 0;) {
         Step& step = block.steps[i];
         ++tree.steps;
@@ -83,8 +119,9 @@ Slots settle(Tree& tree, Block& block, Slots& handed) {
             for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { handed.insert(s); });
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
-        for (int32_t slot : step.live) needed.insert(slot);
-        // What must be there when this very step fails is dropped after it at the earliest, which is what happens.
+        // What must be there when this very step fails is dropped after it at the earliest.
+        if (may_surprise(step, texts))
+            for (int32_t slot : step.live) use(slot);
         std::erase_if(step.drops, [&](int32_t) { return step.kind == Step::Kind::finish; });
     }
     return needed;
@@ -174,8 +211,13 @@ void settle(Tree& tree) {
     tree.branches = 0;
     tree.steps = 0;
     tree.slots = 0;
-    Slots handed;
-    settle(tree, tree.root, handed);
+    join_single_ways(tree.root);
+    Slots handed, texts;
+    for_each_step(tree, [&](Step& step) {
+        for (const Expected& e : step.expected)
+            if (e.what == Expected::What::number && e.constant.kind() == Value::Kind::string) texts.insert(e.slot);
+    });
+    settle(tree, tree.root, handed, texts);
     size_t inner = 0;
     SlotTypes types;
     auto count = [&](auto& self, Block& block) -> void {

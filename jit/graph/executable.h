@@ -12,6 +12,7 @@
 // same elements but for the order in which floats are added up and multiplied.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,8 @@ struct Donation {
 
 struct CompileOptions {
     std::vector<Donation> donations;
+    // Outputs that live among the temporaries: only until what run() is given to do last has been done.
+    std::vector<size_t> borrowed;
     bool generate = true;  // false: every operator runs by its own kernel
 };
 
@@ -56,8 +59,9 @@ class Executable {
 
     // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
     // throw; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
-    // graph's result. Safe to call from several threads.
-    void run(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+    // graph's result. Safe to call from several threads. `last` is called with the outputs in their places and must
+    // not throw; nobody may have a borrowed output after it, nor share its storage.
+    void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last = {}) const;
 
     // The same, and how long each step took.
     std::vector<StepTime> profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
@@ -72,7 +76,8 @@ class Executable {
     struct Program;
     struct Context;
     explicit Executable(std::unique_ptr<Program> program);
-    void run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::vector<StepTime>* times) const;
+    void run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::vector<StepTime>* times,
+                   const std::function<void()>& last) const;
     std::unique_ptr<Program> program_;
 };
 

@@ -338,7 +338,11 @@ class Planner {
             Result result;
             result.handle = handle_of(v.node());
             Root& root = plan_.roots[plan_.handles[result.handle].root];
-            if (root.home == Root::Home::arena) {
+            const std::vector<size_t>& borrowed = options_.borrowed;
+            result.borrowed = std::find(borrowed.begin(), borrowed.end(), plan_.results.size()) != borrowed.end();
+            if (result.borrowed) {
+                touch(plan_.handles[result.handle].root);
+            } else if (root.home == Root::Home::arena) {
                 root.home = Root::Home::output;
                 root.index = kFresh;
             }

@@ -69,6 +69,7 @@ struct Result {
     size_t handle = 0;
     bool copied = false;     // the root is overwritten by a donation
     size_t stored = kFresh;  // copied into this input at the end
+    bool borrowed = false;   // stays in the arena
 };
 
 struct Plan {
