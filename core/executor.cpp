@@ -5,6 +5,7 @@
 #include "core/infer.h"
 #include "core/interrupt.h"
 #include "core/op.h"
+#include "core/profile.h"
 #include "core/random.h"
 
 namespace lunaria {
@@ -208,13 +209,31 @@ Value run(const Op& op, std::initializer_list<Value> args) {
     return run(op, std::span<const Value>(args.begin(), args.size()));
 }
 
+namespace {
+
+Value run_unwatched(const Op& op, std::span<const Value> given);
+
+}  // namespace
+
 Value run_consuming(const Op& op, std::span<Value> args) {
-    if (!op.is_elementwise) return run(op, args);
+    if (!op.is_elementwise || Profile::current()) return run(op, args);
     poll_interrupt();
     return run_elementwise(op, args, args);
 }
 
 Value run(const Op& op, std::span<const Value> given) {
+    Profile* profile = Profile::current();
+    if (!profile) [[likely]]
+        return run_unwatched(op, given);
+    Profile::Watch watch(profile, op, given);
+    Value result = run_unwatched(op, given);
+    watch.done(result);
+    return result;
+}
+
+namespace {
+
+Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
     if (op.is_elementwise) return run_elementwise(op, given);
     check_tensor_args(op, given);
@@ -269,5 +288,7 @@ Value run(const Op& op, std::span<const Value> given) {
     for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));
     return Value::list(std::move(narrowed));
 }
+
+}  // namespace
 
 }  // namespace lunaria

@@ -15,6 +15,9 @@ int open_autodiff(lua_State* L);
 // The module behind lunaria/op.lua.
 int open_custom_ops(lua_State* L);
 
+// The module behind lunaria/profile.lua.
+int open_profiling(lua_State* L);
+
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
 // The module behind lunaria/comm.lua.

@@ -57,6 +57,7 @@ class Builder {
             if (step.kind != Step::Kind::op || step.effect) continue;
             std::vector<Value> args;
             for (const Operand& o : step.operands) args.push_back(value(o));
+            builder_.span = span_of(step.place);
             if (is_whole(step)) {
                 nodes_.emplace(step.expected[0].slot, whole(step, args));
                 continue;
@@ -87,6 +88,15 @@ class Builder {
         return builder_.emit(registry().get("reshape"), parts);
     }
 
+    // Of "file:line".
+    ir::Span span_of(const std::string& place) {
+        const size_t colon = place.rfind(':');
+        if (colon == std::string::npos) return {};
+        const std::string chunk = place.substr(0, colon);
+        if (!chunk_ || *chunk_ != chunk) chunk_ = std::make_shared<const std::string>(chunk);
+        return {chunk_, std::atoi(place.c_str() + colon + 1), 0};
+    }
+
     Value value(const Operand& o) {
         if (o.slot >= 0) return nodes_.at(o.slot);
         if (!o.is_list) {
@@ -103,6 +113,7 @@ class Builder {
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
     std::unordered_map<int32_t, Value> nodes_;
+    std::shared_ptr<const std::string> chunk_;  // shared by the nodes of a file, as spans are
 };
 
 }  // namespace

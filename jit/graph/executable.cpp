@@ -12,6 +12,7 @@
 #include "core/interrupt.h"
 #include "core/memory.h"
 #include "core/prepared.h"
+#include "core/profile.h"
 #include "core/random.h"
 #include "core/threads.h"
 #include "jit/graph/flat.h"
@@ -272,6 +273,27 @@ int64_t bytes_of(const Plan& plan, const Step& step) {
     return bytes;
 }
 
+// Runs a step and notes it; an operator that runs as in eager mode is noted by itself and only gets its line.
+void profile_step(Profile& profile, const Plan& plan, const Step& step, const std::function<void()>& run) {
+    const std::string place = step.span.chunk ? str(*step.span.chunk, ":", step.span.line) : std::string();
+    const size_t before = profile.events.size();
+    Profile::Event event;
+    event.start = profile.now();
+    run();
+    if (profile.events.size() == before) {
+        event.seconds = profile.now() - event.start;
+        event.operators = step.label;
+        event.flops = step.flops;
+        event.bytes = bytes_of(plan, step);
+        event.generated = step.kind == Step::Kind::loop;
+        profile.add(std::move(event));
+    }
+    for (size_t i = before; i < profile.events.size(); ++i) {
+        profile.events[i].compiled = true;
+        if (!place.empty()) profile.events[i].place = place;
+    }
+}
+
 bool dumps(std::string_view what) {
     const char* wish = std::getenv("LUNARIA_DUMP");
     return wish && std::string_view(wish).find(what) != std::string_view::npos;
@@ -341,8 +363,13 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         roots[r] = root.index == kFresh ? Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape)
                                         : roots[plan.inputs[root.index]];
     }
+    Profile* profile = Profile::current();
     // An exception leaves the context half full: it is not used again.
     for (size_t s = 0; s < plan.steps.size(); ++s) {
+        if (profile) {
+            profile_step(*profile, plan, plan.steps[s], [&] { context->run(s); });
+            continue;
+        }
         if (!times) {
             context->run(s);
             continue;
@@ -351,7 +378,8 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         context->run(s);
         const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
         const Step& step = plan.steps[s];
-        times->push_back({step.label, step.span, step.kind == Step::Kind::loop, taken.count(), bytes_of(plan, step)});
+        times->push_back(
+            {step.label, step.span, step.kind == Step::Kind::loop, taken.count(), bytes_of(plan, step), step.flops});
     }
 
     std::vector<std::pair<Tensor, size_t>> stored;
@@ -378,6 +406,24 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         if (plan.results[k].borrowed) outputs[k] = Tensor();
     std::lock_guard lock(program_->mutex);
     program_->free.push_back(std::move(context));
+}
+
+std::vector<PlannedStep> Executable::steps() const {
+    std::vector<PlannedStep> steps;
+    for (const Step& step : program_->plan.steps)
+        steps.push_back(
+            {step.label, step.span, step.kind == Step::Kind::loop, bytes_of(program_->plan, step), step.flops});
+    return steps;
+}
+
+std::vector<PlannedMemory> Executable::memory() const {
+    std::vector<PlannedMemory> memory;
+    const Plan& plan = program_->plan;
+    for (const Root& root : plan.roots)
+        if (root.home == Root::Home::arena)
+            memory.push_back({root.first < plan.steps.size() ? plan.steps[root.first].label : std::string(),
+                              root.offset, root.bytes, root.first, root.last});
+    return memory;
 }
 
 size_t Executable::output_count() const { return program_->plan.results.size(); }

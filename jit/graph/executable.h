@@ -30,9 +30,9 @@ struct Donation {
 };
 
 struct CompileOptions {
-    std::vector<Donation> donations;
+    std::vector<Donation> donations{};
     // Outputs that live among the temporaries: only until what run() is given to do last has been done.
-    std::vector<size_t> borrowed;
+    std::vector<size_t> borrowed{};
     bool generate = true;  // false: every operator runs by its own kernel
 };
 
@@ -50,6 +50,21 @@ struct StepTime {
     bool generated = false;
     double seconds = 0;
     int64_t bytes = 0;  // of the operands and results, once each
+    double flops = 0;   // see core/profile.h
+};
+
+// What a program will do, before it runs: its steps, and where temporaries live while which steps run.
+struct PlannedStep {
+    std::string operators;
+    ir::Span span;
+    bool generated = false;
+    int64_t bytes = 0;
+    double flops = 0;
+};
+struct PlannedMemory {
+    std::string name;  // of the operators that make it
+    size_t offset = 0, bytes = 0;
+    size_t first = 0, last = 0;  // steps; `last` is their number where it lives to the end
 };
 
 class Executable {
@@ -66,6 +81,8 @@ class Executable {
     // The same, and how long each step took.
     std::vector<StepTime> profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
+    std::vector<PlannedStep> steps() const;
+    std::vector<PlannedMemory> memory() const;
     size_t output_count() const;
     ExecutableStats stats() const;
     // The launch list, one step per line: for reports and LUNARIA_DUMP=kernels.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/profile.h"
 #include "jit/graph/kernels.h"
 #include "jit/graph/rewrite.h"
 
@@ -16,6 +17,13 @@ constexpr int64_t kThreadWork = 48 * 1024;
 constexpr size_t kAlign = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+double flops_of_node(const ir::Node& node) {
+    std::vector<TensorType> results;
+    if (node.type.kind == ir::NodeType::Kind::tensor) results.push_back(node.type.tensor);
+    for (const ir::NodeType& item : node.type.items) results.push_back(item.tensor);
+    return flops_of(*node.op, node.args, results);
+}
 
 bool is_one_tensor(const ir::NodeType& type) { return type.kind == ir::NodeType::Kind::tensor; }
 
@@ -34,6 +42,10 @@ class Planner {
         add_results();
         place_donations();
         place_arena();
+        for (size_t r = 0; r < plan_.roots.size(); ++r) {
+            plan_.roots[r].first = first_[r];
+            plan_.roots[r].last = last_[r];
+        }
         return std::move(plan_);
     }
 
@@ -177,6 +189,7 @@ class Planner {
         step.scratch = scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64) * 8;
         step.nodes = piece.nodes.size();
         step.span = piece.nodes[0]->span;
+        for (const ir::Node* node : piece.nodes) step.flops += flops_of_node(*node);
         for (const ir::Node* node : piece.nodes) step.label += str(step.label.empty() ? "" : " ", node->op->name());
         for (const LoopBinding& b : loop.operands) {
             const bool copied = b.copied.rank() > 0;
@@ -282,6 +295,7 @@ class Planner {
         step.kind = is_copy(node) ? Step::Kind::copy : is_direct(node) ? Step::Kind::kernel : Step::Kind::eager;
         step.op = node.op;
         step.dtype = promoted_dtype(*node.op, node.args);
+        step.flops = flops_of_node(node);
         step.label = node.op->name();
         step.span = node.span;
         for (size_t i = 0; i < node.args.size(); ++i)

@@ -21,6 +21,7 @@ struct Root {
     Home home = Home::arena;
     size_t index = 0;  // of an input; of an output: which donated input it lives in, or kFresh
     size_t offset = 0, bytes = 0;
+    size_t first = 0, last = 0;  // in the arena: the steps that make it and need it last
     Tensor constant{};
 
     bool is_static() const { return home == Home::arena || home == Home::constant; }
@@ -61,6 +62,7 @@ struct Step {
     size_t scratch = 0;  // bytes
     bool has_rows = false, has_sums = false;
     size_t nodes = 1;
+    double flops = 0;  // see core/profile.h
     std::string label;
     ir::Span span;
 };

@@ -1,6 +1,7 @@
 -- A network as a table: its layers with their settings, the shapes that come out of them and how many numbers they hold.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local columns = require "lunaria.rich.columns"
 local html = require "lunaria.rich.html"
 
 local Summary = {}
@@ -92,10 +93,10 @@ function Summary:_totals()
 end
 
 function Summary:_columns()
-  local columns = self.shapes and { 1, 2, 3, 4 } or { 1, 2, 4 }
+  local shown = self.shapes and { 1, 2, 3, 4 } or { 1, 2, 4 }
   local function pick(row)
     local cells = {}
-    for i, c in ipairs(columns) do
+    for i, c in ipairs(shown) do
       cells[i] = row[c]
     end
     return cells
@@ -108,23 +109,8 @@ function Summary:_columns()
 end
 
 function Summary:__tostring()
-  local head, rows = self:_columns()
-  local widths, lines = {}, {}
-  for _, row in ipairs { head, table.unpack(rows) } do
-    for c, cell in ipairs(row) do
-      widths[c] = math.max(widths[c] or 0, utf8.len(cell) or #cell)
-    end
-  end
-  for _, row in ipairs { head, table.unpack(rows) } do
-    local cells = {}
-    for c, cell in ipairs(row) do
-      local room = (" "):rep(widths[c] - (utf8.len(cell) or #cell))
-      cells[c] = c == #row and room .. cell or cell .. room
-    end
-    lines[#lines + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
-  end
-  lines[#lines + 1] = self:_totals()
-  return table.concat(lines, "\n")
+  local head, rows, align = self:_columns()
+  return columns(rows, head, align) .. "\n" .. self:_totals()
 end
 
 function Summary:__mime()

@@ -1,0 +1,130 @@
+-- Where the time of a call goes: every operator that ran and every step of a compiled graph, with its line, what it read
+-- and wrote, and what it computed.
+local core = require "lunaria.profiling"
+local ms = require "lunaria"
+local columns = require "lunaria.rich.columns"
+local html = require "lunaria.rich.html"
+
+local MOST_ROWS = 40
+
+local Profile = {}
+Profile.__index = Profile
+Profile.__name = "profile"
+
+local function fail(message, ...) error("profile: " .. message:format(...), 3) end
+
+local sort_keys = { seconds = true, count = true, bytes = true, flops = true }
+
+--- One row for each operator and line: operators, place, count, seconds, bytes, flops, generated, compiled. The largest of
+--- `by` (seconds, count, bytes, flops) comes first.
+function Profile:rows(by)
+  by = by or "seconds"
+  if not sort_keys[by] then fail("rows can be sorted by seconds, count, bytes or flops, not by %s", tostring(by)) end
+  local rows, known = {}, {}
+  for _, event in ipairs(self.events) do
+    local key = event.operators .. "\n" .. event.place
+    local row = known[key]
+    if not row then
+      row = { operators = event.operators, place = event.place, count = 0, seconds = 0, bytes = 0, flops = 0,
+        generated = event.generated, compiled = event.compiled, order = #rows }
+      known[key] = row
+      rows[#rows + 1] = row
+    end
+    row.count = row.count + 1
+    for _, name in ipairs { "seconds", "bytes", "flops" } do row[name] = row[name] + event[name] end
+  end
+  table.sort(rows, function(a, b)
+    if a[by] ~= b[by] then return a[by] > b[by] end
+    return a.order < b.order
+  end)
+  for _, row in ipairs(rows) do row.order = nil end
+  return rows
+end
+
+local function scaled(value, units)
+  for i, unit in ipairs(units) do
+    if value >= unit[1] or i == #units then return ("%.3g %s"):format(value / unit[1], unit[2]) end
+  end
+end
+
+local times = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
+local sizes = { { 1e9, "GB" }, { 1e6, "MB" }, { 1e3, "kB" }, { 1, "B" } }
+local rates = { { 1e9, "GFLOP/s" }, { 1e6, "MFLOP/s" }, { 1, "FLOP/s" } }
+
+function Profile:_table()
+  local rows = {}
+  local list = self:rows()
+  for i, row in ipairs(list) do
+    if i > MOST_ROWS then
+      rows[#rows + 1] = { "", "", "", ("%d more"):format(#list - MOST_ROWS), "", "", "" }
+      break
+    end
+    rows[#rows + 1] = {
+      scaled(row.seconds, times), ("%.1f %%"):format(100 * row.seconds / self.seconds), tostring(row.count),
+      (#row.operators > 48 and row.operators:sub(1, 47) .. "…" or row.operators) .. (row.generated and " (generated)" or ""),
+      row.seconds > 0 and row.bytes > 0 and scaled(row.bytes / row.seconds, sizes) .. "/s" or "",
+      row.seconds > 0 and row.flops > 0 and scaled(row.flops / row.seconds, rates) or "", row.place,
+    }
+  end
+  return rows, { "time", "share", "calls", "operators", "memory", "arithmetic", "line" },
+    { "right", "right", "right", "left", "right", "right", "left" }
+end
+
+function Profile:_totals()
+  local inside = 0
+  for _, event in ipairs(self.events) do inside = inside + event.seconds end
+  return ("%s in all, %s of it in %d operators and compiled steps; at most %s of tensors"):format(
+    scaled(self.seconds, times), scaled(inside, times), #self.events, scaled(self.peak_bytes, sizes))
+end
+
+function Profile:__tostring()
+  local rows, head, align = self:_table()
+  return columns(rows, head, align) .. "\n" .. self:_totals()
+end
+
+function Profile:__mime()
+  local rows, head, align = self:_table()
+  return {
+    ["text/html"] = html.table(rows, { head = head, align = align })
+      .. ("<div style=\"font-family:monospace;font-size:90%%\">%s</div>"):format(html.escaped(self:_totals())),
+    ["text/plain"] = tostring(self),
+  }
+end
+
+--- Writes the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev: operators on a line of time, and the
+--- memory of tensors below.
+function Profile:save(path)
+  if type(path) ~= "string" then fail("save needs the name of a file, got a %s", type(path)) end
+  local list = {}
+  for _, e in ipairs(self.events) do
+    list[#list + 1] = {
+      name = e.operators, cat = e.generated and "generated" or e.compiled and "compiled" or "eager", ph = "X", pid = 1,
+      tid = 1, ts = e.start * 1e6, dur = e.seconds * 1e6,
+      args = { line = e.place, bytes = e.bytes, flops = e.flops },
+    }
+    list[#list + 1] = { name = "tensors", ph = "C", pid = 1, ts = (e.start + e.seconds) * 1e6, args = { bytes = e.live } }
+  end
+  local file, message = io.open(path, "w")
+  if not file then fail("cannot write the trace: %s", message) end
+  file:write(ms.json.encode { traceEvents = list, displayTimeUnit = "ms" })
+  file:close()
+end
+
+--- Calls f with the arguments once and tells where the time went: a table by operator and line, with time, calls, memory
+--- traffic and arithmetic per second. It prints as text, is a table in notebooks; rows(by) gives the numbers,
+--- events the calls in their order, results what f gave, and save("trace.json") writes a Chrome trace. A compiled function
+--- shows the steps of its graphs once it is compiled: call it a few times before.
+--- @example #ms.profile(function(x) return x * 2 + 1 end, ms.tensor{1.0}).events --> 2
+local function profile(f, ...)
+  local meta = getmetatable(f)
+  if type(f) ~= "function" and not (type(meta) == "table" and meta.__call and not ms.is_tensor(f)) then
+    if not require("lunaria.jit").is_jit(f) then fail("a function or another callable is expected, got a %s", type(f)) end
+  end
+  ms.reset_peak_memory_stats()
+  local given = table.pack(core.run(f, ...))
+  local results = table.pack(table.unpack(given, 3, given.n))
+  return setmetatable({ events = given[1], seconds = given[2], results = results,
+    peak_bytes = ms.memory_stats().peak_bytes }, Profile)
+end
+
+return profile
