@@ -55,14 +55,16 @@ class TileProduct {
         : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add) {
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
-        depth_ = (b.rows + (b.rows + kDepth - 1) / kDepth - 1) / ((b.rows + kDepth - 1) / kDepth);
+        // Steps of about the same depth.
+        const int64_t steps = b.rows <= kDepth ? 1 : (b.rows + kDepth - 1) / kDepth;
+        depth_ = steps == 1 ? b.rows : (b.rows + steps - 1) / steps;
         if (a.rows <= kStreamRows) {
             // Here b is all the work: it is read along its rows, a few of them side by side.
             const int64_t share = (b.columns + num_threads() - 1) / num_threads();
             width_ = (share + width_ - 1) / width_ * width_;
             depth_ = kStreamDepth;
         }
-        panels_ = (b.columns + width_ - 1) / width_;
+        panels_ = b.columns <= width_ ? 1 : (b.columns + width_ - 1) / width_;
     }
 
     void run() {

@@ -119,8 +119,9 @@ static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row,
         const int64_t tiles = (m + most - 1) / most;
         Operands<T> o{
             k, a, a_row, a_column, b + j, b_row, c + j, c_row, static_cast<int>(columns - (vectors - 1) * kLanes), add};
+        const int64_t least = m / tiles, taller = m % tiles;
         for (int64_t i = 0; i < tiles; ++i) {
-            const int64_t rows = m * (i + 1) / tiles - m * i / tiles;
+            const int64_t rows = least + (i < taller);
             kTiles<T>[vectors - 1][rows - 1](o);
             o.a += rows * a_row;
             o.c += rows * c_row;
