@@ -208,8 +208,12 @@ int load_part(lua_State* L) {
         lua_getfield(L, -1, name.c_str());
         return 1;
     }
-    if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data())
+    if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data()) {
+        // Other names are nil, as in any table; this one is meant, and nil would be called next.
+        if (registry().find(name))
+            throw argument_error("ms", str("has no function '", name, "'")).hint(str("the operator is ms.ops.", name));
         return 0;
+    }
     lua_getglobal(L, "require");
     lua_pushstring(L, ("lunaria." + name).c_str());
     lua_call(L, 1, 1);

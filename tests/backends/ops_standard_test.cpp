@@ -335,7 +335,7 @@ TEST_P(OpTest, unfit_tensors_end_in_a_result_or_a_clear_error) {
                 survives(op(), changed, str(sample, " with argument ", i, " of dtype ", name_of(other)));
             }
             if (is_integer(dtype))
-                for (double extreme : {-1.0, 1e9, -9.2e18, 9.2e18}) {
+                for (double extreme : {-1.0, 1e7, -9.2e18, 9.2e18}) {
                     auto changed = args;
                     changed[i] = Value(Tensor::full(dtype, args[i].tensor().shape(), extreme));
                     survives(op(), changed, str(sample, " with argument ", i, " full of ", extreme));

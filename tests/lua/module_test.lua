@@ -16,6 +16,11 @@ t.test("the context is set and read, bad settings are refused", function()
   t.fails("colour", ms.get_context, "colour")
 end)
 
+t.test("an operator that is asked of the module says where it is", function()
+  t.fails({ "no function 'ones'", "ms.ops.ones" }, function() return ms.ones { 2, 3 } end)
+  t.equal(ms.no_such_thing, nil)
+end)
+
 t.test("seeds make numbers repeat, states too", function()
   ms.set_seed(3)
   t.equal(ms.get_seed(), 3)
