@@ -486,6 +486,8 @@ int mode_key;
 
 }  // namespace
 
+Tree& tree_at(lua_State* L, int index) { return function_at(L, index).tree; }
+
 void push_mode(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mode_key) != LUA_TNIL) return;
     lua_pop(L, 1);
@@ -516,9 +518,10 @@ int open(lua_State* L) {
     push_mode(L);
     lua_setfield(L, -2, "mode");
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"make", protect<make>},     {"try", protect<try_call>},    {"target", protect<target>},
-        {"is_jit", protect<is_jit>}, {"inside", protect<inside>},   {"text", protect<text>},
-        {"report", protect<report>}, {"kernels", protect<kernels>}, {"sink", protect<sink>}};
+        {"make", protect<make>},      {"try", protect<try_call>},    {"target", protect<target>},
+        {"is_jit", protect<is_jit>},  {"inside", protect<inside>},   {"text", protect<text>},
+        {"report", protect<report>},  {"kernels", protect<kernels>}, {"sink", protect<sink>},
+        {"lowered", protect<lowered>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -6,6 +6,8 @@
 
 namespace lunaria::jit {
 
+struct Tree;
+
 inline constexpr const char* kMetatable = "lunaria.jit";
 
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
@@ -13,5 +15,11 @@ void push_mode(lua_State* L);
 
 // The module behind lunaria/graph.lua, on the stack.
 int open(lua_State* L);
+
+// The records of the compiled function at `index`; throws a Lua error where there is none.
+Tree& tree_at(lua_State* L, int index);
+
+// lowered(f): what was made of each stretch of operators, compiled now if it was not yet: a list of tables.
+int lowered(lua_State* L);
 
 }  // namespace lunaria::jit

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/ir/builder.h"
+#include "core/ir/printer.h"
 
 namespace lunaria::jit {
 
@@ -207,6 +208,12 @@ void find_regions(Block& block, SlotTypes& types) {
     }
     close(region, block.steps.size());
     block.regions = std::move(found);
+}
+
+std::string graph_text(Block& block, const Region& region, bool optimized) {
+    ir::Graph graph("region");
+    if (!Builder(block, region, graph).build()) return "an operator does not fit into a graph\n";
+    return optimized ? graph::optimized_text(graph) : ir::print(graph);
 }
 
 bool compile(Block& block, Region& region) {

@@ -35,5 +35,7 @@ using SlotTypes = std::unordered_map<int32_t, TensorType>;
 void find_regions(Block& block, SlotTypes& types);
 // False: the regions of the tree have to be found anew, for an operator that does not fit into one.
 bool compile(Block& block, Region& region);
+// The region's operators as a graph, as text: as they were recorded, or after the passes.
+std::string graph_text(Block& block, const Region& region, bool optimized);
 
 }  // namespace lunaria::jit

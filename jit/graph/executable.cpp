@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/ir/printer.h"
 #include "core/memory.h"
 #include "core/prepared.h"
 #include "core/profile.h"
@@ -461,6 +462,12 @@ std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions
     std::unique_ptr<Executable> result(new Executable(std::move(program)));
     if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
     return result;
+}
+
+std::string optimized_text(const ir::Graph& graph) {
+    const FlatGraph flat = flatten(graph);
+    run_passes(*flat.graph);
+    return ir::print(*flat.graph);
 }
 
 }  // namespace lunaria::graph

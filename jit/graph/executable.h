@@ -103,4 +103,7 @@ class Executable {
 // error stream; times are those of each step, printed when the program ends.
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options = {});
 
+// What the passes make of a graph, as text.
+std::string optimized_text(const ir::Graph& graph);
+
 }  // namespace lunaria::graph

@@ -84,6 +84,10 @@ end
 function methods.kernels(f) return core.kernels(f) end
 function methods.ir(f) return core.text(f) end
 function methods.report(f) return G.jit_report(f) end
+--- Compiles for arguments like these, ahead of the first call: tensors as examples, or { shape = ..., dtype = ... } for
+--- tensors of zeros. The function is called once with them, so that what it changes is changed. The result has ir(stage),
+--- kernels(), cost(), memory_plan() and compile(), the compiled function.
+function methods.lower(f, ...) return require "lunaria.lowered" (f, ...) end
 
 for name, f in pairs(G) do
   if name:sub(1, 1) ~= "_" then rawset(ms, name, f) end

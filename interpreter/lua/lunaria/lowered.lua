@@ -1,0 +1,213 @@
+-- A function ahead of time: what f:lower gives, with every stage between the source and the kernels.
+local core = require "lunaria.jit"
+local ms = require "lunaria"
+local columns = require "lunaria.rich.columns"
+local html = require "lunaria.rich.html"
+local escaped = require "lunaria.plot.svg_text"
+
+local ops = ms.ops
+local Lowered = {}
+Lowered.__index = Lowered
+Lowered.__name = "lowered function"
+
+local stages = { "source", "trace", "graph", "optimized", "kernels" }
+
+local function fail(message, ...) error("lower: " .. message:format(...), 3) end
+
+--- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "graph" (the
+--- operators of each stretch), "optimized" (after the passes), "kernels" (what is launched).
+function Lowered:ir(stage)
+  stage = stage or "optimized"
+  if stage == "source" then return tostring(ms.ir(self.target)) end
+  if stage == "trace" then return core.text(self.compiled) end
+  local parts = {}
+  for i, name in ipairs(stages) do
+    if name == stage and i > 2 then
+      for k, region in ipairs(self.regions) do
+        parts[k] = region[stage] or ("not compiled: " .. tostring(region.problem) .. "\n")
+      end
+      return table.concat(parts, "\n")
+    end
+  end
+  fail("there is no stage '%s'; there are: %s", tostring(stage), table.concat(stages, ", "))
+end
+
+--- The launch list: one line for each step.
+function Lowered:kernels() return self:ir("kernels") end
+
+--- The compiled function. It takes whatever the function takes; for other types or shapes it is compiled once more.
+function Lowered:compile() return self.compiled end
+
+-- What this machine reaches: floating point operations and bytes per second, measured once.
+local speed
+local function machine()
+  if speed then return speed end
+  local function best(work, f)
+    local least = math.huge
+    for _ = 1, 4 do
+      local start = ms.clock()
+      f()
+      least = math.min(least, ms.clock() - start)
+    end
+    return work / least * 1e9
+  end
+  local a, v = ops.ones { 384, 384 }, ops.ones { 4 * 1024 * 1024 }
+  local random = ms.get_rng_state()
+  speed = { flops = best(2 * 384 ^ 3, function() return ops.matmul(a, a) end),
+    bytes = best(2 * 4 * v.size, function() return v + 1 end) }
+  ms.set_rng_state(random)
+  return speed
+end
+
+local Cost = {}
+Cost.__index = Cost
+Cost.__name = "cost"
+
+local function scaled(value, units)
+  for i, unit in ipairs(units) do
+    if value >= unit[1] or i == #units then return ("%.3g %s"):format(value / unit[1], unit[2]) end
+  end
+end
+
+local times = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
+local sizes = { { 1e9, "GB" }, { 1e6, "MB" }, { 1e3, "kB" }, { 1, "B" } }
+local counts = { { 1e9, "GFLOP" }, { 1e6, "MFLOP" }, { 1e3, "kFLOP" }, { 1, "FLOP" } }
+
+function Cost:_table()
+  local rows = {}
+  for i, node in ipairs(self.nodes) do
+    rows[i] = { scaled(node.seconds, times), scaled(node.flops, counts), scaled(node.bytes, sizes),
+      node.operators .. (node.generated and " (generated)" or ""), node.place }
+  end
+  return rows, { "time", "arithmetic", "memory", "operators", "line" }, { "right", "right", "right", "left", "left" }
+end
+
+function Cost:_totals()
+  return ("%s, %s, %s, by the speed of this machine"):format(scaled(self.seconds, times), scaled(self.flops, counts),
+    scaled(self.bytes, sizes))
+end
+
+function Cost:__tostring()
+  local rows, head, align = self:_table()
+  return columns(rows, head, align) .. "\n" .. self:_totals()
+end
+
+function Cost:__mime()
+  local rows, head, align = self:_table()
+  return {
+    ["text/html"] = html.table(rows, { head = head, align = align })
+      .. ("<div style=\"font-family:monospace;font-size:90%%\">%s</div>"):format(html.escaped(self:_totals())),
+    ["text/plain"] = tostring(self),
+  }
+end
+
+--- What it should cost: flops, bytes and estimated seconds in all and for each node (nodes), as a table. A node takes the
+--- longer of its arithmetic and its memory at the speed that this machine reaches.
+function Lowered:cost()
+  local rate = machine()
+  local cost = setmetatable({ flops = 0, bytes = 0, seconds = 0, nodes = {} }, Cost)
+  for _, region in ipairs(self.regions) do
+    for _, step in ipairs(region.steps or {}) do
+      local seconds = math.max(step.flops / rate.flops, step.bytes / rate.bytes)
+      cost.nodes[#cost.nodes + 1] = { operators = step.operators, place = step.place, generated = step.generated,
+        flops = step.flops, bytes = step.bytes, seconds = seconds }
+      cost.flops, cost.bytes, cost.seconds = cost.flops + step.flops, cost.bytes + step.bytes, cost.seconds + seconds
+    end
+  end
+  return cost
+end
+
+local Plan = {}
+Plan.__index = Plan
+Plan.__name = "memory plan"
+
+function Plan:__tostring()
+  local parts = {}
+  for r, region in ipairs(self.regions) do
+    local rows = {}
+    for i, m in ipairs(region.memory) do
+      rows[i] = { tostring(m.offset), tostring(m.bytes), tostring(m.first), tostring(m.last), m.name }
+    end
+    parts[#parts + 1] = ("graph %d: %d bytes, %d without the plan"):format(r, region.arena, region.sum)
+    if #rows > 0 then
+      parts[#parts + 1] = columns(rows, { "offset", "bytes", "from step", "to step", "made by" },
+        { "right", "right", "right", "right", "left" })
+    end
+  end
+  return table.concat(parts, "\n")
+end
+
+--- A drawing: time from left to right, addresses from bottom to top, a box for each temporary.
+function Plan:svg()
+  local width, height, gap, top = 640, 240, 34, 18
+  local parts = {}
+  for r, region in ipairs(self.regions) do
+    local y0, steps = (r - 1) * (height + gap) + top, math.max(region.steps, 1)
+    parts[#parts + 1] = ("<text x=\"0\" y=\"%d\" font-size=\"12\">graph %d: %s in %d steps</text>"):format(y0 - 5, r,
+      escaped(scaled(region.arena, sizes)), region.steps)
+    for i, m in ipairs(region.memory) do
+      if m.bytes > 0 and region.arena > 0 then
+        local x = m.first / steps * width
+        local w = math.max((math.min(m.last, steps - 1) + 1 - m.first) / steps * width, 1)
+        local h = math.max(m.bytes / region.arena * height, 0.5)
+        local y = y0 + height - m.offset / region.arena * height - h
+        parts[#parts + 1] = ("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"hsl(%d,55%%,65%%)\" "
+          .. "stroke=\"#fff\" stroke-width=\"0.5\"><title>%s: %s, steps %d to %d</title></rect>"):format(x, y, w, h,
+          i * 47 % 360, escaped(m.name), escaped(scaled(m.bytes, sizes)), m.first, m.last)
+      end
+    end
+    parts[#parts + 1] = ("<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"none\" stroke=\"#888\"/>"):format(y0, width, height)
+  end
+  local all = #self.regions * (height + gap) + top
+  return ("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-4 0 %d %d\" width=\"%d\" font-family=\"sans-serif\">%s</svg>")
+    :format(width + 8, all, width + 8, table.concat(parts))
+end
+
+function Plan:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] = tostring(self) } end
+
+--- Where temporaries live: a text, and in notebooks a drawing (svg()). bytes is the size of all arenas.
+function Lowered:memory_plan()
+  local plan = setmetatable({ bytes = 0, regions = {} }, Plan)
+  for _, region in ipairs(self.regions) do
+    if region.memory then
+      local sum = 0
+      for _, m in ipairs(region.memory) do sum = sum + m.bytes end
+      plan.regions[#plan.regions + 1] = { memory = region.memory, arena = region.arena, steps = #region.steps, sum = sum }
+      plan.bytes = plan.bytes + region.arena
+    end
+  end
+  return plan
+end
+
+function Lowered:__tostring()
+  local operators = 0
+  for _, region in ipairs(self.regions) do operators = operators + region.operators end
+  return ("lowered function: %d operators in %d graphs, %d bytes of temporaries"):format(operators, #self.regions,
+    self:memory_plan().bytes)
+end
+
+-- A tensor for a specification { shape = ..., dtype = ... }; anything else is an example itself.
+local function example(spec, position)
+  if type(spec) ~= "table" or getmetatable(spec) ~= nil or spec.shape == nil then return spec end
+  for key in pairs(spec) do
+    if key ~= "shape" and key ~= "dtype" then
+      fail("the specification of argument %d has no '%s'; there are: shape, dtype", position, tostring(key))
+    end
+  end
+  return ops.zeros(spec.shape, spec.dtype or ms.float32)
+end
+
+-- f, compiled for arguments like these.
+return function(f, ...)
+  if not core.is_jit(f) then fail("a function that ms.jit gave is expected, got a %s", type(f)) end
+  local given = table.pack(...)
+  for i = 1, given.n do given[i] = example(given[i], i) end
+  local target = core.target(f)
+  local compiled = ms.jit(target)
+  local random = ms.get_rng_state()
+  compiled(table.unpack(given, 1, given.n))
+  ms.set_rng_state(random)
+  local report = core.report(compiled)
+  if report.eager then fail("the function is left to Lua: %s", report.eager) end
+  return setmetatable({ compiled = compiled, target = target, regions = core.lowered(compiled) }, Lowered)
+end
