@@ -6,8 +6,11 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/dnn.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/simd/conv_loops.h"
 #include "core/interrupt.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -163,11 +166,56 @@ bool pointwise(const KernelCall& c) {
     return c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
 }
 
+const ConvLoops& conv_loops() {
+    const Isa isa = current_isa();
+    return isa == Isa::avx512 ? avx512::conv_loops : isa == Isa::avx2 ? avx2::conv_loops : v2::conv_loops;
+}
+
+// Few channels leave most of a register empty in the layouts that oneDNN computes in, and small images are done before
+// it has brought them there.
+bool is_small(const Convolution& c) {
+    constexpr int64_t kMostTaps = 256, kMostChannels = 32;
+    const Window& w = c.window;
+    constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
+    const bool plain = w.axes == 2 && w.stride == kOnes && w.dilation == kOnes && w.before == kNone &&
+                       w.after == kNone && c.groups == 1;
+    if (!plain || c.in_channels > 8 || c.in_channels * w.kernel_size() > kMostTaps || c.out_channels > kMostChannels)
+        return false;
+    const int64_t lanes = conv_loops().lanes, width = w.out[2];
+    if (width < conv_loops().narrowest || width > 256) return false;
+    // Registers that are half empty are made up for only where there is little to do at all.
+    constexpr int64_t kLittle = 1 << 20;
+    const bool fills = width * 5 >= (width + lanes - 1) / lanes * lanes * 4;
+    return fills || c.batch * c.out_channels * w.out_size() * c.in_channels * w.kernel_size() <= kLittle;
+}
+
+bool convolve_small(const KernelCall& c) {
+    if (c.dtype != DType::f32) return false;
+    const Convolution conv = read_geometry(ConvKind::forward, c);
+    if (!is_small(conv) || c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
+    const Window& w = conv.window;
+    const SmallConv small{conv.in_channels, w.in[1],  w.in[2],     conv.out_channels,
+                          w.out[1],         w.out[2], w.kernel[1], w.kernel[2]};
+    const float *x = c.tensor(0).data<float>(), *weight = c.tensor(1).data<float>();
+    const float* bias = c.has(2) ? c.tensor(2).data<float>() : nullptr;
+    float* y = c.out[0].data<float>();
+    const int64_t in_step = conv.in_channels * w.in_size(), out_step = conv.out_channels * w.out_size();
+    // In products, of which a register takes many at a time.
+    constexpr int64_t kWorthwhile = 1 << 19;
+    const int64_t work = out_step * conv.in_channels * w.kernel_size();
+    parallel_for(conv.batch, kWorthwhile / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n)
+            conv_loops().small_f32(small, x + n * in_step, weight, bias, y + n * out_step);
+    });
+    return true;
+}
+
 }  // namespace
 
 void add_conv_kernels(KernelTable& table) {
     for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
         table.plain(op, plain<ConvKind::forward>);
+        if (std::string_view(op) == "conv2d") table.fast(op, convolve_small);
         table.fast(op, dnn<ConvKind::forward>);
         table.fast(op, pointwise<ConvKind::forward>);
     }

@@ -139,6 +139,17 @@ TEST_F(Windows, wrong_geometry_is_refused_with_the_sizes) {
               std::string::npos);
 }
 
+// Rows shorter than a register, of whole registers and a rest, of several of them; channels and rows left over.
+TEST_F(Windows, images_with_few_channels_agree_with_the_plain_kernel) {
+    for (int64_t width : {7, 14, 20, 32, 37, 70})
+        for (int64_t channels : {1, 3, 6})
+            for (int64_t outputs : {1, 6, 13, 16}) {
+                Tensor x = random({2, channels, 9, width}, 1), w = random({outputs, channels, 3, 5}, 2);
+                agreed("conv2d", {x, w, random({outputs}, 3), 1, "valid"}, 1e-5);
+                agreed("conv2d", {x, w, Value(), 1, "valid"}, 1e-5);
+            }
+}
+
 TEST_F(Windows, pooling_lets_nan_through_and_knows_minus_infinity) {
     Tensor x = random({1, 1, 6, 6}, 1);
     x.set_at(7, std::nan(""));

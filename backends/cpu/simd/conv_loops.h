@@ -1,0 +1,31 @@
+// Convolution of images with few channels, without another layout: lanes are neighbours of a row of the result, whose
+// sums for a few channels and rows stay in registers while all of their products are added up.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::cpu {
+
+// One image. Stride and dilation are 1 and there is no padding: out_h = in_h - kernel_h + 1, and so along rows.
+struct SmallConv {
+    int64_t in_channels, in_h, in_w, out_channels, out_h, out_w, kernel_h, kernel_w;
+};
+
+struct ConvLoops {
+    int64_t lanes;      // of a vector
+    int64_t narrowest;  // out_w must be at least this
+    // y = convolution(x, w) + bias, where bias may be null.
+    void (*small_f32)(const SmallConv& c, const float* x, const float* w, const float* bias, float* y);
+};
+
+namespace v2 {
+extern const ConvLoops conv_loops;
+}
+namespace avx2 {
+extern const ConvLoops conv_loops;
+}
+namespace avx512 {
+extern const ConvLoops conv_loops;
+}
+
+}  // namespace lunaria::cpu
