@@ -133,9 +133,8 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
             host.entries_.pop_back();
         }
     } restore{*this, L};
-    lua_Debug caller;
-    const bool known = lua_getstack(state, 0, &caller) != 0;
-    entries_.push_back({state, known ? caller.i_ci : nullptr, machine_.frame_count()});
+    const At at(*this, state, &machine_, nullptr);
+    entries_.push_back({state, innermost_call(), machine_.frame_count()});
     L = state;
     if (weakened_) strengthen();
     vm::Values backs;

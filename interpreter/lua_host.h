@@ -26,10 +26,26 @@ class LuaHost final : public vm::Host {
     static LuaHost* existing(lua_State* L);
 
     vm::Machine& machine() { return machine_; }
+    // For as long as it lives, what the running C function of L does is done by the user's line that the machine is
+    // at, or by *text ("file:line").
+    class At {
+      public:
+        At(LuaHost& host, lua_State* L, const vm::Machine* machine, const std::string* const* text);
+        ~At() { host_.places_.pop_back(); }
+        At(const At&) = delete;
+        At& operator=(const At&) = delete;
+
+      private:
+        LuaHost& host_;
+    };
+    // The C function of the innermost At, and its line (may be empty).
+    const void* innermost_call() const { return places_.empty() ? nullptr : places_.back().call; }
+    std::string innermost_place() const;
     // Another machine that has this host runs for as long as it lives.
     class Running {
       public:
-        Running(LuaHost& host, vm::Machine& m) : host_(host), before_(std::exchange(host.running_, &m)) {}
+        Running(LuaHost& host, vm::Machine& m)
+            : host_(host), before_(std::exchange(host.running_, &m)), at_(host, host.L, &m, nullptr) {}
         ~Running() { host_.running_ = before_; }
         Running(const Running&) = delete;
         Running& operator=(const Running&) = delete;
@@ -37,8 +53,13 @@ class LuaHost final : public vm::Host {
       private:
         LuaHost& host_;
         vm::Machine* before_;
+        At at_;
     };
     lua_State* lua() const { return L; }
+    // Adds the line that called to the error message on the stack, as Lua does for C functions that a Lua function
+    // calls. `place`: that line; empty: pcall itself called.
+    // `method`: f was called as object:name().
+    void complete_message(const Value& f, const std::string& place, bool method);
     // Calls f in the machine from the Lua function that runs in L.
     vm::Values run(lua_State* L, const Value& f, vm::Values args);
     // Where Lua called the machine: the C function, by Lua's record of the call, and how many frames there were. The
@@ -148,7 +169,6 @@ class LuaHost final : public vm::Host {
     bool many_boxes() const;
     void mirror();
     void strengthen();
-    bool lua_iscfunction_value(const Value& f);
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);
     // tensor[key], or what the tensor is after tensor[key] = *value.
@@ -161,6 +181,12 @@ class LuaHost final : public vm::Host {
     vm::Machine machine_;
     vm::Machine* running_ = &machine_;
     std::vector<Entry> entries_;
+    struct Place {
+        const void* call;  // by Lua's record of it
+        const vm::Machine* machine;
+        const std::string* const* text;
+    };
+    std::vector<Place> places_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
     uint64_t infos_made_ = 0;
     size_t new_nodes_ = 0,

@@ -45,10 +45,6 @@ void UpvalueCell::set(Value v) {
     lua_pop(L, 1);
 }
 
-void LuaHost::operand_error(std::string_view what, const Value& v) {
-    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", type_text(v), " value"));
-}
-
 // Follows the chain of metatables from object[key] for reading (`__index`) or writing (`__newindex`).
 Field LuaHost::follow_chain(const Value& object, const Value& key, const char* event) {
     luaL_checkstack(L, 10, "index");
@@ -177,30 +173,13 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     for (const Value& v : args) push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, handled ? base : 0) != LUA_OK) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
-        if (lua_type(L, -1) == LUA_TSTRING) {
-            const std::string message = lua_tostring(L, -1);
-            const std::string place = running_->caller();
-            const size_t colon = message.find(':');
-            const bool placed = colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
-                                message[colon + 1] <= '9';
-            if (!placed && !place.empty() && lua_iscfunction_value(f)) {
-                lua_settop(L, base);
-                lunaria::push(L, std::string_view(place + ": " + message));
-            }
-        }
+        complete_message(f, running_->caller(), running_->calls_method());
         lua_error(L);
     }
     vm::Values results;
     for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(to_value(L, i));
     lua_settop(L, base);
     return results;
-}
-
-bool LuaHost::lua_iscfunction_value(const Value& f) {
-    push(L, f);
-    const bool c = lua_iscfunction(L, -1);
-    lua_pop(L, 1);
-    return c;
 }
 
 Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
@@ -241,16 +220,13 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
     const int base = lua_gettop(L);
     push(L, a);
     push(L, b);
-    auto comparable = [&](int i) {
-        const int type = lua_type(L, i);
-        return type == LUA_TSTRING || type == LUA_TNUMBER || luaL_getmetafield(L, i, "__lt") != LUA_TNIL ||
-               luaL_getmetafield(L, i, "__le") != LUA_TNIL;
-    };
+    const char* event = primitive == "less" ? "__lt" : "__le";
+    auto has_order = [&](int i) { return luaL_getmetafield(L, i, event) != LUA_TNIL; };
+    auto is_plain = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
     if (primitive != "equal") {
         const bool tensors = a.is_tensor() || b.is_tensor();
         const bool same = lua_type(L, base + 1) == lua_type(L, base + 2);
-        const bool fine = tensors || (same && comparable(base + 1)) ||
-                          (!same && (lua_type(L, base + 1) >= LUA_TTABLE || lua_type(L, base + 2) >= LUA_TTABLE));
+        const bool fine = tensors || (same && is_plain(base + 1)) || has_order(base + 1) || has_order(base + 2);
         lua_settop(L, base + 2);
         if (!fine) {
             lua_settop(L, base);

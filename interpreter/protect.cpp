@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "interpreter/lua_host.h"
 #include "jit/frontend/syntax_error.h"
 
 namespace lunaria {
@@ -10,8 +11,15 @@ std::string current_place(lua_State* L) {
     // The line of the user who called into the library, not the library's own, as long as there is one.
     std::string place;
     lua_Debug frame;
+    const LuaHost* host = LuaHost::existing(L);
+    const void* machine = host ? host->innermost_call() : nullptr;
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Sl", &frame);
+        if (machine && frame.i_ci == machine) {
+            // What runs in the machine was called by a line of its program.
+            const std::string line = host->innermost_place();
+            if (!line.empty()) return line + ": ";
+        }
         if (frame.currentline <= 0) continue;
         const bool library = std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks);
         if (!library || place.empty()) place = str(frame.short_src, ":", frame.currentline, ": ");

@@ -205,7 +205,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     keep_objects(f, L);
     settle(f.tree);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    if (!recorder.stopped().empty()) f.eager = recorder.stopped();
+    if (!recorder.stopped().empty() && !recorder.interrupted()) f.eager = recorder.stopped();
     if (f.tree.steps == before && f.eager.empty() && ++f.fruitless >= 32)
         f.eager = "the same calls have to be recorded over and over";
     std::string failure;

@@ -38,6 +38,8 @@ Natives::Natives(lua_State* L) {
     note(L, "_G", {"rawequal"}, Native::raw_equal);
     note(L, "_G", {"rawlen"}, Native::raw_length);
     note(L, "_G", {"error"}, Native::error);
+    note(L, "_G", {"xpcall"}, Native::handler);
+    note(L, "_G", {"assert"}, Native::check);
     note(L, "_G", {"tostring", "tonumber"}, Native::pure);
     note(L, "_G", {"print"}, Native::local);
     note(L, "math", {"abs", "acos", "asin", "atan", "ceil", "cos",  "deg", "exp",       "floor", "fmod", "log",
@@ -56,7 +58,7 @@ Natives::Natives(lua_State* L) {
          {"debug", "gethook", "getinfo", "getlocal", "getupvalue", "sethook", "setlocal", "setmetatable", "setupvalue",
           "traceback", "upvalueid", "upvaluejoin"},
          Native::refused);
-    note(L, "_G", {"xpcall", "collectgarbage", "load", "loadfile", "dofile", "require"}, Native::refused);
+    note(L, "_G", {"collectgarbage", "load", "loadfile", "dofile", "require"}, Native::refused);
     note(L, "lunaria.autodiff", {"next_key"}, Native::next_key);
     note(L, "lunaria.jit", {"make"}, Native::itself);
     note(L, "lunaria.jit", {"inside"}, Native::inside);

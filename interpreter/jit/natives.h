@@ -26,6 +26,8 @@ enum class Native : uint8_t {
     is_tensor,
     is_parameter,
     error,
+    handler,  // xpcall
+    check,    // assert
     itself,   // its first argument
     inside,   // whether this is a recording
     ignored,  // nothing that a result depends on

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/interrupt.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
 #include "jit/language.h"
@@ -141,10 +142,13 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
                                  progress_.handles[static_cast<size_t>(e.slot)]);
         ++at_;
         ++position_;
+        if (known.fails) raise(results[0]);
         return results;
     }
     pointers_.clear();
     s.place = machine_.here();
+    s.direct = s.kind == Step::Kind::call && machine_.caller().empty();
+    s.method = s.kind == Step::Kind::call && machine_.calls_method();
     s.late = effects_;
     if (effects_ || s.effect) {
         sweep();
@@ -154,17 +158,47 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
     effects_ |= s.effect;
     if (progress_.observed && position_ == progress_.done) {
         progress_.observed = false;
-        if (progress_.failed) {
-            host_.push(host_.lua(), progress_.error);
-            lua_error(host_.lua());
-        }
-        results = std::move(progress_.results);
+        s.fails = progress_.failed;
+        if (s.fails)
+            results = {std::move(progress_.error)};
+        else
+            results = std::move(progress_.results);
+    } else if (catching_ > 0) {
+        s.fails = !attempt(s, body, results);
     } else {
         Unwatched unwatched;
         body(results);
     }
+    if (s.fails && catching_ == 0) host_.raise(results[0]);
+    const bool fails = s.fails;
     write(std::move(s), results);
+    if (fails) raise(results[0]);
     return results;
+}
+
+// False: it raised an error, which is the result.
+bool Recorder::attempt(const Step& step, const std::function<void(vm::Values&)>& body, vm::Values& results) {
+    Protected outcome = host_.call_protected([&] {
+        Unwatched unwatched;
+        try {
+            body(results);
+        } catch (const Error& e) {
+            interrupted_ |= e.kind() == ErrorKind::memory;
+            if (step.place.empty() || !e.place().empty()) throw;
+            throw Error(e).at(step.place);
+        } catch (const std::bad_alloc&) {
+            interrupted_ = true;
+            throw;
+        }
+    });
+    if (outcome.ok) return true;
+    interrupted_ |= interrupt_requested();
+    if (interrupted_) {
+        stop("an interrupt or a lack of memory ended it");
+        host_.raise(outcome.error);
+    }
+    results = {std::move(outcome.error)};
+    return false;
 }
 
 Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
@@ -182,8 +216,8 @@ Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
 
 namespace {
 
-bool all_fit(const Step& step, const vm::Values& results, std::span<const Value> slots) {
-    if (step.expected.size() != results.size()) return false;
+bool all_fit(const Step& step, bool fails, const vm::Values& results, std::span<const Value> slots) {
+    if (step.expected.size() != results.size() || step.fails != fails) return false;
     for (size_t k = 0; k < results.size(); ++k)
         if (!fits(step.expected[k], results[k], slots)) return false;
     return true;
@@ -208,7 +242,7 @@ std::string describe_event(const Step& step) {
 // Where a tensor or table is one that is known already, it is not enough that it fits the type.
 void Recorder::write(Step s, vm::Values& results) {
     auto known_as = [&](const Step& step) {
-        if (!all_fit(step, results, values_)) return false;
+        if (!all_fit(step, s.fails, results, values_)) return false;
         for (size_t k = 0; k < results.size(); ++k) {
             const auto what = step.expected[k].what;
             if (what != Expected::What::tensor && what != Expected::What::table) continue;
@@ -251,7 +285,7 @@ void Recorder::write(Step s, vm::Values& results) {
         // Ways for single values that the new one covers.
         std::erase_if(block_->next, [&](const auto& next) {
             const auto& old = next->steps[0].expected;
-            if (old.size() != s.expected.size()) return false;
+            if (old.size() != s.expected.size() || next->steps[0].fails != s.fails) return false;
             bool wider = false;
             for (size_t k = 0; k < old.size(); ++k) {
                 const bool covers =
@@ -285,6 +319,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
     std::vector<Expected> list;
     int32_t next = slots_;
     const bool outside = s.kind == Step::Kind::argument || s.kind > Step::Kind::is;
+    const bool opens = !s.fails;  // an error is decided upon as it is
     for (size_t k = 0; k < results.size(); ++k) {
         const Value& v = results[k];
         Expected e;
@@ -310,9 +345,10 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             e.what = Expected::What::table;
             e.slot = next++;
             e.constant = v;
-        } else if ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
-                   ((v.is_number() || v.kind() == Value::Kind::string) &&
-                    (s.kind == Step::Kind::number || s.name == "open"))) {
+        } else if (opens &&
+                   ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
+                    ((v.is_number() || v.kind() == Value::Kind::string) &&
+                     (s.kind == Step::Kind::number || s.name == "open")))) {
             e.what = Expected::What::number;
             e.slot = next++;
             e.constant = v;
@@ -420,8 +456,16 @@ bool Recorder::holds_open(const Value& v) {
 
 Value Recorder::outward(const Value& v) {
     if (!v.is_tensor()) return plain(v);
-    auto found = handles_.find(vm::identity_of(v));
-    return found == handles_.end() ? v : found->second;
+    Value& handle = handles_[vm::identity_of(v)];
+    if (handle.is_nil()) {
+        // From now on Lua has one.
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "tensor");
+        host_.push(L, v);
+        handle = host_.reference(L, -1);
+        lua_pop(L, 1);
+    }
+    return handle;
 }
 
 Value Recorder::decided(const Value& v) {

@@ -60,6 +60,8 @@ class Recorder final : public vm::Host, public vm::Recorder {
     vm::Values record(const Value& f);
     ~Recorder() override { *self_ = nullptr; }
     const std::string& stopped() const { return stopped_; }
+    // What stopped it says nothing of the function.
+    bool interrupted() const { return interrupted_; }
     bool can_restart() const { return !effects_; }
     bool restart() const { return restart_; }
     // Why a branch was added: the event that gave something new; empty if none was.
@@ -102,7 +104,10 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
     Value stand_in(const Value& f) override { return host_.stand_in(f); }
     Protected call_protected(const std::function<void()>& body) override;
-    [[noreturn]] void raise(const Value& error) override { host_.raise(plain(error)); }
+    [[noreturn]] void raise(const Value& error) override {
+        exact_ = true;
+        host_.raise(outward(error));
+    }
     void poll() override { host_.poll(); }
 
   private:
@@ -126,6 +131,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     vm::Values event(Step step, const std::function<void(vm::Values&)>& body);
     Value ask(Step step, const std::function<void(lua_State*)>& push);
     void write(Step step, vm::Values& results);
+    bool attempt(const Step& step, const std::function<void(vm::Values&)>& body, vm::Values& results);
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
     void know(const Step& step, vm::Values& results);
     Value known_result(const Expected& e);
@@ -168,8 +174,11 @@ class Recorder final : public vm::Host, public vm::Recorder {
     size_t at_ = 0;        // in it
     size_t position_ = 0;  // steps from the root
     size_t path_ = 1;      // of the runner's path: the next block
-    bool effects_ = false, restart_ = false, open_ = false;
-    bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
+    bool effects_ = false, restart_ = false, open_ = false, interrupted_ = false;
+    int catching_ = 0;             // calls around this one that meet errors
+    bool exact_ = false;           // the error on its way has the words and the line that Lua gives
+    bool handles_errors_ = false;  // xpcall was called
+    bool marks_ = false;           // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0, operators_ = 0;
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more

@@ -32,7 +32,9 @@ bool is_arithmetic(std::string_view name) {
 }  // namespace
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
-    static const Op& reads = lua::primitive("j_index");
+    static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close");
+    // Lua calls the handler first, the machine closes first.
+    if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     marks_ = i.op == &reads;
     if (!open_) return false;
     bool any = false;
@@ -157,8 +159,15 @@ bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> conte
 // False: it is called as any other function.
 bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& args, vm::Values& results) {
     auto really = [&] {
-        Unwatched unwatched;
-        return host_.call(f, args);
+        vm::Values given;
+        if (catching_ == 0) {
+            Unwatched unwatched;
+            return host_.call(f, args);
+        }
+        Step here;
+        here.place = machine_.here();
+        if (!attempt(here, [&](vm::Values& values) { values = host_.call(f, args); }, given)) raise(given[0]);
+        return given;
     };
     switch (which) {
         case Native::type_of: {
@@ -213,9 +222,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             }
             const Value& table = args[1];
             if (!table.is_nil() && !is_table(table)) return false;
-            if (!table.is_nil() && (!read(table, Value("__gc")).is_nil() || !read(table, Value("__mode")).is_nil() ||
-                                    !read(table, Value("__close")).is_nil()))
-                stop("a metatable with __gc, __mode or __close is used");
+            if (!table.is_nil() && (!read(table, Value("__gc")).is_nil() || !read(table, Value("__mode")).is_nil()))
+                stop("a metatable with __gc or __mode is used");
             if (const Value old = metatable(args[0]); !old.is_nil() && !read(old, Value("__metatable")).is_nil())
                 return false;
             results = really();
@@ -267,7 +275,15 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             return true;
         case Native::error:
             for (Value& v : args) v = decided(v);
-            if (!args.empty() && args[0].is_tensor()) stop("an error with a tensor is raised");
+            return false;
+        case Native::check: {
+            const bool wrong =
+                args.empty() || args[0].is_nil() || (args[0].kind() == Value::Kind::boolean && !args[0].boolean());
+            if (!wrong) results = std::move(args);
+            return !wrong;
+        }
+        case Native::handler:
+            handles_errors_ = true;
             return false;
         case Native::itself:
             results.push_back(args[0]);
@@ -339,7 +355,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     // Their metamethods may do anything.
     bool calls_back = false;
     for (const Value& v : args) calls_back |= is_table(v) && !metatable(v).is_nil();
-    const bool looks = (which == Native::reader || which == Native::pure) && !calls_back;
+    const bool looks = (which == Native::reader || which == Native::pure || which == Native::check) && !calls_back;
     if (looks)
         for (const Value& v : args)
             if (is_table(v) && !own(v)) read_all(v);

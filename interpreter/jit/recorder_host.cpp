@@ -1,4 +1,5 @@
 // What the machine asks of its host, watched.
+#include "core/interrupt.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/tensor_index.h"
@@ -9,6 +10,14 @@ namespace lunaria::jit {
 namespace {
 
 constexpr int kMostMetatables = 100;
+
+// Of errors of the machine itself: whether their words are those of Lua.
+bool is_exact(const Value& error) {
+    if (error.kind() != Value::Kind::string) return false;
+    for (const char* words : {": attempt to perform 'n", ": attempt to divide by zero", ": attempt to compare "})
+        if (error.string().find(words) != std::string::npos) return true;
+    return false;
+}
 
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
 
@@ -483,11 +492,19 @@ void Recorder::for_each_table(const Value& table, const std::function<void(const
 }
 
 vm::Host::Protected Recorder::call_protected(const std::function<void()>& body) {
+    ++catching_;
+    exact_ = false;
     Protected outcome = host_.call_protected(body);
+    --catching_;
     if (outcome.ok) return outcome;
     if (restart_) throw state_error("graph mode", stopped_);
+    interrupted_ |= interrupt_requested();
+    // Lua calls a handler that fails again and again.
+    const void* handling = &vm::xpcall_function().function->failed->function->graph;
+    for (size_t i = 0; handles_errors_ && i < machine_.frame_count(); ++i)
+        if (machine_.function_of_frame(i) == handling) stop("the handler of xpcall fails");
     // The machine's words for an error may be less than Lua's.
-    stop("an error is caught");
+    if (interrupted_ || !(std::exchange(exact_, false) || is_exact(outcome.error))) stop("an error is caught");
     return outcome;
 }
 

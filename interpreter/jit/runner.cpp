@@ -45,13 +45,15 @@ int64_t raw_length(LuaHost& host, lua_State* L, const Value& table) {
     return n;
 }
 
-bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, vm::Values& results, Value& error) {
+bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
+                   Value& error) {
     lua_State* L = host.lua();
     luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
     const int base = lua_gettop(L);
     host.push(L, f);
     for (const Value& v : args) host.push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
+        host.complete_message(f, step.direct ? std::string() : step.place, step.method);
         error = host.to_value(L, -1);
         lua_settop(L, base);
         return false;
@@ -140,7 +142,8 @@ class Runner {
           flat_(flat),
           progress_(progress),
           slots_(progress.slots),
-          constants_(tree.tables) {
+          constants_(tree.tables),
+          at_(host, call.L, nullptr, &place_) {
         if (slots_.size() < static_cast<size_t>(tree.slots)) slots_.resize(static_cast<size_t>(tree.slots));
         progress_.path.push_back(&tree.root);
     }
@@ -184,13 +187,14 @@ class Runner {
                 if (!way) return false;
             } else {
                 vm::Values given;
-                if (!carry_out(first, given)) return false;
+                const Outcome outcome = carry_out(first, given);
+                if (outcome == Outcome::unknown) return false;
                 for (auto& next : block->next)
-                    if (all_fit(next->steps[0], given)) {
+                    if (all_fit(next->steps[0], given, outcome)) {
                         way = next.get();
                         break;
                     }
-                if (!way) return observe(first, std::move(given));
+                if (!way) return observe(first, std::move(given), outcome);
                 bind(way->steps[0], given);
             }
             progress_.path.push_back(way);
@@ -224,8 +228,9 @@ class Runner {
             return fine;
         }
         vm::Values given;
-        if (!carry_out(step, given)) return false;
-        if (!all_fit(step, given)) return observe(step, std::move(given));
+        const Outcome outcome = carry_out(step, given);
+        if (outcome == Outcome::unknown) return false;
+        if (!all_fit(step, given, outcome)) return observe(step, std::move(given), outcome);
         bind(step, given);
         return true;
     }
@@ -462,16 +467,26 @@ class Runner {
         return Value::list(std::move(items));
     }
 
-    // What Lua gets: of a tensor that came from there, the same handle.
+    // What Lua gets: of a tensor that came from there, or went there, the same handle.
     Value outward(const Operand& o) {
         const auto at = static_cast<size_t>(o.slot);
         if (o.slot >= 0 && at < progress_.handles.size() && !progress_.handles[at].is_nil())
             return progress_.handles[at];
-        return value(o);
+        Value v = value(o);
+        if (!o.again || !v.is_tensor()) return v;
+        auto& handles = progress_.handles;
+        if (handles.size() < slots_.size()) handles.resize(slots_.size());
+        host_.push(L, v);
+        handles[at] = host_.reference(L, -1);
+        lua_pop(L, 1);
+        return handles[at];
     }
 
-    // False: it raised an error, and the machine has to see to it.
-    bool carry_out(const Step& step, vm::Values& given) {
+    // What came of a step: its results, or an error, or an error that somebody has to make again with its text.
+    enum class Outcome : uint8_t { fine, failed, unknown };
+
+    Outcome carry_out(const Step& step, vm::Values& given) {
+        place_ = &step.place;
         vm::Values args;
         args.reserve(step.operands.size());
         const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
@@ -494,18 +509,15 @@ class Runner {
                     given.push_back(element_of(host_, args[0]));
                     break;
                 case Step::Kind::index:
-                    if (!host_.call_protected([&] { given.push_back(host_.index(args[0], args[1])); }).ok) return false;
-                    break;
+                    return protectedly(given, [&] { given.push_back(host_.index(args[0], args[1])); });
                 case Step::Kind::compare:
-                    if (!host_.call_protected([&] { given.push_back(host_.compare(step.name, args[0], args[1])); }).ok)
-                        return false;
-                    break;
+                    return protectedly(given,
+                                       [&] { given.push_back(Value(host_.compare(step.name, args[0], args[1]))); });
                 case Step::Kind::make:
                     given.push_back(make_table(host_, L, args));
                     break;
                 case Step::Kind::set_index:
-                    host_.set_index(args[0], args[1], args[2]);
-                    break;
+                    return protectedly(given, [&] { host_.set_index(args[0], args[1], args[2]); });
                 case Step::Kind::raw_set:
                     host_.raw_set(args[0], args[1], args[2]);
                     break;
@@ -520,23 +532,32 @@ class Runner {
                     const Value f = std::move(args.front());
                     args.pop_front();
                     Value error;
-                    if (!call_function(host_, f, args, given, error)) {
-                        progress_.observed = progress_.failed = true;
-                        progress_.error = std::move(error);
-                        progress_.effects |= step.effect;
-                        return false;
+                    if (!call_function(host_, f, args, step, given, error)) {
+                        given = {std::move(error)};
+                        return Outcome::failed;
                     }
                 }
             }
+        } catch (const Error& e) {
+            given = {Value(str(step.place, step.place.empty() ? "" : ": ", e.what()))};
+            return Outcome::failed;
         } catch (const std::exception&) {
-            // It is raised again, with its place, by whoever does this step again.
-            return false;
+            // It is raised again by whoever does this step again.
+            return Outcome::unknown;
         }
-        return true;
+        return Outcome::fine;
     }
 
-    bool all_fit(const Step& step, const vm::Values& given) const {
-        if (given.size() != step.expected.size()) return false;
+    template <class F>
+    Outcome protectedly(vm::Values& given, F&& f) {
+        vm::Host::Protected outcome = host_.call_protected(f);
+        if (outcome.ok) return Outcome::fine;
+        given = {std::move(outcome.error)};
+        return Outcome::failed;
+    }
+
+    bool all_fit(const Step& step, const vm::Values& given, Outcome outcome) const {
+        if (given.size() != step.expected.size() || step.fails != (outcome == Outcome::failed)) return false;
         for (size_t k = 0; k < given.size(); ++k)
             if (!fits(step.expected[k], given[k], slots_)) return false;
         return true;
@@ -549,10 +570,14 @@ class Runner {
         }
     }
 
-    bool observe(const Step& step, vm::Values given) {
+    bool observe(const Step& step, vm::Values given, Outcome outcome) {
         progress_.effects |= step.effect;
         progress_.observed = true;
-        progress_.results = std::move(given);
+        progress_.failed = outcome == Outcome::failed;
+        if (progress_.failed)
+            progress_.error = std::move(given[0]);
+        else
+            progress_.results = std::move(given);
         return false;
     }
 
@@ -570,6 +595,8 @@ class Runner {
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
+    const std::string* place_ = nullptr;  // of the step that runs
+    LuaHost::At at_;
 };
 
 }  // namespace

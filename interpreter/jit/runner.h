@@ -57,7 +57,8 @@ void push_upvalue(LuaHost& host, lua_State* L, const Value& function, int positi
 void push_next(LuaHost& host, lua_State* L, const Value& table, const Value& key);
 int64_t raw_length(LuaHost& host, lua_State* L, const Value& table);
 // False: f raised `error`.
-bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, vm::Values& results, Value& error);
+bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
+                   Value& error);
 // The element of a tensor that has one, in the kind of its dtype.
 Value element_of(LuaHost& host, const Value& tensor);
 // Runs an operator; the result has a body of its own.

@@ -96,8 +96,11 @@ void join_single_ways(Block& block) {
     for (auto& next : block.next) join_single_ways(*next);
 }
 
+// Slots that go out, and how often.
+using Handed = std::unordered_map<int32_t, int>;
+
 // Gives what is needed from the start of the block on; `handed`: what goes out.
-Slots settle(Tree& tree, Block& block, Slots& handed, const Slots& texts) {
+Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
     Slots needed;
     ++tree.branches;
     for (auto& next : block.next) needed.merge(settle(tree, *next, handed, texts));
@@ -116,7 +119,7 @@ Slots settle(Tree& tree, Block& block, Slots& handed, const Slots& texts) {
         };
         for (const Operand& operand : step.operands) for_each_slot(operand, use);
         if (hands_out(step.kind))
-            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { handed.insert(s); });
+            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { ++handed[s]; });
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
         // What must be there when this very step fails is dropped after it at the earliest.
@@ -125,6 +128,13 @@ Slots settle(Tree& tree, Block& block, Slots& handed, const Slots& texts) {
         std::erase_if(step.drops, [&](int32_t) { return step.kind == Step::Kind::finish; });
     }
     return needed;
+}
+
+void mark_again(Block& block, const Handed& handed) {
+    for (Step& step : block.steps)
+        if (hands_out(step.kind))
+            for (Operand& o : step.operands) o.again = o.slot >= 0 && handed.at(o.slot) > 1;
+    for (auto& next : block.next) mark_again(*next, handed);
 }
 
 std::string text_of(const Operand& operand) {
@@ -159,7 +169,7 @@ void print(const Block& block, int depth, std::string& out) {
     for (const Step& step : block.steps) {
         out += margin;
         for (size_t i = 0; i < step.expected.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.expected[i]));
-        if (!step.expected.empty()) out += " = ";
+        if (!step.expected.empty()) out += step.fails ? " <- error of " : " = ";
         out += step.op ? step.op->name() : name_of(step.kind);
         out += '(';
         for (size_t i = 0; i < step.operands.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.operands[i]));
@@ -212,12 +222,14 @@ void settle(Tree& tree) {
     tree.steps = 0;
     tree.slots = 0;
     join_single_ways(tree.root);
-    Slots handed, texts;
+    Handed handed;
+    Slots texts;
     for_each_step(tree, [&](Step& step) {
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::number && e.constant.kind() == Value::Kind::string) texts.insert(e.slot);
     });
     settle(tree, tree.root, handed, texts);
+    mark_again(tree.root, handed);
     size_t inner = 0;
     SlotTypes types;
     auto count = [&](auto& self, Block& block) -> void {

@@ -23,6 +23,7 @@ struct Operand {
     bool is_list = false;
     Value constant;
     std::vector<Operand> items;
+    bool again = false;  // a tensor that goes out more than once: each time as the same handle
 };
 
 // What an event is expected to give.
@@ -62,6 +63,9 @@ struct Step {
     Kind kind = Kind::op;
     bool effect = false;  // changes something that outlives the call
     bool late = false;    // an effect came before it: the call cannot be begun anew
+    bool fails = false;   // it raises an error, which the program meets: what is expected is the error
+    bool direct = false;  // of a call: pcall itself calls, no line of the program
+    bool method = false;  // of a call: object:name()
     const Op* op = nullptr;
     std::string_view name;  // of a comparison's primitive
     std::vector<Operand> operands;

@@ -308,11 +308,12 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         code.blocks.emplace_back();
         return code;
     }();
-    Destination base;
+    Destination base, to;
     base.base = true;
-    push(kWaiting, {}, {}, base);
-    Destination to;
     to.returns = true;
+    push(kWaiting, {}, {}, base);
+    // Errors are met above the first frame: f may end with a call of pcall, which takes the second.
+    push(kWaiting, {}, {}, to);
     const size_t level = restore.base;
     call(f, contexts, std::move(args), to);
     loop(level);

@@ -41,6 +41,8 @@ class Machine {
     std::string here() const;
     // The same for what calls a function of the host; empty when that is pcall or its like and not the program.
     std::string caller() const;
+    // Whether that call is written object:name().
+    bool calls_method() const;
 
     Host& host;
 
@@ -136,6 +138,8 @@ class Machine {
     const Value& last_closing() const { return closing_.back().value; }
     // "file:line" of the call that is `level` functions further out than the running one; may be empty.
     std::string place(size_t level) const;
+    // The same of a program of the user's: Lunaria's own functions stand for those that are written in C.
+    std::string user_place(size_t level) const;
 
     // For debuggers: see jit/vm/inspect.h.
     size_t frame_count() const { return frames_.size(); }

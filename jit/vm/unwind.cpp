@@ -364,6 +364,29 @@ std::string Machine::place(size_t level) const {
     return str(*node->span.chunk, ":", node->span.line);
 }
 
+bool Machine::calls_method() const {
+    const ir::Node* node = frames_.empty() || pc_ == 0 ? nullptr : code_->instrs[pc_ - 1].node;
+    if (!node || !is_call(*node, {"call"}) || !node->args[0].is_node()) return false;
+    const ir::Node& callee = *node->args[0].node();
+    const Value& list = node->args[1];
+    if (!callee.op || !is_call(callee, {"index"}) || !list.is_list() || list.items().empty()) return false;
+    const Value &object = callee.args[0], &first = list.items()[0];
+    return object.is_node() && first.is_node() ? object.node() == first.node()
+                                               : !object.is_node() && !first.is_node() && same_value(object, first);
+}
+
+// Where the function is written in Lunaria's own Lua, the line of the user who called it; none if pcall did.
+std::string Machine::user_place(size_t level) const {
+    std::string found;
+    for (; level < frames_.size(); ++level) {
+        const Frame& frame = frames_[frames_.size() - 1 - level];
+        if (frame.code->function && frame.code->function->failed) return {};
+        found = place(level);
+        if (!found.starts_with("lunaria:")) return found;
+    }
+    return found;
+}
+
 namespace {
 
 bool is_true(const Value& v) { return !(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())); }
@@ -379,8 +402,7 @@ void raise(Machine& m, const Instr& i) {
     const Value& level = m.operand(i, 1);
     const int64_t depth = level.is_nil() ? 1 : level.integer();
     if (value.kind() == Value::Kind::string && depth > 0) {
-        std::string place = m.place(static_cast<size_t>(depth));
-        if (place.starts_with("lunaria:")) place = m.here();
+        const std::string place = m.user_place(static_cast<size_t>(depth));
         if (!place.empty()) value = Value(str(place, ": ", value.string()));
     }
     m.raise(value);

@@ -132,7 +132,7 @@ function judge(program, case)
 end
 
 -- "pass" when the compiled function does what the plain one does wherever it is called.
-local left_to_lua = 0
+local left_to_lua, why_left = 0, {}
 -- Compiled operators may round otherwise; what is an integer or a word is the same to the letter.
 local function same_text(found, expected)
   if found == expected then return true end
@@ -187,7 +187,12 @@ local function judge_graph(program, case)
         end
       end
     end
-    if ms.jit_report(compiled).eager then left_to_lua = left_to_lua + 1 end
+    local reason = ms.jit_report(compiled).eager
+    if reason then
+      left_to_lua = left_to_lua + 1
+      reason = reason:gsub("^program:%d+: ", "")
+      why_left[reason] = (why_left[reason] or 0) + 1
+    end
   end
   return "pass"
 end
@@ -337,7 +342,13 @@ if only or trace then print(table.concat(reasons, "\n")) end
 if tally.waiting > 0 then print(tally.waiting .. " waiting for: ms.value_and_grad") end
 print(("%d programs left out: at a branch or a kink, or not runnable"):format(tally.skip))
 -- A generator that writes little that can be judged proves nothing.
-if graph then print(("%d functions were left to Lua"):format(left_to_lua)) end
+if graph then
+  print(("%d functions were left to Lua"):format(left_to_lua))
+  local list = {}
+  for reason, n in pairs(why_left) do list[#list + 1] = ("%6d  %s"):format(n, reason) end
+  table.sort(list, function(a, b) return a > b end)
+  for i = 1, math.min(#list, 12) do print(list[i]) end
+end
 if not only and tally.skip > count * 0.12 then
   tally.failed = tally.failed + 1
   print("FAIL too many programs are left out")

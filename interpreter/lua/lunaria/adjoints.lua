@@ -47,8 +47,8 @@ return function(core, ms)
 
   replace(assert, function(value, ...)
     if value then return value, ... end
-    if count(...) == 0 then error("assertion failed!", 0) end
-    error((...), 0)
+    if count(...) == 0 then error "assertion failed!" end
+    error((...))
   end)
 
   local plain_pairs = core.original(pairs)
@@ -120,24 +120,59 @@ return function(core, ms)
     return to
   end)
 
-  -- A merge sort: stable, and as good as any where the order decides.
+  -- Lua's own algorithm, step by step: programs may print in the comparison, and equal elements end where it puts them.
   local function default_less(a, b) return a < b end
-  local function sort(t, less, first, last)
-    if first >= last then return end
-    local middle = (first + last) // 2
-    sort(t, less, first, middle)
-    sort(t, less, middle + 1, last)
-    local merged, i, j = {}, first, middle + 1
-    while i <= middle or j <= last do
-      if j > last or (i <= middle and not less(t[j], t[i])) then
-        merged[#merged + 1] = t[i]
+  local function order(t, less, i, j)
+    local a, b = t[i], t[j]
+    if less(b, a) then t[i], t[j] = b, a end
+  end
+  local function partition(t, less, low, high, pivot)
+    local i, j = low, high - 1
+    while true do
+      i = i + 1
+      local above = t[i]
+      while less(above, pivot) do
+        if i == high - 1 then error("invalid order function for sorting") end
         i = i + 1
+        above = t[i]
+      end
+      j = j - 1
+      local below = t[j]
+      while less(pivot, below) do
+        if j < i then error("invalid order function for sorting") end
+        j = j - 1
+        below = t[j]
+      end
+      if j < i then
+        t[high - 1], t[i] = above, pivot
+        return i
+      end
+      t[i], t[j] = below, above
+    end
+  end
+  local function sort(t, less, low, high)
+    while low < high do
+      order(t, less, low, high)
+      if high - low == 1 then return end
+      local middle = (low + high) // 2
+      local a, b = t[middle], t[low]
+      if less(a, b) then
+        t[middle], t[low] = b, a
       else
-        merged[#merged + 1] = t[j]
-        j = j + 1
+        order(t, less, middle, high)
+      end
+      if high - low == 2 then return end
+      local pivot = t[middle]
+      t[middle], t[high - 1] = t[high - 1], pivot
+      middle = partition(t, less, low, high, pivot)
+      if middle - low < high - middle then
+        sort(t, less, low, middle - 1)
+        low = middle + 1
+      else
+        sort(t, less, middle + 1, high)
+        high = middle - 1
       end
     end
-    for k = 1, #merged do t[first + k - 1] = merged[k] end
   end
   replace(table.sort, function(t, less) sort(t, less or default_less, 1, #t) end)
 

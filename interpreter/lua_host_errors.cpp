@@ -1,0 +1,51 @@
+// The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
+#include "interpreter/lua_host.h"
+#include "interpreter/values.h"
+
+namespace lunaria {
+
+LuaHost::At::At(LuaHost& host, lua_State* L, const vm::Machine* machine, const std::string* const* text) : host_(host) {
+    lua_Debug caller;
+    const bool known = lua_getstack(L, 0, &caller) != 0;
+    host.places_.push_back({known ? caller.i_ci : nullptr, machine, text});
+}
+
+std::string LuaHost::innermost_place() const {
+    if (places_.empty()) return {};
+    const Place& place = places_.back();
+    if (place.machine) return place.machine->here();
+    return place.text && *place.text ? **place.text : std::string();
+}
+
+void LuaHost::complete_message(const Value& f, const std::string& place, bool method) {
+    if (lua_type(L, -1) != LUA_TSTRING || place.empty()) return;
+    push(L, f);
+    const bool c = lua_iscfunction(L, -1);
+    lua_pop(L, 1);
+    if (!c) return;
+    std::string message = lua_tostring(L, -1);
+    const size_t colon = message.find(':');
+    if (colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
+        message[colon + 1] <= '9')
+        return;
+    // Lua names a function as the call does, without its library.
+    const size_t name = message.starts_with("bad argument #") ? message.find(" to '") : std::string::npos;
+    if (name != std::string::npos) {
+        const size_t dot = message.find('.', name), end = message.find('\'', name + 5);
+        if (dot < end) message.erase(name + 5, dot + 1 - (name + 5));
+        constexpr size_t kNumber = std::string_view("bad argument #").size();
+        const int number = std::stoi(message.substr(kNumber, 9)) - 1;
+        if (method && number == 0)
+            message.replace(0, message.find(" to '") + 4, "calling").replace(message.rfind(" ("), 2, " on bad self (");
+        else if (method)
+            message.replace(kNumber, message.find(' ', kNumber) - kNumber, std::to_string(number));
+    }
+    lua_pop(L, 1);
+    lunaria::push(L, std::string_view(place + ": " + message));
+}
+
+void LuaHost::operand_error(std::string_view what, const Value& v) {
+    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", type_text(v), " value"));
+}
+
+}  // namespace lunaria
