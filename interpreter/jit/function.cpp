@@ -405,10 +405,13 @@ int kernels(lua_State* L) {
     std::string text;
     for_each_region(function_at(L, 1).tree.root, [&](const Region& region) {
         text += str("region of ", region.operators, " operators");
-        if (region.executable)
-            text += str(", compiled in ", region.seconds * 1e3, " ms\n", region.executable->describe());
-        else
-            text += str(region.failed ? ", not compiled: " + region.problem : ", not compiled yet", "\n");
+        bool any = false;
+        region.for_each_executable([&](const graph::Executable& e) {
+            text += any ? std::string("for other sizes:\n") : str(", compiled in ", region.seconds * 1e3, " ms\n");
+            text += e.describe();
+            any = true;
+        });
+        if (!any) text += str(region.failed ? ", not compiled: " + region.problem : ", not compiled yet", "\n");
     });
     push(L, std::string_view(text));
     return 1;
@@ -451,8 +454,10 @@ int report(lua_State* L) {
     int64_t compiled = 0, operators = 0;
     double seconds = 0;
     for_each_region(f.tree.root, [&](const Region& region) {
-        compiled += region.executable != nullptr;
-        operators += region.executable ? static_cast<int64_t>(region.operators) : 0;
+        region.for_each_executable([&](const graph::Executable&) {
+            ++compiled;
+            operators += static_cast<int64_t>(region.operators);
+        });
         seconds += region.seconds;
     });
     lua_pushinteger(L, compiled);

@@ -84,10 +84,10 @@ Natives::Natives(lua_State* L) {
     lua_getfield(L, -1, "__index");
     if (lua_getupvalue(L, -1, 1)) {
         const std::pair<const char*, Native> methods[] = {
-            {"item", Native::item},         {"dim", Native::shape},
-            {"ndimension", Native::shape},  {"numel", Native::shape},
-            {"nelement", Native::shape},    {"is_floating_point", Native::shape},
-            {"is_complex", Native::shape},  {"tolist", Native::reader},
+            {"item", Native::item},         {"dim", Native::rank},
+            {"ndimension", Native::rank},   {"numel", Native::shape},
+            {"nelement", Native::shape},    {"is_floating_point", Native::rank},
+            {"is_complex", Native::rank},   {"tolist", Native::reader},
             {"new_zeros", Native::reader},  {"new_empty", Native::reader},
             {"new_ones", Native::reader},   {"new_full", Native::reader},
             {"new_tensor", Native::reader}, {"fill_", Native::local},

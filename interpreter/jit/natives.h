@@ -33,6 +33,7 @@ enum class Native : uint8_t {
     ignored,  // nothing that a result depends on
     refused,  // whoever calls it is left to Lua
     shape,    // of tensors: what their type tells
+    rank,     // of tensors: what their type tells, but for the sizes
 };
 
 class Natives {

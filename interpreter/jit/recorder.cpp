@@ -223,12 +223,6 @@ bool all_fit(const Step& step, bool fails, const vm::Values& results, std::span<
     return true;
 }
 
-// Events of which another number may come the next time.
-bool generalises(Step::Kind kind) {
-    return kind == Step::Kind::argument || kind == Step::Kind::read || kind == Step::Kind::upvalue ||
-           kind == Step::Kind::call || kind == Step::Kind::index;
-}
-
 std::string describe_event(const Step& step) {
     std::string text(name_of(step.kind));
     if (step.kind == Step::Kind::argument) text += str(" ", step.operands[0].constant.integer() + 1);
@@ -280,8 +274,11 @@ void Recorder::write(Step s, vm::Values& results) {
             }
             others.push_back(&next->steps[0]);
         }
-        if (surprise_.empty()) surprise_ = describe_event(s);
         s.expected = expect(s, results, others);
+        std::string before;
+        for (const Step* other : others) before += (before.empty() ? "" : "; ") + in_words(other->expected);
+        if (surprise_.empty())
+            surprise_ = str(describe_event(s), " is ", in_words(s.expected), " and was ", before, " before");
         // Ways for single values that the new one covers.
         std::erase_if(block_->next, [&](const auto& next) {
             const auto& old = next->steps[0].expected;
@@ -299,7 +296,8 @@ void Recorder::write(Step s, vm::Values& results) {
             return wider;
         });
         if (block_->next.size() >= limits_.ways || tree_.branches >= limits_.branches)
-            return stop(str("more than ", block_->next.size(), " cases of ", describe_event(s)));
+            return stop(str("it is compiled for ", block_->next.size(), " cases already: ", describe_event(s), " was ",
+                            before, ", and is now ", in_words(s.expected)));
         ++tree_.branches;
         block_->next.push_back(std::make_unique<Block>());
         block_ = block_->next.back().get();
@@ -314,62 +312,24 @@ void Recorder::write(Step s, vm::Values& results) {
     ++position_;
 }
 
-std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
-                                       const std::vector<const Step*>& others) {
-    std::vector<Expected> list;
-    int32_t next = slots_;
-    const bool outside = s.kind == Step::Kind::argument || s.kind > Step::Kind::is;
-    const bool opens = !s.fails;  // an error is decided upon as it is
-    for (size_t k = 0; k < results.size(); ++k) {
-        const Value& v = results[k];
-        Expected e;
-        auto found = slot_of_.find(vm::identity_of(v));
-        auto differs = [&](Value::Kind kind) {
-            for (const Step* other : others)
-                if (other->expected.size() > k && other->expected[k].what != Expected::What::same &&
-                    other->expected[k].constant.kind() == kind)
-                    return true;
-            return false;
-        };
-        const auto* r = vm::object_as<LuaReference>(v);
-        const bool table = r && r->type == LUA_TTABLE;
-        if ((v.is_tensor() || table) && found != slot_of_.end()) {
-            e.what = Expected::What::same;
-            e.slot = found->second;
-        } else if (v.is_tensor()) {
-            e.what = Expected::What::tensor;
-            e.slot = next++;
-            e.type = {v.tensor().dtype(), v.tensor().shape()};
-            e.parameter = v.tensor().parameter() != nullptr;
-        } else if (table && (outside || (generalises(s.kind) && differs(Value::Kind::object)))) {
-            e.what = Expected::What::table;
-            e.slot = next++;
-            e.constant = v;
-        } else if (opens &&
-                   ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
-                    ((v.is_number() || v.kind() == Value::Kind::string) &&
-                     (s.kind == Step::Kind::number || s.name == "open")))) {
-            e.what = Expected::What::number;
-            e.slot = next++;
-            e.constant = v;
-        } else {
-            e.constant = v;
-            e.constant.set_marks(0);
-            e.pointer = k < pointers_.size() ? pointers_[k] : vm::identity_of(v);
-        }
-        list.push_back(std::move(e));
-    }
-    return list;
-}
-
 void Recorder::know(const Step& step, vm::Values& results) {
     for (size_t k = 0; k < step.expected.size(); ++k) {
         const Expected& e = step.expected[k];
         if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k]))
             functions_.insert(vm::identity_of(results[k]));
+        if (e.typed) {
+            open_tensors_ -= sizes_[static_cast<size_t>(e.slot)];
+            sizes_[static_cast<size_t>(e.slot)] = false;
+        }
         if (e.what == Expected::What::constant || e.what == Expected::What::same) continue;
         const auto at = static_cast<size_t>(e.slot);
-        if (values_.size() <= at) values_.resize(at + 1);
+        if (values_.size() <= at) {
+            values_.resize(at + 1);
+            sizes_.resize(at + 1);
+        }
+        sizes_[at] = e.open;
+        open_tensors_ += e.open;
+        if (e.open && (step.kind != Step::Kind::op || step.by_content)) sources_.push_back(results[k]);
         slots_ = std::max(slots_, e.slot + 1);
         values_[at] = results[k];
         values_[at].set_marks(0);
@@ -613,6 +573,7 @@ void Recorder::made(const Value& tensor) {
 }
 
 Value Recorder::number_of(const Value& tensor) {
+    decide_shape(tensor);
     if (!stopped_.empty()) return Value(tensor.tensor().at(0));
     Step s;
     s.kind = Step::Kind::item;
@@ -637,8 +598,12 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     for (const Value& v : args) real.push_back(plain(v));
     if (!stopped_.empty() || op.host_fn) {
         if (op.host_fn)
-            for (const Value& v : args)
+            for (const Value& v : args) {
                 if (holds_open(v)) decided(v);
+                if (v.is_list())
+                    for (const Value& item : v.items()) decide_shape(item);
+                decide_shape(v);
+            }
         Unwatched unwatched;
         return run_operator(op, real);
     }
@@ -651,6 +616,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (s.effect)
         for (const Operand& o : s.operands)
             if (o.slot < 0 && o.constant.is_tensor()) stop("a tensor that was made of constants is written in place");
+    s.by_content = open_tensors_ > 0 && sizes_by_content(op, real);
     bool list = false;
     vm::Values results = event(std::move(s), [&](vm::Values& values) {
         Value result = run_operator(op, real);

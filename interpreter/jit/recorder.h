@@ -161,6 +161,11 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool is_plain(const Value& v) const;
     bool native(vm::Machine& m, Native which, const Value& f, vm::Values& args, vm::Values& results);
     static bool holds_open(const Value& v);
+    bool is_open(const Operand& o) const;  // a tensor of any sizes
+    // From now on the trace is for the sizes that the tensor, or all tensors, have.
+    void decide_shape(const Value& tensor);
+    void decide_shapes();
+    static bool sizes_by_content(const Op& op, std::span<const Value> args);
 
     LuaHost& host_;
     const Natives& natives_;
@@ -181,6 +186,10 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool marks_ = false;           // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0, operators_ = 0;
+    std::vector<bool> sizes_;  // by slot: whether it is a tensor of any sizes
+    int open_tensors_ = 0;
+    std::vector<Value> sources_;                        // the tensors of any sizes on which those of the others depend
+    bool closed_ = false;                               // there shall be no more of them
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values

@@ -36,6 +36,8 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     marks_ = i.op == &reads;
+    // Rules of derivatives look at the sizes of what they are for.
+    if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
     if (!open_) return false;
     bool any = false;
     auto look = [&](const auto& self, const vm::Slot& s) -> void {
@@ -166,7 +168,9 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
         }
         Step here;
         here.place = machine_.here();
-        if (!attempt(here, [&](vm::Values& values) { values = host_.call(f, args); }, given)) raise(given[0]);
+        if (!attempt(
+                here, [&](vm::Values& values) { values = host_.call(f, args); }, given))
+            raise(given[0]);
         return given;
     };
     switch (which) {
@@ -255,6 +259,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             results.push_back(Value(length_of(args[0])));
             return true;
         case Native::item: {
+            if (args.size() == 1) decide_shape(args[0]);
             if (args.size() != 1 || !args[0].is_tensor() || args[0].tensor().size() != 1 ||
                 is_complex(args[0].tensor().dtype()))
                 return false;
@@ -297,7 +302,11 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             stop(str(host_.describe(f), " is called"));
             return false;
         case Native::shape:
-            for (Value& v : args) v = decided(v);
+        case Native::rank:
+            for (Value& v : args) {
+                v = decided(v);
+                if (which == Native::shape) decide_shape(v);
+            }
             results = really();
             return true;
         case Native::pure: {
@@ -361,7 +370,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
             if (is_table(v) && !own(v)) read_all(v);
     Step s;
     s.kind = Step::Kind::call;
-    s.effect = !looks && which != Native::shape;
+    s.effect = !looks && which != Native::shape && which != Native::rank;
     const bool unknown = s.effect && (which != Native::local || calls_back);
     s.operands.push_back(given(f));
     for (const Value& v : args) s.operands.push_back(given(v));

@@ -385,8 +385,11 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
                                                            "itemsize", "nbytes", "is_sparse", "device"};
             Value v = host_.index(object, key);
             if (is_function(v)) return v;
-            for (std::string_view name : kOfType)
-                if (key.string() == name) return adopt(v);
+            for (std::string_view name : kOfType) {
+                if (key.string() != name) continue;
+                if (name == "shape" || name == "size" || name == "nbytes") decide_shape(object);
+                return adopt(v);
+            }
         }
         Step s;
         s.kind = Step::Kind::index;
@@ -466,6 +469,7 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
 
 Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
+    decide_shape(object);
     if (stopped_.empty() && is_table(object)) {
         const Value method = meta(object, "__len");
         if (method.is_nil()) return Value(length_of(object));
@@ -477,8 +481,13 @@ Value Recorder::length(const Value& given_object) {
 
 vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
     if (is_table(key)) read_all(key);
-    if (key.is_tensor() || is_table(key) || is_plain(key)) return host_.part_of(tensor, key);
-    return {};
+    if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
+    // Of the name of a method nothing depends on the sizes.
+    const bool named = key.kind() == Value::Kind::string && !host_.is_part(key);
+    if (!named) decide_shape(tensor);
+    vm::Host::Part part = host_.part_of(tensor, key);
+    if (named && part.function) decide_shape(tensor);
+    return part;
 }
 
 vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const Value& value) {

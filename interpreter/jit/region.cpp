@@ -11,9 +11,14 @@ namespace lunaria::jit {
 
 namespace {
 
-constexpr size_t kLeast = 2;  // operators that are worth a graph
+constexpr size_t kLeast = 2;   // operators that are worth a graph
+constexpr size_t kSizes = 32;  // sizes of inputs for which an open region is kept compiled
 
-bool waits_for_nothing(const Step& step) { return step.kind <= Step::Kind::is || step.kind == Step::Kind::number; }
+bool waits_for_nothing(const Step& step) {
+    // A tensor whose type is decided upon may be what an operator gives.
+    if (step.kind == Step::Kind::is) return step.name.empty();
+    return step.kind <= Step::Kind::is || step.kind == Step::Kind::number;
+}
 
 bool is_tensor_operator(const Step& step) {
     if (step.kind != Step::Kind::op || step.effect || step.alone || step.expected.empty()) return false;
@@ -45,14 +50,14 @@ bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
 
 class Builder {
   public:
-    Builder(Block& block, const Region& region, ir::Graph& graph)
-        : block_(block), region_(region), graph_(graph), builder_(graph) {}
+    Builder(Block& block, const Region& region, std::span<const TensorType> types, ir::Graph& graph)
+        : block_(block), region_(region), types_(types), graph_(graph), builder_(graph) {}
 
     // False: an operator does not fit; it is marked.
     bool build() {
         for (size_t k = 0; k < region_.inputs.size(); ++k)
-            nodes_.emplace(region_.inputs[k], Value(graph_.add_parameter(str("x", region_.inputs[k]),
-                                                                         ir::NodeType::of(region_.types[k]))));
+            nodes_.emplace(region_.inputs[k],
+                           Value(graph_.add_parameter(str("x", region_.inputs[k]), ir::NodeType::of(types_[k]))));
         for (size_t i = region_.begin; i < region_.end; ++i) {
             Step& step = block_.steps[i];
             if (step.kind != Step::Kind::op || step.effect) continue;
@@ -68,9 +73,11 @@ class Builder {
             for (size_t k = 0; k < step.expected.size(); ++k) {
                 const Expected& e = step.expected[k];
                 const Value result = step.list ? builder_.item(node, k) : node;
-                if (!result.is_node() || result.node()->type.kind != ir::NodeType::Kind::tensor ||
-                    !(result.node()->type.tensor == e.type))
-                    return false;
+                if (!result.is_node() || result.node()->type.kind != ir::NodeType::Kind::tensor) return false;
+                const TensorType& type = result.node()->type.tensor;
+                const bool fits =
+                    e.open ? type.dtype == e.type.dtype && type.shape.rank() == e.type.shape.rank() : type == e.type;
+                if (!fits) return false;
                 nodes_.emplace(e.slot, result);
             }
             step.alone = false;
@@ -83,7 +90,9 @@ class Builder {
 
   private:
     // What is divided into one part stays whole; a graph has lists of several values only.
-    static bool is_whole(const Step& step) { return step.list && step.expected.size() == 1 && step.op->view_fn; }
+    static bool is_whole(const Step& step) {
+        return step.list && step.expected.size() == 1 && !step.expected[0].open && step.op->view_fn;
+    }
     Value whole(const Step& step, const std::vector<Value>& args) {
         const Value parts[] = {args[0], Value::ints(step.expected[0].type.shape)};
         return builder_.emit(registry().get("reshape"), parts);
@@ -111,6 +120,7 @@ class Builder {
 
     Block& block_;
     const Region& region_;
+    std::span<const TensorType> types_;
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
     std::unordered_map<int32_t, Value> nodes_;
@@ -149,7 +159,8 @@ void find_regions(Block& block, SlotTypes& types) {
                     for_each_slot(o, [&](int32_t slot) {
                         if (defined.contains(slot) || !used.insert(slot).second) return;
                         region->inputs.push_back(slot);
-                        region->types.push_back(types.at(slot));
+                        region->types.push_back(types.at(slot).type);
+                        region->open |= types.at(slot).open;
                     });
                 for (const Expected& e : step.expected) defined.insert(e.slot);
             }
@@ -177,7 +188,9 @@ void find_regions(Block& block, SlotTypes& types) {
         const Step& step = block.steps[i];
         for (const Expected& e : step.expected) {
             if (e.what == Expected::What::tensor)
-                types[e.slot] = e.type;
+                types[e.slot] = {e.type, e.open};
+            else if (e.what == Expected::What::same && e.typed)
+                types[e.slot] = {e.type, false};
             else if (e.what != Expected::What::same && e.slot >= 0)
                 types.erase(e.slot);
         }
@@ -212,26 +225,58 @@ void find_regions(Block& block, SlotTypes& types) {
 
 std::string graph_text(Block& block, const Region& region, bool optimized) {
     ir::Graph graph("region");
-    if (!Builder(block, region, graph).build()) return "an operator does not fit into a graph\n";
+    if (!Builder(block, region, region.types, graph).build()) return "an operator does not fit into a graph\n";
     return optimized ? graph::optimized_text(graph) : ir::print(graph);
 }
 
-bool compile(Block& block, Region& region) {
+namespace {
+
+bool compile(Block& block, Region& region, std::span<const TensorType> types,
+             std::unique_ptr<graph::Executable>& executable) {
     const auto start = std::chrono::steady_clock::now();
     bool fits = true;
     try {
         ir::Graph graph("region");
-        fits = Builder(block, region, graph).build();
-        if (fits) region.executable = graph::compile(graph, {.donations = {}, .borrowed = region.borrowed});
+        fits = Builder(block, region, types, graph).build();
+        if (fits) executable = graph::compile(graph, {.donations = {}, .borrowed = region.borrowed});
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
                             block.steps.begin() + static_cast<ptrdiff_t>(region.end),
                             [](const Step& step) { return step.alone; });
     }
-    region.failed = !region.executable;
-    region.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    region.failed = !executable;
+    region.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return fits;
+}
+
+}  // namespace
+
+bool compile(Block& block, Region& region) { return compile(block, region, region.types, region.executable); }
+
+const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs) {
+    auto fits = [&](const Region::Sized& one) {
+        for (size_t i = 0; i < inputs.size(); ++i)
+            if (!(one.shapes[i] == inputs[i].shape())) return false;
+        return true;
+    };
+    auto& list = region.sized;
+    auto found = std::find_if(list.begin(), list.end(), fits);
+    if (found == list.end()) {
+        if (list.size() == kSizes) list.pop_back();
+        Region::Sized one;
+        for (const Tensor& t : inputs) one.shapes.push_back(t.shape());
+        list.push_back(std::move(one));
+        found = list.end() - 1;
+    }
+    std::rotate(list.begin(), found, found + 1);
+    Region::Sized& one = list.front();
+    if (!one.executable && ++one.runs >= 2) {
+        std::vector<TensorType> types;
+        for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
+        compile(block, region, types, one.executable);
+    }
+    return one.executable.get();
 }
 
 }  // namespace lunaria::jit

@@ -25,10 +25,29 @@ struct Region {
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;
+    // Where the sizes of inputs differ from run to run: what was compiled for which.
+    struct Sized {
+        std::vector<Shape> shapes;
+        int runs = 0;
+        std::unique_ptr<graph::Executable> executable;
+    };
+    bool open = false;
+    std::vector<Sized> sized;  // the latest first
+
+    template <class F>
+    void for_each_executable(F&& f) const {
+        if (executable) f(*executable);
+        for (const Sized& one : sized)
+            if (one.executable) f(*one.executable);
+    }
 };
 
 // The types of a path's slots that hold tensors.
-using SlotTypes = std::unordered_map<int32_t, TensorType>;
+struct SlotType {
+    TensorType type;
+    bool open = false;
+};
+using SlotTypes = std::unordered_map<int32_t, SlotType>;
 
 // Finds the regions of a block; those that are as before keep what was compiled. `types` has those of the slots that
 // the blocks before it filled, and gets those of this one.
@@ -37,5 +56,7 @@ void find_regions(Block& block, SlotTypes& types);
 bool compile(Block& block, Region& region);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
+// Of an open region: what is compiled for these inputs; null while they are too new.
+const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs);
 
 }  // namespace lunaria::jit

@@ -109,6 +109,14 @@ Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe) {
     return v;
 }
 
+namespace {
+
+bool fits_shape(const Expected& e, const Shape& shape) {
+    return e.open ? shape.rank() == e.type.shape.rank() : shape == e.type.shape;
+}
+
+}  // namespace
+
 bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
     switch (e.what) {
         case Expected::What::constant:
@@ -116,10 +124,11 @@ bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
         case Expected::What::tensor: {
             if (!v.is_tensor()) return false;
             const Tensor& t = v.tensor();
-            return t.dtype() == e.type.dtype && t.shape() == e.type.shape && (t.parameter() != nullptr) == e.parameter;
+            return t.dtype() == e.type.dtype && fits_shape(e, t.shape()) && (t.parameter() != nullptr) == e.parameter;
         }
         case Expected::What::same:
-            return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]);
+            return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]) &&
+                   (!e.typed || v.tensor().shape() == e.type.shape);
         case Expected::What::number:
             return v.kind() == e.constant.kind();
         case Expected::What::table: {
@@ -209,7 +218,7 @@ class Runner {
     // Whether the region runs as a graph; it is compiled when it is run for the second time.
     bool is_ready(Block& block, Region& region) {
         if (flat_) return false;
-        if (region.executable) return true;
+        if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed || ++region.runs < 2) return false;
         if (!compile(block, region)) tree_.dirty = true;
         return region.executable != nullptr;
@@ -246,9 +255,9 @@ class Runner {
     bool repeat(const Expected& e, const Steady::Answer& answer) {
         if (e.what == Expected::What::constant || e.what == Expected::What::same) return true;
         slot(e) = answer.value;
-        if (e.what == Expected::What::table) progress_.tables.push_back(vm::identity_of(answer.value));
+        if (e.what == Expected::What::table) progress_.tables.insert(vm::identity_of(answer.value));
         if (e.what != Expected::What::tensor) return true;
-        progress_.bodies.push_back(answer.value.tensor().body());
+        progress_.bodies.insert(answer.value.tensor().body());
         if (answer.handle.is_nil()) return true;
         auto& handles = progress_.handles;
         if (handles.size() < slots_.size()) handles.resize(slots_.size());
@@ -257,7 +266,7 @@ class Runner {
     }
 
     // The region's operators at once, after everything in it that may not be as it was.
-    bool run(Block& block, const Region& region) {
+    bool run(Block& block, Region& region) {
         for (size_t i : region.first) {
             if (pass(block.steps[i])) continue;
             // Up to there one by one; what comes before it in the region and is no operator has been done.
@@ -273,20 +282,26 @@ class Runner {
         inputs.clear();
         outputs.resize(region.outputs.size());
         for (int32_t s : region.inputs) inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
+        const graph::Executable* executable = region.executable.get();
+        if (region.open) {
+            executable = executable_of(block, region, inputs);
+            if (region.failed) tree_.dirty = true;
+        }
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
-        bool done = true, written = true;
+        bool done = executable != nullptr, written = true;
         try {
-            region.executable->run(inputs, outputs, [&] {
-                inputs.clear();
-                for (size_t k = 0; k < outputs.size(); ++k) {
-                    Tensor t = std::move(outputs[k]);
-                    if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
-                    slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
-                }
-                written = write(block, region, random);
-                if (!written) return;
-                for (size_t k : region.borrowed) slots_[static_cast<size_t>(region.outputs[k])] = Value();
-            });
+            if (executable)
+                executable->run(inputs, outputs, [&] {
+                    inputs.clear();
+                    for (size_t k = 0; k < outputs.size(); ++k) {
+                        Tensor t = std::move(outputs[k]);
+                        if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
+                        slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
+                    }
+                    written = write(block, region, random);
+                    if (!written) return;
+                    for (size_t k : region.borrowed) slots_[static_cast<size_t>(region.outputs[k])] = Value();
+                });
         } catch (const std::exception&) {
             // One by one they say which of them it was.
             if (region.draws) default_generator().set_state(random);
@@ -418,13 +433,11 @@ class Runner {
                 TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
                 if (!place || !*place) return false;
                 const TensorBody& body = **place;
-                if (body.dtype != e.type.dtype || !(body.shape == e.type.shape) ||
+                if (body.dtype != e.type.dtype || !fits_shape(e, body.shape) ||
                     (body.parameter != nullptr) != e.parameter)
                     return false;
                 // What was told apart must be told apart.
-                for (const TensorBody* other : progress_.bodies)
-                    if (other == &body) return false;
-                progress_.bodies.push_back(&body);
+                if (!progress_.bodies.insert(&body)) return false;
                 slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
                 if (e.handed) {
                     auto& handles = progress_.handles;
@@ -445,9 +458,7 @@ class Runner {
                 if (!lua_istable(L, index)) return false;
                 const void* pointer = lua_topointer(L, index);
                 if (constants_.contains(pointer)) return false;
-                for (const void* other : progress_.tables)
-                    if (other == pointer) return false;
-                progress_.tables.push_back(pointer);
+                if (!progress_.tables.insert(pointer)) return false;
                 slot(e) = host_.to_value(L, index);
                 return true;
             }

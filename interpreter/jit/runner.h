@@ -8,6 +8,47 @@
 
 namespace lunaria::jit {
 
+// Objects that were told apart from one another.
+class Seen {
+  public:
+    // False: it is there already.
+    bool insert(const void* object) {
+        if (2 * ++count_ > entries_.size()) grow();
+        Entry* at = find(object);
+        if (at->round == round_) {
+            --count_;
+            return false;
+        }
+        *at = {object, round_};
+        return true;
+    }
+    void clear() {
+        ++round_;
+        count_ = 0;
+    }
+
+  private:
+    struct Entry {
+        const void* object = nullptr;
+        uint64_t round = 0;  // in which it was entered
+    };
+    Entry* find(const void* object) {
+        const size_t mask = entries_.size() - 1;
+        size_t i = (reinterpret_cast<uintptr_t>(object) >> 4) * 0x9E3779B97F4A7C15u >> 32 & mask;
+        while (entries_[i].round == round_ && entries_[i].object != object) i = (i + 1) & mask;
+        return &entries_[i];
+    }
+    void grow() {
+        std::vector<Entry> before(entries_.empty() ? 16 : 2 * entries_.size());
+        entries_.swap(before);
+        for (const Entry& e : before)
+            if (e.round == round_) *find(e.object) = e;
+    }
+    std::vector<Entry> entries_;  // a power of two
+    uint64_t round_ = 1;
+    size_t count_ = 0;
+};
+
 // How far a call has come.
 struct Progress {
     std::vector<Value> slots;
@@ -20,8 +61,7 @@ struct Progress {
     vm::Values results;
     Value error;
     // Tensors and tables that were told apart from one another.
-    std::vector<const TensorBody*> bodies;
-    std::vector<const void*> tables;
+    Seen bodies, tables;
     std::vector<Tensor> inputs, outputs;  // of a compiled graph
     Steady* steady = nullptr;             // in a loop of calls that nothing else runs in
 

@@ -148,12 +148,19 @@ std::string text_of(const Operand& operand) {
     return text + "}";
 }
 
+std::string type_text(const Expected& e) {
+    if (!e.open) return str(lunaria::name_of(e.type.dtype), e.type.shape);
+    std::string sizes = "(";
+    for (int i = 0; i < e.type.shape.rank(); ++i) sizes += i > 0 ? ", ?" : "?";
+    return str(lunaria::name_of(e.type.dtype), sizes, ")");
+}
+
 std::string text_of(const Expected& e) {
     switch (e.what) {
         case Expected::What::tensor:
-            return str("%", e.slot, ": ", lunaria::name_of(e.type.dtype), e.type.shape);
+            return str("%", e.slot, ": ", type_text(e));
         case Expected::What::same:
-            return str("the same as %", e.slot);
+            return str("the same as %", e.slot, e.typed ? ": " + type_text(e) : "");
         case Expected::What::number:
             return str("%", e.slot, e.constant.kind() == Value::Kind::integer ? ": integer" : ": number");
         case Expected::What::table:
@@ -245,6 +252,33 @@ std::string print(const Tree& tree) {
     std::string out;
     print(tree.root, 0, out);
     return out;
+}
+
+std::string in_words(const std::vector<Expected>& results) {
+    std::string text;
+    for (const Expected& e : results) {
+        if (!text.empty()) text += ", ";
+        const bool object = e.constant.kind() == Value::Kind::object;
+        switch (e.what) {
+            case Expected::What::tensor:
+                text += (e.parameter ? "parameter " : "") + type_text(e);
+                break;
+            case Expected::What::same:
+                text += e.typed ? type_text(e) : "an object that is known already";
+                break;
+            case Expected::What::number:
+                text += e.constant.kind() == Value::Kind::integer  ? "any integer"
+                        : e.constant.kind() == Value::Kind::string ? "any string"
+                                                                   : "any number";
+                break;
+            case Expected::What::table:
+                text += "any table";
+                break;
+            case Expected::What::constant:
+                text += object ? "an object" : to_string(e.constant);
+        }
+    }
+    return text.empty() ? "nothing" : text;
 }
 
 std::string_view name_of(Step::Kind kind) {

@@ -33,6 +33,8 @@ struct Expected {
     Value constant;          // of a number one of its kind
     int32_t slot = -1;       // tensor, number, table: the slot it gets; same: the slot that must hold the very object
     TensorType type;         // of a tensor
+    bool open = false;       // a tensor of any sizes, of as many axes as that type has
+    bool typed = false;      // same: the type must be that one
     bool parameter = false;  // whether the tensor is one
     bool handed = false;     // the tensor's handle goes out again: as a result, into a table ...
     const void* pointer = nullptr;  // identity of a constant object
@@ -47,7 +49,7 @@ struct Step {
         upvalue,    // function, position
         length,     // table
         next,       // table, key
-        is,         // a number or tensor slot's value as it is: what was decided upon
+        is,         // a number or tensor slot's value as it is, or a tensor's type: what was decided upon
         item,       // tensor -> its element
         op,         // an operator
         number,     // an operation on numbers
@@ -73,6 +75,7 @@ struct Step {
     std::string place;
     std::vector<int32_t> live;   // of a late step or an effect: slots that somebody still held before it
     std::vector<int32_t> drops;  // slots that no step needs after this one
+    bool by_content = false;     // an operator: the sizes of its results depend on more than on those of its operands
     bool alone = false;          // an operator that no compiled graph can hold
     int32_t table = -1;          // of `make`: which of the run's tables it is
     bool list = false;           // of an operator: the results are a list, even if it is one alone
@@ -126,5 +129,7 @@ void settle(Tree& tree);
 // A tree as text, one line for each step.
 std::string print(const Tree& tree);
 std::string_view name_of(Step::Kind kind);
+// What an event gives, in words for the user: "float32(2, 3)", "5", "a table".
+std::string in_words(const std::vector<Expected>& results);
 
 }  // namespace lunaria::jit

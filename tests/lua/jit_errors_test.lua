@@ -25,47 +25,62 @@ local snippets = {
   ["assert that holds"] = { "return assert(x, 'message'), (assert(n, 2, 3))" },
   ["operator that fails"] = { "log(1) local ok, e = pcall(function() return x + ms.ops.ones { 7 } end) log(ok, e) return x" },
   ["operator that fails sometimes"] = { "local ok, e = pcall(function() return x + ms.ops.ones { n } end) log(ok) return e" },
-  ["index that fails sometimes"] = { "log(0) local ok, e = pcall(function() return ms.ops.gather(x, ms.tensor({ n * 2 }, ms.int32), 0) end) return "
+  ["index that fails sometimes"] = {
+    "log(0) local ok, e = pcall(function() return ms.ops.gather(x, ms.tensor({ n * 2 }, ms.int32), 0) end) return "
     .. "ok, e" },
   ["library function that fails"] = { "log(1) local ok, e = pcall(function() return ('x'):rep({}) end) return e" },
   ["library function called by pcall"] = { "return pcall(string.rep), pcall(math.floor, 'a')" },
   ["division by zero"] = { "log(1) return pcall(function() return n // 0 end), pcall(function() return n % 0 end)" },
   ["comparison that fails"] = { "log(1) local ok, e = pcall(function() return {} < 1 end) return e" },
   ["pcall in pcall"] = { "return pcall(pcall, error, 'x'), pcall(function() return pcall(error, n) end)" },
-  ["pcall raised again"] = { "local ok, e = pcall(function() local ok, e = pcall(error, 'in', 0) log(e) error(e .. n, 0) end) log(e) return e" },
+  ["pcall raised again"] = {
+    "local ok, e = pcall(function() local ok, e = pcall(error, 'in', 0) log(e) error(e .. n, 0) end) log(e) return e" },
   ["pcall as the last call"] = { "log(1) local function f() return pcall(function() error('deep') end) end return f()" },
-  ["pcall of something else"] = { "return pcall(nil), pcall({}), pcall(setmetatable({}, { __call = function(_, a) return a end }), n)", true },
+  ["pcall of something else"] = {
+    "return pcall(nil), pcall({}), pcall(setmetatable({}, { __call = function(_, a) return a end }), n)", true },
   ["error of an effect"] = { "local q = setmetatable({}, { __newindex = function(_, k) error('no ' .. k) end }) log(1) local ok, e = "
     .. "pcall(function() q.a = 1 end) return e" },
   ["xpcall"] = { "return xpcall(function() log('in') error('no') end, function(e) log('handler') return e .. '!' end)" },
   ["xpcall that does not fail"] = { "return xpcall(function(a, b) return a, b end, function() log('handler') end, x, n)" },
   ["xpcall whose handler fails"] = { "local ok = xpcall(function() error('a') end, function() error('b') end) return ok", true },
   ["xpcall with a traceback"] = { "local ok, e = xpcall(function() error('q') end, debug.traceback) return ok, e:match('^[^\\n]*')", true },
-  ["closed on the way out"] = { "local c = setmetatable({}, { __close = function(_, e) log('close', e) end }) local ok, e = pcall(function() "
+  ["closed on the way out"] = {
+    "local c = setmetatable({}, { __close = function(_, e) log('close', e) end }) local ok, e = pcall(function() "
     .. "local h <close> = c error('no', 0) end) return ok, e" },
   ["closed at the end"] = { "do local h <close> = setmetatable({}, { __close = function() log('closed') end }) log('in') end return x" },
-  ["closed in reverse order"] = { "local function c(k) return setmetatable({}, { __close = function() log(k) end }) end local a <close> = c(1) "
+  ["closed in reverse order"] = {
+    "local function c(k) return setmetatable({}, { __close = function() log(k) end }) end local a <close> = c(1) "
     .. "local b <close> = c(2) return x + 1" },
-  ["an error while closing"] = { "return pcall(function() local h <close> = setmetatable({}, { __close = function(_, e) error(e .. '2', 0) end }) "
+  ["an error while closing"] = {
+    "return pcall(function() local h <close> = setmetatable({}, { __close = function(_, e) error(e .. '2', 0) end }) "
     .. "error('1', 0) end)" },
   ["effects before an error that leaves"] = { "log('before', n) if n == 2 then error('out ' .. n) end log('after') return x" },
   ["effects before an operator that fails"] = { "log('before') local y = x + ms.ops.ones { n } log('after') return y" },
   ["writes before an error"] = { "local q = { 1 } local ok = pcall(function() q[1] = 2 q[2] = x error('') end) return q[1], q[2], ok" },
-  ["variables before an error"] = { "local c = 0 for i = 1, 3 do pcall(function() c = c + i if i == 2 then error('') end c = c + 10 end) end return c" },
-  ["error in a loop"] = { "local s = 0 for i = 1, 4 do local ok = pcall(function() if i % 2 == 0 then error(i) end s = s + i end) if not ok then "
+  ["variables before an error"] = {
+    "local c = 0 for i = 1, 3 do pcall(function() c = c + i if i == 2 then error('') end c = c + 10 end) end return c" },
+  ["error in a loop"] = {
+    "local s = 0 for i = 1, 4 do local ok = pcall(function() if i % 2 == 0 then error(i) end s = s + i end) if not ok then "
     .. "log(i) end end return s * x" },
-  ["error in an iterator"] = { "local function it(_, i) if i == 3 then error('end') end return i + 1 end return pcall(function() for i in it, "
+  ["error in an iterator"] = {
+    "local function it(_, i) if i == 3 then error('end') end return i + 1 end return pcall(function() for i in it, "
     .. "nil, 0 do log(i) end end)" },
-  ["error in a metamethod"] = { "local V = setmetatable({}, { __add = function() error('add') end }) return pcall(function() return V + 1 end)" },
-  ["error in sort"] = { "return pcall(table.sort, { 3, 1, 2 }, function(a, b) log(a, b) if b == 2 then error('stop', 0) end return a < b end)" },
+  ["error in a metamethod"] = {
+    "local V = setmetatable({}, { __add = function() error('add') end }) return pcall(function() return V + 1 end)" },
+  ["error in sort"] = {
+    "return pcall(table.sort, { 3, 1, 2 }, function(a, b) log(a, b) if b == 2 then error('stop', 0) end return a < b end)" },
   ["sort with a wrong order"] = { "return pcall(function() table.sort({ 3, 1, 2, 5, 4 }, function() return true end) end)" },
-  ["random numbers around an error"] = { "local a = ms.ops.randn { 2 } pcall(function() local b = ms.ops.randn { 3 } error(b) end) return a, ms.ops.randn { 2 }" },
+  ["random numbers around an error"] = {
+    "local a = ms.ops.randn { 2 } pcall(function() local b = ms.ops.randn { 3 } error(b) end) return a, ms.ops.randn { 2 }" },
   ["gradient in pcall"] = { "return pcall(function() return ms.grad(function(y) return (y * y):sum() end)(x) end)" },
   ["gradient that fails"] = { "log(1) return (pcall(function() return ms.grad(function(y) error('in grad') end)(x) end))", true },
   ["nil as an error"] = { "return pcall(error, nil), select('#', pcall(error))" },
-  ["goto out of a failed call"] = { "local i = 0 ::again:: i = i + 1 if not pcall(function() if i < n then error('') end end) then goto again end return i" },
-  ["coroutine that fails"] = { "local co = coroutine.create(function() log('co') error('in co', 0) end) return coroutine.resume(co)", true },
-  ["coroutine that yields"] = { "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(x * i) end end) log('go') return co() + co(), co()", true },
+  ["goto out of a failed call"] = {
+    "local i = 0 ::again:: i = i + 1 if not pcall(function() if i < n then error('') end end) then goto again end return i" },
+  ["coroutine that fails"] = {
+    "local co = coroutine.create(function() log('co') error('in co', 0) end) return coroutine.resume(co)", true },
+  ["coroutine that yields"] = {
+    "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(x * i) end end) log('go') return co() + co(), co()", true },
 }
 
 local function outcome(f, ...)
@@ -124,7 +139,7 @@ t.test("a call that fails is done again, and may not fail then", function()
   end
   local opaque = coroutine.wrap(function() while true do coroutine.yield(select(2, pcall(host))) end end)
   local f = ms.jit(function(x)
-    local ok, v = pcall(opaque)
+    local _, v = pcall(opaque)
     return x, v
   end)
   for i = 1, 9 do

@@ -1,0 +1,121 @@
+// What the events of a trace are expected to give the next time: the same values, other numbers, tensors of other
+// sizes.
+#include <algorithm>
+
+#include "interpreter/jit/recorder.h"
+#include "interpreter/lua_reference.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+// Events of which another number may come the next time.
+bool generalises(Step::Kind kind) {
+    return kind == Step::Kind::argument || kind == Step::Kind::read || kind == Step::Kind::upvalue ||
+           kind == Step::Kind::call || kind == Step::Kind::index;
+}
+
+// Whether a tensor of the same kind but of other sizes came there before.
+bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Expected& e) {
+    return std::any_of(others.begin(), others.end(), [&](const Step* other) {
+        if (other->expected.size() <= k || other->fails) return false;
+        const Expected& o = other->expected[k];
+        return o.what == Expected::What::tensor && o.type.dtype == e.type.dtype && o.parameter == e.parameter &&
+               o.type.shape.rank() == e.type.shape.rank() && !(o.type.shape == e.type.shape);
+    });
+}
+
+}  // namespace
+
+std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
+                                       const std::vector<const Step*>& others) {
+    std::vector<Expected> list;
+    int32_t next = slots_;
+    const bool outside = s.kind == Step::Kind::argument || s.kind > Step::Kind::is;
+    const bool opens = !s.fails;  // an error is decided upon as it is
+    for (size_t k = 0; k < results.size(); ++k) {
+        const Value& v = results[k];
+        Expected e;
+        auto found = slot_of_.find(vm::identity_of(v));
+        auto differs = [&](Value::Kind kind) {
+            for (const Step* other : others)
+                if (other->expected.size() > k && other->expected[k].what != Expected::What::same &&
+                    other->expected[k].constant.kind() == kind)
+                    return true;
+            return false;
+        };
+        const auto* r = vm::object_as<LuaReference>(v);
+        const bool table = r && r->type == LUA_TTABLE;
+        if ((v.is_tensor() || table) && found != slot_of_.end()) {
+            e.what = Expected::What::same;
+            e.slot = found->second;
+            if (s.kind == Step::Kind::is) {
+                e.typed = true;
+                e.type = {v.tensor().dtype(), v.tensor().shape()};
+            }
+        } else if (v.is_tensor()) {
+            e.what = Expected::What::tensor;
+            e.slot = next++;
+            e.type = {v.tensor().dtype(), v.tensor().shape()};
+            e.parameter = v.tensor().parameter() != nullptr;
+            // A batch of another size mostly has labels of another size.
+            const bool another = generalises(s.kind) && (has_other_sizes(others, k, e) ||
+                                                         (open_tensors_ > 0 && s.kind == Step::Kind::argument));
+            e.open = !e.parameter && e.type.shape.rank() > 0 && !closed_ &&
+                     (another ||
+                      std::any_of(s.operands.begin(), s.operands.end(), [&](const Operand& o) { return is_open(o); }));
+        } else if (table && (outside || (generalises(s.kind) && differs(Value::Kind::object)))) {
+            e.what = Expected::What::table;
+            e.slot = next++;
+            e.constant = v;
+        } else if (opens &&
+                   ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
+                    ((v.is_number() || v.kind() == Value::Kind::string) &&
+                     (s.kind == Step::Kind::number || s.name == "open")))) {
+            e.what = Expected::What::number;
+            e.slot = next++;
+            e.constant = v;
+        } else {
+            e.constant = v;
+            e.constant.set_marks(0);
+            e.pointer = k < pointers_.size() ? pointers_[k] : vm::identity_of(v);
+        }
+        list.push_back(std::move(e));
+    }
+    return list;
+}
+
+bool Recorder::is_open(const Operand& o) const {
+    if (open_tensors_ == 0) return false;
+    bool open = false;
+    for_each_slot(o, [&](int32_t slot) { open |= sizes_[static_cast<size_t>(slot)]; });
+    return open;
+}
+
+void Recorder::decide_shape(const Value& tensor) {
+    if (open_tensors_ == 0 || !stopped_.empty() || !tensor.is_tensor()) return;
+    auto found = slot_of_.find(vm::identity_of(tensor));
+    if (found == slot_of_.end() || !sizes_[static_cast<size_t>(found->second)]) return;
+    Step s;
+    s.kind = Step::Kind::is;
+    s.name = "type";
+    s.operands.push_back(slot_operand(found->second));
+    event(std::move(s), [&](vm::Values& results) { results.push_back(tensor); });
+}
+
+void Recorder::decide_shapes() {
+    closed_ = true;
+    for (const Value& tensor : sources_) decide_shape(tensor);
+    // The sizes of the others follow from theirs.
+    sizes_.assign(sizes_.size(), false);
+    open_tensors_ = 0;
+}
+
+// Whether the sizes of the results depend on more than on the sizes of the operands.
+bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args) {
+    if (!op.infer_fn) return true;
+    const Types types = op.infer_fn(lunaria::Call(op, args, promoted_dtype(op, args)));
+    return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
+}
+
+}  // namespace lunaria::jit

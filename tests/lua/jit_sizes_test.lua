@@ -1,0 +1,96 @@
+-- Compiled functions whose tensors have other sizes in each call: after the second size they are not recorded again.
+package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local t = require "harness"
+local ops = ms.ops
+
+local weight = ops.arange(0, 12):reshape { 3, 4 } * 0.25
+
+local function rows(n) return (ops.arange(0, n * 3):reshape { n, 3 } * 0.5) end
+local function square(n) return ops.ones { n, n + 1 } * n, ops.ones { n + 1, 2 } end
+
+-- name = { function, arguments for a size, how many recordings at most (nil: they depend on the size) }
+local functions = {
+  ["elementwise"] = { function(x) return ops.relu(x * 2 + 1) - x end, rows, 2 },
+  ["reductions"] = { function(x) return (x * 2):sum(), x:mean(0), ops.softmax(x), x:amax(1) end, rows, 2 },
+  ["product"] = { function(x) return ops.relu(ops.matmul(x, weight) + 1):sum(1) end, rows, 2 },
+  ["two matrices"] = { function(x, w) return ops.relu(ops.matmul(x, w) + 1):sum(1) end, square, 2 },
+  ["two batches"] = { function(x, y) return ((x - y) * (x - y)):mean() end, function(n) return rows(n), rows(n) + 1 end, 2 },
+  ["tables of batches"] = { function(q) return q.x * 2 + q.y end, function(n) return { x = rows(n), y = rows(n) } end, 3 },
+  ["a network"] = { ms.nn.SequentialCell { ms.nn.Dense(3, 4), ms.nn.ReLU(), ms.nn.Dense(4, 2) }, rows, 2 },
+  ["joined"] = { function(x, y) return ops.concat({ x, y * 2 }, 0) end, function(n) return rows(n), rows(n + 1) end, 2 },
+  ["reshaped"] = { function(x) return x:reshape { -1 } * 2, x:dim(), x.dtype end, rows, 2 },
+  ["decided upon"] = { function(x) if x:sum():item() > 20 then return x * 2 end return x end, rows, 3 },
+  ["nonzero"] = { function(x) return ops.nonzero(x) * 2 end, rows, 2 },
+  ["sizes that are read"] = { function(x) return x * x.shape[1], x.size, #x end, rows },
+  ["parts"] = { function(x) return x[0] * 2, x["1:"], x[-1], x["::2"] end, rows },
+  ["rows"] = { function(x) local s = 0 for _, r in x:iter() do s = s + r:sum() end return s end, rows },
+  ["transposed"] = { function(x) return x.T * 2, ops.transpose(x, { 1, 0 }) end, rows },
+  ["gradient"] = { function(x) return ms.grad(function(y) return (y * y):mean() end)(x) end, rows },
+  ["gradient of what was computed"] = { function(x)
+    local z = x * 2
+    return ms.grad(function(y) return (y * y * z):mean() end)(z)
+  end, rows },
+  ["gradient of what was found"] = { function(x)
+    return ms.grad(function(y) return (y * y):mean() end)(ops.cast(ops.nonzero(x), ms.float32))
+  end, rows },
+  ["a single element"] = { function(x) return x[0] > 1, (x * 2):sum():item() end, function(n) return ops.ones { n } * n end },
+  ["split"] = { function(x) return select("#", ops.split(x, 1, 0)), (ops.split(x, 1, 0)) end, rows },
+  ["vmap"] = { function(x) return ms.vmap(function(r) return r:sum() * 2 end)(x) end, rows },
+  ["written"] = { function(x) x[0] = 5 return x * 2 end, rows, 2 },
+}
+
+local names = {}
+for name in pairs(functions) do names[#names + 1] = name end
+table.sort(names)
+for _, name in ipairs(names) do
+  local f, make, most = table.unpack(functions[name])
+  t.test(name, function()
+    local compiled = ms.jit(f)
+    local sizes = most and { 2, 3, 3, 3, 4, 5, 6, 7, 1, 8, 9, 10, 11, 12, 3, 4, 4, 2 } or { 2, 3, 3, 3, 1, 4, 2 }
+    for _, n in ipairs(sizes) do
+      local a, b = { f(make(n)) }, { compiled(make(n)) }
+      for i = 1, #a do
+        if ms.is_tensor(a[i]) and a[i].dtype == ms.float32 then
+          t.near(b[i], a[i], 1e-5)
+          t.equal(table.concat(b[i].shape, ","), table.concat(a[i].shape, ","))
+        else
+          t.equal(b[i], a[i])
+        end
+      end
+    end
+    local report = ms.jit_report(compiled)
+    if most and #report.recordings > most then error("recorded too often: " .. tostring(report)) end
+    if report.eager then error(report.eager) end
+  end)
+end
+
+t.test("sizes that do not fit are errors, as without ms.jit", function()
+  local f = ms.jit(function(x, w) return ops.matmul(x, w) + 1 end)
+  for n = 1, 5 do f(ops.ones { n, 3 }, ops.ones { 3, 2 }) end
+  t.fails("matmul", f, ops.ones { 2, 3 }, ops.ones { 4, 2 })
+  t.equal(f(ops.ones { 1, 3 }, ops.ones { 3, 1 }), ms.tensor { { 4.0 } })
+  local one = ms.jit(function(x) return x:item() + 1 end)
+  for _ = 1, 2 do
+    t.equal(one(ms.tensor { 1.0 }), 2.0)
+    t.fails("item", one, ms.tensor { 1.0, 2.0 })
+    t.fails("item", one, ms.tensor { 1.0, 2.0, 3.0 })
+  end
+end)
+
+t.test("the report says which sizes came", function()
+  local f = ms.jit(function(x) return x * 2 end)
+  f(ops.ones { 2, 3 })
+  f(ops.ones { 4, 3 })
+  local because = ms.jit_report(f).recordings[2].because
+  if not because:find("argument 1 is float32(?, ?) and was float32(2, 3) before", 1, true) then error(because) end
+end)
+
+t.test("a bound on the cases names what kept changing", function()
+  local f = ms.jit(function(x) return x * x.shape[1] end, { limit = 3 })
+  for n = 1, 6 do f(ops.ones { n }) end
+  local eager = ms.jit_report(f).eager
+  if not (eager and eager:find("3 cases already", 1, true) and eager:find("float32(3)", 1, true)) then error(eager) end
+end)
+
+t.finish()
