@@ -1,6 +1,7 @@
 // CPU kernels: attention in blocks of queries, so that only the scores of one block are there at a time.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backends/cpu/blas.h"
@@ -58,8 +59,9 @@ void block_weights(const MatrixRef<T>& q, const MatrixRef<T>& k, const Mask& mas
     for (int64_t i = begin; i < end; ++i) {
         T* row = weights.data() + (i - begin) * keys;
         const int64_t seen = mask.seen(i);
-        if (seen) softmax_loops<T>().softmax(row, row, seen);
-        std::fill(row + seen, row + keys, T(0));
+        // Rows of one length: as many exponentials again cost less than loops whose ends nobody can foresee.
+        std::fill(row + seen, row + keys, seen ? -std::numeric_limits<T>::infinity() : T(0));
+        if (seen) softmax_loops<T>().softmax(row, row, keys);
     }
 }
 

@@ -162,15 +162,27 @@ bool multiply(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
     return gemm(a, b, c, add ? T(1) : T(0));
 }
 
+// Every row of the result starts as the bias.
+template <class T>
+void spread_rows(const Tensor& bias, T* to, int64_t rows, int64_t columns) {
+    const T* from = bias.data<T>();
+    const int64_t step = bias.rank() ? bias.strides()[0] : 0;
+    constexpr int64_t kWorthwhile = 65536;
+    parallel_for(rows, kWorthwhile / (columns + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            T* row = to + i * columns;
+            if (step == 1)
+                std::copy_n(from, columns, row);
+            else
+                for (int64_t j = 0; j < columns; ++j) row[j] = from[j * step];
+        }
+    });
+}
+
 template <class T>
 bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, const Tensor& out) {
     T* to = out.data<T>();
-    if (bias) {
-        const T* from = bias->data<T>();
-        int64_t step = bias->rank() ? bias->strides()[0] : 0;
-        for (int64_t i = 0; i < p.m * p.batches; ++i)
-            for (int64_t j = 0; j < p.n; ++j) to[i * p.n + j] = from[j * step];
-    }
+    if (bias) spread_rows<T>(*bias, to, p.m * p.batches, p.n);
     auto one = [&](int64_t batch) {
         MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
         if (p.batches > 1) {

@@ -20,9 +20,8 @@ struct SiluGrad : Real { static constexpr std::string_view name = "silu_grad";
         return dy * (s + x * s * (T(1) - s)); } };
 struct GeluGrad : Real { static constexpr std::string_view name = "gelu_erf_grad";
     template <class T> T operator()(T dy, T x) const {
-        T cdf = T(0.5) * erfc(x * T(-0.70710678118654752440));
         T pdf = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
-        return dy * (cdf + x * pdf); } };
+        return dy * (normal_cdf(x) + x * pdf); } };
 struct GeluTanhGrad : Real { static constexpr std::string_view name = "gelu_tanh_grad";
     template <class T> T operator()(T dy, T x) const {
         // y = x s(u) with u = 2 sqrt(2 / pi) (x + 0.044715 x^3) and s the logistic function.

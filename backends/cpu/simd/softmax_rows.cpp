@@ -30,6 +30,14 @@ template <class T>
     return rest >= Pack<T>::lanes ? Pack<T>::load(x) : load_filled(x, static_cast<int>(rest), fill);
 }
 
+// exp(x) for x <= 0. What would be subnormal is 0: beside the largest element's 1 it counts for nothing, and processors
+// take a hundred times as long for it, which every key that a mask hides would cost.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> exp_of_difference(Pack<T> x) {
+    constexpr double least = sizeof(T) == 4 ? -87 : -708;
+    return select(x < Pack<T>(least), Pack<T>(0), exp(at_least(x, least)));
+}
+
 // The sum of exp(x - largest). The exponentials are written to y, or y is fetched into the cache, whichever: it will be
 // written soon, and the fetch goes on while exponentials are computed.
 template <bool Store, class T>
@@ -42,7 +50,8 @@ template <bool Store, class T>
         Pack<T> a = Pack<T>(0), b = Pack<T>(0);
         int64_t i = block;
         for (; i + 2 * lanes <= end; i += 2 * lanes) {
-            Pack<T> e = exp(Pack<T>::load(x + i) - shift), f = exp(Pack<T>::load(x + i + lanes) - shift);
+            Pack<T> e = exp_of_difference(Pack<T>::load(x + i) - shift);
+            Pack<T> f = exp_of_difference(Pack<T>::load(x + i + lanes) - shift);
             if (Store) {
                 e.store(y + i);
                 f.store(y + i + lanes);
@@ -54,7 +63,7 @@ template <bool Store, class T>
             b = b + f;
         }
         for (; i < end; i += lanes) {
-            Pack<T> e = exp(load_row(x + i, end - i, -static_cast<T>(__builtin_inf())) - shift);
+            Pack<T> e = exp_of_difference(load_row(x + i, end - i, -static_cast<T>(__builtin_inf())) - shift);
             if (Store) store_row(y + i, e, end - i);
             a = a + e;
         }
@@ -132,7 +141,7 @@ template <Kind K, int Packs, class T>
     }
     for (int64_t r = 0; r < rows; ++r)
         for (int k = 0; k < Packs; ++k) {
-            Pack<T> e = exp(load(r, k) - shift[k]);
+            Pack<T> e = exp_of_difference(load(r, k) - shift[k]);
             if (K == Kind::softmax) store_row(y + r * stride + k * lanes, e, rest - k * lanes);
             sum[k] = sum[k] + e;
         }
