@@ -75,6 +75,8 @@ Expr GradRule::unbroadcast(const Expr& dx, size_t i) const {
     if (!dx) return dx;
     Shape from = dx.shape(), to = shape(i);
     if (from == to) return dx;
+    // Along axes of one element there is nothing to add up.
+    if (from.known() && to.known() && from.size() == to.size()) return dx.reshape(to);
     Shape summed;
     int extra = from.rank() - to.rank();
     for (int axis = 0; axis < from.rank(); ++axis)

@@ -66,6 +66,9 @@ bool is_promoted(ArgType t) { return t == ArgType::same || t == ArgType::real; }
 
 bool is_operand(const Value& v) { return v.is_tensor() || v.is_node(); }
 
+// Without a copy of the shape.
+DType dtype_of_operand(const Value& v) { return v.is_tensor() ? v.tensor().dtype() : type_of(v).dtype; }
+
 }  // namespace
 
 DType promoted_dtype(const Op& op, std::span<const Value> args) {
@@ -75,7 +78,7 @@ DType promoted_dtype(const Op& op, std::span<const Value> args) {
         ArgType type = op.signature.params[i].type;
         if (!is_promoted(type) || args[i].is_nil()) continue;
         wants_float |= type == ArgType::real;
-        DType t = type_of(args[i]).dtype;
+        DType t = dtype_of_operand(args[i]);
         if (is_operand(args[i])) {
             strong = has_strong ? promote(strong, t) : t;
             has_strong = true;
@@ -114,7 +117,8 @@ void check_tensor_args(const Op& op, std::span<const Value> args) {
         }
         if (!is_operand(v) && !v.is_number() && v.kind() != Value::Kind::boolean)
             throw argument_error(op.name(), str(param.name, " must be a tensor or a number, not ", to_string(v)));
-        DType t = type_of(v).dtype;
+        if (param.type != ArgType::index && param.type != ArgType::mask) continue;
+        DType t = dtype_of_operand(v);
         if (param.type == ArgType::index && !is_integer(t))
             throw dtype_error(op.name(), str(param.name, " must hold integers, not ", name_of(t)));
         if (param.type == ArgType::mask && t != DType::boolean)

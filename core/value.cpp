@@ -18,7 +18,10 @@ Value Value::ints(std::span<const int64_t> items) { return list(std::vector<Valu
 
 void Value::drop() noexcept {
     if (kind_ == Kind::tensor) return Tensor::drop(payload_.tensor);
-    if (payload_.object->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete payload_.object;
+    // A sole owner needs no read-modify-write: nobody else can have a reference to copy.
+    Object* object = payload_.object;
+    if (object->refs.load(std::memory_order_acquire) == 1 || object->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        delete object;
 }
 
 bool same_value(const Value& a, const Value& b) {

@@ -383,6 +383,36 @@ const Op* LuaHost::operator_in(const Value& f) {
     return o ? &o->op : nullptr;
 }
 
+LuaHost::Name& LuaHost::push_name(const Value& name) {
+    Name& known = names_[(reinterpret_cast<uintptr_t>(name.object()) >> 4) % names_.size()];
+    if (known.name.kind() == Value::Kind::string && known.name.object() == name.object()) {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, known.key);
+        return known;
+    }
+    luaL_unref(L, LUA_REGISTRYINDEX, known.key);
+    luaL_unref(L, LUA_REGISTRYINDEX, known.function);
+    known = Name();
+    lunaria::push(L, std::string_view(name.string()));
+    lua_pushvalue(L, -1);
+    known.key = luaL_ref(L, LUA_REGISTRYINDEX);
+    known.name = name;
+    return known;
+}
+
+Value LuaHost::value_by(Name& name) {
+    if (lua_type(L, -1) != LUA_TFUNCTION) return to_value(L, -1);
+    const void* pointer = lua_topointer(L, -1);
+    if (pointer == name.pointer) return name.found;
+    Value found = to_value(L, -1);
+    if (!operator_in(found)) return found;
+    luaL_unref(L, LUA_REGISTRYINDEX, name.function);
+    lua_pushvalue(L, -1);
+    name.function = luaL_ref(L, LUA_REGISTRYINDEX);
+    name.pointer = pointer;
+    name.found = found;
+    return found;
+}
+
 Value LuaHost::jit_target(const Value& f) {
     auto* r = vm::object_as<LuaReference>(f);
     if (!r || r->type != LUA_TUSERDATA) return f;

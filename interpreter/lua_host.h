@@ -2,6 +2,7 @@
 // machine's closures as Lua functions.
 #pragma once
 
+#include <array>
 #include <lua.hpp>
 #include <map>
 #include <memory>
@@ -199,6 +200,19 @@ class LuaHost final : public vm::Host {
     std::unordered_set<lua_CFunction> harmless_;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
     std::unordered_map<const Op*, Value> operators_, number_functions_;
+    // Names that were read, by a hash of the string's address, with the operator that was found last by each: a name is
+    // hashed by Lua and an operator recognised once. What Lua has under the two references keeps it from using the
+    // addresses for something else.
+    struct Name {
+        Value name;
+        int key = LUA_NOREF, function = LUA_NOREF;
+        const void* pointer = nullptr;
+        Value found;
+    };
+    Name& push_name(const Value& name);
+    // The value on top of the stack, found by the name.
+    Value value_by(Name& name);
+    std::array<Name, 256> names_;
 };
 
 }  // namespace lunaria

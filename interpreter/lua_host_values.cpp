@@ -52,13 +52,18 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     Field field;
     field.holder = object;
     push(L, object);
-    push(L, key);
+    Name* name = nullptr;
+    if (key.kind() == Value::Kind::string)
+        name = &push_name(key);
+    else
+        push(L, key);
     for (int i = 0; i < kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);
         if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, event) == LUA_TNIL) {
             field.raw = true;
-            field.value = to_value(L, base + 3);
+            lua_settop(L, base + 3);
+            field.value = name ? value_by(*name) : to_value(L, base + 3);
             break;
         }
         if (lua_isfunction(L, -1)) {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/cpu/copy.h"
+#include "backends/cpu/element_chain.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
 
@@ -15,7 +16,9 @@ namespace {
 class Cpu final : public Device {
   public:
     explicit Cpu(bool plain_only) : plain_only_(plain_only) {
-        if (!plain_only) set_fast_copy(fast_copy);
+        if (plain_only) return;
+        set_fast_copy(fast_copy);
+        set_chain_compiler(this, compile_element_chain);
     }
     std::string_view name() const override { return "CPU"; }
     void* allocate(size_t bytes) override { return lunaria::allocate(bytes); }

@@ -15,9 +15,6 @@ namespace lunaria::cpu {
 
 namespace {
 
-// What one more thread must be worth, in additions of floats.
-constexpr int64_t kThreadWork = 48 * 1024;
-
 using Conversions = std::array<std::array<ConvertLoop, kDTypeCount>, kDTypeCount>;
 
 struct Loops {
@@ -322,6 +319,8 @@ void set_isa(Isa isa) {
         throw value_error("set_isa", str("this processor does not have the instruction set ", name_of(isa)));
     selection().choose(isa);
 }
+
+const OpLoops& loops_of(const Op& op) { return fast_loops().ops[static_cast<size_t>(op.id)]; }
 
 ConvertLoop find_conversion(DType from, DType to) { return fast_loops().conversions[index_of(from)][index_of(to)]; }
 

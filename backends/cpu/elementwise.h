@@ -22,6 +22,12 @@ struct OpLoops {
     bool takes_bools = false;       // operands are converted to bool
 };
 
+// What one more thread must be worth, in additions of floats.
+inline constexpr int64_t kThreadWork = 48 * 1024;
+
+// Of the instruction set in use.
+const OpLoops& loops_of(const Op& op);
+
 // The instruction set in use: the best that the processor has, or what the environment variable LUNARIA_ISA (v2, avx2,
 // avx512) says. Tests switch.
 enum class Isa : uint8_t { v2, avx2, avx512 };

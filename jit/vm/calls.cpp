@@ -327,6 +327,10 @@ void j_call(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
     const Op* op = contexts.size() == 1 && !recorder() ? m.host.operator_in(m.operand(i, 1)) : nullptr;
+    const Slot& list = m.slot(i, 2);
+    if (op && list.items > 0 &&
+        m.follow_elementwise(*op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
+        return;
     Values args = m.values(m.slot(i, 2));
     if (op && !autodiff::needs_expansion(*op) && complete(*op, args, followed_by(contexts)))
         return m.apply_operator(*op, contexts, args, Machine::destination(i));
@@ -399,6 +403,30 @@ void handle_operator(Machine& m, const Instr& i) {
     Value result = execute_consuming(*i.op, {args.begin(), args.size()});
     if (bits) inherit_marks(*i.op, result, bits);
     m.set(i, std::move(result));
+}
+
+namespace {
+
+void set_view(Machine& m, const Instr& i, Tensor view, uint16_t marks) {
+    Value result(std::move(view));
+    result.set_marks(marks);
+    m.set(i, std::move(result));
+}
+
+}  // namespace
+
+void handle_reshape(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    const Shape& shape = i.node->type.tensor.shape;
+    if (!v.is_tensor() || v.tensor().size() != shape.size() || recorder()) return handle_operator(m, i);
+    set_view(m, i, v.tensor().reshaped(shape), v.marks());
+}
+
+void handle_transpose(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (!v.is_tensor() || v.tensor().rank() != 2 || recorder()) return handle_operator(m, i);
+    const Tensor& t = v.tensor();
+    set_view(m, i, t.view({t.dim(1), t.dim(0)}, {t.strides()[1], t.strides()[0]}), v.marks());
 }
 
 std::span<const NamedHandler> call_handlers() {

@@ -204,6 +204,15 @@ class Compiler {
         return ~static_cast<int32_t>(code_->constants.size() - 1);
     }
 
+    // Rules are full of these two, whose results are known beforehand but for their content.
+    static Handler operator_handler(const Node& node) {
+        static const Op &transpose = registry().get("transpose"), &reshape = registry().get("reshape");
+        if (node.op == &transpose && node.args[1].is_list() && same_value(node.args[1], Value::ints(Shape{1, 0})))
+            return handle_transpose;
+        const bool known = node.type.kind == ir::NodeType::Kind::tensor && node.type.tensor.shape.known();
+        return node.op == &reshape && known ? handle_reshape : handle_operator;
+    }
+
     static bool has_nodes(const Value& v) {
         bool found = false;
         ir::for_each_node(v, [&](Node*) { found = true; });
@@ -264,6 +273,9 @@ class Compiler {
 
     // Operands that occur once and die may be moved.
     void mark_last(const Instr& instr, const std::vector<int32_t>& dying) {
+        mark_last(instr.slots, instr.slot_count, dying);
+    }
+    void mark_last(uint32_t first, uint32_t slots, const std::vector<int32_t>& dying) {
         std::unordered_map<int32_t, int> count;
         auto walk = [&](auto& self, uint32_t from, uint32_t n, bool mark) -> void {
             for (uint32_t k = from; k < from + n; ++k) {
@@ -276,8 +288,8 @@ class Compiler {
                     ++count[s.at];
             }
         };
-        walk(walk, instr.slots, instr.slot_count, false);
-        walk(walk, instr.slots, instr.slot_count, true);
+        walk(walk, first, slots, false);
+        walk(walk, first, slots, true);
     }
 
     void instruction(const Node& node, size_t i, bool tail, std::vector<int32_t> dead) {
@@ -291,7 +303,7 @@ class Compiler {
         } else if (!node.op) {
             throw state_error("vm", "a call of a function value must be the primitive 'call'");
         } else if (!is_primitive(*node.op) || node.op->name().starts_with("num_")) {
-            instr.run = is_primitive(*node.op) ? handle_number : handle_operator;
+            instr.run = is_primitive(*node.op) ? handle_number : operator_handler(node);
             instr.op = node.op;
             operands(instr, node.args, false);
         } else {
@@ -398,8 +410,11 @@ class Compiler {
         }
         operands(instr, args, true);
         instr.tail = true;
-        // Everything that is still there goes, once the arguments are gathered.
+        // Everything that is still there goes, once the arguments are gathered: of a branch those of one side.
         std::vector<int32_t> dies = dying(args, ~size_t{0});
+        for (uint32_t k = 0; k < instr.slot_count; ++k)
+            if (const Slot list = code_->slots[instr.slots + k]; list.items >= 0)
+                mark_last(static_cast<uint32_t>(list.at), static_cast<uint32_t>(list.items), dies);
         dies.insert(dies.end(), dead.begin(), dead.end());
         kill(instr, dies);
         code_->instrs.push_back(instr);

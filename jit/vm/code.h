@@ -8,6 +8,7 @@
 
 #include "core/ir/graph.h"
 #include "jit/autodiff/transform.h"
+#include "jit/vm/rule_chain.h"
 
 namespace lunaria::vm {
 
@@ -70,6 +71,9 @@ struct Function final : ir::Attachment {
     bool rule = false;  // an operator's reverse rule: missing cotangents are filled with zeros
     // Of a rule: the operand that each capture is, as key of its cotangent in the closure's shadow.
     std::vector<int64_t> keys;
+    // Of a rule that is one, made when it runs first.
+    std::unique_ptr<const RuleChain> chain;
+    bool chain_known = false;
     bool packs = false;  // several results are one list
     // Of a function that meets the errors of what it calls: what it is from the failed call on. The nodes before and
     // with that call are the same in both.

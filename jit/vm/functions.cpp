@@ -183,25 +183,32 @@ Value full_cotangent(const ir::NodeType& type, Value d) {
     return d;
 }
 
+Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uint64_t active) {
+    const bool number = op.belongs_to(lua::language());
+    Rule rule;
+    rule.pullback = number ? autodiff::number_pullback(op, active) : autodiff::pullback(op, args, result, active);
+    rule.function = &function_of(*rule.pullback->graph);
+    if (rule.function->rule) return rule;
+    const auto count = static_cast<int>(op.signature.params.size());
+    rule.function->rule = true;
+    const std::vector<int>& saved = rule.pullback->saved;
+    rule.pullback->graph->captures = saved.size();
+    for (size_t j = 0; j < saved.size(); ++j) {
+        const int i = saved[j];
+        rule.function->keys.push_back(i < count ? autodiff::operand_key(i, rule.pullback->saved_item[j])
+                                                : -1 - (i - count));
+    }
+    return rule;
+}
+
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark) {
     if (!is_differentiable(op)) return {};
     uint64_t active = 0;
     for (size_t i = 0; i < args.size(); ++i)
         if (marks_of(args[i]) & mark) active |= uint64_t{1} << std::min<size_t>(i, 63);
     if (!active) return {};
-    const bool number = op.belongs_to(lua::language());
-    std::shared_ptr<const autodiff::Pullback> rule =
-        number ? autodiff::number_pullback(op, active) : autodiff::pullback(op, args, result, active);
-    Function& function = function_of(*rule->graph);
+    auto [rule, function] = rule_of(op, args, result, active);
     const auto count = static_cast<int>(op.signature.params.size());
-    if (!function.rule) {
-        function.rule = true;
-        rule->graph->captures = rule->saved.size();
-        for (size_t j = 0; j < rule->saved.size(); ++j) {
-            const int i = rule->saved[j];
-            function.keys.push_back(i < count ? autodiff::operand_key(i, rule->saved_item[j]) : -1 - (i - count));
-        }
-    }
     Values captures;
     uint64_t versions = 0;
     for (size_t j = 0; j < rule->saved.size(); ++j) {
@@ -215,7 +222,7 @@ Value make_pullback(const Op& op, std::span<const Value> args, const Value& resu
         if (captures.back().is_tensor()) versions += captures.back().tensor().version();
     }
     // The rule's graph lives as long as the rule.
-    Value v = make_object<Closure>(function, std::shared_ptr<const void>(std::move(rule)), std::move(captures));
+    Value v = make_object<Closure>(*function, std::shared_ptr<const void>(std::move(rule)), std::move(captures));
     static_cast<Closure*>(v.object())->versions = versions;
     static_cast<Closure*>(v.object())->clock = write_clock();
     return v;

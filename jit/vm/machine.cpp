@@ -55,7 +55,8 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
 
 void Machine::pop() {
     Frame& frame = frames_.back();
-    for (size_t i = 0; i < frame.code->registers; ++i) frame.registers[i] = Value();
+    for (size_t i = 0; i < frame.code->registers; ++i)
+        if (frame.registers[i]) clear(frame.registers[i]);
     chunk_ = frame.chunk;
     used_ = frame.used;
     frames_.pop_back();
@@ -264,7 +265,8 @@ void Machine::loop(size_t base) {
             const bool tail = at.tail;
             if (!watched || !watched->step(*this, at)) at.run(*this, at);
             if (tail) continue;
-            for (uint32_t k = 0; k < at.kill_count; ++k) registers[code->kills[at.kills + k]] = Value();
+            const int32_t* kill = code->kills.data() + at.kills;
+            for (const int32_t* end = kill + at.kill_count; kill != end; ++kill) clear(registers[*kill]);
         }
     } catch (const Error& e) {
         if (!e.place().empty()) throw;
@@ -324,22 +326,43 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
 
 // A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.
 bool Machine::pull_rule(const Instr& i) {
-    const Slot& list = slot(i, 1);
     auto* closure = object_as<Closure>(get(slot(i, 0)));
-    if (!closure || !closure->function->rule || i.tail || list.items < 0 || recorder()) return false;
+    if (!closure || !closure->function->rule || i.tail || recorder()) return false;
+    const Slot& list = slot(i, 1);
+    if (list.items < 0) {
+        const Value& given = get(list);
+        if (!given.is_list() || std::ranges::all_of(given.items(), [](const Value& v) { return v.is_nil(); }))
+            return false;
+        check_versions(*closure);
+        run_rule(i, *closure, given.items());
+        return true;
+    }
     const std::span<const Slot> given = items(list);
-    const bool any = std::any_of(given.begin(), given.end(), [&](const Slot& s) { return s.items >= 0 || get(s); });
-    if (!any) return false;
+    if (std::ranges::none_of(given, [&](const Slot& s) { return s.items >= 0 || get(s); })) return false;
     check_versions(*closure);
-    const Function& rule = *closure->function;
-    const Code& code = code_of(*closure->function);
+    Function& rule = *closure->function;
+    if (!rule.chain_known) {
+        rule.chain_known = true;
+        rule.chain = chain_of_rule(rule.graph);
+    }
+    if (rule.chain && pull_chain(i, *closure, given)) return true;
+    Values cotangents;
+    for (const Slot& s : given) cotangents.push_back(s.items >= 0 ? value(s) : take(s));
+    run_rule(i, *closure, cotangents);
+    return true;
+}
+
+// The same with any operators.
+void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> given) {
+    const Function& rule = *closure.function;
+    const Code& code = code_of(*closure.function);
     struct Scope {
         Machine& m;
         const Code* code;
         Value *registers, *own = nullptr;
         size_t chunk, used, count;
         ~Scope() {
-            for (size_t k = 0; k < count; ++k) own[k] = Value();
+            for (size_t k = 0; k < count; ++k) clear(own[k]);
             m.code_ = code;
             m.registers_ = registers;
             m.chunk_ = chunk;
@@ -351,33 +374,29 @@ bool Machine::pull_rule(const Instr& i) {
     // Keeps the rule while it runs.
     const Value r = take(slot(i, 0));
     Value* at = outside.own;
-    const bool sole = closure->refs.load(std::memory_order_acquire) == 1;
-    for (Value& v : closure->captures) *at++ = sole ? std::move(v) : v;
-    if (sole) closure->captures.clear();
+    const bool sole = closure.refs.load(std::memory_order_acquire) == 1;
+    for (Value& v : closure.captures) *at++ = sole ? std::move(v) : v;
+    if (sole) closure.captures.clear();
     const auto& parameters = rule.graph.parameters();
-    for (size_t k = 0; rule.graph.captures + k < parameters.size(); ++k) {
-        Value d;
-        if (k < given.size()) d = given[k].items >= 0 ? value(given[k]) : take(given[k]);
-        *at++ = full_cotangent(parameters[rule.graph.captures + k]->type, std::move(d));
-    }
+    for (size_t k = 0; rule.graph.captures + k < parameters.size(); ++k)
+        *at++ = full_cotangent(parameters[rule.graph.captures + k]->type, k < given.size() ? given[k] : Value());
 
     code_ = &code;
     registers_ = outside.own;
     const Instr* instr = code.instrs.data();
     for (; !instr->tail; ++instr) {
         instr->run(*this, *instr);
-        for (uint32_t k = 0; k < instr->kill_count; ++k) registers_[code.kills[instr->kills + k]] = Value();
+        for (uint32_t k = 0; k < instr->kill_count; ++k) clear(registers_[code.kills[instr->kills + k]]);
     }
-    if (i.out < 0) return true;
+    if (i.out < 0) return;
     Values results = values(slot(*instr, 0));
     if (i.results < 0) {
         outside.registers[i.out] = Value::list(std::move(results).vector());
-        return true;
+        return;
     }
     for (int32_t k = 0; k < i.results; ++k)
         outside.registers[i.out + k] =
             static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
-    return true;
 }
 
 const Op* Machine::tensor_operator(const Op& primitive) {
@@ -391,10 +410,15 @@ const Op* Machine::tensor_operator(const Op& primitive) {
 namespace {
 
 // On to a block: everything else in the registers goes, once the arguments are gathered.
-void jump_to(Machine& m, const Instr& i, uint32_t target, Values args) {
-    for (uint32_t k = 0; k < i.kill_count; ++k) m.reg(m.code().kills[i.kills + k]) = Value();
+void jump_to(Machine& m, const Instr& i, uint32_t target, const Slot& list) {
+    const std::span<const Slot> args = m.items(list);
+    std::vector<Value>& moving = m.moving();
+    if (moving.size() < args.size()) moving.resize(args.size());
+    for (size_t k = 0; k < args.size(); ++k) moving[k] = args[k].items >= 0 ? m.value(args[k]) : m.take(args[k]);
+    for (uint32_t k = 0; k < i.kill_count; ++k) Machine::clear(m.reg(m.code().kills[i.kills + k]));
     const auto& to = m.code().blocks[target].parameters;
-    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(args[k]);
+    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(moving[k]);
+    for (size_t k = to.size(); k < args.size(); ++k) Machine::clear(moving[k]);
     m.go_to(target);
 }
 
@@ -402,13 +426,13 @@ void jump_to(Machine& m, const Instr& i, uint32_t target, Values args) {
 
 void handle_jump(Machine& m, const Instr& i) {
     m.tick();
-    jump_to(m, i, i.target[0], m.values(m.slot(i, 0)));
+    jump_to(m, i, i.target[0], m.slot(i, 0));
 }
 
 void handle_branch(Machine& m, const Instr& i) {
     const Value& condition = m.operand(i, 0);
     const bool yes = !(condition.is_nil() || (condition.kind() == Value::Kind::boolean && !condition.boolean()));
-    jump_to(m, i, i.target[yes ? 0 : 1], m.values(m.slot(i, yes ? 1 : 2)));
+    jump_to(m, i, i.target[yes ? 0 : 1], m.slot(i, yes ? 1 : 2));
 }
 
 void handle_return(Machine& m, const Instr& i) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/autodiff/pullback.h"
 #include "jit/vm/code.h"
 #include "jit/vm/host.h"
 #include "jit/vm/object.h"
@@ -64,6 +65,11 @@ class Machine {
     Value value(const Slot& slot);
     // The values of a list operand, laid out or not.
     Values values(const Slot& slot);
+    // Drops what a register has.
+    static void clear(Value& v) {
+        v.~Value();
+        new (&v) Value();
+    }
     void set(const Instr& i, Value v) {
         if (i.out >= 0) registers_[i.out] = std::move(v);
     }
@@ -100,6 +106,10 @@ class Machine {
     }
     // The instruction `pull` of an operator's rule, without a frame; false: it is something else.
     bool pull_rule(const Instr& i);
+    // The same of a rule that is a chain; false: some operand is not as the chain needs it.
+    bool pull_chain(const Instr& i, Closure& closure, std::span<const Slot> given);
+    // An elementwise operator on dense tensors of one shape, once differentiated; false: they are something else.
+    bool follow_elementwise(const Op& op, const Instr& i, std::span<const Slot> operands, const Context& context);
     // Backpropagators: nil gives nil.
     void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
     bool is_running() const { return !frames_.empty(); }
@@ -118,6 +128,8 @@ class Machine {
     }
     // The operator that stands for Lua's arithmetic on tensors, or null.
     const Op* tensor_operator(const Op& primitive);
+    // Room for the arguments on the way to another block; nothing is in it otherwise.
+    std::vector<Value>& moving() { return moving_; }
     void return_values(Values results, std::span<Value> backs);
     // The value as the closure's own captures, moved out of it if nobody else has it.
     static Values captures_of(Value& closure);
@@ -191,6 +203,7 @@ class Machine {
     };
     std::vector<Final> final_;  // of run() calls in progress
     std::vector<Closing> closing_;
+    void run_rule(const Instr& i, Closure& closure, std::span<const Value> given);
     // Gives the tensors that a pullback captured the content that they had then; throws when it is not known.
     void check_versions(Closure& pullback) const;
     bool restore(uint64_t clock, uint64_t expected, Values& captures) const;
@@ -200,6 +213,17 @@ class Machine {
     Value raised_, caught_;
     uint32_t ticks_ = 0;
     std::vector<const Op*> tensor_operators_;  // by the primitive's id
+    // What calls of elementwise operators came down to the last time; by a hash of the instruction.
+    struct Site {
+        const Op* op = nullptr;
+        uint64_t active = 0;
+        DType dtype = DType::f32;
+        Shape shape;
+        std::shared_ptr<const autodiff::Pullback> rule;
+        Function* function = nullptr;
+    };
+    std::array<Site, 256> sites_;
+    std::vector<Value> moving_;
 
   public:
     void tick() {
@@ -212,6 +236,12 @@ class Machine {
 OperatorFunction operator_function(const Op& op, std::span<const Value> args);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
+// The rule of a call of which the operands marked by the bits of `active` are followed.
+struct Rule {
+    std::shared_ptr<const autodiff::Pullback> pullback;
+    Function* function = nullptr;
+};
+Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uint64_t active);
 // A cotangent of this type: zeros in place of nil, a tensor in place of a number.
 Value full_cotangent(const ir::NodeType& type, Value d);
 // Lua's arithmetic on plain numbers as a function of typed primitives.

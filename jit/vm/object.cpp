@@ -168,7 +168,11 @@ Value accumulate(Value a, Value b) {
     if (a.is_nil()) return b;
     if (b.is_nil()) return a;
     auto marks = static_cast<uint16_t>(a.marks() | b.marks());
-    Value sum;
+    Value sum = sum_of_dense(a, b);
+    if (sum.is_tensor()) {
+        sum.set_marks(marks);
+        return sum;
+    }
     if (a.is_number() && b.is_number()) {
         sum = Value(a.number() + b.number());
     } else if (a.is_list() && b.is_list()) {

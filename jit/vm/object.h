@@ -136,6 +136,10 @@ class Context final : public Object {
     std::unordered_map<const void*, Entry> shadows_;
 };
 
+// Puts the sum of two dense tensors of one type into one of them that nobody else has, or into a new one; nil: they are
+// something else.
+Value sum_of_dense(Value& a, Value& b);
+
 // The sum of two cotangents; nil is zero, lists add item by item.
 Value accumulate(Value a, Value b);
 
