@@ -133,6 +133,9 @@ class Debugger {
     // Pushes a message handler that tells of errors, if somebody wants to know; answers whether.
     bool push_error_handler(lua_State* L);
     void forget_error() { reported_ = false; }
+    // Takes the message handlers of xpcalls away: for an error that is raised in a hook, within which no other hook
+    // could stop a handler that does not end.
+    void skip_handlers(lua_State* L);
 
   private:
     enum class Mode { none, into, over };

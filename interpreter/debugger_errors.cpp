@@ -49,19 +49,24 @@ int pcall(lua_State* L) {
     return finish(L, status, handlers);
 }
 
+// Where xpcall has the message handler, from which Lua takes it when there is an error.
+constexpr int kHandler = 2;
+
+int keep_message(lua_State*) { return 1; }
+
 int xpcall(lua_State* L) {
     const int count = lua_gettop(L);
-    luaL_checktype(L, 2, LUA_TFUNCTION);
+    luaL_checktype(L, kHandler, LUA_TFUNCTION);
     if (State::of(L).debugger().push_error_handler(L)) {
         lua_pop(L, 1);
-        lua_pushvalue(L, 2);
+        lua_pushvalue(L, kHandler);
         lua_pushcclosure(L, protect<note_and_handle>, 1);
-        lua_replace(L, 2);
+        lua_replace(L, kHandler);
     }
     lua_pushboolean(L, true);
     lua_pushvalue(L, 1);
     lua_rotate(L, 3, 2);
-    return finish(L, lua_pcallk(L, count - 2, LUA_MULTRET, 2, 2, finish), 2);
+    return finish(L, lua_pcallk(L, count - 2, LUA_MULTRET, kHandler, 2, finish), 2);
 }
 
 // The function on the level: whether it is one that keeps errors from its caller.
@@ -73,6 +78,22 @@ bool catches(lua_State* L, lua_Debug& record) {
 }
 
 }  // namespace
+
+void Debugger::skip_handlers(lua_State* L) {
+    // A level is found by walking from the top, so not all of a deep recursion. What is farther out comes closer: the
+    // error is raised anew wherever it was caught.
+    constexpr int kSearched = 1000;
+    lua_Debug record;
+    luaL_checkstack(L, 2, "error");
+    for (int level = 0; level < kSearched && lua_getstack(L, level, &record); ++level) {
+        lua_getinfo(L, "f", &record);
+        const lua_CFunction f = lua_tocfunction(L, -1);
+        lua_pop(L, 1);
+        if (f != protect<xpcall>) continue;
+        lua_pushcfunction(L, keep_message);
+        if (!lua_setlocal(L, &record, kHandler)) lua_pop(L, 1);
+    }
+}
 
 // breakpoint(): stops where it is called.
 int Debugger::breakpoint_function(lua_State* L) {

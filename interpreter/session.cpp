@@ -1,5 +1,6 @@
 #include "interpreter/session.h"
 
+#include <chrono>
 #include <cstdio>
 
 #include "interpreter/cell.h"
@@ -47,6 +48,12 @@ bool is_doc_comment(std::string_view text) {
     return false;
 }
 
+// May be asked for by a signal handler.
+int64_t nanoseconds_now() {
+    using namespace std::chrono;
+    return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
 // Loads the receiver on the first message, so within the protected call.
 int receive_comm(lua_State* L) {
     push_comm_receiver(L);
@@ -62,13 +69,18 @@ class Session::Run {
   public:
     Run(Session& session, Execution& execution) : session_(session), before_(session.current_) {
         session.current_ = &execution;
-        if (session.running_ == 0) session.state_.clear_interrupt();
+        if (session.running_ == 0) {
+            session.interrupted_at_ = 0;
+            session.state_.clear_interrupt();
+        }
         session.running_ = session.running_ + 1;
     }
     ~Run() {
         session_.running_ = session_.running_ - 1;
         session_.current_ = before_;
         if (session_.running_ > 0) return;
+        if (const int64_t since = session_.interrupted_at_.exchange(0))
+            session_.interrupt_seconds_ = static_cast<double>(nanoseconds_now() - since) * 1e-9;
         session_.state_.clear_interrupt();
         session_.state_.debugger().end_of_run();
     }
@@ -79,6 +91,13 @@ class Session::Run {
     Session& session_;
     Execution* before_;
 };
+
+void Session::interrupt() noexcept {
+    if (!running_) return;
+    int64_t first = 0;
+    interrupted_at_.compare_exchange_strong(first, nanoseconds_now());
+    state_.interrupt();
+}
 
 Session::Session(State& state, PrettyOptions pretty)
     : state_(state),

@@ -2,6 +2,8 @@
 // the terminal and by the notebook kernel, so it knows nothing of terminals: it gives texts and takes hooks.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -83,9 +85,9 @@ class Session {
 
     // Stops the running cell with the error "interrupted!". May be called from a signal handler, and from another
     // thread if a signal handler of the session's thread then calls it. Does nothing when no cell runs.
-    void interrupt() noexcept {
-        if (running_) state_.interrupt();
-    }
+    void interrupt() noexcept;
+    // How long the last cell that was interrupted went on after it was; 0: none so far. From any thread.
+    double interrupt_seconds() const { return interrupt_seconds_; }
     bool is_running() const { return running_; }
 
     State& state() { return state_; }
@@ -113,9 +115,11 @@ class Session {
     std::vector<std::string> history_;
     int count_ = 0;
     Execution* current_ = nullptr;
-    ExecuteOptions options_;             // of the cell that runs, for commands that run cells
-    std::vector<std::string> commands_;  // names, with their %
-    volatile int running_ = 0;           // depth: commands run cells
+    ExecuteOptions options_;                  // of the cell that runs, for commands that run cells
+    std::vector<std::string> commands_;       // names, with their %
+    volatile int running_ = 0;                // depth: commands run cells
+    std::atomic<int64_t> interrupted_at_{0};  // by the steady clock, in nanoseconds; 0: not
+    std::atomic<double> interrupt_seconds_{0};
 };
 
 }  // namespace lunaria

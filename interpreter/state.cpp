@@ -13,6 +13,7 @@
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/lua_host.h"
+#include "interpreter/patterns.h"
 #include "interpreter/protect.h"
 #include "jit/vm/recorder.h"
 
@@ -60,6 +61,7 @@ State::State(const Options& options)
     }
     luaL_openlibs(lua_);
     track_coroutines(lua_);
+    install_patterns(lua_);
     debugger_->install(lua_);
     loader_->install(lua_);
     open_libraries(lua_);
@@ -139,12 +141,13 @@ bool State::relieve_pressure() {
 
 // Hooks are called like C functions.
 void State::on_event(lua_State* L, lua_Debug*) {
+    State& state = of(L);
     try {
+        if (interrupt_requested()) state.debugger().skip_handlers(L);
         poll_interrupt();
     } catch (const Error& e) {
         raise_error(L, e);
     }
-    State& state = of(L);
     OwnHook& own = state.own_hook_;
     if (own.thread == L) {
         lua_sethook(L, own.hook, own.mask, own.count);

@@ -17,6 +17,8 @@ class Host {
     // From any thread: has Server::visit() called on the main thread, at the next point where the cell that runs can be
     // left for a moment.
     virtual void ask_for_visit() = 0;
+    // Between the last interrupt of a cell and the end of that cell.
+    virtual double interrupt_seconds() const = 0;
 
     // On the main thread. The execution count that a cell with this text will have.
     virtual int next_count(const std::string& code, bool store_history) const = 0;

@@ -68,7 +68,7 @@ void Interpreter::connect(Server& server) {
 
 Session::Hooks Interpreter::hooks() {
     Session::Hooks hooks;
-    hooks.output = [this](bool is_error, std::string_view text) { server_->streams().write(is_error, text); };
+    hooks.output = [this](bool is_error, std::string_view text) { server_->write(is_error, text); };
     hooks.input = [this](const std::string& prompt) { return server_->ask(prompt, false); };
     hooks.password = [this](const std::string& prompt) { return server_->ask(prompt, true); };
     hooks.page = [this](const Inspection& found) {

@@ -23,6 +23,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     void connect(Server& server);
 
     void interrupt() override;
+    double interrupt_seconds() const override { return session_.interrupt_seconds(); }
     void ask_for_visit() override { session_.state().ask_for_visit(); }
     int next_count(const std::string& code, bool store_history) const override;
     void receive_comm(const CommMessage& message) override;

@@ -27,9 +27,13 @@ nl::json mended(const std::string& type, nl::json content, bool has_debugger) {
     return content;
 }
 
-void bind(zmq::socket_t& socket, const xeus::xconfiguration& c, const std::string& port) {
-    // No limits: a client that sends a thousand requests before it reads an answer gets them all.
-    socket.set(zmq::sockopt::sndhwm, 0);
+// What a client may leave unread of what is published before it holds up the others.
+constexpr int kUnreadMessages = 256;
+
+void bind(zmq::socket_t& socket, const xeus::xconfiguration& c, const std::string& port, int most_unread = 0) {
+    // No limit but for what is published: a client that sends a thousand requests before it reads an answer gets them
+    // all.
+    socket.set(zmq::sockopt::sndhwm, most_unread);
     socket.set(zmq::sockopt::rcvhwm, 0);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(Wire::kLargestMessage));
     xeus::init_socket(socket, c.m_transport, c.m_ip, port);
@@ -82,7 +86,7 @@ Server::Server(Context& context, const xeus::xconfiguration& c)
     bind(shell_, c, c.m_shell_port);
     bind(control_socket_, c, c.m_control_port);
     bind(stdin_, c, c.m_stdin_port);
-    bind(iopub_, c, c.m_iopub_port);
+    bind(iopub_, c, c.m_iopub_port, kUnreadMessages);
     bind(heartbeat_, c, c.m_hb_port);
 }
 
@@ -188,12 +192,24 @@ void Server::send_control_impl(xeus::xmessage message) {
 
 void Server::send_stdin_impl(xeus::xmessage message) { outbox_.put(Channel::stdin, wire_.write(std::move(message))); }
 
+// A cell that publishes faster than its clients read goes at their pace.
+void Server::wait_for_room() {
+    while (outbox_.unpublished() > kMostUnpublished && !stopped_ && !interrupt_requested())
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+void Server::write(bool is_error, std::string_view text) {
+    wait_for_room();
+    streams_.write(is_error, text);
+}
+
 void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
     const auto request = channel == xeus::channel::SHELL ? current() : std::nullopt;
     if (!request) {
         outbox_.put(Channel::iopub, wire_.write(std::move(message)));
         return;
     }
+    wait_for_room();
     nl::json content = message.content();
     if (content.contains("execution_count")) content["execution_count"] = request->count;
     // Text that was written before stands before, and all of it before idle.
@@ -214,6 +230,7 @@ void Server::send_comm(const CommMessage& message) {
     xeus::buffer_sequence buffers;
     for (const std::string& buffer : message.buffers) buffers.emplace_back(buffer.begin(), buffer.end());
     const std::string type = kTypes[static_cast<size_t>(message.kind)];
+    wait_for_room();
     streams_.flush();
     const auto request = current();
     xeus::xpub_message sent("kernel." + type, header(type), request ? request->header : nl::json::object(),

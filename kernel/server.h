@@ -64,6 +64,8 @@ class Server final : public xeus::xserver {
 
     // The text of a cell goes here.
     Streams& streams() { return streams_; }
+    // On the main thread: text that Lua prints.
+    void write(bool is_error, std::string_view text);
 
     // On the main thread, within a request: asks its front end for a line. Nothing when it is interrupted. Throws
     // Error where the front end takes no questions.
@@ -89,6 +91,7 @@ class Server final : public xeus::xserver {
     void update_config_impl(xeus::xconfiguration& configuration) const override;
 
   private:
+    static constexpr size_t kMostUnpublished = size_t{64} << 20;  // bytes
     // A request that is being served. Xeus remembers one parent per channel, which is too few when a request comes
     // within another.
     struct Current {
@@ -118,6 +121,8 @@ class Server final : public xeus::xserver {
     void route(xeus::xmessage message, Channel channel);
     void take_answer(xeus::xmessage message);
     void send_letters();
+    void publish_letters();
+    bool send_publication(zmq::multipart_t& frames);
     void welcome();
     int poll_timeout();
     void run_heartbeat();
@@ -139,6 +144,8 @@ class Server final : public xeus::xserver {
     void dispatch(xeus::xmessage message, const std::string& type);
     void abort_waiting(const std::string& shell);
     void answer_aborted(const xeus::xmessage& request);
+
+    void wait_for_room();
 
     // Any thread.
     void status(const nl::json& parent, const char* state);
@@ -178,6 +185,11 @@ class Server final : public xeus::xserver {
     std::atomic<bool> stopped_ = false;
     std::atomic<bool> io_stopped_ = false;
     std::atomic<bool> main_ended_ = false;  // no cell runs and none will
+
+    // What is published and not sent yet: some client's queue is full. The io thread's.
+    std::deque<zmq::multipart_t> publications_;
+    std::optional<Streams::Clock::time_point> full_since_;
+    bool drops_ = false;  // a client has not read for long: it misses what the others get
 
     std::mutex comms_mutex_;
     std::map<std::string, std::string> comms_;  // targets by id

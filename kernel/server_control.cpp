@@ -73,7 +73,11 @@ nl::json Server::answer_control(const std::string& type, const nl::json& content
         return {{"status", "ok"}};
     }
     if (type == "comm_info_request") return comms(content["target_name"]);
-    if (type == "usage_request") return usage();
+    if (type == "usage_request") {
+        nl::json answer = usage();
+        answer["interrupt_seconds"] = host_->interrupt_seconds();
+        return answer;
+    }
     if (type == "create_subshell_request") return create_shell();
     if (type == "delete_subshell_request") return delete_shell(content["subshell_id"]);
     if (type == "list_subshell_request") return list_shells();

@@ -17,10 +17,13 @@ constexpr int kBatch = 100;         // messages of a socket before the next one 
 constexpr int kLongestWait = 1000;  // ms
 constexpr int kHeartbeatWait = 250;
 constexpr int kDeafTicks = 8;
+constexpr int kRetryWait = 5;                         // ms, while a client's queue is full
+constexpr auto kPatience = std::chrono::seconds(10);  // with a client that does not read
 
 }  // namespace
 
 int Server::poll_timeout() {
+    if (!publications_.empty()) return kRetryWait;
     const auto due = streams_.due();
     if (!due) return kLongestWait;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*due - Streams::Clock::now()).count();
@@ -40,8 +43,10 @@ void Server::run_io() {
                                                 {nullptr, outbox_.wake_file(), ZMQ_POLLIN, 0},
                                                 {nullptr, streams_.file(false), ZMQ_POLLIN, 0},
                                                 {nullptr, streams_.file(true), ZMQ_POLLIN, 0}}};
-        // Without captured output there is nothing to poll behind the outbox.
-        const int count = streams_.file(false) >= 0 ? 7 : 5;
+        // Without captured output there is nothing to poll behind the outbox. While clients are far behind, whoever
+        // writes into the pipes has to wait as well.
+        const bool reads_pipes = streams_.file(false) >= 0 && outbox_.unpublished() <= kMostUnpublished;
+        const int count = reads_pipes ? 7 : 5;
         if (zmq_poll(items.data(), count, poll_timeout()) < 0 && zmq_errno() != EINTR) {
             context_.log->line(std::string("the sockets cannot be read: ") + zmq_strerror(zmq_errno()));
             return;
@@ -59,21 +64,64 @@ void Server::run_io() {
             control_->add([this] { shut_down(); });
         }
     }
+    drops_ = true;
     send_letters();
 }
 
 void Server::send_letters() {
     for (Outbox::Letter& letter : outbox_.take()) {
+        if (letter.channel == Channel::iopub) {
+            publications_.push_back(std::move(letter.frames));
+            continue;
+        }
         zmq::socket_t& socket = letter.channel == Channel::shell     ? shell_
                                 : letter.channel == Channel::control ? control_socket_
-                                : letter.channel == Channel::stdin   ? stdin_
-                                                                     : iopub_;
+                                                                     : stdin_;
         try {
             letter.frames.send(socket);
         } catch (const zmq::error_t& e) {
             context_.log->line(std::string("a message could not be sent: ") + e.what());
         }
     }
+    publish_letters();
+}
+
+void Server::publish_letters() {
+    while (!publications_.empty()) {
+        const size_t size = size_of(publications_.front());
+        try {
+            if (!send_publication(publications_.front())) return;
+        } catch (const zmq::error_t& e) {
+            context_.log->line(std::string("a message could not be published: ") + e.what());
+        }
+        outbox_.sent(size);
+        publications_.pop_front();
+    }
+}
+
+// False when a client's queue is full and may still be read. Queues are counted in messages by ZeroMQ, in bytes by the
+// outbox; a client that reads nothing for a long time loses what does not fit, the others do not.
+bool Server::send_publication(zmq::multipart_t& frames) {
+    const auto send = [&](bool may_drop) {
+        iopub_.set(zmq::sockopt::xpub_nodrop, !may_drop);
+        for (size_t i = 0; i < frames.size(); ++i) {
+            const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+            // The queues are looked at with the first part, all others follow it.
+            if (!iopub_.send(frames[i], more | zmq::send_flags::dontwait)) return false;
+        }
+        return true;
+    };
+    const auto now = Streams::Clock::now();
+    if (send(false)) {
+        full_since_.reset();
+        if (std::exchange(drops_, false)) context_.log->line("all clients read again");
+        return true;
+    }
+    if (!full_since_) full_since_ = now;
+    if (!drops_ && now - *full_since_ < kPatience) return false;
+    if (!std::exchange(drops_, true))
+        context_.log->line("a client does not read what is published; it loses what does not fit its queue");
+    return send(true);
 }
 
 void Server::receive(zmq::socket_t& socket, Channel channel) {
@@ -151,15 +199,15 @@ void Server::welcome() {
     }
 }
 
-// Some of Lua's own loops, in C or in a finalizer, cannot be stopped: whoever waits for them is told.
+// Lua cannot be stopped in a finalizer nor while C code runs: whoever waits for that is told.
 void Server::watch_interrupt() {
     if (!interrupt_requested() || !current()) {
         deaf_ticks_ = 0;
     } else if (++deaf_ticks_ == kDeafTicks) {
         publish_text(
             "stderr",
-            "The cell has been interrupted but does not stop: it is in a loop of Lua's library (a pattern that "
-            "tries too much?) or in a finalizer (__gc). If it does not end, restart the kernel.\n");
+            "The cell has been interrupted but does not stop: it is in a finalizer (__gc) or in a long call of a C "
+            "library. If it does not end, restart the kernel.\n");
     }
 }
 

@@ -8,7 +8,9 @@ import time
 
 from jupyter import PATIENCE, PROGRAM, Kernel, holds, main, same, within
 
-LIMIT = 1.0  # s; the promise is 0.2 s, but tests share a machine
+PROMISE = 0.2  # s from the signal to the end of the cell, by the kernel's own clock ...
+TRIES = 4      # ... the best of so many: tests share a machine
+LIMIT = 2.0    # s until the reply is here
 kernel = Kernel()
 
 # What runs for ever, and must not when it is interrupted.
@@ -16,6 +18,13 @@ ENDLESS = {
     "loop": "while true do end",
     "goto": "::again:: goto again",
     "pcall_loop": "while true do pcall(function() while true do end end) end",
+    "endless_handler": "xpcall(function() while true do end end, function() while true do end end)",
+    "handler_after_an_error": "xpcall(error, function() while true do end end)",
+    "handlers_in_handlers": "local function h() xpcall(error, function() while true do end end) end while true do xpcall(h, h) end",
+    "pattern": "return (('a'):rep(40)):find(('a?'):rep(40) .. ('a'):rep(40))",
+    "pattern_of_gsub": "return (('a'):rep(200000)):gsub('a*b', '')",
+    "pattern_of_gmatch": "for _ in (('a'):rep(200000)):gmatch('.-.-.-b') do end",
+    "pattern_in_a_function_that_is_differentiated": "ms.grad(function(x) local _ = (('a'):rep(200000)):match('.-.-b') return x end)(1.0)",
     "xpcall_loop": "while true do xpcall(function() while true do end end, tostring) end",
     "coroutine": "coroutine.wrap(function() while true do end end)()",
     "coroutines": "while true do coroutine.wrap(function() coroutine.yield() end)() end",
@@ -52,7 +61,9 @@ def stop(code, how):
         raise
     within(LIMIT, start, "the interrupt")
     same(cell.status, "error")
-    return cell
+    took = kernel.control("usage_request")["interrupt_seconds"]
+    assert took > 0
+    return cell, took
 
 
 def by_message():
@@ -71,13 +82,16 @@ def add_tests():
         for way, how in (("message", by_message), ("signal", by_signal)):
             def test(code=code, how=how):
                 kernel.run("kept = 'value'")
-                stop(code, how)
+                times = []
+                while not times or min(times) > PROMISE:
+                    assert len(times) < TRIES, f"the cell went on for {times} s"
+                    times.append(stop(code, how)[1])
                 same(kernel.run("kept").result(), '"value"')
             globals()[f"test_{name}_is_stopped_by_a_{way}"] = test
 
 
 def test_an_interrupt_is_an_error_that_says_so():
-    cell = stop("while true do end", by_message)
+    cell, _ = stop("while true do end", by_message)
     same(cell.content["ename"], "Interrupted")
     holds(cell.content["evalue"], "interrupted")
     holds("\n".join(cell.content["traceback"]), "while true do end")
@@ -109,8 +123,8 @@ def test_a_signal_to_the_threads_ends_nothing():
 
 def test_what_cannot_be_stopped_is_told():
     with Kernel() as other:
-        # Lua's own matcher, in C, would be at it for hours.
-        request = other.send("local n = 40 return (('a'):rep(n)):find(('a?'):rep(n) .. ('a'):rep(n))")
+        # Lua turns hooks off in finalizers.
+        request = other.send("setmetatable({}, {__gc = function() while true do end end}) collectgarbage()")
         time.sleep(0.2)
         os.kill(other.pid, signal.SIGINT)
         while True:
