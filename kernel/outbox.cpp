@@ -16,6 +16,7 @@ Outbox::Outbox() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 Outbox::~Outbox() { close(event_); }
 
 void Outbox::put(Channel channel, zmq::multipart_t frames) {
+    if (channel == Channel::iopub) unpublished_ += size_of(frames);
     bool was_empty;
     {
         const std::lock_guard lock(mutex_);
@@ -31,6 +32,12 @@ std::deque<Outbox::Letter> Outbox::take() {
     if (read(event_, &count, sizeof count) < 0) count = 0;
     const std::lock_guard lock(mutex_);
     return std::exchange(letters_, {});
+}
+
+size_t size_of(const zmq::multipart_t& frames) {
+    size_t size = 0;
+    for (size_t i = 0; i < frames.size(); ++i) size += frames[i].size();
+    return size;
 }
 
 void Outbox::wake() {

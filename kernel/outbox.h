@@ -2,6 +2,7 @@
 // sockets must not be shared between threads.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <zmq_addon.hpp>
@@ -23,6 +24,9 @@ class Outbox {
     Outbox& operator=(const Outbox&) = delete;
 
     void put(Channel channel, zmq::multipart_t frames);
+    // How much of what was put for iopub has not been sent; sent() takes off what has.
+    size_t unpublished() const { return unpublished_.load(std::memory_order_relaxed); }
+    void sent(size_t bytes) { unpublished_ -= bytes; }
     // Everything so far; also makes wake_file() unreadable again.
     std::deque<Letter> take();
     // Makes the taker look, with or without letters.
@@ -33,7 +37,10 @@ class Outbox {
   private:
     std::mutex mutex_;
     std::deque<Letter> letters_;
+    std::atomic<size_t> unpublished_{0};
     int event_;
 };
+
+size_t size_of(const zmq::multipart_t& frames);
 
 }  // namespace lunaria::jupyter

@@ -2,7 +2,8 @@
 import os
 import time
 
-from jupyter import PATIENCE, Kernel, main, memory_kb, same, within
+from jupyter import PATIENCE, Kernel, RawClient, holds, main, memory_kb, same, within  # first: it changes to the environment
+import zmq
 
 kernel = Kernel()
 
@@ -61,6 +62,46 @@ def test_two_clients_get_each_their_own_replies():
     same(message["parent_header"]["msg_id"], request)
     kernel.collect(request)
     other.stop_channels()
+
+
+def test_a_client_that_does_not_read_holds_up_nobody_for_ever():
+    with Kernel() as other:
+        other.run("line = ('x'):rep(1000)")
+        stuck = RawClient(other, {zmq.RCVHWM: 1, zmq.RCVBUF: 4096})
+        stuck.sockets["shell"].close()
+        time.sleep(0.3)
+        # 10 MB fit in what is kept for it.
+        start = time.monotonic()
+        same(len(other.run("for _ = 1, 1e4 do print(line) end").text()), 10010000)
+        before = memory_kb(other.pid)
+        # 400 MB do not: it loses them, the other client gets all.
+        request = other.send("for _ = 1, 4e5 do print(line) end")
+        size = 0
+        while True:
+            message = other.client.get_iopub_msg(timeout=40)
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            if message["msg_type"] == "stream":
+                size += len(message["content"]["text"])
+            elif message["content"].get("execution_state") == "idle":
+                break
+        same(size, 400400000)
+        grown = memory_kb(other.pid) - before
+        assert is_sanitized() or grown < 250 * 1024, f"{grown} kB more"
+        holds(other.errors(), "does not read")
+        other.client.get_shell_msg(timeout=PATIENCE)
+        other.still_works()
+        within(60, start, "output for a client that does not read")
+        stuck.close()
+
+
+def test_a_cell_whose_output_nobody_reads_can_be_interrupted():
+    with Kernel() as other:
+        other.run("line = ('x'):rep(1000)")
+        request = other.send("while true do print(line) end")
+        time.sleep(2)
+        same(other.control("interrupt_request")["status"], "ok")
+        same(other.collect(request, timeout=40).status, "error")
 
 
 def is_sanitized():
