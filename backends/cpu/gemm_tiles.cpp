@@ -7,6 +7,8 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/simd/gemm_loops.h"
+#include "core/interrupt.h"
+#include "core/tensor.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -33,7 +35,7 @@ const GemmLoops<T>& gemm_loops() {
 }
 
 // Rows of b that are worked on at a time, and the bytes of a packed panel of them.
-constexpr int64_t kDepth = 256;
+constexpr int64_t kDepth = 384;
 constexpr int64_t kPanelBytes = kDepth * 256;
 
 // With so few rows of a, every element of b is used too rarely to be worth an order of its own.
@@ -43,7 +45,10 @@ constexpr int64_t kStreamRows = 2, kStreamDepth = 32;
 constexpr int64_t kAlone = 300000;
 
 // From this many on, OpenBLAS's copies of both operands pay.
-constexpr double kMost = 3e8;
+constexpr double kMost = 2e9;
+
+// Bytes of a that stay in a core's own cache beside a panel of b.
+constexpr int64_t kNear = 1280 << 10;
 
 // With fewer rows of a than this a copy of b costs more than what it saves, unless its rows are short vectors.
 constexpr int64_t kPackRows = 24;
@@ -84,34 +89,68 @@ class TileProduct {
   private:
     // Blocks are counted panel by panel.
     void multiply_panels(int64_t begin, int64_t end) const {
+        if (blocks_ == 1 && a_.rows * b_.rows * static_cast<int64_t>(sizeof(T)) > kNear)
+            return multiply_far(begin, end);
         for (int64_t at = begin; at < end;) {
             const int64_t panel = at / blocks_, last = std::min((panel + 1) * blocks_, end);
             const int64_t first = at - panel * blocks_, behind = last - panel * blocks_;
-            multiply(panel * width_, a_.rows * first / blocks_, a_.rows * behind / blocks_);
+            for (int64_t k = 0; k < b_.rows; k += depth_)
+                multiply(panel * width_, rows_of(a_.rows * first / blocks_, a_.rows * behind / blocks_, k),
+                         a_.rows * first / blocks_, k);
             at = last;
         }
     }
 
-    void multiply(int64_t column, int64_t first_row, int64_t end_row) const {
+    // Where a is too large for a core's own cache, every part of it that is not goes over all panels before the next.
+    // It is copied first: rows that lie a power of two apart would drive each other out.
+    void multiply_far(int64_t begin, int64_t end) const {
+        const int64_t most = std::max<int64_t>(kNear / (depth_ * static_cast<int64_t>(sizeof(T))), 24);
+        const int64_t parts = (a_.rows + most - 1) / most;
+        // A line more than the row is long.
+        const int64_t row = depth_ + 64 / static_cast<int64_t>(sizeof(T));
+        const Tensor copy = Tensor::empty(dtype_of<T>(), {(a_.rows + parts - 1) / parts, row});
+        for (int64_t part = 0; part < parts; ++part) {
+            const int64_t first = a_.rows * part / parts, behind = a_.rows * (part + 1) / parts;
+            for (int64_t k = 0; k < b_.rows; k += depth_) {
+                if (part + k > 0) poll_interrupt();
+                const int64_t depth = std::min(depth_, b_.rows - k);
+                T* to = copy.data<T>();
+                for (int64_t i = first; i < behind; ++i, to += row) {
+                    const T* from = a_.data + i * a_.row_stride + k * a_.column_stride;
+                    if (a_.column_stride == 1)
+                        std::copy_n(from, depth, to);
+                    else
+                        for (int64_t j = 0; j < depth; ++j) to[j] = from[j * a_.column_stride];
+                }
+                const MatrixRef<T> rows{copy.data<T>(), behind - first, depth, row, 1};
+                for (int64_t panel = begin; panel < end; ++panel) multiply(panel * width_, rows, first, k);
+            }
+        }
+    }
+
+    // The columns of a panel in some rows of c, as far as the step that begins at row k of b makes them.
+    void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k) const {
         alignas(64) T packed[kPanelBytes / sizeof(T)];
-        const int64_t columns = std::min(width_, b_.columns - column), rows = end_row - first_row;
+        const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
         // Vectors are read whole: what is left of a row of b is copied, in one more step.
         const int64_t whole = packs_ ? 0 : columns / loops_.lanes * loops_.lanes, rest = columns - whole;
         const int64_t padded = (rest + loops_.lanes - 1) / loops_.lanes * loops_.lanes;
-        for (int64_t k = 0; k < b_.rows; k += depth_) {
-            const int64_t depth = std::min(depth_, b_.rows - k);
-            const bool add = add_ || k > 0;
-            const T* a = a_.data + first_row * a_.row_stride + k * a_.column_stride;
-            const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
-            T* c = c_ + first_row * b_.columns + column;
-            if (whole)
-                loops_.multiply(rows, whole, depth, a, a_.row_stride, a_.column_stride, b, b_.row_stride, c, b_.columns,
-                                add);
-            if (!rest) continue;
-            loops_.pack(b + whole * b_.column_stride, b_.row_stride, b_.column_stride, depth, rest, packed);
-            loops_.multiply(rows, rest, depth, a, a_.row_stride, a_.column_stride, packed, padded, c + whole,
-                            b_.columns, add);
-        }
+        const bool add = add_ || k > 0;
+        const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
+        T* c = c_ + first_row * b_.columns + column;
+        if (whole)
+            loops_.multiply(rows, whole, depth, a.data, a.row_stride, a.column_stride, b, b_.row_stride, c, b_.columns,
+                            add);
+        if (!rest) return;
+        loops_.pack(b + whole * b_.column_stride, b_.row_stride, b_.column_stride, depth, rest, packed);
+        loops_.multiply(rows, rest, depth, a.data, a.row_stride, a.column_stride, packed, padded, c + whole, b_.columns,
+                        add);
+    }
+
+    // What the step that begins at row k of b takes of some rows of a.
+    MatrixRef<T> rows_of(int64_t first, int64_t behind, int64_t k) const {
+        return {a_.data + first * a_.row_stride + k * a_.column_stride, behind - first, std::min(depth_, b_.rows - k),
+                a_.row_stride, a_.column_stride};
     }
 
     const GemmLoops<T>& loops_;

@@ -86,5 +86,14 @@ TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
     set_num_threads(threads);
 }
 
+TEST(GemmTilesTest, what_is_too_large_for_a_cache_is_taken_part_by_part) {
+    const int threads = num_threads();
+    set_num_threads(1);
+    expect_exact<float>(901, 400, 530, false, false, 1);
+    expect_exact<float>(901, 400, 530, true, false, 1);
+    expect_exact<double>(460, 390, 270, false, true, 1);
+    set_num_threads(threads);
+}
+
 }  // namespace
 }  // namespace lunaria::cpu
