@@ -1,5 +1,6 @@
 #include "interpreter/jit/function.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -35,6 +36,11 @@ struct Function {
     };
     std::vector<Recording> recordings;
     bool busy = false;
+    // With the option auto: calls are done both ways in turn until it is known which is faster.
+    bool automatic = false;
+    std::vector<double> plain_times, compiled_times;
+    std::chrono::steady_clock::time_point started;  // of a plain call
+    std::string choice;
     vm::Values results;                         // of the last call, until they are taken
     std::unordered_map<std::string, int> keys;  // where the texts are that tables are indexed by
     Progress progress;                          // of the call that runs; its memory is kept for the next
@@ -157,6 +163,7 @@ int make(lua_State* L) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
         if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
+        if (push_option(L, 2, "auto")) f.automatic = lua_toboolean(L, -1);
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
     }
     lua_settop(L, 3);
@@ -248,7 +255,41 @@ struct Busy {
     bool& flag;
 };
 
-// try(f, arguments...): whether the call is done; take(f) gives its results then.
+constexpr size_t kSamples = 7;   // of each way
+constexpr int64_t kWarm = 3;     // compiled calls before times count
+constexpr double kMargin = 1.1;  // how much slower compiled calls may be and are kept
+
+double median(std::vector<double> times) {
+    std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2), times.end());
+    return times[times.size() / 2];
+}
+
+// Whether the next call is to be done plainly, to see how long it takes.
+bool is_plain_turn(const Function& f) {
+    return f.automatic && f.choice.empty() && f.eager.empty() && f.runs >= kWarm &&
+           f.plain_times.size() < f.compiled_times.size();
+}
+
+void note_time(Function& f, std::vector<double>& times, double seconds) {
+    times.push_back(seconds);
+    if (f.plain_times.size() < kSamples || f.compiled_times.size() < kSamples) return;
+    const double plain = median(f.plain_times), compiled = median(f.compiled_times);
+    const bool slower = compiled > kMargin * plain;
+    f.choice = str(slower ? "Lua is faster: " : "compiled calls are kept: ", plain * 1e6, " us plain, ", compiled * 1e6,
+                   " us compiled");
+    if (slower) f.eager = f.choice;
+}
+
+// noted(f): the plain call is done.
+int noted(lua_State* L) {
+    Function& f = own_function(L);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - f.started;
+    if (f.choice.empty()) note_time(f, f.plain_times, taken.count());
+    return 0;
+}
+
+// try(f, arguments...): whether the call is done; take(f) gives its results then. nil: it is not, and noted(f) is to
+// be called after it, which wants to know how long it takes.
 int try_call(lua_State* L) {
     Function& f = own_function(L);
     ++f.calls;
@@ -258,6 +299,12 @@ int try_call(lua_State* L) {
         lua_pushboolean(L, false);
         return 1;
     }
+    if (is_plain_turn(f)) {
+        ++f.interpreted;
+        lua_pushnil(L);
+        f.started = std::chrono::steady_clock::now();
+        return 1;
+    }
     Busy busy(f);
     LuaHost::Thread thread(f.host, L);
     f.results.clear();
@@ -265,9 +312,13 @@ int try_call(lua_State* L) {
     luaL_checkstack(L, 16, "graph mode");
     lua_getiuservalue(L, 1, 2);
     call.kept = lua_gettop(L);
+    const int64_t runs = f.runs;
+    const auto start = std::chrono::steady_clock::now();
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
     check_full(f);
+    if (f.automatic && f.choice.empty() && runs >= kWarm && f.runs > runs)
+        note_time(f, f.compiled_times, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     lua_pushboolean(L, done);
     return 1;
 }
@@ -431,6 +482,10 @@ int report(lua_State* L) {
         lua_pushinteger(L, n);
         lua_setfield(L, -2, name);
     }
+    if (!f.choice.empty()) {
+        push(L, std::string_view(f.choice));
+        lua_setfield(L, -2, "choice");
+    }
     if (!f.eager.empty()) {
         push(L, std::string_view(f.eager));
         lua_setfield(L, -2, "eager");
@@ -512,8 +567,9 @@ int open(lua_State* L) {
         lua_setfield(L, -2, "__gc");
     }
     lua_newtable(L);
-    for (auto [name, function] :
-         {std::pair<const char*, lua_CFunction>{"try", protect<try_call>}, {"take", protect<take>}}) {
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"try", protect<try_call>},
+                                  {"take", protect<take>},
+                                  {"noted", protect<noted>}}) {
         lua_pushvalue(L, -2);
         lua_pushcclosure(L, function, 1);
         lua_setfield(L, -2, name);

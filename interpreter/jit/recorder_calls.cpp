@@ -20,7 +20,7 @@ bool only_moves(std::string_view name) {
     static constexpr std::string_view kMovers[] = {
         "call",        "j_call",           "closure", "table",        "table_extend", "cell",       "cell_set",
         "cell_get",    "spread",           "result",  "results_from", "list_at",      "list_shift", "list_concat",
-        "list_length", "current_function", "not"};
+        "list_length", "current_function", "not",     "stop_point"};
     return one_of(name, kMovers);
 }
 

@@ -4,7 +4,7 @@ local core = require "lunaria.jit"
 local ms = require "lunaria"
 require "lunaria.transforms" -- what stands for functions written in C
 
-local try, take, target = core.try, core.take, core.target
+local try, take, noted, target = core.try, core.take, core.noted, core.target
 
 local G = {}
 local methods = {}
@@ -16,8 +16,14 @@ local function check_callable(f, name)
 end
 
 -- The function itself is called in place of this one, so that its errors name the lines that they name without ms.jit.
+local function finish(f, ...)
+  noted(f)
+  return ...
+end
 core.metatable.__call = function(f, ...)
-  if try(f, ...) then return take(f) end
+  local done = try(f, ...)
+  if done then return take(f) end
+  if done == nil then return finish(f, target(f)(...)) end
   return target(f)(...)
 end
 core.metatable.__index = methods
@@ -28,7 +34,8 @@ local known_options = { fullgraph = "boolean", limit = "number", jit_level = "st
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
---- (how many cases of one place are kept, 8), jit_level ("O0": operators run one by one, "O1": they are compiled together).
+--- (how many cases of one place are kept, 8), jit_level ("O0": operators run one by one, "O1": they are compiled together,
+--- "auto": the first calls are done plainly and compiled in turn, and what was faster is kept; ms.jit_report tells the times).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
@@ -45,7 +52,8 @@ function G.jit(f, options)
   end
   if core.is_jit(f) then f = target(f) end
   options = options or {}
-  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit, flat = options.jit_level == "O0" })
+  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit, flat = options.jit_level == "O0",
+    auto = options.jit_level == "auto" })
 end
 
 --- What a compiled function did so far, as a table that prints as text.
@@ -59,6 +67,7 @@ function G._report_text(r)
   local function line(...) lines[#lines + 1] = string.format(...) end
   line("%d calls: %d compiled, %d run by Lua, %d taken up in the middle", r.calls, r.compiled_calls, r.interpreted_calls,
     r.resumed_calls)
+  if r.choice then line("auto: %s", r.choice) end
   if r.eager then line("left to Lua: %s", r.eager) end
   line("%d steps in %d branches", r.steps, r.branches)
   line("%d operators compiled together in %d graphs, in %.3f ms", r.graph_operators, r.graphs, r.compile_seconds * 1e3)
