@@ -172,6 +172,13 @@ void find_regions(Block& block, SlotTypes& types) {
                         if (passes && !kept.contains(e.slot)) region->borrowed.push_back(region->outputs.size());
                         region->outputs.push_back(e.slot);
                     }
+            // What never leaves the graph is not there to be dropped.
+            const std::unordered_set<int32_t> leaves(region->outputs.begin(), region->outputs.end());
+            const auto inner = std::partition(region->drops.begin(), region->drops.end(), [&](int32_t slot) {
+                return !defined.contains(slot) || leaves.contains(slot);
+            });
+            region->inner_drops.assign(inner, region->drops.end());
+            region->drops.erase(inner, region->drops.end());
             for (auto& old : block.regions)
                 if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
                     old->outputs == region->outputs) {

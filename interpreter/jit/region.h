@@ -17,11 +17,12 @@ struct Region {
     std::vector<size_t> first;  // the steps that are no operators
     std::vector<size_t> last;   // operators that write
     std::vector<int32_t> inputs, outputs, drops;
-    std::vector<size_t> borrowed;   // outputs that only the last operators need
-    std::vector<TensorType> types;  // of the inputs
-    bool draws = false;             // random numbers
-    int runs = 0;                   // until it was compiled
-    bool failed = false;            // it cannot be compiled: its operators run one by one
+    std::vector<int32_t> inner_drops;  // of what only the graph itself has when it is run as one
+    std::vector<size_t> borrowed;      // outputs that only the last operators need
+    std::vector<TensorType> types;     // of the inputs
+    bool draws = false;                // random numbers
+    int runs = 0;                      // until it was compiled
+    bool failed = false;               // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;

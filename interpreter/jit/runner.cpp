@@ -311,6 +311,8 @@ class Runner {
         if (!written) return false;
         if (!done && !one_by_one(block, region.begin, region.end)) return false;
         if (done) progress_.done += region.end - region.begin;
+        if (!done)
+            for (int32_t s : region.inner_drops) slots_[static_cast<size_t>(s)] = Value();
         for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
         return true;
     }
