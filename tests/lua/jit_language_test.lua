@@ -245,6 +245,24 @@ local snippets = {
   ["tensor as a key"] = "local q = {} q[x] = n return q[x], x",
   ["where"] = "return ms.ops.where(x > 1, x, -x), x:where(x > n, 0)",
   ["vmap"] = "return ms.vmap(function(v) return v * n end)(x)",
+  -- The rest of the libraries.
+  ["coroutine.close"] = "local co = coroutine.create(function() coroutine.yield(1) end) coroutine.resume(co) return coroutine.close(co), "
+    .. "coroutine.status(co)",
+  ["coroutine.running"] = "local co = coroutine.wrap(function() return select(2, coroutine.running()) end) return co(), x",
+  ["files"] = [[local name = os.tmpname() local file = io.open(name, "w") file:write(n, "\n", "second") file:flush() file:close()
+    local lines = {} for line in io.lines(name) do lines[#lines + 1] = line end io.input(name) local first = io.read("n")
+    io.close(io.input()) io.input(io.stdin) os.rename(name, name .. "b") os.remove(name .. "b")
+    return lines[1], lines[2], first, io.open(name), x]],
+  ["files that run"] = [[local name = os.tmpname() local file = io.open(name, "w") file:write("return 7") file:close()
+    local a, b = dofile(name), loadfile(name)() os.remove(name) return a * x, b]],
+  ["output"] = "return io.type(io.output()), io.output() == io.stdout, io.write('') == io.stdout, x",
+  ["temporary file"] = "local f = io.tmpfile() f:write('abc') f:seek('set') local s = f:read('a') f:close() return s, io.type(f)",
+  ["system"] = "return os.difftime(n + 5, n), (os.setlocale('C')), os.execute() ~= nil, io.popen ~= nil, type(os.exit), x",
+  ["older functions of math"] = "return math.pow == nil, math.cosh == nil, math.sinh == nil, math.tanh == nil, math.log10 == nil, "
+    .. "math.frexp == nil, math.ldexp == nil, math.atan2 == nil",
+  ["string.len"] = "return string.len('abc'), ('x'):rep(n):len(), (string.dump == nil)",
+  ["utf8.codepoint"] = "return utf8.codepoint('h\u{e9}', 1, -1), utf8.offset('h\u{e9}l', 3)",
+  ["warnings"] = "warn('@off') return x * n",
 }
 
 -- What a function gives, prints and raises.
@@ -290,6 +308,21 @@ for _, name in ipairs(names) do
     if os.getenv "LUNARIA_JIT_REPORT" then print(name, report.eager or (report.compiled_calls .. " compiled")) end
   end)
 end
+
+t.test("every function of the libraries is in a snippet", function()
+  local all, missing = {}, {}
+  for _, code in pairs(snippets) do all[#all + 1] = code end
+  all = table.concat(all, "\n")
+  for _, library in ipairs { "string", "table", "math", "utf8", "coroutine", "os", "io", "_G" } do
+    for name, f in pairs(_G[library]) do
+      local spelled = library == "_G" and "%f[%w]" .. name .. "%f[%W]" or library .. "%." .. name .. "%f[%W]"
+      if type(f) == "function" and name ~= "breakpoint" and not all:find(spelled) and not all:find(":" .. name .. "%f[%W]") then
+        missing[#missing + 1] = library .. "." .. name
+      end
+    end
+  end
+  t.equal(missing, {})
+end)
 
 t.test("most of them are compiled", function()
   if recorded < #names * 0.75 then error(("only %d of %d were recorded"):format(recorded, #names)) end
