@@ -127,6 +127,60 @@ class Builder {
     std::shared_ptr<const std::string> chunk_;  // shared by the nodes of a file, as spans are
 };
 
+constexpr int64_t kLargeGradients = 4 << 20;  // bytes; below, one call for all is quicker
+
+size_t position_of(const std::vector<int32_t>& slots, int32_t slot) {
+    return static_cast<size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
+}
+
+// Finds the writers that may be done item by item: steps of optimizers, each list of which has an item for every
+// parameter.
+void split_writers(const Block& block, Region& region) {
+    region.early.clear();
+    std::unordered_map<int32_t, int> uses;  // by writers
+    for (size_t i : region.last)
+        for (const Operand& o : block.steps[i].operands) for_each_slot(o, [&](int32_t slot) { ++uses[slot]; });
+    for (size_t i : region.last) {
+        const Step& step = block.steps[i];
+        const size_t count = step.operands[0].items.size();
+        if (!step.op->name().starts_with("apply_") || step.op->view_fn || !step.expected.empty() || count < 2) continue;
+        std::vector<Region::Early> items(count);
+        bool fits = true;
+        int64_t bytes = 0;
+        for (size_t k = 0; k < count; ++k) items[k] = {i, k, {}};
+        for (const Operand& o : step.operands) {
+            if (!o.is_list) {
+                fits &= o.constant.kind() != Value::Kind::list;
+                for_each_slot(o, [&](int32_t slot) {
+                    fits &= !region.types.empty() && position_of(region.inputs, slot) == region.inputs.size() &&
+                            position_of(region.outputs, slot) == region.outputs.size();
+                });
+                continue;
+            }
+            fits &= o.items.size() == count;
+            for (size_t k = 0; fits && k < count; ++k)
+                for_each_slot(o.items[k], [&](int32_t slot) {
+                    fits &= uses[slot] == 1;
+                    if (size_t at = position_of(region.outputs, slot); at < region.outputs.size()) {
+                        fits &= std::find(region.borrowed.begin(), region.borrowed.end(), at) != region.borrowed.end();
+                        items[k].use.outputs.push_back(at);
+                    } else if (at = position_of(region.inputs, slot); at < region.inputs.size()) {
+                        const TensorType& t = region.types[at];
+                        if (&o == &step.operands[0]) bytes += t.shape.size() * static_cast<int64_t>(size_of(t.dtype));
+                        items[k].use.inputs.push_back(at);
+                    }
+                });
+        }
+        if (fits && bytes >= kLargeGradients) region.early.insert(region.early.end(), items.begin(), items.end());
+    }
+}
+
+std::vector<graph::EarlyUse> early_uses(const Region& region) {
+    std::vector<graph::EarlyUse> uses;
+    for (const Region::Early& early : region.early) uses.push_back(early.use);
+    return uses;
+}
+
 }  // namespace
 
 void find_regions(Block& block, SlotTypes& types) {
@@ -185,6 +239,7 @@ void find_regions(Block& block, SlotTypes& types) {
                     region = std::move(old);
                     break;
                 }
+            if (!region->executable && !region->open) split_writers(block, *region);
             found.push_back(std::move(region));
         }
         region.reset();
@@ -245,7 +300,9 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
     try {
         ir::Graph graph("region");
         fits = Builder(block, region, types, graph).build();
-        if (fits) executable = graph::compile(graph, {.donations = {}, .borrowed = region.borrowed});
+        if (fits)
+            executable =
+                graph::compile(graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region)});
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),

@@ -19,10 +19,17 @@ struct Region {
     std::vector<int32_t> inputs, outputs, drops;
     std::vector<int32_t> inner_drops;  // of what only the graph itself has when it is run as one
     std::vector<size_t> borrowed;      // outputs that only the last operators need
-    std::vector<TensorType> types;     // of the inputs
-    bool draws = false;                // random numbers
-    int runs = 0;                      // until it was compiled
-    bool failed = false;               // it cannot be compiled: its operators run one by one
+    // Writers into lists of tensors that are done item by item, as soon as each may be: an optimizer with large
+    // gradients, none of which has to wait for all.
+    struct Early {
+        size_t step = 0, item = 0;
+        graph::EarlyUse use;
+    };
+    std::vector<Early> early;
+    std::vector<TensorType> types;  // of the inputs
+    bool draws = false;             // random numbers
+    int runs = 0;                   // until it was compiled
+    bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;

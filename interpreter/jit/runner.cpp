@@ -1,5 +1,6 @@
 #include "interpreter/jit/runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "interpreter/jit/region.h"
@@ -288,21 +289,28 @@ class Runner {
             if (region.failed) tree_.dirty = true;
         }
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
-        bool done = executable != nullptr, written = true;
+        bool done = executable != nullptr, written = true, begun = false;
+        const auto keep = [&] {
+            inputs.clear();
+            for (size_t k = 0; k < outputs.size(); ++k) {
+                Tensor t = std::move(outputs[k]);
+                if (!t) continue;
+                if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
+                slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
+            }
+            written = write(block, region, random);
+            if (!written) return;
+            for (size_t k : region.borrowed) slots_[static_cast<size_t>(region.outputs[k])] = Value();
+        };
+        const auto use_early = [&](size_t use) {
+            begun = true;
+            write_early(block, region, region.early[use]);
+        };
         try {
-            if (executable)
-                executable->run(inputs, outputs, [&] {
-                    inputs.clear();
-                    for (size_t k = 0; k < outputs.size(); ++k) {
-                        Tensor t = std::move(outputs[k]);
-                        if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
-                        slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
-                    }
-                    written = write(block, region, random);
-                    if (!written) return;
-                    for (size_t k : region.borrowed) slots_[static_cast<size_t>(region.outputs[k])] = Value();
-                });
+            if (executable) executable->run(inputs, outputs, keep, use_early);
         } catch (const std::exception&) {
+            // No step fails by its values once a parameter has been updated: it is an interrupt, or there is no memory.
+            if (begun) throw;
             // One by one they say which of them it was.
             if (region.draws) default_generator().set_state(random);
             done = false;
@@ -333,6 +341,10 @@ class Runner {
     // it is interrupted or there is no memory: then the values that the program had at that time are computed again.
     bool write(Block& block, const Region& region, const RandomStream& random) {
         for (size_t i : region.last) {
+            if (std::any_of(region.early.begin(), region.early.end(), [&](const auto& e) { return e.step == i; })) {
+                progress_.effects = true;
+                continue;
+            }
             if (pass(block.steps[i])) {
                 progress_.effects |= block.steps[i].effect;
                 continue;
@@ -351,6 +363,17 @@ class Runner {
             return false;
         }
         return true;
+    }
+
+    // One item of a writer's lists, see Region::Early.
+    void write_early(const Block& block, const Region& region, const Region::Early& early) {
+        const Step& step = block.steps[early.step];
+        for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value(progress_.outputs[k]);
+        std::vector<Value> args;
+        for (const Operand& o : step.operands)
+            args.push_back(o.is_list ? Value::list({value(o.items[early.item])}) : value(o));
+        run_operator(*step.op, args);
+        for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value();
     }
 
     // Whether the step only looks at something, which gives one value on the Lua stack.

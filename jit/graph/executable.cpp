@@ -247,6 +247,13 @@ struct Executable::Context {
             });
     }
 
+    // Who writes into an input need not copy it because of views that no step needs any more.
+    void forget_views(const std::vector<size_t>& inputs) {
+        const Plan& plan = program.plan;
+        for (size_t h = 0; h < handles.size(); ++h)
+            for (size_t i : inputs)
+                if (plan.handles[h].root == plan.inputs[i]) handles[h] = Tensor();
+    }
     // Forgets everything of this run.
     void clear() {
         const Plan& plan = program.plan;
@@ -305,23 +312,23 @@ bool dumps(std::string_view what) {
 Executable::Executable(std::unique_ptr<Program> program) : program_(std::move(program)) {}
 Executable::~Executable() = default;
 
-void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                     const std::function<void()>& last) const {
+void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last,
+                     const std::function<void(size_t)>& early) const {
     static const bool measures = dumps("times");
-    if (!measures) return run_steps(inputs, outputs, nullptr, last);
+    if (!measures) return run_steps(inputs, outputs, nullptr, last, early);
     std::vector<StepTime> times;
-    run_steps(inputs, outputs, &times, last);
+    run_steps(inputs, outputs, &times, last, early);
     program_->add_times(times);
 }
 
 std::vector<StepTime> Executable::profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
     std::vector<StepTime> times;
-    run_steps(inputs, outputs, &times, {});
+    run_steps(inputs, outputs, &times, {}, {});
     return times;
 }
 
 void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::vector<StepTime>* times,
-                           const std::function<void()>& last) const {
+                           const std::function<void()>& last, const std::function<void(size_t)>& early) const {
     const Plan& plan = program_->plan;
     if (inputs.size() != plan.parameters.size() || outputs.size() != plan.results.size())
         throw argument_error("run", str("the graph takes ", plan.parameters.size(), " inputs and gives ",
@@ -366,14 +373,14 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     }
     Profile* profile = Profile::current();
     // An exception leaves the context half full: it is not used again.
-    for (size_t s = 0; s < plan.steps.size(); ++s) {
+    auto run_step = [&](size_t s) {
         if (profile) {
             profile_step(*profile, plan, plan.steps[s], [&] { context->run(s); });
-            continue;
+            return;
         }
         if (!times) {
             context->run(s);
-            continue;
+            return;
         }
         const auto start = std::chrono::steady_clock::now();
         context->run(s);
@@ -381,13 +388,32 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         const Step& step = plan.steps[s];
         times->push_back(
             {step.label, step.span, step.kind == Step::Kind::loop, taken.count(), bytes_of(plan, step), step.flops});
+    };
+    std::vector<Tensor> views(plan.early.empty() ? 0 : outputs.size());
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+        run_step(s);
+        if (plan.early_after.empty()) continue;
+        for (size_t use : plan.early_after[s]) {
+            for (size_t k : plan.early[use].outputs) outputs[k] = context->handle(plan.results[k].handle);
+            // A result that is a view of what is written now keeps the old elements.
+            for (size_t k = 0; k < outputs.size(); ++k) {
+                const Handle& handle = plan.handles[plan.results[k].handle];
+                for (size_t i : plan.early[use].inputs)
+                    if (!handle.whole && handle.root == plan.inputs[i] && !views[k])
+                        views[k] = context->handle(plan.results[k].handle);
+            }
+            context->forget_views(plan.early[use].inputs);
+            early(use);
+            for (size_t k : plan.early[use].outputs) outputs[k] = Tensor();
+        }
     }
 
     std::vector<std::pair<Tensor, size_t>> stored;
     for (size_t k = 0; k < outputs.size(); ++k) {
         const Result& result = plan.results[k];
+        if (result.early) continue;
         const Root& root = plan.roots[plan.handles[result.handle].root];
-        Tensor t = context->handle(result.handle);
+        Tensor t = !views.empty() && views[k] ? views[k] : context->handle(result.handle);
         if (result.copied || (result.stored != kFresh && root.home == Root::Home::input)) t = t.copy();
         bool again = root.home == Root::Home::constant;
         for (size_t j = 0; j < k; ++j) again |= plan.results[j].handle == result.handle;

@@ -29,10 +29,18 @@ struct Donation {
     size_t input = 0, output = 0;
 };
 
+// Borrowed outputs that somebody is called for as soon as they are there and nobody reads these inputs any more, which
+// he may write into: an optimizer that updates a parameter while the gradients of others are yet to come. Not before
+// the last step that may fail by the values that it finds.
+struct EarlyUse {
+    std::vector<size_t> outputs, inputs;
+};
+
 struct CompileOptions {
     std::vector<Donation> donations{};
     // Outputs that live among the temporaries: only until what run() is given to do last has been done.
     std::vector<size_t> borrowed{};
+    std::vector<EarlyUse> early{};
     bool generate = true;  // false: every operator runs by its own kernel
 };
 
@@ -75,8 +83,10 @@ class Executable {
     // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
     // throw; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
     // graph's result. Safe to call from several threads. `last` is called with the outputs in their places and must
-    // not throw; nobody may have a borrowed output after it, nor share its storage.
-    void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last = {}) const;
+    // not throw; nobody may have a borrowed output after it, nor share its storage. `early` is called for each of
+    // CompileOptions::early with its outputs in their places for that time alone.
+    void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last = {},
+             const std::function<void(size_t)>& early = {}) const;
 
     // The same, and how long each step took.
     std::vector<StepTime> profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
@@ -94,7 +104,7 @@ class Executable {
     struct Context;
     explicit Executable(std::unique_ptr<Program> program);
     void run_steps(std::span<const Tensor> inputs, std::span<Tensor> outputs, std::vector<StepTime>* times,
-                   const std::function<void()>& last) const;
+                   const std::function<void()>& last, const std::function<void(size_t)>& early) const;
     std::unique_ptr<Program> program_;
 };
 

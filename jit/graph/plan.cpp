@@ -40,6 +40,7 @@ class Planner {
         find_readers(pieces);
         add_steps(pieces);
         add_results();
+        place_early();
         place_donations();
         place_arena();
         for (size_t r = 0; r < plan_.roots.size(); ++r) {
@@ -354,7 +355,11 @@ class Planner {
             Root& root = plan_.roots[plan_.handles[result.handle].root];
             const std::vector<size_t>& borrowed = options_.borrowed;
             result.borrowed = std::find(borrowed.begin(), borrowed.end(), plan_.results.size()) != borrowed.end();
-            if (result.borrowed) {
+            for (const EarlyUse& use : options_.early)
+                for (size_t k : use.outputs) result.early |= k == plan_.results.size();
+            if (result.early) {
+                // See place_early().
+            } else if (result.borrowed) {
                 touch(plan_.handles[result.handle].root);
             } else if (root.home == Root::Home::arena) {
                 root.home = Root::Home::output;
@@ -362,6 +367,71 @@ class Planner {
             }
             plan_.results.push_back(result);
         }
+    }
+
+    void place_early() {
+        if (options_.early.empty() || plan_.steps.empty()) return;
+        plan_.early = options_.early;
+        plan_.early_after.resize(plan_.steps.size());
+        size_t safe = 0;
+        for (size_t s = 0; s < plan_.steps.size(); ++s)
+            if (may_fail(plan_.steps[s])) safe = s;
+        for (size_t u = 0; u < plan_.early.size(); ++u) {
+            size_t when = safe;
+            for (size_t k : plan_.early[u].outputs) {
+                const size_t root = plan_.handles[plan_.results[k].handle].root;
+                if (first_[root] != SIZE_MAX) when = std::max(when, first_[root]);
+            }
+            for (size_t i : plan_.early[u].inputs) when = std::max(when, last_[plan_.inputs[i]]);
+            plan_.early_after[when].push_back(u);
+            // Nothing takes the place of the outputs before the step after.
+            for (size_t k : plan_.early[u].outputs) {
+                const size_t root = plan_.handles[plan_.results[k].handle].root;
+                last_[root] = std::max(last_[root], when + 1);
+                readers_[root].push_back(when + 1);
+            }
+        }
+    }
+
+    // Whether a step may refuse the values that it finds: an index out of range, a matrix that has no inverse. Steps
+    // that may not are listed; what is not known may.
+    static bool may_fail(const Step& step) {
+        if (step.kind == Step::Kind::loop || step.kind == Step::Kind::copy) return false;
+        if (step.kind == Step::Kind::eager) return true;
+        if (step.op->is_elementwise) return false;
+        static constexpr std::string_view kSafe[] = {"matmul",
+                                                     "mm",
+                                                     "bmm",
+                                                     "dense",
+                                                     "conv1d",
+                                                     "conv2d",
+                                                     "conv3d",
+                                                     "conv_input_grad",
+                                                     "conv_weight_grad",
+                                                     "batch_norm_train",
+                                                     "batch_norm_grad",
+                                                     "layer_norm",
+                                                     "layer_norm_grad",
+                                                     "sum",
+                                                     "mean",
+                                                     "amax",
+                                                     "softmax",
+                                                     "softmax_grad",
+                                                     "log_softmax",
+                                                     "log_softmax_grad",
+                                                     "attention",
+                                                     "attention_grad",
+                                                     "max_window",
+                                                     "max_window_grad",
+                                                     "sum_window",
+                                                     "sum_window_grad",
+                                                     "transpose",
+                                                     "concat",
+                                                     "full",
+                                                     "zeros_like",
+                                                     "ones_like",
+                                                     "cast"};
+        return std::find(std::begin(kSafe), std::end(kSafe), step.op->name()) == std::end(kSafe);
     }
 
     void place_donations() {

@@ -72,6 +72,7 @@ struct Result {
     bool copied = false;     // the root is overwritten by a donation
     size_t stored = kFresh;  // copied into this input at the end
     bool borrowed = false;   // stays in the arena
+    bool early = false;      // only until its early use
 };
 
 struct Plan {
@@ -84,6 +85,8 @@ struct Plan {
     std::vector<size_t> inputs;          // roots of parameters and variables
     std::vector<size_t> donated;         // inputs
     std::vector<bool> written;           // of each input: an operator assigns to it
+    std::vector<EarlyUse> early;
+    std::vector<std::vector<size_t>> early_after;  // by step: uses that come right after it; empty without any
     size_t arena_bytes = 0;
 };
 

@@ -128,4 +128,41 @@ test("random numbers come in their order around writes", function()
   near(run(true), run(false), 1e-6)
 end)
 
+test("large gradients are used as soon as they are there", function()
+  local x = ops.randn { 3, 1100 }
+  for _, optimizer in ipairs {
+    function(p) return nn.Adam(p, 0.001, { weight_decay = 0.01 }) end,
+    function(p) return nn.Momentum(p, 0.001, 0.9, { weight_decay = 0.1 }) end,
+    function(p) return ms.mint.optim.AdamW(p, { lr = 0.001, weight_decay = 0.1 }) end,
+    function(p) return nn.SGD(p, 0.001) end } do
+    local f = both(function()
+      ms.set_seed(2)
+      local net = nn.SequentialCell { nn.Dense(1100, 1100), nn.Tanh(), nn.Dense(1100, 1100), nn.Tanh(), nn.Dense(1100, 2) }
+      local opt = optimizer(net:trainable_params())
+      local gradient = ms.value_and_grad(function(v) return ops.mean(net(v) ^ 2) end, nil, opt.parameters)
+      return function(i)
+        local loss, grads = gradient(x * (1 + i * 0.1))
+        opt(grads)
+        return loss
+      end, net[1].weight, net[3].weight, net[3].bias, net[5].weight
+    end, 5)
+    equal(ms.jit_report(f).graphs, 1)
+  end
+end)
+
+test("a view that is returned keeps what it was before a large update", function()
+  both(function()
+    ms.set_seed(2)
+    local p, q = ms.Parameter(ops.randn { 1100, 1100 }, "p"), ms.Parameter(ops.randn { 1100 }, "q")
+    local opt = nn.Momentum({ p, q }, 0.1, 0.9)
+    local gradient = ms.value_and_grad(function() return ops.mean((ops.matmul(p, q) - 1) ^ 2) end, nil, { p, q })
+    return function()
+      local turned = p:t()
+      local loss, grads = gradient()
+      opt(grads)
+      return loss, turned["0, :4"], turned, grads[2]
+    end, p, q
+  end, 5)
+end)
+
 t.finish()
