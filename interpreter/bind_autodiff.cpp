@@ -132,6 +132,9 @@ int note(lua_State* L) {
     return 0;
 }
 
+// An error of whoever called into the library: with the line of the user's text.
+int fail(lua_State* L) { throw Error(ErrorKind::argument, "", luaL_checkstring(L, 1)); }
+
 int graph_text(lua_State* L) {
     const int order = static_cast<int>(luaL_optinteger(L, 2, 0));
     push(L, std::string_view(LuaHost::of(L).graph_text(L, 1, order)));
@@ -144,10 +147,12 @@ int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"next_key", protect<next_key>},    {"metamethod", protect<metamethod>}, {"number", protect<number>},
-        {"replace", protect<replace>},      {"is_float", protect<is_float>},     {"harmless", protect<harmless>},
-        {"probe", protect<probe>},          {"original", protect<original>},     {"note", protect<note>},
-        {"graph_text", protect<graph_text>}};
+        {"next_key", protect<next_key>}, {"metamethod", protect<metamethod>},
+        {"number", protect<number>},     {"replace", protect<replace>},
+        {"is_float", protect<is_float>}, {"harmless", protect<harmless>},
+        {"probe", protect<probe>},       {"original", protect<original>},
+        {"note", protect<note>},         {"graph_text", protect<graph_text>},
+        {"fail", protect<fail>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -242,6 +242,10 @@ void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction fu
 void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed) {
     index = lua_absindex(state, index);
     by = lua_absindex(state, by);
+    if (const Op* op = operator_at(state, index)) {
+        operator_stand_ins_[op] = to_value(state, by);
+        return;
+    }
     lua_rawgeti(state, LUA_REGISTRYINDEX, followed ? stand_ins_ : replacements_);
     lua_pushvalue(state, index);
     lua_pushvalue(state, by);

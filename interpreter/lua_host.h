@@ -199,7 +199,7 @@ class LuaHost final : public vm::Host {
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
     std::unordered_set<lua_CFunction> harmless_;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
-    std::unordered_map<const Op*, Value> operators_, number_functions_;
+    std::unordered_map<const Op*, Value> operators_, number_functions_, operator_stand_ins_;
     // Names that were read, by a hash of the string's address, with the operator that was found last by each: a name is
     // hashed by Lua and an operator recognised once. What Lua has under the two references keeps it from using the
     // addresses for something else.

@@ -558,6 +558,10 @@ bool LuaHost::is_harmless(const Value& f) {
 }
 
 Value LuaHost::stand_in(const Value& f) {
+    if (const Op* op = operator_in(f)) {
+        const auto found = operator_stand_ins_.find(op);
+        return found == operator_stand_ins_.end() ? Value() : found->second;
+    }
     auto* r = reference_of(f);
     if (!r || r->type != LUA_TFUNCTION) return {};
     luaL_checkstack(L, 4, "function");

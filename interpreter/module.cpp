@@ -209,10 +209,14 @@ int load_part(lua_State* L) {
         return 1;
     }
     if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data()) {
-        // Other names are nil, as in any table; this one is meant, and nil would be called next.
-        if (registry().find(name))
-            throw argument_error("ms", str("has no function '", name, "'")).hint(str("the operator is ms.ops.", name));
-        return 0;
+        // ms.tanh is ms.ops.tanh.
+        const Op* op = registry().find(name);
+        if (!op) return 0;
+        push_operator(L, *op);
+        lua_pushvalue(L, 2);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, 1);
+        return 1;
     }
     lua_getglobal(L, "require");
     lua_pushstring(L, ("lunaria." + name).c_str());

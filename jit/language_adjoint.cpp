@@ -30,7 +30,7 @@ void add_ordered(Registry& r) {
 void add_shadows(Registry& r) {
     r.add("source(context: any, holder: any, value: any)")
         .doc("The shadow that a value read from the holder reports to, nil when it is not followed.");
-    r.add("touch(context: any, holder: any, values: any)")
+    r.add("touch(context: any, holder: any, values: any, key: any)")
         .doc("The holder's shadow, made when one of the values is followed; nil when there is none.")
         .effect(Effect::state);
     r.add("shadow_of(context: any, object: any)").doc("The object's shadow, or nil.");

@@ -23,7 +23,7 @@ void BlockRewriter::read_part(const Node& node, const Value& holder, const Value
 
 // A part that was written had the cotangent that its place in the shadow has collected since.
 void BlockRewriter::write_part(const Value& holder, const Value& key, const Value& old_value) {
-    Value shadow = emit("touch", {context_, holder, Value::list({tr(old_value)})});
+    Value shadow = emit("touch", {context_, holder, Value::list({tr(old_value)}), key});
     step([shadow, key, old_value](Backward& b) {
         Value d = b.emit("shadow_take", {b.saved(shadow), b.saved(key)});
         b.add(old_value, d);
@@ -33,7 +33,7 @@ void BlockRewriter::write_part(const Value& holder, const Value& key, const Valu
 void BlockRewriter::extend(const Value& made, const Value& position, const Value& old_tail) {
     Value tail = tr(old_tail);
     emit("table_extend", {made, position, tail});
-    Value shadow = emit("touch", {context_, made, tail});
+    Value shadow = emit("touch", {context_, made, tail, Value()});
     Value count = emit("list_length", {tail});
     step([shadow, count, position, old_tail](Backward& b) {
         b.add(old_tail, b.emit("shadow_items", {b.saved(shadow), position, b.saved(count)}));
@@ -65,7 +65,7 @@ bool BlockRewriter::objects(const Node& node) {
         if (std::ranges::none_of(captures, counts)) return true;
         std::vector<Value> held;
         for (const Value& v : captures) held.push_back(tr(v));
-        Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held))});
+        Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value()});
         step([&node, shadow, counts](Backward& b) {
             const auto& list = node.args[1].items();
             for (size_t i = 0; i < list.size(); ++i)
@@ -95,7 +95,7 @@ bool BlockRewriter::objects(const Node& node) {
     } else if (name == "overwrite") {
         copy(node);
         Value value = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({value})});
+        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({value}), Value()});
         // The cotangent of the new content: of uses of this very result, and of those that find the tensor elsewhere.
         step([&node, shadow](Backward& b) {
             b.add(node.args[1], b.cotangent(node));
@@ -130,7 +130,7 @@ bool BlockRewriter::shadows(const Node& node) {
         copy(node);
         plain(node);
         Value key = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({tr(node.args[2])})});
+        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({tr(node.args[2])}), Value()});
         step([&node, shadow, key, put](Backward& b) {
             b.add(node.args[2], b.emit(put ? "shadow_take" : "shadow_get", {b.saved(shadow), b.saved(key)}));
         });
@@ -153,7 +153,7 @@ bool BlockRewriter::shadows(const Node& node) {
         copy(node);
         plain(node);
         Value list = tr(node.args[2]), from = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), list});
+        Value shadow = emit("touch", {context_, tr(node.args[0]), list, Value()});
         Value count = emit("list_length", {list});
         step([&node, shadow, from, count](Backward& b) {
             b.add(node.args[2], b.emit("shadow_items", {b.saved(shadow), b.saved(from), b.saved(count)}));

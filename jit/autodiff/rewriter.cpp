@@ -303,7 +303,7 @@ void BlockRewriter::operation_again(const Node& node) {
     std::vector<Value> held;
     for_each_operand(args.items(), [&](const Value& v, int64_t) { held.push_back(v); });
     held.push_back(y);
-    Value shadow = emit("touch", {context_, inner, Value::list(std::move(held))});
+    Value shadow = emit("touch", {context_, inner, Value::list(std::move(held)), Value()});
     outputs_[&node] = {y, inner};
     const std::string& name = node.args[1].string();
     const Op* op = lua::language().find(name);
@@ -340,7 +340,7 @@ void BlockRewriter::pullback(const Node& node) {
     std::vector<Value> held;
     for_each_operand(node.args[2].items(), [&](const Value& v, int64_t) { held.push_back(tr(v)); });
     held.push_back(tr(node.args[3]));
-    Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held))});
+    Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value()});
     const std::string& name = node.args[1].string();
     const size_t results =
         name.starts_with("num_") ? 1 : std::max<size_t>(operator_named(name).signature.results.size(), 1);

@@ -115,6 +115,14 @@ void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t follo
             throw attribute_error(op, i);
 }
 
+// Whether what a table holds under a name is followed.
+bool follows_field(std::span<const Value> contexts, const Value& table, std::string_view name) {
+    return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
+        const Shadow* shadow = static_cast<Context*>(c.object())->find(table);
+        return shadow && shadow->follows(name);
+    });
+}
+
 // What is followed must arrive in a tensor's place.
 void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
                        std::span<const Value> contexts) {
@@ -129,14 +137,27 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     for (size_t k = 0; k < args.size(); ++k) {
         if (args[k].kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
             throw attribute_error(op, std::min(k, params.size() - 1));
-        if (!m.host.is_table(args[k]) || arrives(k)) continue;
-        const bool holds = std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
-            return static_cast<Context*>(c.object())->find(args[k]) != nullptr;
-        });
-        for (size_t i = 0; holds && i < params.size(); ++i)
-            if (m.host.raw_get(args[k], Value(params[i].name)).kind() == Value::Kind::number)
+        if (!m.host.is_table(args[k])) continue;
+        auto follows = [&](std::string_view name) {
+            return follows_field(contexts, args[k], name) &&
+                   m.host.raw_get(args[k], Value(name)).kind() == Value::Kind::number;
+        };
+        for (size_t i = 0; i < params.size(); ++i)
+            if (!is_tensor_type(params[i].type) &&
+                (follows(params[i].name) || std::ranges::any_of(params[i].other_names, follows)))
                 throw attribute_error(op, i);
     }
+}
+
+// Whether an operator that writes into its first operand has to do with what is followed.
+bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, const Values& args) {
+    if (op.side_effect != Effect::state) return false;
+    return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
+        const auto& context = *static_cast<Context*>(c.object());
+        return std::any_of(args.begin(), args.end(), [&](const Value& v) {
+            return reaches(m, context, v) || (v.is_tensor() && context.find(v));
+        });
+    });
 }
 
 bool all_nil(const Values& values) {
@@ -156,9 +177,14 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     std::string pattern = str(op.id, "/", args.size(), "/", bound.pattern, "/", name_of(dtype));
     for (size_t i = 0; i < params.size(); ++i) {
         const bool number = bound.args[i].is_number() && is_tensor_type(params[i].type);
-        const bool follows = number && bound.paths[i].size() == 1 && bound.paths[i][0].argument >= 0 &&
-                             bound.paths[i][0].key.is_nil() &&
-                             (args[static_cast<size_t>(bound.paths[i][0].argument)].marks() & followed);
+        const auto* path = number && bound.paths[i].size() == 1 ? &bound.paths[i][0] : nullptr;
+        bool follows = false;
+        if (path && path->argument >= 0) {
+            const Value& given = args[static_cast<size_t>(path->argument)];
+            follows = path->key.is_nil() ? (given.marks() & followed) != 0
+                                         : path->key.kind() == Value::Kind::string &&
+                                               follows_field(contexts, given, path->key.string());
+        }
         pattern += follows ? 'N' : '-';
     }
     refuse_attributes(*this, op, bound, args, contexts);
@@ -260,8 +286,16 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
-    if (const Op* op = host.operator_in(f)) return call_operator_by(*op, false, contexts, std::move(args), to);
+    auto instead_of = [&](const Op& op) {
+        return writes_followed(*this, op, contexts, args) ? host.stand_in(f) : Value();
+    };
+    if (const Op* op = host.operator_in(f)) {
+        if (Value other = instead_of(*op)) return call(other, contexts, std::move(args), to);
+        return call_operator_by(*op, false, contexts, std::move(args), to);
+    }
     Callee callee = host.resolve(f);
+    if (callee.kind == Callee::Kind::op)
+        if (Value other = instead_of(*callee.op)) return call(other, contexts, std::move(args), to);
     if (order > 0 && !callee.prefix.empty()) {
         // The caller knows nothing of further arguments before its own and expects no cotangents of them: they are
         // captured.
@@ -332,7 +366,8 @@ void j_call(Machine& m, const Instr& i) {
         m.follow_elementwise(*op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
         return;
     Values args = m.values(m.slot(i, 2));
-    if (op && !autodiff::needs_expansion(*op) && complete(*op, args, followed_by(contexts)))
+    if (op && op->side_effect != Effect::state && !autodiff::needs_expansion(*op) &&
+        complete(*op, args, followed_by(contexts)))
         return m.apply_operator(*op, contexts, args, Machine::destination(i));
     Value f = m.operand(i, 1);
     m.call(f, contexts, std::move(args), Machine::destination(i));

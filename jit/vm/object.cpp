@@ -120,6 +120,14 @@ void Shadow::clear() {
     parts_.clear();
 }
 
+void Shadow::note(const Value& key, bool followed) {
+    if (key.kind() != Value::Kind::string) return;
+    if (followed)
+        names_.emplace(key.string());
+    else
+        names_.erase(key.string());
+}
+
 void Shadow::for_each_owned(const std::function<void(const Value&)>& f) const {
     f(only_);
     for (const auto& [key, value] : parts_) {

@@ -4,7 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <typeinfo>
 #include <unordered_map>
 #include <vector>
@@ -91,6 +94,10 @@ class Shadow final : public Object {
     void add(const Value& key, const Value& cotangent);
     Value take(const Value& key);
     void clear();
+    // Whether what was written last under a name depends on what is followed. (What is read of a table counts as
+    // followed if anything in it is; an operator's attribute, which has no gradient, must not.)
+    void note(const Value& key, bool followed);
+    bool follows(std::string_view name) const { return names_.contains(name); }
     // Keys and cotangents.
     void for_each_owned(const std::function<void(const Value&)>& f) const;
 
@@ -104,6 +111,7 @@ class Shadow final : public Object {
     bool single_;
     Value only_;
     std::unordered_map<Value, Value, Hash, Equal> parts_;
+    std::set<std::string, std::less<>> names_;
 };
 
 // One differentiation in progress. Objects that it has to follow have a shadow in it; values that depend on what it

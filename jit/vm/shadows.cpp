@@ -31,7 +31,9 @@ void touch(Machine& m, const Instr& i) {
     } else {
         followed = (marks_of(m.get(values)) & context.mark) != 0;
     }
-    m.set(i, shadow_value(followed ? &context.shadow(holder) : context.find(holder)));
+    Shadow* shadow = followed ? &context.shadow(holder) : context.find(holder);
+    if (shadow) shadow->note(m.operand(i, 3), followed);
+    m.set(i, shadow_value(shadow));
 }
 
 void shadow_of(Machine& m, const Instr& i) {

@@ -174,6 +174,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
                 Shadow* shadow =
                     value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
                 if (shadow) {
+                    shadow->note(key, (value.marks() & context.mark) != 0);
                     const OperatorFunction& f = shadow_take_function();
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }

@@ -208,6 +208,57 @@ t.test("the function that vjp gives can be called again", function()
   t.equal(pull(ms.tensor { 2.0, 4.0 }):tolist(), (first * 2):tolist())
 end)
 
+t.test("an attribute that is differentiated is an error, however it is named", function()
+  local x = ms.tensor({ -1.0, 2.0 }, ms.float64)
+  local message = { "has no gradient with respect to 'alpha'", "grad_test.lua:" }
+  t.fails(message, ms.grad(function(a) return ops.sum(ops.leaky_relu(x, { negative_slope = a })) end), 0.5)
+  t.fails(message, ms.grad(function(a) return ops.sum(ops.leaky_relu { input = x * a, negative_slope = a }) end), 0.5)
+  t.fails(message, ms.grad(function(a) return ops.sum(ops.elu { input = x * a, alpha = a }) end), 0.5)
+  t.fails(message, ms.grad(function(a)
+    local options = { alpha = 0.1 }
+    options.alpha = a
+    return ops.sum(ops.elu(x * a, options))
+  end), 0.5)
+  -- A plain number beside a tensor that is differentiated, and one that took the place of what was.
+  t.equal(ms.grad(function(a) return ops.sum(ops.leaky_relu { input = x * a, negative_slope = 0.25 }) end)(0.5), 1.75)
+  t.equal(ms.grad(function(a)
+    local options = { input = x * a, negative_slope = a }
+    options.negative_slope = 0.25
+    return ops.sum(ops.leaky_relu(options))
+  end)(0.5), 1.75)
+end)
+
+t.test("numbers in a tensor's place that are given by name have gradients", function()
+  local x = ms.tensor({ -1.0, 0.1, 2.0 }, ms.float64)
+  local function f(a) return ops.sum(ops.clip_by_value(x, { min = -a, max = a })) * 1.0 end
+  t.equal(ms.grad(f)(0.5), 0.0)
+  t.near(ms.grad(function(a) return ops.sum(ops.clip_by_value(x * a, { min = -0.25, max = a })) end)(0.5), 1.1, 1e-12)
+end)
+
+t.test("check_grad takes the dtype's precision into account, and finds what is wrong in each", function()
+  local wrong = ms.custom_vjp(function(x) return x * x end, function(x, _, d) return d * x * 1.9 end)
+  for _, dtype in ipairs { ms.float64, ms.float32 } do
+    local x = ms.tensor({ 0.3, 0.7, -1.1 }, dtype)
+    for _ = 1, 20 do
+      ms.check_grad(function(y) return ops.sum(ops.tanh(y) * y) end, x)
+      ms.check_grad(function(y) return ops.mean(ops.softmax(y, 0) * ops.exp(y)) end, x)
+    end
+    t.fails("check_grad: the gradient says", ms.check_grad, function(y) return ops.sum(wrong(y)) end, x)
+  end
+end)
+
+t.test("operators are fields of ms, too", function()
+  t.near(ms.grad(ms.tanh)(2.0), 0.070650824853165, 1e-6)
+  t.equal(ms.no_such_operator, nil)
+end)
+
+t.test("an error of a transform's arguments names the user's line", function()
+  t.fails("grad_test.lua:", function() return (ms.grad(3)) end)
+  t.fails("grad_test.lua:", function() return (ms.value_and_grad("f")) end)
+  t.fails("grad_test.lua:", function() return (ms.grad(function(x) return x end, 3)(1.0)) end)
+  t.fails("grad_test.lua:", function() return (ms.grad(function(x) return x end)(1)) end)
+end)
+
 t.test("memory returns after an error in the middle", function()
   local x = ops.ones({ 1000 })
   local function f(y)

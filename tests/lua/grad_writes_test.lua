@@ -149,6 +149,49 @@ t.test("an argument is written into, as in a plain call", function()
   t.equal(ms.grad(f)(x):tolist(), { 0.0, 40.0 })
   t.equal(x:tolist(), { 6.0, 2.0 })
 end)
+-- A cell of plain Lua with a state that it assigns.
+local function unit(start)
+  local self = { state = ms.Parameter(ms.tensor(start, ms.float64), "state") }
+  function self.read() return ops.sum(self.state * self.state) end
+  return self
+end
+
+check("a variable in a table that is assigned carries the gradient of its new value", function(x)
+  local cell = unit { 1.0, 2.0, 3.0, 4.0 }
+  ops.assign(cell.state, x * x)
+  local first = cell.read()
+  cell.state:assign(ops.sin(x))
+  ops.assign_add(cell.state, x * 0.5)
+  ops.assign_sub(cell.state, ops.exp(x))
+  return first + cell.read()
+end)
+check("methods that write all of a tensor", function(x)
+  local cell = { y = x * 2 }
+  cell.y:copy_(x * x)
+  local first = ops.sum(cell.y * x)
+  cell.y:fill_(x[1])
+  local second = ops.sum(cell.y * cell.y)
+  cell.y:zero_()
+  return first + second + ops.sum(cell.y * x)
+end)
+
+t.test("an assignment whose gradient would be lost is an error", function()
+  local p = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), "p")
+  t.fails({ "written in place while other variables refer to it", "grad_writes_test.lua:" }, ms.grad(function(x)
+    local q = p
+    ops.assign(q, q * x)
+    return ops.sum(q * q)
+  end), 1.5)
+  -- A running mean that nothing is computed from afterwards is none.
+  local state = { mean = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), "mean") }
+  local g = ms.grad(function(x)
+    ops.assign(state.mean, 0.5 * state.mean + 0.5 * x)
+    return ops.sum(x * x)
+  end)(ms.tensor({ 3.0, 4.0 }, ms.float64))
+  t.equal(g:tolist(), { 6.0, 8.0 })
+  t.equal(state.mean:tolist(), { 2.0, 3.0 })
+end)
+
 t.test("what cannot be right is an error", function()
   local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
   t.fails({ "written in place while other variables refer to it", "grad_writes_test.lua:" }, ms.grad(function(v)

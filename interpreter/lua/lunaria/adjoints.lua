@@ -236,8 +236,8 @@ return function(core, ms)
     return function(...) return passed(resume(thread, ...)) end
   end)
   replace(coroutine.yield, function()
-    error("grad: a differentiated function cannot yield\n  hint: yield outside of it, or write a closure that is called "
-      .. "for each value", 2)
+    core.fail("grad: a differentiated function cannot yield\n  hint: yield outside of it, or write a closure that is "
+      .. "called for each value")
   end)
 
   -- Numbers.
@@ -293,6 +293,30 @@ return function(core, ms)
     return tensor_of(data, dtype)
   end, true)
 
+  -- What gives a variable another value is an index assignment to all of it.
+  local function by_name(f)
+    return function(variable, value)
+      if type(variable) == "table" then
+        variable, value = variable.variable or variable.target or variable.input or variable[1],
+          variable.value or variable[2] or value
+      end
+      return f(variable, value)
+    end
+  end
+  local function put(t, value)
+    t["..."] = value
+    return t
+  end
+  replace(ops.assign, by_name(put), true)
+  replace(ops.assign_add, by_name(function(t, value)
+    t["..."] = t + value
+    return t
+  end), true)
+  replace(ops.assign_sub, by_name(function(t, value)
+    t["..."] = t - value
+    return t
+  end), true)
+
   -- Methods of tensors that are no operators.
   local x = ms.tensor { 1.0 }
   local function same(t) return ops.reshape(t, ops.shape(t)) end
@@ -305,6 +329,12 @@ return function(core, ms)
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)
   end
+  replace(x.copy_, put, true)
+  replace(x.fill_, put, true)
+  replace(x.zero_, function(t)
+    t["..."] = 0.0
+    return t
+  end, true)
   local function where(t, condition, other) return ops.where(condition, t, other) end
   replace(x.where, where)
   replace(x.select, function(t, axis, index)

@@ -22,9 +22,12 @@ local function describe(v)
   return "a " .. type(v)
 end
 
+-- The line in an error is the user's, however many of the library's functions lie between.
+local function error(message) core.fail(message) end
+
 local function check_callable(f, name)
   if not is_callable(f) then
-    error(name .. ": a function or another callable is expected, got " .. describe(f), 3)
+    error(name .. ": a function or another callable is expected, got " .. describe(f))
   end
 end
 
@@ -60,35 +63,35 @@ local function gradient_of(context, x, d, known)
 end
 
 -- Positions as a set, for the primitive; and whether one or several gradients are asked for.
-local function check_positions(positions, count, name, level)
+local function check_positions(positions, count, name)
   for _, p in ipairs(positions) do
     if math.type(p) ~= "integer" then
-      error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(p), level + 1)
+      error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(p))
     elseif p < 0 or p >= count then
       error(string.format("%s: grad_position %d is out of range: the function was called with %d argument%s "
-        .. "(positions count from 0)", name, p, count, count == 1 and "" or "s"), level + 1)
+        .. "(positions count from 0)", name, p, count, count == 1 and "" or "s"))
     end
   end
 end
 
-local function check_argument(x, p, name, level)
+local function check_argument(x, p, name)
   if type(x) == "table" or is_float(x) then return end
   if is_tensor(x) or math.type(x) == "integer" then
     error(string.format("%s: argument %d is %s: integers have no gradient\n  hint: pass a float (%s)", name, p,
-      describe(x), is_tensor(x) and "x:float()" or string.format("%d.0", x)), level + 1)
+      describe(x), is_tensor(x) and "x:float()" or string.format("%d.0", x)))
   end
   error(string.format("%s: argument %d is %s: only tensors, numbers and tables of them have a gradient", name, p,
-    describe(x)), level + 1)
+    describe(x)))
 end
 
 -- Options by position or in one table of names.
-local function options(name, position, weights, has_aux, level)
+local function options(name, position, weights, has_aux)
   if type(position) == "table" and position[1] == nil and next(position) ~= nil then
     local named = position
     for key in next, named do
       if key ~= "grad_position" and key ~= "weights" and key ~= "has_aux" then
         error(string.format("%s: there is no option '%s'; there are: grad_position, weights, has_aux", name,
-          tostring(key)), level + 1)
+          tostring(key)))
       end
     end
     position, weights, has_aux = named.grad_position, named.weights, named.has_aux
@@ -97,7 +100,7 @@ local function options(name, position, weights, has_aux, level)
   if position == false then position = nil end
   if weights == false then weights = nil end
   if position ~= nil and math.type(position) ~= "integer" and type(position) ~= "table" then
-    error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(position), level + 1)
+    error(name .. ": grad_position must be an integer or a table of integers, got " .. describe(position))
   end
   local parameters
   if is_tensor(weights) then
@@ -106,15 +109,15 @@ local function options(name, position, weights, has_aux, level)
     parameters = {}
     for i = 1, #weights do
       if not is_tensor(weights[i]) then
-        error(string.format("%s: weights[%d] must be a parameter, got %s", name, i, describe(weights[i])), level + 1)
+        error(string.format("%s: weights[%d] must be a parameter, got %s", name, i, describe(weights[i])))
       end
       parameters[i] = weights[i]
     end
   elseif weights ~= nil then
-    error(name .. ": weights must be a parameter or a table of parameters, got " .. describe(weights), level + 1)
+    error(name .. ": weights must be a parameter or a table of parameters, got " .. describe(weights))
   end
   if has_aux ~= nil and type(has_aux) ~= "boolean" then
-    error(name .. ": has_aux must be true or false, got " .. describe(has_aux), level + 1)
+    error(name .. ": has_aux must be true or false, got " .. describe(has_aux))
   end
   return position, parameters, is_tensor(weights), has_aux
 end
@@ -129,7 +132,7 @@ end
 local function differentiate(name, f, position, weights, has_aux, with_value)
   check_callable(f, name)
   local parameters, single_weight
-  position, parameters, single_weight, has_aux = options(name, position, weights, has_aux, 3)
+  position, parameters, single_weight, has_aux = options(name, position, weights, has_aux)
   local positions = type(position) == "table" and position or { position }
   local wanted = set_of(positions)
   local several = type(position) == "table"
@@ -144,9 +147,9 @@ local function differentiate(name, f, position, weights, has_aux, with_value)
         return d
       end
     end
-    check_positions(positions, select("#", ...), name, 2)
+    check_positions(positions, select("#", ...), name)
     local arguments = { ... }
-    for i = 1, #positions do check_argument(arguments[positions[i] + 1], positions[i], name, 2) end
+    for i = 1, #positions do check_argument(arguments[positions[i] + 1], positions[i], name) end
     local all = table.pack(core.derivative(name, f, wanted, parameters, ...))
     local context, results, y, aux = all[1], all[2], all[3], nil
     if has_aux then
@@ -235,12 +238,12 @@ function T.vjp(f, ...)
     local given = select("#", ...)
     if given ~= results then
       error(string.format("vjp: the function has %d result%s, got %d cotangent%s", results, results == 1 and "" or "s",
-        given, given == 1 and "" or "s"), 2)
+        given, given == 1 and "" or "s"))
     end
     for i = 1, results do
       local d, y = select(i, ...), all[i + 2]
       if is_tensor(d) and is_tensor(y) and not ms.ops.shape(d) == ms.ops.shape(y) then
-        error(string.format("vjp: cotangent %d is %s, the result is %s", i, describe(d), describe(y)), 2)
+        error(string.format("vjp: cotangent %d is %s, the result is %s", i, describe(d), describe(y)))
       end
     end
     local cotangents = { pull(...) }
@@ -279,11 +282,11 @@ function T.jvp(f, primals, tangents)
   check_callable(f, "jvp")
   local xs, vs = as_list(primals), as_list(tangents)
   local n = #xs
-  if #vs ~= n then error(string.format("jvp: %d arguments but %d tangents", n, #vs), 2) end
+  if #vs ~= n then error(string.format("jvp: %d arguments but %d tangents", n, #vs)) end
   for i = 1, n do
-    check_argument(xs[i], i - 1, "jvp", 2)
+    check_argument(xs[i], i - 1, "jvp")
     if is_tensor(xs[i]) and is_tensor(vs[i]) and tostring(xs[i].shape) ~= tostring(vs[i].shape) then
-      error(string.format("jvp: tangent %d is %s, the argument is %s", i - 1, describe(vs[i]), describe(xs[i])), 2)
+      error(string.format("jvp: tangent %d is %s, the argument is %s", i - 1, describe(vs[i]), describe(xs[i])))
     end
   end
   local wanted = {}
@@ -338,12 +341,12 @@ function T.jacrev(f, grad_position)
   local position = grad_position or 0
   local positions = type(position) == "table" and position or { position }
   return function(...)
-    check_positions(positions, select("#", ...), "jacrev", 2)
+    check_positions(positions, select("#", ...), "jacrev")
     local arguments = { ... }
-    for _, p in ipairs(positions) do check_argument(arguments[p + 1], p, "jacrev", 2) end
+    for _, p in ipairs(positions) do check_argument(arguments[p + 1], p, "jacrev") end
     local pull, context, y = core.vjp(f, set_of(positions), nil, ...)
     if not (is_tensor(y) or type(y) == "number") then
-      error("jacrev: the function must return a tensor or a number, got " .. describe(y), 2)
+      error("jacrev: the function must return a tensor or a number, got " .. describe(y))
     end
     local rows = {}
     for i = 1, #positions do rows[i] = {} end
@@ -374,12 +377,12 @@ function T.jacfwd(f, grad_position)
   local position = grad_position or 0
   local positions = type(position) == "table" and position or { position }
   return function(...)
-    check_positions(positions, select("#", ...), "jacfwd", 2)
+    check_positions(positions, select("#", ...), "jacfwd")
     local arguments = table.pack(...)
     local result = {}
     for i, p in ipairs(positions) do
       local x = arguments[p + 1]
-      check_argument(x, p, "jacfwd", 2)
+      check_argument(x, p, "jacfwd")
       local function partial(v)
         local all = {}
         for k = 1, arguments.n do all[k] = arguments[k] end
@@ -410,21 +413,41 @@ function T.hessian(f, grad_position)
   return T.jacrev(T.grad(f, grad_position or 0), grad_position or 0)
 end
 
--- Element i of x along the axis.
-local function slice_of(x, axis, i)
+-- x with the axis in front, where an element of it is x[i].
+local function to_front(x, axis)
   if type(x) == "table" then
     local result = {}
-    for key, value in next, x do result[key] = slice_of(value, axis, i) end
+    for key, value in next, x do result[key] = to_front(value, axis) end
     return result
   end
-  return ops.squeeze(ops.narrow(x, axis, i, 1), axis)
+  return axis == 0 and x or ops.moveaxis(x, axis, 0)
+end
+
+local function element_of(x, i)
+  if type(x) == "table" then
+    local result = {}
+    for key, value in next, x do result[key] = element_of(value, i) end
+    return result
+  end
+  return x[i]
+end
+
+-- Appends each of the values to its column; gives how many there are.
+local function append(columns, i, first, ...)
+  local count = select("#", ...)
+  if i == 1 then
+    for k = 1, count + 1 do columns[k] = {} end
+  end
+  columns[1][i] = first
+  for k = 1, count do columns[k + 1][i] = (select(k, ...)) end
+  return count + 1
 end
 
 local function length_of(x, axis, position)
   if is_tensor(x) then
     local rank = #x.shape
     if axis < -rank or axis >= rank then
-      error(string.format("vmap: in_axes[%d] is %d, out of range for %s", position, axis, describe(x)), 4)
+      error(string.format("vmap: in_axes[%d] is %d, out of range for %s", position, axis, describe(x)))
     end
     return x.shape[(axis < 0 and axis + rank or axis) + 1]
   elseif type(x) == "table" then
@@ -432,7 +455,7 @@ local function length_of(x, axis, position)
     if first ~= nil then return length_of(first, axis, position) end
   end
   error(string.format("vmap: argument %d is mapped and must be a tensor or a table of tensors, got %s\n  hint: "
-    .. "in_axes = false for what is not mapped", position, describe(x)), 4)
+    .. "in_axes = false for what is not mapped", position, describe(x)))
 end
 
 local function stack_of(list, axis, like)
@@ -452,7 +475,7 @@ local function stack_of(list, axis, like)
     for i = 1, #list do column[i] = as_tensor(list[i], like) end
     return ops.stack(column, axis)
   end
-  error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first), 3)
+  error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first))
 end
 
 --- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
@@ -472,34 +495,29 @@ function T.vmap(f, in_axes, out_axes)
       if type(in_axes) == "table" then axis = in_axes[i] end
       if axis == nil then axis = false end
       if axis ~= false and math.type(axis) ~= "integer" then
-        error("vmap: in_axes must hold integers or false, got " .. describe(axis), 2)
+        error("vmap: in_axes must hold integers or false, got " .. describe(axis))
       end
       if axis ~= false and type(arguments[i]) == "number" and type(in_axes) ~= "table" then axis = false end
       axes[i] = axis
       if axis ~= false then
         local n = length_of(arguments[i], axis, i - 1)
         if count and n ~= count then
-          error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n), 2)
+          error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n))
         end
         count = n
         like = like or (is_tensor(arguments[i]) and arguments[i])
+        arguments[i] = to_front(arguments[i], axis)
       end
     end
-    if not count then error("vmap: no argument is mapped", 2) end
-    if count == 0 then error("vmap: the mapped axis has length 0", 2) end
-    local columns, results = {}, nil
+    if not count then error("vmap: no argument is mapped") end
+    if count == 0 then error("vmap: the mapped axis has length 0") end
+    local columns, results, call = {}, 0, {}
+    for k = 1, arguments.n do call[k] = arguments[k] end
     for i = 0, count - 1 do
-      local call = {}
       for k = 1, arguments.n do
-        call[k] = axes[k] == false and arguments[k] or arguments[k]
-        if axes[k] ~= false then call[k] = slice_of(arguments[k], axes[k], i) end
+        if axes[k] ~= false then call[k] = element_of(arguments[k], i) end
       end
-      local values = table.pack(f(table.unpack(call, 1, arguments.n)))
-      results = values.n
-      for k = 1, results do
-        columns[k] = columns[k] or {}
-        columns[k][i + 1] = values[k]
-      end
+      results = append(columns, i + 1, f(table.unpack(call, 1, arguments.n)))
     end
     local stacked = {}
     for k = 1, results do
@@ -539,7 +557,15 @@ function T.check_grad(f, arguments, opts)
   check_callable(f, "check_grad")
   if type(arguments) ~= "table" then arguments = { arguments } end
   opts = opts or {}
-  local eps, rtol, atol = opts.eps or 1e-4, opts.rtol or 1e-3, opts.atol or 1e-5
+  -- What the value's rounding may add to a difference; in float32 it asks for wide steps.
+  local unit = 2.0 ^ -53
+  for _, x in ipairs(arguments) do
+    if is_tensor(x) and is_float(x) and x.dtype ~= ms.float64 then
+      unit = math.max(unit, x.dtype == ms.float32 and 2.0 ^ -24 or 2.0 ^ -9)
+    end
+  end
+  local eps = opts.eps or (unit < 1e-12 and 1e-3 or unit < 1e-6 and 3e-2 or 0.2)
+  local rtol, atol = opts.rtol or (unit < 1e-6 and 1e-3 or 5e-2), opts.atol or 1e-5
   local positions = {}
   for i, x in ipairs(arguments) do
     if is_float(x) then positions[#positions + 1] = i - 1 end
@@ -552,25 +578,32 @@ function T.check_grad(f, arguments, opts)
   end
   local worst = 0.0
   for _ = 1, opts.directions or 4 do
-    local expected, there, back = 0.0, {}, {}
-    for i, x in ipairs(arguments) do there[i], back[i] = x, x end
+    local expected, directions, largest = 0.0, {}, 0.0
     for i, p in ipairs(positions) do
       local x = arguments[p + 1]
-      local v
       if is_tensor(x) then
-        v = ops.cast(ops.randn(shape_list(x)), x.dtype)
-        expected = expected + ops.sum(gradients[i] * v):item()
+        directions[i] = ops.cast(ops.randn(shape_list(x)), x.dtype)
+        expected = expected + ops.sum(gradients[i] * directions[i]):item()
       else
-        v = math.random() * 2 - 1
-        expected = expected + gradients[i] * v
+        directions[i] = math.random() * 2 - 1
+        expected = expected + gradients[i] * directions[i]
       end
-      there[p + 1], back[p + 1] = x + v * eps, x - v * eps
     end
-    local found = (value(table.unpack(there)) - value(table.unpack(back))) / (2 * eps)
+    local function at(step)
+      local moved = {}
+      for i, x in ipairs(arguments) do moved[i] = x end
+      for i, p in ipairs(positions) do moved[p + 1] = moved[p + 1] + directions[i] * step end
+      local y = value(table.unpack(moved))
+      largest = math.max(largest, math.abs(y))
+      return y
+    end
+    -- Two central differences, of whose errors the larger part cancels.
+    local wide = (at(eps) - at(-eps)) / (2 * eps)
+    local found = (4 * (at(eps / 2) - at(-eps / 2)) / eps - wide) / 3
     local difference = math.abs(found - expected)
-    if not (difference <= atol + rtol * math.abs(found)) then
+    if not (difference <= atol + rtol * math.abs(found) + 4 * unit * largest / eps) then
       error(string.format("check_grad: the gradient says %.9g along a random direction, differences say %.9g",
-        expected, found), 2)
+        expected, found))
     end
     worst = math.max(worst, difference / math.max(math.abs(found), atol))
   end
