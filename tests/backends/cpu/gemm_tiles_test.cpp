@@ -33,15 +33,22 @@ class Matrix {
     std::vector<T> elements_;
 };
 
+// Of our own loops where they take it, or of whatever takes it in their place.
+enum class Of { our_loops, any };
+
 template <class T>
-void expect_exact(int64_t m, int64_t k, int64_t n, bool a_transposed, bool b_transposed, int64_t gap) {
+void expect_exact(int64_t m, int64_t k, int64_t n, bool a_transposed, bool b_transposed, int64_t gap,
+                  Of of = Of::our_loops) {
     std::mt19937 random(7);
     Matrix<T> a(m, k, a_transposed, gap, random), b(k, n, b_transposed, gap, random);
     constexpr T kGuard = 12345;
     for (const bool add : {false, true}) {
         std::vector<T> c(static_cast<size_t>(m * n) + 64, kGuard);
         for (int64_t i = 0; i < m * n; ++i) c[static_cast<size_t>(i)] = add ? T(i % 5) : T(NAN);
-        if (!tile_product(a.ref, b.ref, c.data(), add)) return;
+        if (of == Of::any)
+            ASSERT_TRUE(gemm(a.ref, b.ref, c.data(), T(add)));
+        else if (!tile_product(a.ref, b.ref, c.data(), add))
+            return;
         for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j < n; ++j) {
                 double sum = add ? static_cast<double>((i * n + j) % 5) : 0;
@@ -82,6 +89,10 @@ TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
         expect_exact<float>(70, 200, 600, false, false, 1);
         expect_exact<float>(400, 200, 70, false, true, 1);
         expect_exact<float>(333, 129, 15, false, false, 1);
+        // One row and the rows of a matrix.
+        expect_exact<float>(1, 784, 512, false, true, 1, Of::any);
+        expect_exact<float>(1, 300, 1001, false, true, 1, Of::any);
+        expect_exact<double>(1, 700, 333, false, true, 1, Of::any);
     }
     set_num_threads(threads);
 }
