@@ -1,6 +1,7 @@
 """Executes a notebook with nbclient and compares what comes out with what is stored in it.
 
 usage: run.py LUNARIA NOTEBOOK...     compares; prints one line for each cell that differs
+       run.py --graph LUNARIA NOTEBOOK...    the same after a switch to graph mode at the start
        run.py --update LUNARIA NOTEBOOK...   stores what came out
 
 Texts are compared word by word, numbers to a tolerance (1e-3 relative or absolute). Tags of a cell say otherwise:
@@ -210,10 +211,14 @@ def install(program, prefix):
         os.makedirs(os.environ[name], exist_ok=True)
 
 
-def run(path, update):
+def run(path, update, graph):
     """Numbers of cells that passed and failed."""
     stored = nbformat.read(path, as_version=4)
     fresh = nbformat.from_dict(as_json(stored))
+    if graph:
+        first = next(cell for cell in fresh["cells"] if cell["cell_type"] == "code")
+        # On the line of the first statement, so that cells and lines keep their numbers.
+        first["source"] = "ms.set_context{ mode = ms.GRAPH_MODE }; " + joined(first["source"])
     execute(fresh)
     if update:
         for cell in fresh["cells"]:
@@ -233,13 +238,15 @@ def run(path, update):
 
 
 def main(arguments):
-    update = "--update" in arguments
-    program, *paths = [a for a in arguments if a != "--update"]
+    update, graph = "--update" in arguments, "--graph" in arguments
+    if update and graph:
+        sys.exit("what is stored is what plain execution gives: --update goes without --graph")
+    program, *paths = [a for a in arguments if a not in ("--update", "--graph")]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as prefix:
         install(os.path.abspath(program), prefix)
         for path in paths:
-            done = run(Path(path).resolve(), update)
+            done = run(Path(path).resolve(), update, graph)
             passed, failed = passed + done[0], failed + done[1]
     print(f"{passed} passed, {failed} failed")
     return failed > 0

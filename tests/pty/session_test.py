@@ -3,7 +3,7 @@ import os
 import subprocess
 import tempfile
 
-from terminal import PROGRAM, holds, main, plain, same, session
+from terminal import IN_GRAPH_MODE, PROGRAM, holds, main, plain, same, session
 
 
 def test_results_are_shown_without_return_and_silenced_by_a_semicolon():
@@ -56,7 +56,7 @@ def test_commands_do_their_work():
         same(t.run("%pwd"), os.path.realpath(folder))
         holds(t.run("%ls"), "script.lua")
         holds(t.run("%save saved.lua 1-2"), "cells written")
-        holds(t.run("%mode"), "pynative")
+        holds(t.run("%mode"), "graph" if IN_GRAPH_MODE else "pynative")
         holds(t.run("%mode graph"), "mode: graph")
         holds(t.run("%mode pynative"), "mode: pynative")
         holds(t.run("%lsmagic"), "%history")

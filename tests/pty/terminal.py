@@ -9,6 +9,8 @@ import traceback
 import pexpect
 
 PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/lunaria")
+# --graph after the program: sessions start in graph mode, in which nothing may look otherwise.
+IN_GRAPH_MODE = {"LUA_INIT": 'require("lunaria").set_context{ mode = 0 }'} if "--graph" in sys.argv else {}
 # Generous: the promise is 0.1 s, but tests share a machine.
 INTERRUPT_LIMIT = 1.0
 
@@ -19,7 +21,8 @@ class Terminal:
     def __init__(self, *arguments, home=None, color=False, columns=100, env=None):
         self.home = home or tempfile.mkdtemp(prefix="lunaria-home-")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "LUA_", "NO_COLOR"))}
-        environment.update(HOME=self.home, TERM="xterm-256color", LC_ALL="C.UTF-8", **(env or {}))
+        environment.update(HOME=self.home, TERM="xterm-256color", LC_ALL="C.UTF-8",
+                           **IN_GRAPH_MODE, **(env or {}))
         if not color:
             environment["NO_COLOR"] = "1"
         self.child = pexpect.spawn(PROGRAM, list(arguments), env=environment, encoding="utf-8", timeout=20,
