@@ -5,7 +5,7 @@
 namespace lunaria {
 
 const std::string_view kUsage =
-    "usage: lunaria [options] [script [args]]\n"
+    "usage: lunaria [options] [script or notebook.ipynb [args]]\n"
     "  -e STAT      execute the statements in STAT\n"
     "  -i           start a session after the script\n"
     "  -l NAME      require the module NAME into the global NAME; -l g=NAME into the global g\n"

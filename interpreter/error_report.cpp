@@ -15,7 +15,7 @@ namespace lunaria {
 namespace {
 
 constexpr int kFramesKept = 64;
-constexpr std::string_view kCommandsChunk = "@lunaria:lunaria/commands.lua";
+constexpr std::string_view kCommandsChunks[] = {"@lunaria:lunaria/commands.lua", "@lunaria:lunaria/notebook.lua"};
 constexpr const char* kPostMortem = "lunaria.post_mortem";
 constexpr const char* kMachineFrames = "lunaria.machine_frames";
 
@@ -126,7 +126,7 @@ void note_frames(lua_State* L, ErrorReport& report) {
         // Below the cell is only the session itself, and commands are a part of it.
         if (*frame.what == 'C' && !*frame.namewhat) continue;
         const std::string chunk(frame.source, frame.srclen);
-        if (chunk.starts_with(kCommandsChunk)) continue;
+        if (std::ranges::find(kCommandsChunks, chunk) != std::end(kCommandsChunks)) continue;
         report.frames.push_back(
             {function_name(frame), frame.short_src, std::max(frame.currentline, 0), source_line(state, frame)});
         push_variables(L, frame);

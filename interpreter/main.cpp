@@ -166,6 +166,14 @@ int run_command(const CommandLine& command) {
         if (code != 0) break;
         code = report(state, run_protected(state, [&](lua_State* L) { run_step(L, step); }));
     }
+    const bool is_notebook = command.script && command.script->ends_with(".ipynb");
+    if (code == 0 && is_notebook) {
+        debugger.reset();
+        return run_repl(state, {.startup_file = !command.ignore_environment,
+                                .notebook = command.script,
+                                .debug = command.debug,
+                                .prompt = command.interactive});
+    }
     if (code == 0 && command.script)
         code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
     if (command.interactive || (code == 0 && command.wants_session() && isatty(STDIN_FILENO))) {

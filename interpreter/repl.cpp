@@ -18,6 +18,8 @@ namespace lunaria {
 
 namespace {
 
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
+
 // The session that Ctrl-C is meant for. A signal handler has no other way to know.
 Session* running_session = nullptr;
 
@@ -71,7 +73,7 @@ std::string history_file() {
 
 class Repl {
   public:
-    Repl(State& state, const ReplOptions& options)
+    explicit Repl(State& state)
         : terminal_(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)),
           color_(isatty(STDOUT_FILENO) && environment("NO_COLOR").empty() && environment("TERM") != "dumb"),
           session_(state, PrettyOptions{.color = color_}),
@@ -91,13 +93,21 @@ class Repl {
             return command(prompt, complete);
         };
         session_.set_hooks(std::move(session_hooks));
+    }
+
+    int run_notebook(const std::string& path, bool debug) {
+        session_.pretty_options().width = terminal_size().columns;
+        const Execution execution = session_.run_notebook(path, debug);
+        show(execution);
+        if (!execution.error) return 0;
+        return execution.error->kind == ErrorReport::Kind::interrupt ? kInterrupted : 1;
+    }
+
+    int run(bool startup_file) {
         if (terminal_)
             std::printf("Lunaria %s (%s). help() or ?name explains, %%lsmagic lists commands, Ctrl-D leaves.\n",
                         LUNARIA_VERSION, LUA_RELEASE);
-        if (options.startup_file) run_startup_file();
-    }
-
-    int run() {
+        if (startup_file) run_startup_file();
         for (;;) {
             const std::string initial = std::exchange(initial_, "");
             const LineReader::Input input = reader_->read_cell(terminal_ ? "> " : "", initial);
@@ -121,16 +131,7 @@ class Repl {
     }
 
     void show(const Execution& execution) {
-        const auto& results = execution.results;
-        size_t length = 0;
-        bool one_line = true;
-        for (const std::string& text : results) {
-            length += text.size() + 8;
-            one_line &= text.find('\n') == std::string::npos;
-        }
-        one_line &= length <= static_cast<size_t>(terminal_size().columns) || results.size() == 1;
-        for (size_t i = 0; i < results.size(); ++i)
-            std::printf("%s%s", results[i].c_str(), one_line && i + 1 < results.size() ? "\t" : "\n");
+        std::fputs(session_.lines_of(execution.results).c_str(), stdout);
         std::fflush(stdout);
         if (!execution.error) return;
         std::fprintf(stderr, "%s\n", format_error(*execution.error, color_ && isatty(STDERR_FILENO)).c_str());
@@ -160,6 +161,10 @@ class Repl {
 
 }  // namespace
 
-int run_repl(State& state, const ReplOptions& options) { return Repl(state, options).run(); }
+int run_repl(State& state, const ReplOptions& options) {
+    Repl repl(state);
+    const int code = options.notebook ? repl.run_notebook(*options.notebook, options.debug) : 0;
+    return options.prompt ? repl.run(options.startup_file) : code;
+}
 
 }  // namespace lunaria

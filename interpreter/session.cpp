@@ -290,6 +290,68 @@ void Session::run_command(const std::string& text, Execution& execution) {
     lua_settop(L, top);
 }
 
+Execution Session::run_notebook(const std::string& path, bool debug) {
+    Execution execution;
+    const Run run(*this, execution);
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, kCommands);
+    lua_getfield(L, -1, "notebook");
+    push(L, std::string_view(path));
+    lua_pushboolean(L, debug);
+    call(L, 2, execution);
+    lua_settop(L, top);
+    execution.ok = !execution.error;
+    return execution;
+}
+
+bool Session::run_notebook_cell(lua_State* L, const std::string& text, const std::string& name, bool may_fail) {
+    Execution& outer = *current_;
+    Execution cell = execute_cell(text, {.name = name, .store_history = false, .rich = options_.rich});
+    run_after_cell(cell);
+    if (cell.error) {
+        // What ends the process or the user's patience ends the notebook as well.
+        const bool goes_on = may_fail && cell.error->kind != ErrorReport::Kind::interrupt;
+        if (!goes_on) {
+            outer.error = std::move(cell.error);
+            return false;
+        }
+        const std::string message = format_error(*cell.error, pretty_.color) + "\n";
+        if (hooks_.output) {
+            hooks_.output(true, message);
+        } else {
+            std::fflush(stdout);
+            std::fputs(message.c_str(), stderr);
+        }
+        return true;
+    }
+    Display shown;
+    // As in a notebook, nil alone shows nothing.
+    if (!cell.rich.parts.empty()) {
+        shown.bundle = std::move(cell.rich);
+    } else if (cell.results.size() > 1 || (!cell.results.empty() && cell.results.front() != "nil")) {
+        std::string lines = lines_of(cell.results);
+        lines.pop_back();
+        shown.bundle.set("text/plain", std::move(lines));
+    }
+    if (!shown.bundle.parts.empty()) lunaria::show(L, shown);
+    return !cell.leave;
+}
+
+std::string Session::lines_of(const std::vector<std::string>& results) const {
+    size_t length = 0;
+    bool one_line = true;
+    for (const std::string& text : results) {
+        length += text.size() + 8;
+        one_line &= text.find('\n') == std::string::npos;
+    }
+    one_line &= length <= static_cast<size_t>(pretty_.width) || results.size() == 1;
+    std::string lines;
+    for (size_t i = 0; i < results.size(); ++i)
+        lines += str(results[i], one_line && i + 1 < results.size() ? "\t" : "\n");
+    return lines;
+}
+
 Completions Session::complete(const std::string& text, size_t cursor) {
     return lunaria::complete(state_, text, cursor, commands_);
 }

@@ -77,6 +77,9 @@ class Session {
 
     // Runs Lua, or a command: `%time f()`, `!ls`, `?name`. Never throws for what a cell does.
     Execution execute(const std::string& text, const ExecuteOptions& options = {});
+    // Runs the code cells of a notebook file in order, as `%run FILE` does. Each cell's results are shown before the
+    // next one starts; an error of a cell that is not tagged for it ends the run. `debug`: stops at the first line.
+    Execution run_notebook(const std::string& path, bool debug = false);
     // What a comm of the front end sends, to the functions that ms.comm registered. Errors as in execute.
     Execution receive(const CommMessage& message);
     Completions complete(const std::string& text, size_t cursor);
@@ -95,6 +98,8 @@ class Session {
     const std::vector<std::string>& history() const { return history_; }
     int count() const { return count_; }  // of the cells so far
     PrettyOptions& pretty_options() { return pretty_; }
+    // The results as lines of a terminal: side by side where they are short.
+    std::string lines_of(const std::vector<std::string>& results) const;
 
   private:
     friend struct SessionFunctions;  // what the commands in lua/lunaria/commands.lua may call
@@ -104,6 +109,8 @@ class Session {
     void release_streams();
     void run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options, Execution& execution);
     void run_command(const std::string& text, Execution& execution);
+    // A cell of a notebook that a command runs, with what it shows; true to go on with the next.
+    bool run_notebook_cell(lua_State* L, const std::string& text, const std::string& name, bool may_fail);
     // Calls the function below `arguments` values on the stack; true leaves its results there.
     bool call(lua_State* L, int arguments, Execution& execution);
     void show_results(lua_State* L, int count, bool rich, Execution& execution);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "interpreter/debugger.h"
 #include "interpreter/embedded.h"
 #include "interpreter/loader.h"
 #include "interpreter/protect.h"
@@ -25,8 +26,18 @@ struct SessionFunctions {
     // execute(text): true if all went well. Results and errors become those of the cell that the command stands in.
     static int execute(lua_State* L) {
         Session& s = session(L);
-        s.run_lua(text(L, 1), str("=In[", s.count_, "]"), s.options_, *s.current_);
+        const std::string& name = s.options_.name;
+        s.run_lua(text(L, 1), name.empty() ? str("=In[", s.count_, "]") : name, s.options_, *s.current_);
         lua_pushboolean(L, !s.current_->error);
+        return 1;
+    }
+
+    // notebook_cell(text, name, may_fail, debug): runs a cell of a notebook and shows what it gives; true to go on with
+    // the next. An error becomes that of the cell that the command stands in.
+    static int notebook_cell(lua_State* L) {
+        Session& s = session(L);
+        if (lua_toboolean(L, 4)) s.state_.debugger().stop_at_next_line();
+        lua_pushboolean(L, s.run_notebook_cell(L, text(L, 1), text(L, 2), lua_toboolean(L, 3)));
         return 1;
     }
 
@@ -147,6 +158,7 @@ constexpr const char* kRestoreInput = "lunaria.restore_input";
 
 using F = SessionFunctions;
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"execute", protect<F::execute>},
+                                                                {"notebook_cell", protect<F::notebook_cell>},
                                                                 {"call", protect<F::call>},
                                                                 {"history", protect<F::history>},
                                                                 {"ask", protect<F::ask>},

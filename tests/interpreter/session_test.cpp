@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "core/error.h"
@@ -228,6 +231,32 @@ TEST_F(SessionTest, runs_commands) {
 TEST_F(SessionTest, a_command_shows_results_of_the_code_it_runs) {
     EXPECT_EQ(run("%time 6 * 7").results, std::vector<std::string>{"42"});
     EXPECT_EQ(run("%time\n6 * 8").results, std::vector<std::string>{"48"});
+}
+
+TEST_F(SessionTest, runs_a_notebook_with_outputs_of_every_cell_in_its_order) {
+    const std::string path = testing::TempDir() + "session_test.ipynb";
+    std::ofstream(path) << R"json({"cells": [{"cell_type": "code", "source": ["print(1)\n", "ms.tensor{2}"]},
+        {"cell_type": "markdown", "source": "three"},
+        {"cell_type": "code", "source": "error('meant')", "metadata": {"tags": ["raises-exception"]}},
+        {"cell_type": "code", "source": "print(arg[1]) last = 4"}, {"cell_type": "code", "source": "last.x.y"}]})json";
+    std::string seen;
+    Session::Hooks hooks;
+    hooks.output = [&](bool is_error, std::string_view text) {
+        seen += (is_error ? "!" : "") + std::string(text.substr(0, text.find('\n'))) + ";";
+    };
+    hooks.display = [&](const Display& shown) { seen += *shown.bundle.find("text/plain") + ";"; };
+    session.set_hooks(hooks);
+    const Execution execution = session.execute("%run " + path + " word", {.name = "", .rich = true});
+    session.set_hooks({});
+    std::filesystem::remove(path);
+    std::erase(seen, '\n');
+    EXPECT_EQ(seen.substr(0, seen.find("!")), "1;Tensor(shape=[1], dtype=Int64, value=[2]);") << seen;
+    EXPECT_NE(seen.find("!" + path + "[2]:1: meant"), std::string::npos) << seen;
+    EXPECT_NE(seen.find("word"), std::string::npos) << seen;
+    ASSERT_TRUE(execution.error);
+    EXPECT_TRUE(execution.error->message.starts_with(path + "[4]:1: attempt to index")) << execution.error->message;
+    EXPECT_EQ(std::ranges::count_if(execution.error->frames, [](const ErrorFrame& f) { return f.line > 0; }), 1);
+    EXPECT_EQ(run("last").results, std::vector<std::string>{"4"});
 }
 
 TEST_F(SessionTest, debugs_after_the_fact) {

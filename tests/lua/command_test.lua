@@ -50,6 +50,87 @@ t.test("an uncaught error prints a traceback with source lines and exits with 1"
   os.remove(path)
 end)
 
+-- A notebook of these code cells; a table is a cell that may fail. Gives its path.
+local function notebook(...)
+  local json = require("lunaria").json
+  local cells = json.array { { cell_type = "markdown", metadata = {}, source = "# Title" } }
+  for _, cell in ipairs { ... } do
+    local source = type(cell) == "table" and cell[1] or cell
+    local metadata = { tags = type(cell) == "table" and { "raises-exception" } or json.array() }
+    cells[#cells + 1] = { cell_type = "code", metadata = metadata, source = source }
+  end
+  local path = os.tmpname()
+  os.remove(path)
+  path = path .. ".ipynb"
+  local file <close> = assert(io.open(path, "w"))
+  file:write(json.encode { nbformat = 4, nbformat_minor = 5, metadata = { language_info = { name = "lua" } }, cells = cells })
+  return path
+end
+
+t.test("a notebook's cells run in order and show what they give", function()
+  local path = notebook("x = 20\nlocal hidden = 1\nx + 1", "print(x, hidden, arg[0]:match('[^.]+$'), arg[1])", "1, 'two'", "6 * 7;", "nil",
+    "%time\nprint 'timed'", "  ", "_ == 2 and 'no' or ms.tensor(3)")
+  local text, code = run(path .. " one")
+  t.equal(code, 0)
+  local function timeless(output) return (output:gsub("time: [^\n]+", "time")) end
+  t.equal(timeless(text), "21\n20\tnil\tipynb\tone\n1\t\"two\"\ntimed\ntime\nTensor(shape=[], dtype=Int64, value= 3)\n")
+  -- With -i the session goes on with the globals.
+  t.equal(timeless(run("-i " .. path, "echo 'x + 100' |")), timeless(run(path)) .. "120\n")
+  os.remove(path)
+end)
+
+t.test("an error ends a notebook and names the cell and the line", function()
+  local path = notebook("print 'first'", "local a = 1\na.b.c = 2", "print 'never'")
+  local text, code = run(path)
+  t.equal(code, 1)
+  assert(text:find("first\n" .. path .. "[2]:2: attempt to index", 1, true), text)
+  assert(text:find("a.b.c = 2", 1, true) and not text:find("never") and not text:find("lunaria:lunaria", 1, true), text)
+  text = run("-e 1", "printf '%s\\n' '%run " .. path .. "' '1 + 1' | " .. quoted(program) .. " -i")
+  assert(text:find(path .. "[2]:2: attempt to index", 1, true) and text:find("\n2\n") and not text:find("never"), text)
+  os.remove(path)
+
+  path = notebook({ "error 'meant'" }, "%time error('timed')", "print 'never'")
+  text, code = run(path)
+  t.equal(code, 1)
+  assert(text:find(path .. "[1]:1: meant", 1, true) and text:find(path .. "[2]:1: timed", 1, true) and not text:find("never"), text)
+  os.remove(path)
+
+  path = notebook("%mode\n\n%time\nlocal a = 1\nerror('below')", "print 'never'")
+  text = run(path)
+  assert(text:find(path .. "[1]:5: below", 1, true), text)
+  os.remove(path)
+  path = notebook("x = = 1")
+  text, code = run(path)
+  assert(code == 1 and text:find(path .. "[1]:1: unexpected symbol near '='", 1, true), text)
+  os.remove(path)
+  path = notebook("print 'first'", "exit", "print 'never'")
+  t.equal({ run(path) }, { "first\n", 0 })
+  os.remove(path)
+end)
+
+t.test("a file that is no notebook gets a clear error", function()
+  local path = notebook()
+  local function message(text)
+    local file = assert(io.open(path, "w"))
+    file:write(text)
+    file:close()
+    local output, code = run(path)
+    t.equal(code, 1)
+    return output
+  end
+  for text, wanted in pairs {
+    ["{"] = "this is no notebook: ", ["[1, 2]"] = "it has no list of cells", ["3"] = "it has no list of cells",
+    ["{\"cells\": [{\"source\": \"x\"}]}"] = "cell 1 has no cell_type",
+    ["{\"cells\": [{\"cell_type\": \"code\", \"source\": [1]}]}"] = "the source of cell 1 is neither a text nor a list of texts",
+    ["{\"cells\": [], \"metadata\": {\"kernelspec\": {\"language\": \"python\"}}}"] = "language is python, not lua",
+    ["{\"worksheets\": [], \"nbformat\": 3}"] = "format 3, which is too old" } do
+    local output = message(text)
+    assert(output:find(path .. ": ", 1, true) == 1 and output:find(wanted, 1, true), output)
+  end
+  os.remove(path)
+  assert(run(path):find(path .. ": No such file", 1, true) == 1)
+end)
+
 t.test("a syntax error shows the line with a caret", function()
   local path = script "local x = 1\nlocal y = = 2\n"
   local text, code = run(path)

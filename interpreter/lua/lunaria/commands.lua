@@ -76,10 +76,11 @@ add("timeit", "%timeit [-n COUNT] [-r REPEATS] CODE",
   "Runs the code many times and prints the mean time of a run, without the loop around it.", function(code)
   local count, repeats = nil, 7
   while true do
-    local flag, value, rest = code:match("^%-([nr])%s*(%d+)%s+(.*)$")
+    local space, flag, value, rest = code:match("^(%s*)%-([nr])%s*(%d+)%s(.*)$")
     if not flag then
       break
     end
+    rest = space .. rest
     value = math.max(1, math.tointeger(tonumber(value)) or 1)
     if flag == "n" then
       count = value
@@ -88,7 +89,7 @@ add("timeit", "%timeit [-n COUNT] [-r REPEATS] CODE",
     end
     code = rest
   end
-  if code == "" then
+  if not code:find("%S") then
     fail("usage: " .. help.timeit.usage)
   end
   -- The loop is compiled around the code: a call per run would be measured as well.
@@ -222,13 +223,20 @@ add("reload", "%reload MODULE", "Loads a module again; tables that you hold of i
   end
 end)
 
-add("run", "%run FILE [ARGUMENT...]", "Runs a script; its globals stay.", function(line)
+local run_notebook = require "lunaria.notebook" { session = session, fail = fail }
+
+add("run", "%run FILE [ARGUMENT...]", "Runs a script or the cells of a notebook; their globals stay.", function(line)
   local list = words(line)
   if #list == 0 then
     fail("usage: " .. help.run.usage)
   end
   local path = expand(list[1])
-  local f, message = loadfile(path)
+  local f, message
+  if path:find("%.ipynb$") then
+    f = function() run_notebook(path) end
+  else
+    f, message = loadfile(path)
+  end
   if not f then
     fail(message)
   end
@@ -431,8 +439,10 @@ end)
 
 require "lunaria.cell_commands" { add = add, fail = fail, help = help, expand = expand, words = words, shell = shell }
 
+-- `above`: how many lines of the cell stand over these, so that messages name the line as in the cell.
 local run
-function run(line)
+function run(line, above)
+  above = above or 0
   -- Further lines below a command are a cell of their own, but for the commands that take code.
   local first, rest = line:match("^([^\n]*)\n(.*)$")
   first = first or line
@@ -463,17 +473,18 @@ function run(line)
       fail(("there is no command '%s'; %%lsmagic lists them"):format(first:match("^%S+")))
     end
     if rest and (name == "time" or name == "timeit" or name == "prof") then
-      arguments, rest = (arguments .. "\n" .. rest):match("^%s*(.*)$"), nil
+      arguments, rest = ("\n"):rep(above) .. arguments .. "\n" .. rest, nil
     elseif help[name].usage:sub(1, 2) == "%%" then
       return command(arguments, rest)
     end
     command(arguments)
   end
   if rest and rest:find("^%s*[%%!?]") then
-    run(rest:match("^%s*(.*)$"))
+    local space, further = rest:match("^(%s*)(.*)$")
+    run(further, above + 1 + select(2, space:gsub("\n", "")))
   elseif rest and rest:find("%S") then
-    session.execute(rest)
+    session.execute(("\n"):rep(above + 1) .. rest)
   end
 end
 
-return { commands = commands, run = run }
+return { commands = commands, run = run, notebook = run_notebook }
