@@ -6,6 +6,7 @@
 
 #include "core/infer.h"
 #include "core/ir/printer.h"
+#include "core/ir/substitution.h"
 
 namespace lunaria {
 
@@ -28,21 +29,9 @@ Known& known() {
 
 // Writes the formula with other operands in place of its parameters.
 Value replay(const ir::Graph& formula, std::span<const Value> args, Builder& builder) {
-    std::unordered_map<const ir::Node*, Value> values;
-    for (size_t i = 0; i < formula.parameters().size(); ++i) values[formula.parameters()[i]] = args[i];
-    auto get = [&](const auto& self, const Value& v) -> Value {
-        if (v.is_node()) return v.node()->kind == ir::NodeKind::constant ? v.node()->constant : values.at(v.node());
-        if (!v.is_list()) return v;
-        std::vector<Value> items;
-        for (const Value& item : v.items()) items.push_back(self(self, item));
-        return Value::list(std::move(items));
-    };
-    for (const ir::Node* node : formula.body()) {
-        std::vector<Value> operands;
-        for (const Value& arg : node->args) operands.push_back(get(get, arg));
-        values[node] = node->op ? builder.emit(*node->op, operands) : builder.item(operands.at(0), node->index);
-    }
-    return get(get, formula.result);
+    return ir::replay(
+        formula, args, [&](const Op& op, std::vector<Value> operands) { return builder.emit(op, std::move(operands)); },
+        [&](const Value& results, size_t i) { return builder.item(results, i); });
 }
 
 std::unique_ptr<Formula> empty_formula(std::span<const CustomOp::Input> inputs, DType dtype) {

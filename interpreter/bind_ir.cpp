@@ -1,7 +1,7 @@
 // ms.save_mindir, ms.load_mindir and ms.export: networks as MindIR files.
-#include <unordered_map>
 
 #include "core/ir/mindir.h"
+#include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
 #include "interpreter/graph_trace.h"
 #include "interpreter/libraries.h"
@@ -60,7 +60,7 @@ int export_network(lua_State* L) {
 // network like those of any other: gradients with respect to them exist.
 std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
     auto graph = std::make_unique<ir::Graph>(loaded.name);
-    std::unordered_map<const ir::Node*, Value> made;
+    ir::Substitution made(graph.get());
     for (auto& node : loaded.nodes()) {
         if (node->kind != ir::NodeKind::constant) continue;
         if (!node->constant.is_tensor() || node->name.empty()) {
@@ -74,23 +74,8 @@ std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<
     }
     graph->captures = weights.size();
     for (const ir::Node* p : loaded.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
-    auto copy = [&](const auto& self, const Value& v) -> Value {
-        if (v.is_node()) return made.at(v.node());
-        if (!v.is_list()) return v;
-        std::vector<Value> items;
-        for (const Value& item : v.items()) items.push_back(self(self, item));
-        return Value::list(std::move(items));
-    };
-    for (const ir::Node* node : loaded.body()) {
-        std::vector<Value> args;
-        for (const Value& arg : node->args) args.push_back(copy(copy, arg));
-        ir::Node* n = node->op ? graph->add_call(*node->op, std::move(args), node->type)
-                               : graph->add_item(*args[0].node(), node->index);
-        n->name = node->name;
-        n->span = node->span;
-        made[node] = Value(n);
-    }
-    graph->result = copy(copy, loaded.result);
+    for (const ir::Node* node : loaded.body()) made[node] = made.copy(*node);
+    graph->result = made(loaded.result);
     return graph;
 }
 

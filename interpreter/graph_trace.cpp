@@ -6,6 +6,7 @@
 
 #include "core/custom_op.h"
 #include "core/ir/builder.h"
+#include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
 #include "interpreter/watching_host.h"
 #include "jit/vm/machine.h"
@@ -46,21 +47,9 @@ class TracingHost final : public WatchingHost {
 
     // A straight-line graph of operators: its results.
     std::vector<Value> run_graph(const ir::Graph& part, std::span<const Value> args) {
-        std::unordered_map<const ir::Node*, Value> values;
-        for (size_t i = 0; i < part.parameters().size(); ++i) values[part.parameters()[i]] = args[i];
-        auto get = [&](const auto& self, const Value& v) -> Value {
-            if (v.is_node()) return v.node()->kind == ir::NodeKind::constant ? v.node()->constant : values.at(v.node());
-            if (!v.is_list()) return v;
-            std::vector<Value> items;
-            for (const Value& item : v.items()) items.push_back(self(self, item));
-            return Value::list(std::move(items));
-        };
-        for (const ir::Node* node : part.body()) {
-            std::vector<Value> operands;
-            for (const Value& arg : node->args) operands.push_back(get(get, arg));
-            values[node] = node->op ? record(*node->op, operands) : operands.at(0).items().at(node->index);
-        }
-        const Value result = get(get, part.result);
+        const Value result = ir::replay(
+            part, args, [&](const Op& op, const std::vector<Value>& operands) { return record(op, operands); },
+            [](const Value& results, size_t i) { return results.items().at(i); });
         return result.is_list() ? result.items() : std::vector<Value>{result};
     }
 

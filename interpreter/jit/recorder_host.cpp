@@ -1,5 +1,6 @@
 // What the machine asks of its host, watched.
 #include "core/interrupt.h"
+#include "core/ir/substitution.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/tensor_index.h"
@@ -355,27 +356,12 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);
         if (part.function) {
-            std::unordered_map<const ir::Node*, Value> values;
             part.args.insert(part.args.begin(), object);
-            const ir::Graph& graph = *part.function;
-            for (size_t i = 0; i < part.args.size(); ++i) values[graph.parameters()[i]] = part.args[i];
-            auto get = [&](const auto& self, const Value& v) -> Value {
-                if (v.is_node()) {
-                    if (v.node()->kind != ir::NodeKind::constant) return values.at(v.node());
-                    made(v.node()->constant);
-                    return v.node()->constant;
-                }
-                if (!v.is_list()) return v;
-                std::vector<Value> items;
-                for (const Value& item : v.items()) items.push_back(self(self, item));
-                return Value::list(std::move(items));
-            };
-            for (const ir::Node* node : graph.body()) {
-                std::vector<Value> args;
-                for (const Value& arg : node->args) args.push_back(get(get, arg));
-                values[node] = node->op ? run(*node->op, args) : args.at(0).items().at(node->index);
-            }
-            const Value result = get(get, graph.result);
+            for (const auto& node : part.function->nodes())
+                if (node->kind == ir::NodeKind::constant) made(node->constant);
+            const Value result = ir::replay(
+                *part.function, part.args, [&](const Op& op, const std::vector<Value>& args) { return run(op, args); },
+                [](const Value& results, size_t i) { return results.items().at(i); });
             Value v = result.is_list() ? result.items().at(0) : result;
             // The whole tensor may have been asked for.
             return v;

@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 
+#include "core/ir/substitution.h"
 #include "core/ir/text.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
@@ -44,28 +45,10 @@ class OperatorObject final : public Object, public ir::OperatorHolder {
 
 // Copies the body of a straight-line graph with other parameters.
 Value copy_body(const ir::Graph& from, std::span<const Value> parameters, ir::Graph& to) {
-    std::unordered_map<const ir::Node*, Value> map;
-    for (size_t i = 0; i < parameters.size(); ++i) map[from.parameters()[i]] = parameters[i];
-    auto tr = [&](auto& self, const Value& v) -> Value {
-        if (v.is_list()) {
-            std::vector<Value> items;
-            for (const Value& item : v.items()) items.push_back(self(self, item));
-            return Value::list(std::move(items));
-        }
-        if (!v.is_node()) return v;
-        if (v.node()->kind == ir::NodeKind::constant) return Value(to.add_constant(v.node()->constant));
-        return map.at(v.node());
-    };
-    for (const ir::Node* node : from.body()) {
-        if (node->kind == ir::NodeKind::item) {
-            map[node] = Value(to.add_item(*tr(tr, node->args[0]).node(), node->index));
-            continue;
-        }
-        std::vector<Value> args;
-        for (const Value& arg : node->args) args.push_back(tr(tr, arg));
-        map[node] = Value(to.add_call(*node->op, std::move(args), node->type));
-    }
-    return tr(tr, from.result);
+    ir::Substitution copied(&to);
+    for (size_t i = 0; i < parameters.size(); ++i) copied[from.parameters()[i]] = parameters[i];
+    for (const ir::Node* node : from.body()) copied[node] = copied.copy(*node);
+    return copied(from.result);
 }
 
 // The arguments of an operator as parameters of a graph; lists of tensors item by item.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/ir/substitution.h"
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
@@ -95,16 +96,20 @@ class Truncation {
                 graph_->add_call(*graph_->add_function(*target_), std::vector<Value>(block.parameters().size()), {}));
         }
         copy_parameters(block, *target_);
+        values_.write_to(*target_);
     }
 
     // `failed`: the last node is the call whose results are the error. `pending`: variables to close.
     std::shared_ptr<ir::Graph> run(size_t count, bool failed, size_t pending) {
-        for (size_t i = 0; i < count; ++i) copy(*block_.body()[i]);
+        for (size_t i = 0; i < count; ++i) {
+            const ir::Node* node = block_.body()[i];
+            values_[node] = values_.copy(*node);
+        }
         const ir::Node* at = count < block_.body().size() ? block_.body()[count] : nullptr;
         Value error, results = Value::list({});
         if (failed) {
             const ir::Node& call = *block_.body()[count - 1];
-            results = map_.at(&call);
+            results = values_[&call];
             if (is_call(call, {"j_call", "j_pull"})) results = Value(target_->add_item(*results.node(), 0));
             if (is_call(call, {"call", "pull", "j_call", "j_pull"})) {
                 if (pending > 0) error = emit("result", {results, Value(0)});
@@ -113,7 +118,7 @@ class Truncation {
                 results = Value::list({results});
             }
         } else if (at && is_call(*at, {"raise"})) {
-            error = tr(at->args[0]);
+            error = values_(at->args[0]);
             results = Value::list({error});
         } else if (pending > 0) {
             error = emit("caught", {});
@@ -130,44 +135,16 @@ class Truncation {
 
   private:
     void copy_parameters(const ir::Graph& from, ir::Graph& to) {
-        for (const ir::Node* p : from.parameters()) map_[p] = Value(to.add_parameter(p->name, p->type));
+        for (const ir::Node* p : from.parameters()) values_[p] = Value(to.add_parameter(p->name, p->type));
     }
     Value emit(std::string_view name, std::vector<Value> args) {
         return Value(target_->add_call(lua::primitive(name), std::move(args), {}));
     }
-    Value tr(const Value& v) {
-        if (v.is_list()) {
-            std::vector<Value> items;
-            for (const Value& item : v.items()) items.push_back(tr(item));
-            return Value::list(std::move(items));
-        }
-        if (!v.is_node()) return v;
-        const ir::Node& node = *v.node();
-        if (node.kind != ir::NodeKind::constant) return map_.at(&node);
-        Value& copy = map_[&node];
-        if (copy.is_nil())
-            copy = Value(node.function ? target_->add_function(*node.function) : target_->add_constant(node.constant));
-        return copy;
-    }
-    void copy(const ir::Node& node) {
-        ir::Node* made = nullptr;
-        if (node.kind == ir::NodeKind::item) {
-            made = target_->add_item(*tr(node.args[0]).node(), node.index);
-        } else {
-            std::vector<Value> args;
-            for (const Value& arg : node.args) args.push_back(tr(arg));
-            made = target_->add_call(*node.op, std::move(args), node.type);
-        }
-        made->span = node.span;
-        made->name = node.name;
-        map_[&node] = Value(made);
-    }
-
     const ir::Graph& function_;
     const ir::Graph& block_;
     std::shared_ptr<ir::Graph> graph_;
     ir::Graph* target_ = nullptr;
-    std::unordered_map<const ir::Node*, Value> map_;
+    ir::Substitution values_;
 };
 
 // Sets where the exit goes on and what it takes along: the values of `from` (a block of `old`) that the block `to` of
