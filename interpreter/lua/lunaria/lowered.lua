@@ -2,7 +2,7 @@
 local core = require "lunaria.jit"
 local ms = require "lunaria"
 local columns = require "lunaria.rich.columns"
-local html = require "lunaria.rich.html"
+local report = require "lunaria.rich.report"
 local escaped = require "lunaria.plot.svg_text"
 
 local ops = ms.ops
@@ -63,14 +63,7 @@ local Cost = {}
 Cost.__index = Cost
 Cost.__name = "cost"
 
-local function scaled(value, units)
-  for i, unit in ipairs(units) do
-    if value >= unit[1] or i == #units then return ("%.3g %s"):format(value / unit[1], unit[2]) end
-  end
-end
-
-local times = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
-local sizes = { { 1e9, "GB" }, { 1e6, "MB" }, { 1e3, "kB" }, { 1, "B" } }
+local scaled, times, sizes = report.scaled, report.times, report.sizes
 local counts = { { 1e9, "GFLOP" }, { 1e6, "MFLOP" }, { 1e3, "kFLOP" }, { 1, "FLOP" } }
 
 function Cost:_table()
@@ -87,19 +80,7 @@ function Cost:_totals()
     scaled(self.bytes, sizes))
 end
 
-function Cost:__tostring()
-  local rows, head, align = self:_table()
-  return columns(rows, head, align) .. "\n" .. self:_totals()
-end
-
-function Cost:__mime()
-  local rows, head, align = self:_table()
-  return {
-    ["text/html"] = html.table(rows, { head = head, align = align })
-      .. ("<div style=\"font-family:monospace;font-size:90%%\">%s</div>"):format(html.escaped(self:_totals())),
-    ["text/plain"] = tostring(self),
-  }
-end
+report.shows(Cost)
 
 --- What it should cost: flops, bytes and estimated seconds in all and for each node (nodes), as a table. A node takes the
 --- longer of its arithmetic and its memory at the speed that this machine reaches.
@@ -207,7 +188,7 @@ return function(f, ...)
   local random = ms.get_rng_state()
   compiled(table.unpack(given, 1, given.n))
   ms.set_rng_state(random)
-  local report = core.report(compiled)
-  if report.eager then fail("the function is left to Lua: %s", report.eager) end
+  local said = core.report(compiled)
+  if said.eager then fail("the function is left to Lua: %s", said.eager) end
   return setmetatable({ compiled = compiled, target = target, regions = core.lowered(compiled) }, Lowered)
 end

@@ -2,8 +2,7 @@
 -- and wrote, and what it computed.
 local core = require "lunaria.profiling"
 local ms = require "lunaria"
-local columns = require "lunaria.rich.columns"
-local html = require "lunaria.rich.html"
+local report = require "lunaria.rich.report"
 
 local MOST_ROWS = 40
 
@@ -41,14 +40,7 @@ function Profile:rows(by)
   return rows
 end
 
-local function scaled(value, units)
-  for i, unit in ipairs(units) do
-    if value >= unit[1] or i == #units then return ("%.3g %s"):format(value / unit[1], unit[2]) end
-  end
-end
-
-local times = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
-local sizes = { { 1e9, "GB" }, { 1e6, "MB" }, { 1e3, "kB" }, { 1, "B" } }
+local scaled, times, sizes = report.scaled, report.times, report.sizes
 local rates = { { 1e9, "GFLOP/s" }, { 1e6, "MFLOP/s" }, { 1, "FLOP/s" } }
 
 function Profile:_table()
@@ -77,19 +69,7 @@ function Profile:_totals()
     scaled(self.seconds, times), scaled(inside, times), #self.events, scaled(self.peak_bytes, sizes))
 end
 
-function Profile:__tostring()
-  local rows, head, align = self:_table()
-  return columns(rows, head, align) .. "\n" .. self:_totals()
-end
-
-function Profile:__mime()
-  local rows, head, align = self:_table()
-  return {
-    ["text/html"] = html.table(rows, { head = head, align = align })
-      .. ("<div style=\"font-family:monospace;font-size:90%%\">%s</div>"):format(html.escaped(self:_totals())),
-    ["text/plain"] = tostring(self),
-  }
-end
+report.shows(Profile)
 
 --- Writes the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev: operators on a line of time, and the
 --- memory of tensors below.

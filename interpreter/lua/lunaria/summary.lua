@@ -1,8 +1,7 @@
 -- A network as a table: its layers with their settings, the shapes that come out of them and how many numbers they hold.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
-local columns = require "lunaria.rich.columns"
-local html = require "lunaria.rich.html"
+local report = require "lunaria.rich.report"
 
 local Summary = {}
 Summary.__index = Summary
@@ -92,7 +91,7 @@ function Summary:_totals()
   return text
 end
 
-function Summary:_columns()
+function Summary:_table()
   local shown = self.shapes and { 1, 2, 3, 4 } or { 1, 2, 4 }
   local function pick(row)
     local cells = {}
@@ -105,22 +104,10 @@ function Summary:_columns()
   for i, row in ipairs(self.rows) do
     rows[i] = pick(row)
   end
-  return pick { "name", "layer", "output", "parameters" }, rows, pick { "left", "left", "left", "right" }
+  return rows, pick { "name", "layer", "output", "parameters" }, pick { "left", "left", "left", "right" }
 end
 
-function Summary:__tostring()
-  local head, rows, align = self:_columns()
-  return columns(rows, head, align) .. "\n" .. self:_totals()
-end
-
-function Summary:__mime()
-  local head, rows, align = self:_columns()
-  return {
-    ["text/html"] = html.table(rows, { head = head, align = align })
-      .. ("<div style=\"font-family:monospace;font-size:90%%\">%s</div>"):format(self:_totals()),
-    ["text/plain"] = tostring(self),
-  }
-end
+report.shows(Summary)
 
 --- The layers of a network in a table, with their numbers of parameters; given example inputs, the network is run with them
 --- (in evaluation mode) and the shapes that come out of each layer stand there too.
