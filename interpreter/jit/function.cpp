@@ -128,20 +128,34 @@ void keep_objects(Function& f, lua_State* L) {
         lua_rawseti(L, table, position);
         return vm::make_object<LuaReference>(*r, f.keepers, f.keeper, position);
     });
+    // The place of a text; the text is on the stack.
+    auto keep = [&](const std::string& text) {
+        push(L, std::string_view(text));
+        int& position = f.keys[text];
+        if (position == 0) {
+            position = static_cast<int>(lua_rawlen(L, table)) + 1;
+            lua_pushvalue(L, -1);
+            lua_rawseti(L, table, position);
+        } else {
+            lua_pop(L, 1);
+            lua_rawgeti(L, table, position);
+        }
+        return position;
+    };
     for_each_step(f.tree, [&](Step& step) {
         if (step.kind > Step::Kind::next || step.object_at || step.operands.empty()) return;
+        if (Expected& e = step.expected[0];
+            e.what == Expected::What::constant && e.constant.kind() == Value::Kind::string) {
+            keep(e.constant.string());
+            e.pointer = lua_topointer(L, -1);
+            lua_pop(L, 1);
+        }
         auto* r = vm::object_as<LuaReference>(step.operands[0].constant);
         if (!r || step.operands[0].slot >= 0) return;
         step.object_at = r->position();
         if (step.kind != Step::Kind::read || step.operands[1].constant.kind() != Value::Kind::string) return;
-        const std::string& key = step.operands[1].constant.string();
-        int& position = f.keys[key];
-        if (position == 0) {
-            position = static_cast<int>(lua_rawlen(L, table)) + 1;
-            push(L, std::string_view(key));
-            lua_rawseti(L, table, position);
-        }
-        step.key_at = position;
+        step.key_at = keep(step.operands[1].constant.string());
+        lua_pop(L, 1);
     });
     lua_pop(L, 1);
 }

@@ -285,6 +285,29 @@ void find_regions(Block& block, SlotTypes& types) {
     block.regions = std::move(found);
 }
 
+void find_rows(Block& block) {
+    block.rows.clear();
+    size_t region = 0;
+    // The first step of a block may have decided that it is this one.
+    for (size_t i = 1; i < block.steps.size();) {
+        if (region < block.regions.size() && block.regions[region]->begin <= i) {
+            Region& stretch = *block.regions[region++];
+            stretch.guards = Guards(block.steps, stretch.first);
+            i = std::max(i, stretch.end);
+            continue;
+        }
+        size_t end = i;
+        std::vector<size_t> asked;
+        while (end < block.steps.size() && block.steps[end].kind <= Step::Kind::next) asked.push_back(end++);
+        Row row{i, end, Guards(block.steps, asked), {}};
+        i = std::max(i + 1, end);
+        if (row.guards.empty()) continue;
+        for (size_t k : asked)
+            row.drops.insert(row.drops.end(), block.steps[k].drops.begin(), block.steps[k].drops.end());
+        block.rows.push_back(std::move(row));
+    }
+}
+
 std::string graph_text(Block& block, const Region& region, bool optimized) {
     ir::Graph graph("region");
     if (!Builder(block, region, region.types, graph).build()) return "an operator does not fit into a graph\n";

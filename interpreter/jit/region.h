@@ -6,6 +6,7 @@
 
 #include <unordered_map>
 
+#include "interpreter/jit/guards.h"
 #include "interpreter/jit/trace.h"
 #include "jit/graph/executable.h"
 
@@ -15,6 +16,7 @@ struct Region {
     size_t begin = 0, end = 0;  // steps of the block
     size_t operators = 0;
     std::vector<size_t> first;  // the steps that are no operators
+    Guards guards;              // of those, what is asked as one
     std::vector<size_t> last;   // operators that write
     std::vector<int32_t> inputs, outputs, drops;
     std::vector<int32_t> inner_drops;  // of what only the graph itself has when it is run as one
@@ -60,6 +62,8 @@ using SlotTypes = std::unordered_map<int32_t, SlotType>;
 // Finds the regions of a block; those that are as before keep what was compiled. `types` has those of the slots that
 // the blocks before it filled, and gets those of this one.
 void find_regions(Block& block, SlotTypes& types);
+// Puts questions together, in the regions and between them. To be called whenever the block has changed.
+void find_rows(Block& block);
 // False: the regions of the tree have to be found anew, for an operator that does not fit into one.
 bool compile(Block& block, Region& region);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.

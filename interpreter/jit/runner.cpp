@@ -161,7 +161,7 @@ class Runner {
     bool run(vm::Values& results) {
         luaL_checkstack(L, 16, "graph mode");
         Block* block = progress_.path.back();
-        size_t region = 0;
+        size_t region = 0, row = 0;
         for (size_t i = 0;;) {
             if (i < block->steps.size()) {
                 Step& step = block->steps[i];
@@ -176,6 +176,13 @@ class Runner {
                         i = stretch.end;
                         continue;
                     }
+                }
+                while (row < block->rows.size() && block->rows[row].begin < i) ++row;
+                if (row < block->rows.size() && block->rows[row].begin == i && hold(block->rows[row].guards)) {
+                    const Row& asked = block->rows[row++];
+                    if (!pass_rest(*block, asked)) return false;
+                    i = asked.end;
+                    continue;
                 }
                 if (!pass(step)) return false;
                 finish(step);
@@ -209,7 +216,7 @@ class Runner {
             }
             progress_.path.push_back(way);
             block = way;
-            region = 0;
+            region = row = 0;
             finish(block->steps[0]);
             i = 1;
         }
@@ -223,6 +230,21 @@ class Runner {
         if (region.failed || ++region.runs < 2) return false;
         if (!compile(block, region)) tree_.dirty = true;
         return region.executable != nullptr;
+    }
+
+    // Whether these questions are answered as expected; in a loop they are known already.
+    bool hold(const Guards& guards) { return !progress_.steady && !guards.empty() && guards.hold(L, call_.kept); }
+
+    // The steps of a row that it does not ask as one.
+    bool pass_rest(Block& block, const Row& row) {
+        for (size_t i : row.guards.rest()) {
+            if (pass(block.steps[i])) continue;
+            for (size_t k = row.begin; k < i; ++k) finish(block.steps[k]);
+            return false;
+        }
+        progress_.done += row.end - row.begin;
+        for (int32_t s : row.drops) slots_[static_cast<size_t>(s)] = Value();
+        return true;
     }
 
     // Carries out a step and keeps what it gives; false where it does not give what it should.
@@ -268,7 +290,7 @@ class Runner {
 
     // The region's operators at once, after everything in it that may not be as it was.
     bool run(Block& block, Region& region) {
-        for (size_t i : region.first) {
+        for (size_t i : hold(region.guards) ? region.guards.rest() : region.first) {
             if (pass(block.steps[i])) continue;
             // Up to there one by one; what comes before it in the region and is no operator has been done.
             const bool observed = std::exchange(progress_.observed, false);

@@ -242,6 +242,7 @@ void settle(Tree& tree) {
     auto count = [&](auto& self, Block& block) -> void {
         inner += !block.next.empty();
         find_regions(block, types);
+        find_rows(block);
         for (const auto& next : block.next) self(self, *next);
     };
     count(count, tree.root);

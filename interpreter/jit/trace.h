@@ -37,7 +37,7 @@ struct Expected {
     bool typed = false;      // same: the type must be that one
     bool parameter = false;  // whether the tensor is one
     bool handed = false;     // the tensor's handle goes out again: as a result, into a table ...
-    const void* pointer = nullptr;  // identity of a constant object
+    const void* pointer = nullptr;  // identity of a constant object, or of a text that the function keeps
 };
 
 struct Step {
@@ -86,12 +86,15 @@ struct Step {
 
 // A stretch of steps whose operators run as one compiled graph, see region.h.
 struct Region;
+// Questions that are asked as one, see guards.h.
+struct Row;
 
 struct Block {
     Block();
     ~Block();
     std::vector<Step> steps;
     std::vector<std::unique_ptr<Region>> regions;  // in their order
+    std::vector<Row> rows;                         // in their order
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
 };

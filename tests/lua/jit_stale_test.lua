@@ -50,6 +50,34 @@ local kinds = {
       return s
     end, function(n) if n % 3 == 0 then q[#q] = nil else q[#q + 1] = n end end
   end,
+  ["one field of a table after the other"] = function()
+    local q = { text = ("a"):rep(60), zero = 0.0, count = 1, flag = false, list = { 1, 2 } }
+    local changes = {
+      function() q.text = ("a"):rep(59) .. "b" end, function() q.zero = -0.0 end, function() q.count = 1.0 end,
+      function() q.flag = nil end, function() q.list = { 1, 2 } end, function() q.list[2] = 3 end,
+      function() q.text, q.zero, q.flag = "short", 0.0, true end
+    }
+    local lists = { [q.list] = 100 }
+    return function(x)
+      local s = x * (q.text == ("a"):rep(60) and 2 or #q.text)
+      s = (s + (1 / q.zero > 0 and 3 or 4)) * (math.type(q.count) == "float" and 5 or 6)
+      s = s + (q.flag == nil and 7 or q.flag and 8 or 9) + (lists[q.list] or 10)
+      for k, v in pairs(q.list) do s = s + k * v end
+      return s + #q.list
+    end, function(n) changes[n]() end
+  end,
+  ["key from which a table is gone through"] = function()
+    local asks, q = true, { a = 1 }
+    return function(x)
+      local y = x + 1
+      if asks then return y * (next(q, "a") == nil and 2 or 3) end
+      return y * 5
+    end, function(n)
+      if n < 3 then return end
+      asks, q.a = false, nil
+      for i = 1, 8 * n do q["b" .. i] = i end
+    end
+  end,
   ["attribute of a Cell"] = function()
     local net = nn.Dense(2, 2)
     net.scale = 1

@@ -1,0 +1,233 @@
+#include "interpreter/jit/guards.h"
+
+#include <bit>
+#include <string>
+#include <unordered_map>
+
+#include "jit/vm/object.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+constexpr int kPile = 32;  // answers that are left on the stack before they are taken away at once
+
+// Of a key that a step reads or finds, an integer or a text: another for each.
+std::string name_of_key(const Value& key) {
+    if (key.kind() == Value::Kind::string) return "s" + key.string();
+    return key.kind() == Value::Kind::integer ? str("i", key.integer()) : std::string();
+}
+
+}  // namespace
+
+// False: what is expected has to be looked at by the runner.
+bool Guards::expect(Check& check, const Expected& e) {
+    if (e.what != Expected::What::constant) return false;
+    switch (e.constant.kind()) {
+        case Value::Kind::nil:
+            check.type = LUA_TNIL;
+            return true;
+        case Value::Kind::boolean:
+            check.type = LUA_TBOOLEAN;
+            check.bits = e.constant.boolean();
+            return true;
+        case Value::Kind::integer:
+            check.type = LUA_TNUMBER;
+            check.integer = true;
+            check.bits = e.constant.integer();
+            return true;
+        case Value::Kind::number:
+            check.type = LUA_TNUMBER;
+            check.bits = std::bit_cast<int64_t>(e.constant.number());
+            return true;
+        case Value::Kind::string:
+            check.type = LUA_TSTRING;
+            check.pointer = e.pointer;
+            check.text = &e.constant;
+            return true;
+        case Value::Kind::object:
+            check.type = LUA_TNONE;
+            check.pointer = e.pointer;
+            return e.pointer != nullptr;
+        default:
+            return false;
+    }
+}
+
+bool Guards::fits(const Check& check, lua_State* L, int type, int index) {
+    switch (check.type) {
+        case LUA_TNONE:  // an object; a light userdata may have any address
+            return type > LUA_TSTRING && lua_topointer(L, index) == check.pointer;
+        case LUA_TNIL:
+            return type == LUA_TNIL;
+        case LUA_TBOOLEAN:
+            return type == LUA_TBOOLEAN && lua_toboolean(L, index) == check.bits;
+        case LUA_TNUMBER:
+            if (type != LUA_TNUMBER || (lua_isinteger(L, index) != 0) != check.integer) return false;
+            return (check.integer ? static_cast<int64_t>(lua_tointeger(L, index))
+                                  : std::bit_cast<int64_t>(static_cast<double>(lua_tonumber(L, index)))) == check.bits;
+        default: {
+            if (type != LUA_TSTRING) return false;
+            // Lua has a short text once only; of a long one there may be two.
+            if (lua_topointer(L, index) == check.pointer) return true;
+            size_t size = 0;
+            const char* text = lua_tolstring(L, index, &size);
+            return check.text->string() == std::string_view(text, size);
+        }
+    }
+}
+
+// The questions to one object.
+void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>& group,
+                       std::unordered_set<size_t>& asked) {
+    Check object;
+    object.at = steps[group[0]].object_at;
+    const size_t begin = checks_.size();
+    checks_.push_back(object);
+    // Going through a table: only from its first key on, each of which is there then, so that Lua finds the next.
+    std::vector<size_t> walk;
+    for (size_t i : group) {
+        const Step& step = steps[i];
+        Check check;
+        if (step.kind != Step::Kind::next || step.operands[1].slot >= 0 || !expect(check, step.expected[0])) continue;
+        const Value& key = step.operands[1].constant;
+        if (walk.empty() ? key.is_nil() : identical(key, steps[walk.back()].expected[0].constant)) walk.push_back(i);
+    }
+    auto take = [&](size_t i, const Check& check) {
+        checks_.push_back(check);
+        asked.insert(i);
+    };
+    std::unordered_map<std::string, std::pair<size_t, Check>> values;  // of keys that are come by
+    for (size_t i : walk) values.emplace(name_of_key(steps[i].expected[0].constant), std::pair(i, Check()));
+    values.erase(std::string());
+    for (size_t i : group) {
+        const Step& step = steps[i];
+        Check check;
+        if (step.kind == Step::Kind::next || !expect(check, step.expected[0])) continue;
+        switch (step.kind) {
+            case Step::Kind::read:
+                if (step.operands[1].slot < 0 && step.operands[1].constant.kind() == Value::Kind::integer) {
+                    check.what = Check::What::item;
+                    check.key = step.operands[1].constant.integer();
+                } else if (step.key_at > 0) {
+                    check.what = Check::What::read;
+                    check.at = step.key_at;
+                } else {
+                    continue;
+                }
+                if (auto found = values.find(name_of_key(step.operands[1].constant)); found != values.end()) {
+                    check.what = Check::What::value;
+                    found->second = {i, check};
+                } else {
+                    take(i, check);
+                }
+                break;
+            case Step::Kind::metatable:
+                check.what = Check::What::metatable;
+                take(i, check);
+                break;
+            case Step::Kind::upvalue:
+                check.what = Check::What::upvalue;
+                check.at = static_cast<int>(step.operands[1].constant.integer());
+                take(i, check);
+                break;
+            default:
+                check.what = Check::What::length;
+                take(i, check);
+        }
+    }
+    for (size_t i : walk) {
+        Check check;
+        expect(check, steps[i].expected[0]);
+        check.what = Check::What::next;
+        check.first = i == walk[0];
+        take(i, check);
+        auto found = values.find(name_of_key(steps[i].expected[0].constant));
+        if (found != values.end() && found->second.second.what == Check::What::value)
+            take(found->second.first, found->second.second);
+    }
+    if (checks_.size() == begin + 1) checks_.pop_back();
+}
+
+Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indices) {
+    std::unordered_set<size_t> asked;
+    std::vector<std::vector<size_t>> groups;
+    // An object may be kept in more than one place.
+    std::unordered_map<const void*, size_t> group_of;
+    for (size_t i : indices) {
+        const Step& step = steps[i];
+        if (step.kind < Step::Kind::read || step.kind > Step::Kind::next || step.object_at == 0) continue;
+        const auto [found, fresh] = group_of.emplace(vm::identity_of(step.operands[0].constant), groups.size());
+        if (fresh) groups.emplace_back();
+        groups[found->second].push_back(i);
+    }
+    for (const auto& group : groups) add_group(steps, group, asked);
+    for (size_t i : indices)
+        if (!asked.contains(i)) rest_.push_back(i);
+}
+
+bool Guards::hold(lua_State* L, int kept) const {
+    luaL_checkstack(L, kPile + 8, "graph mode");
+    const int base = lua_gettop(L);
+    const int object = base + 1;
+    int pile = 0;
+    bool fine = true;
+    for (const Check& check : checks_) {
+        if (check.what == Check::What::object) {
+            lua_settop(L, base);
+            lua_rawgeti(L, kept, check.at);
+            pile = 0;
+            continue;
+        }
+        if (pile == kPile) {
+            lua_settop(L, object);
+            pile = 0;
+        }
+        int type = LUA_TNIL;
+        switch (check.what) {
+            case Check::What::read:
+                lua_rawgeti(L, kept, check.at);
+                type = lua_rawget(L, object);
+                ++pile;
+                break;
+            case Check::What::item:
+                type = lua_rawgeti(L, object, check.key);
+                ++pile;
+                break;
+            case Check::What::metatable:
+                if (lua_getmetatable(L, object)) {
+                    type = LUA_TTABLE;
+                    ++pile;
+                }
+                break;
+            case Check::What::upvalue:
+                if (lua_getupvalue(L, object, check.at)) {
+                    type = lua_type(L, -1);
+                    ++pile;
+                }
+                break;
+            case Check::What::length:
+                fine = static_cast<int64_t>(lua_rawlen(L, object)) == check.bits;
+                type = LUA_TNONE;
+                break;
+            case Check::What::next:
+                // The stack holds the key before it, with its value.
+                if (check.first) lua_settop(L, object);
+                lua_settop(L, object + 1);
+                if (lua_next(L, object))
+                    fine = fits(check, L, lua_type(L, object + 1), object + 1);
+                else
+                    fine = check.type == LUA_TNIL;
+                type = LUA_TNONE;
+                break;
+            default:
+                type = lua_type(L, -1);
+        }
+        if (type != LUA_TNONE) fine = fits(check, L, type, -1);
+        if (!fine) break;
+    }
+    lua_settop(L, base);
+    return fine;
+}
+
+}  // namespace lunaria::jit
