@@ -16,7 +16,7 @@ struct ReplOptions {
 };
 
 // Reads cells from standard input until its end, `exit` or os.exit. Prompt, banner, colours and history are for
-// terminals only. Gives the exit code; without a prompt that of the notebook: 1 after an error, 130 after Ctrl-C.
+// terminals only. Gives the exit code; without a prompt that of the notebook: 1 after an error, 130 when interrupted.
 // Takes over SIGINT while it runs.
 int run_repl(State& state, const ReplOptions& options = {});
 

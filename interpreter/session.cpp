@@ -238,7 +238,8 @@ bool Session::call(lua_State* L, int arguments, Execution& execution) {
     if (call_reported(L, arguments, LUA_MULTRET, report)) return true;
     // Whoever left the debugger knows where it was.
     if (state_.debugger().take_left()) report = {ErrorReport::Kind::interrupt, "the debugger ended the program", {}};
-    execution.error = std::move(report);
+    // An interrupt goes through every call there is: where it came says more than what it passed.
+    if (!execution.error) execution.error = std::move(report);
     return false;
 }
 
