@@ -311,7 +311,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
             kept->chunk = source.chunk;
             kept->function = source.function;
             try {
-                kept->graph = lower::lower(*source.chunk, *source.function);
+                kept->graph = lower::lower(*source.chunk, *source.function, false, &kept->operations);
             } catch (const Error& e) {
                 kept->problem = e.what();
             }
@@ -347,7 +347,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
 const std::shared_ptr<ir::Graph>& LuaHost::graph_of(FunctionInfo& info) {
     if (!info.graph || !State::of(main_).debugger().wants_stop_points()) return info.graph;
     if (info.chunk->name().starts_with("lunaria:")) return info.graph;
-    if (!info.stopping) info.stopping = lower::lower(*info.chunk, *info.function, true);
+    if (!info.stopping) info.stopping = lower::lower(*info.chunk, *info.function, true, &info.operations);
     return info.stopping;
 }
 

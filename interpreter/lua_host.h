@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "interpreter/loader.h"
+#include "jit/lower/lower.h"
 #include "jit/vm/machine.h"
 
 namespace lunaria {
@@ -149,11 +150,12 @@ class LuaHost final : public vm::Host {
         std::shared_ptr<ir::Graph> graph;
         std::shared_ptr<ir::Graph> stopping;  // the same with stop points, once it was asked for
         const lua::Function* function = nullptr;
-        std::string problem;         // why there is no graph
-        std::vector<bool> cells;     // per upvalue of the graph
-        std::vector<int> positions;  // of it in Lua's list
-        size_t nodes = 0;            // of the graph: what keeping it costs
-        uint64_t used = 0;           // when it was asked for last: how many functions were known then
+        std::string problem;                       // why there is no graph
+        std::vector<lower::Operation> operations;  // of both graphs
+        std::vector<bool> cells;                   // per upvalue of the graph
+        std::vector<int> positions;                // of it in Lua's list
+        size_t nodes = 0;                          // of the graph: what keeping it costs
+        uint64_t used = 0;                         // when it was asked for last: how many functions were known then
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
     // Forgets functions that no Lua function has any more, those that were not asked for longest first, until what is
@@ -175,7 +177,10 @@ class LuaHost final : public vm::Host {
     // tensor[key], or what the tensor is after tensor[key] = *value.
     Part indexed(const Value& tensor, const Value& key, const Value* value);
     vm::Field follow_chain(const Value& object, const Value& key, const char* event);
-    [[noreturn]] void operand_error(std::string_view what, const Value& v);
+    // `second`: v is the second operand of what the machine does.
+    [[noreturn]] void operand_error(std::string_view what, const Value& v, bool second = false);
+    // " (local 'a')" of an operand of what the machine does, as far as it is known.
+    std::string operand_name(bool second) const;
 
     lua_State* main_;
     lua_State* L;  // that runs

@@ -1,6 +1,7 @@
 // The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
 #include "interpreter/lua_host.h"
 #include "interpreter/values.h"
+#include "jit/frontend/ast.h"
 
 namespace lunaria {
 
@@ -44,8 +45,34 @@ void LuaHost::complete_message(const Value& f, const std::string& place, bool me
     lunaria::push(L, std::string_view(place + ": " + message));
 }
 
-void LuaHost::operand_error(std::string_view what, const Value& v) {
-    throw Error(ErrorKind::argument, "", str("attempt to ", what, " a ", type_text(v), " value"));
+std::string LuaHost::operand_name(bool second) const {
+    const ir::Node* node = running_->node();
+    if (!node) return {};
+    const ir::Graph* root = &node->graph();
+    while (root->parent) root = root->parent;
+    for (const auto& [function, info] : infos_) {
+        if (info->graph.get() != root && info->stopping.get() != root) continue;
+        // Variables of Lunaria's own Lua say nothing to the user.
+        if (info->chunk->name().starts_with("lunaria:")) return {};
+        for (const lower::Operation& o : info->operations) {
+            const lua::Expr* e = second ? o.second : o.first;
+            if (o.node != node || !e) continue;
+            const auto* method = e->get_if<lua::MethodCall>();
+            const std::string name = !method                      ? lower::name_of(*e)
+                                     : node->op->name() == "call" ? str("method '", method->name, "'")
+                                                                  : std::string();
+            return name.empty() ? name : str(" (", name, ")");
+        }
+    }
+    return {};
+}
+
+void LuaHost::operand_error(std::string_view what, const Value& v, bool second) {
+    // What an operator calls is its metamethod and no variable.
+    const ir::Node* node = running_->node();
+    const bool named = what != "call" || (node && node->op && node->op->name() == "call");
+    throw Error(ErrorKind::argument, "",
+                str("attempt to ", what, " a ", type_text(v), " value", named ? operand_name(second) : std::string()));
 }
 
 }  // namespace lunaria

@@ -1,4 +1,5 @@
 // Lua's operations on behalf of the machine.
+#include <algorithm>
 #include <array>
 #include <unordered_set>
 
@@ -188,29 +189,45 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
 }
 
 Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
-    static constexpr std::pair<std::string_view, int> kOperations[] = {
-        {"add", LUA_OPADD},    {"sub", LUA_OPSUB},      {"mul", LUA_OPMUL},        {"mod", LUA_OPMOD},
-        {"pow", LUA_OPPOW},    {"div", LUA_OPDIV},      {"floor_div", LUA_OPIDIV}, {"bit_and", LUA_OPBAND},
-        {"bit_or", LUA_OPBOR}, {"bit_xor", LUA_OPBXOR}, {"shift_left", LUA_OPSHL}, {"shift_right", LUA_OPSHR},
-        {"minus", LUA_OPUNM},  {"bit_not", LUA_OPBNOT}};
+    struct Operation {
+        std::string_view primitive;
+        int code;
+        const char* event;
+    };
+    static constexpr Operation kOperations[] = {
+        {"add", LUA_OPADD, "__add"},         {"sub", LUA_OPSUB, "__sub"},        {"mul", LUA_OPMUL, "__mul"},
+        {"mod", LUA_OPMOD, "__mod"},         {"pow", LUA_OPPOW, "__pow"},        {"div", LUA_OPDIV, "__div"},
+        {"floor_div", LUA_OPIDIV, "__idiv"}, {"bit_and", LUA_OPBAND, "__band"},  {"bit_or", LUA_OPBOR, "__bor"},
+        {"bit_xor", LUA_OPBXOR, "__bxor"},   {"shift_left", LUA_OPSHL, "__shl"}, {"shift_right", LUA_OPSHR, "__shr"},
+        {"minus", LUA_OPUNM, "__unm"},       {"bit_not", LUA_OPBNOT, "__bnot"}};
     luaL_checkstack(L, 6, "arithmetic");
     const int base = lua_gettop(L);
-    for (const Value* v : {&a, &b}) {
-        const bool fits = v->is_number() || v->kind() == Value::Kind::string || v->is_tensor() || reference_of(*v);
-        if (!fits)
-            operand_error(primitive.starts_with("bit") || primitive.starts_with("shift")
-                              ? "perform bitwise operation on"
-                              : "perform arithmetic on",
-                          *v);
-        if (reference_of(*v) && reference_of(*v)->type != LUA_TTABLE && reference_of(*v)->type != LUA_TUSERDATA)
-            operand_error("perform arithmetic on", *v);
-    }
-    int operation = LUA_OPADD;
-    for (auto [name, code] : kOperations)
-        if (name == primitive) operation = code;
+    const Operation& operation = *std::ranges::find(kOperations, primitive, &Operation::primitive);
+    const bool unary = operation.code == LUA_OPUNM || operation.code == LUA_OPBNOT;
     push(L, a);
-    if (operation != LUA_OPUNM && operation != LUA_OPBNOT) push(L, b);
-    lua_arith(L, operation);
+    push(L, unary ? a : b);
+    auto has_event = [&](int i) {
+        const bool has = luaL_getmetafield(L, i, operation.event) != LUA_TNIL;
+        if (has) lua_pop(L, 1);
+        return has;
+    };
+    // Lua's own words for what has no such metamethod; those of strings know the types only.
+    auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING; };
+    const bool bits = primitive.starts_with("bit") || primitive.starts_with("shift");
+    const bool texts = !bits && (is_text(base + 1) || is_text(base + 2));
+    auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(i); };
+    if (!(a.is_number() && b.is_number()) && helpless(base + 1) && helpless(base + 2)) {
+        const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
+        const std::string words = str("attempt to ", operation.event + 2, " a '", luaL_typename(L, base + 1),
+                                      "' with a '", luaL_typename(L, base + 2), "'");
+        const bool second = lua_type(L, base + 1) == LUA_TNUMBER;
+        if (!numbers) lua_settop(L, base);
+        if (!numbers && texts) throw Error(ErrorKind::argument, "", words);
+        if (!numbers)
+            operand_error(bits ? "perform bitwise operation on" : "perform arithmetic on", second ? b : a, second);
+    }
+    if (unary) lua_pop(L, 1);
+    lua_arith(L, operation.code);
     Value v = to_value(L, -1);
     lua_settop(L, base);
     return v;
@@ -253,11 +270,18 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
 
 Value LuaHost::concat(const Value& a, const Value& b) {
     luaL_checkstack(L, 6, "concatenation");
-    for (const Value* v : {&a, &b})
-        if (v->is_nil() || v->kind() == Value::Kind::boolean) operand_error("concatenate", *v);
     const int base = lua_gettop(L);
     push(L, a);
     push(L, b);
+    auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
+    if (!a.is_tensor() && !b.is_tensor() && !(is_text(base + 1) && is_text(base + 2)) &&
+        luaL_getmetafield(L, base + 1, "__concat") == LUA_TNIL &&
+        luaL_getmetafield(L, base + 2, "__concat") == LUA_TNIL) {
+        const bool second = is_text(base + 1);
+        lua_settop(L, base);
+        operand_error("concatenate", second ? b : a, second);
+    }
+    lua_settop(L, base + 2);
     lua_concat(L, 2);
     Value v = to_value(L, -1);
     lua_settop(L, base);

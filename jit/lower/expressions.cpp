@@ -41,6 +41,25 @@ Value FunctionLowering::emit(std::string_view name, std::vector<Value> args) {
     return Value(node);
 }
 
+Value FunctionLowering::operate(std::string_view name, std::vector<Value> args, const lua::Expr* first,
+                                const lua::Expr* second) {
+    Value made = emit(name, std::move(args));
+    if (operations_) operations_->push_back({made.node(), first, second});
+    return made;
+}
+
+std::string name_of(const lua::Expr& e) {
+    const lua::Expr* inner = &e;
+    while (const auto* paren = inner->get_if<lua::Paren>()) inner = paren->inner;
+    if (const auto* local = inner->get_if<lua::LocalName>()) return str("local '", local->local->name, "'");
+    if (const auto* upvalue = inner->get_if<lua::UpvalueName>()) return str("upvalue '", upvalue->local->name, "'");
+    if (const auto* global = inner->get_if<lua::GlobalName>()) return str("global '", global->name, "'");
+    const auto* index = inner->get_if<lua::Index>();
+    if (!index) return {};
+    if (const auto* text = index->key->get_if<lua::String>()) return str("field '", text->value, "'");
+    return index->key->kind == ExprKind::integer ? std::string() : "field '?'";
+}
+
 FunctionLowering::Held FunctionLowering::hold(Value v) {
     Variable kept = blocks_.temporary("");
     blocks_.write(*here_, kept, std::move(v));
@@ -79,7 +98,8 @@ Value FunctionLowering::value(const lua::Expr& e) {
         left = take(held);
         at_ = span(op.operator_span);
         bool swapped = op.op == lua::BinaryOp::greater || op.op == lua::BinaryOp::greater_equal;
-        left = swapped ? emit(primitive_of(op.op), {right, left}) : emit(primitive_of(op.op), {left, right});
+        left = swapped ? emit(primitive_of(op.op), {right, left})
+                       : operate(primitive_of(op.op), {left, right}, spine[i + 1], op.right);
         if (op.op == lua::BinaryOp::not_equal) left = emit("not", {left});
     }
     return left;
@@ -127,7 +147,7 @@ Value FunctionLowering::compound(const lua::Expr& e) {
             Value key = value(*index.key);
             Value from = take(object);
             at_ = span(e.span);
-            return emit("index", {from, key});
+            return operate("index", {from, key}, index.object);
         }
         case ExprKind::call:
         case ExprKind::method_call: {
@@ -138,7 +158,7 @@ Value FunctionLowering::compound(const lua::Expr& e) {
             const auto& unary = e.as<lua::Unary>();
             Value operand = value(*unary.operand);
             at_ = span(e.span);
-            return emit(primitive_of(unary.op), {operand});
+            return operate(primitive_of(unary.op), {operand}, unary.operand);
         }
         case ExprKind::binary:
             return binary(e.as<lua::Binary>());
@@ -166,7 +186,7 @@ Value FunctionLowering::binary(const lua::Binary& e) {
         case lua::BinaryOp::not_equal:
             return emit("not", {emit("equal", {left, right})});
         default:
-            return emit(primitive_of(e.op), {left, right});
+            return operate(primitive_of(e.op), {left, right}, e.left, e.right);
     }
 }
 
@@ -251,17 +271,20 @@ std::vector<Value> FunctionLowering::adjusted(std::span<const lua::Expr* const> 
 
 Value FunctionLowering::call(const lua::Expr& e) {
     Variable callee = blocks_.temporary(""), self = nullptr;
+    const lua::Expr* called = nullptr;
     std::span<const lua::Expr* const> arguments;
     if (const auto* method = e.get_if<lua::MethodCall>()) {
         self = blocks_.temporary("self");
         Value object = value(*method->object);
         blocks_.write(*here_, self, object);
         at_ = span(method->name_span);
-        blocks_.write(*here_, callee, emit("index", {object, Value(method->name)}));
+        called = &e;
+        blocks_.write(*here_, callee, operate("index", {object, Value(method->name)}, method->object));
         arguments = method->arguments;
     } else {
         const auto& plain = e.as<lua::Call>();
         blocks_.write(*here_, callee, value(*plain.callee));
+        if (plain.callee->kind != ExprKind::method_call) called = plain.callee;
         arguments = plain.arguments;
     }
     Value args = list(arguments);
@@ -276,7 +299,7 @@ Value FunctionLowering::call(const lua::Expr& e) {
             args = emit("spread", {Value::list({object}), args});
         }
     }
-    return emit("call", {blocks_.read(*here_, callee), args});
+    return operate("call", {blocks_.read(*here_, callee), args}, called);
 }
 
 Value FunctionLowering::table(const lua::Table& e) {
@@ -320,7 +343,7 @@ Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {
     std::string name = f.name.empty() ? str("function at line ", f.first_line) : std::string(f.name);
     ir::Graph& inner = graph_.add_inner(name);
     inner.span = at_;
-    FunctionLowering lowering(chunk_, chunk_name_, f, inner, stops_);
+    FunctionLowering lowering(chunk_, chunk_name_, f, inner, stops_, operations_);
     // A local function that never changes knows itself without capturing itself.
     bool recursive = own_name && !is_cell(*own_name);
     if (recursive) lowering.own_name_ = own_name;

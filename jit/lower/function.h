@@ -7,13 +7,14 @@
 
 #include "jit/language.h"
 #include "jit/lower/blocks.h"
+#include "jit/lower/lower.h"
 
 namespace lunaria::lower {
 
 class FunctionLowering {
   public:
     FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
-                     const lua::Function& function, ir::Graph& graph, bool stops);
+                     const lua::Function& function, ir::Graph& graph, bool stops, std::vector<Operation>* operations);
     void run();
 
   private:
@@ -67,6 +68,9 @@ class FunctionLowering {
     static bool is_cell(const Local& local) { return local.captured && local.assigned_after_capture; }
 
     Value emit(std::string_view name, std::vector<Value> args);
+    // An operation whose errors may name what it works on.
+    Value operate(std::string_view name, std::vector<Value> args, const lua::Expr* first,
+                  const lua::Expr* second = nullptr);
     ir::Span span(const lua::Span& s) const;
     // The block in which lowering goes on; after a jump away, an unreachable one.
     void go_on_in(Block& b) {
@@ -100,6 +104,7 @@ class FunctionLowering {
     Value varargs_;
     int counter_ = 0;
     const bool stops_;
+    std::vector<Operation>* const operations_;
     std::vector<Variable> visible_;  // innermost last; of programs with stop points
 };
 

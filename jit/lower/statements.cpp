@@ -24,9 +24,11 @@ class Scope {
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops) {
+std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops,
+                                 std::vector<Operation>* operations) {
     auto graph = std::make_unique<ir::Graph>(function.name.empty() ? "function" : std::string(function.name));
-    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph, stops).run();
+    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph, stops, operations)
+        .run();
 #ifndef NDEBUG
     ir::verify(*graph);
 #endif
@@ -34,14 +36,16 @@ std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& f
 }
 
 FunctionLowering::FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
-                                   const lua::Function& function, ir::Graph& graph, bool stops)
+                                   const lua::Function& function, ir::Graph& graph, bool stops,
+                                   std::vector<Operation>* operations)
     : chunk_(chunk),
       chunk_name_(std::move(chunk_name)),
       function_(function),
       graph_(graph),
       blocks_(graph),
       here_(&blocks_.entry()),
-      stops_(stops) {}
+      stops_(stops),
+      operations_(operations) {}
 
 void FunctionLowering::run() {
     graph_.span = span(function_.span);
@@ -189,7 +193,7 @@ void FunctionLowering::statement(const lua::Stat& s) {
                 const auto& index = f.target->as<lua::Index>();
                 Value object = value(*index.object);
                 Value key = value(*index.key);
-                emit("set_index", {object, key, closure(*f.function, nullptr)});
+                operate("set_index", {object, key, closure(*f.function, nullptr)}, index.object);
             }
             break;
         }
@@ -288,8 +292,11 @@ void FunctionLowering::assign(const lua::Assign& s) {
             write(*local->local, values[i]);
         else if (const auto* upvalue = s.targets[i]->get_if<lua::UpvalueName>())
             write(*upvalue->local, values[i]);
-        else
-            emit("set_index", {take(places[i].object), take(places[i].key), values[i]});
+        else {
+            const auto* index = s.targets[i]->get_if<lua::Index>();
+            operate("set_index", {take(places[i].object), take(places[i].key), values[i]},
+                    index ? index->object : nullptr);
+        }
     }
 }
 

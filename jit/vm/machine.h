@@ -42,6 +42,8 @@ class Machine {
     std::string here() const;
     // The same for what calls a function of the host; empty when that is pcall or its like and not the program.
     std::string caller() const;
+    // What runs now; may be null.
+    const ir::Node* node() const { return frames_.empty() || pc_ == 0 ? nullptr : code_->instrs[pc_ - 1].node; }
     // Whether that call is written object:name().
     bool calls_method() const;
 

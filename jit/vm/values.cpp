@@ -298,13 +298,13 @@ void cell_set(Machine& m, const Instr& i) { static_cast<Cell*>(m.operand(i, 0).o
 // Lua's rules for numeric loops: integers count their rounds beforehand, so that they never run over.
 void for_prepare(Machine& m, const Instr& i) {
     Value start = m.operand(i, 0), limit = m.operand(i, 1), step = m.operand(i, 2);
-    static constexpr std::string_view kNames[] = {"initial", "limit", "step"};
+    static constexpr std::string_view kNames[] = {"initial value", "limit", "step"};
     const Value* values[] = {&start, &limit, &step};
     for (size_t k : {1, 2, 0})
         if (!values[k]->is_number())
-            throw Error(ErrorKind::argument, "for",
-                        str("'for' ", kNames[k], " value must be a number, got ", m.host.describe(*values[k])));
-    if (step.number() == 0) throw Error(ErrorKind::argument, "for", "'for' step is zero");
+            throw Error(ErrorKind::argument, "",
+                        str("bad 'for' ", kNames[k], " (number expected, got ", m.host.describe(*values[k]), ")"));
+    if (step.number() == 0) throw Error(ErrorKind::argument, "", "'for' step is zero");
     if (start.kind() == Value::Kind::integer && step.kind() == Value::Kind::integer) {
         const int64_t a = start.integer(), s = step.integer();
         int64_t last = 0;

@@ -55,6 +55,16 @@ local snippets = {
     "return pcall(function() local h <close> = setmetatable({}, { __close = function(_, e) error(e .. '2', 0) end }) "
     .. "error('1', 0) end)" },
   ["effects before an error that leaves"] = { "log('before', n) if n == 2 then error('out ' .. n) end log('after') return x" },
+  ["names in errors after effects"] = {
+    "local a, t = nil, {} log(n) local k = n % 7 if k == 1 then return a.b elseif k == 2 then return t.c.d else return t:e() end" },
+  ["names of operands after effects"] = {
+    "local a, t = {}, {} log(n) if n == 1 then return 1 + a elseif n == 2 then return t.c .. 'x' else return -t.d end" },
+  ["names of what is called and written after effects"] = {
+    "local a log(n) if n == 1 then a() elseif n == 2 then nothing_of_this_name() else a.x = 1 end" },
+  ["loops without bounds after effects"] = {
+    "log(n) if n == 1 then for i = 1, 2, 0 do end elseif n == 2 then for i = 'a', 2 do end else for i = 1, {} do end end" },
+  ["lines of operators on strings and tables after effects"] = {
+    "log(n) if n == 1 then return 'x' + 1 elseif n == 2 then return ~{} else return {} .. 'y' end", true },
   ["effects before an operator that fails"] = { "log('before') local y = x + ms.ops.ones { n } log('after') return y" },
   ["writes before an error"] = { "local q = { 1 } local ok = pcall(function() q[1] = 2 q[2] = x error('') end) return q[1], q[2], ok" },
   ["variables before an error"] = {
