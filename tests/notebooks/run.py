@@ -19,7 +19,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from comparison import compare_outputs, merged
+from comparison import compare_outputs, joined, merged
 
 def as_json(notebook):
     return json.loads(json.dumps(notebook))
