@@ -257,7 +257,8 @@ function kinds.failing(m)
   m:declare(a, "n", true)
   return {
     { ("local %s, %s = pcall(function()"):format(ok, e), {
-      { ("for %s = 1, %d do"):format(i, m:between(1, 3)), block, "end" }, { m.tensors and "return ms.tensor(0.3, ms.float64)" or "return 0.3" } }, "end)" },
+      { ("for %s = 1, %d do"):format(i, m:between(1, 3)), block, "end" },
+      { m.tensors and "return ms.tensor(0.3, ms.float64)" or "return 0.3" } }, "end)" },
     { ("local %s = %s and %s or %s.value"):format(a, ok, e, e) },
   }
 end
