@@ -326,7 +326,8 @@ Value LuaHost::raw_get(const Value& table, const Value& key) {
 
 void LuaHost::raw_set(const Value& table, const Value& key, const Value& value) {
     auto* r = reference_of(table);
-    if (!r || r->type != LUA_TTABLE) throw argument_error("rawset", str("needs a table, got ", describe(table)));
+    if (!r || r->type != LUA_TTABLE)
+        throw argument_error("", str("bad argument #1 to 'rawset' (table expected, got ", describe(table), ")"));
     if (key.is_nil()) throw Error(ErrorKind::index, "", "table index is nil");
     if (key.kind() == Value::Kind::number && key.number() != key.number())
         throw Error(ErrorKind::index, "", "table index is NaN");

@@ -239,7 +239,12 @@ void table_extend(Machine& m, const Instr& i) {
         m.host.raw_set(m.operand(i, 0), Value(from + static_cast<int64_t>(k) + 1), values[k]);
 }
 
-void raw_index(Machine& m, const Instr& i) { m.set(i, m.host.raw_get(m.operand(i, 0), m.operand(i, 1))); }
+void raw_index(Machine& m, const Instr& i) {
+    const Value& table = m.operand(i, 0);
+    if (!m.host.is_table(table))
+        throw argument_error("", str("bad argument #1 to 'rawget' (table expected, got ", m.host.describe(table), ")"));
+    m.set(i, m.host.raw_get(table, m.operand(i, 1)));
+}
 void raw_set(Machine& m, const Instr& i) { m.host.raw_set(m.operand(i, 0), m.operand(i, 1), m.operand(i, 2)); }
 
 void spread(Machine& m, const Instr& i) {

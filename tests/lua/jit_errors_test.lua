@@ -89,6 +89,8 @@ local snippets = {
     "local i = 0 ::again:: i = i + 1 if not pcall(function() if i < n then error('') end end) then goto again end return i" },
   ["coroutine that fails"] = {
     "local co = coroutine.create(function() log('co') error('in co', 0) end) return coroutine.resume(co)", true },
+  ["rawset of nil after an effect"] = { "log('go') rawset(nil, n, n) return x" },
+  ["rawget of nil after an effect"] = { "log('go') local r = rawget(nil, n) return x, r" },
   ["coroutine that yields"] = {
     "local co = coroutine.wrap(function() for i = 1, 3 do coroutine.yield(x * i) end end) log('go') return co() + co(), co()", true },
 }
