@@ -1,6 +1,5 @@
 #include "core/memory.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,10 +120,7 @@ void* system_allocate(size_t size) {
         size_t available = available_bytes();
         if (available != SIZE_MAX && size + kReserve > available) return nullptr;
     }
-    void* block = std::aligned_alloc(kAlignment, size);
-    // Huge pages spare most of the page faults of a first touch.
-    if (block && size >= (4u << 20)) madvise(block, size, MADV_HUGEPAGE);
-    return block;
+    return std::aligned_alloc(kAlignment, size);
 }
 
 // Gives the blocks back that have waited longest: those of a size that is in use now are needed again at once.

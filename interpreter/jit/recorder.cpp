@@ -12,6 +12,8 @@ namespace lunaria::jit {
 
 namespace {
 
+constexpr uint64_t kSweepBytes = 2u << 20;
+
 // A tensor of a type of which nobody looks at the elements.
 Value ghost(const TensorType& type) {
     Tensor one = Tensor::zeros(type.dtype, {});
@@ -626,7 +628,11 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
         else
             values.push_back(std::move(result));
     });
-    if ((++operators_ & 63) == 0) sweep();
+    // What the program has dropped is dropped here too before much else has been allocated.
+    if ((++operators_ & 63) == 0 || thread_allocated_bytes() - swept_at_ >= kSweepBytes) {
+        sweep();
+        swept_at_ = thread_allocated_bytes();
+    }
     // Results that were known beforehand say nothing of their form; the operator does.
     list |= results.size() != 1 || !op.signature.results.empty();
     if (!list && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;

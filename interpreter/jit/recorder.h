@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/memory.h"
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/runner.h"
 #include "jit/vm/recorder.h"
@@ -148,6 +149,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Own* own(const Value& table);
     Value adopt(Value table);
 
+    bool is_counter(const Value& key);
     Value read(const Value& table, const Value& key);
     Value metatable(const Value& table);
     Value meta(const Value& object, const char* event);
@@ -180,12 +182,20 @@ class Recorder final : public vm::Host, public vm::Recorder {
     size_t position_ = 0;  // steps from the root
     size_t path_ = 1;      // of the runner's path: the next block
     bool effects_ = false, restart_ = false, open_ = false, interrupted_ = false;
-    int catching_ = 0;             // calls around this one that meet errors
-    bool exact_ = false;           // the error on its way has the words and the line that Lua gives
-    bool handles_errors_ = false;  // xpcall was called
-    bool marks_ = false;           // what is read now may be differentiated: it must be a number, not an open one
+    int catching_ = 0;                  // calls around this one that meet errors
+    bool exact_ = false;                // the error on its way has the words and the line that Lua gives
+    bool handles_errors_ = false;       // xpcall was called
+    const vm::Instr* instr_ = nullptr;  // that runs
+    // By function: the keys that it writes to, and the registers of the variables.
+    struct Writes {
+        std::unordered_set<std::string> keys;
+        std::unordered_set<int32_t> cells;
+    };
+    std::unordered_map<const vm::Code*, Writes> writes_;
+    bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0, operators_ = 0;
+    uint64_t swept_at_ = thread_allocated_bytes();
     std::vector<bool> sizes_;  // by slot: whether it is a tensor of any sizes
     int open_tensors_ = 0;
     std::vector<Value> sources_;                        // the tensors of any sizes on which those of the others depend

@@ -36,6 +36,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     marks_ = i.op == &reads;
+    instr_ = &i;
     // Rules of derivatives look at the sizes of what they are for.
     if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
     if (!open_) return false;

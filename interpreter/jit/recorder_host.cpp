@@ -75,6 +75,7 @@ Value Recorder::read(const Value& table, const Value& key) {
     s.kind = Step::Kind::read;
     s.operands = {operand(table), operand(key)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    s.counts = is_counter(key);
     Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, key); });
     found_[id] = v;
     return v;
@@ -133,6 +134,7 @@ Value Recorder::read_upvalue(const Value& function, int position, const void* id
     Step s;
     s.kind = Step::Kind::upvalue;
     s.operands = {operand(function), constant_operand(Value(position))};
+    s.counts = is_counter({});
     Value v = ask(std::move(s), push);
     found_[id] = v;
     return v;

@@ -70,6 +70,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             e.constant = v;
         } else if (opens &&
                    ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
+                    (s.counts && v.kind() == Value::Kind::integer) ||
                     ((v.is_number() || v.kind() == Value::Kind::string) &&
                      (s.kind == Step::Kind::number || s.name == "open")))) {
             e.what = Expected::What::number;
@@ -83,6 +84,30 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
         list.push_back(std::move(e));
     }
     return list;
+}
+
+// Whether the function that runs writes to what its instruction reads: the field `key`, or a variable. Then it is
+// likely a counter, and what is recorded for its value alone would be for nothing.
+bool Recorder::is_counter(const Value& key) {
+    if (!machine_.is_running()) return false;
+    const vm::Code& code = machine_.code();
+    // The next one may be about to run, in another function.
+    const std::less<> before;
+    if (before(instr_, code.instrs.data()) || !before(instr_, code.instrs.data() + code.instrs.size())) return false;
+    auto [found, fresh] = writes_.try_emplace(&code);
+    Writes& writes = found->second;
+    for (const vm::Instr& i : fresh ? std::span<const vm::Instr>(code.instrs) : std::span<const vm::Instr>()) {
+        const std::string_view name = i.op ? i.op->name() : std::string_view();
+        if (name == "cell_set") writes.cells.insert(code.slots[i.slots].at);
+        if (name != "set_index" && name != "j_set_index") continue;
+        const vm::Slot& slot = code.slots[i.slots + (name == "set_index" ? 1 : 2)];
+        if (slot.at >= 0 || slot.items >= 0) continue;
+        const Value& constant = code.constants[static_cast<size_t>(~slot.at)];
+        if (constant.kind() == Value::Kind::string) writes.keys.insert(constant.string());
+    }
+    if (key.kind() == Value::Kind::string) return writes.keys.contains(key.string());
+    return key.is_nil() && instr_->op && instr_->op->name() == "cell_get" &&
+           writes.cells.contains(code.slots[instr_->slots].at);
 }
 
 bool Recorder::is_open(const Operand& o) const {

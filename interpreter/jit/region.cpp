@@ -317,29 +317,32 @@ std::string graph_text(Block& block, const Region& region, bool optimized) {
 namespace {
 
 bool compile(Block& block, Region& region, std::span<const TensorType> types,
-             std::unique_ptr<graph::Executable>& executable) {
+             std::unique_ptr<graph::Executable>& executable, bool at_hand) {
     const auto start = std::chrono::steady_clock::now();
-    bool fits = true;
+    bool fits = true, waits = false;
     try {
         ir::Graph graph("region");
         fits = Builder(block, region, types, graph).build();
         if (fits)
-            executable =
-                graph::compile(graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region)});
+            executable = graph::compile(
+                graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region), .at_hand = at_hand});
+        waits = fits && !executable;
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
                             block.steps.begin() + static_cast<ptrdiff_t>(region.end),
                             [](const Step& step) { return step.alone; });
     }
-    region.failed = !executable;
+    region.failed = !executable && !waits;
     region.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return fits;
 }
 
 }  // namespace
 
-bool compile(Block& block, Region& region) { return compile(block, region, region.types, region.executable); }
+bool compile(Block& block, Region& region, bool at_hand) {
+    return compile(block, region, region.types, region.executable, at_hand);
+}
 
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs) {
     auto fits = [&](const Region::Sized& one) {
@@ -361,7 +364,7 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
     if (!one.executable && ++one.runs >= 2) {
         std::vector<TensorType> types;
         for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
-        compile(block, region, types, one.executable);
+        compile(block, region, types, one.executable, false);
     }
     return one.executable.get();
 }

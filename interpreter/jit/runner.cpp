@@ -223,12 +223,13 @@ class Runner {
     }
 
   private:
-    // Whether the region runs as a graph; it is compiled when it is run for the second time.
+    // Whether the region runs as a graph; it is compiled when it is run for the first time if that is quick, for the
+    // second time otherwise.
     bool is_ready(Block& block, Region& region) {
         if (flat_) return false;
         if (region.executable || (region.open && !region.failed)) return true;
-        if (region.failed || ++region.runs < 2) return false;
-        if (!compile(block, region)) tree_.dirty = true;
+        if (region.failed) return false;
+        if (!compile(block, region, ++region.runs < 2)) tree_.dirty = true;
         return region.executable != nullptr;
     }
 

@@ -68,6 +68,7 @@ struct Step {
     bool fails = false;   // it raises an error, which the program meets: what is expected is the error
     bool direct = false;  // of a call: pcall itself calls, no line of the program
     bool method = false;  // of a call: object:name()
+    bool counts = false;  // of a read: an integer that comes will be another one the next time
     const Op* op = nullptr;
     std::string_view name;  // of a comparison's primitive
     std::vector<Operand> operands;

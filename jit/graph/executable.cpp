@@ -35,6 +35,8 @@ struct StepState {
 
 void release_nothing(Storage&) {}
 
+constexpr size_t kLargeArena = 8u << 20;
+
 }  // namespace
 
 struct Executable::Program {
@@ -79,6 +81,9 @@ struct Executable::Context {
 
     explicit Context(const Program& p) : program(p) {
         const Plan& plan = p.plan;
+        // What eager mode left behind has done its service: the system gives the same pages again, which is quicker
+        // than pages that nobody had.
+        if (plan.arena_bytes >= kLargeArena) empty_memory_cache();
         arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)});
         roots.resize(plan.roots.size());
         for (size_t r = 0; r < roots.size(); ++r) {
@@ -484,7 +489,9 @@ std::string Executable::describe() const {
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
     FlatGraph flat = flatten(graph);
     run_passes(*flat.graph);
-    auto program = std::make_unique<Executable::Program>(make_plan(*flat.graph, flat.variables, options));
+    std::optional<Plan> plan = make_plan(*flat.graph, flat.variables, options);
+    if (!plan) return nullptr;
+    auto program = std::make_unique<Executable::Program>(std::move(*plan));
     std::unique_ptr<Executable> result(new Executable(std::move(program)));
     if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
     return result;

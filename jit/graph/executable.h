@@ -42,6 +42,7 @@ struct CompileOptions {
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
     bool generate = true;  // false: every operator runs by its own kernel
+    bool at_hand = false;  // null is given where a kernel would have to be generated first
 };
 
 struct ExecutableStats {

@@ -110,7 +110,7 @@ bool can_generate() {
     return there;
 }
 
-std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs) {
+std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bool generate) {
     std::vector<LoopFunction> functions;
     Store& s = store();
     std::lock_guard lock(s.mutex);
@@ -127,6 +127,7 @@ std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs) {
             function = load_machine_code(object);
             if (function) ++s.stats.read;
         }
+        if (!function && !generate) return {};
         if (!function) {
             const std::string object = s.generator.run(program, s.target);
             if (!object.empty()) function = load_machine_code(object);

@@ -9,8 +9,9 @@
 namespace lunaria::graph {
 
 // Machine code for each program, kept for the rest of the process. nullptr where there is none: the code generator is
-// not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from several threads.
-std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs);
+// not installed or refuses. Without `generate` an empty list where one would have to be generated first. Deterministic:
+// equal programs give equal code on one machine. Safe from several threads.
+std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bool generate);
 
 // Whether kernels can be generated at all; false without the code generator's library.
 bool can_generate();

@@ -34,11 +34,11 @@ class Planner {
         plan_.variables = variables;
     }
 
-    Plan run() {
+    std::optional<Plan> run() {
         add_parameters();
         std::vector<Piece> pieces = cut(graph_, arrangements_, options_.generate && can_generate());
         find_readers(pieces);
-        add_steps(pieces);
+        if (!add_steps(pieces)) return {};
         add_results();
         place_early();
         place_donations();
@@ -134,7 +134,8 @@ class Planner {
                 items_[node->args[0].node()].push_back(node);
     }
 
-    void add_steps(const std::vector<Piece>& pieces) {
+    // False: not all kernels are at hand.
+    bool add_steps(const std::vector<Piece>& pieces) {
         std::vector<Loop> loops;
         std::vector<size_t> loop_of(pieces.size(), SIZE_MAX);
         for (size_t p = 0; p < pieces.size(); ++p) {
@@ -146,13 +147,15 @@ class Planner {
         }
         std::vector<LoopProgram> programs;
         for (const Loop& loop : loops) programs.push_back(loop.program);
-        const std::vector<LoopFunction> functions = find_kernels(programs);
+        const std::vector<LoopFunction> functions = find_kernels(programs, !options_.at_hand);
+        if (functions.size() < programs.size()) return false;
         for (size_t p = 0; p < pieces.size(); ++p) {
             if (loop_of[p] != SIZE_MAX && functions[loop_of[p]])
                 add_loop(pieces[p], loops[loop_of[p]], functions[loop_of[p]]);
             else
                 for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
         }
+        return true;
     }
 
     // A step that makes a dense copy of an operand; its root.
@@ -572,7 +575,8 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options) {
+std::optional<Plan> make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables,
+                              const CompileOptions& options) {
     return Planner(graph, variables, options).run();
 }
 

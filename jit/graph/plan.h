@@ -1,6 +1,7 @@
 // The plan of a program: which steps run in which order, and where each value lives.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "jit/graph/executable.h"
@@ -90,6 +91,8 @@ struct Plan {
     size_t arena_bytes = 0;
 };
 
-Plan make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options);
+// Nothing where options.at_hand and a kernel is not.
+std::optional<Plan> make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables,
+                              const CompileOptions& options);
 
 }  // namespace lunaria::graph

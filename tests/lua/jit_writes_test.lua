@@ -1,9 +1,11 @@
--- Compiled stretches that end with writes into tensors: optimizers, running statistics, assignments.
+-- Compiled stretches that end with writes into tensors: optimizers, running statistics, assignments; and counters.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"
 local nn, ops = ms.nn, ms.ops
 local test, equal, near = t.test, t.equal, t.near
+
+local function vector(...) return ms.tensor({ ... }, ms.float32) end
 
 -- Runs the step both ways on its own state; what it gives and what it leaves must be the same.
 local function both(make, rounds, ...)
@@ -163,6 +165,44 @@ test("a view that is returned keeps what it was before a large update", function
       return loss, turned["0, :4"], turned, grads[2]
     end, p, q
   end, 5)
+end)
+
+test("counters of the function itself are no reason to record it again", function()
+  local net, calls = { steps = 0 }, 0
+  local f = ms.jit(function(x)
+    net.steps = net.steps + 1
+    calls = calls + 2
+    return x * 2 + net.steps, calls
+  end)
+  for i = 1, 5 do equal({ f(vector(1)) }, { vector(2 + i), 2 * i }) end
+  equal({ net.steps, calls }, { 5, 10 })
+  equal(#ms.jit_report(f).recordings, 1)
+  -- Nor is the first step of an optimizer another one than the second.
+  local w = ms.Parameter(ops.ones { 3 }, "w")
+  for _, optimizer in ipairs { nn.Momentum({ w }, 0.1, 0.9), nn.Adam({ w }, 0.1), ms.mint.optim.AdamW({ w }, { lr = 0.1 }) } do
+    local step = ms.jit(function(g) optimizer({ g * 2 + 1 }) end)
+    for _ = 1, 4 do step(ops.ones { 3 }) end
+    equal(#ms.jit_report(step).recordings, 1)
+  end
+end)
+
+test("a counter that decides something is followed", function()
+  local n = 0
+  local f = ms.jit(function(x)
+    n = n + 1
+    if n % 3 == 0 then return x * 2 + 1 end
+    return x + n
+  end)
+  for i = 1, 9 do equal(f(vector(5)), vector(i % 3 == 0 and 11 or 5 + i)) end
+end)
+
+test("kernels that are at hand are used from the second call on", function()
+  local function make() return ms.jit(function(x) return ops.tanh(x * 1.25) + ops.exp(x) end) end
+  local first, second = make(), make()
+  for _ = 1, 3 do first(vector(1, 2)) end
+  equal(ms.jit_report(first).graphs, 1)
+  for _ = 1, 2 do second(vector(1, 2)) end
+  equal(ms.jit_report(second).graphs, 1)
 end)
 
 t.finish()

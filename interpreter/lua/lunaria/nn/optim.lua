@@ -289,8 +289,11 @@ local function momentum_setup(self, a, rate_name, like_mindspore)
 end
 
 local function momentum_update(self, group, grads, rate, weight_decay, step)
-  apply_momentum(group.params, grads, group.accumulators, rate, self.momentum, step == 1 and 0.0 or self.dampening,
-    weight_decay, self.nesterov, group.decayed, getmetatable(self)._name)
+  local dampening = self.dampening
+  -- Asked for last: a compiled step is one for all numbers of steps where there is none.
+  if dampening ~= 0 and step == 1 then dampening = 0.0 end
+  apply_momentum(group.params, grads, group.accumulators, rate, self.momentum, dampening, weight_decay, self.nesterov,
+    group.decayed, getmetatable(self)._name)
 end
 
 nn.SGD = layer(Optimizer, "SGD",
