@@ -92,9 +92,6 @@ int replace(lua_State* L) {
     return 0;
 }
 
-// Does nothing; where its arguments hold what is differentiated, another function stands in.
-int probe(lua_State*) { return 0; }
-
 int harmless(lua_State* L) {
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) {
         luaL_checktype(L, i, LUA_TFUNCTION);
@@ -147,12 +144,11 @@ int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {
-        {"next_key", protect<next_key>}, {"metamethod", protect<metamethod>},
-        {"number", protect<number>},     {"replace", protect<replace>},
-        {"is_float", protect<is_float>}, {"harmless", protect<harmless>},
-        {"probe", protect<probe>},       {"original", protect<original>},
-        {"note", protect<note>},         {"graph_text", protect<graph_text>},
-        {"fail", protect<fail>}};
+        {"next_key", protect<next_key>},     {"metamethod", protect<metamethod>},
+        {"number", protect<number>},         {"replace", protect<replace>},
+        {"is_float", protect<is_float>},     {"harmless", protect<harmless>},
+        {"original", protect<original>},     {"note", protect<note>},
+        {"graph_text", protect<graph_text>}, {"fail", protect<fail>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
@@ -192,6 +188,19 @@ int open_autodiff(lua_State* L) {
         host.set_intrinsic(L, -1, graph);
         lua_pop(L, 1);
     }
+    using Native = vm::NativeFunction::Kind;
+    const std::pair<const char*, Native> coroutines[] = {
+        {"create", Native::create}, {"wrap", Native::wrap},       {"resume", Native::resume},
+        {"yield", Native::yield},   {"status", Native::status},   {"isyieldable", Native::is_yieldable},
+        {"close", Native::close},   {"running", Native::running},
+    };
+    lua_getglobal(L, LUA_COLIBNAME);
+    for (const auto& [name, kind] : coroutines) {
+        lua_getfield(L, -1, name);
+        host.set_intrinsic(L, -1, vm::native_function(kind, host.to_value(L, -1)));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
     return 1;
 }
 

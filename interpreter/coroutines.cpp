@@ -1,6 +1,7 @@
 #include "interpreter/coroutines.h"
 
 #include "interpreter/debugger.h"
+#include "interpreter/lua_host.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 
@@ -34,7 +35,35 @@ int run_thread(lua_State* L, lua_State* thread, int count) {
     return results;
 }
 
+// A coroutine of the virtual machine, which a differentiated function has left behind: whether the call was its own.
+// Then the results are on the stack.
+bool machine_coroutine(lua_State* L, vm::NativeFunction::Kind kind) {
+    LuaHost* host = LuaHost::existing(L);
+    if (!host || host->coroutine_at(L, 1).is_nil()) return false;
+    const vm::OperatorFunction function = vm::native_function(kind, Value());
+    const Value f = vm::make_object<vm::Closure>(*function.function, function.owner, vm::Values());
+    vm::Values args;
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host->to_value(L, i));
+    vm::Values results = host->run(L, f, std::move(args));
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    lua_settop(L, 0);
+    for (const Value& v : results) host->push(L, v);
+    return true;
+}
+
+// One of the library's other functions, upvalue 1, which know nothing of the machine.
+template <vm::NativeFunction::Kind kind>
+int other(lua_State* L) {
+    if (machine_coroutine(L, kind)) return lua_gettop(L);
+    if (!lua_isthread(L, 1)) return luaL_typeerror(L, 1, "coroutine");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 int resume(lua_State* L) {
+    if (machine_coroutine(L, vm::NativeFunction::Kind::resume)) return lua_gettop(L);
     lua_State* thread = lua_tothread(L, 1);
     if (!thread) return luaL_typeerror(L, 1, "coroutine");
     const int results = run_thread(L, thread, lua_gettop(L) - 1);
@@ -81,6 +110,14 @@ void track_coroutines(lua_State* L) {
     lua_setfield(L, -2, "resume");
     lua_pushcfunction(L, protect<wrap>);
     lua_setfield(L, -2, "wrap");
+    using Kind = vm::NativeFunction::Kind;
+    const std::pair<const char*, lua_CFunction> others[] = {{"status", protect<other<Kind::status>>},
+                                                            {"close", protect<other<Kind::close>>}};
+    for (auto [name, f] : others) {
+        lua_getfield(L, -1, name);
+        lua_pushcclosure(L, f, 1);
+        lua_setfield(L, -2, name);
+    }
     lua_pop(L, 1);
 }
 

@@ -85,6 +85,7 @@ LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
     info_cache_ = weak("k");
     handles_ = weak("v");
     boxes_ = weak("k");
+    threads_ = weak("k");
     lua_newtable(L);
     replacements_ = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_newtable(L);
@@ -191,9 +192,41 @@ Value LuaHost::to_value(lua_State* state, int index) {
             }
             return reference(state, index);
         }
+        case LUA_TTHREAD:
+            if (Value v = coroutine_at(state, index)) return v;
+            return reference(state, index);
         default:
             return reference(state, index);
     }
+}
+
+Value LuaHost::coroutine_at(lua_State* state, int index) {
+    if (lua_type(state, index) != LUA_TTHREAD) return {};
+    lua_pushvalue(state, index);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, threads_);
+    lua_insert(state, -2);
+    lua_rawget(state, -2);
+    const Value* found = boxed(state, -1);
+    lua_pop(state, 2);
+    return found ? *found : Value();
+}
+
+// A coroutine of the machine is to Lua a thread that never runs: the same one for as long as somebody has it.
+void LuaHost::push_thread(lua_State* state, const Value& v) {
+    luaL_checkstack(state, 8, "coroutine");
+    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+    if (lua_rawgetp(state, -1, v.object()) == LUA_TNIL) {
+        lua_pop(state, 1);
+        lua_newthread(state);
+        lua_rawgeti(state, LUA_REGISTRYINDEX, threads_);
+        lua_pushvalue(state, -2);
+        push_box(state, v);
+        lua_rawset(state, -3);
+        lua_pop(state, 1);
+        lua_pushvalue(state, -1);
+        lua_rawsetp(state, -3, v.object());
+    }
+    lua_remove(state, -2);
 }
 
 void LuaHost::push_number_function(lua_State* L, const Op& primitive) {
@@ -219,6 +252,7 @@ void LuaHost::push(lua_State* state, const Value& v) {
     if (auto* o = vm::object_as<LuaOperator>(v)) return push_operator(state, o->op);
     if (const Op* op = vm::operator_of(v)) return push_operator(state, *op);
     if (auto* n = vm::object_as<NumberFunction>(v)) return push_number_function(state, n->op);
+    if (vm::object_as<vm::Coroutine>(v)) return push_thread(state, v);
     if (vm::object_as<Closure>(v)) {
         // The same function for the same closure, for as long as somebody has it.
         lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);

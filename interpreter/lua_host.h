@@ -91,6 +91,8 @@ class LuaHost final : public vm::Host {
     // Whatever is at the index as an object.
     Value reference(lua_State* L, int index);
     void push(lua_State* L, const Value& v);
+    // The machine's coroutine that a thread stands for; nil: it is one of Lua's own, or no thread.
+    Value coroutine_at(lua_State* L, int index);
     // The machine's own value that a userdata is; null: it is something else.
     const Value* boxed(lua_State* L, int index);
 
@@ -168,6 +170,7 @@ class LuaHost final : public vm::Host {
     void forget(int index);
     // A value of the machine as a userdata; see lua_host_cycles.cpp.
     void push_box(lua_State* L, const Value& v);
+    void push_thread(lua_State* L, const Value& v);
     void for_each_box(const std::function<void(Value&, int)>& f);
     bool many_boxes() const;
     void mirror();
@@ -198,7 +201,8 @@ class LuaHost final : public vm::Host {
     size_t new_nodes_ = 0,
            settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF;
-    int boxes_ = LUA_NOREF;  // all of them, as weak keys
+    int boxes_ = LUA_NOREF;    // all of them, as weak keys
+    int threads_ = LUA_NOREF;  // that stand for coroutines of the machine, with their boxes
     size_t new_boxes_ = 0, settled_boxes_ = 0;
     bool weakened_ = false;  // a collection of circles runs
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;

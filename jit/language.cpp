@@ -78,6 +78,12 @@ void add_state(Registry& r) {
         .doc("An error with that value; a text gets the place in the program, `level` calls further out.")
         .effect(Effect::state);
     r.add("keep(contexts: any, values: any)").doc("Values that are needed until here.").effect(Effect::state);
+    r.add("meets_errors(coroutine: any)")
+        .doc("Whether functions of the suspended coroutine meet errors or have variables to close.")
+        .effect(Effect::state);
+    r.add("backward(coroutine: any, k: any, order: any)")
+        .doc("The coroutine that takes the cotangents of what resumption k gave; nil: there are none.")
+        .effect(Effect::state);
     r.add("branch(condition: any, then: any, then_args: any, otherwise: any, otherwise_args: any)")
         .doc("Goes on with one of two blocks, by Lua's truth of the condition.");
 }

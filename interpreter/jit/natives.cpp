@@ -53,7 +53,8 @@ Natives::Natives(lua_State* L) {
     note(L, "utf8", {"char", "codepoint", "len", "offset"}, Native::pure);
     note(L, "os", {"time", "clock", "date", "getenv"}, Native::local);
     note(L, "io", {"write"}, Native::local);
-    note(L, "coroutine", {"yield", "wrap", "create", "resume", "running", "isyieldable", "close"}, Native::refused);
+    note(L, "coroutine", {"yield", "wrap", "create", "resume", "running", "status", "isyieldable", "close"},
+         Native::refused);
     note(L, "debug",
          {"debug", "gethook", "getinfo", "getlocal", "getupvalue", "sethook", "setlocal", "setmetatable", "setupvalue",
           "traceback", "upvalueid", "upvaluejoin"},

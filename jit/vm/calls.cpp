@@ -54,7 +54,13 @@ bool reaches(Machine& m, const Context& context, const Value& v) {
     if (auto* closure = object_as<Closure>(v)) {
         found |= context.find(v) != nullptr;
         for (const Value& captured : closure->captures)
-            found |= (marks_of(captured) & context.mark) || context.find(captured);
+            found |= (marks_of(captured) & context.mark) || context.find(captured) ||
+                     (object_as<Coroutine>(captured) && reaches(m, context, captured));
+    }
+    if (auto* coroutine = object_as<Coroutine>(v)) {
+        const Coroutine::State& state = coroutine->state();
+        found |= reaches(m, context, state.function);
+        for (const Value& c : state.contexts) found |= c.object() == &context;
     }
     return found;
 }
@@ -286,6 +292,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
+    if (auto* native = object_as<NativeFunction>(f)) return call_native(*native, contexts, std::move(args), to);
     auto instead_of = [&](const Op& op) {
         return writes_followed(*this, op, contexts, args) ? host.stand_in(f) : Value();
     };
@@ -321,6 +328,10 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
             break;
     }
     call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
+}
+
+void Machine::call_host(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
+    call_opaque(*this, f, contexts, args, to);
 }
 
 void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to) {

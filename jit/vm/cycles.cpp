@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "jit/vm/coroutine.h"
+
 namespace lunaria::vm {
 
 namespace {
@@ -76,6 +78,10 @@ void for_each_owned(const Object& object, const std::function<void(const Value&)
         static_cast<const Shadow&>(object).for_each_owned(f);
     } else if (type == typeid(Context)) {
         static_cast<const Context&>(object).for_each_owned(f);
+    } else if (type == typeid(Coroutine)) {
+        static_cast<const Coroutine&>(object).for_each_owned(f);
+    } else if (type == typeid(Coroutine::State)) {
+        static_cast<const Coroutine::State&>(object).for_each_owned(f);
     } else if (auto* cell = dynamic_cast<const Cell*>(&object)) {
         cell->for_each_owned(f);
     }

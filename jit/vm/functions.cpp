@@ -356,9 +356,10 @@ namespace {
 // What meets the errors of f: `then` writes what it gives from the list that f gives, or of the error, and what has to
 // be kept for that.
 OperatorFunction protecting(std::string name, bool handled, const OperatorFunction* failed,
-                            Value (*then)(Sketch&, const Value& results, const Value& handler)) {
+                            Value (*then)(Sketch&, const Value& results, const Value& handler), Value fixed = {}) {
     Sketch s(std::move(name));
-    Value f = s.parameter("f"), handler = handled ? s.parameter("handler") : Value(), rest = s.parameter("...");
+    Value f = fixed.is_nil() ? s.parameter("f") : std::move(fixed);
+    Value handler = handled ? s.parameter("handler") : Value(), rest = s.parameter("...");
     s.emit("guard", {Value(true)});
     Value results = s.emit("call", {f, rest});
     if (handled) s.emit("keep", {Value::list({}), Value::list({handler})});
@@ -390,6 +391,84 @@ const OperatorFunction& xpcall_function() {
     static const OperatorFunction twice = protecting("xpcall", true, nullptr, handle);
     static const OperatorFunction failed = protecting("xpcall", true, &twice, handle);
     static const OperatorFunction f = protecting("xpcall", true, &failed, succeed);
+    return f;
+}
+
+namespace {
+
+Value native(NativeFunction::Kind kind) { return make_object<NativeFunction>(kind, Value()); }
+
+}  // namespace
+
+OperatorFunction native_function(NativeFunction::Kind kind, Value original) {
+    Sketch s("coroutine");
+    Value f = make_object<NativeFunction>(kind, std::move(original)), rest = s.parameter("...");
+    return s.finish(s.emit("call", {f, rest}), 0, true);
+}
+
+const OperatorFunction& coroutine_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("coroutine");
+        Value function = s.parameter("f"), rest = s.parameter("...");
+        return s.finish(s.emit("call", {function, rest}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& resume_function() {
+    static const Value go_on = native(NativeFunction::Kind::go_on);
+    static const OperatorFunction failed = protecting("coroutine.resume", false, nullptr, fail, go_on);
+    static const OperatorFunction f = protecting("coroutine.resume", false, &failed, succeed, go_on);
+    return f;
+}
+
+const OperatorFunction& wrap_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("coroutine.wrap");
+        Value coroutine = s.parameter("coroutine"), rest = s.parameter("...");
+        s.emit("guard", {s.emit("meets_errors", {coroutine})});
+        Value args = s.emit("spread", {Value::list({coroutine}), rest});
+        return s.finish(s.emit("call", {native(NativeFunction::Kind::go_on), args}), 1, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& resume_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("coroutine.resume");
+        Value coroutine = s.parameter("coroutine"), k = s.parameter("k"), order = s.parameter("order"),
+              d = s.parameter("...");
+        Value back = s.emit("backward", {coroutine, k, order});
+        s.emit("call", {native(NativeFunction::Kind::advance), Value::list({back, k})});
+        Value args = s.emit("spread", {Value::list({back}), d});
+        Value results = s.emit("call", {native(NativeFunction::Kind::go_on), args});
+        return s.finish(s.emit("spread", {Value::list({Value()}), results}), 3, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& yield_back_function() {
+    static const OperatorFunction f = native_function(NativeFunction::Kind::yield, Value());
+    return f;
+}
+
+const OperatorFunction& reversed_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("coroutine");
+        Value r = s.parameter("r"), d = s.parameter("...");
+        return s.finish(s.emit("results_from", {s.emit("pull", {r, d}), Value(1)}), 1, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& advance_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("coroutine.resume");
+        Value coroutine = s.parameter("coroutine"), k = s.parameter("k");
+        s.emit("call", {native(NativeFunction::Kind::go_on), Value::list({coroutine})});
+        s.emit("call", {native(NativeFunction::Kind::advance), Value::list({coroutine, k})});
+        return s.finish(Value::list({}));
+    }();
     return f;
 }
 

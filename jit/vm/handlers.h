@@ -25,5 +25,6 @@ std::span<const NamedHandler> value_handlers();
 std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
 std::span<const NamedHandler> error_handlers();
+std::span<const NamedHandler> coroutine_handlers();
 
 }  // namespace lunaria::vm

@@ -14,7 +14,8 @@ constexpr size_t kChunk = 16384;  // registers
 }
 
 Handler handler_of(const Op& primitive) {
-    for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers()})
+    for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers(),
+                      coroutine_handlers()})
         for (const NamedHandler& h : list)
             if (h.name == primitive.name()) return h.handler;
     throw state_error("vm", str("the primitive '", primitive.name(), "' has no handler"));
@@ -145,6 +146,7 @@ void Machine::return_values(Values results, std::span<Value> backs) {
         for (Value& back : backs) final.backs.push_back(std::move(back));
         return;
     }
+    if (to.ends) return finish_coroutine(std::move(results), backs);
     give(to, std::move(results), backs);
 }
 
@@ -231,6 +233,7 @@ void Machine::refuse_other_holders(const Tensor& tensor) const {
             if (v.is_list())
                 for (const Value& item : v.items()) holders += item.is_tensor() && item.tensor().same_body(tensor);
         }
+    holders += suspended_holders(tensor);
     if (holders <= 1) return;
     throw state_error("grad", "a tensor that is differentiated is written in place while other variables refer to it")
         .hint(
@@ -292,6 +295,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         uint32_t pc;
         ~Restore() {
             while (m.frames_.size() > base) m.pop();
+            while (!m.coroutines_.empty() && m.coroutines_.back().base > base) m.end_coroutine(Coroutine::Status::dead);
             if (m.frames_.empty()) m.recent_.clear();
             while (!m.closing_.empty() && m.closing_.back().frame > base) m.closing_.pop_back();
             m.level_ = level;

@@ -10,21 +10,11 @@
 
 #include "jit/autodiff/pullback.h"
 #include "jit/vm/code.h"
+#include "jit/vm/coroutine.h"
 #include "jit/vm/host.h"
 #include "jit/vm/object.h"
 
 namespace lunaria::vm {
-
-// Where results go: registers of the frame that waits for them.
-struct Destination {
-    int32_t out = -1;
-    int32_t results = -1;  // see Instr
-    int32_t r_out = -1;
-    int32_t order = 0;
-    bool pack = false;     // several results are one value, a list
-    bool base = false;     // whoever called run() waits
-    bool returns = false;  // they are the results of the function that runs
-};
 
 struct FrameView;
 
@@ -92,6 +82,8 @@ class Machine {
     void enter(const OperatorFunction& function, std::span<const Value> contexts, Values args, const Destination& to);
     // Calls whatever f is, `contexts.size()` times differentiated.
     void call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
+    // A function that only the host can run.
+    void call_host(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // An operator with arguments in the order of its signature, complete.
     void call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
     // The same at most once differentiated, for an operator that has a rule of its own.
@@ -155,6 +147,12 @@ class Machine {
     // The same of a program of the user's: Lunaria's own functions stand for those that are written in C.
     std::string user_place(size_t level) const;
 
+    // Coroutines; see coroutine.cpp. Calls one of their functions.
+    void call_native(const NativeFunction& f, std::span<const Value> contexts, Values args, const Destination& to);
+    // The coroutine that takes the cotangents of what resumption `k` gave, of backpropagators of `order`; nil: there
+    // are none.
+    Value backward_coroutine(const Value& coroutine, int64_t k, int64_t order);
+
     // For debuggers: see jit/vm/inspect.h.
     size_t frame_count() const { return frames_.size(); }
     FrameView frame_view(size_t index);
@@ -165,26 +163,30 @@ class Machine {
     bool begins_line(int line) { return std::exchange(frames_.back().line, line) != line; }
 
   private:
-    struct Frame {
-        const Code* code;
-        uint32_t pc;
-        Value* registers;
-        size_t chunk, used;  // of the register stack, to go back to
-        Destination to;
-        Value callee;
-        std::shared_ptr<const void> owner;  // null: the callee is a closure and has it
-        int depth;
-        int line = 0;  // of the last stop point
-    };
-    struct Closing {
-        size_t frame;  // how many frames there were
-        Value value;
-    };
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
     void nested(size_t level);
     bool unwind(size_t level, Value& error);
+    void take_exit(size_t count, const Value& error, const Values& backs);
+    bool run_rest(Value& error, Values& backs);
     void leave_by(std::shared_ptr<const Exit> exit, Value error, Values backs);
+    // Coroutines that run, the outermost first.
+    struct Running {
+        Value coroutine;
+        size_t base, level;  // its first frame; of the run() that it belongs to
+        Destination to;      // of what it gives
+    };
+    void resume(const Value& coroutine, std::span<const Value> contexts, Values args, const Destination& to);
+    void yield(std::span<const Value> contexts, Values args, const Destination& to);
+    void suspend(Coroutine& coroutine, size_t base);
+    void restore(Coroutine& coroutine);
+    void load_frame();
+    void end_coroutine(Coroutine::Status status);
+    void finish_coroutine(Values results, std::span<Value> backs);
+    void fail_coroutine(Value& error, Values& backs);
+    void leave(Coroutine& coroutine, bool closes, Value& error);
+    void close(const Value& coroutine, std::span<const Value> contexts, const Destination& to);
+    std::vector<Running> coroutines_;
     size_t pending() const;
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
@@ -290,5 +292,14 @@ const OperatorFunction& derivative_function();
 // name, f, position, args... -> first result, its derivative by the argument at the position
 const OperatorFunction& gradient_function();
 const OperatorFunction& shadow_function();  // context, object, key -> its cotangent
+// Of coroutines; see coroutine.cpp.
+OperatorFunction native_function(NativeFunction::Kind kind, Value original);  // args... -> what it gives
+const OperatorFunction& coroutine_function();                                 // f, args... -> f(args...)
+const OperatorFunction& resume_function();       // co, args... -> true, what it gives or false, the error
+const OperatorFunction& wrap_function();         // captured: co; args... -> what it gives
+const OperatorFunction& resume_back_function();  // captured: co, k, order; d... -> cotangents of co, args...
+const OperatorFunction& yield_back_function();   // d... -> what the resumption passes
+const OperatorFunction& reversed_function();     // captured: r; d... -> cotangents of the function's arguments
+const OperatorFunction& advance_function();      // co, k -> nothing: resumes it until resumption k is next
 
 }  // namespace lunaria::vm

@@ -229,6 +229,35 @@ void Machine::leave_by(std::shared_ptr<const Exit> exit, Value error, Values bac
     if (exit->takes_results) give(exit->to, {std::move(error)}, {backs.begin(), backs.size()});
 }
 
+// The frame at the top goes on where what it called has failed. `count`: variables that it has to close.
+void Machine::take_exit(size_t count, const Value& error, const Values& backs) {
+    Function* function = code_->function;
+    const bool inner = std::any_of(backs.begin(), backs.end(), [](const Value& r) { return !r.is_nil(); });
+    const uint64_t key = (static_cast<uint64_t>(pc_) << 16) | std::min<size_t>(count, 0x7fff) << 1 | (inner ? 1 : 0);
+    std::shared_ptr<const Exit>& exit = function->exits[key];
+    if (!exit) exit = make_exit(*function, code_->instrs[pc_ - 1], inner, count);
+    depth = frames_.back().depth;
+    caught_ = error;
+    leave_by(exit, error, backs);
+}
+
+// Runs what is left of the function at the top on its own; false: it failed, too.
+bool Machine::run_rest(Value& error, Values& backs) {
+    frames_.back().to = Destination{};
+    frames_.back().to.base = true;
+    const size_t finals = final_.size();
+    final_.emplace_back();
+    Host::Protected outcome = host.call_protected([&] { nested(frames_.size() - 1); });
+    if (outcome.ok) {
+        backs = std::move(final_.back().backs);
+    } else {
+        error = std::move(outcome.error);
+        backs.clear();
+    }
+    final_.resize(finals);
+    return outcome.ok;
+}
+
 size_t Machine::pending() const {
     size_t count = 0;
     for (size_t i = closing_.size(); i-- > 0 && closing_[i].frame == frames_.size();) ++count;
@@ -255,34 +284,18 @@ bool Machine::unwind(size_t level, Value& error) {
         const size_t count = pending();
         const bool follows = met && started && function->graph.order > 0;
         if (!started || (!function->failed && !follows && count == 0)) {
+            const bool ends = frames_.back().to.ends;
             pop();
             backs.clear();
+            if (ends) fail_coroutine(error, backs);
             continue;
         }
-        const bool inner = std::any_of(backs.begin(), backs.end(), [](const Value& r) { return !r.is_nil(); });
-        const uint64_t key =
-            (static_cast<uint64_t>(pc_) << 16) | std::min<size_t>(count, 0x7fff) << 1 | (inner ? 1 : 0);
-        std::shared_ptr<const Exit>& exit = function->exits[key];
-        if (!exit) exit = make_exit(*function, code_->instrs[pc_ - 1], inner, count);
-        depth = frames_.back().depth;
         const bool here = function->failed != nullptr;
-        caught_ = error;
-        leave_by(exit, error, backs);
+        const bool ends = frames_.back().to.ends;
+        take_exit(count, error, backs);
         if (here) return true;
-        // What is left of this frame's function runs on its own.
-        frames_.back().to = Destination{};
-        frames_.back().to.base = true;
-        const size_t finals = final_.size();
-        final_.emplace_back();
-        Host::Protected outcome = host.call_protected([&] { nested(frames_.size() - 1); });
-        if (outcome.ok) {
-            backs = std::move(final_.back().backs);
-        } else {
-            error = std::move(outcome.error);
-            backs.clear();
-            met = meets();
-        }
-        final_.resize(finals);
+        if (!run_rest(error, backs)) met = meets();
+        if (ends) fail_coroutine(error, backs);
     }
     return false;
 }

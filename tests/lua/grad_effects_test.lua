@@ -411,13 +411,6 @@ check("a tensor of a table of numbers", function(x)
 end)
 
 check("texts that are numbers", function(x) return x * "2" + "0x10" / x - "1e1" + x ^ "3" + -"4" * x end)
-check("a coroutine that has nothing to do with it", function(x)
-  local s = 0
-  local words = coroutine.wrap(load "for _, w in ipairs { 'a', 'bc', 'def' } do coroutine.yield(w) end")
-  for w in words do s = s + x ^ #w end
-  return s
-end)
-
 -- What has no gradient says so.
 local function refuses(name, texts, f)
   t.test(name, function()
@@ -442,21 +435,6 @@ refuses("a callback of an opaque function", { "no gradient flows", "string.gsub"
   return s
 end)
 refuses("a number within a joined text", { "no gradient flows" }, function(x) return table.concat({ x, "" }) * 2 end)
-refuses("what is passed to a coroutine", { "no gradient flows through a coroutine" }, function(x)
-  local thread = coroutine.create(string.rep)
-  return select("#", coroutine.resume(thread, x, 2)) * x
-end)
-refuses("a coroutine whose variable is differentiated later", { "no gradient flows through a coroutine" }, function(x)
-  local v = 0
-  local following = coroutine.wrap(function() while true do coroutine.yield(v) end end)
-  v = x * 2
-  return following() * x
-end)
-refuses("a coroutine", { "no gradient flows through a coroutine" }, function(x)
-  local s = 0
-  for v in coroutine.wrap(function() for i = 1, 3 do coroutine.yield(x * i) end end) do s = s + v end
-  return s
-end)
 refuses("an attribute by position", { "leaky_relu", "no gradient with respect to 'alpha'" }, function(x)
   return (ops.sum(ops.leaky_relu(ops.full({ 2 }, -1.0), x))):item()
 end)

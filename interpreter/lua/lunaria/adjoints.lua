@@ -207,39 +207,6 @@ return function(core, ms)
     return following
   end)
 
-  -- A coroutine runs on its own: what is differentiated cannot go into it or come out of it.
-  local function refuse()
-    error("grad: no gradient flows through a coroutine: what is differentiated is passed to it or used in it\n  hint: "
-      .. "write the generator as a closure that is called for each value, or pass ms.stop_gradient(x)", 3)
-  end
-  local bodies = setmetatable({}, { __mode = "k" })
-  replace(core.probe, refuse, true)
-  local plain_create, plain_resume = core.original(coroutine.create), core.original(coroutine.resume)
-  local function create(f)
-    core.probe(f)
-    local thread = plain_create(f)
-    bodies[thread] = f
-    return thread
-  end
-  local function resume(thread, ...)
-    core.probe(bodies[thread], ...)
-    return plain_resume(thread, ...)
-  end
-  local function passed(ok, ...)
-    if not ok then error((...), 0) end
-    return ...
-  end
-  replace(coroutine.create, create)
-  replace(coroutine.resume, resume)
-  replace(coroutine.wrap, function(f)
-    local thread = create(f)
-    return function(...) return passed(resume(thread, ...)) end
-  end)
-  replace(coroutine.yield, function()
-    core.fail("grad: a differentiated function cannot yield\n  hint: yield outside of it, or write a closure that is "
-      .. "called for each value")
-  end)
-
   -- Numbers.
   for lua_name, primitive in pairs {
     sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",

@@ -1,0 +1,370 @@
+#include "jit/vm/coroutine.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+using Status = Coroutine::Status;
+using State = Coroutine::State;
+
+// Of this thread, those that have frames.
+std::unordered_set<const State*>& suspended() {
+    thread_local std::unordered_set<const State*> instance;
+    return instance;
+}
+
+std::string_view name_of(Status status) {
+    static constexpr std::string_view kNames[] = {"suspended", "running", "normal", "dead"};
+    return kNames[static_cast<size_t>(status)];
+}
+
+// A closure over a function that is written once.
+Value closure_of(const OperatorFunction& function, Values captures) {
+    return make_object<Closure>(*function.function, function.owner, std::move(captures));
+}
+
+// The backpropagators of a resumption or, without a coroutine, of a yield.
+Values pullbacks(size_t order, const Value& coroutine) {
+    Values list;
+    for (size_t j = 0; j < order; ++j) {
+        if (!coroutine) {
+            list.push_back(closure_of(yield_back_function(), {}));
+            continue;
+        }
+        const int64_t k = static_cast<const Coroutine*>(coroutine.object())->resumes;
+        list.push_back(closure_of(resume_back_function(), {coroutine, Value(k), Value(static_cast<int64_t>(j))}));
+    }
+    return list;
+}
+
+bool same_contexts(std::span<const Value> a, const Values& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Value& x, const Value& y) { return x.object() == y.object(); });
+}
+
+bool has_error_handlers(const State& state) {
+    return !state.closing.empty() || std::ranges::any_of(state.frames, [](const Frame& frame) {
+        return frame.code->function && frame.code->function->failed;
+    });
+}
+
+}  // namespace
+
+Coroutine::Coroutine(Value f) {
+    Value state = make_object<State>();
+    static_cast<State*>(state.object())->function = std::move(f);
+    cell_ = make_object<LocalCell>(std::move(state));
+}
+
+Coroutine::State& Coroutine::state() const {
+    return *static_cast<State*>(static_cast<LocalCell*>(cell_.object())->get().object());
+}
+
+Coroutine::State::~State() { suspended().erase(this); }
+
+void Coroutine::State::for_each_owned(const std::function<void(const Value&)>& f) const {
+    f(function);
+    for (const Values* list : {&contexts, &backs, &backward})
+        for (const Value& v : *list) f(v);
+    f(error);
+    for (const Frame& frame : frames) f(frame.callee);
+    for (const Value& v : registers) f(v);
+    for (const Closing& c : closing) f(c.value);
+}
+
+size_t suspended_holders(const Tensor& tensor) {
+    size_t holders = 0;
+    for (const State* state : suspended())
+        for (const Value& v : state->registers) {
+            holders += v.is_tensor() && v.tensor().same_body(tensor);
+            if (v.is_list())
+                for (const Value& item : v.items()) holders += item.is_tensor() && item.tensor().same_body(tensor);
+        }
+    return holders;
+}
+
+// What the machine knows of the frame at the top.
+void Machine::load_frame() {
+    if (frames_.empty()) {
+        code_ = nullptr;
+        registers_ = nullptr;
+        return;
+    }
+    const Frame& frame = frames_.back();
+    code_ = frame.code;
+    pc_ = frame.pc;
+    registers_ = frame.registers;
+}
+
+// Moves the frames from `base` on into the coroutine.
+void Machine::suspend(Coroutine& coroutine, size_t base) {
+    State& state = coroutine.state();
+    frames_.back().pc = pc_;
+    chunk_ = frames_[base].chunk;
+    used_ = frames_[base].used;
+    for (size_t i = base; i < frames_.size(); ++i) {
+        Frame& frame = frames_[i];
+        for (size_t k = 0; k < frame.code->registers; ++k) state.registers.push_back(std::move(frame.registers[k]));
+        frame.registers = nullptr;
+        state.frames.push_back(std::move(frame));
+    }
+    frames_.resize(base);
+    const auto first = std::ranges::find_if(closing_, [&](const Closing& c) { return c.frame > base; });
+    for (auto c = first; c != closing_.end(); ++c) state.closing.push_back({c->frame - base, std::move(c->value)});
+    closing_.erase(first, closing_.end());
+    suspended().insert(&state);
+    load_frame();
+}
+
+// Puts its frames on top of those that run.
+void Machine::restore(Coroutine& coroutine) {
+    State& state = coroutine.state();
+    if (frames_.size() + state.frames.size() > kMaxFrames)
+        throw state_error("stack overflow", str("recursion is deeper than ", kMaxFrames, " calls"))
+            .hint("does the recursion end?");
+    if (!frames_.empty()) frames_.back().pc = pc_;
+    const size_t base = frames_.size();
+    Value* from = state.registers.data();
+    for (Frame& frame : state.frames) {
+        frame.chunk = chunk_;
+        frame.used = used_;
+        frame.registers = reserve(frame.code->registers);
+        for (size_t k = 0; k < frame.code->registers; ++k) frame.registers[k] = std::move(*from++);
+        frames_.push_back(std::move(frame));
+    }
+    for (Closing& c : state.closing) closing_.push_back({c.frame + base, std::move(c.value)});
+    state.frames.clear();
+    state.registers.clear();
+    state.closing.clear();
+    suspended().erase(&state);
+    load_frame();
+}
+
+void Machine::resume(const Value& value, std::span<const Value> contexts, Values args, const Destination& to) {
+    tick();
+    Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
+    State& state = coroutine.state();
+    if (coroutine.status != Status::suspended) {
+        std::string message =
+            coroutine.status == Status::dead ? "cannot resume dead coroutine" : "cannot resume non-suspended coroutine";
+        if (const std::string at = coroutine.wrapped ? place(1) : std::string(); !at.empty())
+            message = str(at, ": ", message);
+        raise(Value(std::move(message)));
+    }
+    if (coroutine.left || (coroutine.begun && !same_contexts(contexts, state.contexts)))
+        throw state_error("coroutine.resume", "the coroutine began in another differentiation")
+            .hint("create it in the function that is differentiated, or take its values before ms.grad is called");
+    if (!coroutines_.empty()) static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = Status::normal;
+    coroutine.status = Status::running;
+    ++coroutine.resumes;
+    coroutines_.push_back({value, frames_.size(), level_, to});
+    if (!coroutine.begun) {
+        coroutine.begun = true;
+        state.contexts = Values(contexts);
+        args.push_front(std::move(state.function));
+        Destination last;
+        last.ends = true;
+        return enter(coroutine_function(), state.contexts, std::move(args), last);
+    }
+    restore(coroutine);
+    const Destination waiting = state.to;
+    Values backs = pullbacks(contexts.size(), {});
+    give(waiting, std::move(args), {backs.begin(), backs.size()});
+}
+
+void Machine::yield(std::span<const Value> contexts, Values args, const Destination& to) {
+    const Running running = coroutines_.back();
+    Coroutine& coroutine = *static_cast<Coroutine*>(running.coroutine.object());
+    State& state = coroutine.state();
+    if (!same_contexts(contexts, state.contexts))
+        throw state_error("coroutine.yield", "a differentiation within the coroutine cannot be left by yield")
+            .hint(
+                "yield what ms.grad gives, not within the function that it differentiates, nor within ms.custom_vjp "
+                "or ms.checkpoint");
+    Values backs = pullbacks(contexts.size(), running.coroutine);
+    // Results of a tail call leave the frame at once; other instructions go on after their registers were dropped.
+    const Instr& at = code_->instrs[pc_ - 1];
+    if (!at.tail)
+        for (uint32_t k = 0; k < at.kill_count; ++k) clear(registers_[code_->kills[at.kills + k]]);
+    suspend(coroutine, running.base);
+    state.to = to;
+    end_coroutine(Status::suspended);
+    give(running.to, std::move(args), {backs.begin(), backs.size()});
+}
+
+// The innermost one no longer runs.
+void Machine::end_coroutine(Status status) {
+    static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = status;
+    coroutines_.pop_back();
+    if (!coroutines_.empty()) static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = Status::running;
+}
+
+void Machine::finish_coroutine(Values results, std::span<Value> all) {
+    const Running running = coroutines_.back();
+    State& state = static_cast<Coroutine*>(running.coroutine.object())->state();
+    for (Value& back : all) state.backs.push_back(std::move(back));
+    end_coroutine(Status::dead);
+    Values backs = pullbacks(all.size(), running.coroutine);
+    give(running.to, std::move(results), {backs.begin(), backs.size()});
+}
+
+// An error has left its first function; `backs` are those of what ran, and become those of the resumption.
+void Machine::fail_coroutine(Value& error, Values& backs) {
+    const Running running = coroutines_.back();
+    Coroutine& coroutine = *static_cast<Coroutine*>(running.coroutine.object());
+    State& state = coroutine.state();
+    const size_t order = backs.size();
+    state.backs = std::move(backs);
+    state.error = error;
+    end_coroutine(Status::dead);
+    backs = pullbacks(order, running.coroutine);
+    if (!coroutine.wrapped || error.kind() != Value::Kind::string) return;
+    if (const std::string at = place(1); !at.empty()) error = Value(str(at, ": ", error.string()));
+}
+
+// Leaves the functions of a suspended coroutine one by one, as an error would.
+void Machine::leave(Coroutine& coroutine, bool closes, Value& error) {
+    State& state = coroutine.state();
+    coroutine.left = true;
+    if (!coroutine.begun) return;
+    const size_t base = frames_.size();
+    restore(coroutine);
+    if (!closes) std::erase_if(closing_, [&](const Closing& c) { return c.frame > base; });
+    Values backs = pullbacks(state.contexts.size(), {});
+    while (frames_.size() > base) {
+        const size_t count = pending();
+        if (code_->function->graph.order == 0 && count == 0) {
+            pop();
+            backs.clear();
+            continue;
+        }
+        take_exit(count, error, backs);
+        run_rest(error, backs);
+    }
+    state.backs = std::move(backs);
+}
+
+void Machine::close(const Value& value, std::span<const Value> contexts, const Destination& to) {
+    Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
+    State& state = coroutine.state();
+    if (coroutine.status != Status::suspended && coroutine.status != Status::dead)
+        raise(Value(str("cannot close a ", name_of(coroutine.status), " coroutine")));
+    Values backs;
+    if (coroutine.status == Status::suspended && !state.closing.empty()) {
+        // What it closes is one more part of what it does.
+        ++coroutine.resumes;
+        Value error;
+        leave(coroutine, true, error);
+        coroutine.left = false;
+        state.error = error;
+        backs = pullbacks(contexts.size(), value);
+    }
+    coroutine.status = Status::dead;
+    Value error = std::exchange(state.error, Value());
+    Values results{Value(error.is_nil())};
+    if (error) results.push_back(error);
+    give(to, std::move(results), {backs.begin(), backs.size()});
+}
+
+Value Machine::backward_coroutine(const Value& value, int64_t k, int64_t order) {
+    Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
+    State& state = coroutine.state();
+    if (coroutine.status == Status::running || coroutine.status == Status::normal)
+        throw state_error("coroutine.resume", "a gradient flows back through the coroutine while it runs")
+            .hint("ask for the gradient outside of the coroutine");
+    Value error;
+    if (!state.frames.empty()) leave(coroutine, false, error);
+    const auto j = static_cast<size_t>(order);
+    if (j >= state.backs.size() || state.backs[j].is_nil()) return {};
+    state.backward.resize(std::max(state.backward.size(), j + 1));
+    auto next = [](const Value& v) {
+        const auto& c = *static_cast<const Coroutine*>(v.object());
+        return c.expected - c.resumes;
+    };
+    Value& back = state.backward[j];
+    if (back.is_nil() || next(back) < k) {
+        back = make_object<Coroutine>(closure_of(reversed_function(), {state.backs[j]}));
+        // The last yield of one that did not end gave nothing back: the first part ends where its results come in.
+        static_cast<Coroutine*>(back.object())->expected = coroutine.resumes + (coroutine.left ? 1 : 0);
+    }
+    return back;
+}
+
+void Machine::call_native(const NativeFunction& f, std::span<const Value> contexts, Values args,
+                          const Destination& to) {
+    using Kind = NativeFunction::Kind;
+    const Value first = args.empty() ? Value() : args[0];
+    auto* coroutine = object_as<Coroutine>(first);
+    auto one = [&](Value v) { give(to, {std::move(v)}, {}); };
+    switch (f.kind) {
+        case Kind::create:
+        case Kind::wrap: {
+            if (!host.is_function(first)) break;
+            Value made = make_object<Coroutine>(first);
+            if (f.kind == Kind::create) return one(std::move(made));
+            static_cast<Coroutine*>(made.object())->wrapped = true;
+            return one(closure_of(wrap_function(), {std::move(made)}));
+        }
+        case Kind::resume:
+            if (!coroutine) break;
+            return enter(resume_function(), contexts, std::move(args), to);
+        case Kind::go_on:
+            if (!coroutine) return give(to, {}, {});
+            args.pop_front();
+            return resume(first, contexts, std::move(args), to);
+        case Kind::yield:
+            if (!coroutines_.empty() && coroutines_.back().level != level_)
+                raise(Value("attempt to yield across a C-call boundary"));
+            if (coroutines_.empty() && !contexts.empty())
+                throw state_error("coroutine.yield", "a differentiated function cannot yield to what called it")
+                    .hint(
+                        "create the coroutine within the function that is differentiated, or yield what ms.grad gives");
+            if (coroutines_.empty()) break;
+            return yield(contexts, std::move(args), to);
+        case Kind::status:
+            if (!coroutine) break;
+            return one(Value(name_of(coroutine->status)));
+        case Kind::running:
+            if (coroutines_.empty()) break;
+            return give(to, {coroutines_.back().coroutine, Value(false)}, {});
+        case Kind::is_yieldable:
+            if (coroutine) return one(Value(true));
+            if (!args.empty()) break;
+            return one(Value(!coroutines_.empty() && coroutines_.back().level == level_));
+        case Kind::close:
+            if (!coroutine) break;
+            return close(first, contexts, to);
+        case Kind::advance: {
+            const int64_t next = coroutine ? coroutine->expected - coroutine->resumes : 0;
+            if (!coroutine || next <= args[1].integer()) return give(to, {}, {});
+            return enter(advance_function(), contexts, std::move(args), to);
+        }
+    }
+    call_host(f.original, contexts, std::move(args), to);
+}
+
+namespace {
+
+void meets_errors(Machine& m, const Instr& i) {
+    auto* coroutine = object_as<Coroutine>(m.operand(i, 0));
+    m.set(i, Value(coroutine && has_error_handlers(coroutine->state())));
+}
+
+void backward(Machine& m, const Instr& i) {
+    m.set(i, m.backward_coroutine(m.operand(i, 0), m.operand(i, 1).integer(), m.operand(i, 2).integer()));
+}
+
+}  // namespace
+
+std::span<const NamedHandler> coroutine_handlers() {
+    static constexpr NamedHandler list[] = {{"meets_errors", meets_errors}, {"backward", backward}};
+    return list;
+}
+
+}  // namespace lunaria::vm

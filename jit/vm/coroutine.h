@@ -1,0 +1,81 @@
+// Coroutines within the machine, in differentiated functions above all.
+//
+// The backward pass of a coroutine is a coroutine, too. What runs between two yields is a part of the coroutine's
+// function; the backpropagator of the whole, B, is there when it has ended (one that has not is left in the middle, as
+// an error would leave it, which gives the backpropagator of what ran). Backwards, the last resumption comes first: its
+// backpropagator starts B with the cotangents of what the coroutine gave; the backpropagator of a yield in B yields the
+// cotangents of what the resumption had passed, and gets those of what was yielded when the backpropagator of the
+// resumption before resumes B. All these are functions of the IR, so they have derivatives of their own.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "jit/vm/frame.h"
+#include "jit/vm/object.h"
+
+namespace lunaria::vm {
+
+class Coroutine final : public Object {
+  public:
+    enum class Status : uint8_t { suspended, running, normal, dead };
+
+    explicit Coroutine(Value f);
+
+    // What belongs to the coroutine. Circles of objects go through a LocalCell (see cycles.h), so it is in one.
+    class State;
+    State& state() const;
+    void for_each_owned(const std::function<void(const Value&)>& f) const { f(cell_); }
+
+    Status status = Status::suspended;
+    bool wrapped = false;  // made by wrap: errors go on to whoever resumes it
+    bool begun = false;
+    bool left = false;      // it did not end by itself, and its backpropagators are those of what ran
+    int64_t resumes = 0;    // so far
+    int64_t expected = -1;  // of the backward pass of another: how often it will be resumed
+
+  private:
+    Value cell_;
+};
+
+class Coroutine::State final : public Object {
+  public:
+    ~State() override;
+    void for_each_owned(const std::function<void(const Value&)>& f) const;
+
+    Value function;             // until it begins
+    Values contexts;            // of the differentiations that follow it
+    Values backs;               // of all that ran
+    Values backward;            // for each of these, the coroutine that runs it
+    Value error;                // that ended it
+    Destination to;             // of what the next resumption passes
+    std::vector<Frame> frames;  // while it is suspended; their registers one after the other:
+    std::vector<Value> registers;
+    std::vector<Closing> closing;  // frames counted from its first one
+};
+
+// What the functions of Lua's library come down to.
+class NativeFunction final : public Object {
+  public:
+    enum class Kind : uint8_t {
+        create,
+        wrap,
+        resume,  // as Lua has it: meets errors
+        yield,
+        status,
+        running,
+        is_yieldable,
+        close,
+        go_on,    // resumes and lets errors pass; nil is no coroutine and gives nothing
+        advance,  // co, k: resumes without values until resumption k of the other coroutine is next
+    };
+    NativeFunction(Kind kind, Value original) : kind(kind), original(std::move(original)) {}
+
+    const Kind kind;
+    const Value original;  // the host's own function, for its own coroutines
+};
+
+// How many times coroutines that are suspended have the tensor.
+size_t suspended_holders(const Tensor& tensor);
+
+}  // namespace lunaria::vm
