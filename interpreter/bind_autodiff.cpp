@@ -53,6 +53,15 @@ int raw_set(lua_State* L) {
     return 1;
 }
 
+// The only element of a tensor.
+int item(lua_State* L) {
+    lua_settop(L, 1);
+    lua_getfield(L, 1, "item");
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
 int metamethod(lua_State* L) {
     luaL_checkany(L, 1);
     if (luaL_getmetafield(L, 1, luaL_checkstring(L, 2)) == LUA_TNIL) lua_pushnil(L);
@@ -163,23 +172,19 @@ int open_autodiff(lua_State* L) {
         {"stop", protect<stop>, vm::stop_function()},
         {"raw_get", protect<raw_get>, vm::raw_index_function()},
         {"raw_set", protect<raw_set>, vm::raw_set_function()},
-        {"item", nullptr, vm::item_function()}};
+        {"item", protect<item>, vm::item_function()}};
     for (const auto& [name, function, graph] : intrinsics) {
-        if (function) {
-            lua_pushcfunction(L, function);
-        } else {
-            // The tensor's own method.
-            lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
-            lua_getfield(L, -1, "__index");
-            lua_remove(L, -2);
-            lua_getupvalue(L, -1, 1);
-            lua_remove(L, -2);
-            lua_getfield(L, -1, name);
-            lua_remove(L, -2);
-        }
+        lua_pushcfunction(L, function);
         host.set_intrinsic(L, -1, graph);
         lua_setfield(L, -2, name);
     }
+    // The method of tensors; with indices it is written in Lua.
+    lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
+    lua_getfield(L, -1, "__index");
+    lua_getupvalue(L, -1, 1);
+    lua_getfield(L, -1, "item");
+    host.set_intrinsic(L, -1, vm::item_function(), "X-");
+    lua_pop(L, 4);
     // Lua's own functions that the machine has its own of.
     const std::pair<const char*, vm::OperatorFunction> own[] = {
         {"pcall", vm::pcall_function()}, {"xpcall", vm::xpcall_function()}, {"error", vm::error_function()}};

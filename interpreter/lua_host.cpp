@@ -269,8 +269,10 @@ void LuaHost::push(lua_State* state, const Value& v) {
     push_box(state, v);
 }
 
-void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction function) {
-    intrinsics_[lua_tocfunction(state, index)] = std::move(function);
+void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction function, std::string_view kinds) {
+    const lua_CFunction f = lua_tocfunction(state, index);
+    intrinsics_[f] = std::move(function);
+    if (!kinds.empty()) arguments_.note(state, f, kinds);
 }
 
 void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed) {
@@ -503,7 +505,8 @@ Callee LuaHost::resolve(const Value& any) {
     const int top = lua_gettop(L);
     callee.kind = Callee::Kind::opaque;
     if (r->type == LUA_TFUNCTION) {
-        if (lua_CFunction c = lua_tocfunction(L, top)) {
+        const lua_CFunction c = lua_tocfunction(L, top);
+        if (c) {
             if (auto found = intrinsics_.find(c); found != intrinsics_.end()) {
                 callee.kind = Callee::Kind::function;
                 callee.intrinsic = true;
@@ -514,9 +517,11 @@ Callee LuaHost::resolve(const Value& any) {
         lua_rawgeti(L, LUA_REGISTRYINDEX, replacements_);
         lua_pushvalue(L, top);
         const bool replaced = lua_rawget(L, -2) != LUA_TNIL;
-        if (replaced) {
+        if (replaced && callee.intrinsic) {
+            callee.otherwise = to_value(L, -1);
+        } else if (replaced) {
             callee = resolve(to_value(L, -1));
-        } else if (!lua_iscfunction(L, top)) {
+        } else if (!c) {
             std::shared_ptr<FunctionInfo> info = info_of(top);
             if (const auto& graph = graph_of(*info)) {
                 callee.kind = Callee::Kind::function;
@@ -524,6 +529,10 @@ Callee LuaHost::resolve(const Value& any) {
                 callee.owner = graph;
                 capture(given, top, *info, callee.captures);
             }
+        }
+        if (c) {
+            callee.kinds = arguments_.of(L, c);
+            if (!callee.kinds.empty()) callee.takes = LuaArguments::fit;
         }
     } else if (luaL_getmetafield(L, top, "__call") != LUA_TNIL) {
         Value method = to_value(L, -1);

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "interpreter/loader.h"
+#include "interpreter/lua_arguments.h"
 #include "jit/lower/lower.h"
 #include "jit/vm/machine.h"
 
@@ -96,10 +97,11 @@ class LuaHost final : public vm::Host {
     // The machine's own value that a userdata is; null: it is something else.
     const Value* boxed(lua_State* L, int index);
 
-    // The C function at `index` is run as this function of the IR ...
-    void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function);
-    // ... or as the Lua function at `by`, wherever a derivative is computed; `followed`: only where its arguments hold
-    // what is differentiated.
+    // The C function at `index` is run as this function of the IR, with arguments of these kinds (see LuaArguments;
+    // "": any) ...
+    void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function, std::string_view kinds = "");
+    // ... or, with others, as the Lua function at `by`, wherever a derivative is computed; `followed`: only where its
+    // arguments hold what is differentiated.
     void set_replacement(lua_State* L, int index, int by, bool followed);
     // The function that a compiled function (ms.jit) stands for; any other value itself.
     Value jit_target(const Value& f);
@@ -206,6 +208,7 @@ class LuaHost final : public vm::Host {
     size_t new_boxes_ = 0, settled_boxes_ = 0;
     bool weakened_ = false;  // a collection of circles runs
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
+    LuaArguments arguments_;
     std::unordered_set<lua_CFunction> harmless_;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
     std::unordered_map<const Op*, Value> operators_, number_functions_, operator_stand_ins_;

@@ -25,6 +25,8 @@ void LuaHost::complete_message(const Value& f, const std::string& place, bool me
     lua_pop(L, 1);
     if (!c) return;
     std::string message = lua_tostring(L, -1);
+    // What Lua's own operations raise inside a C function has no place in Lua either.
+    if (message.starts_with("attempt to ")) return;
     const size_t colon = message.find(':');
     if (colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
         message[colon + 1] <= '9')

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/element.h"
 #include "interpreter/operators.h"
 #include "interpreter/protect.h"
 #include "interpreter/table_tensor.h"
@@ -14,11 +15,8 @@ namespace {
 int item(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "item");
     if (lua_gettop(L) == 1) {
-        if (t.size() != 1)
-            throw shape_error("item", str("the tensor must have one element, it has shape ", t.shape(), " with ",
-                                          t.size(), " elements"))
-                .hint("pick one: x:item(i, j), or export all: x:tolist()");
-        push_element(L, t.contiguous(), 0);
+        only_element(t);
+        push_element(L, t, 0);
         return 1;
     }
     if (lua_gettop(L) - 1 != t.rank())
@@ -30,7 +28,7 @@ int item(lua_State* L) {
             throw index_error("item", str("index ", given, " is out of range for axis ", axis, " with size ", n));
         flat = flat * n + (given < 0 ? given + n : given);
     }
-    push_element(L, t.contiguous(), flat);
+    push_element(L, t, flat);
     return 1;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/element.h"
 #include "core/interrupt.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
@@ -576,16 +577,14 @@ void Recorder::made(const Value& tensor) {
 
 Value Recorder::number_of(const Value& tensor) {
     decide_shape(tensor);
-    if (!stopped_.empty()) return Value(tensor.tensor().at(0));
+    if (!stopped_.empty()) return element(tensor.tensor(), 0);
     Step s;
     s.kind = Step::Kind::item;
     s.operands.push_back(operand(tensor));
-    Value v = event(std::move(s), [&](vm::Values& values) { values.push_back(element_of(host_, tensor)); })[0];
+    Value v = event(std::move(s), [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
     auto* number = open_number(v);
     if (number && number->value.kind() == Value::Kind::number && !tensor.marks()) return v;
-    v = decided(v);
-    if (v.kind() == Value::Kind::boolean) return Value(v.boolean() ? 1.0 : 0.0);
-    return Value(v.number());
+    return decided(v);
 }
 
 namespace {

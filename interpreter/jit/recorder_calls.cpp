@@ -1,6 +1,7 @@
 // Instructions, calls and the library's functions, watched.
 #include <algorithm>
 
+#include "core/element.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/lua_reference.h"
 #include "jit/language.h"
@@ -267,7 +268,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             Step s;
             s.kind = Step::Kind::item;
             s.operands.push_back(operand(args[0]));
-            results = event(std::move(s), [&](vm::Values& values) { values.push_back(element_of(host_, args[0])); });
+            results = event(std::move(s), [&](vm::Values& values) { values.push_back(element(args[0].tensor(), 0)); });
             return true;
         }
         case Native::is_tensor:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/element.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
@@ -62,14 +63,6 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
     for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(host.to_value(L, i));
     lua_settop(L, base);
     return true;
-}
-
-Value element_of(LuaHost& host, const Value& tensor) {
-    lua_State* L = host.lua();
-    push_element(L, tensor.tensor().contiguous(), 0);
-    Value v = host.to_value(L, -1);
-    lua_pop(L, 1);
-    return v;
 }
 
 Value run_operator(const Op& op, std::span<const Value> args) {
@@ -565,7 +558,7 @@ class Runner {
                     given.push_back(args[0]);
                     break;
                 case Step::Kind::item:
-                    given.push_back(element_of(host_, args[0]));
+                    given.push_back(element(args[0].tensor(), 0));
                     break;
                 case Step::Kind::index:
                     return protectedly(given, [&] { given.push_back(host_.index(args[0], args[1])); });

@@ -99,8 +99,6 @@ int64_t raw_length(LuaHost& host, lua_State* L, const Value& table);
 // False: f raised `error`.
 bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
                    Value& error);
-// The element of a tensor that has one, in the kind of its dtype.
-Value element_of(LuaHost& host, const Value& tensor);
 // Runs an operator; the result has a body of its own.
 Value run_operator(const Op& op, std::span<const Value> args);
 // An operation on plain numbers, or a comparison of them.

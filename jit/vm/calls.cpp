@@ -320,6 +320,10 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         case Callee::Kind::function: {
             // Undifferentiated, a function of the host is the host's business.
             if (order == 0 && !callee.intrinsic) break;
+            if (callee.takes && !callee.takes(callee.kinds, args)) {
+                if (callee.otherwise) return call(callee.otherwise, contexts, std::move(args), to);
+                return call_opaque(*this, f, contexts, args, to);
+            }
             Function& function = derivative_of(*callee.function, order);
             return enter(function, callee.closure, contexts, std::move(callee.captures), std::move(args), to,
                          callee.owner);

@@ -25,6 +25,11 @@ struct Callee {
     std::shared_ptr<const void> owner;  // of its graph
     Values captures;                    // its upvalues
     std::vector<Value> prefix;          // arguments before the caller's: an object called through its metatable
+    // Whether the machine's own version of a host function takes these arguments; null: any. What it does not take is
+    // the business of `otherwise`, or, where that is nil, of the host.
+    bool (*takes)(std::string_view kinds, std::span<const Value> args) = nullptr;
+    std::string_view kinds;
+    Value otherwise;
 };
 
 // Where a field is found: raw in `holder`, or by calling `method` with the object (and key).

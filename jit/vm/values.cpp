@@ -1,6 +1,7 @@
 // Lua's own operations: arithmetic, comparison, tables, variables, lists of results, numeric loops.
 #include <cmath>
 
+#include "core/element.h"
 #include "core/interrupt.h"
 #include "jit/language.h"
 #include "jit/number.h"
@@ -224,10 +225,12 @@ void table(Machine& m, const Instr& i) {
     Values keys = m.values(m.slot(i, 0)), values = m.values(m.slot(i, 1));
     const Value& tail = m.operand(i, 3);
     const auto position = m.operand(i, 2).integer();
-    Value t = m.host.new_table(static_cast<size_t>(position), keys.size() - static_cast<size_t>(position));
+    // As large as Lua makes it: what the length of a table with holes is depends on that.
+    const size_t last = tail.is_list() ? tail.items().size() : 0;
+    Value t = m.host.new_table(static_cast<size_t>(position) + last, keys.size() - static_cast<size_t>(position));
     for (size_t k = 0; k < keys.size(); ++k) m.host.raw_set(t, keys[k], values[k]);
     if (tail.is_list())
-        for (size_t k = 0; k < tail.items().size(); ++k)
+        for (size_t k = 0; k < last; ++k)
             m.host.raw_set(t, Value(position + static_cast<int64_t>(k) + 1), tail.items()[k]);
     m.set(i, std::move(t));
 }
@@ -383,9 +386,8 @@ void accumulate_values(Machine& m, const Instr& i) {
 void to_number(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     if (!v.is_tensor()) return m.set(i, Value(v));
-    if (v.tensor().size() != 1)
-        throw shape_error("item", str("needs a tensor of one element, got shape ", v.tensor().shape()));
-    Value n = recorder() ? recorder()->number_of(v) : Value(v.tensor().at(0));
+    Value only = only_element(v.tensor());
+    Value n = recorder() ? recorder()->number_of(v) : std::move(only);
     n.set_marks(v.marks());
     m.set(i, std::move(n));
 }

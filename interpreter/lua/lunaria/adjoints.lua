@@ -70,15 +70,22 @@ return function(core, ms)
     return t
   end)
 
+  local plain_unpack = core.original(table.unpack)
   local function unpack(t, from, to)
     if from > to then return end
     if from == to then return t[from] end
-    return t[from], unpack(t, from + 1, to)
+    if from + 7 > to then return t[from], unpack(t, from + 1, to) end
+    return t[from], t[from + 1], t[from + 2], t[from + 3], t[from + 4], t[from + 5], t[from + 6],
+      unpack(t, from + 7, to)
   end
   replace(table.unpack, function(t, from, to)
-    return unpack(t, from or 1, to or #t)
+    from, to = from or 1, to or #t
+    -- More than Lua's stack holds.
+    if from <= to and to - from >= 1000000 then return plain_unpack(t, from, to) end
+    return unpack(t, from, to)
   end)
 
+  local plain_insert, plain_remove = core.original(table.insert), core.original(table.remove)
   replace(table.insert, function(t, ...)
     local n = count(...)
     if n == 1 then
@@ -86,12 +93,12 @@ return function(core, ms)
     elseif n == 2 then
       local at, value = ...
       if math.type(at) ~= "integer" or at < 1 or at > #t + 1 then
-        error("bad argument #2 to 'insert' (position out of bounds)")
+        return plain_insert(t, ...)
       end
       for i = #t, at, -1 do t[i + 1] = t[i] end
       t[at] = value
     else
-      error("wrong number of arguments to 'insert'")
+      return plain_insert(t, ...)
     end
   end)
 
@@ -100,7 +107,7 @@ return function(core, ms)
     if at == nil then
       at = n
     elseif n + 1 ~= at and (at < 1 or at > n + 1) and not (n == 0 and at == 0) then
-      error("bad argument #2 to 'remove' (position out of bounds)")
+      return plain_remove(t, at)
     end
     local value = t[at]
     for i = at, n - 1 do t[i] = t[i + 1] end
@@ -292,6 +299,17 @@ return function(core, ms)
     if ms.is_tensor(dtype) then dtype = dtype.dtype end
     return ops.cast(t, dtype)
   end
+  local only, plain_item = core.item, core.original(x.item)
+  replace(x.item, function(t, ...)
+    local n, shape, at = count(...), t.shape, t
+    if n ~= #shape then return plain_item(t, ...) end
+    for axis = 1, n do
+      local i = select(axis, ...)
+      if math.type(i) ~= "integer" or i < -shape[axis] or i >= shape[axis] then return plain_item(t, ...) end
+      at = at[i]
+    end
+    return only(at)
+  end)
   for _, name in ipairs { "astype", "to", "type_as" } do replace(x[name], cast) end
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)

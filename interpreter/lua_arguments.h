@@ -1,0 +1,31 @@
+// What functions of Lua's standard library take, for those that the machine runs in its own way: it does so only with
+// arguments for which Lua's function raises no error about them and converts none. With all others Lua's own function
+// is called, and what it says is what the user reads.
+#pragma once
+
+#include <lua.hpp>
+
+#include <span>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/value.h"
+
+namespace lunaria {
+
+class LuaArguments {
+  public:
+    // One letter per argument: A anything, N number, I number with an integer value, T table, F function, # a number or
+    // the string "#", S string, X table or tensor; lower case: may be missing or nil; -: is missing or nil; * at the
+    // end: any number of the one before. "": not known.
+    std::string_view of(lua_State* L, lua_CFunction f);
+    void note(lua_State* L, lua_CFunction f, std::string_view kinds);
+    static bool fit(std::string_view kinds, std::span<const Value> args);
+
+  private:
+    void note_library(lua_State* L);
+
+    std::unordered_map<lua_CFunction, std::string_view> kinds_;
+};
+
+}  // namespace lunaria
