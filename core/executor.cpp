@@ -5,6 +5,7 @@
 #include "core/infer.h"
 #include "core/interrupt.h"
 #include "core/op.h"
+#include "core/ops/matrix.h"
 #include "core/profile.h"
 #include "core/random.h"
 
@@ -125,6 +126,23 @@ Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value
     return run_kernels(op, call);
 }
 
+// A product of two matrices of floats that fit each other: what matmul is mostly called for. Small ones take little
+// longer than the questions that the general way asks.
+bool is_plain_product(const Op& op, std::span<const Value> args) {
+    if (op.infer_fn != infer_matmul || !args[0].is_tensor() || !args[1].is_tensor()) return false;
+    const Tensor &a = args[0].tensor(), &b = args[1].tensor();
+    constexpr int64_t kMost = 1 << 20;  // no overflow of sizes
+    return a.rank() == 2 && b.rank() == 2 && a.dim(1) == b.dim(0) && a.dtype() == b.dtype() &&
+           (a.dtype() == DType::f32 || a.dtype() == DType::f64) && a.dim(0) < kMost && b.dim(1) < kMost;
+}
+
+Value run_plain_product(const Op& op, std::span<const Value> args) {
+    const Tensor &a = args[0].tensor(), &b = args[1].tensor();
+    Tensor out = Tensor::empty(a.dtype(), {a.dim(0), b.dim(1)});
+    KernelCall call{op, args, {&out, 1}, a.dtype()};
+    return run_kernels(op, call);
+}
+
 Value convert_operand(const Op& op, const Param& param, const Value& v, DType dtype) {
     auto as_tensor = [&](DType t) {
         if (v.is_tensor()) return v;
@@ -236,6 +254,7 @@ namespace {
 Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
     if (op.is_elementwise) return run_elementwise(op, given);
+    if (is_plain_product(op, given)) return run_plain_product(op, given);
     check_tensor_args(op, given);
     DType dtype = promoted_dtype(op, given);
     if (op.host_fn) return op.host_fn(Call(op, given, dtype));

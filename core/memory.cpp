@@ -23,32 +23,65 @@ namespace {
 // Size classes: multiples of 64 up to 1 KiB, then four steps per power of two and, for large blocks, sixteen, so that
 // at most a fifth (a seventeenth) is wasted.
 constexpr size_t kSmallLimit = 32 * 1024;
+constexpr size_t kOwnLimit = 128 * 1024;    // each thread keeps free blocks up to this size for itself ...
+constexpr size_t kOwnMiddle = 4u << 20;     // ... of those that are not small not more than this in all
 constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept at most while few bytes are live
 constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
 constexpr size_t kReserve = 64u << 20;      // never taken: the system and the program itself need it
 
 size_t class_size(size_t bytes) {
     if (bytes <= 1024) return std::max<size_t>((bytes + 63) & ~size_t{63}, 64);
-    size_t step = std::bit_floor(bytes - 1) / (bytes <= kSmallLimit ? 4 : 16);
-    return (bytes + step - 1) / step * step;
+    // A power of two: no division, which would be a tenth of what an allocation takes.
+    size_t step = std::bit_floor(bytes - 1) >> (bytes <= kSmallLimit ? 2 : 4);
+    return (bytes + step - 1) & ~(step - 1);
 }
 
-int small_class(size_t size) {  // of a class size up to kSmallLimit
-    if (size <= 1024) return static_cast<int>(size / 64) - 1;
-    size_t base = std::bit_floor(size - 1);
-    return 16 + (std::countr_zero(base) - 10) * 4 + static_cast<int>((size - base) / (base / 4)) - 1;
+// Counts the class sizes up to kOwnLimit.
+size_t class_index(size_t size) {
+    if (size <= 1024) return size / 64 - 1;
+    const auto power = static_cast<size_t>(std::bit_width(size - 1)) - 1;
+    const size_t above = size - (size_t{1} << power);
+    if (size <= kSmallLimit) return 16 + (power - 10) * 4 + (above >> (power - 2)) - 1;
+    return 16 + 5 * 4 + (power - 15) * 16 + (above >> (power - 4)) - 1;
 }
-constexpr int kSmallClasses = 16 + 5 * 4;
+constexpr size_t kOwnClasses = 16 + 5 * 4 + 2 * 16;
 
-struct Counters {
-    std::atomic<int64_t> live{0}, peak{0}, cached{0}, allocations{0};
+// What one thread has taken and given back. Only the thread itself writes here, but for `unseen`, so that counting
+// takes no locked instruction, of which two would be a tenth of a small operator's time.
+struct Account {
+    std::atomic<int64_t> balance{0};  // bytes allocated less bytes released here; less than 0 where others allocated
+    std::atomic<int64_t> allocations{0};
+    // The balance up to which the sum of all threads is known to stay below the peak, as long as others do not grow.
+    std::atomic<int64_t> unseen{INT64_MIN};
 };
-Counters& counters() {
-    static Counters c;
-    return c;
+
+// The accounts of the threads that live, what the others have left behind, and the peak of the sum.
+struct Ledger {
+    std::mutex mutex;
+    std::vector<Account*> accounts;
+    std::atomic<int64_t> left_balance{0}, left_allocations{0}, cached{0};
+    int64_t peak = 0;
+
+    int64_t live() const {
+        int64_t sum = left_balance.load(std::memory_order_relaxed);
+        for (const Account* account : accounts) sum += account->balance.load(std::memory_order_relaxed);
+        return sum;
+    }
+    // With the mutex held. `own`: the account of the thread that asks; null when it has none any more.
+    int64_t look(Account* own) {
+        const int64_t now = live();
+        peak = std::max(peak, now);
+        if (own)
+            own->unseen.store(own->balance.load(std::memory_order_relaxed) + peak - now, std::memory_order_relaxed);
+        return now;
+    }
+};
+Ledger& ledger() {
+    static auto* everybodys = new Ledger;  // never destroyed: tensors may be released after static destructors
+    return *everybodys;
 }
 
-// Free large blocks by size, shared by all threads.
+// Free blocks by size that no thread keeps for itself.
 struct LargeCache {
     std::mutex mutex;
     struct Block {
@@ -69,25 +102,87 @@ std::function<bool()>& pressure_handler() {
     return *handler;
 }
 
-struct SmallCache {
+// What belongs to one thread: its account and its free blocks that are not large.
+struct Own {
     struct Link {
         Link* next;
     };
-    std::array<Link*, kSmallClasses> head{};
-    std::array<int, kSmallClasses> count{};
-    bool closed = false;
+    std::array<Link*, kOwnClasses> head{};
+    std::array<uint32_t, kOwnClasses> count{};
+    size_t middle_bytes = 0;  // of the blocks that are not small
+    Account account;
+    bool closed = false;  // tensors may outlive the thread's variables
 
-    ~SmallCache() {
+    Own() {
+        Ledger& all = ledger();
+        std::lock_guard lock(all.mutex);
+        all.accounts.push_back(&account);
+    }
+    ~Own() {
         clear();
         closed = true;
+        Ledger& all = ledger();
+        std::lock_guard lock(all.mutex);
+        std::erase(all.accounts, &account);
+        all.left_balance += account.balance.load();
+        all.left_allocations += account.allocations.load();
     }
     void clear() {
         for (Link*& list : head)
             while (list) std::free(std::exchange(list, list->next));
         count.fill(0);
+        middle_bytes = 0;
+    }
+
+    void* take(size_t size) {
+        const size_t c = class_index(size);
+        if (!head[c]) return nullptr;
+        --count[c];
+        if (size > kSmallLimit) middle_bytes -= size;
+        return std::exchange(head[c], head[c]->next);
+    }
+    // False when there are enough.
+    bool give(void* block, size_t size) {
+        const size_t c = class_index(size);
+        // About a megabyte per class: what the Lua collector frees at one step is taken again before the next.
+        constexpr size_t kEnough = 1u << 20;
+        if (closed || (count[c] * size >= kEnough && count[c] >= 16)) return false;
+        if (size > kSmallLimit) {
+            if (middle_bytes + size > kOwnMiddle) return false;
+            middle_bytes += size;
+        }
+        head[c] = new (block) Link{head[c]};
+        ++count[c];
+        return true;
     }
 };
-thread_local SmallCache small_cache;
+thread_local Own own;
+
+void note_allocation(int64_t size) {
+    if (own.closed) [[unlikely]] {
+        ledger().left_balance += size;
+        ++ledger().left_allocations;
+        return;
+    }
+    Account& a = own.account;
+    const int64_t balance = a.balance.load(std::memory_order_relaxed) + size;
+    a.balance.store(balance, std::memory_order_relaxed);
+    a.allocations.store(a.allocations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (balance > a.unseen.load(std::memory_order_relaxed)) [[unlikely]] {
+        std::lock_guard lock(ledger().mutex);
+        ledger().look(&a);
+    }
+}
+
+void note_release(int64_t size) {
+    if (own.closed) [[unlikely]] {
+        ledger().left_balance -= size;
+        return;
+    }
+    Account& a = own.account;
+    a.balance.store(a.balance.load(std::memory_order_relaxed) - size, std::memory_order_relaxed);
+}
+
 thread_local uint64_t allocated_here = 0;
 
 size_t read_number(const char* path) {
@@ -136,7 +231,7 @@ void drop_large(size_t down_to) {
             gone.push_back(oldest->second.front().address);
             oldest->second.erase(oldest->second.begin());
             cache.bytes -= oldest->first;
-            counters().cached -= static_cast<int64_t>(oldest->first);
+            ledger().cached -= static_cast<int64_t>(oldest->first);
             if (oldest->second.empty()) cache.blocks.erase(oldest);
         }
     }
@@ -152,20 +247,20 @@ void* take_large(size_t size) {
     found->second.pop_back();
     if (found->second.empty()) cache.blocks.erase(found);
     cache.bytes -= size;
-    counters().cached -= static_cast<int64_t>(size);
+    ledger().cached -= static_cast<int64_t>(size);
     return block;
 }
 
 void* allocate_slowly(size_t size, size_t asked) {
     if (void* block = system_allocate(size)) return block;
     drop_large(0);
-    small_cache.clear();
+    own.clear();
     if (void* block = system_allocate(size)) return block;
     if (pressure_handler() && pressure_handler()()) {
         drop_large(0);
         if (void* block = system_allocate(size)) return block;
     }
-    throw memory_error("memory", str("not enough memory for a block of ", asked, " bytes: ", counters().live.load(),
+    throw memory_error("memory", str("not enough memory for a block of ", asked, " bytes: ", memory_stats().live_bytes,
                                      " bytes are in use by tensors"))
         .hint("use smaller batches or a narrower dtype, and drop tensors that are no longer needed");
 }
@@ -175,44 +270,24 @@ void* allocate_slowly(size_t size, size_t asked) {
 void* allocate(size_t bytes) {
     if (bytes > (size_t{1} << 62)) throw memory_error("memory", str("a block of ", bytes, " bytes is too large"));
     size_t size = class_size(bytes);
-    void* block = nullptr;
-    if (size <= kSmallLimit) {
-        auto c = static_cast<size_t>(small_class(size));
-        if (SmallCache::Link* link = small_cache.head[c]) {
-            small_cache.head[c] = link->next;
-            --small_cache.count[c];
-            block = link;
-        }
-    } else {
-        block = take_large(size);
-    }
+    void* block = size <= kOwnLimit ? own.take(size) : nullptr;
+    if (!block && size > kSmallLimit) block = take_large(size);
     if (!block) block = allocate_slowly(size, bytes);
-    Counters& c = counters();
-    c.allocations.store(c.allocations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    int64_t live = c.live.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed) + static_cast<int64_t>(size);
-    int64_t peak = c.peak.load(std::memory_order_relaxed);
-    while (live > peak && !c.peak.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-    }
+    note_allocation(static_cast<int64_t>(size));
     allocated_here += size;
     return block;
 }
 
 void release(void* block, size_t bytes) noexcept {
     size_t size = class_size(bytes);
-    counters().live.fetch_sub(static_cast<int64_t>(size), std::memory_order_relaxed);
-    if (size <= kSmallLimit) {
-        auto c = static_cast<size_t>(small_class(size));
-        // About a megabyte per class and thread: what the Lua collector frees at one step is taken again before the
-        // next.
-        if (small_cache.closed || small_cache.count[c] >= static_cast<int>(std::max<size_t>(16, (1u << 20) / size)))
-            return std::free(block);
-        small_cache.head[c] = new (block) SmallCache::Link{small_cache.head[c]};
-        ++small_cache.count[c];
-        return;
-    }
+    note_release(static_cast<int64_t>(size));
+    if (size <= kOwnLimit && own.give(block, size)) return;
+    if (size <= kSmallLimit) return std::free(block);
     // While much is live (training), proportionally more may wait for reuse.
-    size_t limit = std::max(kCacheLimit,
-                            static_cast<size_t>(std::max<int64_t>(counters().live.load(std::memory_order_relaxed), 0)));
+    size_t limit = kCacheLimit;
+    if (ledger().cached.load(std::memory_order_relaxed) + static_cast<int64_t>(size) >
+        static_cast<int64_t>(kCacheLimit))
+        limit = std::max(limit, static_cast<size_t>(std::max<int64_t>(memory_stats().live_bytes, 0)));
     LargeCache& cache = large_cache();
     if (size > limit) return std::free(block);
     bool full;
@@ -220,22 +295,32 @@ void release(void* block, size_t bytes) noexcept {
         std::lock_guard lock(cache.mutex);
         cache.blocks[size].push_back({block, ++cache.releases});
         cache.bytes += size;
-        counters().cached += static_cast<int64_t>(size);
+        ledger().cached += static_cast<int64_t>(size);
         full = cache.bytes > limit;
     }
     if (full) drop_large(limit);
 }
 
 MemoryStats memory_stats() {
-    Counters& c = counters();
-    return {c.live.load(), c.peak.load(), c.cached.load(), c.allocations.load()};
+    Ledger& all = ledger();
+    Account* mine = own.closed ? nullptr : &own.account;
+    std::lock_guard lock(all.mutex);
+    const int64_t live = all.look(mine);
+    int64_t allocations = all.left_allocations;
+    for (const Account* account : all.accounts) allocations += account->allocations.load(std::memory_order_relaxed);
+    return {live, all.peak, all.cached, allocations};
 }
 
-void reset_peak_memory() { counters().peak.store(counters().live.load()); }
+void reset_peak_memory() {
+    Ledger& all = ledger();
+    std::lock_guard lock(all.mutex);
+    all.peak = all.live();
+    for (Account* account : all.accounts) account->unseen.store(INT64_MIN, std::memory_order_relaxed);
+}
 
 void empty_memory_cache() {
     drop_large(0);
-    small_cache.clear();
+    own.clear();
 }
 
 void set_memory_pressure_handler(std::function<bool()> handler) { pressure_handler() = std::move(handler); }

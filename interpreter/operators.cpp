@@ -42,14 +42,15 @@ class QuickArguments {
 
     static bool bind_one(lua_State* L, LuaMemory& memory, int index, const Param& param, std::byte* place) {
         const ArgType type = param.type;
+        // Mostly it is a tensor; null is what else there may be.
+        if (void* userdata = lua_touserdata(L, index)) {
+            if (!is_tensor_type(type) || type == ArgType::tensors) return false;
+            TensorBody** handle = memory.handle(userdata);
+            if (!handle || !*handle) return false;
+            new (place) Value(Tensor::adopt(*handle));
+            return true;
+        }
         switch (lua_type(L, index)) {
-            case LUA_TUSERDATA: {
-                if (!is_tensor_type(type) || type == ArgType::tensors) return false;
-                TensorBody** handle = memory.handle(lua_touserdata(L, index));
-                if (!handle || !*handle) return false;
-                new (place) Value(Tensor::adopt(*handle));
-                return true;
-            }
             case LUA_TNUMBER:
                 if (lua_isinteger(L, index)) {
                     if ((is_tensor_type(type) && type != ArgType::tensors) || type == ArgType::integer ||

@@ -165,10 +165,19 @@ class TileProduct {
 template <class T>
 bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
+    const GemmLoops<T>& loops = gemm_loops<T>();
+    // The smallest ones are a single panel that is read as it lies.
+    if (a.rows > kStreamRows && a.rows <= kAlone && b.column_stride == 1 && b.columns <= 2 * loops.panel &&
+        b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
+        a.rows * b.rows * b.columns <= kAlone) {
+        loops.multiply(a.rows, b.columns, b.rows, a.data, a.row_stride, a.column_stride, b.data, b.row_stride, c,
+                       b.columns, add);
+        return true;
+    }
     if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > kMost)
         return false;
     // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
-    if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * gemm_loops<T>().lanes)) return false;
+    if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
     TileProduct<T>(a, b, c, add).run();
     return true;
 }

@@ -211,11 +211,20 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
     return done;
 }
 
+// Two matrices, which need none of the sizes and strides of batches.
+template <class T>
+bool matrices(const Tensor& a, const Tensor& b, const Tensor& out) {
+    return multiply<T>({a.data<T>(), a.dim(0), a.dim(1), a.strides()[0], a.strides()[1]},
+                       {b.data<T>(), b.dim(0), b.dim(1), b.strides()[0], b.strides()[1]}, out.data<T>(), false);
+}
+
 bool fast(const KernelCall& c, bool b_transposed) {
     if (c.out[0].size() == 0) return true;
     const Tensor &a = c.tensor(0), &b = c.tensor(1);
     const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    if (!b_transposed && a.rank() == 2 && b.rank() == 2)
+        return c.dtype == DType::f32 ? matrices<float>(a, b, c.out[0]) : matrices<double>(a, b, c.out[0]);
     Product p = product_of(a, b, b_transposed);
     return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, c.out[0])
                                  : fast_product<double>(p, a, b, bias, c.out[0]);

@@ -33,6 +33,8 @@ Shape matmul_shape(const Call& c) {
     return out;
 }
 
+}  // namespace
+
 Types infer_matmul(const Call& c) {
     if (c.args[0].is_tensor() && c.args[1].is_tensor()) {
         // Two matrices that fit, without the copies of shapes that the general case makes.
@@ -45,6 +47,8 @@ Types infer_matmul(const Call& c) {
     if (out.known()) checked_shape(c.name(), out.dims(), size_of(c.dtype));
     return {{c.dtype, out}};
 }
+
+namespace {
 
 Types infer_mm(const Call& c) {
     expect_rank(c, 0, 2);

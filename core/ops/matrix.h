@@ -38,6 +38,9 @@ inline int64_t rows_of(const Shape& s) {
     return rows;
 }
 
+// The inference of matmul.
+Types infer_matmul(const Call& call);
+
 class Registry;
 void add_einsum_ops(Registry& ops);  // called by the family linalg
 void add_image_ops(Registry& ops);   // called by the family attention

@@ -76,11 +76,16 @@ struct LoopOver {
     static constexpr int lanes = Pack<T>::lanes;
     static constexpr int64_t size_of_operand(int i) { return i == MaskAt ? 1 : sizeof(T); }
 
+    // Operands are read ahead by the processor itself, a result that lies in the second-level cache is not: a tenth of
+    // the time of an addition. In bytes.
+    static constexpr int64_t kAhead = 512;
+
     // `step` in bytes from pack to pack.
     [[gnu::noinline]] static void whole_packs(const char* const* in, const int64_t* step, Out* out, int64_t packs) {
         const char* p[N] = {in[I]...};
         const int64_t s[N] = {step[I]...};
         for (int64_t k = 0; k < packs; ++k) {
+            if constexpr (lanes * sizeof(Out) >= 32) __builtin_prefetch(out + kAhead / sizeof(Out), 1);
             store_result(F{}(load_operand<T, I == MaskAt>(p[I])...), out);
             ((p[I] += s[I]), ...);
             out += lanes;

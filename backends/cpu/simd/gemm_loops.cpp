@@ -75,16 +75,27 @@ static void tile(const Operands<T>& o) {
     } else {
         for (int64_t k = o.k; k > 0; --k) step();
     }
+    // Kept apart from the general case, whose tests between the stores take as long as three or four turns of the loop.
+    T* c = o.c;
+    const int64_t c_row = o.c_row;
+    if (!o.add && o.last == P::lanes) {
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-        T* c = o.c + r * o.c_row;
+        for (int r = 0; r < Rows; ++r, c += c_row)
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v, c += P::lanes) {
-            if (v + 1 < Vectors || o.last == P::lanes) {
-                (o.add ? P(sum[r][v]) + P::load(c) : P(sum[r][v])).store(c);
-            } else {
-                store_part(c, o.add ? P(sum[r][v]) + load_part(c, o.last) : P(sum[r][v]), o.last);
-            }
+            for (int v = 0; v < Vectors; ++v) P(sum[r][v]).store(c + v * P::lanes);
+        return;
+    }
+    const bool add = o.add;
+    const int last = o.last;
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r, c += c_row) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) {
+            T* to = c + v * P::lanes;
+            if (v + 1 < Vectors || last == P::lanes)
+                (add ? P(sum[r][v]) + P::load(to) : P(sum[r][v])).store(to);
+            else
+                store_part(to, add ? P(sum[r][v]) + load_part(to, last) : P(sum[r][v]), last);
         }
     }
 }
