@@ -135,6 +135,36 @@ Value sum_of_one(const Match& m) {
     return m.emit("reshape", {m.arg(0), Value::ints(m.node.type.tensor.shape)});
 }
 
+// Where every part has been reshaped so that the axis is several axes in one, the parts are joined along the first of
+// these: a part that does not lie dense in memory, like the heads of an attention, is then copied once and not twice.
+Value join_before_reshape(const Match& m) {
+    const auto& parts = m.arg(0).is_list() ? m.arg(0).items() : std::span<const Value>();
+    if (parts.empty() || m.arg(1).kind() != Value::Kind::integer) return {};
+    const int rank = m.node.type.tensor.shape.rank();
+    const auto axis = static_cast<int>(m.arg(1).integer() + (m.arg(1).integer() < 0 ? rank : 0));
+    std::vector<Value> wholes;
+    Shape behind;  // the sizes behind the axis, of every part
+    for (const Value& part : parts) {
+        if (!part.is_node() || !part.node()->op || part.node()->op->name() != "reshape") return {};
+        auto from = static_type(part.node()->args[0]), to = static_type(part);
+        if (!from || !to || !from->shape.known() || !to->shape.known() || from->shape.rank() <= rank) return {};
+        if (!(from->dtype == m.node.type.tensor.dtype)) return {};
+        const std::span<const int64_t> whole = from->shape.dims(), merged = to->shape.dims();
+        const auto split = static_cast<size_t>(axis);
+        const size_t tail = merged.size() - split - 1;
+        if (!std::equal(merged.begin(), merged.begin() + axis, whole.begin()) ||
+            !std::equal(merged.end() - static_cast<ptrdiff_t>(tail), merged.end(),
+                        whole.end() - static_cast<ptrdiff_t>(tail)))
+            return {};
+        const Shape rest(whole.subspan(split + 1));
+        if (!wholes.empty() && !(rest == behind)) return {};
+        behind = rest;
+        wholes.push_back(part.node()->args[0]);
+    }
+    const Value joined = m.emit("concat", {Value::list(std::move(wholes)), Value(static_cast<int64_t>(axis))});
+    return m.emit("reshape", {joined, Value::ints(m.node.type.tensor.shape)});
+}
+
 constexpr char kNeg[] = "neg", kNot[] = "logical_not", kInvert[] = "invert", kAbs[] = "abs", kRelu[] = "relu",
                kFloor[] = "floor", kCeil[] = "ceil", kTrunc[] = "trunc", kRound[] = "round_to_even", kSign[] = "sign";
 
@@ -162,6 +192,7 @@ constexpr Row kRules[] = {
     {"cast", cast_chain},
     {"where", same_choice},
     {"sum", sum_of_one},
+    {"concat", join_before_reshape},
     {"full", filled},
     {"full_like", filled},
 };

@@ -489,7 +489,8 @@ std::string Executable::describe() const {
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
     FlatGraph flat = flatten(graph);
     run_passes(*flat.graph);
-    std::optional<Plan> plan = make_plan(*flat.graph, flat.variables, options);
+    flat.again = recompute_cheap_values(*flat.graph);
+    std::optional<Plan> plan = make_plan(flat, options);
     if (!plan) return nullptr;
     auto program = std::make_unique<Executable::Program>(std::move(*plan));
     std::unique_ptr<Executable> result(new Executable(std::move(program)));
@@ -500,6 +501,7 @@ std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions
 std::string optimized_text(const ir::Graph& graph) {
     const FlatGraph flat = flatten(graph);
     run_passes(*flat.graph);
+    recompute_cheap_values(*flat.graph);
     return ir::print(*flat.graph);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "core/ir/graph.h"
@@ -13,6 +14,8 @@ struct FlatGraph {
     // Constants of the original that may change from run to run: parameters of networks, what the graph assigns to.
     // They are the last parameters of the copy.
     std::vector<Tensor> variables;
+    // Nodes that compute a second time what others have computed: see recompute_cheap_values().
+    std::unordered_set<const ir::Node*> again{};
 };
 
 // Throws state_error where the graph holds inner functions, calls of functions, or parameters that are no tensors of

@@ -27,7 +27,8 @@ struct Unit {
 
 class Cutter {
   public:
-    Cutter(const ir::Graph& graph, const Arrangements& arrangements) : graph_(graph), arrangements_(arrangements) {}
+    Cutter(const ir::Graph& graph, const Arrangements& arrangements, const std::unordered_set<const ir::Node*>& late)
+        : graph_(graph), arrangements_(arrangements), late_(late) {}
 
     std::vector<Piece> run(bool generate) {
         int epoch = 0;
@@ -38,7 +39,9 @@ class Cutter {
             if (effect && node->op->side_effect == Effect::state) ++epoch;
             Part part = generate ? part_of(*node, arrangements_) : Part::none;
             std::unordered_set<size_t> needs = producers(*node);
-            size_t home = part == Part::none ? SIZE_MAX : find_home(*node, part, needs, epoch);
+            const bool joins = part != Part::none && !late_.contains(node);
+            size_t home = joins ? find_home(*node, part, needs, epoch) : SIZE_MAX;
+            if (joins && home == SIZE_MAX && part == Part::element) home = find_sibling(*node, needs, epoch);
             if (home == SIZE_MAX) {
                 home = units_.size();
                 Unit unit;
@@ -155,6 +158,37 @@ class Cutter {
         return home;
     }
 
+    // The unit right before, where it is elementwise too and reads something that the node reads.
+    size_t find_sibling(const ir::Node& node, const std::unordered_set<size_t>& needs, int epoch) {
+        if (units_.empty()) return SIZE_MAX;
+        const size_t last = units_.size() - 1;
+        Unit& unit = units_[last];
+        if (!unit.is_open || unit.epoch != epoch || unit.joined_into != SIZE_MAX || needs.contains(last))
+            return SIZE_MAX;
+        std::unordered_set<const ir::Node*> read;
+        const auto large = [&](const ir::Node* n) {
+            const Arrangement* a = arrangements_.find(n);
+            return a && a->type.shape == node.type.tensor.shape;
+        };
+        for (const ir::Node* other : unit.piece.nodes)
+            for (const Value& arg : other->args)
+                ir::for_each_node(arg, [&](const ir::Node* n) {
+                    if (large(n)) read.insert(n);
+                });
+        bool shared = false;
+        for (const Value& arg : node.args)
+            ir::for_each_node(arg, [&](const ir::Node* n) { shared |= read.contains(n); });
+        if (!shared) return SIZE_MAX;
+        auto joined = joint(unit.piece, node, Part::element);
+        const std::vector<size_t> order(needs.begin(), needs.end());
+        if (!joined || !(unit.piece.domain == node.type.tensor.shape) || !refers_well(*joined, node) ||
+            depends(order, last))
+            return SIZE_MAX;
+        joined->nodes.pop_back();
+        unit.piece = std::move(*joined);
+        return last;
+    }
+
     void join(size_t home, size_t other, const ir::Node& node) {
         Piece a = units_[home].piece;
         const Piece& b = units_[other].piece;
@@ -212,6 +246,7 @@ class Cutter {
 
     const ir::Graph& graph_;
     const Arrangements& arrangements_;
+    const std::unordered_set<const ir::Node*>& late_;
     std::vector<Unit> units_;
     std::unordered_map<const ir::Node*, size_t> unit_of_;
     // Of depends(): the last question that came by each unit.
@@ -222,8 +257,9 @@ class Cutter {
 
 }  // namespace
 
-std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, bool generate) {
-    return Cutter(graph, arrangements).run(generate);
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,
+                       const std::unordered_set<const ir::Node*>& late, bool generate) {
+    return Cutter(graph, arrangements, late).run(generate);
 }
 
 }  // namespace lunaria::graph

@@ -31,7 +31,8 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements);
 int row_axes(const ir::Node& node);
 
 // The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is one
-// by itself.
-std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, bool generate);
+// by itself. The nodes of `late` do not join what comes before them: they would be computed too early.
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,
+                       const std::unordered_set<const ir::Node*>& late, bool generate);
 
 }  // namespace lunaria::graph

@@ -2,6 +2,8 @@
 // changed the graph, and keeps what eager mode would give, bit by bit for everything but the order of float sums.
 #pragma once
 
+#include <unordered_set>
+
 #include "core/ir/graph.h"
 
 namespace lunaria::graph {
@@ -24,9 +26,12 @@ bool batch_products(ir::Graph& graph);
 bool lay_out_weights(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
+// Values that are needed again long after they were made are made again where that is cheap and spares memory; gives
+// the nodes that do. To be run after all others, which would undo it.
+std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph);
 
-// All of them in their order, until nothing changes. With LUNARIA_DUMP=passes in the environment each pass that
-// changed something prints the graph to the standard error stream.
+// All of them in their order but the last, until nothing changes. With LUNARIA_DUMP=passes in the environment each pass
+// that changed something prints the graph to the standard error stream.
 void run_passes(ir::Graph& graph);
 
 }  // namespace lunaria::graph

@@ -29,14 +29,14 @@ bool is_one_tensor(const ir::NodeType& type) { return type.kind == ir::NodeType:
 
 class Planner {
   public:
-    Planner(const ir::Graph& graph, const std::vector<Tensor>& variables, const CompileOptions& options)
-        : graph_(graph), arrangements_(graph), options_(options) {
-        plan_.variables = variables;
+    Planner(const FlatGraph& flat, const CompileOptions& options)
+        : flat_(flat), graph_(*flat.graph), arrangements_(graph_), options_(options) {
+        plan_.variables = flat.variables;
     }
 
     std::optional<Plan> run() {
         add_parameters();
-        std::vector<Piece> pieces = cut(graph_, arrangements_, options_.generate && can_generate());
+        std::vector<Piece> pieces = cut(graph_, arrangements_, flat_.again, options_.generate && can_generate());
         find_readers(pieces);
         if (!add_steps(pieces)) return {};
         add_results();
@@ -559,6 +559,7 @@ class Planner {
         }
     }
 
+    const FlatGraph& flat_;
     const ir::Graph& graph_;
     const Arrangements arrangements_;
     const CompileOptions& options_;
@@ -575,9 +576,8 @@ class Planner {
 
 }  // namespace
 
-std::optional<Plan> make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables,
-                              const CompileOptions& options) {
-    return Planner(graph, variables, options).run();
+std::optional<Plan> make_plan(const FlatGraph& flat, const CompileOptions& options) {
+    return Planner(flat, options).run();
 }
 
 }  // namespace lunaria::graph

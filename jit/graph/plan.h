@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "jit/graph/executable.h"
+#include "jit/graph/flat.h"
 #include "jit/graph/loop_builder.h"
 
 namespace lunaria::graph {
@@ -92,7 +93,6 @@ struct Plan {
 };
 
 // Nothing where options.at_hand and a kernel is not.
-std::optional<Plan> make_plan(const ir::Graph& graph, const std::vector<Tensor>& variables,
-                              const CompileOptions& options);
+std::optional<Plan> make_plan(const FlatGraph& flat, const CompileOptions& options);
 
 }  // namespace lunaria::graph

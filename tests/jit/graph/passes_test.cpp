@@ -205,6 +205,79 @@ TEST_F(PassTest, rows_that_nobody_asked_for_are_not_multiplied) {
     EXPECT_EQ(ops_after(steps(2), {batch_products, remove_dead_code}), "narrow reshape matmul narrow reshape matmul");
 }
 
+// An activation of which `late` uses %2, what went in, and %3, what came out, after twenty others.
+std::string with_activation(std::string_view sizes, std::string_view late) {
+    std::string text = str("graph f(%0 x: float32", sizes, ", %1 w: float32(1024, 1024)) {\n");
+    auto call = [&](int id, std::string_view what) {
+        text += str("  %", id, " = ops.", what, " : float32", sizes, "\n");
+    };
+    call(2, "matmul(%0, %1)");
+    call(3, "gelu_erf(%2)");
+    for (int i = 0; i < 20; ++i) call(10 + i, str("matmul(%", i ? 9 + i : 3, ", %1)"));
+    return text + std::string(late) + "}\n";
+}
+std::string twenty_and(std::string_view rest) {
+    std::string names = "matmul gelu_erf";
+    for (int i = 0; i < 20; ++i) names += " matmul";
+    return names + std::string(rest);
+}
+bool recompute(ir::Graph& graph) { return !recompute_cheap_values(graph).empty(); }
+
+TEST_F(PassTest, what_is_cheap_is_made_again_rather_than_kept) {
+    constexpr std::string_view kLate =
+        "  %40 = ops.mul(%29, %3) : float32(1024, 1024)\n"
+        "  %41 = ops.mul(%40, %2) : float32(1024, 1024)\n"
+        "  return %41\n";
+    EXPECT_EQ(ops_after(with_activation("(1024, 1024)", kLate), {recompute}), twenty_and(" gelu_erf mul mul"));
+    // What is small stays in a cache.
+    constexpr std::string_view kSmall =
+        "  %40 = ops.mul(%29, %3) : float32(8, 1024)\n"
+        "  %41 = ops.mul(%40, %2) : float32(8, 1024)\n"
+        "  return %41\n";
+    EXPECT_EQ(ops_after(with_activation("(8, 1024)", kSmall), {recompute}), twenty_and(" mul mul"));
+}
+
+TEST_F(PassTest, what_would_need_an_operand_longer_is_kept) {
+    constexpr std::string_view kLate =
+        "  %40 = ops.mul(%29, %3) : float32(1024, 1024)\n"
+        "  return %40\n";
+    EXPECT_EQ(ops_after(with_activation("(1024, 1024)", kLate), {recompute}), twenty_and(" mul"));
+    constexpr std::string_view kResult =
+        "  %40 = ops.mul(%29, %2) : float32(1024, 1024)\n"
+        "  return {%40, %3}\n";
+    EXPECT_EQ(ops_after(with_activation("(1024, 1024)", kResult), {recompute}), twenty_and(" mul"));
+}
+
+TEST_F(PassTest, an_activation_is_made_again_beside_its_derivative) {
+    constexpr std::string_view kLate =
+        "  %40 = ops.transpose(%3, {1, 0})     : float32(1024, 1024)\n"
+        "  %41 = ops.matmul(%40, %29)          : float32(1024, 1024)\n"
+        "  %42 = ops.gelu_erf_grad(%29, %2)    : float32(1024, 1024)\n"
+        "  %43 = ops.add(%42, %41)             : float32(1024, 1024)\n"
+        "  return %43\n";
+    EXPECT_EQ(ops_after(with_activation("(1024, 1024)", kLate), {recompute}),
+              twenty_and(" gelu_erf gelu_erf_grad transpose matmul add"));
+}
+
+TEST_F(PassTest, parts_are_joined_before_they_are_reshaped) {
+    constexpr std::string_view kParts =
+        "graph f(%0 x: float32(2, 4, 3, 5), %1 y: float32(2, 6, 3, 5)) {\n"
+        "  %2 = ops.transpose(%0, {0, 2, 1, 3})  : float32(2, 3, 4, 5)\n"
+        "  %3 = ops.transpose(%1, {0, 2, 1, 3})  : float32(2, 3, 6, 5)\n"
+        "  %4 = ops.reshape(%2, {2, 3, 20})      : float32(2, 3, 20)\n"
+        "  %5 = ops.reshape(%3, {2, 3, 30})      : float32(2, 3, 30)\n"
+        "  %6 = ops.concat({%4, %5}, -1)         : float32(2, 3, 50)\n"
+        "  return %6\n}\n";
+    EXPECT_EQ(ops_after(kParts, {simplify_algebra, remove_dead_code}), "transpose transpose concat reshape");
+    constexpr std::string_view kOthers =
+        "graph f(%0 x: float32(2, 3, 4, 5), %1 y: float32(2, 3, 5, 4)) {\n"
+        "  %2 = ops.reshape(%0, {2, 3, 20})      : float32(2, 3, 20)\n"
+        "  %3 = ops.reshape(%1, {2, 3, 20})      : float32(2, 3, 20)\n"
+        "  %4 = ops.concat({%2, %3}, 2)          : float32(2, 3, 40)\n"
+        "  return %4\n}\n";
+    EXPECT_EQ(ops_after(kOthers, {simplify_algebra, remove_dead_code}), "reshape reshape concat");
+}
+
 TEST_F(PassTest, composites_without_a_kernel_are_expanded) {
     EXPECT_EQ(ops_after(body("  %2 = ops.mse_loss(%0, %1, \"mean\")  : float32()\n  return %2\n"), {expand_composites}),
               "sub mul mean");
