@@ -51,10 +51,15 @@ bool machine_coroutine(lua_State* L, vm::NativeFunction::Kind kind) {
     return true;
 }
 
-// One of the library's other functions, upvalue 1, which know nothing of the machine.
-template <vm::NativeFunction::Kind kind>
-int other(lua_State* L) {
-    if (machine_coroutine(L, kind)) return lua_gettop(L);
+// What the thread left open is closed by functions that run in it. An error of theirs ends up on its stack.
+int close_thread(lua_State* L, lua_State* thread) {
+    const State::RunningThread note(State::of(L), thread);
+    return lua_resetthread(thread);
+}
+
+// As in the library, which knows nothing of the machine: upvalue 1.
+int status(lua_State* L) {
+    if (machine_coroutine(L, vm::NativeFunction::Kind::status)) return lua_gettop(L);
     if (!lua_isthread(L, 1)) return luaL_typeerror(L, 1, "coroutine");
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
@@ -77,10 +82,10 @@ int call_wrapped(lua_State* L) {
     lua_State* thread = lua_tothread(L, lua_upvalueindex(1));
     const int results = run_thread(L, thread, lua_gettop(L));
     if (results >= 0) return results;
-    int status = lua_status(thread);
+    const int status = lua_status(thread);
     if (status != LUA_OK && status != LUA_YIELD) {
         // Closes what the coroutine left open; an error in there takes the place of the first one.
-        status = lua_resetthread(thread);
+        close_thread(L, thread);
         lua_xmove(thread, L, 1);
     }
     if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING) {
@@ -100,6 +105,25 @@ int wrap(lua_State* L) {
     return 1;
 }
 
+// Why a coroutine cannot be closed: what the library calls its status. Empty when it can be.
+const char* why_open(lua_State* L, lua_State* thread) {
+    if (thread == L) return "running";
+    lua_Debug frame;
+    return lua_status(thread) == LUA_OK && lua_getstack(thread, 0, &frame) ? "normal" : "";
+}
+
+int close(lua_State* L) {
+    if (machine_coroutine(L, vm::NativeFunction::Kind::close)) return lua_gettop(L);
+    lua_State* thread = lua_tothread(L, 1);
+    if (!thread) return luaL_typeerror(L, 1, "coroutine");
+    if (const char* status = why_open(L, thread); *status) return luaL_error(L, "cannot close a %s coroutine", status);
+    const bool fine = close_thread(L, thread) == LUA_OK;
+    lua_pushboolean(L, fine);
+    if (fine) return 1;
+    lua_xmove(thread, L, 1);
+    return 2;
+}
+
 }  // namespace
 
 bool is_coroutine_resume(lua_CFunction f) { return f == protect<resume>; }
@@ -110,14 +134,11 @@ void track_coroutines(lua_State* L) {
     lua_setfield(L, -2, "resume");
     lua_pushcfunction(L, protect<wrap>);
     lua_setfield(L, -2, "wrap");
-    using Kind = vm::NativeFunction::Kind;
-    const std::pair<const char*, lua_CFunction> others[] = {{"status", protect<other<Kind::status>>},
-                                                            {"close", protect<other<Kind::close>>}};
-    for (auto [name, f] : others) {
-        lua_getfield(L, -1, name);
-        lua_pushcclosure(L, f, 1);
-        lua_setfield(L, -2, name);
-    }
+    lua_pushcfunction(L, protect<close>);
+    lua_setfield(L, -2, "close");
+    lua_getfield(L, -1, "status");
+    lua_pushcclosure(L, protect<status>, 1);
+    lua_setfield(L, -2, "status");
     lua_pop(L, 1);
 }
 

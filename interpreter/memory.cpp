@@ -6,7 +6,15 @@
 #include <new>
 #include <utility>
 
+#include "core/interrupt.h"
+
 namespace lunaria {
+
+namespace {
+
+constexpr size_t kInterruptible = size_t{16} << 20;  // bytes
+
+}  // namespace
 
 LuaMemory::LuaMemory() : slabs_(16) {}
 
@@ -16,6 +24,10 @@ LuaMemory::~LuaMemory() {
 
 void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_size) {
     auto& memory = *static_cast<LuaMemory*>(self);
+    // A loop of Lua's library that reads, joins or moves without end asks for more now and then: the one place where it
+    // can be stopped.
+    if (new_size >= kInterruptible && (!block || new_size > old_size) && interrupt_requested()) [[unlikely]]
+        return nullptr;
     if (!block) {
         if (new_size == 0) return nullptr;  // Lua also gives back blocks that it never had
         // For a new block Lua tells the kind of object instead of an old size.

@@ -30,7 +30,8 @@ void on_interrupt(int number) {
     note_interrupt();
 }
 
-// While it lives, SIGINT interrupts the session. Without SA_RESTART, so that waiting reads return.
+// While it lives, SIGINT interrupts the session and SIGPIPE ends nothing. Without SA_RESTART, so that waiting reads
+// return.
 class InterruptHandler {
   public:
     explicit InterruptHandler(Session& session) {
@@ -39,8 +40,13 @@ class InterruptHandler {
         action.sa_handler = on_interrupt;
         sigemptyset(&action.sa_mask);
         sigaction(SIGINT, &action, &before_);
+        // A child that ends before it has read all is no reason for the session to end. Not ignored: children would be
+        // told to ignore it as well.
+        action.sa_handler = [](int) {};
+        sigaction(SIGPIPE, &action, &pipe_before_);
     }
     ~InterruptHandler() {
+        sigaction(SIGPIPE, &pipe_before_, nullptr);
         sigaction(SIGINT, &before_, nullptr);
         running_session = nullptr;
     }
@@ -48,7 +54,8 @@ class InterruptHandler {
     InterruptHandler& operator=(const InterruptHandler&) = delete;
 
   private:
-    struct sigaction before_ {};
+    struct sigaction before_ {
+    }, pipe_before_{};
 };
 
 std::string environment(const char* name) {

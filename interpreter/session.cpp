@@ -203,6 +203,8 @@ Execution Session::execute_cell(const std::string& text, const ExecuteOptions& o
         run_lua(text, options.name.empty() ? str("=In[", count_, "]") : options.name, options, execution);
     }
     options_ = before;
+    execution.exit_status = exit_status_;
+    if (running_ == 1) exit_status_.reset();
     execution.ok = !execution.error;
     return execution;
 }
@@ -236,6 +238,7 @@ void Session::run_lua(const std::string& text, const std::string& name, const Ex
 bool Session::call(lua_State* L, int arguments, Execution& execution) {
     ErrorReport report;
     if (call_reported(L, arguments, LUA_MULTRET, report)) return true;
+    if (exit_status_) return false;
     // Whoever left the debugger knows where it was.
     if (state_.debugger().take_left()) report = {ErrorReport::Kind::interrupt, "the debugger ended the program", {}};
     // An interrupt goes through every call there is: where it came says more than what it passed.

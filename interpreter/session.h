@@ -26,7 +26,8 @@ struct Execution {
     std::vector<std::string> results;  // what the last expression gave, as text; empty when silenced
     MimeBundle rich;                   // the same for a notebook, if asked for
     std::optional<ErrorReport> error;
-    bool leave = false;  // the user asked to end the session: exit, quit
+    bool leave = false;              // the user asked to end the session: exit, quit
+    std::optional<int> exit_status;  // the program has called os.exit: whoever runs the session is to end with it
 };
 
 struct ExecuteOptions {
@@ -124,6 +125,7 @@ class Session {
     Execution* current_ = nullptr;
     ExecuteOptions options_;                  // of the cell that runs, for commands that run cells
     std::vector<std::string> commands_;       // names, with their %
+    std::optional<int> exit_status_;          // on the way to the outermost cell
     volatile int running_ = 0;                // depth: commands run cells
     std::atomic<int64_t> interrupted_at_{0};  // by the steady clock, in nanoseconds; 0: not
     std::atomic<double> interrupt_seconds_{0};

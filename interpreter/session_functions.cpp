@@ -89,6 +89,12 @@ struct SessionFunctions {
         return 0;
     }
 
+    // Ends all that runs; no pcall can keep it.
+    static int leave(lua_State* L) {
+        session(L).exit_status_ = static_cast<int>(luaL_checkinteger(L, 1));
+        return interrupt(L);
+    }
+
     static int set_next_input(lua_State* L) {
         Session& s = session(L);
         if (s.hooks_.set_next_input) s.hooks_.set_next_input(text(L, 1));
@@ -204,7 +210,9 @@ void redirect_input(lua_State* L, Session& session) {
     lua_pushcclosure(L, protect<F::ask>, 1);
     lua_pushlightuserdata(L, &session);
     lua_pushcclosure(L, protect<F::interrupt>, 1);
-    lua_call(L, 2, 1);
+    lua_pushlightuserdata(L, &session);
+    lua_pushcclosure(L, protect<F::leave>, 1);
+    lua_call(L, 3, 1);
     lua_setfield(L, LUA_REGISTRYINDEX, kRestoreInput);
 }
 

@@ -143,7 +143,11 @@ nl::json Interpreter::execute_request_impl(int, const std::string& code, bool si
                 {"payload", payload_},
                 {"user_expressions", nl::json::object()}};
     }
-    if (execution.leave) payload_.push_back({{"source", "ask_exit"}, {"keepkernel", false}});
+    if (execution.exit_status) {
+        exit_status_ = *execution.exit_status;
+        server_->stop();
+    }
+    if (execution.leave || execution.exit_status) payload_.push_back({{"source", "ask_exit"}, {"keepkernel", false}});
     if (!execution.rich.parts.empty())
         publish_execution_result(execution.number, data_of(execution.rich), object_of(execution.rich.metadata));
     return {{"status", "ok"},

@@ -29,6 +29,8 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     void receive_comm(const CommMessage& message) override;
     void set_debugger(DapSession* debugger) { debugger_ = debugger; }
     void on_wake() override;
+    // What the program gave to os.exit, if it did.
+    int exit_status() const { return exit_status_; }
 
   private:
     void configure_impl() override {}
@@ -49,6 +51,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     DapSession* debugger_ = nullptr;
     pthread_t thread_ = pthread_self();
     nl::json payload_ = nl::json::array();  // of the running cell
+    int exit_status_ = 0;
 };
 
 // As the protocol has it: data by type, binary ones as base64, JSON as itself.

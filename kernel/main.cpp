@@ -93,6 +93,9 @@ int run_kernel(const std::string& file) {
     Session session(state);
     running_session = &session;
     handle(SIGINT, on_interrupt);
+    // A child that ends before it has read all is no reason for the kernel to end. Not ignored: children would be told
+    // to ignore it as well.
+    handle(SIGPIPE, [](int) {});
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle(number, on_crash);
 
     auto interpreter = std::make_unique<Interpreter>(session);
@@ -123,8 +126,9 @@ int run_kernel(const std::string& file) {
     kernel->start();
     running_session = nullptr;
     session.set_hooks({});
+    const int status = lua.exit_status();
     kernel.reset();
-    return 0;
+    return status;
 }
 
 int run(const std::vector<std::string>& arguments) {

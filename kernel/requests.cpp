@@ -101,6 +101,7 @@ bool is_request(const std::string& type) { return fields().contains(type) && typ
 std::optional<std::string> complete_content(const std::string& type, json& content) {
     const auto known = fields().find(type);
     if (known == fields().end()) return "messages of type " + type + " are not known";
+    if (!content.is_object()) return "the content of " + type + " is no JSON object in UTF-8, or nested too deeply";
     for (const Field& field : known->second) {
         json& value = content[field.name];
         if (value.is_null()) {

@@ -14,12 +14,17 @@ constexpr size_t kParts = 5;  // signature, header, parent header, metadata, con
 
 xeus::xraw_buffer raw(const zmq::message_t& frame) { return {frame.data<const unsigned char>(), frame.size()}; }
 
-nl::json parsed(const zmq::message_t& frame, const char* name) {
+// Null for what is no JSON object.
+nl::json object_in(const zmq::message_t& frame) {
     const std::string_view text = frame.to_string_view();
-    if (!nests_at_most(text, Wire::kDeepest)) throw Refused(std::string("the ") + name + " is nested too deeply");
+    if (!nests_at_most(text, Wire::kDeepest)) return nullptr;
     nl::json value = nl::json::parse(text, nullptr, false);
-    if (value.is_discarded()) throw Refused(std::string("the ") + name + " is no JSON");
-    if (!value.is_object()) throw Refused(std::string("the ") + name + " is no object");
+    return value.is_object() ? value : nl::json();
+}
+
+nl::json parsed(const zmq::message_t& frame, const char* name) {
+    nl::json value = object_in(frame);
+    if (value.is_null()) throw Refused(std::string("the ") + name + " is no JSON object, or nested too deeply");
     return value;
 }
 
@@ -89,7 +94,7 @@ xeus::xmessage Wire::read(const zmq::multipart_t& frames) {
             throw Refused(std::string("the header has no ") + field);
     nl::json parent = parsed(frames[first + 2], "parent header");
     nl::json metadata = parsed(frames[first + 3], "metadata");
-    nl::json content = parsed(frames[first + 4], "content");
+    nl::json content = object_in(frames[first + 4]);
     xeus::xmessage::guid_list identities;
     for (size_t i = 0; i < delimiter; ++i) identities.push_back(frames[i].to_string());
     xeus::buffer_sequence buffers;

@@ -29,7 +29,8 @@ class Wire {
     // An empty key turns signatures off, as the protocol has it. Throws std::runtime_error for an unknown scheme.
     Wire(const std::string& scheme, const std::string& key);
 
-    // Throws Refused. What is given back has a header with msg_id and msg_type, and objects everywhere else.
+    // Throws Refused. What is given back has a header with msg_id and msg_type, and objects everywhere else; null for a
+    // content that is no JSON object: who sent it can be told.
     xeus::xmessage read(const zmq::multipart_t& frames);
 
     // Bytes that are no UTF-8 are replaced.

@@ -11,6 +11,7 @@
 #include "backends/cpu/simd/conv_loops.h"
 #include "core/interrupt.h"
 #include "core/threads.h"
+#include "core/visit.h"
 
 namespace lunaria::cpu {
 
@@ -109,7 +110,7 @@ bool dnn(const KernelCall& c) {
     int64_t images = conv.batch, step = batch_step(conv);
     int64_t in_step = conv.in_channels * conv.window.in_size(), out_step = conv.out_channels * conv.window.out_size();
     for (int64_t at = 0; at < images; at += step) {
-        if (at) poll_interrupt();
+        if (at) safe_point();
         conv.batch = std::min(step, images - at);
         bool done = kind == ConvKind::forward
                         ? dnn_convolve(kind, conv, first + at * in_step, second, bias, result + at * out_step)
@@ -133,7 +134,7 @@ bool multiply_pixels(const Convolution& c, T* x, T* w, const T* bias, T* y) {
     int64_t pixels = c.window.in_size(), ci = c.in_channels, co = c.out_channels;
     MatrixRef<T> weight{w, co, ci, ci, 1};
     for (int64_t n = 0; n < c.batch; ++n) {
-        if (n) poll_interrupt();
+        if (n) safe_point();
         T *xn = x + n * ci * pixels, *yn = y + n * co * pixels;
         MatrixRef<T> xm{xn, ci, pixels, pixels, 1}, ym{yn, co, pixels, pixels, 1};
         bool done = true;

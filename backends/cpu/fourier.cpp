@@ -1,5 +1,6 @@
 // CPU kernels: discrete Fourier transforms, computed in f64. Lengths that are powers of two go through the radix-2
 // algorithm; others become a convolution of such a length (L. Bluestein, 1970), so that every length costs n log n.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -19,30 +21,45 @@ using Signal = std::vector<Complex>;
 
 Complex unit(double turns) { return std::polar(1.0, 2.0 * std::numbers::pi * turns); }
 
+// Steps between two looks at an interrupt; a power of two.
+constexpr size_t kBlock = 1 << 16;
+
+template <class F>
+void in_blocks(size_t n, F f) {
+    for (size_t begin = 0; begin < n; begin += kBlock) {
+        if (begin > 0) poll_interrupt();
+        for (size_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) f(i);
+    }
+}
+
 // Transform of a power of two of elements, in place.
 class Radix2 {
   public:
     explicit Radix2(size_t n) : roots_(n / 2) {
-        for (size_t i = 0; i < roots_.size(); ++i) roots_[i] = unit(-static_cast<double>(i) / static_cast<double>(n));
+        in_blocks(roots_.size(), [&](size_t i) { roots_[i] = unit(-static_cast<double>(i) / static_cast<double>(n)); });
     }
 
     void operator()(Complex* x) const {
         size_t n = std::max<size_t>(1, 2 * roots_.size());
-        for (size_t i = 1, j = 0; i < n; ++i) {
+        size_t j = 0;  // i - 1 with its bits reversed
+        in_blocks(n - 1, [&](size_t i) {
             size_t bit = n / 2;
             for (; j & bit; bit /= 2) j ^= bit;
             j ^= bit;
-            if (i < j) std::swap(x[i], x[j]);
-        }
+            if (i + 1 < j) std::swap(x[i + 1], x[j]);
+        });
         for (size_t half = 1; half < n; half *= 2)
             for (size_t start = 0; start < n; start += 2 * half)
-                for (size_t k = 0; k < half; ++k) {
-                    Complex &a = x[start + k], &b = x[start + k + half];
-                    // By parts: the operator of std::complex looks for infinities.
-                    Complex w = roots_[k * (n / (2 * half))];
-                    Complex t(b.real() * w.real() - b.imag() * w.imag(), b.real() * w.imag() + b.imag() * w.real());
-                    b = a - t;
-                    a += t;
+                for (size_t from = 0; from < half; from += kBlock) {
+                    if (half >= kBlock || start % kBlock == 0) poll_interrupt();
+                    for (size_t k = from; k < std::min(half, from + kBlock); ++k) {
+                        Complex &a = x[start + k], &b = x[start + k + half];
+                        // By parts: the operator of std::complex looks for infinities.
+                        Complex w = roots_[k * (n / (2 * half))];
+                        Complex t(b.real() * w.real() - b.imag() * w.imag(), b.real() * w.imag() + b.imag() * w.real());
+                        b = a - t;
+                        a += t;
+                    }
                 }
     }
 
@@ -64,11 +81,11 @@ class Dft {
     explicit Dft(size_t n) : n_(n), padded_(is_power_of_two(n) ? n : power_of_two_from(2 * n - 1)), fft_(padded_) {
         if (padded_ == n_) return;
         chirp_.resize(n_);
-        for (size_t i = 0; i < n_; ++i) {
+        in_blocks(n_, [&](size_t i) {
             // i² modulo 2n: the angle stays small, and exact.
             auto square = static_cast<unsigned __int128>(i) * i % (2 * n_);
             chirp_[i] = unit(-0.5 * static_cast<double>(static_cast<size_t>(square)) / static_cast<double>(n_));
-        }
+        });
         filter_.assign(padded_, 0.0);
         for (size_t i = 0; i < n_; ++i) filter_[i] = filter_[(padded_ - i) % padded_] = std::conj(chirp_[i]);
         fft_(filter_.data());

@@ -9,6 +9,7 @@
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/sort_keys.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -31,8 +32,12 @@ void gather_items(const T* line, int64_t n, int64_t stride, bool descending,
                   std::vector<typename ItemOf<K>::Item>& items) {
     items.resize(static_cast<size_t>(n));
     K flip = descending ? static_cast<K>(~K(0)) : K(0);
-    for (int64_t k = 0; k < n; ++k)
-        items[static_cast<size_t>(k)] = ItemOf<K>::make(static_cast<K>(sort_key(line[k * stride])) ^ flip, k);
+    constexpr int64_t kBlock = int64_t{1} << 20;
+    for (int64_t from = 0; from < n; from += kBlock) {
+        if (from > 0) poll_interrupt();
+        for (int64_t k = from, end = std::min(n, from + kBlock); k < end; ++k)
+            items[static_cast<size_t>(k)] = ItemOf<K>::make(static_cast<K>(sort_key(line[k * stride])) ^ flip, k);
+    }
 }
 
 constexpr int64_t kNarrowPlaces = int64_t{1} << 32;

@@ -4,12 +4,24 @@
 #include <array>
 #include <utility>
 
+#include "core/interrupt.h"
+
 namespace lunaria::cpu {
 
 namespace {
 
 // Comparison sorts win below this length.
 constexpr size_t kRadixFrom = 256;
+
+// Looks at an interrupt in between.
+template <class Item, class F>
+void in_blocks(const std::vector<Item>& items, F f) {
+    constexpr size_t kBlock = size_t{1} << 20;
+    for (size_t begin = 0; begin < items.size(); begin += kBlock) {
+        if (begin > 0) poll_interrupt();
+        for (size_t i = begin, end = std::min(items.size(), begin + kBlock); i < end; ++i) f(items[i]);
+    }
+}
 
 // Least significant digit first; keys of the same digit keep their order, so the places need no looking at.
 template <class Item, class KeyOf>
@@ -18,13 +30,13 @@ void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits
     constexpr size_t kBuckets = size_t{1} << kBits;
     scratch.resize(items.size());
     std::vector<std::array<uint32_t, kBuckets>> counts(static_cast<size_t>(digits));
-    for (const Item& item : items) {
+    in_blocks(items, [&](const Item& item) {
         auto key = key_of(item);
         for (auto& count : counts) {
             ++count[static_cast<size_t>(key & (kBuckets - 1))];
             key >>= kBits;
         }
-    }
+    });
     for (int digit = 0; digit < digits; ++digit) {
         auto& start = counts[static_cast<size_t>(digit)];
         int shift = digit * kBits;
@@ -32,8 +44,9 @@ void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits
         if (start[static_cast<size_t>(key_of(items[0]) >> shift & (kBuckets - 1))] == items.size()) continue;
         uint32_t sum = 0;
         for (uint32_t& c : start) sum += std::exchange(c, sum);
-        for (const Item& item : items)
+        in_blocks(items, [&](const Item& item) {
             scratch[start[static_cast<size_t>(key_of(item) >> shift & (kBuckets - 1))]++] = item;
+        });
         items.swap(scratch);
     }
 }

@@ -44,6 +44,25 @@ ENDLESS = {
     "jit_loop": "ms.grad(function(x) local y = x for i = 1, 1e12 do y = y * 1.0 end return y end)(ms.tensor(1.0))",
     "load": "load(function() return '' end, 'x') while true do load(('x = 1 '):rep(1000)) end",
     "question": "io.read()",
+    "long_repetition": "while true do local s = ('x'):rep(2e9) end",
+    "comparator": "table.sort({3, 2, 1}, function() while true do end end)",
+    "comparison_metamethod": "local m = {__lt = function() while true do end end} return setmetatable({}, m) < setmetatable({}, m)",
+    "text_of_an_object": "print(setmetatable({}, {__tostring = function() while true do end end}))",
+    "text_of_an_error": "error(setmetatable({}, {__tostring = function() while true do end end}))",
+    "close_handler": "local x <close> = setmetatable({}, {__close = function() while true do end end})",
+    "close_handler_of_a_coroutine": "local co = coroutine.create(function() local x <close> = setmetatable({}, {__close = function() "
+                                    "while true do end end}) coroutine.yield() end)\ncoroutine.resume(co) coroutine.close(co)",
+    "replacement": "('x'):gsub('x', function() while true do end end)",
+    "pipe": "local path = os.tmpname() os.remove(path) os.execute('mkfifo ' .. path) io.open(path)",
+    "full_pipe": "local p = io.popen('sleep 100', 'w') p:write(('x'):rep(1e6)) p:flush() while true do end",
+    "recursion_in_pcalls": "local function f() return 1 + f() end while true do pcall(f) end",
+    "command": "%timeit while true do end",
+    "sorting_of_a_tensor": "local x = ms.ops.ones({5000000}) while true do ms.ops.sort(x) end",
+    "fourier_transform": "local x = ms.ops.ones({4000000}) while true do ms.ops.fft(x) end",
+    "convolution": "local x, w = ms.ops.ones({8, 64, 64, 64}), ms.ops.ones({64, 64, 3, 3}) while true do ms.ops.conv2d(x, w) end",
+    "compiled_function": "local f = ms.jit(function(x) return ms.ops.tanh(x) * 2 + ms.ops.exp(x) end)\n"
+                         "local x = ms.ops.ones({1000, 10000}) while true do f(x) end",
+    "backward_pass": "while true do ms.grad(function(x) for _ = 1, 1e4 do x = ms.ops.sin(x) end return x:sum() end)(ms.ops.ones({10})) end",
 }
 
 
@@ -88,6 +107,11 @@ def add_tests():
                     times.append(stop(code, how)[1])
                 same(kernel.run("kept").result(), '"value"')
             globals()[f"test_{name}_is_stopped_by_a_{way}"] = test
+
+
+def test_reading_without_end_is_stopped_when_more_memory_is_asked_for():
+    for code in ("io.open('/dev/zero'):read('a')", "for l in io.lines('/dev/zero') do end"):
+        same(stop(code, by_message)[0].content["ename"], "Interrupted")
 
 
 def test_an_interrupt_is_an_error_that_says_so():
@@ -191,6 +215,32 @@ def test_a_crash_is_noted_in_the_log():
     holds(other.errors(), "lunaria kernel: ended by signal 11")
     other.client.stop_channels()
     other.manager.cleanup_resources()
+
+
+def test_a_child_that_does_not_read_ends_nothing():
+    cell = kernel.run("local p = io.popen('true', 'w') os.execute('sleep 0.1')\n"
+                      "local ok, why = p:write(('x'):rep(1e6)) return ok, why")
+    same(cell.result(), 'nil\t"Broken pipe"')
+    # Nor are children told to live on without a reader.
+    same(kernel.run("io.popen('yes | head -n 1; echo done'):read('a')").result(), '"y\\ndone\\n"')
+    kernel.still_works()
+
+
+def test_exit_answers_the_cell_and_ends_the_kernel():
+    for code, status in (("os.exit(3)", 3), ("pcall(os.exit, true, true)", 0), ("coroutine.wrap(os.exit)(false)", 1)):
+        with tempfile.TemporaryDirectory() as folder, Kernel() as other:
+            path = os.path.join(folder, "file")
+            cell = other.run(f"f = io.open('{path}', 'w') f:write('kept') print('last') {code} print('unreached')")
+            same((cell.status, cell.text()), ("ok", "last\n"))
+            same(cell.content["payload"], [{"source": "ask_exit", "keepkernel": False}])
+            start = time.monotonic()
+            while other.is_alive() and time.monotonic() - start < PATIENCE:
+                time.sleep(0.02)
+            same(other.manager.provisioner.process.returncode, status)
+            with open(path, encoding="utf-8") as file:
+                same(file.read(), "kept")
+    same(kernel.run("os.exit('x')").status, "error")
+    kernel.still_works()
 
 
 def test_a_shutdown_closes_files():

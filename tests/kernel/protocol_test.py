@@ -144,6 +144,19 @@ def test_completion_tells_types_and_signatures():
         same(kernel.ask("complete", "prin", position).status, "ok")
 
 
+def test_positions_count_code_points():
+    for code, position, matches, start, end in (("'🌙🌙' string.revers", 18, ["reverse"], 12, 18), ("string.revers -- 🌙", 13, ["reverse"], 7, 13),
+                                                ("'日本'..string.revers\n🌙", 19, ["reverse"], 13, 19)):
+        content = kernel.ask("complete", code, position).content
+        same((content["matches"], content["cursor_start"], content["cursor_end"]), (matches, start, end))
+    assert kernel.ask("inspect", "'🌙🌙' string.reverse", 14).content["found"]
+    long = "x = " + "a + " * 100000
+    same(kernel.ask("complete", long + "string.revers").content["matches"], ["reverse"])
+    assert kernel.ask("inspect", long + "string.reverse").content["found"]
+    same(kernel.ask("is_complete", long).content["status"], "incomplete")
+    same(kernel.run("#'" + "🌙" * 500000 + "'").result(), "2000000")
+
+
 def test_inspection_finds_documentation():
     content = kernel.ask("inspect", "ms.ops.matmul(").content
     assert content["found"]
@@ -162,6 +175,11 @@ def test_incomplete_cells_are_told_with_an_indent():
     same(state("1 + 1"), ("complete", None))
     same(state("for i = 1, 3 do"), ("incomplete", "  "))
     same(state("x = = 2"), ("invalid", None))
+    for code, status in (("if x then\nelse", "incomplete"), ("repeat", "incomplete"), ("[==[ ]]", "incomplete"), ("--[[", "incomplete"),
+                         ("'abc\\", "incomplete"), ("local x <", "incomplete"), ("a:b(", "incomplete"), ("a, b =", "incomplete"), ("--[[ x ]]", "complete"),
+                         ("a.b", "complete"), ("'abc", "invalid"), ("end", "invalid"), ("goto a", "invalid"), ("é", "invalid"), ("%time for", "complete"),
+                         ("!ls (", "complete"), ("?print", "complete")):
+        same((code, state(code)[0]), (code, status))
 
 
 def test_history_of_this_and_other_sessions():

@@ -7,6 +7,7 @@ import random
 import socket
 import string
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -76,12 +77,25 @@ def test_a_message_that_comes_again_is_refused():
 def test_what_is_no_json_is_dropped():
     for part in (b"", b"{", b"nul", b"[]", b"1", b'"x"', b"null", b"\xff\xfe", b'{"a": "\xff"}', b"{}{}", b"[" * 100000,
                  b'{"a":' * 100000 + b"1" + b"}" * 100000, b"\0" * 1000):
-        for place in range(4):
+        for place in range(3):
             def broken(raw, channel, part=part, place=place):
                 parts = [json.dumps(raw.header("execute_request")).encode(), b"{}", b"{}", json.dumps(EXECUTE).encode()]
                 parts[place] = part
                 raw.send_frames([b"<IDS|MSG>", raw.sign(parts), *parts], channel)
             is_ignored(broken, channels=("shell",) if place else ("shell", "control"))
+
+
+def test_content_that_is_no_json_object_is_answered_with_an_error():
+    for part in (b"", b"{", b"[]", b"null", b'{"code": "print(\'\xff\')"}', b'{"code": "\\ud83c"}', b"[" * 100000, b'{"a":' * 300 + b"1" + b"}" * 300):
+        for channel, kind in (("shell", "execute_request"), ("control", "interrupt_request")):
+            raw = RawClient(kernel)
+            header = raw.header(kind)
+            raw.send_frames(raw.frames(header, part), channel)
+            reply = raw.reply_to(header["msg_id"], channel)
+            same((reply["header"]["msg_type"], reply["content"]["status"]), (kind.replace("request", "reply"), "error"))
+            holds(reply["content"]["evalue"], "no JSON object")
+            raw.close()
+    kernel.still_works()
 
 
 def test_headers_without_type_or_id_are_dropped():
@@ -243,6 +257,23 @@ def test_a_connection_file_without_a_key_turns_signatures_off():
         raw.close()
         process.kill()
         process.wait()
+
+
+def test_a_client_that_is_killed_ends_nothing():
+    code = ("import sys\nfrom jupyter_client import BlockingKernelClient\nclient = BlockingKernelClient()\n"
+            "client.load_connection_file(sys.argv[1])\nclient.start_channels()\nclient.wait_for_ready(timeout=20)\n"
+            "client.execute('for i = 1, 20000 do print(i) end')\nclient.execute('io.read()', allow_stdin=True)\n"
+            "client.get_stdin_msg(timeout=20)\nprint('asked', flush=True)\ninput()")
+    child = subprocess.Popen([sys.executable, "-c", code, kernel.manager.connection_file], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+    same(child.stdout.readline(), b"asked\n")
+    child.kill()
+    child.wait()
+    # Nobody answers the question; an interrupt ends it.
+    request = kernel.send("1 + 1")
+    same(kernel.control("interrupt_request")["status"], "ok")
+    same(kernel.collect(request).status, "aborted")
+    kernel.still_works()
 
 
 def test_clients_that_come_and_go_end_nothing():

@@ -125,6 +125,26 @@ def test_a_long_operator_is_left_between_its_blocks():
     shell.close()
 
 
+def test_a_long_convolution_is_left_between_its_images():
+    shell = Subshell()
+    kernel.run("x, w = ms.ops.ones({8, 256, 96, 96}), ms.ops.ones({256, 256, 3, 3})")
+    request = kernel.send("y = ms.ops.conv2d(x, w) return y[0][0][1][1]:item()")
+    time.sleep(0.05)
+    served = 0
+    while True:
+        asked = shell.send("execute_request", {"code": "ms.ops.conv2d(x['0:1, :, 0:5, 0:5'], w):sum():item()", "user_expressions": {}})
+        reply = kernel.client.get_shell_msg(timeout=PATIENCE)
+        if reply["parent_header"]["msg_id"] == request:
+            break
+        same((reply["parent_header"]["msg_id"], reply["content"]["status"]), (asked, "ok"))
+        served += 1
+    assert served > 0
+    same(reply["content"]["status"], "ok")
+    same(kernel.client.get_shell_msg(timeout=PATIENCE)["parent_header"]["msg_id"], asked)
+    same(kernel.run("y:max():item() == 2304 and y[7][255][50][50]:item() == 2304").result(), "true")
+    shell.close()
+
+
 def test_output_and_results_go_to_who_asked():
     shell = Subshell()
     request = start("io.write('before ') started = true while not done do end io.write('after');")

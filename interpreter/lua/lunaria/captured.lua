@@ -1,7 +1,7 @@
 -- Where a front end instead of a terminal is behind the session: io.read, io.lines and the methods of io.stdin ask the
--- user, and what stops a child stops its cell. Called with the functions that ask and interrupt; gives a function that
--- puts Lua's own back.
-local ask, interrupt = ...
+-- user, what stops a child stops its cell, and os.exit leaves the session in good order. Called with the functions that
+-- ask, interrupt and leave; gives a function that puts Lua's own back.
+local ask, interrupt, leave = ...
 
 -- luacheck: globals io os
 local methods = getmetatable(io.stdin).__index
@@ -11,6 +11,7 @@ local own = {
   file_read = methods.read,
   file_lines = methods.lines,
   execute = os.execute,
+  exit = os.exit,
 }
 local pending = "" -- of the last answer
 
@@ -114,7 +115,17 @@ function os.execute(command)
   return ok, how, code
 end
 
+-- The cell ends where it stands, as at Ctrl-C; then whoever runs the session is told.
+function os.exit(code)
+  if code == nil or type(code) == "boolean" then
+    code = code == false and 1 or 0
+  elseif not math.tointeger(code) then
+    error(("bad argument #1 to 'exit' (a number or a boolean is expected, got %s)"):format(type(code)), 2)
+  end
+  leave(math.tointeger(code) & 255)
+end
+
 return function()
-  os.execute = own.execute
+  os.execute, os.exit = own.execute, own.exit
   io.read, io.lines, methods.read, methods.lines = own.read, own.lines, own.file_read, own.file_lines
 end
