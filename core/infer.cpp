@@ -50,6 +50,8 @@ std::vector<int64_t> Call::ints(size_t i) const {
 
 Shape Call::axes(size_t i, size_t of) const {
     auto list = ints(i);
+    // A single value counts as a row of one here, as in numpy and PyTorch.
+    if (rank(of) == 0 && std::ranges::all_of(list, [](int64_t axis) { return axis == 0 || axis == -1; })) return {};
     if (!list.empty()) return normal_axes(name(), list, rank(of), op.signature.params[i].name);
     Shape all;
     for (int axis = 0; axis < rank(of); ++axis) all.push_back(axis);

@@ -161,6 +161,18 @@ void store_number(const Value& v, DType t, void* out) {
     });
 }
 
+// A limit of clamp in the dtype of what it limits: one beyond its range limits nothing, or everything.
+Value limit_within(DType t, const Value& v) {
+    if (!v.is_number() || !is_integer(t)) return v;
+    return visit_dtype(t, [&](auto tag) -> Value {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>)
+            return Value(std::clamp<int64_t>(v.integer(), std::numeric_limits<T>::min(),
+                                             static_cast<int64_t>(std::numeric_limits<T>::max())));
+        return Value();
+    });
+}
+
 // A limit of clamp that was not given.
 Value no_limit(DType t, bool upper) {
     if (t == DType::boolean) return Value(upper ? 1 : 0);
@@ -258,6 +270,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
             if (!loops.has_limits && !loops.has_replacements) return false;
             v = missing_operand(loops, call.dtype, i);
         }
+        if (loops.has_limits && i > 0) v = limit_within(dtype, v);
         if (!v.is_tensor()) {
             store_number(v, selects && !mask ? call.dtype : wanted, numbers[k]);
             o.data = numbers[k];

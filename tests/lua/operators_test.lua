@@ -24,6 +24,25 @@ t.test("signs of the language", function()
   t.equal((~T { true, false }):tolist(), { false, true })
 end)
 
+t.test("limits beyond the range of the dtype limit nothing, or everything", function()
+  local bytes = T({ 0, 1, 3, 200 }, { dtype = "uint8" })
+  t.equal(o.clamp(bytes, -1, 2):tolist(), { 0, 1, 2, 2 })
+  t.equal(o.clamp(bytes, -5):tolist(), { 0, 1, 3, 200 })
+  t.equal(o.clamp(bytes, nil, 300):tolist(), { 0, 1, 3, 200 })
+  t.equal(o.clamp(bytes, nil, -1):tolist(), { 0, 0, 0, 0 })
+  t.equal(o.clamp(bytes, 300):tolist(), { 255, 255, 255, 255 })
+end)
+
+t.test("a single value is reduced along its only element", function()
+  local one = T(3.5)
+  for _, axis in ipairs { 0, -1 } do
+    t.equal(o.sum(one, axis):item(), 3.5)
+    t.equal(o.mean(one, { axis }):item(), 3.5)
+    t.equal(#o.reduce_max(one, { axis = axis, keep_dims = true }).shape, 0)
+  end
+  t.fails("axis 1", function() return o.mean(one, 1) end)
+end)
+
 t.test("comparison signs are for single elements", function()
   assert(T(1.0) < 2 and 0 < T(1.0) and T(1) <= T(1.0) and not (T { 3 } < 3))
   assert(T(math.maxinteger - 1) < math.maxinteger)
