@@ -40,7 +40,8 @@ Operand slot_operand(int32_t slot) {
 
 std::string question(char kind, const void* object, const Value& key) {
     std::string id(1, kind);
-    id += str(reinterpret_cast<uintptr_t>(object), ':', static_cast<int>(key.kind()), ':');
+    id +=
+        std::to_string(reinterpret_cast<uintptr_t>(object)) + ':' + std::to_string(static_cast<int>(key.kind())) + ':';
     switch (key.kind()) {
         case Value::Kind::string:
             return id + key.string();

@@ -56,8 +56,8 @@ class Builder {
     // False: an operator does not fit; it is marked.
     bool build() {
         for (size_t k = 0; k < region_.inputs.size(); ++k)
-            nodes_.emplace(region_.inputs[k],
-                           Value(graph_.add_parameter(str("x", region_.inputs[k]), ir::NodeType::of(types_[k]))));
+            nodes_.emplace(region_.inputs[k], Value(graph_.add_parameter("x" + std::to_string(region_.inputs[k]),
+                                                                         ir::NodeType::of(types_[k]))));
         for (size_t i = region_.begin; i < region_.end; ++i) {
             Step& step = block_.steps[i];
             if (step.kind != Step::Kind::op || step.effect) continue;

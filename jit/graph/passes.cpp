@@ -1,5 +1,6 @@
 #include "jit/graph/passes.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -35,13 +36,20 @@ void run_passes(ir::Graph& graph) {
     const char* wish = std::getenv("LUNARIA_DUMP");
     const bool dump = wish && std::string_view(wish).find("passes") != std::string_view::npos;
     if (dump) std::cerr << "before all passes:\n" << ir::print(graph) << '\n';
+    // A pass that found nothing to do is not asked again before another one has changed the graph.
+    int version = 0;
+    int done[std::size(kPasses)];
+    std::fill(std::begin(done), std::end(done), -1);
     bool changed = true;
     for (int round = 0; changed && round < kMostRounds; ++round) {
         changed = false;
-        for (const Pass& pass : kPasses) {
-            if (!pass.run(graph)) continue;
+        for (size_t p = 0; p < std::size(kPasses); ++p) {
+            if (done[p] == version) continue;
+            done[p] = version;
+            if (!kPasses[p].run(graph)) continue;
+            ++version;
             changed = true;
-            if (dump) std::cerr << "after " << pass.name << ":\n" << ir::print(graph) << '\n';
+            if (dump) std::cerr << "after " << kPasses[p].name << ":\n" << ir::print(graph) << '\n';
         }
     }
 }

@@ -240,9 +240,14 @@ class Recomputer {
 }  // namespace
 
 std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph) {
-    // What is written to may be another value later.
-    for (const ir::Node* node : graph.body())
+    size_t bytes = 0;
+    for (const ir::Node* node : graph.body()) {
+        // What is written to may be another value later.
         if (node->op && node->op->side_effect == Effect::state) return {};
+        if (node->type.kind == ir::NodeType::Kind::tensor && node->type.tensor.shape.known())
+            bytes += static_cast<size_t>(node->type.tensor.shape.size()) * size_of(node->type.tensor.dtype);
+    }
+    if (bytes < kLeastPeak) return {};
     Nodes refused, again;
     for (int i = 0; i < kMostValues && Recomputer(graph, refused, again).run(); ++i) {
     }

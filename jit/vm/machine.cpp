@@ -242,16 +242,13 @@ void Machine::refuse_other_holders(const Tensor& tensor) const {
             "make a new tensor: ops.where, ops.concat, ops.index_put");
 }
 
+// Asked for by every event of a recording: no streams.
 std::string Machine::here() const {
-    std::string library;  // a place in Lunaria's own Lua files is only better than none
     for (size_t i = frames_.size(); i-- > 0;) {
         const uint32_t pc = i + 1 == frames_.size() ? pc_ : frames_[i].pc;
         const ir::Node* node = pc > 0 ? frames_[i].code->instrs[pc - 1].node : nullptr;
-        if (node && node->span.line > 0 && node->span.chunk) {
-            std::string p = str(*node->span.chunk, ":", node->span.line);
-            if (!p.starts_with("lunaria:")) return p;
-            if (library.empty()) library = p;
-        }
+        if (node && node->span.line > 0 && node->span.chunk && !node->span.chunk->starts_with("lunaria:"))
+            return *node->span.chunk + ":" + std::to_string(node->span.line);
         if (frames_[i].to.base) break;
     }
     return {};
