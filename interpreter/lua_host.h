@@ -172,6 +172,8 @@ class LuaHost final : public vm::Host {
     void forget(int index);
     // A value of the machine as a userdata; see lua_host_cycles.cpp.
     void push_box(lua_State* L, const Value& v);
+    // What object of Lua's is this key of the table at the index.
+    void push_key(int table, const Value& key);
     void push_thread(lua_State* L, const Value& v);
     void for_each_box(const std::function<void(Value&, int)>& f);
     bool many_boxes() const;

@@ -47,32 +47,54 @@ void LuaHost::complete_message(const Value& f, const std::string& place, bool me
     lunaria::push(L, std::string_view(place + ": " + message));
 }
 
+namespace {
+
+// Whether the node is the operation, or what became of it in a derivative.
+bool comes_from(const ir::Node& node, const ir::Node& operation) {
+    if (&node == &operation) return true;
+    if (!node.span.chunk || node.span.chunk != operation.span.chunk || node.span.line != operation.span.line ||
+        node.span.column != operation.span.column || !node.op->name().starts_with("j_"))
+        return false;
+    const std::string_view name = node.op->name().substr(2);
+    if (name == "index" && name == operation.op->name()) {
+        // a.b.c is two of them at one place.
+        const Value &key = node.args.back(), &other = operation.args.back();
+        return key.kind() != Value::Kind::string || other.kind() != Value::Kind::string ||
+               key.string() == other.string();
+    }
+    return name == "arith" || name == operation.op->name();
+}
+
+}  // namespace
+
 std::string LuaHost::operand_name(bool second) const {
     const ir::Node* node = running_->node();
-    if (!node) return {};
-    const ir::Graph* root = &node->graph();
-    while (root->parent) root = root->parent;
+    if (!node || !node->op) return {};
+    std::string found;
     for (const auto& [function, info] : infos_) {
-        if (info->graph.get() != root && info->stopping.get() != root) continue;
         // Variables of Lunaria's own Lua say nothing to the user.
-        if (info->chunk->name().starts_with("lunaria:")) return {};
+        if (info->chunk->name().starts_with("lunaria:")) continue;
         for (const lower::Operation& o : info->operations) {
             const lua::Expr* e = second ? o.second : o.first;
-            if (o.node != node || !e) continue;
+            if (!e || !comes_from(*node, *o.node)) continue;
             const auto* method = e->get_if<lua::MethodCall>();
-            const std::string name = !method                      ? lower::name_of(*e)
-                                     : node->op->name() == "call" ? str("method '", method->name, "'")
-                                                                  : std::string();
-            return name.empty() ? name : str(" (", name, ")");
+            const std::string name = !method                        ? lower::name_of(*e)
+                                     : o.node->op->name() == "call" ? str("method '", method->name, "'")
+                                                                    : std::string();
+            if (o.node == node) return name.empty() ? name : str(" (", name, ")");
+            // Of operations at one place none can be told from the other.
+            if (!found.empty() && found != name) return {};
+            found = name;
         }
     }
-    return {};
+    return found.empty() ? found : str(" (", found, ")");
 }
 
 void LuaHost::operand_error(std::string_view what, const Value& v, bool second) {
     // What an operator calls is its metamethod and no variable.
     const ir::Node* node = running_->node();
-    const bool named = what != "call" || (node && node->op && node->op->name() == "call");
+    const bool named =
+        what != "call" || (node && node->op && (node->op->name() == "call" || node->op->name() == "j_call"));
     throw Error(ErrorKind::argument, "",
                 str("attempt to ", what, " a ", type_text(v), " value", named ? operand_name(second) : std::string()));
 }

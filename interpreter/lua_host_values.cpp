@@ -57,7 +57,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     if (key.kind() == Value::Kind::string)
         name = &push_name(key);
     else
-        push(L, key);
+        push_key(base + 1, key);
     for (int i = 0; i < kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);
@@ -156,13 +156,36 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
     push(L, object);
-    push(L, key);
+    push_key(base + 1, key);
     push(L, value);
     if (object.is_tensor())
         set_by_index(L, base + 1, base + 2, base + 3);
     else
         lua_settable(L, base + 1);
     lua_settop(L, base);
+}
+
+namespace {
+
+constexpr size_t kFewArguments = 8;
+
+bool is_same_tensor(const Value& a, const Value& b) {
+    return a.is_tensor() && b.is_tensor() && a.tensor().body() == b.tensor().body();
+}
+
+}  // namespace
+
+// A tensor as a key: to Lua only the object is the key that it was written with, and the machine has the tensor.
+void LuaHost::push_key(int table, const Value& key) {
+    if (key.is_tensor() && lua_istable(L, table)) {
+        luaL_checkstack(L, 4, "key");
+        lua_pushnil(L);
+        while (lua_next(L, table)) {
+            lua_pop(L, 1);
+            if (const Tensor* t = tensor_at(L, -1); t && t->body() == key.tensor().body()) return;
+        }
+    }
+    push(L, key);
 }
 
 vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
@@ -176,7 +199,16 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     lua_settop(L, base + 1);
     const bool handled = State::of(main_).debugger().push_error_handler(L);
     if (handled) lua_insert(L, ++base);
-    for (const Value& v : args) push(L, v);
+    for (size_t i = 0; i < args.size(); ++i) {
+        // A tensor that is given twice is one object to Lua.
+        size_t same = i;
+        if (args[i].is_tensor() && args.size() <= kFewArguments)
+            for (same = 0; same < i && !is_same_tensor(args[same], args[i]);) ++same;
+        if (same < i)
+            lua_pushvalue(L, base + 2 + static_cast<int>(same));
+        else
+            push(L, args[i]);
+    }
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, handled ? base : 0) != LUA_OK) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         complete_message(f, running_->caller(), running_->calls_method());
@@ -317,7 +349,7 @@ Value LuaHost::raw_get(const Value& table, const Value& key) {
     if (!r || r->type != LUA_TTABLE) return {};
     luaL_checkstack(L, 4, "index");
     r->push(L);
-    push(L, key);
+    push_key(lua_gettop(L), key);
     lua_rawget(L, -2);
     Value v = to_value(L, -1);
     lua_pop(L, 2);
@@ -333,7 +365,7 @@ void LuaHost::raw_set(const Value& table, const Value& key, const Value& value) 
         throw Error(ErrorKind::index, "", "table index is NaN");
     luaL_checkstack(L, 4, "index");
     r->push(L);
-    push(L, key);
+    push_key(lua_gettop(L), key);
     push(L, value);
     lua_rawset(L, -3);
     lua_pop(L, 1);

@@ -41,7 +41,7 @@ void BlockRewriter::extend(const Value& made, const Value& position, const Value
 }
 
 void BlockRewriter::table(const Node& node) {
-    Value made = emit("table", {Value::list({}), Value::list({}), Value(0), Value()});
+    Value made = emit("table", {Value::list({}), Value::list({}), node.args[2], Value()});
     map_[&node] = made;
     plain(node);
     const auto &keys = node.args[0].items(), &values = node.args[1].items();

@@ -356,11 +356,15 @@ std::string Machine::place(size_t level) const {
 
 bool Machine::calls_method() const {
     const ir::Node* node = frames_.empty() || pc_ == 0 ? nullptr : code_->instrs[pc_ - 1].node;
-    if (!node || !is_call(*node, {"call"}) || !node->args[0].is_node()) return false;
-    const ir::Node& callee = *node->args[0].node();
-    const Value& list = node->args[1];
-    if (!callee.op || !is_call(callee, {"index"}) || !list.is_list() || list.items().empty()) return false;
-    const Value &object = callee.args[0], &first = list.items()[0];
+    if (!node || !is_call(*node, {"call", "j_call"})) return false;
+    // In a derivative the contexts come first, and a field is the first of two results.
+    const size_t derived = node->op->name() == "j_call";
+    if (!node->args[derived].is_node()) return false;
+    const ir::Node* callee = node->args[derived].node();
+    if (derived && callee->kind == ir::NodeKind::item) callee = callee->args[0].node();
+    const Value& list = node->args[derived + 1];
+    if (!callee->op || !is_call(*callee, {"index", "j_index"}) || !list.is_list() || list.items().empty()) return false;
+    const Value &object = callee->args[derived], &first = list.items()[0];
     return object.is_node() && first.is_node() ? object.node() == first.node()
                                                : !object.is_node() && !first.is_node() && same_value(object, first);
 }

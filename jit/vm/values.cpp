@@ -227,7 +227,8 @@ void table(Machine& m, const Instr& i) {
     const auto position = m.operand(i, 2).integer();
     // As large as Lua makes it: what the length of a table with holes is depends on that.
     const size_t last = tail.is_list() ? tail.items().size() : 0;
-    Value t = m.host.new_table(static_cast<size_t>(position) + last, keys.size() - static_cast<size_t>(position));
+    const size_t fields = keys.size() - std::min(keys.size(), static_cast<size_t>(position));
+    Value t = m.host.new_table(static_cast<size_t>(position) + last, fields);
     for (size_t k = 0; k < keys.size(); ++k) m.host.raw_set(t, keys[k], values[k]);
     if (tail.is_list())
         for (size_t k = 0; k < last; ++k)

@@ -310,6 +310,16 @@ return function(core, ms)
     end
     return only(at)
   end)
+  -- Numbers that are followed, in nested tables.
+  local function listed(t, axis, shape)
+    if axis > #shape then return only(t) end
+    local list = {}
+    for i = 1, shape[axis] do list[i] = listed(t[i - 1], axis + 1, shape) end
+    return list
+  end
+  for _, name in ipairs { "tolist", "totable", "asnumpy", "numpy" } do
+    replace(x[name], function(t) return listed(t, 1, t.shape) end, true)
+  end
   for _, name in ipairs { "astype", "to", "type_as" } do replace(x[name], cast) end
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)
