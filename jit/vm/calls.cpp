@@ -66,11 +66,16 @@ bool reaches(Machine& m, const Context& context, const Value& v) {
 }
 
 Error opaque_error(Machine& m, const Value& f, std::string what) {
-    return argument_error("grad",
-                          str("no gradient flows through ", m.host.describe(f), ", ", what, ": ", m.host.why_opaque(f)))
-        .hint(
-            "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
-            "ms.stop_gradient(x) where no gradient is wanted");
+    const std::string name = m.host.describe(f);
+    const Error error =
+        argument_error("grad", str("no gradient flows through ", name, ", ", what, ": ", m.host.why_opaque(f)));
+    constexpr std::string_view kMethod = "tensor:";
+    if (name.starts_with(kMethod) && name.ends_with('_'))
+        return error.hint(str("write x = x:", name.substr(kMethod.size(), name.size() - kMethod.size() - 1),
+                              "(...): a new tensor has a gradient, what is changed in place has none"));
+    return error.hint(
+        "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
+        "ms.stop_gradient(x) where no gradient is wanted");
 }
 
 // A function that only the host can run. What it gives must not depend on what is followed.

@@ -427,6 +427,11 @@ local function refuses(name, texts, f)
     t.fails(texts, ms.grad(f), 1.3)
   end)
 end
+refuses("an operator in place", { "no gradient flows through tensor:add_", "x = x:add(...)" }, function(x)
+  local y = ops.ones({ 2 }) * x
+  y:add_(x)
+  return ops.sum(y):item()
+end)
 refuses("a number that became a text", { "no gradient flows", "text" }, function(x) return (x .. "") * 2 end)
 refuses("a text that became a number", { "no gradient flows", "tonumber" }, function(x) return tonumber(tostring(x)) * x end)
 refuses("a formatted number", { "no gradient flows" }, function(x) return ("%.17g"):format(x) + x end)
