@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/interrupt.h"
+#include "interpreter/debugger_variables.h"
 #include "interpreter/error_report.h"
 #include "interpreter/loader.h"
 #include "interpreter/lua_host.h"
@@ -396,6 +397,21 @@ bool Debugger::steps_here(const Position& now) {
     return true;
 }
 
+std::optional<bool> Debugger::look(Watch& w, size_t frame, std::string& problem) {
+    bool changed = false;
+    std::string value;
+    const bool ok = guarded(
+        [&](lua_State* T) {
+            const int count = evaluate(T, frame, w.expression);
+            changed = w.print.take(T, lua_gettop(T) - count + 1);
+            for (int i = 1; i <= count; ++i) value += (i > 1 ? "  " : "") + value_line(T, i);
+        },
+        problem);
+    if (!ok) return std::nullopt;
+    w.value = std::move(value);
+    return changed;
+}
+
 bool Debugger::watches_changed(lua_State* L, const Place& place, int first_line, Stop& s) {
     Hold busy(busy_, true);
     stack_ = DebugStack();
@@ -403,16 +419,11 @@ bool Debugger::watches_changed(lua_State* L, const Place& place, int first_line,
         if (!w.stops || w.chunk != place.source || w.first_line != first_line) continue;
         if (stack_.empty()) stack_ = DebugStack(L);
         ++stop_count_;
-        std::string value, problem;
-        const bool ok = guarded(
-            [&](lua_State* T) {
-                const int count = evaluate(T, 0, w.expression);
-                for (int i = 1; i <= count; ++i) value += (i > 1 ? "  " : "") + pretty(T, i);
-            },
-            problem);
-        if (!ok || value == w.value) continue;
-        if (!w.value.empty()) s.text += str(s.text.empty() ? "" : "\n", w.expression, ": ", w.value, " -> ", value);
-        w.value = value;
+        const std::string before = w.value;
+        std::string problem;
+        if (!look(w, 0, problem).value_or(false)) continue;
+        s.text += str(s.text.empty() ? "" : "\n", w.expression, ": ", before, " -> ", w.value);
+        if (before == w.value) s.text += " (in a part that is not shown)";
     }
     s.reason = StopReason::watch;
     return !s.text.empty();

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "interpreter/debugger_stack.h"
+#include "interpreter/fingerprint.h"
 
 namespace lunaria {
 
@@ -47,6 +48,7 @@ struct Stop {
 struct Watch {
     int id = 0;
     std::string expression, value;
+    Fingerprint print;   // of the value: its text may hide a change
     std::string chunk;   // of the function whose variables it means
     int first_line = 0;  // of that function
     bool stops = true;   // when it changes; otherwise it is only shown
@@ -99,6 +101,9 @@ class Debugger {
 
     std::vector<Watch>& watches() { return watches_; }
     int add_watch(Watch w);
+    // Takes the value of its expression in a frame of the stopped program; whether that has changed. Nothing where it
+    // cannot be evaluated, for the reason in `problem`.
+    std::optional<bool> look(Watch& w, size_t frame, std::string& problem);
     // Watches want every line; to be called when there are others.
     void update();
 

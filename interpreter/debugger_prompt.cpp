@@ -472,14 +472,14 @@ void DebuggerPrompt::watch(const std::string& rest) {
             write(str(w.id, w.stops ? "  watch " : "  display ", w.expression, w.stops ? " = " : "", w.value));
         return;
     }
-    const auto value = value_of(rest, PrettyOptions());
-    if (!value) return;
     Watch w;
     w.expression = rest;
-    w.value = *value;
     w.chunk = frame().source;
     w.first_line = frame().first_line;
-    write(str("watch ", debugger().add_watch(std::move(w)), ": ", rest, " = ", *value));
+    std::string problem;
+    if (!debugger().look(w, frame_, problem)) return write("error: " + problem);
+    const std::string value = w.value;
+    write(str("watch ", debugger().add_watch(std::move(w)), ": ", rest, " = ", value));
 }
 
 void DebuggerPrompt::display(const std::string& rest) {

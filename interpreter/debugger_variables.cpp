@@ -37,22 +37,6 @@ std::string shape_text(const Tensor& t) {
     return "[" + text + "]";
 }
 
-std::string value_text(lua_State* T, int index) {
-    if (const Tensor* t = tensor_at(T, index)) {
-        PrintOptions options;
-        options.threshold = 24;
-        options.edge_items = 2;
-        return on_one_line(
-            str("Tensor(shape=", shape_text(*t), ", dtype=", dtype_text(t->dtype()), ") ", elements_text(*t, options)));
-    }
-    PrettyOptions options;
-    options.depth = 2;
-    options.entries = 10;
-    options.total = 30;
-    options.text = kMostText;
-    return on_one_line(pretty(T, index, options));
-}
-
 std::string type_text(lua_State* T, int index) {
     if (tensor_at(T, index)) return "Tensor";
     std::string type = luaL_typename(T, index);
@@ -77,6 +61,22 @@ std::pair<std::string, std::string> key_texts(lua_State* T, int index) {
 }
 
 }  // namespace
+
+std::string value_line(lua_State* T, int index) {
+    if (const Tensor* t = tensor_at(T, index)) {
+        PrintOptions options;
+        options.threshold = 24;
+        options.edge_items = 2;
+        return on_one_line(
+            str("Tensor(shape=", shape_text(*t), ", dtype=", dtype_text(t->dtype()), ") ", elements_text(*t, options)));
+    }
+    PrettyOptions options;
+    options.depth = 2;
+    options.entries = 10;
+    options.total = 30;
+    options.text = kMostText;
+    return on_one_line(pretty(T, index, options));
+}
 
 DebugVariables::DebugVariables(State& state) : state_(state) {
     guarded([&](lua_State* T) {
@@ -144,7 +144,7 @@ std::vector<DebugVariables::Scope> DebugVariables::scopes(size_t frame) {
 ShownValue DebugVariables::shown(lua_State* T, std::string name, std::string evaluate, size_t frame) {
     ShownValue v;
     v.name = std::move(name);
-    v.value = value_text(T, -1);
+    v.value = value_line(T, -1);
     v.type = type_text(T, -1);
     v.evaluate = evaluate;
     if (const Tensor* t = tensor_at(T, -1)) {
@@ -301,7 +301,7 @@ ShownValue DebugVariables::evaluate(size_t frame, const std::string& code) {
     ShownValue result;
     guarded([&](lua_State* T) {
         const int count = state_.debugger().evaluate(T, frame, code);
-        for (int i = 2; i <= count; ++i) result.value += ", " + value_text(T, i);
+        for (int i = 2; i <= count; ++i) result.value += ", " + value_line(T, i);
         lua_settop(T, 1);
         const std::string rest = result.value;
         if (count == 0) return;

@@ -13,6 +13,9 @@
 
 namespace lunaria {
 
+// The value at `index` in one line, shortened where it is long.
+std::string value_line(lua_State* T, int index);
+
 struct ShownValue {
     std::string name, value, type;
     std::string evaluate;           // Lua that gives it, in its frame; may be empty

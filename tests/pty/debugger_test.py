@@ -182,6 +182,57 @@ def test_breakpoints_take_conditions_and_counts():
     same(t.child.exitstatus, 0)
 
 
+WATCHED = """local ms = require("lunaria")
+local x = ms.ops.zeros({1000})
+local t = {inner = {deep = 1}}
+t.self = t
+local n = 1
+x[500] = 1
+t.inner.deep = 2
+x = x + 0
+t.inner = {deep = 2}
+n = 1.0
+x[0] = 0
+print("the end")
+"""
+
+
+def test_watches_compare_values_not_their_texts():
+    t = script(WATCHED, "--debug")
+    d = Debugged(t)
+    d.do("tbreak 6")
+    d.do("c")
+    for name in ("x", "t", "n"):
+        holds(d.do(f"watch {name}"), f": {name} = ")
+    text = d.do("c")
+    holds(text, "changed: x: ")
+    holds(text, "(in a part that is not shown)")
+    holds(text, "-> t.inner.deep = 2")
+    text = d.do("c")
+    holds(text, "changed: t: ")
+    holds(text, "deep = 2")
+    holds(text, "-> x = x + 0")
+    # Neither an equal tensor nor an equal table in its place is a change; a float in place of an integer is one.
+    text = d.do("c")
+    holds(text, "changed: n: 1 -> 1.0")
+    d.finish("c")
+    t.expect("the end")
+    t.child.wait()
+    same(t.child.exitstatus, 0)
+
+
+def test_watches_see_tensors_of_a_function_under_grad():
+    d = stopped("function g(x)\nlocal y = x * 1.0\nbreakpoint()\ny = y * 1.0\nlocal z = y\ny = y * x\nz = z + 0\nreturn y:sum()\nend",
+                "ms.grad(g)(ms.ops.ones({1000}) * 2.0)")
+    holds(d.do("watch y"), "watch 1: y = ")
+    text = d.do("c")
+    holds(text, "changed: y: ")
+    holds(text, "-> z = z + 0")
+    d.finish("c")
+    holds(d.t.prompt(), "4.0")
+    d.t.leave()
+
+
 def test_leaving_a_script_is_no_success():
     t = script("print('never printed')\n", "--debug")
     d = Debugged(t)
