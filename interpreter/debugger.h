@@ -137,6 +137,9 @@ class Debugger {
     void on_dead_coroutine(lua_State* thread);
     // Pushes a message handler that tells of errors, if somebody wants to know; answers whether.
     bool push_error_handler(lua_State* L);
+    // Pushes one for a function that the machine calls, which also keeps the frames for later.
+    static void push_call_handler(lua_State* L);
+    void on_call_error(lua_State* L);
     void forget_error() { reported_ = false; }
     // Takes the message handlers of xpcalls away: for an error that is raised in a hook, within which no other hook
     // could stop a handler that does not end.

@@ -19,6 +19,14 @@ int note_error(lua_State* L) {
     return 1;
 }
 
+// Of a function that the machine calls: nothing of it is left when the machine learns of the error.
+int note_call_error(lua_State* L) {
+    note_error(L);
+    State::of(L).debugger().on_call_error(L);
+    lua_settop(L, 1);
+    return 1;
+}
+
 // The same before the handler of the program: upvalue 1.
 int note_and_handle(lua_State* L) {
     note_error(L);
@@ -118,6 +126,15 @@ bool Debugger::push_error_handler(lua_State* L) {
     return true;
 }
 
+void Debugger::push_call_handler(lua_State* L) {
+    luaL_checkstack(L, 4, "error handler");
+    lua_pushcfunction(L, protect<note_call_error>);
+}
+
+void Debugger::on_call_error(lua_State* L) {
+    if (!busy_ && !interrupt_requested() && !is_caught(L)) keep_machine_frames(L, error_text(L));
+}
+
 bool Debugger::is_caught(lua_State* L) const {
     lua_Debug record;
     auto search = [&](lua_State* thread) {
@@ -159,7 +176,7 @@ void Debugger::on_failure(lua_State* L, const Error& e) {
         reported_ = true;
         stop(L, {L, StopReason::error, e.what(), {}});
     }
-    if (!is_kept) keep_machine_frames(L);
+    if (!is_kept) keep_machine_frames(L, e.what());
 }
 
 void Debugger::on_dead_coroutine(lua_State* thread) {

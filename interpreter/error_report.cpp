@@ -209,14 +209,33 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
     return false;
 }
 
-void keep_machine_frames(lua_State* L) {
+namespace {
+
+std::string name_in_report(const StackFrame& frame) {
+    if (frame.backward) return "the derivative of " + frame.function;
+    // What has no name is called by its place.
+    return frame.function.find(' ') == std::string::npos ? str("function '", frame.function, "'") : frame.function;
+}
+
+}  // namespace
+
+void keep_machine_frames(lua_State* L, std::string_view message) {
     luaL_checkstack(L, 12, "no room for a traceback");
+    // What is farther out on the way of an error does not hide where it comes from.
+    if (lua_getfield(L, LUA_REGISTRYINDEX, kMachineFrames) == LUA_TTABLE && message.ends_with(text_of(L, "message")))
+        return lua_pop(L, 1);
+    lua_pop(L, 1);
     const DebugStack stack(L);
+    // Those behind the last one are still there when the error is reported.
+    const auto& frames = stack.frames();
+    const auto outermost =
+        std::find_if(frames.rbegin(), frames.rend(), [](const auto& f) { return f.kind == StackFrame::Kind::machine; });
+    const auto end = std::min(static_cast<size_t>(frames.rend() - outermost), size_t{kFramesKept});
     lua_newtable(L);
-    lua_Integer count = 0;
-    for (size_t i = 0; i < stack.frames().size() && count < kFramesKept; ++i) {
-        const StackFrame& frame = stack.frames()[i];
-        if (frame.kind != StackFrame::Kind::machine) break;
+    lua_pushlstring(L, message.data(), message.size());
+    lua_setfield(L, -2, "message");
+    for (size_t i = 0; i < end; ++i) {
+        const StackFrame& frame = frames[i];
         lua_newtable(L);
         for (VariableKind kind : {VariableKind::local, VariableKind::upvalue})
             for (const StackVariable& v : stack.variables(L, i, kind)) {
@@ -226,8 +245,8 @@ void keep_machine_frames(lua_State* L) {
         const auto lines = source_lines(State::of(L), frame.chunk);
         const auto at = static_cast<size_t>(frame.line) - 1;
         const std::string text = at < lines.size() ? lines[at].substr(0, 400) : std::string();
-        push_frame(L, {str("function '", frame.function, "'"), frame.source, frame.line, text}, frame.chunk);
-        lua_rawseti(L, -2, ++count);
+        push_frame(L, {name_in_report(frame), frame.source, frame.line, text}, frame.chunk);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
     lua_setfield(L, LUA_REGISTRYINDEX, kMachineFrames);
 }

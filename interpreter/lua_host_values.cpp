@@ -190,15 +190,14 @@ void LuaHost::push_key(int table, const Value& key) {
 
 vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
-    int base = lua_gettop(L);
+    const int base = lua_gettop(L) + 1;
+    Debugger::push_call_handler(L);
     push(L, f);
     if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
-        lua_settop(L, base);
+        lua_settop(L, base - 1);
         operand_error("call", f);
     }
     lua_settop(L, base + 1);
-    const bool handled = State::of(main_).debugger().push_error_handler(L);
-    if (handled) lua_insert(L, ++base);
     for (size_t i = 0; i < args.size(); ++i) {
         // A tensor that is given twice is one object to Lua.
         size_t same = i;
@@ -209,14 +208,14 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
         else
             push(L, args[i]);
     }
-    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, handled ? base : 0) != LUA_OK) {
+    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, base) != LUA_OK) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         complete_message(f, running_->caller(), running_->calls_method());
         lua_error(L);
     }
     vm::Values results;
     for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(to_value(L, i));
-    lua_settop(L, base);
+    lua_settop(L, base - 1);
     return results;
 }
 

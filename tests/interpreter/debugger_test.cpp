@@ -209,7 +209,14 @@ TEST_F(DebuggerTest, watches_stop_where_a_value_changes) {
     set("In[1]", 1);
     debugger().set_front([&](const Stop& stop) {
         stops.push_back(str(debugger().stack().frames()[0].line, " ", stop.text));
-        if (debugger().watches().empty()) debugger().add_watch({0, "a", "nil", "In[1]", 0, true});
+        if (!debugger().watches().empty()) return Resume::go;
+        Watch w;
+        w.expression = "a";
+        w.chunk = "In[1]";
+        std::string problem;
+        EXPECT_TRUE(debugger().look(w, 0, problem).value_or(false)) << problem;
+        EXPECT_EQ(w.value, "nil");
+        debugger().add_watch(std::move(w));
         return Resume::go;
     });
     run("local a = 1\nlocal b = 2\na = b\nb = 3\nreturn a");

@@ -224,6 +224,22 @@ def test_functions_under_grad_stop():
         same(panel.reply(request)[1], "6.0")
 
 
+def test_functions_that_take_gradients_back_stop():
+    with Kernel() as kernel:
+        panel = Panel(kernel).start()
+        code = ("local f = ms.custom_vjp(function(x)\n  return x * x\nend, function(x, y, d)\n  local twice = 2 * x\n  return twice * d\nend)\n"
+                "local function g(x)\n  local y = f(x)\n  return y:sum()\nend\nreturn ms.grad(g)(ms.tensor{3.0})[0]:item()")
+        panel.breakpoints(code, 5)
+        request = kernel.send(code)
+        same(panel.event("stopped")["reason"], "breakpoint")
+        frames = panel.frames()
+        same([f["line"] for f in frames], [5, 8, 11])
+        same(frames[1]["name"], "derivative of g")
+        holds(panel.locals()["twice"]["value"], "6.0")
+        panel.ask("continue", threadId=1)
+        same(panel.reply(request)[1], "6.0")
+
+
 def test_errors_stop_where_they_are_raised():
     with Kernel() as kernel:
         panel = Panel(kernel).start()

@@ -118,6 +118,101 @@ def test_a_function_under_grad_stops_at_its_lines():
     d.t.leave()
 
 
+BACKWARD = """local ms = require("lunaria")
+local square = ms.custom_vjp(function(x)
+  return x * x
+end, function(x, y, d)
+  local twice = 2 * x
+  return twice * d
+end)
+local Net = ms.nn.Cell:extend("Net")
+function Net:construct(x)
+  return x * x
+end
+function Net:bprop(x, out, dout)
+  local twice = 2 * x
+  return twice * dout
+end
+local net = Net()
+local function f(x)
+  local y = square(x) + net(x)
+  return y:sum()
+end
+local r = ms.grad(f)(ms.tensor{3.0})
+print("gradient", r:sum():item())
+"""
+
+
+def test_backward_functions_stop_and_are_stepped_through():
+    t = script(BACKWARD, "--debug")
+    d = Debugged(t)
+    d.do("b 6")
+    d.do("b 13")
+    seen = set()
+    for _ in range(2):
+        text = d.do("c")
+        where = d.do("w")
+        holds(where, "in the derivative of f")
+        holds(where, "local r = ms.grad(f)(ms.tensor{3.0})")
+        holds(d.do("p x:item()"), "3.0")
+        if "return twice * d" in text:
+            seen.add("custom_vjp")
+            same(d.do("p twice:item(), y:item(), d:item()"), "6.0\t9.0\t1.0")
+        else:
+            holds(text, "in Net:bprop")
+            seen.add("bprop")
+            holds(d.do("n"), "-> return twice * dout")
+            same(d.do("p twice:item()"), "6.0")
+    same(seen, {"custom_vjp", "bprop"})
+    holds(d.do("r"), '-> print("gradient", r:sum():item())')
+    d.finish("c")
+    t.expect("gradient\t12.0")
+    t.child.wait()
+    same(t.child.exitstatus, 0)
+
+
+def test_a_step_over_a_gradient_comes_to_the_next_line():
+    t = script(BACKWARD, "--debug")
+    d = Debugged(t)
+    d.do("tbreak 21")
+    holds(d.do("c"), "-> local r = ms.grad(f)")
+    holds(d.do("n"), '-> print("gradient"')
+    d.finish("c")
+    t.expect("gradient\t12.0")
+    t.child.wait()
+    t = script(BACKWARD, "--debug")
+    d = Debugged(t)
+    d.do("tbreak 21")
+    d.do("c")
+    # Step by step: forwards through f and what it calls, then through the functions that take gradients back.
+    lines = [d.do("s").split("-> ")[-1] for _ in range(8)]
+    same(lines[:4], ["local y = square(x) + net(x)", "return x * x", "return x * x", "return y:sum()"])
+    same(sorted(set(lines[4:])), ["local twice = 2 * x", "return twice * d", "return twice * dout"])
+    holds(d.do("s"), '-> print("gradient"')
+    d.finish("q")
+    t.child.wait()
+
+
+def test_after_an_error_in_a_backward_function_its_frames_can_be_looked_at():
+    t = session()
+    t.run("bad = ms.custom_vjp(function(x) return x * x end, function(x, y, d)\nlocal wrong = 5\nreturn d + nothing.field\nend)")
+    t.run("function g(x)\nlocal y = bad(x)\nreturn y:sum()\nend")
+    text = t.run("ms.grad(g)(ms.tensor{3.0})")
+    holds(text, "In[1]:3: attempt to index a nil value (global 'nothing')")
+    holds(text, "return d + nothing.field\n               ^^^^^^^")
+    holds(text, "In[2]:2 in the derivative of g")
+    t.send("%debug\r")
+    d = Debugged(t)
+    holds(d.start, "In[1]:3 in")
+    holds(d.start, "-> return d + nothing.field")
+    same(d.do("wrong, y:item()"), "5\t9.0")
+    holds(d.do("u"), "In[2]:2 in the derivative of g")
+    holds(d.do("w"), "In[3]:1 in main chunk")
+    d.finish("q")
+    t.prompt()
+    same(t.leave(), 0)
+
+
 def test_tab_completes_variables_and_fields():
     d = stopped("function h(t)\nlocal particular = { field_of_it = 1 }\nbreakpoint()\nreturn t\nend", "h(1)")
     d.t.send("parti\t")
