@@ -1,5 +1,6 @@
 // What the transforms in lunaria/transforms.lua are made of: one reverse derivative, access to shadows, and the table
 // of what stands for the standard library's functions where a derivative is computed.
+#include "interpreter/batching.h"
 #include "interpreter/libraries.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/protect.h"
@@ -157,7 +158,8 @@ int open_autodiff(lua_State* L) {
         {"number", protect<number>},         {"replace", protect<replace>},
         {"is_float", protect<is_float>},     {"harmless", protect<harmless>},
         {"original", protect<original>},     {"note", protect<note>},
-        {"graph_text", protect<graph_text>}, {"fail", protect<fail>}};
+        {"graph_text", protect<graph_text>}, {"fail", protect<fail>},
+        {"batch", protect<batch>},           {"count_batch_rules", protect<count_batch_rules>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

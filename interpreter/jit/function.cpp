@@ -60,27 +60,6 @@ Function& own_function(lua_State* L) {
     return function_at(L, 1);
 }
 
-int natives_key;
-
-const Natives& natives(lua_State* L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &natives_key) == LUA_TNIL) {
-        new (lua_newuserdatauv(L, sizeof(Natives), 0)) Natives(L);
-        lua_createtable(L, 0, 1);
-        lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<Natives*>(lua_touserdata(state, 1))->~Natives();
-            return 0;
-        });
-        lua_setfield(L, -2, "__gc");
-        lua_setmetatable(L, -2);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &natives_key);
-        lua_remove(L, -2);
-    }
-    auto* known = static_cast<Natives*>(lua_touserdata(L, -1));
-    lua_pop(L, 1);
-    return *known;
-}
-
 int keepers_key;
 
 // Enters the table on the stack into the table of keepers; its number there. `reference`: that table in the registry.
@@ -221,7 +200,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
         int table;
     } arguments(L, call);
     const Call kept{call.L, call.first, call.count, 0, arguments.table};
-    Recorder recorder(f.host, natives(L), kept, f.tree, progress, f.limits);
+    Recorder recorder(f.host, natives_of(L), kept, f.tree, progress, f.limits);
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
     keep_objects(f, L);
     settle(f.tree);

@@ -117,4 +117,27 @@ Native Natives::find(lua_State* L, int index) const {
     return found == kinds_.end() ? Native::unknown : found->second;
 }
 
+namespace {
+int natives_key;
+}
+
+const Natives& natives_of(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &natives_key) == LUA_TNIL) {
+        new (lua_newuserdatauv(L, sizeof(Natives), 0)) Natives(L);
+        lua_createtable(L, 0, 1);
+        lua_pushcfunction(L, [](lua_State* state) {
+            static_cast<Natives*>(lua_touserdata(state, 1))->~Natives();
+            return 0;
+        });
+        lua_setfield(L, -2, "__gc");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &natives_key);
+        lua_remove(L, -2);
+    }
+    auto* known = static_cast<Natives*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return *known;
+}
+
 }  // namespace lunaria::jit

@@ -49,4 +49,7 @@ class Natives {
     lua_CFunction original_ = nullptr;
 };
 
+// Of the libraries of a Lua state, looked up once.
+const Natives& natives_of(lua_State* L);
+
 }  // namespace lunaria::jit

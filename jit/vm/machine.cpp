@@ -10,8 +10,9 @@
 namespace lunaria::vm {
 
 namespace {
-constexpr size_t kChunk = 16384;  // registers
-}
+// Registers. Many machines run one small function.
+constexpr size_t kFirstChunk = 1024, kChunk = 16384;
+}  // namespace
 
 Handler handler_of(const Op& primitive) {
     for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers(),
@@ -26,8 +27,9 @@ Value* Machine::reserve(size_t count) {
         size_t next = chunks_.empty() ? 0 : chunk_ + 1;
         // A chunk that is too small for this frame is replaced; nothing above the running frame is in use.
         if (next == chunks_.size()) {
-            chunks_.push_back(std::make_unique<Value[]>(std::max(count, kChunk)));
-            chunk_sizes_.push_back(std::max(count, kChunk));
+            const size_t size = std::max(count, next == 0 ? kFirstChunk : kChunk);
+            chunks_.push_back(std::make_unique<Value[]>(size));
+            chunk_sizes_.push_back(size);
         } else if (chunk_sizes_[next] < count) {
             chunks_[next] = std::make_unique<Value[]>(count);
             chunk_sizes_[next] = count;

@@ -214,6 +214,9 @@ return function(core, ms)
     return following
   end)
 
+  -- Derivatives of vmap are those of a loop.
+  replace(core.batch, function() return nil end)
+
   -- Numbers.
   for lua_name, primitive in pairs {
     sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",

@@ -321,9 +321,7 @@ end
 
 local function one_of(y, i)
   if not is_tensor(y) then return 1.0 end
-  local flat = ops.zeros({ y:numel() }, y.dtype)
-  flat[i] = 1
-  return ops.reshape(flat, shape_list(y))
+  return ops.reshape(ops.cast(ops.equal(ops.arange(y:numel()), i), y.dtype), shape_list(y))
 end
 
 local function size_of(y) return is_tensor(y) and y:numel() or 1 end
@@ -413,121 +411,7 @@ function T.hessian(f, grad_position)
   return T.jacrev(T.grad(f, grad_position or 0), grad_position or 0)
 end
 
--- x with the axis in front, where an element of it is x[i].
-local function to_front(x, axis)
-  if type(x) == "table" then
-    local result = {}
-    for key, value in next, x do result[key] = to_front(value, axis) end
-    return result
-  end
-  return axis == 0 and x or ops.moveaxis(x, axis, 0)
-end
-
-local function element_of(x, i)
-  if type(x) == "table" then
-    local result = {}
-    for key, value in next, x do result[key] = element_of(value, i) end
-    return result
-  end
-  return x[i]
-end
-
--- Appends each of the values to its column; gives how many there are.
-local function append(columns, i, first, ...)
-  local count = select("#", ...)
-  if i == 1 then
-    for k = 1, count + 1 do columns[k] = {} end
-  end
-  columns[1][i] = first
-  for k = 1, count do columns[k + 1][i] = (select(k, ...)) end
-  return count + 1
-end
-
-local function length_of(x, axis, position)
-  if is_tensor(x) then
-    local rank = #x.shape
-    if axis < -rank or axis >= rank then
-      error(string.format("vmap: in_axes[%d] is %d, out of range for %s", position, axis, describe(x)))
-    end
-    return x.shape[(axis < 0 and axis + rank or axis) + 1]
-  elseif type(x) == "table" then
-    local _, first = next(x)
-    if first ~= nil then return length_of(first, axis, position) end
-  end
-  error(string.format("vmap: argument %d is mapped and must be a tensor or a table of tensors, got %s\n  hint: "
-    .. "in_axes = false for what is not mapped", position, describe(x)))
-end
-
-local function stack_of(list, axis, like)
-  local first = list[1]
-  if type(first) == "table" then
-    local result = {}
-    for key in next, first do
-      local column = {}
-      for i = 1, #list do column[i] = list[i][key] end
-      result[key] = stack_of(column, axis, like)
-    end
-    return result
-  end
-  if is_tensor(first) then return ops.stack(list, axis) end
-  if type(first) == "number" then
-    local column = {}
-    for i = 1, #list do column[i] = as_tensor(list[i], like) end
-    return ops.stack(column, axis)
-  end
-  error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first))
-end
-
---- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
---- axis for all arguments or a table with one for each, false for an argument that is not mapped; out_axes: the axis
---- of the results that is stacked along, or a table with one for each result.
---- @example ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}) --> ms.tensor{3.0, 7.0}
-function T.vmap(f, in_axes, out_axes)
-  check_callable(f, "vmap")
-  if in_axes == nil then in_axes = 0 end
-  if out_axes == nil then out_axes = 0 end
-  return function(...)
-    local arguments = table.pack(...)
-    local count, like
-    local axes = {}
-    for i = 1, arguments.n do
-      local axis = in_axes
-      if type(in_axes) == "table" then axis = in_axes[i] end
-      if axis == nil then axis = false end
-      if axis ~= false and math.type(axis) ~= "integer" then
-        error("vmap: in_axes must hold integers or false, got " .. describe(axis))
-      end
-      if axis ~= false and type(arguments[i]) == "number" and type(in_axes) ~= "table" then axis = false end
-      axes[i] = axis
-      if axis ~= false then
-        local n = length_of(arguments[i], axis, i - 1)
-        if count and n ~= count then
-          error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n))
-        end
-        count = n
-        like = like or (is_tensor(arguments[i]) and arguments[i])
-        arguments[i] = to_front(arguments[i], axis)
-      end
-    end
-    if not count then error("vmap: no argument is mapped") end
-    if count == 0 then error("vmap: the mapped axis has length 0") end
-    local columns, results, call = {}, 0, {}
-    for k = 1, arguments.n do call[k] = arguments[k] end
-    for i = 0, count - 1 do
-      for k = 1, arguments.n do
-        if axes[k] ~= false then call[k] = element_of(arguments[k], i) end
-      end
-      results = append(columns, i + 1, f(table.unpack(call, 1, arguments.n)))
-    end
-    local stacked = {}
-    for k = 1, results do
-      local axis = out_axes
-      if type(out_axes) == "table" then axis = out_axes[k] end
-      stacked[k] = stack_of(columns[k], axis or 0, like)
-    end
-    return table.unpack(stacked, 1, results)
-  end
-end
+T.vmap = require "lunaria.vmap"(core, check_callable, describe, as_tensor)
 
 --- The value itself, with no gradient flowing through it.
 --- @example ms.grad(function(x) return x * ms.stop_gradient(x) end)(3.0) --> 3.0

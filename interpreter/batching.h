@@ -1,0 +1,20 @@
+// vmap in one run: the function is called once, by the virtual machine, with tensors that stand for one sample; each
+// operator on them is applied to the whole batch (core/batching.h). What cannot be done this way (an effect on the
+// world outside, a decision by the elements of a sample) ends the run before anything has happened, and the caller
+// takes one sample after the other.
+#pragma once
+
+#include <lua.hpp>
+
+namespace lunaria {
+
+// batch(f, size, prepare, finish): calls prepare(stand_in), where stand_in(t) gives what stands for a sample of the
+// batched tensor t, then f with what that gives, then finish(taken, results...), where taken(t) gives the batched
+// tensor that a sample stands for, or nil. True and what finish gives; false and an error when the function is not one
+// for this, nil when somebody else watches what runs.
+int batch(lua_State* L);
+
+// Which share of an operator has a rule: with_rule, all.
+int count_batch_rules(lua_State* L);
+
+}  // namespace lunaria

@@ -1,0 +1,194 @@
+-- vmap: in one run for the whole batch where the function allows it (interpreter/batching.h), otherwise a loop over the
+-- samples.
+local ms = require "lunaria"
+local ops, is_tensor = ms.ops, ms.is_tensor
+local table, string, math, select, type, next = table, string, math, select, type, next
+
+return function(core, check_callable, describe, as_tensor)
+  -- The line in an error is the user's.
+  local function error(message) core.fail(message) end
+
+  -- x with the axis in front, where an element of it is x[i].
+  local function to_front(x, axis)
+    if type(x) == "table" then
+      local result = {}
+      for key, value in next, x do result[key] = to_front(value, axis) end
+      return result
+    end
+    return axis == 0 and x or ops.moveaxis(x, axis, 0)
+  end
+
+  local function element_of(x, i)
+    if type(x) == "table" then
+      local result = {}
+      for key, value in next, x do result[key] = element_of(value, i) end
+      return result
+    end
+    return x[i]
+  end
+
+  -- Appends each of the values to its column; gives how many there are.
+  local function append(columns, i, first, ...)
+    local count = select("#", ...)
+    if i == 1 then
+      for k = 1, count + 1 do columns[k] = {} end
+    end
+    columns[1][i] = first
+    for k = 1, count do columns[k + 1][i] = (select(k, ...)) end
+    return count + 1
+  end
+
+  local function length_of(x, axis, position)
+    if is_tensor(x) then
+      local rank = #x.shape
+      if axis < -rank or axis >= rank then
+        error(string.format("vmap: in_axes[%d] is %d, out of range for %s", position, axis, describe(x)))
+      end
+      return x.shape[(axis < 0 and axis + rank or axis) + 1]
+    elseif type(x) == "table" then
+      local _, first = next(x)
+      if first ~= nil then return length_of(first, axis, position) end
+    end
+    error(string.format("vmap: argument %d is mapped and must be a tensor or a table of tensors, got %s\n  hint: "
+      .. "in_axes = false for what is not mapped", position, describe(x)))
+  end
+
+  local function stack_of(list, axis, like)
+    local first = list[1]
+    if type(first) == "table" then
+      local result = {}
+      for key in next, first do
+        local column = {}
+        for i = 1, #list do column[i] = list[i][key] end
+        result[key] = stack_of(column, axis, like)
+      end
+      return result
+    end
+    if is_tensor(first) then return ops.stack(list, axis) end
+    if type(first) == "number" then
+      local column = {}
+      for i = 1, #list do column[i] = as_tensor(list[i], like) end
+      return ops.stack(column, axis)
+    end
+    error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first))
+  end
+
+  -- A value with all tensors in it replaced by what f gives.
+  local function each_tensor(x, f)
+    if type(x) ~= "table" then return f(x) end
+    local result = {}
+    for key, value in next, x do result[key] = each_tensor(value, f) end
+    return result
+  end
+
+  -- What a sample's result is for the batch: the batched tensor, or what is the same for all samples.
+  local function collect(x, taken)
+    if type(x) == "table" then
+      local fields = {}
+      for key, value in next, x do
+        local field = collect(value, taken)
+        if not field then return nil end
+        fields[key] = field
+      end
+      return { fields = fields }
+    end
+    if is_tensor(x) then
+      local batched = taken(x)
+      return batched and { batched = batched } or { same = x }
+    end
+    return type(x) == "number" and { same = x } or nil
+  end
+
+  local function unfold(result, count, axis, like)
+    if result.fields then
+      local fields = {}
+      for key, field in next, result.fields do fields[key] = unfold(field, count, axis, like) end
+      return fields
+    end
+    if result.batched then return axis == 0 and result.batched or ops.moveaxis(result.batched, 0, axis) end
+    local list = {}
+    for i = 1, count do list[i] = result.same end
+    return stack_of(list, axis, like)
+  end
+
+  -- The results of f for all samples in one run; false when the function is not one for this, nil when it was not tried.
+  local function in_one_run(f, count, arguments, axes)
+    local done, results = core.batch(f, count, function(stand_in)
+      local call = {}
+      for k = 1, arguments.n do
+        call[k] = axes[k] == false and arguments[k] or each_tensor(arguments[k], stand_in)
+      end
+      return table.unpack(call, 1, arguments.n)
+    end, function(taken, ...)
+      local list = table.pack(...)
+      for k = 1, list.n do
+        list[k] = collect(list[k], taken)
+        if list[k] == nil then return nil end
+      end
+      return list
+    end)
+    return done and (results or false)
+  end
+
+  --- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
+  --- axis for all arguments or a table with one for each, false for an argument that is not mapped; out_axes: the axis
+  --- of the results that is stacked along, or a table with one for each result.
+  --- @example ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}) --> ms.tensor{3.0, 7.0}
+  local function vmap(f, in_axes, out_axes)
+    check_callable(f, "vmap")
+    if in_axes == nil then in_axes = 0 end
+    if out_axes == nil then out_axes = 0 end
+    local attempts = 3
+    return function(...)
+      local arguments = table.pack(...)
+      local count, like
+      local axes = {}
+      for i = 1, arguments.n do
+        local axis = in_axes
+        if type(in_axes) == "table" then axis = in_axes[i] end
+        if axis == nil then axis = false end
+        if axis ~= false and math.type(axis) ~= "integer" then
+          error("vmap: in_axes must hold integers or false, got " .. describe(axis))
+        end
+        if axis ~= false and type(arguments[i]) == "number" and type(in_axes) ~= "table" then axis = false end
+        axes[i] = axis
+        if axis ~= false then
+          local n = length_of(arguments[i], axis, i - 1)
+          if count and n ~= count then
+            error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n))
+          end
+          count = n
+          like = like or (is_tensor(arguments[i]) and arguments[i])
+          arguments[i] = to_front(arguments[i], axis)
+        end
+      end
+      if not count then error("vmap: no argument is mapped") end
+      if count == 0 then error("vmap: the mapped axis has length 0") end
+      local function axis_of(k)
+        local axis = out_axes
+        if type(out_axes) == "table" then axis = out_axes[k] end
+        return axis or 0
+      end
+      local stacked = {}
+      local run = nil
+      if attempts > 0 then run = in_one_run(f, count, arguments, axes) end
+      if run then
+        for k = 1, run.n do stacked[k] = unfold(run[k], count, axis_of(k), like) end
+        return table.unpack(stacked, 1, run.n)
+      end
+      if run == false and attempts > 0 then attempts = attempts - 1 end
+      local columns, results, call = {}, 0, {}
+      for k = 1, arguments.n do call[k] = arguments[k] end
+      for i = 0, count - 1 do
+        for k = 1, arguments.n do
+          if axes[k] ~= false then call[k] = element_of(arguments[k], i) end
+        end
+        results = append(columns, i + 1, f(table.unpack(call, 1, arguments.n)))
+      end
+      for k = 1, results do stacked[k] = stack_of(columns[k], axis_of(k), like) end
+      return table.unpack(stacked, 1, results)
+    end
+  end
+
+  return vmap
+end
