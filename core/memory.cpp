@@ -1,5 +1,6 @@
 #include "core/memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ constexpr size_t kOwnLimit = 128 * 1024;    // each thread keeps free blocks up 
 constexpr size_t kOwnMiddle = 4u << 20;     // ... of those that are not small not more than this in all
 constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept at most while few bytes are live
 constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
+constexpr size_t kHugePage = 2u << 20;
 constexpr size_t kReserve = 64u << 20;      // never taken: the system and the program itself need it
 
 size_t class_size(size_t bytes) {
@@ -299,6 +301,16 @@ void release(void* block, size_t bytes) noexcept {
         full = cache.bytes > limit;
     }
     if (full) drop_large(limit);
+}
+
+void use_huge_pages(void* block, size_t bytes) noexcept {
+    static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    const uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes) / page * page;
+    if (end < begin + kHugePage) return;
+    auto* const first = reinterpret_cast<void*>(begin);
+    // Pages that are there already stay small: without them, the next touch brings large ones.
+    if (madvise(first, end - begin, MADV_HUGEPAGE) == 0) madvise(first, end - begin, MADV_DONTNEED);
 }
 
 MemoryStats memory_stats() {

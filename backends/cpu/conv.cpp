@@ -121,6 +121,53 @@ bool dnn(const KernelCall& c) {
     return true;
 }
 
+constexpr int64_t kImage = 0, kRow = 1, kColumn = 2, kChannel = 3;
+
+// A view with the channels in front of what has them last.
+Tensor channels_in_front(const Tensor& t) {
+    const Strides& s = t.strides();
+    return t.view({t.dim(kImage), t.dim(kChannel), t.dim(kRow), t.dim(kColumn)},
+                  {s[kImage], s[kChannel], s[kRow], s[kColumn]});
+}
+
+bool plain_last(const KernelCall& c) {
+    const Convolution conv = convolution_of_last(Call(c.op, c.args, c.dtype));
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    std::vector<Value> args(c.args.begin(), c.args.end());
+    args[0] = Value(channels_in_front(c.tensor(0)).contiguous());
+    for (size_t i : {1, 2})
+        if (c.has(i)) args[i] = Value(c.tensor(i).contiguous());
+    Tensor front = Tensor::empty(c.dtype, conv.output_shape());
+    const KernelCall inner{c.op, args, std::span(&front, 1), c.dtype};
+    c.dtype == DType::f32 ? plain_convolution<float>(ConvKind::forward, conv, inner)
+                          : plain_convolution<double>(ConvKind::forward, conv, inner);
+    copy_elements(front, channels_in_front(c.out[0]));
+    return true;
+}
+
+// Reads x as it lies, whether the channels really are last or it is a view of a tensor that has them in front.
+bool dnn_last(const KernelCall& c) {
+    if (c.dtype != DType::f32) return false;
+    Convolution conv = convolution_of_last(Call(c.op, c.args, c.dtype));
+    if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
+    const Tensor front = channels_in_front(c.tensor(0));
+    const bool lies_front = !c.tensor(0).is_contiguous() && front.is_contiguous();
+    const Tensor x = lies_front ? front : c.tensor(0).contiguous(), weight = c.tensor(1).contiguous();
+    const Tensor bias = c.has(2) ? c.tensor(2).contiguous() : Tensor();
+    const ConvLayout layout = lies_front ? ConvLayout::front_to_last : ConvLayout::last;
+    const int64_t images = conv.batch, step = batch_step(conv);
+    const int64_t in_step = conv.in_channels * conv.window.in_size(),
+                  out_step = conv.out_channels * conv.window.out_size();
+    for (int64_t at = 0; at < images; at += step) {
+        if (at) poll_interrupt();
+        conv.batch = std::min(step, images - at);
+        if (!dnn_convolve_last(layout, conv, x.data<float>() + at * in_step, weight.data<float>(),
+                               bias ? bias.data<float>() : nullptr, c.out[0].data<float>() + at * out_step))
+            return false;
+    }
+    return true;
+}
+
 // A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have. Forward it serves f64
 // only: oneDNN takes two thirds of the time for f32, its reorders included.
 bool is_pointwise(const Convolution& c) {
@@ -220,6 +267,8 @@ void add_conv_kernels(KernelTable& table) {
         table.fast(op, dnn<ConvKind::forward>);
         table.fast(op, pointwise<ConvKind::forward>);
     }
+    table.fast("conv2d_last", dnn_last);
+    table.plain("conv2d_last", plain_last);
     table.plain("conv_input_grad", plain<ConvKind::input_grad>);
     table.fast("conv_input_grad", pointwise<ConvKind::input_grad>);
     table.fast("conv_input_grad", dnn<ConvKind::input_grad>);

@@ -54,7 +54,10 @@ class Buffer {
 struct PreparedWeights {
     memory::desc layout;
     Buffer buffer;
-    explicit PreparedWeights(const memory::desc& d) : layout(d), buffer(d.get_size()) {}
+    explicit PreparedWeights(const memory::desc& d) : layout(d), buffer(d.get_size()) {
+        // They are read from one end to the other in every run: with small pages, half of that is looking up addresses.
+        use_huge_pages(buffer.data(), d.get_size());
+    }
 };
 
 // Memory that stays with its thread, whose own cache holds it from one call to the next. More than kMost bytes are
@@ -149,10 +152,11 @@ struct ConvKey {
     bool part;  // for one thread, of several that each have a part of the batch
     int threads;
     Convolution conv;
+    ConvLayout layout = ConvLayout::front;
 
     bool operator==(const ConvKey& o) const {
         const Window &a = conv.window, &b = o.conv.window;
-        return kind == o.kind && bias == o.bias && part == o.part && threads == o.threads &&
+        return kind == o.kind && bias == o.bias && part == o.part && threads == o.threads && layout == o.layout &&
                conv.batch == o.conv.batch && conv.in_channels == o.conv.in_channels &&
                conv.out_channels == o.conv.out_channels && conv.groups == o.conv.groups && a.axes == b.axes &&
                a.in == b.in && a.kernel == b.kernel && a.stride == b.stride && a.dilation == b.dilation &&
@@ -164,7 +168,8 @@ struct ConvHash {
     size_t operator()(const ConvKey& k) const {
         const Convolution& c = k.conv;
         const Window& w = c.window;
-        uint64_t h = static_cast<uint64_t>(k.kind) * 4 + k.part * 2 + k.bias + 16 * static_cast<uint64_t>(k.threads);
+        uint64_t h = static_cast<uint64_t>(k.kind) * 4 + k.part * 2 + k.bias + 16 * static_cast<uint64_t>(k.layout) +
+                     64 * static_cast<uint64_t>(k.threads);
         auto mix = [&h](int64_t v) { h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u + (h >> 29); };
         for (int64_t v : {c.batch, c.in_channels, c.out_channels, c.groups}) mix(v);
         for (auto* sizes : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after})
@@ -179,6 +184,14 @@ memory::desc plain_desc(const memory::dims& d) {
     using tag = memory::format_tag;
     constexpr tag kPlain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
     return {d, memory::data_type::f32, kPlain[d.size() - 1]};
+}
+
+memory::desc last_desc(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::acdb}; }
+
+// What oneDNN has for every case and is slow in all.
+bool is_fallback(const char* implementation) {
+    const std::string_view name(implementation);
+    return name.find("gemm") != name.npos || name.find("ref") != name.npos;
 }
 
 // As long as it lives, this thread alone runs what OpenMP would share out. oneDNN makes primitives for as many threads
@@ -233,6 +246,29 @@ class ConvPrimitive {
             y_.describe(plain_desc(y), in_y, kind_ == ConvKind::forward);
             scratch_ = memory(pd.scratchpad_desc(), engine(), nullptr);
         };
+        if (key.layout != ConvLayout::front) {
+            const memory::desc outer_x = key.layout == ConvLayout::last ? last_desc(x) : plain_desc(x);
+            using Forward = dnnl::convolution_forward;
+            auto choose = [&](const memory::desc& in_x, const memory::desc& in_y) {
+                const memory::desc any_w(wt, memory::data_type::f32, memory::format_tag::any);
+                const auto d = has_bias_ ? Forward::desc(dnnl::prop_kind::forward_inference, kAlgorithm, in_x, any_w,
+                                                         bias, in_y, stride, dilation, before, after)
+                                         : Forward::desc(dnnl::prop_kind::forward_inference, kAlgorithm, in_x, any_w,
+                                                         in_y, stride, dilation, before, after);
+                return Forward::primitive_desc(d, attr, engine());
+            };
+            Forward::primitive_desc pd = choose(last_desc(x), last_desc(y));
+            if (is_fallback(pd.impl_info_str()))
+                pd = choose({x, memory::data_type::f32, memory::format_tag::any},
+                            {y, memory::data_type::f32, memory::format_tag::any});
+            primitive_ = Forward(pd);
+            x_.describe(outer_x, pd.src_desc(), false);
+            w_.describe(plain_desc(wt), pd.weights_desc(), false);
+            y_.describe(last_desc(y), pd.dst_desc(), true);
+            scratch_ = memory(pd.scratchpad_desc(), engine(), nullptr);
+            if (has_bias_) bias_ = memory(bias, engine(), nullptr);
+            return;
+        }
         if (kind_ == ConvKind::forward) {
             dnnl::convolution_forward::primitive_desc pd(forward_desc(dnnl::prop_kind::forward_inference), attr,
                                                          engine());
@@ -470,6 +506,16 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
     std::optional<PoolUse> all_threads;
     if (threads > 1 && products_of(conv) > 4e6) all_threads.emplace();
     primitive->run(x, w, bias, y, gradient);
+    return true;
+}
+
+bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y) {
+    const int threads = omp_get_max_threads();
+    ConvPrimitive* primitive = conv_cache().find({ConvKind::forward, bias != nullptr, false, threads, conv, layout});
+    if (!primitive) return false;
+    std::optional<PoolUse> all_threads;
+    if (threads > 1 && !omp_in_parallel() && products_of(conv) > 4e6) all_threads.emplace();
+    primitive->run(x, w, bias, y, nullptr);
     return true;
 }
 

@@ -5,6 +5,9 @@
 
 namespace lunaria::cpu {
 
+// Where the channels of x and of y are: in front of the planes, or side by side for each pixel.
+enum class ConvLayout : uint8_t { front, front_to_last, last };
+
 enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
 
 // Computes y = convolution(x, w) + bias (bias may be null), or x from w and y, or w from x and y, as `kind` says. All
@@ -16,5 +19,8 @@ enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
 // afterwards.
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                   Tensor* gradient = nullptr);
+
+// y = convolution(x, w) + bias, with the layouts of x and y as `layout` says (not front).
+bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y);
 
 }  // namespace lunaria::cpu

@@ -34,6 +34,7 @@ const KernelTable& kernel_table() {
         add_fourier_kernels(t);
         add_conv_kernels(t);
         add_pool_kernels(t);
+        add_channel_pool_kernels(t);
         add_attention_kernels(t);
         add_state_kernels(t);
         add_optimizer_kernels(t);

@@ -51,6 +51,7 @@ void add_solve_kernels(KernelTable& table);
 void add_fourier_kernels(KernelTable& table);
 void add_conv_kernels(KernelTable& table);
 void add_pool_kernels(KernelTable& table);
+void add_channel_pool_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_state_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);

@@ -333,14 +333,10 @@ void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
 
 template <class T>
 const PoolLoopsOf<T>& pool_loops() {
-    const Isa isa = current_isa();
-    const PoolLoops& loops = isa == Isa::avx512 ? avx512::pool_loops
-                             : isa == Isa::avx2 ? avx2::pool_loops
-                                                : v2::pool_loops;
     if constexpr (sizeof(T) == 4)
-        return loops.f32;
+        return current_pool_loops().f32;
     else
-        return loops.f64;
+        return current_pool_loops().f64;
 }
 
 // The larger of two numbers, NaN if one of them is.
@@ -564,6 +560,11 @@ bool fast_avg_grad(const KernelCall& c) {
 }
 
 }  // namespace
+
+const PoolLoops& current_pool_loops() {
+    const Isa isa = current_isa();
+    return isa == Isa::avx512 ? avx512::pool_loops : isa == Isa::avx2 ? avx2::pool_loops : v2::pool_loops;
+}
 
 void add_pool_kernels(KernelTable& table) {
     table.fast("max_window", fast_max);

@@ -11,6 +11,7 @@ namespace lunaria {
 namespace {
 
 enum ConvParam : size_t { kInput, kWeight, kBias, kStride, kPadMode, kPadding, kDilation, kGroups };
+enum LastParam : size_t { kLastStride = 3, kLastPadding, kLastDilation, kLastGroups };
 enum GradParam : size_t { kFirst, kSecond, kSize, kGradStride, kGradPadding, kGradDilation, kGradGroups };
 
 int spatial_axes(const Call& c, size_t i) {
@@ -40,6 +41,19 @@ void check_channels(const Call& c, const Convolution& conv, const Shape& input, 
     if (weight[0] % conv.groups)
         throw shape_error(c.name(), str("weight is ", weight, ": its ", weight[0],
                                         " output channels must be divisible by groups (", conv.groups, ")"));
+}
+
+void check_bias(const Call& c, const Shape& weight) {
+    if (c.has(kBias) && !(c.shape(kBias) == Shape{weight[0]}))
+        throw shape_error(c.name(), str("bias is ", c.shape(kBias), " and weight is ", weight,
+                                        ": bias must have shape (", weight[0], "), one number per output channel"));
+}
+
+Window::Sizes kernel_of(const Call& c, const Shape& weight, int axes) {
+    const Window::Sizes kernel = spatial_sizes(weight, axes);
+    for (int64_t n : kernel)
+        if (n == 0) throw shape_error(c.name(), str("weight is ", weight, ": the kernel is empty"));
+    return kernel;
 }
 
 void pad_to_same(Window& w) {
@@ -124,6 +138,18 @@ Grads weight_grad_grad(const GradRule& g) {
     return {input_grad(g.in(1), g.dout, conv), convolve(g.in(0), g.dout, conv)};
 }
 
+// Between (batch, height, width, channels) and (batch, channels, height, width).
+const Shape kToFront{0, 3, 1, 2}, kToBack{0, 2, 3, 1};
+
+Expr expand_conv_last(const ExpandCall& c) {
+    const Window w = convolution_of_last(c).window;
+    return c
+        .call("conv2d",
+              {c.in(kInput).transpose(kToFront), c.in(kWeight), c.has(kBias) ? Arg(c.in(kBias)) : Arg(Value()),
+               w.attribute(w.stride), "pad", w.padding(), w.attribute(w.dilation), c.args[kLastGroups]})
+        .transpose(kToBack);
+}
+
 enum TransposeParam : size_t { kTStride = 3, kTPadding, kTOutputPadding, kTGroups, kTDilation };
 
 Expr expand_transpose(const ExpandCall& c) {
@@ -197,15 +223,11 @@ Convolution convolution_of(const Call& c) {
     conv.out_channels = weight[0];
     conv.groups = groups_of(c, kGroups);
     check_channels(c, conv, input, weight);
-    if (c.has(kBias) && !(c.shape(kBias) == Shape{weight[0]}))
-        throw shape_error(c.name(), str("bias is ", c.shape(kBias), " and weight is ", weight,
-                                        ": bias must have shape (", weight[0], "), one number per output channel"));
+    check_bias(c, weight);
     Window& w = conv.window;
     w.axes = axes;
     w.in = spatial_sizes(input, axes);
-    w.kernel = spatial_sizes(weight, axes);
-    for (int64_t n : w.kernel)
-        if (n == 0) throw shape_error(c.name(), str("weight is ", weight, ": the kernel is empty"));
+    w.kernel = kernel_of(c, weight, axes);
     w.stride = window_sizes(c, kStride, axes, 1);
     w.dilation = window_sizes(c, kDilation, axes, 1);
     window_padding(c, kPadding, w);
@@ -215,6 +237,28 @@ Convolution convolution_of(const Call& c) {
                           str("padding is ", to_string(c.args[kPadding]), ", but pad_mode \"", mode, "\" takes none"))
             .hint("pass pad_mode = \"pad\" as well");
     if (mode == "same") pad_to_same(w);
+    set_window_output(c, w, false);
+    return conv;
+}
+
+Convolution convolution_of_last(const Call& c) {
+    for (size_t i : {kInput, kWeight}) expect_rank(c, i, 4);
+    const Shape x = c.shape(kInput), weight = c.shape(kWeight);
+    const Shape input{x[0], x[3], x[1], x[2]};
+    Convolution conv;
+    conv.batch = input[0];
+    conv.in_channels = input[1];
+    conv.out_channels = weight[0];
+    conv.groups = groups_of(c, kLastGroups);
+    check_channels(c, conv, input, weight);
+    check_bias(c, weight);
+    Window& w = conv.window;
+    w.axes = 2;
+    w.in = spatial_sizes(input, w.axes);
+    w.kernel = kernel_of(c, weight, w.axes);
+    w.stride = window_sizes(c, kLastStride, w.axes, 1);
+    w.dilation = window_sizes(c, kLastDilation, w.axes, 1);
+    window_padding(c, kLastPadding, w);
     set_window_output(c, w, false);
     return conv;
 }
@@ -260,6 +304,24 @@ void add_conv_ops(Registry& ops) {
             .example("conv3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}))", "tensor{{{{{8.0}}}}}")
             .sample("f32[1,2,4,5,4], f32[3,2,2,3,2], f32[3]")
             .sample("f32[1,2,3,3,4], f32[2,1,2,2,2], stride=2, pad_mode=\"pad\", padding=1, groups=2"));
+    // A primitive because a program whose convolutions follow one another keeps this layout from one to the next; the
+    // libraries compute in it, and would otherwise go there and back in each of them.
+    ops.add(
+           "conv2d_last(input/x: float, weight: float, bias: float? = nil, stride: ints = 1, padding: ints = 0, "
+           "dilation: ints = 1, groups: int = 1)")
+        .doc(
+            "Convolution of (batch, height, width, channels), with a result of that order; everything else is as "
+            "in conv2d.")
+        .example("conv2d_last(tensor{{{{1.0, 2.0}, {3.0, 4.0}}}}, ones({1, 2, 1, 1}))", "tensor{{{{3.0}, {7.0}}}}")
+        .infer([](const Call& c) -> Types {
+            const Shape s = convolution_of_last(c).output_shape();
+            return checked_type(c, c.dtype, {s[0], s[2], s[3], s[1]});
+        })
+        .expand(expand_conv_last)
+        .strided()
+        .sample("f32[2,5,7,3], f32[4,3,3,2], f32[4], stride=2, padding={1, 0, 0, 1}")
+        .sample("f32[1,5,4,4], f32[6,2,3,3], padding=1, groups=2")
+        .sample("f32[2,6,5,2], f32[1,2,2,2], dilation={2, 1}");
     // The gradients are primitives because their kernels are a library's, and differ from the forward one.
     ops.add(
            "conv_input_grad(dout: float, weight: float, input_size: ints, stride: ints, padding: ints, "

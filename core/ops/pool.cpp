@@ -189,6 +189,30 @@ Expr expand_adaptive_avg(const ExpandCall& c) {
     return x;
 }
 
+// Where each axis goes when the channels, the last axis, go before `axes` others, and back.
+struct ChannelMoves {
+    Shape to_front, to_back;
+    ChannelMoves(int rank, int axes) {
+        const int first = rank - 1 - axes;
+        for (int i = 0; i < first; ++i) to_front.push_back(i);
+        to_back = to_front;
+        to_front.push_back(rank - 1);
+        for (int i = first; i < rank - 1; ++i) {
+            to_front.push_back(i);
+            to_back.push_back(i + 1);
+        }
+        to_back.push_back(first);
+    }
+};
+
+Expr expand_max_last(const ExpandCall& c) {
+    const ChannelMoves moves(c.rank(kX), max_window_of(c, 0, 1).axes);
+    return c
+        .call("max_window", {c.in(kX).transpose(moves.to_front), c.args[kKernel], c.args[kStride], c.args[kPadding],
+                             c.args[kDilation], c.args[kMaxCeil]})
+        .transpose(moves.to_back);
+}
+
 Expr expand_adaptive_max(const ExpandCall& c) {
     int axes = axes_in_name(c.name());
     Window w = adaptive_window(c, axes);
@@ -240,13 +264,15 @@ Expr expand_max_unpool(const ExpandCall& c) {
 
 }  // namespace
 
-Window max_window_of(const Call& c, size_t x) {
+Window max_window_of(const Call& c, size_t x, int behind) {
     auto kernel = c.ints(x + kKernel);
     Window w;
     w.axes = static_cast<int>(kernel.size());
-    if (w.axes < 1 || w.axes > Window::kAxes || w.axes > c.rank(x + kX))
+    if (w.axes < 1 || w.axes > Window::kAxes || w.axes + behind > c.rank(x + kX))
         throw value_error(c.name(), str("kernel_size names ", w.axes, " axes, but x has shape ", c.shape(x + kX)));
-    w.in = spatial_sizes(c.shape(x + kX), w.axes);
+    Shape planes;
+    for (int i = 0; i < c.rank(x + kX) - behind; ++i) planes.push_back(c.shape(x + kX)[i]);
+    w.in = spatial_sizes(planes, w.axes);
     w.kernel = window_sizes(c, x + kKernel, w.axes, 1);
     w.stride = window_sizes(c, x + kStride, w.axes, 1);
     w.dilation = window_sizes(c, x + kDilation, w.axes, 1);
@@ -321,6 +347,21 @@ void add_pool_ops(Registry& ops) {
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
+    // A primitive for programs that keep the channels of a pixel side by side, see conv2d_last.
+    ops.add("max_window_last(x: same, kernel_size: ints, stride: ints, padding: ints, dilation: ints, ceil_mode: bool)")
+        .doc("Largest element of each window of the axes before the last one, which are the channels; see max_window.")
+        .example("max_window_last(tensor{{1.0, 2.0}, {3.0, 0.0}}, {2}, {2}, {0, 0}, {1}, false)", "tensor{{3.0, 2.0}}")
+        .infer([](const Call& c) -> Types {
+            const Window w = max_window_of(c, 0, 1);
+            Shape out = c.shape(kX);
+            for (int i = 0; i < w.axes; ++i)
+                out[out.rank() - 1 - w.axes + i] = w.out[static_cast<size_t>(w.first() + i)];
+            return checked_type(c, c.dtype, out);
+        })
+        .expand(expand_max_last)
+        .sample("f32[2,5,6,3], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
+        .sample("f32[5,8,20], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
+        .sample("f32[7,2], {2}, {3}, {0, 0}, {2}, true");
     ops.add("argmax_window(x: same, kernel_size: ints, stride: ints, padding: ints, dilation: ints, ceil_mode: bool)")
         .doc("Position, within its plane, of the largest element of each window.")
         .example("argmax_window(tensor{1.0, 3.0, 2.0, 0.0}, {2}, {2}, {0, 0}, {1}, false)", "tensor{1, 2}")

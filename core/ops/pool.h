@@ -6,7 +6,8 @@
 namespace lunaria {
 
 // Of max_window and argmax_window(x, kernel_size, stride, padding, dilation, ceil_mode), where x is argument `x`.
-Window max_window_of(const Call& c, size_t x = 0);
+// Axes of it behind the planes: 1 for max_window_last, whose elements are the channels of a pixel.
+Window max_window_of(const Call& c, size_t x = 0, int behind = 0);
 // Of avg_poolNd(x, kernel_size, stride, padding, ceil_mode, …), and of its gradient, where the sizes of the input are
 // those of `input`.
 Window avg_window_of(const Call& c, const Shape& input, size_t kernel_size);

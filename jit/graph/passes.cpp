@@ -25,6 +25,7 @@ constexpr Pass kPasses[] = {
     {"batch", batch_products},
     {"join", join_products},
     {"weights", lay_out_weights},
+    {"channels", keep_channels_last},
     {"dead", remove_dead_code},
 };
 // Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.

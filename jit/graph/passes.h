@@ -24,6 +24,8 @@ bool join_products(ir::Graph& graph);
 bool batch_products(ir::Graph& graph);
 // A weight that many products read across its order is copied into that order once.
 bool lay_out_weights(ir::Graph& graph);
+// Convolutions of inference that follow one another keep the channels of a pixel side by side.
+bool keep_channels_last(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
 // Values that are needed again long after they were made are made again where that is cheap and spares memory; gives

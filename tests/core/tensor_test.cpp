@@ -106,6 +106,18 @@ TEST(Memory, live_bytes_return_to_where_they_were) {
     EXPECT_EQ(memory_stats().live_bytes, before);
 }
 
+TEST(Memory, huge_pages_leave_what_is_around_them) {
+    constexpr size_t kBytes = 9u << 20, kAround = 5000;
+    auto* block = static_cast<unsigned char*>(allocate(kBytes));
+    std::fill_n(block, kBytes, 7);
+    use_huge_pages(block + kAround, kBytes - 2 * kAround);
+    EXPECT_EQ(std::count(block, block + kAround, 7), kAround);
+    EXPECT_EQ(std::count(block + kBytes - kAround, block + kBytes, 7), kAround);
+    std::fill_n(block, kBytes, 8);
+    EXPECT_EQ(std::count(block, block + kBytes, 8), kBytes);
+    release(block, kBytes);
+}
+
 TEST(Memory, blocks_are_aligned_and_reused) {
     for (size_t bytes : {0u, 1u, 64u, 65u, 1000u, 1025u, 40000u, 5000000u}) {
         void* block = allocate(bytes);

@@ -69,6 +69,17 @@ void raise(T* out, const T* in, int64_t count, int64_t stride) {
 }
 
 template <class T>
+void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* out) {
+    constexpr int kLanes = Pack<T>::lanes;
+    for (int64_t i = 0; i < count; i += kLanes) {
+        const int part = static_cast<int>(std::min<int64_t>(count - i, kLanes));
+        Pack<T> most = load_part(rows[0] + i, part);
+        for (int64_t r = 1; r < row_count; ++r) most = larger(most, load_part(rows[r] + i, part));
+        store_part(out + i, most, part);
+    }
+}
+
+template <class T>
 void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count, T* out) {
     constexpr int kLanes = Pack<T>::lanes;
     for (int64_t y = 0; y < rows; ++y, plane += 2 * width, out += count)
@@ -122,7 +133,7 @@ void place_of_four(const T* plane, const T* dout, int64_t width, int64_t rows, i
 
 template <class T>
 constexpr PoolLoopsOf<T> loops_of() {
-    return {raise<T>, largest_of_four<T>, place_of_four<T>};
+    return {raise<T>, largest_of_rows<T>, largest_of_four<T>, place_of_four<T>};
 }
 
 }  // namespace

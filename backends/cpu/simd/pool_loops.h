@@ -10,6 +10,8 @@ template <class T>
 struct PoolLoopsOf {
     // out[i] = the larger one of out[i] and in[i * stride].
     void (*raise)(T* out, const T* in, int64_t count, int64_t stride);
+    // out[i] = the largest of the elements i of all rows, of which there is at least one.
+    void (*largest_of_rows)(const T* const* rows, int64_t row_count, int64_t count, T* out);
     // A plane of `rows` by `count` windows of two by two elements each, side by side from the first element of rows of
     // `width` on. out[i] = the largest of each window.
     void (*largest_of_four)(const T* plane, int64_t width, int64_t rows, int64_t count, T* out);
@@ -22,6 +24,9 @@ struct PoolLoops {
     PoolLoopsOf<float> f32;
     PoolLoopsOf<double> f64;
 };
+
+// Those for the instruction set in use.
+const PoolLoops& current_pool_loops();
 
 namespace v2 {
 extern const PoolLoops pool_loops;
