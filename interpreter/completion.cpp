@@ -6,6 +6,7 @@
 #include <set>
 
 #include "interpreter/embedded.h"
+#include "interpreter/inspection.h"
 #include "interpreter/operators.h"
 #include "interpreter/pretty.h"
 #include "interpreter/values.h"
@@ -101,7 +102,7 @@ class Completer {
         if (const Op* op = operator_at(L_, -1))
             add(std::move(name), "operator", std::string(op->signature.text));
         else if (lua_isfunction(L_, -1))
-            add(std::move(name), "function", describe_function(L_, -1));
+            add(std::move(name), "function", signature_text(L_, -1));
         else if (state_.memory().handle(lua_touserdata(L_, -1)))
             add(std::move(name), "tensor");
         else

@@ -55,16 +55,51 @@ Listing find_listing(lua_State* L, int index) {
     return {std::string(source.function->doc), std::string(source.chunk->text(source.function->span))};
 }
 
+// Pushes the function that describes one written in C (see lua/lunaria/help/index.lua), whose name is then in `name`.
+// False: nothing was pushed.
+bool push_description(lua_State* L, int index, std::string& name) {
+    const int top = lua_gettop(L);
+    index = lua_absindex(L, index);
+    luaL_checkstack(L, 8, "help");
+    if (lua_iscfunction(L, index)) {
+        lua_getglobal(L, "require");
+        lua_pushliteral(L, "lunaria.help.index");
+        // What is wrong with the library is no reason to answer nothing.
+        if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
+            lua_pushvalue(L, index);
+            if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "name") == LUA_TSTRING) {
+                name = lua_tostring(L, -1);
+                lua_getfield(L, -2, "stub");
+                lua_replace(L, top + 1);
+                lua_settop(L, top + 1);
+                return true;
+            }
+        }
+    }
+    lua_settop(L, top);
+    return false;
+}
+
 // "name(a, b)" of a function; the name as the user wrote it.
 std::string call_text(lua_State* L, int index, std::string_view name) {
     const std::string text = describe_function(L, index);
     constexpr std::string_view kStart = "function(";
     const size_t close = text.find(')');
     if (!text.starts_with(kStart) || close == std::string::npos) return str(name, name.empty() ? "" : ": ", text);
-    return str(name.empty() ? "function" : name, text.substr(kStart.size() - 1, close - kStart.size() + 2));
+    std::string list = text.substr(kStart.size() - 1, close - kStart.size() + 2);
+    // A method is called with a colon.
+    for (std::string_view self : {"(self, ", "(self"})
+        if (name.find(':') != std::string_view::npos && list.starts_with(self)) list.replace(0, self.size(), "(");
+    return str(name.empty() ? "function" : name, list);
 }
 
 Inspection inspect_function(lua_State* L, int index, std::string_view name, int level) {
+    std::string own_name;
+    if (push_description(L, index, own_name)) {
+        Inspection described = inspect_function(L, lua_gettop(L), name.empty() ? own_name : name, 0);
+        lua_pop(L, 1);
+        return described;
+    }
     Inspection result{true, call_text(L, index, name), ""};
     result.markdown = "```lua\n" + result.text + "\n```\n";
     const Listing source = find_listing(L, index);
@@ -75,7 +110,8 @@ Inspection inspect_function(lua_State* L, int index, std::string_view name, int 
     lua_Debug info;
     lua_pushvalue(L, index);
     lua_getinfo(L, ">S", &info);
-    if (*info.what != 'C') result.text += str("\n\nDefined in ", info.short_src, ":", info.linedefined);
+    if (*info.what != 'C' && std::string_view(info.source).find("lunaria/help/") == std::string_view::npos)
+        result.text += str("\n\nDefined in ", info.short_src, ":", info.linedefined);
     if (level > 0 && !source.text.empty()) {
         result.text += "\n\n" + source.text;
         result.markdown += "\n```lua\n" + source.text + "\n```\n";
@@ -134,6 +170,14 @@ Inspection inspect_described(lua_State* L, int index) {
 }
 
 }  // namespace
+
+std::string signature_text(lua_State* L, int index) {
+    std::string name;
+    if (!push_description(L, index, name)) return describe_function(L, index);
+    const std::string text = call_text(L, lua_gettop(L), "");
+    lua_pop(L, 1);
+    return text;
+}
 
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {
     index = lua_absindex(L, index);

@@ -14,6 +14,9 @@ struct Inspection {
     std::string markdown;  // for a notebook
 };
 
+// The parameters of a function, "function(a, b)", where they are known.
+std::string signature_text(lua_State* L, int index);
+
 // The name at the cursor, or the function whose arguments it is in. Level 1 adds the source of Lua functions.
 Inspection inspect(State& state, const std::string& text, size_t cursor, int level = 0);
 

@@ -1,0 +1,193 @@
+-- What help() and the kernel's inspection say of ms's functions that are written in C++: their signatures and comments, in
+-- functions that are never called, by the names under which ms has them.
+-- luacheck: ignore 212
+local M = { json = {}, random = {} }
+
+--- A parameter: a copy of `data` that an optimizer changes and ms.value_and_grad differentiates by.
+--- As options: {name = , requires_grad = }.
+---
+---     > ms.Parameter(ms.ones({ 2, 3 }), "weight")
+---     Parameter (name=weight, shape=(2, 3), dtype=Float32, requires_grad=true)
+function M.Parameter(data, name, requires_grad) end
+
+--- The parameters of a list, checked: what gradients and optimizers take as weights.
+---
+---     > #ms.ParameterTuple({ ms.Parameter(ms.ones { 2 }), ms.Parameter(ms.zeros { 2 }) })
+---     2
+function M.ParameterTuple(parameters) end
+
+--- A tensor of a number, a boolean, nested tables of them, or another tensor; without a dtype floats become float32,
+--- integers int64 and booleans bool. dtype: ms.float32, "float32" or {dtype = }.
+---
+---     > ms.tensor({ 1, 2.5 }, ms.float16).dtype
+---     Float16
+function M.tensor(data, dtype) end
+
+--- The same as ms.tensor.
+function M.Tensor(data, dtype) end
+
+--- A range of indices as one value, for x[{ ... }]: from start up to stop, not included, by step; any may be nil.
+---
+---     > ms.arange(6)[ms.slice(1, 6, 2)]:tolist()[3]
+---     5
+function M.slice(start, stop, step) end
+
+--- Whether the value is a tensor.
+---
+---     > ms.is_tensor(ms.ones { 2 })
+---     true
+function M.is_tensor(value) end
+
+--- Whether the value is a parameter.
+---
+---     > ms.is_parameter(ms.ones { 2 })
+---     false
+function M.is_parameter(value) end
+
+--- The nanoseconds of a clock that never goes back, as an integer: for measuring times.
+function M.clock() end
+
+--- Makes the random numbers that follow those of the seed, for any number of threads.
+---
+---     > (function() ms.set_seed(1) local a = ms.rand { 1 } ms.set_seed(1) return (a - ms.rand { 1 }):item() end)()
+---     0.0
+function M.set_seed(seed) end
+
+--- The seed in use.
+---
+---     > (function() ms.set_seed(5) return ms.get_seed() end)()
+---     5
+function M.get_seed() end
+
+--- The state of the random generator: an int64 tensor of the seed and how many numbers were drawn.
+function M.get_rng_state() end
+
+--- Goes on drawing where ms.get_rng_state was called.
+---
+---     > (function() local s = ms.get_rng_state() local a = ms.rand { 1 } ms.set_rng_state(s) return (a - ms.rand { 1 }):item() end)()
+---     0.0
+function M.set_rng_state(state) end
+
+--- How many threads operators use; at first the processors of the machine.
+function M.get_num_threads() end
+
+--- Operators use n threads from now on. Results do not depend on it, but for the last digits of sums.
+function M.set_num_threads(n) end
+
+--- Settings by name, {mode = ms.GRAPH_MODE} and others: what ms.get_context reads.
+---
+---     > (function() ms.set_context { mode = ms.PYNATIVE_MODE } return ms.get_context("mode") == ms.PYNATIVE_MODE end)()
+---     true
+function M.set_context(settings) end
+
+--- The setting of the name: "mode", "device_target" and others.
+---
+---     > ms.get_context("mode") == ms.PYNATIVE_MODE
+---     true
+function M.get_context(name) end
+
+--- The bytes of tensors: live_bytes now, peak_bytes at most so far, cached_bytes kept for reuse, and how many allocations
+--- there were.
+---
+---     > ms.memory_stats().live_bytes <= ms.memory_stats().peak_bytes
+---     true
+function M.memory_stats() end
+
+--- The peak of ms.memory_stats starts again at what is in use.
+function M.reset_peak_memory_stats() end
+
+--- Gives memory that is kept for reuse back to the system.
+function M.empty_cache() end
+
+--- Writes tensors to a file, in the format of its name: .npy one tensor, .npz and .safetensors a table of tensors by
+--- name. The file is there whole or not at all.
+---
+---     > ms.save("/tmp/lunaria_help.npz", { a = ms.arange(3) })
+---     > ms.load("/tmp/lunaria_help.npz").a:sum():item()
+---     3
+---     > (os.remove("/tmp/lunaria_help.npz"))
+---     true
+function M.save(path, values) end
+
+--- Reads what ms.save writes, and what NumPy and others write in these formats: .npy (a tensor), .npz and .safetensors
+--- (a table of tensors by name; {names = {...}} reads only some), idx files with or without .gz.
+function M.load(path, options) end
+
+--- Reads an idx file, compressed or not: a tensor of bytes.
+function M.load_idx(path) end
+
+--- Reads an .npy or .npz file.
+function M.load_numpy(path, options) end
+
+--- Reads a .safetensors file: a table of tensors by name, and the file's metadata, a table of texts.
+function M.load_safetensors(path, options) end
+
+--- Writes a table of tensors by name to a .safetensors file; options: {metadata = {name = text}}.
+function M.save_safetensors(path, values, options) end
+
+--- Always an error that says how to convert the file: reading a pickle can run any program that is in it.
+function M.load_torch(path) end
+
+--- Writes the graph of a function for inputs like these as MindIR. What it does must depend on the inputs by operators
+--- only.
+---
+---     > ms.save_mindir(function(x) return x * 2 end, "/tmp/lunaria_help.mindir", ms.ones { 2 })
+---     > ms.load_mindir("/tmp/lunaria_help.mindir")(ms.ones { 2 }):tolist()[1]
+---     2.0
+---     > (os.remove("/tmp/lunaria_help.mindir"))
+---     true
+function M.save_mindir(f, path, ...) end
+
+--- The function in a MindIR file.
+function M.load_mindir(path) end
+
+--- Writes a network for inputs like these to a file; the last argument is {file_name = , file_format = "MINDIR"}.
+function M.export(net, ...) end
+
+--- Asks the user for a line of text. options: {password = true} does not show what is typed.
+function M.input(prompt, options) end
+
+--- Shows a value in the place of the one that ms.display showed under this id.
+function M.update_display(value, id) end
+
+--- Removes what the cell has shown so far; {wait = true}: as soon as there is something new.
+function M.clear_output(options) end
+
+--- Whether the program's output is a terminal.
+function M.is_terminal() end
+
+--- How many columns and rows the terminal has; 80 and 24 where there is none.
+function M.terminal_size() end
+
+--- Explains a value: an operator or a function with its parameters and an example, a class, a module, or what the value is.
+function M.help(value) end
+
+--- A value as JSON. Tables with items 1..n are arrays, an empty one is an object unless json.array made it, tensors are
+--- nested arrays, ms.json.null is null. options: {indent = 2, allow_nan = false}.
+---
+---     > ms.json.encode({ a = { 1, 2 }, b = ms.json.null })
+---     {"a":[1,2],"b":null}
+function M.json.encode(value, options) end
+
+--- The value of a JSON text.
+---
+---     > ms.json.decode('{"a": [1, 2.5]}').a[2]
+---     2.5
+function M.json.decode(text) end
+
+--- Marks a table (or a new one) as an array for ms.json.encode, even while it is empty.
+---
+---     > ms.json.encode({ list = ms.json.array({}) })
+---     {"list":[]}
+function M.json.array(t) end
+
+--- The same as ms.set_seed.
+function M.random.seed(seed) end
+
+--- The same as ms.get_rng_state.
+function M.random.get_state() end
+
+--- The same as ms.set_rng_state.
+function M.random.set_state(state) end
+
+return M
