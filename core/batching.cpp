@@ -222,8 +222,9 @@ Expr product(const BatchCall& c, const Expr& a, const Shape& a_shape, bool a_bat
         return x.shape() == full ? x : x.reshape(full);
     };
     const Expr left = matrices(a, a_shape, a_batched, true), right = matrices(b, b_shape, b_batched, false);
-    // Of one column and one row it is no sum: a product of elements writes it as fast as memory takes it.
-    const bool outer = left.shape()[left.rank() - 1] == 1;
+    // Of one column and one row it is no sum: a product of elements writes long rows as fast as memory takes them.
+    constexpr int64_t kLongRow = 256;
+    const bool outer = left.shape()[left.rank() - 1] == 1 && right.shape()[right.rank() - 1] >= kLongRow;
     return (outer ? left * right : c.call("matmul", {left, right})).reshape(c.with_batch(result));
 }
 
