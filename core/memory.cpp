@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/page_store.h"
 
 namespace lunaria {
 
@@ -29,6 +30,7 @@ constexpr size_t kOwnMiddle = 4u << 20;     // ... of those that are not small n
 constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept at most while few bytes are live
 constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
 constexpr size_t kHugePage = 2u << 20;
+constexpr size_t kStoreLeast = 256u << 10;  // of class sizes from here on all are multiples of a page
 constexpr size_t kReserve = 64u << 20;      // never taken: the system and the program itself need it
 
 size_t class_size(size_t bytes) {
@@ -86,6 +88,7 @@ Ledger& ledger() {
 // Free blocks by size that no thread keeps for itself.
 struct LargeCache {
     std::mutex mutex;
+    PageStore store;  // where blocks of kStoreLeast bytes and more are from, if it is there
     struct Block {
         void* address;
         uint64_t freed;  // when, counted in releases
@@ -93,6 +96,20 @@ struct LargeCache {
     std::map<size_t, std::vector<Block>> blocks;  // of each size the last one freed stands last
     size_t bytes = 0;
     uint64_t releases = 0;
+
+    // Takes the block out that has waited longest, of those of `least` bytes and more; {nullptr, 0} without one.
+    std::pair<void*, size_t> take_oldest(size_t least) {
+        auto oldest = blocks.end();
+        for (auto it = blocks.lower_bound(least); it != blocks.end(); ++it)
+            if (oldest == blocks.end() || it->second.front().freed < oldest->second.front().freed) oldest = it;
+        if (oldest == blocks.end()) return {nullptr, 0};
+        const std::pair<void*, size_t> taken{oldest->second.front().address, oldest->first};
+        oldest->second.erase(oldest->second.begin());
+        bytes -= oldest->first;
+        if (oldest->second.empty()) blocks.erase(oldest);
+        return taken;
+    }
+    void count() { ledger().cached.store(static_cast<int64_t>(bytes + store.kept()), std::memory_order_relaxed); }
 };
 LargeCache& large_cache() {
     static auto* cache = new LargeCache;  // never destroyed: tensors may be released after static destructors
@@ -212,32 +229,49 @@ size_t available_bytes() {
     return available;
 }
 
+// A block of the store's: with pages that are there already if any are, those of blocks of other sizes included.
+void* take_stored(size_t size) {
+    LargeCache& cache = large_cache();
+    std::lock_guard lock(cache.mutex);
+    void* block = cache.store.take(size);
+    while (!block) {
+        const auto [waiting, bytes] = cache.take_oldest(kStoreLeast);
+        if (!waiting) break;
+        cache.store.give_back(waiting, bytes);
+        block = cache.store.take(size);
+    }
+    cache.count();
+    return block;
+}
+
 void* system_allocate(size_t size) {
+    const bool stored = size >= kStoreLeast && large_cache().store.is_there();
+    if (stored)
+        if (void* block = take_stored(size)) return block;
     if (size >= kCheckedSize) {
         size_t available = available_bytes();
         if (available != SIZE_MAX && size + kReserve > available) return nullptr;
     }
-    return std::aligned_alloc(kAlignment, size);
+    if (!stored) return std::aligned_alloc(kAlignment, size);
+    LargeCache& cache = large_cache();
+    std::lock_guard lock(cache.mutex);
+    return cache.store.take_fresh(size);
 }
 
-// Gives the blocks back that have waited longest: those of a size that is in use now are needed again at once.
+// Gives to the system what has waited longest: blocks of a size that is in use now are needed again at once.
 void drop_large(size_t down_to) {
     LargeCache& cache = large_cache();
-    std::vector<void*> gone;
-    {
-        std::lock_guard lock(cache.mutex);
-        while (cache.bytes > down_to && !cache.blocks.empty()) {
-            auto oldest = cache.blocks.begin();
-            for (auto it = cache.blocks.begin(); it != cache.blocks.end(); ++it)
-                if (it->second.front().freed < oldest->second.front().freed) oldest = it;
-            gone.push_back(oldest->second.front().address);
-            oldest->second.erase(oldest->second.begin());
-            cache.bytes -= oldest->first;
-            ledger().cached -= static_cast<int64_t>(oldest->first);
-            if (oldest->second.empty()) cache.blocks.erase(oldest);
-        }
+    std::lock_guard lock(cache.mutex);
+    cache.store.drop(down_to - std::min(down_to, cache.bytes));
+    while (cache.bytes > down_to) {
+        const auto [block, bytes] = cache.take_oldest(0);
+        if (cache.store.owns(block))
+            cache.store.give_back(block, bytes);
+        else
+            std::free(block);
     }
-    for (void* block : gone) std::free(block);
+    cache.store.drop(down_to - std::min(down_to, cache.bytes));
+    cache.count();
 }
 
 void* take_large(size_t size) {
@@ -249,7 +283,7 @@ void* take_large(size_t size) {
     found->second.pop_back();
     if (found->second.empty()) cache.blocks.erase(found);
     cache.bytes -= size;
-    ledger().cached -= static_cast<int64_t>(size);
+    cache.count();
     return block;
 }
 
@@ -291,14 +325,19 @@ void release(void* block, size_t bytes) noexcept {
         static_cast<int64_t>(kCacheLimit))
         limit = std::max(limit, static_cast<size_t>(std::max<int64_t>(memory_stats().live_bytes, 0)));
     LargeCache& cache = large_cache();
-    if (size > limit) return std::free(block);
     bool full;
     {
         std::lock_guard lock(cache.mutex);
-        cache.blocks[size].push_back({block, ++cache.releases});
-        cache.bytes += size;
-        ledger().cached += static_cast<int64_t>(size);
-        full = cache.bytes > limit;
+        if (size <= limit) {
+            cache.blocks[size].push_back({block, ++cache.releases});
+            cache.bytes += size;
+        } else if (cache.store.owns(block)) {
+            cache.store.give_back(block, size);
+        } else {
+            return std::free(block);
+        }
+        cache.count();
+        full = cache.bytes + cache.store.kept() > limit;
     }
     if (full) drop_large(limit);
 }

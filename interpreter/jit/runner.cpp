@@ -223,7 +223,16 @@ class Runner {
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         if (!compile(block, region, ++region.runs < 2)) tree_.dirty = true;
+        if (region.executable) make_room(*region.executable);
         return region.executable != nullptr;
+    }
+
+    // What the calls before have left as garbage gives its memory to the temporaries of the graph.
+    void make_room(const graph::Executable& executable) {
+        constexpr size_t kLargeArena = 8u << 20;
+        constexpr int kMostKilobytes = 64 << 10;  // of Lua's own: more takes long to go through
+        if (executable.stats().arena_bytes >= kLargeArena && lua_gc(L, LUA_GCCOUNT) <= kMostKilobytes)
+            lua_gc(L, LUA_GCCOLLECT);
     }
 
     // Whether these questions are answered as expected; in a loop they are known already.

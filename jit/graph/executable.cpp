@@ -35,8 +35,6 @@ struct StepState {
 
 void release_nothing(Storage&) {}
 
-constexpr size_t kLargeArena = 8u << 20;
-
 }  // namespace
 
 struct Executable::Program {
@@ -81,9 +79,6 @@ struct Executable::Context {
 
     explicit Context(const Program& p) : program(p) {
         const Plan& plan = p.plan;
-        // What eager mode left behind has done its service: the system gives the same pages again, which is quicker
-        // than pages that nobody had.
-        if (plan.arena_bytes >= kLargeArena) empty_memory_cache();
         arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)});
         roots.resize(plan.roots.size());
         for (size_t r = 0; r < roots.size(); ++r) {

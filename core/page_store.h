@@ -1,0 +1,51 @@
+// Memory for large blocks: one reserved range of addresses, in which what was given back in one size serves another.
+// Free neighbours become one, and stay with their pages, so that the system need not clear and map new ones. Not safe
+// from several threads: the owner locks.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace lunaria {
+
+class PageStore {
+  public:
+    static constexpr size_t kPage = 4096;
+
+    PageStore();
+    ~PageStore();
+    PageStore(const PageStore&) = delete;
+
+    // False: the system gives no such range, and nothing can be taken.
+    bool is_there() const { return base_; }
+    bool owns(const void* block) const {
+        return base_ && static_cast<const char*>(block) >= base_ && static_cast<const char*>(block) < base_ + reserved_;
+    }
+    // Of a multiple of kPage bytes, with pages that were in use before; nullptr: no free range is large enough.
+    void* take(size_t size);
+    // The same of fresh pages; nullptr where the addresses are used up.
+    void* take_fresh(size_t size);
+    void give_back(void* block, size_t size);
+    // Bytes of free ranges that have their pages.
+    size_t kept() const { return kept_; }
+    // Gives pages to the system until at most `bytes` are kept.
+    void drop(size_t bytes);
+
+  private:
+    // Free ranges of one kind by address and by size.
+    struct Ranges {
+        std::map<char*, size_t> by_address;
+        std::set<std::pair<size_t, char*>> by_size;
+
+        void add(char* at, size_t size);
+        // The smallest that is large enough, its first part; nullptr without one.
+        char* take(size_t size);
+    };
+    char* base_ = nullptr;
+    size_t reserved_ = 0, used_ = 0, kept_ = 0;
+    Ranges warm_, cold_;
+};
+
+}  // namespace lunaria
