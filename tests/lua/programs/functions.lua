@@ -236,6 +236,38 @@ function kinds.raised(m)
     { ("if not %s then %s = %s.value * 0.8 end"):format(ok, a, a) } }
 end
 
+-- A coroutine that a loop takes values from, or that gets values as well and may not come to its end.
+function kinds.coroutine(m)
+  local target = m:target("n")
+  if not target or m.functions > 2 or not m:affords(4) then return nil end
+  local i, co, q, a, b = m:fresh("i"), m:fresh("co"), m:fresh("q"), m:fresh("a"), m:fresh("b")
+  local both, times = m:chance(0.5), m:between(1, 4)
+  local block = nil
+  m:body(function()
+    m.cost = 4
+    block = m:scope(function()
+      m:declare(i, "i")
+      if both then m:declare(q, "n", true) end
+      local inner = m:block(1)
+      local value = m:squashed(m:expression("n", 1))
+      inner[#inner + 1] = { both and ("%s = 0.5 * coroutine.yield(%s)"):format(q, value) or ("coroutine.yield(%s)"):format(value) }
+      return inner
+    end)
+  end)
+  local loop = { ("for %s = 1, %d do"):format(i, times), block, "end" }
+  if not both then
+    return { { ("for %s in coroutine.wrap(function()"):format(a), { loop },
+      ("end) do %s = 0.6 * %s + 0.4 * %s end"):format(target.name, target.name, a) } }
+  end
+  local first = m:squashed(m:expression("n", 1))
+  m:declare(a, "n", true)
+  m:declare(b, "n", true)
+  return { { ("local %s = coroutine.create(function(%s)"):format(co, q), { loop, { ("return %s"):format(q) } }, "end)" },
+    { ("local _, %s = coroutine.resume(%s, %s)"):format(a, co, first) },
+    { ("local _, %s = coroutine.resume(%s, %s + %s)"):format(b, co, a, target.name) },
+    { ("if type(%s) ~= type(%s) then %s = %s end"):format(b, a, b, a) } }
+end
+
 -- A call that changes variables and then may fail, half way through a loop.
 function kinds.failing(m)
   local target = m:target("n")

@@ -11,7 +11,7 @@ local weights = {
   { 3, "shared_upvalue" }, { 2, "closures_in_loop" }, { 3, "recursion" }, { 3, "higher_order" }, { 3, "object" },
   { 2, "method_call" },
   { 2, "new_object" }, { 3, "pcall" }, { 2, "raised" }, { 2, "failing" }, { 1, "closing_exit" }, { 4, "log" }, { 1, "do" },
-  { 2, "string_keys" }, { 1, "global" }, { 1, "close" },
+  { 2, "string_keys" }, { 1, "global" }, { 1, "close" }, { 2, "coroutine" },
 }
 
 -- The nodes of one statement.
