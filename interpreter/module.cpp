@@ -120,7 +120,7 @@ int empty_cache(lua_State* L) {
 
 int set_context(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    check_options(L, 1, "set_context", {"mode", "device_target", "device_id"});
+    check_options(L, 1, "set_context", {"mode", "device_target", "device_id", "deterministic"});
     if (push_option(L, 1, "mode")) {
         const int64_t mode = integer_at(L, -1, "set_context", "mode");
         if (mode != pynative_mode && mode != graph_mode)
@@ -128,6 +128,16 @@ int set_context(lua_State* L) {
         jit::push_mode(L);
         lua_pushboolean(L, mode == graph_mode);
         lua_setfield(L, -2, "graph");
+    }
+    if (push_option(L, 1, "deterministic")) {
+        const std::string_view text = lua_isstring(L, -1) ? lua_tostring(L, -1) : "";
+        if (!lua_isboolean(L, -1) && text != "ON" && text != "OFF")
+            throw value_error("set_context",
+                              str("deterministic must be true, false, \"ON\" or \"OFF\", got ", describe(L, -1)));
+        const bool on = lua_isboolean(L, -1) ? lua_toboolean(L, -1) : text == "ON";
+        jit::push_mode(L);
+        lua_pushboolean(L, on);
+        lua_setfield(L, -2, "deterministic");
     }
     if (push_option(L, 1, "device_target")) {
         const std::string name = luaL_tolstring(L, -1, nullptr);
@@ -151,9 +161,11 @@ int get_context(lua_State* L) {
         push(L, current_device()->name());
     else if (name == "device_id")
         lua_pushinteger(L, 0);
+    else if (name == "deterministic")
+        lua_pushstring(L, jit::is_deterministic(L) ? "ON" : "OFF");
     else
-        throw argument_error("get_context",
-                             str("there is no setting '", name, "'; there are: mode, device_target, device_id"));
+        throw argument_error("get_context", str("there is no setting '", name,
+                                                "'; there are: mode, device_target, device_id, deterministic"));
     return 1;
 }
 

@@ -258,9 +258,9 @@ double median(std::vector<double> times) {
 }
 
 // Whether the next call is to be done plainly, to see how long it takes.
-bool is_plain_turn(const Function& f) {
+bool is_plain_turn(lua_State* L, const Function& f) {
     return f.automatic && f.choice.empty() && f.eager.empty() && f.runs >= kWarm &&
-           f.plain_times.size() < f.compiled_times.size();
+           f.plain_times.size() < f.compiled_times.size() && !is_deterministic(L);
 }
 
 void note_time(Function& f, std::vector<double>& times, double seconds) {
@@ -292,7 +292,7 @@ int try_call(lua_State* L) {
         lua_pushboolean(L, false);
         return 1;
     }
-    if (is_plain_turn(f)) {
+    if (is_plain_turn(L, f)) {
         ++f.interpreted;
         lua_pushnil(L);
         f.started = std::chrono::steady_clock::now();
@@ -549,6 +549,15 @@ void push_mode(lua_State* L) {
     lua_setfield(L, -2, "graph");
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
+}
+
+bool is_deterministic(lua_State* L) {
+    luaL_checkstack(L, 2, "mode");
+    push_mode(L);
+    lua_getfield(L, -1, "deterministic");
+    const bool yes = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return yes;
 }
 
 int open(lua_State* L) {

@@ -12,6 +12,9 @@ inline constexpr const char* kMetatable = "lunaria.jit";
 
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
 void push_mode(lua_State* L);
+// Whether a program that is run again is to give the same bits: what it does must not depend on times or on what is in
+// caches (set_context{deterministic = }).
+bool is_deterministic(lua_State* L);
 
 // The module behind lunaria/graph.lua, on the stack.
 int open(lua_State* L);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/element.h"
+#include "interpreter/jit/function.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
@@ -216,13 +217,14 @@ class Runner {
     }
 
   private:
-    // Whether the region runs as a graph; it is compiled when it is run for the first time if that is quick, for the
-    // second time otherwise.
+    // Whether the region runs as a graph; it is compiled when it is run for the first time if that is quick or must not
+    // make a difference, for the second time otherwise.
     bool is_ready(Block& block, Region& region) {
         if (flat_) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
-        if (!compile(block, region, ++region.runs < 2)) tree_.dirty = true;
+        const bool first = ++region.runs < 2;
+        if (!compile(block, region, first && !is_deterministic(L))) tree_.dirty = true;
         if (region.executable) make_room(*region.executable);
         return region.executable != nullptr;
     }

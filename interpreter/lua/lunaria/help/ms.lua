@@ -74,13 +74,15 @@ function M.get_num_threads() end
 --- Operators use n threads from now on. Results do not depend on it, but for the last digits of sums.
 function M.set_num_threads(n) end
 
---- Settings by name, {mode = ms.GRAPH_MODE} and others: what ms.get_context reads.
+--- Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: "CPU".
+--- deterministic: "ON" (or true): a program with the same seed, threads and inputs gives the same bits when it is run
+--- again; eager mode does so always, graph mode only then, whatever its cache holds. "OFF" at first.
 ---
 ---     > (function() ms.set_context { mode = ms.PYNATIVE_MODE } return ms.get_context("mode") == ms.PYNATIVE_MODE end)()
 ---     true
 function M.set_context(settings) end
 
---- The setting of the name: "mode", "device_target" and others.
+--- The setting of the name: "mode", "device_target", "device_id" or "deterministic".
 ---
 ---     > ms.get_context("mode") == ms.PYNATIVE_MODE
 ---     true
