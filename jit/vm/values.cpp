@@ -77,6 +77,8 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         followed |= v.marks() != 0;
     }
     if (texts && followed) {
+        // What is no number is an error of this very operation.
+        m.host.arithmetic(primitive.name(), operands[0], b);
         for (Value& v : operands)
             if (v.kind() == Value::Kind::string) v = m.host.arithmetic("sub", v, Value(0));
         return arithmetic(m, primitive, contexts, std::move(operands), to);

@@ -418,6 +418,12 @@ check("elements as numbers in tables", function(x)
   key[y] = list[1][2]
   return list[1][1] * key[y] + #list * list[2][1]
 end)
+t.test("a text that is no number names the operation", function()
+  t.fails({ "grad_effects_test.lua:", "attempt to mul a 'string' with a 'number'" }, ms.grad(function(x)
+    local text = "abc"
+    return text * x
+  end), 2.0)
+end)
 
 -- What has no gradient says so.
 local function refuses(name, texts, f)
