@@ -38,7 +38,16 @@ std::string shape_text(const Tensor& t) {
 }
 
 std::string type_text(lua_State* T, int index) {
-    if (tensor_at(T, index)) return "Tensor";
+    // Front ends with little room show the type alone.
+    if (const Tensor* t = tensor_at(T, index))
+        return str("Tensor ", t->rank() == 0 ? elements_text(*t, {}) : shape_text(*t), " ", dtype_text(t->dtype()));
+    const bool named = luaL_getmetafield(T, index, "__name") != LUA_TNIL;
+    if (named) lua_pop(T, 1);
+    if (lua_istable(T, index) && !named) {
+        size_t count = 0;
+        for (lua_pushnil(T); lua_next(T, index < 0 ? index - 1 : index); lua_pop(T, 1)) ++count;
+        return str("table (", count, ")");
+    }
     std::string type = luaL_typename(T, index);
     if (lua_type(T, index) == LUA_TNUMBER) return lua_isinteger(T, index) ? "integer" : "float";
     if (luaL_getmetafield(T, index, "__name") != LUA_TNIL) {

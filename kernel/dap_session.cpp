@@ -61,10 +61,17 @@ const Json& part_of(const Json& object, const char* key) {
 
 std::string path_in(const Json& arguments) { return text_of(part_of(arguments, "source"), "path"); }
 
+// JupyterLab shows the type in the place of the value unless it knows the type: by Python's names.
+std::string type_name(const std::string& type) {
+    if (type == "integer") return "int";
+    if (type == "boolean") return "bool";
+    return type == "string" ? "str" : type;
+}
+
 Json variable_json(const ShownValue& v) {
     return {{"name", v.name},
             {"value", v.value},
-            {"type", v.type},
+            {"type", type_name(v.type)},
             {"evaluateName", v.evaluate},
             {"variablesReference", v.reference},
             {"namedVariables", v.named},

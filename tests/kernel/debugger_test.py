@@ -129,7 +129,7 @@ def test_a_breakpoint_in_a_cell_a_look_a_step_and_on():
         same(panel.ask("source", source={"path": path})["content"], CELL)
 
         tensor = panel.locals()["t"]
-        same(tensor["type"], "Tensor")
+        same(tensor["type"], "Tensor [2, 2] Float32")
         holds(tensor["value"], "Tensor(shape=[2, 2], dtype=Float32)")
         parts = panel.variables(tensor["variablesReference"])
         holds(parts["[1]"]["value"], "3.0")
@@ -238,6 +238,20 @@ def test_functions_that_take_gradients_back_stop():
         holds(panel.locals()["twice"]["value"], "6.0")
         panel.ask("continue", threadId=1)
         same(panel.reply(request)[1], "6.0")
+
+
+def test_types_are_those_that_the_panel_shows_values_for():
+    with Kernel() as kernel:
+        panel = Panel(kernel).start()
+        code = "local i, f, b, s, t, x, z = 1, 0.5, true, 'text', {1, a = 2}, ms.tensor{1, 2}, ms.tensor(7)\nreturn i"
+        panel.breakpoints(code, 2)
+        request = kernel.send(code)
+        panel.event("stopped")
+        same({name: (v["type"], v["value"]) for name, v in panel.locals().items() if name in "ifbs"},
+             {"i": ("int", "1"), "f": ("float", "0.5"), "b": ("bool", "true"), "s": ("str", '"text"')})
+        same([panel.locals()[name]["type"] for name in "txz"], ["table (2)", "Tensor [2] Int64", "Tensor 7 Int64"])
+        panel.ask("continue", threadId=1)
+        same(panel.reply(request)[1], "1")
 
 
 def test_errors_stop_where_they_are_raised():
