@@ -15,7 +15,8 @@ from pathlib import Path
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "conv", "autodiff", "vmap", "training", "compiled"]
 # These measure a whole process and print their own rows.
-SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "planned_memory"]
+SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "planned_memory",
+          "roofline"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused"}
 
 

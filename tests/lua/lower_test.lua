@@ -46,6 +46,7 @@ test("costs are sums over nodes with arithmetic, bytes and lines", function()
   for _, node in ipairs(cost.nodes) do flops, seconds = flops + node.flops, seconds + node.seconds end
   equal(cost.flops, flops)
   equal(cost.seconds, seconds)
+  equal(cost.flops_per_second > 0 and cost.bytes_per_second > 0, true)
   equal(seconds > 0, true)
   has(tostring(cost), "by the speed of this machine")
   equal(getmetatable(cost).__mime(cost)["text/html"]:find("<table", 1, true), 1)

@@ -83,10 +83,11 @@ end
 report.shows(Cost)
 
 --- What it should cost: flops, bytes and estimated seconds in all and for each node (nodes), as a table. A node takes the
---- longer of its arithmetic and its memory at the speed that this machine reaches.
+--- longer of its arithmetic and its memory at the speed that this machine reaches (flops_per_second, bytes_per_second).
 function Lowered:cost()
   local rate = machine()
-  local cost = setmetatable({ flops = 0, bytes = 0, seconds = 0, nodes = {} }, Cost)
+  local cost = setmetatable({ flops = 0, bytes = 0, seconds = 0, nodes = {}, flops_per_second = rate.flops,
+    bytes_per_second = rate.bytes }, Cost)
   for _, region in ipairs(self.regions) do
     for _, step in ipairs(region.steps or {}) do
       local seconds = math.max(step.flops / rate.flops, step.bytes / rate.bytes)
