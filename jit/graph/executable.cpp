@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <mutex>
 #include <optional>
@@ -234,6 +235,7 @@ struct Executable::Context {
             step.function(pointers, sizes, begin, end, 0, inner, scratch);
             if (scratch) release(scratch, step.scratch);
         };
+        if (step.row_groups > 1) return run_row_groups(step, state);
         if (step.rows * inner <= step.part) return rows(0, step.rows);
         if (step.has_sums)
             return parallel_for(
@@ -245,6 +247,49 @@ struct Executable::Context {
             parallel_for(inner, step.part, 64, [&](int64_t begin, int64_t end) {
                 step.function(pointers, sizes, row, row + 1, begin, end, nullptr);
             });
+    }
+
+    // The first group adds up in the results, the others in memory of their own, which is added to them in order.
+    void run_row_groups(const Step& step, const StepState& state) {
+        const std::vector<Root>& roots_of_plan = program.plan.roots;
+        auto dtype_of = [&](size_t k) { return roots_of_plan[step.loop_roots[k]].type.tensor.dtype; };
+        // In whole lines of the cache: threads write to different ones.
+        auto bytes_of_row = [&](size_t k) {
+            return (static_cast<size_t>(step.inner) * size_of(dtype_of(k)) + 63) / 64 * 64;
+        };
+        size_t bytes = 0;
+        for (size_t k : step.sums) bytes += bytes_of_row(k);
+        const auto others = static_cast<size_t>(step.row_groups - 1);
+        const Tensor memory = Tensor::empty(DType::u8, Shape{static_cast<int64_t>(bytes * others)});
+        char* const partial = memory.data<char>();
+        std::memset(partial, 0, bytes * others);
+        parallel_for(step.row_groups, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t group = begin; group < end; ++group) {
+                std::vector<void*> pointers = state.pointers;
+                size_t at = static_cast<size_t>(group - 1) * bytes;
+                for (size_t k : step.sums) {
+                    if (group == 0) break;
+                    pointers[k] = partial + at;
+                    at += bytes_of_row(k);
+                }
+                step.function(pointers.data(), step.sizes.data(), step.rows * group / step.row_groups,
+                              step.rows * (group + 1) / step.row_groups, 0, step.inner, nullptr);
+            }
+        });
+        for (size_t other = 0; other < others; ++other) {
+            const char* at = partial + other * bytes;
+            for (size_t k : step.sums) {
+                if (dtype_of(k) == DType::f32)
+                    add_row(static_cast<float*>(state.pointers[k]), reinterpret_cast<const float*>(at), step.inner);
+                else
+                    add_row(static_cast<double*>(state.pointers[k]), reinterpret_cast<const double*>(at), step.inner);
+                at += bytes_of_row(k);
+            }
+        }
+    }
+    template <class T>
+    static void add_row(T* sum, const T* row, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) sum[i] += row[i];
     }
 
     // Who writes into an input need not copy it because of views that no step needs any more.

@@ -51,7 +51,7 @@ struct LoopProgram {
     int outer_rank = 0;     // axes that rows are counted along
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
-    bool has_sums = false;  // rows add up, so that all of them must be done in one call
+    bool has_sums = false;  // rows add up: row 0 sets the sums and the others add to what is there
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
 

@@ -1,6 +1,7 @@
 #include "jit/graph/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "core/error.h"
@@ -204,8 +205,24 @@ class Planner {
         }
         for (size_t k = 0; k < loop.operands.size(); ++k)
             loop.operands[k].written ? touch_written(step.loop_roots[k]) : touch(step.loop_roots[k]);
+        share_out_rows(step, loop.program);
         loops_[plan_.steps.size()] = loop;
         plan_.steps.push_back(std::move(step));
+    }
+
+    // Threads that share out columns read of every row what others have written before, and leave it so to the next
+    // step: where there are enough rows, these are shared out instead, as everywhere else.
+    void share_out_rows(Step& step, const LoopProgram& program) const {
+        constexpr int64_t kFewestRows = 32, kMostGroups = 16;
+        if (!program.has_sums) return;
+        for (const LoopInstruction& i : program.code) {
+            if (i.kind != LoopInstruction::Kind::add) continue;
+            if (plan_.roots[step.loop_roots[i.index]].type.tensor.shape.size() != step.inner) return;
+            step.sums.push_back(i.index);
+        }
+        const int64_t most = std::min(step.rows / kFewestRows, step.rows * step.inner / step.part);
+        step.row_groups =
+            static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(most, 1, kMostGroups))));
     }
 
     // One constant seen as many, few enough to be written out for kernels that want them dense.

@@ -63,6 +63,10 @@ struct Step {
     int64_t rows = 1, inner = 1, part = 1;
     size_t scratch = 0;  // bytes
     bool has_rows = false, has_sums = false;
+    // Of a loop whose sums are one row each: how many groups the rows are shared out in, which are added up on their
+    // own first, and the operands that are sums. As many for every number of threads: results are the same bits.
+    int64_t row_groups = 1;
+    std::vector<size_t> sums;
     size_t nodes = 1;
     double flops = 0;  // see core/profile.h
     std::string label;

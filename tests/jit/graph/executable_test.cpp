@@ -12,6 +12,7 @@
 #include "core/ir/builder.h"
 #include "core/ops/sample.h"
 #include "core/random.h"
+#include "core/threads.h"
 #include "jit/graph/kernels.h"
 #include "tests/jit/graph/compare.h"
 
@@ -224,11 +225,29 @@ TEST_F(ExecutableTest, sums_over_rows_go_along_with_what_they_add_up) {
     expect_same(*middle);
 }
 
-TEST_F(ExecutableTest, large_sums_over_rows_are_split_by_columns) {
-    auto graph = graph_with({{DType::f32, {600, 1000}}}, [](auto&, auto& x) {
-        return call("sum", {call("square", {x[0]}), 0}).value();
-    });
-    expect_same(*graph, 1e-4);
+// Whole rows where there are many and one row comes out, else columns.
+TEST_F(ExecutableTest, large_sums_over_rows_are_the_same_bits_with_any_number_of_threads) {
+    const int threads = num_threads();
+    for (DType dtype : {DType::f32, DType::f64}) {
+        for (const Shape& shape : {Shape{600, 1000}, Shape{4000, 17}, Shape{1001, 130}, Shape{20, 30000}}) {
+            auto graph = graph_with({{dtype, shape}, {dtype, shape}}, [](auto& b, auto& x) {
+                Expr d = call("square", {x[0]}) + x[1];
+                return b.list({{call("sum", {d, 0}), d, call("sum", {d * x[1], 0, true})}}).value();
+            });
+            expect_same(*graph, 1e-4);
+            const std::vector<Tensor> inputs = {random_tensor({dtype, shape}, 1), random_tensor({dtype, shape}, 2)};
+            set_num_threads(1);
+            const std::vector<Tensor> alone = run_compiled(*graph, inputs);
+            set_num_threads(3);
+            EXPECT_TRUE(are_close(run_compiled(*graph, inputs), alone, 0));
+            set_num_threads(threads);
+        }
+        auto planes = graph_with({{dtype, {3, 400, 170}}}, [](auto& b, auto& x) {
+            Expr d = call("square", {x[0]});
+            return b.list({{call("sum", {d, 1}), call("sum", {d, Shape{0, 1}})}}).value();
+        });
+        expect_same(*planes, 1e-4);
+    }
 }
 
 TEST_F(ExecutableTest, an_unrolled_loop_gives_what_its_steps_give) {
