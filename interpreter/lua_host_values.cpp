@@ -614,7 +614,7 @@ bool LuaHost::is_harmless(const Value& f) {
 }
 
 Value LuaHost::stand_in(const Value& f) {
-    if (const Op* op = operator_in(f)) {
+    if (const Op* op = vm::operator_of(f) ? vm::operator_of(f) : operator_in(f)) {
         const auto found = operator_stand_ins_.find(op);
         return found == operator_stand_ins_.end() ? Value() : found->second;
     }

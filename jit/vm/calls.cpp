@@ -25,10 +25,8 @@ bool complete(const Op& op, Values& args, uint16_t followed) {
                 break;
             case Value::Kind::integer:
             case Value::Kind::number:
-                if (is_tensor_type(params[i].type) && params[i].type != ArgType::tensors) {
-                    if (v.marks() & followed) return false;
-                    break;
-                }
+                if (v.marks() & followed) return false;
+                if (is_tensor_type(params[i].type) && params[i].type != ArgType::tensors) break;
                 if (params[i].type == ArgType::number || params[i].type == ArgType::scalar) break;
                 if (params[i].type == ArgType::integer && v.kind() == Value::Kind::integer) break;
                 return false;
@@ -134,7 +132,43 @@ bool follows_field(std::span<const Value> contexts, const Value& table, std::str
     });
 }
 
-// What is followed must arrive in a tensor's place.
+// The host's function that computes the operator by others which take numbers as tensors, if there is one and a number
+// among the attributes is followed; the paths of those numbers are entered into `bound`.
+Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, const Values& args,
+                              std::span<const Value> contexts) {
+    const uint16_t followed = followed_by(contexts);
+    const auto& params = op.signature.params;
+    if (op.side_effect == Effect::state) return {};
+    const Value last = !args.empty() && m.host.is_table(args[args.size() - 1]) ? args[args.size() - 1] : Value();
+    std::vector<std::pair<size_t, Host::Bound::Path>> found;
+    auto look = [&](size_t i) {
+        const ArgType type = params[i].type;
+        if (type != ArgType::number && type != ArgType::scalar && type != ArgType::any) return;
+        if (bound.args[i].kind() != Value::Kind::number) return;
+        if (i < args.size() && args[i].kind() == Value::Kind::number) {
+            if (args[i].marks() & followed) found.push_back({i, {static_cast<int>(i), {}}});
+            return;
+        }
+        if (last.is_nil()) return;
+        auto look_for = [&](std::string_view name) {
+            if (follows_field(contexts, last, name) && m.host.raw_get(last, Value(name)).kind() == Value::Kind::number)
+                found.push_back({i, {static_cast<int>(args.size()) - 1, Value(name)}});
+        };
+        look_for(params[i].name);
+        std::ranges::for_each(params[i].other_names, look_for);
+    };
+    for (size_t i = 0; i < params.size(); ++i) look(i);
+    if (found.empty()) return {};
+    Value other = m.host.stand_in(operator_value(op));
+    if (other.is_nil()) return {};
+    for (auto& [i, path] : found) {
+        bound.pattern += str(";", i, "=", path.argument, path.key.is_nil() ? "" : path.key.string());
+        bound.paths[i].push_back(std::move(path));
+    }
+    return other;
+}
+
+// What is followed must arrive in a tensor's place, or where a stand-in takes it.
 void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
                        std::span<const Value> contexts) {
     const uint16_t followed = followed_by(contexts);
@@ -142,7 +176,7 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     auto arrives = [&](size_t k) {
         for (size_t i = 0; i < params.size(); ++i)
             for (const auto& path : bound.paths[i])
-                if (path.argument == static_cast<int>(k) && is_tensor_type(params[i].type)) return true;
+                if (path.argument == static_cast<int>(k) && path.key.is_nil()) return true;
         return false;
     };
     for (size_t k = 0; k < args.size(); ++k) {
@@ -154,7 +188,7 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
                    m.host.raw_get(args[k], Value(name)).kind() == Value::Kind::number;
         };
         for (size_t i = 0; i < params.size(); ++i)
-            if (!is_tensor_type(params[i].type) &&
+            if (!is_tensor_type(params[i].type) && bound.paths[i].empty() &&
                 (follows(params[i].name) || std::ranges::any_of(params[i].other_names, follows)))
                 throw attribute_error(op, i);
     }
@@ -183,6 +217,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     Host::Bound bound = host.bind(op, args);
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
+    Value other = stand_in_for_attributes(*this, op, bound, args, contexts);
     DType dtype = promoted_dtype(op, bound.args);
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
     std::string pattern = str(op.id, "/", args.size(), "/", bound.pattern, "/", name_of(dtype));
@@ -233,9 +268,12 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
                 positional.push_back(read(paths[0]));
             }
         }
-        g.result = emit("call", {operator_value(op), Value::list(std::move(positional))});
+        // A function of the host is no constant of the graph, which outlives the host.
+        const Value callee = other.is_nil() ? operator_value(op) : Value(g.add_parameter("", {}));
+        g.result = emit("call", {callee, Value::list(std::move(positional))});
     }
     for (Value& v : bound.args) args.push_back(std::move(v));
+    if (!other.is_nil()) args.push_back(std::move(other));
     enter({&function_of(*adapter.graph), adapter.graph}, contexts, std::move(args), to);
 }
 

@@ -198,8 +198,10 @@ end
 --- grad_position: of the argument to differentiate by, from 0, or a table of positions (the result is then a table of
 --- gradients). A table argument gives a table of gradients. weights: parameters whose gradients are wanted too (or,
 --- with grad_position nil, only). has_aux: f returns further values, which the result hands on behind the gradients.
---- All options can be given in one table of names.
+--- All options can be given in one table of names. Numbers that operators take as attributes have gradients where the
+--- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace or the delta of huber_loss.
 --- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
+--- @example ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
 function T.grad(f, grad_position, weights, has_aux)
   return differentiate("grad", f, grad_position, weights, has_aux, false)
 end
@@ -542,6 +544,7 @@ for _, name in ipairs { "grad", "value_and_grad", "vmap" } do
 end
 
 require "lunaria.adjoints" (core, ms)
+require "lunaria.adjoints_attributes" (core, ms)
 
 for name, f in pairs(T) do rawset(ms, name, f) end
 return T

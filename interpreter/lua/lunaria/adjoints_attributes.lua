@@ -1,0 +1,161 @@
+-- What stands for operators where a number among their attributes is differentiated: the same formula by operators that
+-- take the number as a tensor. Each function gets all arguments of the operator in the order of its signature.
+local math, ipairs, pairs = math, ipairs, pairs
+
+return function(core, ms)
+  local ops, stop = ms.ops, core.stop
+
+  -- The plain operator runs first, without the numbers that are followed: it says what is wrong with the arguments, and
+  -- of which dtype the result is. An attribute that the formula leaves out has the derivative 0.
+  local function stands_for(name, plain, formula)
+    core.replace(ops[name], function(...)
+      local like = plain(...)
+      if not core.is_float(like) then return like end
+      local y = formula(like, ...)
+      if y.dtype == like.dtype then return y end
+      return ops.cast(y, like.dtype)
+    end, true)
+  end
+
+  -- Fills.
+  local function filled(like, value) return ops.full_like(like, 1.0) * value end
+  stands_for("full", function(size, value, dtype) return ops.full(size, stop(value), dtype) end,
+    function(like, _, value) return filled(like, value) end)
+  stands_for("fill", function(dtype, size, value) return ops.fill(dtype, size, stop(value)) end,
+    function(like, _, _, value) return filled(like, value) end)
+  stands_for("full_like", function(x, value, dtype) return ops.full_like(stop(x), stop(value), dtype) end,
+    function(like, _, value) return filled(like, value) end)
+  stands_for("new_full", function(x, size, value, dtype) return ops.new_full(stop(x), size, stop(value), dtype) end,
+    function(like, _, _, value) return filled(like, value) end)
+  core.replace(ms.tensor { 1.0 }.new_full, function(x, size, value, dtype)
+    return ops.new_full(x, size, value, dtype)
+  end, true)
+  stands_for("pad", function(x, padding, mode, value) return ops.pad(stop(x), padding, mode, stop(value)) end,
+    function(like, x, padding, mode, value)
+      -- Chosen, not added: what is padded or padded with may be infinite.
+      local beside = ops.pad(ops.full_like(stop(x), 0), padding, mode, 1)
+      return ops.where(ops.greater(beside, 0.5), value, ops.pad(x, padding, mode, 0))
+    end)
+
+  -- Ranges.
+  stands_for("arange", function(start, last, step, dtype)
+    if last == nil then return ops.arange(stop(start), { step = stop(step), dtype = dtype }) end
+    return ops.arange(stop(start), stop(last), stop(step), dtype)
+  end, function(like, start, last, step)
+    return ops.arange(like.shape[1], { dtype = ms.float64 }) * step + (last == nil and 0 or start)
+  end)
+  local function between(start, last, steps)
+    local t = ops.linspace(0, 1, steps, ms.float64)
+    return (1 - t) * start + t * last
+  end
+  stands_for("linspace", function(start, last, steps, dtype)
+    return ops.linspace(stop(start), stop(last), steps, dtype)
+  end, function(_, start, last, steps) return between(start, last, steps) end)
+  stands_for("logspace", function(start, last, steps, base, dtype)
+    return ops.logspace(stop(start), stop(last), steps, stop(base), dtype)
+  end, function(_, start, last, steps, base) return ops.exp(between(start, last, steps) * math.log(base)) end)
+
+  -- Activations. What is not chosen must not be infinite: its derivative times 0 would be NaN.
+  local function wide(x)
+    if not ms.is_tensor(x) then return ops.full({}, 1.0) * x end
+    return x.dtype == ms.float64 and x or ops.cast(x, ms.float32)
+  end
+  local function activation(name, formula)
+    local plain = ops[name]
+    stands_for(name, function(x, a, b) return plain(stop(x), stop(a), stop(b)) end,
+      function(_, x, a, b) return formula(wide(x), a, b) end)
+  end
+  local function unit(name, negative)
+    local plain = ops[name]
+    stands_for(name, function(x, alpha) return plain(stop(x), stop(alpha)) end, function(_, x, alpha)
+      x = wide(x)
+      local positive = ops.greater(x, 0.0)
+      return ops.where(positive, x, negative(ops.where(positive, 0.0, x), alpha))
+    end)
+  end
+  unit("leaky_relu", function(x, slope) return x * slope end)
+  unit("elu", function(x, alpha) return ops.expm1(x) * alpha end)
+  unit("celu", function(x, alpha) return ops.expm1(x / alpha) * alpha end)
+  activation("softplus", function(x, beta, threshold)
+    local z = x * beta
+    local linear = ops.greater(z, stop(threshold))
+    return ops.where(linear, x, -ops.logsigmoid(-ops.where(linear, 0.0, z)) / beta)
+  end)
+  activation("threshold", function(x, threshold, value)
+    return ops.where(ops.greater(x, stop(threshold)), x, value)
+  end)
+  activation("hardtanh", function(x, low, high) return ops.clamp(x, low, high) end)
+  stands_for("hardshrink", function(x, lambd) return ops.hardshrink(stop(x), stop(lambd)) end,
+    function(_, x, lambd) return ops.hardshrink(x, stop(lambd)) end)
+  stands_for("softshrink", function(x, lambd) return ops.softshrink(stop(x), stop(lambd)) end, function(_, x, lambd)
+    x = wide(x)
+    return ops.where(ops.greater(ops.abs(x), stop(lambd)), x - ops.sign(x) * lambd, 0.0)
+  end)
+
+  -- Losses.
+  local function reduced(loss, reduction)
+    if reduction == "mean" then return ops.mean(loss) end
+    if reduction == "sum" then return ops.sum(loss) end
+    return loss
+  end
+  stands_for("smooth_l1_loss", function(x, target, beta, reduction)
+    return ops.smooth_l1_loss(stop(x), stop(target), stop(beta), reduction)
+  end, function(_, x, target, beta, reduction)
+    local d = ops.abs(wide(x) - wide(target))
+    local far = d - beta * 0.5
+    if beta == 0 then return reduced(far, reduction) end
+    return reduced(ops.where(ops.less(d, stop(beta)), d * d * (0.5 / beta), far), reduction)
+  end)
+  stands_for("huber_loss", function(x, target, reduction, delta)
+    return ops.huber_loss(stop(x), stop(target), reduction, stop(delta))
+  end, function(_, x, target, reduction, delta)
+    local d = ops.abs(wide(x) - wide(target))
+    return reduced(ops.where(ops.less_equal(d, stop(delta)), d * d * 0.5, (d - delta * 0.5) * delta), reduction)
+  end)
+  stands_for("hinge_embedding_loss", function(x, target, margin, reduction)
+    return ops.hinge_embedding_loss(stop(x), stop(target), stop(margin), reduction)
+  end, function(_, x, target, margin, reduction)
+    x, target = wide(x), wide(target)
+    local near = ops.where(ops.equal(target, 1.0), x, 0.0)
+    return reduced(near + ops.where(ops.equal(target, -1.0), ops.relu(margin - x), 0.0), reduction)
+  end)
+  stands_for("margin_ranking_loss", function(a, b, target, margin, reduction)
+    return ops.margin_ranking_loss(stop(a), stop(b), stop(target), stop(margin), reduction)
+  end, function(_, a, b, target, margin, reduction)
+    return reduced(ops.relu(margin - wide(target) * (wide(a) - wide(b))), reduction)
+  end)
+  stands_for("triplet_margin_loss", function(a, near, far, margin, p, eps, swap, reduction)
+    return ops.triplet_margin_loss(stop(a), stop(near), stop(far), stop(margin), stop(p), stop(eps), swap, reduction)
+  end, function(_, a, near, far, margin, p, eps, swap, reduction)
+    a, near, far = wide(a), wide(near), wide(far)
+    local function distance(x, y) return ops.vector_norm(x - y + eps, p, -1) end
+    local to_far = distance(a, far)
+    if swap then to_far = ops.minimum(to_far, distance(near, far)) end
+    return reduced(ops.relu(distance(a, near) - to_far + margin), reduction)
+  end)
+  -- Linear in the smoothing.
+  for _, name in ipairs { "cross_entropy", "nll_loss" } do
+    local loss = ops[name]
+    stands_for(name, function(x, target, weight, ignored, reduction, smoothing)
+      return loss(stop(x), stop(target), stop(weight), ignored, reduction, stop(smoothing))
+    end, function(_, x, target, weight, ignored, reduction, smoothing)
+      x = wide(x)
+      return loss(x, target, weight, ignored, reduction, 0.0) * (1 - smoothing) +
+        loss(x, target, weight, ignored, reduction, 1.0) * smoothing
+    end)
+  end
+
+  -- Scaled sums.
+  for name, product in pairs {
+    addmm = ops.mm, baddbmm = ops.bmm, addmv = ops.mv, addr = ops.outer,
+    addbmm = function(a, b) return ops.sum(ops.bmm(a, b), 0) end,
+  } do
+    local plain = ops[name]
+    stands_for(name, function(x, a, b, beta, alpha)
+      return plain(stop(x), stop(a), stop(b), { beta = stop(beta), alpha = stop(alpha) })
+    end, function(_, x, a, b, beta, alpha) return x * beta + product(a, b) * alpha end)
+  end
+  stands_for("index_add", function(x, index, y, axis, alpha)
+    return ops.index_add(stop(x), index, stop(y), axis, { alpha = stop(alpha) })
+  end, function(_, x, index, y, axis, alpha) return ops.index_add(x, index, y * alpha, axis) end)
+end

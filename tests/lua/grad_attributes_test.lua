@@ -1,0 +1,165 @@
+-- Derivatives by numbers that are attributes of operators, by position and by name, once and twice, against differences.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local ops = ms.ops
+
+local function vector(...) return ms.tensor({ ... }, ms.float64) end
+local x, y = vector(-1.7, -0.3, 0.2, 0.9, 2.3), vector(0.4, -0.6, 0.7, -1.1, 0.5)
+local w = vector(0.3, 1.1, -0.6, 0.9, 0.7)
+
+local function check(name, f, at)
+  t.test(name, function()
+    at = at or 0.5
+    local function total(a)
+      local result = f(a)
+      local weights = ops.sin(ops.arange(1, result.size + 1):double()) + 0.3
+      return ops.sum(result:reshape({ -1 }) * weights * result:reshape({ -1 })):item()
+    end
+    local h = 1e-4
+    local function slope(g) return (g(at + h) - g(at - h)) / (2 * h) end
+    local value, first = ms.value_and_grad(total)(at)
+    t.near(value, total(at), 1e-12)
+    t.near(first, slope(total), 1e-5)
+    local gradient = ms.grad(total)
+    t.near(ms.grad(gradient)(at), slope(gradient), 1e-5)
+  end)
+end
+
+check("full", function(a) return ops.full({ 2, 3 }, a * a, ms.float64) * (a + 1) end)
+check("full by name", function(a) return ops.full { size = { 2 }, fill_value = a, dtype = ms.float64 } end)
+check("full by its other name", function(a) return ops.full({ 2 }, { value = a, dtype = "float64" }) end)
+check("fill", function(a) return ops.fill(ms.float64, { 2 }, a) * a end)
+check("full_like", function(a) return ops.full_like(x, a) * x end)
+check("full_like of what is followed", function(a) return ops.full_like(x * a, a) * a end)
+check("new_full", function(a) return ops.new_full(x, { 3 }, a) end)
+check("the method new_full", function(a) return x:new_full({ 3 }, a) end)
+check("pad", function(a) return ops.pad(x * a, { 1, 2 }, "constant", a * a) end)
+check("pad by name", function(a) return ops.pad(x * a, { 1, -2 }, { value = a }) end)
+check("arange", function(a) return ops.arange(a, 3.2, a * 0.5, ms.float64) end)
+check("arange by name", function(a) return ops.arange { start = a, stop = 3.2, step = 0.4, dtype = ms.float64 } end)
+check("linspace", function(a) return ops.linspace(a, a * a + 2, 5, ms.float64) end)
+check("linspace by name", function(a) return ops.linspace { start = a, stop = a, steps = 3, dtype = ms.float64 } end)
+check("one step of linspace", function(a) return ops.linspace(a, 3, 1, ms.float64) end)
+check("logspace", function(a) return ops.logspace(a, 1, 4, a + 2, ms.float64) end)
+check("clamp", function(a) return ops.clamp(x * a, -a, a * 1.1) end)
+check("clip by name", function(a) return ops.clip(x, { min = -a, max = a }) end)
+check("hardtanh", function(a) return ops.hardtanh(x, -a, a * 2) end)
+check("threshold", function(a) return ops.threshold(x * a, a * 0.1, a * a) end)
+check("leaky_relu", function(a) return ops.leaky_relu(x * a, a) end)
+check("the method leaky_relu", function(a) return x:leaky_relu(a) end)
+check("leaky_relu by name", function(a) return ops.leaky_relu(x, { negative_slope = a }) end)
+check("leaky_relu all by name", function(a) return ops.leaky_relu { input = x * a, negative_slope = a } end)
+check("elu", function(a) return ops.elu(x * a, a) end)
+check("elu by name", function(a)
+  local options = { alpha = 0.1 }
+  options.alpha = a
+  return ops.elu(x * a, options)
+end)
+check("celu", function(a) return ops.celu(x * a, { alpha = a }) end)
+check("softplus", function(a) return ops.softplus(x * a, a * 2, 1.5) end)
+check("softplus by name", function(a) return ops.softplus(x, { beta = a }) end)
+check("hardshrink", function(a) return ops.hardshrink(x * a, a * 0.8) end)
+check("softshrink", function(a) return ops.softshrink(x, { lambd = a }) end)
+check("smooth_l1_loss", function(a) return ops.smooth_l1_loss(x * a, y, a + 0.3) end)
+check("smooth_l1_loss by name", function(a) return ops.smooth_l1_loss(x, y, { beta = a, reduction = "sum" }) end, 0.7)
+check("huber_loss", function(a) return ops.huber_loss(x, y * a, "none", a) end)
+check("huber_loss by name", function(a) return ops.huber_loss(x, y, { delta = a }) end, 0.7)
+local signs = vector(1, -1, -1, 1, -1)
+check("hinge_embedding_loss", function(a) return ops.hinge_embedding_loss(x * a, signs, a, "none") end)
+check("margin_ranking_loss", function(a) return ops.margin_ranking_loss(x, y * a, signs, { margin = a }) end)
+check("triplet_margin_loss", function(a)
+  local u, v = ops.stack({ x, y }, 0), ops.stack({ y, w }, 0)
+  return ops.triplet_margin_loss(u * a, v, v - 0.4, a, { swap = true, reduction = "sum" })
+end)
+check("cross_entropy", function(a)
+  return ops.cross_entropy(ops.stack({ x * a, y }, 0), ms.tensor { 1, 3 }, { label_smoothing = a })
+end)
+check("nll_loss", function(a)
+  return ops.nll_loss(ops.log_softmax(ops.stack({ x * a, y }, 0), 1), ms.tensor { 1, 3 }, w + 2, -100, "none", a)
+end)
+local m, n = ops.stack({ x, y }, 0), ops.stack({ w, x }, 1)
+check("addmm", function(a) return ops.addmm(m[{ ms.slice(), ms.slice(0, 2) }], m * a, n, { beta = a, alpha = a * a }) end)
+check("baddbmm", function(a) return ops.baddbmm(y[0], m:reshape({ 1, 2, 5 }), n:reshape({ 1, 5, 2 }), { alpha = a }) end)
+check("addbmm", function(a) return ops.addbmm(y[0], m:reshape({ 1, 2, 5 }), n:reshape({ 1, 5, 2 }), { beta = a }) end)
+check("addmv", function(a) return ops.addmv(y[0], m, x, { beta = a, alpha = a }) end)
+check("addr", function(a) return ops.addr(y, x, y, { beta = a, alpha = a }) end)
+check("index_add", function(a) return ops.index_add(x * a, ms.tensor { 0, 0, 3 }, y["0:3"] * a, 0, { alpha = a }) end)
+-- Attributes that are tensors' places.
+check("masked_fill", function(a) return ops.masked_fill(x * a, ops.greater(x, 0.0), a * a) end)
+check("lerp", function(a) return ops.lerp(x, y * a, a) end)
+check("addcmul", function(a) return ops.addcmul(x, y, w * a, { value = a }) end)
+
+t.test("tensors have gradients beside such a number", function()
+  t.equal(ms.check_grad(function(v)
+    local a = v[0]:item() * v[0]:item()
+    return ops.sum(ops.elu(v * a, a) * ops.full_like(v, a))
+  end, { vector(0.7, -1.2, 1.5, -0.4) }, { rtol = 1e-5, atol = 1e-7 }) < 1e-5, true)
+end)
+
+t.test("dtypes and shapes are those of the operator", function()
+  for _, f in ipairs {
+    function(a) return ops.full({ 2 }, a) end,
+    function(a) return ops.full({ 2 }, a, ms.float16) end,
+    function(a) return ops.linspace(a, 1, 3) end,
+    function(a) return ops.arange(a, 2.0, 0.25) end,
+    function(a) return ops.leaky_relu(ms.tensor({ -1, 2 }, ms.int32), a) end,
+    function(a) return ops.leaky_relu(ms.tensor({ -1, 2 }, ms.bfloat16), a) end,
+    function(a) return ops.huber_loss(ms.tensor({ -1, 2 }, ms.float16), ms.tensor({ 3, 2 }, ms.float16), "none", a) end,
+    function(a) return ops.addmm(y:float()[0], m:float(), m:float():t(), { alpha = a }) end,
+  } do
+    local seen
+    ms.grad(function(a)
+      local result = f(a)
+      seen = { result.dtype, result.shape, ms.stop_gradient(result) }
+      return ops.sum(result):item()
+    end)(0.5)
+    local plain = f(0.5)
+    t.equal(seen[1], plain.dtype)
+    t.equal(seen[2], plain.shape)
+    t.near(seen[3]:tolist(), plain:tolist(), 1e-6)
+  end
+end)
+
+t.test("slopes are those of the operator where it has a corner", function()
+  local corner = vector(0.0, 0.5, -0.5)
+  for _, f in ipairs { ops.leaky_relu, ops.elu, ops.celu, ops.softshrink, ops.hardshrink } do
+    local followed
+    ms.grad(function(a)
+      followed = ms.grad(function(v) return ops.sum(f(v, a)) end)(corner)
+      return ops.sum(followed):item()
+    end)(0.5)
+    t.equal(followed:tolist(), ms.grad(function(v) return ops.sum(f(v, 0.5)) end)(corner):tolist())
+  end
+end)
+
+t.test("infinite operands and fills", function()
+  local inf = math.huge
+  t.equal(ms.grad(function(a) return ops.sum(ops.leaky_relu(vector(inf, -2.0), a)["1:"]):item() end)(0.5), -2.0)
+  t.equal(ms.grad(function(a) return ops.sum(ops.pad(vector(inf), { 1, 0 }, "constant", a)["0:1"]):item() end)(0.5), 1.0)
+  t.equal(ms.grad(function(a) return ops.sum(ops.elu(vector(900.0, -1.0), a)):item() end)(0.5), math.exp(-1) - 1, 1e-12)
+end)
+
+t.test("integers have no gradient", function()
+  t.equal(ms.grad(function(a) return a * ops.sum(ops.full({ 3 }, a, ms.int32)):item() end)(2.5), 6.0)
+  t.equal(ms.grad(function(a) return a * ops.sum(ops.arange(a)):item() end)(2.5), 3.0)
+end)
+
+t.test("what has no derivative is refused, and what is wrong is said of the operator", function()
+  local where = "grad_attributes_test.lua:"
+  t.fails({ "has no gradient with respect to 'ord'", where }, ms.grad(function(p)
+    return ops.sum(ops.vector_norm(x, p)):item()
+  end), 2.0)
+  t.fails({ "has no gradient with respect to 'p'", where }, ms.grad(function(p)
+    return ops.sum(ops.dropout(x, p)):item()
+  end), 0.5)
+  t.fails({ "full: ", where }, ms.grad(function(a) return ops.sum(ops.full({ -2 }, a)):item() end), 0.5)
+  t.fails({ "huber_loss: delta must be positive", where }, ms.grad(function(a)
+    return ops.huber_loss(x, y, { delta = a }):item()
+  end), -0.5)
+  t.fails({ "cross_entropy: label_smoothing must be in 0 .. 1", where }, ms.grad(function(a)
+    return ops.cross_entropy(m, ms.tensor { 0, 1 }, { label_smoothing = a }):item()
+  end), 1.5)
+end)
+
+t.finish()
