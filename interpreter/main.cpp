@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -27,10 +28,25 @@ constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
 // The state that Ctrl-C is meant for. A signal handler has no other way to know.
 State* interruptible = nullptr;
 
+constexpr int64_t kSameInterrupt = 200'000'000;  // ns
+
+// When the first signal came; 0: none did.
+volatile int64_t interrupted_at = 0;
+
 void on_interrupt(int number) {
     if (interruptible->pass_on(number)) return;
-    // The second one ends the process, should the first not get through.
-    signal(SIGINT, SIG_DFL);
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t time = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    if (interrupted_at != 0) {
+        // The second one ends the process, should the first not get through. Who signals the process and its group
+        // (timeout does) sends one twice.
+        if (time - interrupted_at < kSameInterrupt) return;
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+        return;
+    }
+    interrupted_at = time;
     interruptible->interrupt();
     // For the debugger's prompt, which waits for a line.
     note_interrupt();

@@ -174,4 +174,14 @@ t.test("--docs writes a page for each family and an index", function()
   assert(code == 1 and text:find("docs", 1, true), text)
 end)
 
+t.test("one interrupt that comes twice, as timeout sends it, is one", function()
+  local loop = quoted(program) .. " -e 'while true do end' 2>&1 & p=$!; sleep 0.5; kill -INT $p $p; wait $p; echo code $?"
+  for _ = 1, 3 do
+    local pipe = assert(io.popen(loop, "r"))
+    local text = pipe:read("a")
+    pipe:close()
+    assert(text:find("interrupted!", 1, true) and text:find("code 130", 1, true), text)
+  end
+end)
+
 t.finish()
