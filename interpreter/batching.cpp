@@ -47,11 +47,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     bool is_watched() const { return outer_ && !around_; }
 
     vm::Values run(const Value& f, vm::Values args) {
-        struct Watch {
-            explicit Watch(vm::Recorder* r) : before(std::exchange(vm::recorder(), r)) {}
-            ~Watch() { vm::recorder() = before; }
-            vm::Recorder* before;
-        } watch(this);
+        const vm::Watch watch(this);
         LuaHost::Running running(host_, machine_);
         return machine_.run(f, args);
     }
@@ -388,11 +384,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     }
     // Runs an operator for whoever watches outside.
     Value really(const Op& op, std::span<const Value> args) const {
-        struct Watch {
-            explicit Watch(vm::Recorder* r) : before(std::exchange(vm::recorder(), r)) {}
-            ~Watch() { vm::recorder() = before; }
-            vm::Recorder* before;
-        } watch(outer_);
+        const vm::Watch watch(outer_);
         return vm::execute(op, args);
     }
     bool fits(const Value& results, const Types& types) const {

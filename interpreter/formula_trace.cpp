@@ -180,11 +180,7 @@ class FormulaHost final : public WatchingHost, public vm::Recorder, public Build
 
   private:
     vm::Values run_watched(const Value& f, std::span<const Value> args) {
-        struct Watch {
-            explicit Watch(vm::Recorder* r) : before(std::exchange(vm::recorder(), r)) {}
-            ~Watch() { vm::recorder() = before; }
-            vm::Recorder* before;
-        } watch(this);
+        const vm::Watch watch(this);
         LuaHost::Running running(host_, machine_);
         return machine_.run(f, args);
     }

@@ -69,7 +69,7 @@ bool push_description(lua_State* L, int index, std::string& name) {
             lua_pushvalue(L, index);
             if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "name") == LUA_TSTRING) {
                 name = lua_tostring(L, -1);
-                lua_getfield(L, -2, "stub");
+                lua_getfield(L, -2, "declaration");
                 lua_replace(L, top + 1);
                 lua_settop(L, top + 1);
                 return true;

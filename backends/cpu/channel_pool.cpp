@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/nan.h"
 #include "backends/cpu/simd/pool_loops.h"
 #include "core/ops/pool.h"
 #include "core/threads.h"
@@ -41,14 +42,6 @@ void for_each_window(const Images& images, const T* image, int64_t z, int64_t y,
             }
         f((z * w.out[1] + y) * w.out[2] + x, rows);
     }
-}
-
-template <class T>
-bool is_nan(T x) {
-    if constexpr (std::is_floating_point_v<T>)
-        return x != x;
-    else
-        return false;
 }
 
 template <class T>

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/nan.h"
 #include "backends/cpu/simd/pool_loops.h"
 #include "core/interrupt.h"
 #include "core/threads.h"
@@ -17,14 +18,6 @@ namespace lunaria::cpu {
 namespace {
 
 Call call_of(const KernelCall& c) { return Call(c.op, c.args, c.dtype); }
-
-template <class T>
-bool is_nan(T x) {
-    if constexpr (std::is_floating_point_v<T>)
-        return x != x;
-    else
-        return false;
-}
 
 // Every type that has an order; halves are computed in f32.
 template <class F>

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/nan.h"
 #include "core/error.h"
 
 namespace lunaria::cpu {
@@ -19,14 +20,6 @@ constexpr int64_t kBlock = 4096;
 template <class T>
 using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t,
                                        std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>, double>>;
-
-template <class T>
-bool is_nan(T x) {
-    if constexpr (std::is_floating_point_v<T>)
-        return std::isnan(x);
-    else
-        return false;
-}
 
 // Integers wrap; in C++ only unsigned arithmetic may.
 template <class A, class F>

@@ -82,11 +82,7 @@ Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree
 }
 
 vm::Values Recorder::record(const Value& f) {
-    struct Watch {
-        explicit Watch(vm::Recorder* r) : before(std::exchange(vm::recorder(), r)) {}
-        ~Watch() { vm::recorder() = before; }
-        vm::Recorder* before;
-    } watch(this);
+    const vm::Watch watch(this);
     LuaHost::Running running(host_, machine_);
     Step count;
     count.kind = Step::Kind::count;

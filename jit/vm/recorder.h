@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include "core/consume.h"
 #include "jit/vm/values.h"
@@ -33,6 +34,18 @@ inline Recorder*& recorder() {
     thread_local Recorder* current = nullptr;
     return current;
 }
+
+// While it lives, r watches what this thread runs (null: nobody does), then who did before.
+class Watch {
+  public:
+    explicit Watch(Recorder* r) : before_(std::exchange(recorder(), r)) {}
+    ~Watch() { recorder() = before_; }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+  private:
+    Recorder* before_;
+};
 
 // Runs an operator for the machine.
 inline Value execute(const Op& op, std::span<const Value> args) {

@@ -1,13 +1,15 @@
--- What is known of functions that are written in C, by the function: { stub = a function with its signature and comment,
--- name = what it is called }.
+-- What is known of functions that are written in C, by the function: { declaration = a function with its signature and
+-- comment, name = what it is called }.
 local ms = require "lunaria"
 local known = {}
 
-local function add(stubs, real, prefix)
-  for name, stub in pairs(stubs) do
-    local f = type(stub) == "function" and real[name]
+local function add(declarations, real, prefix)
+  for name, declaration in pairs(declarations) do
+    local f = type(declaration) == "function" and real[name]
     -- Of several names of one function that of its own text.
-    if f and (not known[f] or #known[f].name > #prefix + #name) then known[f] = { stub = stub, name = prefix .. name } end
+    if f and (not known[f] or #known[f].name > #prefix + #name) then
+      known[f] = { declaration = declaration, name = prefix .. name }
+    end
   end
 end
 
@@ -16,7 +18,7 @@ add(own, ms, "ms.")
 add(own.json, ms.json, "ms.json.")
 add(own.random, ms.random, "ms.random.")
 add(require "lunaria.help.tensor", ms.tensor(0.0), "x:")
-for library, stubs in pairs(lua) do
-  add(stubs, library == "_G" and _G or package.loaded[library] or {}, library == "_G" and "" or library .. ".")
+for library, declarations in pairs(lua) do
+  add(declarations, library == "_G" and _G or package.loaded[library] or {}, library == "_G" and "" or library .. ".")
 end
 return known

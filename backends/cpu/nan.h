@@ -1,0 +1,16 @@
+// Whether an element of any type is NaN.
+#pragma once
+
+#include <type_traits>
+
+namespace lunaria::cpu {
+
+template <class T>
+bool is_nan(T x) {
+    if constexpr (std::is_floating_point_v<T>)
+        return x != x;
+    else
+        return false;
+}
+
+}  // namespace lunaria::cpu
