@@ -8,7 +8,7 @@ import sys
 
 
 def main(lunaria):
-    for name in ("mlp", "lenet", "gpt", "resnet18"):
+    for name in ("mlp", "lenet", "gpt", "resnet18", "lstm", "rnn"):
         for mode in ("train", "infer"):
             output = subprocess.run([lunaria, "bench/roofline.lua", name, mode], check=True, capture_output=True, text=True)
             floor, taken, arithmetic, flops, memory = map(float, output.stdout.split())
