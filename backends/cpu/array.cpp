@@ -42,11 +42,16 @@ bool fast_concat(const KernelCall& call) {
         const auto length = static_cast<int64_t>(part.nbytes()) / rows;
         const char* from = static_cast<const char*>(part.raw());
         char* to = static_cast<char*>(out.raw()) + start;
-        constexpr int64_t kWorthwhile = 1 << 17;
-        parallel_for(rows, kWorthwhile / std::max<int64_t>(length, 1) + 1, [&](int64_t begin, int64_t end) {
+        auto copy_rows = [&](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row)
                 std::memcpy(to + row * width, from + row * length, static_cast<size_t>(length));
-        });
+        };
+        // Of hundreds of short parts each is copied faster than it is shared out.
+        constexpr int64_t kWorthwhile = 1 << 17;
+        if (rows * length <= kWorthwhile)
+            copy_rows(0, rows);
+        else
+            parallel_for(rows, kWorthwhile / length + 1, copy_rows);
         start += length;
     }
     return true;
