@@ -317,6 +317,8 @@ class LoopWriter {
                     b_.CreateAlignedLoad(e_.vector_type(instruction.dtype), scratch_at(at, column), llvm::Align(8));
             } else if (instruction.kind == Kind::load) {
                 values[at] = load(instruction, column, mask);
+            } else if (instruction.kind == Kind::product) {
+                values[at] = product(instruction, column, mask);
             } else {
                 bool ready = true;
                 for (uint16_t a : instruction.args) {
@@ -331,6 +333,54 @@ class LoopWriter {
             open.pop_back();
         }
         return true;
+    }
+
+    // Neighbouring columns of a row times a matrix. Sums of every fourth product are in flight at a time: one alone
+    // would wait for each addition.
+    llvm::Value* product(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
+        constexpr int64_t kSums = 4, kTurn = 16;
+        llvm::Type* type = e_.vector_type(at.dtype);
+        llvm::Type* lane = e_.lane_type(at.dtype);
+        const llvm::Align align(stored_bytes(at.dtype));
+        llvm::Value* zero = llvm::Constant::getNullValue(type);
+        llvm::Value* columns = element(at_row_[at.matrix], column, at.dtype);
+        std::vector<llvm::Value*> sums(kSums, zero);
+        auto step = [&](llvm::Value* x, llvm::Value* y, int64_t k) {
+            llvm::Value* left = b_.CreateAlignedLoad(lane, element(x, b_.getInt64(k), at.dtype), align);
+            llvm::Value* from = element(y, b_.getInt64(k * at.stride), at.dtype);
+            llvm::Value* right = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, mask, zero))
+                                      : b_.CreateAlignedLoad(type, from, align);
+            llvm::Value*& sum = sums[static_cast<size_t>(k % kSums)];
+            sum = b_.CreateFAdd(sum, b_.CreateFMul(e_.spread(left), right));
+        };
+        const int64_t turns = at.depth / kTurn;
+        llvm::Value* row = at_row_[at.index];
+        if (turns > 0) {
+            auto* body = block("product");
+            auto* done = block("product.done");
+            llvm::BasicBlock* before = b_.GetInsertBlock();
+            b_.CreateBr(body);
+            b_.SetInsertPoint(body);
+            llvm::PHINode* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
+            turn->addIncoming(b_.getInt64(0), before);
+            std::vector<llvm::PHINode*> carried;
+            for (llvm::Value*& sum : sums) {
+                carried.push_back(b_.CreatePHI(type, 2));
+                carried.back()->addIncoming(zero, before);
+                sum = carried.back();
+            }
+            llvm::Value* k = b_.CreateMul(turn, b_.getInt64(kTurn));
+            llvm::Value* x = element(row, k, at.dtype);
+            llvm::Value* y = element(columns, b_.CreateMul(k, b_.getInt64(at.stride)), at.dtype);
+            for (int64_t i = 0; i < kTurn; ++i) step(x, y, i);
+            llvm::Value* next = b_.CreateAdd(turn, b_.getInt64(1));
+            turn->addIncoming(next, body);
+            for (size_t i = 0; i < sums.size(); ++i) carried[i]->addIncoming(sums[i], body);
+            b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(turns)), body, done);
+            b_.SetInsertPoint(done);
+        }
+        for (int64_t k = turns * kTurn; k < at.depth; ++k) step(row, columns, k);
+        return b_.CreateFAdd(b_.CreateFAdd(sums[0], sums[1]), b_.CreateFAdd(sums[2], sums[3]));
     }
 
     // Rows of the scratch memory are longer than those of the operands: whole vectors are stored.

@@ -106,14 +106,14 @@ class Cutter {
 
     static void start(Piece& piece, const ir::Node& node, Part part) {
         if (part == Part::none) return;
-        if (part == Part::element) {
+        if (part == Part::element || part == Part::product) {
             piece.domain = node.type.tensor.shape;
         } else {
             piece.domain = static_type(node.args[0])->shape;
             if (part != Part::sum) piece.rows = row_axes(node);
             piece.has_sums = part == Part::sum;
         }
-        piece.generated = part == Part::row;
+        piece.generated = part == Part::row || part == Part::product;
     }
 
     // The domain with which the node could join the piece, or nothing.

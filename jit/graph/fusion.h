@@ -25,6 +25,7 @@ enum class Part : uint8_t {
     reduce,   // one value per row of its operand
     sum,      // the sum of its operand over rows: one value per column
     row,      // several passes over the rows of its operand, one value per element (softmax)
+    product,  // one value per element of its shape, from whole rows and columns of its operands: a small matmul
 };
 Part part_of(const ir::Node& node, const Arrangements& arrangements);
 // Of reduce and row: how many leading axes of the operand tell rows apart.

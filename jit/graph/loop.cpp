@@ -10,7 +10,8 @@ namespace lunaria::graph {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> kKinds{"load", "store", "add", "const", "formula", "cast", "reduce"};
+constexpr std::array<std::string_view, 8> kKinds{"load",    "store", "add",    "const",
+                                                 "formula", "cast",  "reduce", "product"};
 
 enum class Where : uint8_t { numbers, floats, single, bools };  // single: f32 only
 
@@ -86,6 +87,7 @@ std::string LoopProgram::text() const {
         out << kKinds[static_cast<size_t>(i.kind)] << ' ' << i.name << ' ' << static_cast<int>(i.dtype) << ' '
             << static_cast<int>(i.operand) << (i.row ? " row " : " each ") << i.index << ' '
             << std::bit_cast<uint64_t>(i.number) << ' ' << i.integer;
+        if (i.kind == LoopInstruction::Kind::product) out << ' ' << i.matrix << ' ' << i.depth << ' ' << i.stride;
         for (uint16_t a : i.args) out << " %" << a;
         out << '\n';
     }
@@ -117,7 +119,8 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program) {
         if (at.kind == LoopInstruction::Kind::reduce) used_in = pass[i] - 1;
         if (at.row && at.kind != LoopInstruction::Kind::reduce) continue;
         used_in = std::max(used_in, at.kind == LoopInstruction::Kind::reduce ? -1 : last_use[i]);
-        bool expensive = at.kind == LoopInstruction::Kind::formula && formula_cost(at.name, at.operand) >= 8;
+        bool expensive = at.kind == LoopInstruction::Kind::product ||
+                         (at.kind == LoopInstruction::Kind::formula && formula_cost(at.name, at.operand) >= 8);
         if (expensive && !at.row && last_use[i] > pass[i]) {
             kept.push_back(static_cast<uint16_t>(i));
             used_in = pass[i];
@@ -132,7 +135,9 @@ int loop_cost(const LoopProgram& program) {
     int cost = 0;
     for (const LoopInstruction& i : program.code) {
         if (i.row) continue;
-        cost += i.kind == LoopInstruction::Kind::formula ? formula_cost(i.name, i.operand) : 1;
+        cost += i.kind == LoopInstruction::Kind::formula   ? formula_cost(i.name, i.operand)
+                : i.kind == LoopInstruction::Kind::product ? static_cast<int>(i.depth)
+                                                           : 1;
     }
     return std::max(cost, 1);
 }

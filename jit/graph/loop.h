@@ -35,16 +35,19 @@ struct LoopInstruction {
         formula,   // core/ops/formulas.h by name, on operands of `dtype`
         cast,      // args[0] to `dtype`
         reduce,    // args[0] along the row: sum, max, min
+        product,   // the `depth` neighbours of the row of operand `index` times a matrix, operand `matrix`
     };
     Kind kind = Kind::constant;
     DType dtype = DType::f32;    // of the result
     DType operand = DType::f32;  // of a formula: what it computes in; halves are computed in f32
     bool row = false;            // level of the result (of a store: of what is stored)
     uint16_t index = 0;
+    uint16_t matrix = 0;  // of a product; its rows lie `stride` elements apart, and columns are elements of the row
     std::string name{};
     std::vector<uint16_t> args{};
     double number = 0;
     int64_t integer = 0;
+    int64_t depth = 0, stride = 0;
 };
 
 struct LoopProgram {

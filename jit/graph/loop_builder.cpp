@@ -76,7 +76,7 @@ bool gives_row(const ir::Node& node, const Piece& piece, const Arrangements& arr
 
 // The shape that a node's operands are seen at.
 Shape shape_at(const ir::Node& node, Part part) {
-    return part == Part::element ? node.type.tensor.shape : static_type(node.args[0])->shape;
+    return part == Part::element || part == Part::product ? node.type.tensor.shape : static_type(node.args[0])->shape;
 }
 
 class Writer {
@@ -207,6 +207,7 @@ class Writer {
         const Shape at = shape_at(node, part);
         const DType result = node.type.tensor.dtype;
         if (part == Part::element) return write_element(node, at, result);
+        if (part == Part::product) return write_product(node);
         const DType t = result;
         auto x = value(node.args[0], at, t);
         if (!x || part == Part::sum) return x;
@@ -282,6 +283,20 @@ class Writer {
         const bool boolean = result == DType::boolean && t != DType::boolean;
         uint16_t y = formula(name, std::move(args), computed, boolean);
         return boolean ? y : cast(y, result);
+    }
+
+    uint16_t write_product(const ir::Node& node) {
+        const Arrangement &a = *arrangements_.find(node.args[0].node()), &b = *arrangements_.find(node.args[1].node());
+        Strides along_rows, along_columns;
+        for (int64_t stride : {a.type.shape[0] == 1 ? 0 : a.strides[0], int64_t{0}}) along_rows.push_back(stride);
+        for (int64_t stride : {0, 1}) along_columns.push_back(stride);
+        const DType t = node.type.tensor.dtype;
+        LoopInstruction product{.kind = Kind::product, .dtype = t, .operand = t};
+        product.index = operand(a.root, a.offset, along_rows, t, false);
+        product.matrix = operand(b.root, b.offset, along_columns, t, false);
+        product.depth = b.type.shape[0];
+        product.stride = b.strides[0];
+        return add(std::move(product));
     }
 
     uint16_t no_limit(DType t, bool upper) {
@@ -419,12 +434,12 @@ bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& a
         if (!arg.is_node()) continue;
         const Arrangement* a = arrangements.find(arg.node());
         if (!a) return false;
-        auto strides = seen(*a, at, piece);
+        const auto strides = part == Part::product ? std::optional(Strides()) : seen(*a, at, piece);
         if (!strides) return false;
         if (std::find(piece.nodes.begin(), piece.nodes.end(), a->root) == piece.nodes.end() || a->root == &node)
             continue;
-        // A sum over rows is complete when the piece is.
-        if (part_of(*a->root, arrangements) == Part::sum) return false;
+        // A sum over rows is complete when the piece is, and a product reads other elements than it makes.
+        if (part == Part::product || part_of(*a->root, arrangements) == Part::sum) return false;
         const bool per_row = gives_row(*a->root, piece, arrangements);
         if (node_per_row && !per_row) return false;
         if (a->offset != 0 || a->type.dtype != a->root->type.tensor.dtype) return false;

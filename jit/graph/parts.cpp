@@ -77,6 +77,23 @@ bool adds_rows(const Shape& axes, const Shape& shape) {
     return rows > 1 && rows <= kMostRows && shape.back() >= 16;
 }
 
+// One row or a few times a matrix that stays in the nearest cache: calling a kernel for it takes as long as the work.
+bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
+    constexpr int64_t kMostRows = 2, kMostDepth = 128, kMostElements = 4096;
+    const Shape& shape = node.type.tensor.shape;
+    const DType t = node.type.tensor.dtype;
+    if (shape.rank() != 2 || shape[0] > kMostRows || shape[1] < 4 || (t != DType::f32 && t != DType::f64)) return false;
+    for (int i = 0; i < 2; ++i) {
+        auto type = static_type(node.args[static_cast<size_t>(i)]);
+        if (!type || !node.args[static_cast<size_t>(i)].is_node() || type->dtype != t || type->shape.rank() != 2)
+            return false;
+    }
+    const Arrangement &a = *arrangements.find(node.args[0].node()), &b = *arrangements.find(node.args[1].node());
+    const int64_t depth = b.type.shape[0];
+    return depth > 0 && depth <= kMostDepth && depth * shape[1] <= kMostElements && (a.strides[1] == 1 || depth == 1) &&
+           b.strides[1] == 1;
+}
+
 }  // namespace
 
 int row_axes(const ir::Node& node) {
@@ -97,6 +114,7 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
         auto from = static_type(node.args[0]);
         return from && is_plain_cast(from->dtype, type.dtype) ? Part::element : Part::none;
     }
+    if (name == "matmul") return is_small_product(node, arrangements) ? Part::product : Part::none;
     const bool reduces = is_one_of(name, {"sum", "mean", "amax", "amin"});
     const bool passes = is_one_of(name, {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad", "layer_norm"});
     if (!reduces && !passes) return Part::none;

@@ -278,6 +278,45 @@ TEST_F(ExecutableTest, an_unrolled_loop_gives_what_its_steps_give) {
     EXPECT_EQ(products, 8u) << text;
 }
 
+TEST_F(ExecutableTest, small_products_are_part_of_what_follows_them) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    for (DType t : {DType::f32, DType::f64}) {
+        for (int64_t rows : {1, 2}) {
+            for (int64_t depth : {1, 3, 16, 37}) {
+                for (int64_t columns : {5, 32, 100}) {
+                    auto graph =
+                        graph_with({{t, {rows, depth}}, {t, {depth, columns}}, {t, {columns}}}, [](auto& b, auto& x) {
+                            Expr y = call("tanh", {call("matmul", {x[0], x[1]}) + x[2]});
+                            return b.list({{y, call("softmax", {y, int64_t{1}})}}).value();
+                        });
+                    EXPECT_EQ(compile(*graph)->stats().steps, 1u);
+                    expect_same(*graph, tolerance_of(t));
+                }
+            }
+        }
+    }
+}
+
+TEST_F(ExecutableTest, small_products_wait_for_what_they_read) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    const DType f = DType::f32;
+    // The second reads all of the first, and part of what is not the first of its rows.
+    auto graph = graph_with({{f, {1, 24}}, {f, {24, 24}}, {f, {60, 24}}}, [](auto& b, auto& x) {
+        Expr h = call("tanh", {call("matmul", {x[0], x[1]})});
+        Expr again = call("matmul", {h, call("narrow", {x[2], 0, 7, 24})}) + h;
+        Expr part = call("matmul", {call("narrow", {again, 1, 4, 20}), call("narrow", {x[2], 0, 40, 20})});
+        return b.list({{call("relu", {part}) + h, again}}).value();
+    });
+    EXPECT_EQ(compile(*graph)->stats().steps, 3u);
+    expect_same(*graph);
+    // Operands that lie the other way are left to kernels that read them so.
+    auto turned = graph_with({{f, {24, 2}}, {f, {20, 24}}}, [](auto&, auto& x) {
+        return call("tanh", {call("matmul", {x[0].transpose({1, 0}), x[1].transpose({1, 0})})}).value();
+    });
+    EXPECT_EQ(compile(*turned)->stats().steps, 2u);
+    expect_same(*turned);
+}
+
 TEST_F(ExecutableTest, views_cost_no_step) {
     auto graph = graph_with({{DType::f32, {4, 6}}, {DType::f32, {4, 6}}}, [](auto&, auto& x) {
         return call("matmul", {x[0], x[1].transpose({1, 0})}).value();
