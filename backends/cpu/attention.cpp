@@ -34,6 +34,22 @@ MatrixRef<T> dense(const T* data, int64_t rows, int64_t columns) {
     return {data, rows, columns, columns, 1};
 }
 
+// factor times m as dense rows.
+template <class T>
+void copy_scaled(const MatrixRef<T>& m, T factor, T* to) {
+    constexpr int64_t kAtOnce = 8;  // in vectors, also where compilers doubt that longer loops are worth it
+    for (int64_t i = 0; i < m.rows; ++i, to += m.columns) {
+        const T* from = m.data + i * m.row_stride;
+        int64_t j = 0;
+        for (; m.column_stride == 1 && j + kAtOnce <= m.columns; j += kAtOnce) {
+            T part[kAtOnce];
+            for (int64_t l = 0; l < kAtOnce; ++l) part[l] = from[j + l] * factor;
+            std::copy_n(part, kAtOnce, to + j);
+        }
+        for (; j < m.columns; ++j) to[j] = from[j * m.column_stride] * factor;
+    }
+}
+
 struct Mask {
     bool causal;
     int64_t shift, keys;
@@ -45,24 +61,80 @@ struct Mask {
     }
 };
 
-// The weights of a block of queries for the keys that its last query sees, in `weights`; `scaled` gets scale times the
-// queries.
+// What a block of queries gives the keys that its last query sees: weights, or slopes of them. Key after key, with the
+// queries side by side, so that a softmax adds up whole vectors instead of the numbers in one; query after query where
+// so few are left that vectors would be half empty.
 template <class T>
-void block_weights(const MatrixRef<T>& q, const MatrixRef<T>& k, const Mask& mask, double scale, int64_t begin,
-                   int64_t end, std::vector<T>& scaled, std::vector<T>& weights) {
-    const int64_t keys = mask.seen(end - 1);
-    for (int64_t i = begin; i < end; ++i)
-        for (int64_t d = 0; d < q.columns; ++d)
-            scaled[static_cast<size_t>((i - begin) * q.columns + d)] =
-                q.data[i * q.row_stride + d * q.column_stride] * static_cast<T>(scale);
-    gemm<T>(dense<T>(scaled.data(), end - begin, q.columns), rows(k, 0, keys).transposed(), weights.data(), T(0));
-    for (int64_t i = begin; i < end; ++i) {
-        T* row = weights.data() + (i - begin) * keys;
-        const int64_t seen = mask.seen(i);
-        // Rows of one length: as many exponentials again cost less than loops whose ends nobody can foresee.
-        std::fill(row + seen, row + keys, seen ? -std::numeric_limits<T>::infinity() : T(0));
-        if (seen) softmax_loops<T>().softmax(row, row, keys);
+class Block {
+  public:
+    Block(int64_t size, int64_t most_keys)
+        : size_(size),
+          hidden_(static_cast<size_t>(kBlock), -std::numeric_limits<T>::infinity()),
+          scaled_(static_cast<size_t>(kBlock * size)),
+          weights_(static_cast<size_t>(kBlock * most_keys)) {}
+
+    // The weights of queries begin .. end, each of which sees a key.
+    void set(const MatrixRef<T>& q, const MatrixRef<T>& k, const Mask& mask, double scale, int64_t begin, int64_t end) {
+        count_ = end - begin;
+        keys_ = mask.seen(end - 1);
+        copy_scaled(rows(q, begin, end), static_cast<T>(scale), scaled_.data());
+        product(rows(k, 0, keys_), queries(), weights_.data());
+        if (is_turned()) {
+            for (int64_t j = mask.seen(begin); j < keys_; ++j)
+                std::copy_n(hidden_.data(), std::min(j - mask.shift - begin, count_), weights_.data() + j * count_);
+            softmax_loops<T>().softmax_columns(weights_.data(), weights_.data(), keys_, count_, count_);
+            return;
+        }
+        for (int64_t i = 0; i < count_; ++i) {
+            T* row = weights_.data() + i * keys_;
+            std::fill(row + mask.seen(begin + i), row + keys_, hidden_[0]);
+            softmax_loops<T>().softmax(row, row, keys_);
+        }
     }
+
+    int64_t keys() const { return keys_; }
+    // Scaled; one row each.
+    MatrixRef<T> queries() const { return dense<T>(scaled_.data(), count_, size_); }
+    // One row per query.
+    MatrixRef<T> weights() const { return seen_as_rows(weights_.data()); }
+
+    // The slopes of the scores for cotangents `d` of the results, one row per query.
+    MatrixRef<T> slopes(const MatrixRef<T>& d, const MatrixRef<T>& v) {
+        slopes_.resize(weights_.size());
+        T* slopes = slopes_.data();
+        product(rows(v, 0, keys_), d, slopes);
+        if (is_turned())
+            softmax_loops<T>().softmax_grad_columns(slopes, weights_.data(), slopes, keys_, count_, count_);
+        else
+            for (int64_t i = 0; i < count_; ++i)
+                softmax_loops<T>().softmax_grad(slopes + i * keys_, weights_.data() + i * keys_, slopes + i * keys_,
+                                                keys_);
+        return seen_as_rows(slopes);
+    }
+
+  private:
+    static constexpr int64_t kFewestTurned = 16;
+
+    bool is_turned() const { return count_ >= kFewestTurned; }
+    MatrixRef<T> seen_as_rows(const T* data) const {
+        return is_turned() ? dense<T>(data, keys_, count_).transposed() : dense<T>(data, count_, keys_);
+    }
+    // A number for each key and query from a row of each.
+    void product(const MatrixRef<T>& of_keys, const MatrixRef<T>& of_queries, T* out) const {
+        if (is_turned())
+            gemm<T>(of_keys, of_queries.transposed(), out, T(0));
+        else
+            gemm<T>(of_queries, of_keys.transposed(), out, T(0));
+    }
+
+    int64_t size_, count_ = 0, keys_ = 0;
+    std::vector<T> hidden_, scaled_, weights_, slopes_;
+};
+
+// The first query from `begin` on that sees a key, or `end`.
+int64_t first_seeing(const Mask& mask, int64_t begin, int64_t end) {
+    while (begin < end && mask.seen(begin) == 0) ++begin;
+    return begin;
 }
 
 template <class T>
@@ -74,19 +146,15 @@ bool forward(const KernelCall& c) {
     if (out.size() == 0) return true;
     const int64_t work = std::min(length, kBlock) * mask.keys * (size + columns) / 8;
     parallel_for(heads * blocks, worthwhile_rows(work), [&](int64_t from, int64_t to) {
-        std::vector<T> scaled(static_cast<size_t>(kBlock * size)), weights(static_cast<size_t>(kBlock * mask.keys));
+        Block<T> block(size, mask.keys);
         for (int64_t item = from; item < to; ++item) {
             const int64_t head = item / blocks, begin = item % blocks * kBlock, end = std::min(begin + kBlock, length);
-            const MatrixRef<T> q = head_of<T>(query, head), k = head_of<T>(c.tensor(1), head),
-                               v = head_of<T>(c.tensor(2), head);
             T* result = out.data<T>() + (head * length + begin) * columns;
-            const int64_t keys = mask.seen(end - 1);
-            if (keys == 0) {
-                std::fill(result, result + (end - begin) * columns, T(0));
-                continue;
-            }
-            block_weights(q, k, mask, c.args[3].number(), begin, end, scaled, weights);
-            gemm<T>(dense<T>(weights.data(), end - begin, keys), rows(v, 0, keys), result, T(0));
+            const int64_t first = first_seeing(mask, begin, end);
+            result = std::fill_n(result, (first - begin) * columns, T(0));
+            if (first == end) continue;
+            block.set(head_of<T>(query, head), head_of<T>(c.tensor(1), head), mask, c.args[3].number(), first, end);
+            gemm<T>(block.weights(), rows(head_of<T>(c.tensor(2), head), 0, block.keys()), result, T(0));
         }
     });
     return true;
@@ -104,29 +172,22 @@ bool backward(const KernelCall& c) {
     if (heads * length * mask.keys == 0) return true;
     // Keys and values collect from all blocks of a head, so that a head is the least part of a thread.
     parallel_for(heads, worthwhile_rows(length * mask.keys * (size + columns) / 4), [&](int64_t from, int64_t to) {
-        std::vector<T> scaled(static_cast<size_t>(kBlock * size)), weights(static_cast<size_t>(kBlock * mask.keys)),
-            slopes(weights.size());
+        Block<T> block(size, mask.keys);
+        std::vector<T> keys_times_scale(static_cast<size_t>(mask.keys * size));
         for (int64_t head = from; head < to; ++head) {
             const MatrixRef<T> d = head_of<T>(c.tensor(0), head), q = head_of<T>(query, head),
                                k = head_of<T>(key, head), v = head_of<T>(value, head);
             T *dq = c.out[0].data<T>() + head * length * size, *dk = c.out[1].data<T>() + head * mask.keys * size,
               *dv = c.out[2].data<T>() + head * mask.keys * columns;
+            copy_scaled(k, static_cast<T>(scale), keys_times_scale.data());
             for (int64_t begin = 0; begin < length; begin += kBlock) {
-                const int64_t end = std::min(begin + kBlock, length), count = end - begin;
-                const int64_t keys = mask.seen(end - 1);
-                if (keys == 0) continue;
-                block_weights(q, k, mask, scale, begin, end, scaled, weights);
-                const MatrixRef<T> p = dense<T>(weights.data(), count, keys), ds = dense<T>(slopes.data(), count, keys);
-                gemm<T>(p.transposed(), rows(d, begin, end), dv, T(1));
-                gemm<T>(rows(d, begin, end), rows(v, 0, keys).transposed(), slopes.data(), T(0));
-                for (int64_t i = 0; i < count; ++i) {
-                    T* row = slopes.data() + i * keys;
-                    softmax_loops<T>().softmax_grad(row, weights.data() + i * keys, row, keys);
-                }
-                gemm<T>(ds.transposed(), dense<T>(scaled.data(), count, size), dk, T(1));
-                T* slope = dq + begin * size;
-                gemm<T>(ds, rows(k, 0, keys), slope, T(0));
-                for (int64_t i = 0; i < count * size; ++i) slope[i] *= static_cast<T>(scale);
+                const int64_t end = std::min(begin + kBlock, length), first = first_seeing(mask, begin, end);
+                if (first == end) continue;
+                block.set(q, k, mask, scale, first, end);
+                gemm<T>(block.weights().transposed(), rows(d, first, end), dv, T(1));
+                const MatrixRef<T> slopes = block.slopes(rows(d, first, end), v);
+                gemm<T>(slopes.transposed(), block.queries(), dk, T(1));
+                gemm<T>(slopes, dense<T>(keys_times_scale.data(), block.keys(), size), dq + first * size, T(0));
             }
         }
     });

@@ -174,21 +174,34 @@ void columns(const T* x, T* y, int64_t rows, int64_t width, int64_t stride) {
     for (; j < width; j += lanes) column_group<K, 1>(x + j, y + j, rows, stride, width - j);
 }
 
+template <bool Log, int Packs, class T>
+[[gnu::always_inline]] inline void grad_group(const T* dout, const T* y, T* dx, int64_t rows, int64_t stride,
+                                              int64_t rest) {
+    constexpr int lanes = Pack<T>::lanes;
+    auto load = [&](const T* x, int64_t r, int k) __attribute__((always_inline)) {
+        return load_row(x + r * stride + k * lanes, rest - k * lanes, T(0));
+    };
+    Pack<T> sum[Packs];
+    for (int k = 0; k < Packs; ++k) sum[k] = Pack<T>(0);
+    for (int64_t r = 0; r < rows; ++r)
+        for (int k = 0; k < Packs; ++k) {
+            Pack<T> d = load(dout, r, k);
+            sum[k] = Log ? sum[k] + d : fma(d, load(y, r, k), sum[k]);
+        }
+    for (int64_t r = 0; r < rows; ++r)
+        for (int k = 0; k < Packs; ++k) {
+            Pack<T> d = load(dout, r, k), p = load(y, r, k);
+            store_row(dx + r * stride + k * lanes, Log ? d - exp(p) * sum[k] : p * (d - sum[k]), rest - k * lanes);
+        }
+}
+
 template <bool Log, class T>
 void grad_columns(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride) {
-    constexpr int lanes = Pack<T>::lanes;
-    for (int64_t j = 0; j < width; j += lanes) {
-        Pack<T> sum = Pack<T>(0);
-        for (int64_t r = 0; r < rows; ++r) {
-            Pack<T> d = load_row(dout + r * stride + j, width - j, T(0));
-            sum = Log ? sum + d : fma(d, load_row(y + r * stride + j, width - j, T(0)), sum);
-        }
-        for (int64_t r = 0; r < rows; ++r) {
-            Pack<T> d = load_row(dout + r * stride + j, width - j, T(0));
-            Pack<T> p = load_row(y + r * stride + j, width - j, T(0));
-            store_row(dx + r * stride + j, Log ? d - exp(p) * sum : p * (d - sum), width - j);
-        }
-    }
+    constexpr int lanes = Pack<T>::lanes, group = 4;
+    int64_t j = 0;
+    for (; j + group * lanes <= width; j += group * lanes)
+        grad_group<Log, group>(dout + j, y + j, dx + j, rows, stride, group * lanes);
+    for (; j < width; j += lanes) grad_group<Log, 1>(dout + j, y + j, dx + j, rows, stride, width - j);
 }
 
 template <class T>
