@@ -167,9 +167,11 @@ bool backward(const KernelCall& c) {
     const Mask mask{c.args[5].boolean(), c.args[6].integer(), key.dim(2)};
     const int64_t columns = value.dim(3);
     const double scale = c.args[4].number();
-    for (const Tensor& t : c.out)
-        if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
-    if (heads * length * mask.keys == 0) return true;
+    if (heads * length * mask.keys == 0) {
+        for (const Tensor& t : c.out)
+            if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
+        return true;
+    }
     // Keys and values collect from all blocks of a head, so that a head is the least part of a thread.
     parallel_for(heads, worthwhile_rows(length * mask.keys * (size + columns) / 4), [&](int64_t from, int64_t to) {
         Block<T> block(size, mask.keys);
@@ -180,8 +182,12 @@ bool backward(const KernelCall& c) {
             T *dq = c.out[0].data<T>() + head * length * size, *dk = c.out[1].data<T>() + head * mask.keys * size,
               *dv = c.out[2].data<T>() + head * mask.keys * columns;
             copy_scaled(k, static_cast<T>(scale), keys_times_scale.data());
+            // Head by head, while they stay in a near cache.
+            std::fill_n(dk, mask.keys * size, T(0));
+            std::fill_n(dv, mask.keys * columns, T(0));
             for (int64_t begin = 0; begin < length; begin += kBlock) {
                 const int64_t end = std::min(begin + kBlock, length), first = first_seeing(mask, begin, end);
+                std::fill_n(dq + begin * size, (first - begin) * size, T(0));
                 if (first == end) continue;
                 block.set(q, k, mask, scale, first, end);
                 gemm<T>(block.weights().transposed(), rows(d, first, end), dv, T(1));

@@ -81,14 +81,11 @@ bool row_norm_grad(const RowNorm& n, const KernelCall& c, double eps) {
     int64_t parts = (n.rows + kPartRows - 1) / kPartRows;
     std::vector<T> dweight(static_cast<size_t>(parts * length)), dbias(dweight.size());
     parallel_for(parts, worthwhile_rows(length * kPartRows, 2 * kCost), [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p)
-            for (int64_t r = p * kPartRows; r < std::min(n.rows, (p + 1) * kPartRows); ++r) {
-                Moments m = row_moments(x + r * length, length, eps);
-                double sum = 0, slope = 0, count = static_cast<double>(length);
-                loops.dots(dy + r * length, x + r * length, weight, length, m.mean, m.rstd, &sum, &slope);
-                loops.pull(dy + r * length, x + r * length, weight, length, m.mean, m.rstd, sum / count, slope / count,
-                           dx + r * length, dweight.data() + p * length, dbias.data() + p * length);
-            }
+        for (int64_t p = begin; p < end; ++p) {
+            const int64_t first = p * kPartRows, rows = std::min(n.rows - first, kPartRows);
+            loops.pull_rows(dy + first * length, x + first * length, weight, rows, length, eps, dx + first * length,
+                            dweight.data() + p * length, dbias.data() + p * length);
+        }
     });
     const ReduceLoops<T>& reduce = reduce_loops<T>();
     auto join = [&](const std::vector<T>& shares, T* out) {
@@ -217,7 +214,7 @@ bool batch_norm_grad(const KernelCall& c) {
                 double rstd = 1 / std::sqrt(squares / count + eps);
                 for (int64_t o = 0; o < n.outer; ++o) {
                     double s = 0, t = 0;
-                    norms.dots(dy + run(o), x + run(o), nullptr, n.inner, mean, rstd, &s, &t);
+                    norms.dots(dy + run(o), x + run(o), n.inner, mean, rstd, &s, &t);
                     sum += s;
                     slope += t;
                 }
@@ -226,8 +223,7 @@ bool batch_norm_grad(const KernelCall& c) {
                 c.out[2].data<T>()[k] = static_cast<T>(sum);
                 for (int64_t o = 0; o < n.outer; ++o) {
                     T* dx = c.out[0].data<T>() + run(o);
-                    norms.pull(dy + run(o), x + run(o), nullptr, n.inner, mean, rstd, sum / count, slope / count, dx,
-                               nullptr, nullptr);
+                    norms.pull(dy + run(o), x + run(o), n.inner, mean, rstd, sum / count, slope / count, dx);
                     if (weight) norms.apply_scalar(dx, dx, n.inner, 0, static_cast<double>(weight[k]), 0);
                 }
             }

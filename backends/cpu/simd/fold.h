@@ -38,16 +38,31 @@ template <class T, class Step, class Join>
 }
 
 // Halves onto halves: a chain of as many additions as lanes would take longer than a short row.
+template <int Count, class V>
+[[gnu::always_inline]] inline double sum_of_doubles(V x) {
+    if constexpr (Count == 2) {
+        return x[0] + x[1];
+    } else {
+        typedef double Half __attribute__((vector_size(Count * 4)));
+        Half low, high;
+        __builtin_memcpy(&low, &x, Count * 4);
+        __builtin_memcpy(&high, reinterpret_cast<const char*>(&x) + Count * 4, Count * 4);
+        return sum_of_doubles<Count / 2>(low + high);
+    }
+}
 template <class T>
 [[gnu::always_inline]] inline double sum_lanes(Pack<T> p) {
     constexpr int lanes = Pack<T>::lanes;
-    alignas(kBytes) T part[lanes];
-    p.store(part);
-    double sums[lanes];
-    for (int i = 0; i < lanes; ++i) sums[i] = static_cast<double>(part[i]);
-    for (int width = lanes / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
-    return sums[0];
+    if constexpr (sizeof(T) == 8) {
+        return sum_of_doubles<lanes>(p.v);
+    } else {
+        typedef float Half __attribute__((vector_size(kBytes / 2)));
+        typedef double Wide __attribute__((vector_size(kBytes)));
+        Half low, high;
+        __builtin_memcpy(&low, &p.v, kBytes / 2);
+        __builtin_memcpy(&high, reinterpret_cast<const char*>(&p.v) + kBytes / 2, kBytes / 2);
+        return sum_of_doubles<lanes / 2>(__builtin_convertvector(low, Wide) + __builtin_convertvector(high, Wide));
+    }
 }
 
 // NaN wins.
@@ -57,12 +72,15 @@ template <bool Largest, class T>
 }
 template <bool Largest, class T>
 [[gnu::always_inline]] inline T best_lane(Pack<T> p) {
-    alignas(kBytes) T part[Pack<T>::lanes];
-    p.store(part);
-    T best = part[0];
-    for (T x : part)
-        if ((Largest ? x > best : x < best) || x != x) best = x;
-    return best;
+    constexpr int lanes = Pack<T>::lanes;
+#pragma GCC unroll 8
+    for (int half = lanes / 2; half > 0; half /= 2) {
+        typename Pack<T>::I other;
+#pragma GCC unroll 64
+        for (int i = 0; i < lanes; ++i) other[i] = static_cast<BitsOf<T>>(i ^ half);
+        p = better<Largest>(p, Pack<T>(__builtin_shuffle(p.v, other)));
+    }
+    return p.v[0];
 }
 template <bool Largest, class T>
 [[gnu::always_inline]] inline T best_of(const T* x, int64_t n) {

@@ -55,12 +55,14 @@ struct NormLoops {
     void (*apply_scalar)(const T* x, T* y, int64_t n, double mean, double scale, double shift);
     // y[i][j] = (x[i][j] - mean[j]) * scale[j] + shift[j].
     void (*apply_columns)(const T* x, T* y, int64_t rows, int64_t width, const T* mean, const T* scale, const T* shift);
-    // sum = sum of dy * weight, slope = sum of dy * weight * (x - mean) * rstd. weight may be null.
-    void (*dots)(const T* dy, const T* x, const T* weight, int64_t n, double mean, double rstd, double* sum,
-                 double* slope);
-    // dx = rstd * (dy * weight - sum - xhat * slope); dweight += dy * xhat and dbias += dy unless they are null.
-    void (*pull)(const T* dy, const T* x, const T* weight, int64_t n, double mean, double rstd, double sum,
-                 double slope, T* dx, T* dweight, T* dbias);
+    // sum = sum of dy, slope = sum of dy * (x - mean) * rstd.
+    void (*dots)(const T* dy, const T* x, int64_t n, double mean, double rstd, double* sum, double* slope);
+    // dx = rstd * (dy - sum - xhat * slope).
+    void (*pull)(const T* dy, const T* x, int64_t n, double mean, double rstd, double sum, double slope, T* dx);
+    // The gradients of rows of n elements that are normalised each by itself and multiplied by weight, which may be
+    // null: dx of each, and what they add to dweight and dbias.
+    void (*pull_rows)(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx, T* dweight,
+                      T* dbias);
 };
 
 template <class T>
