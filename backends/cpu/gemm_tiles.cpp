@@ -77,12 +77,16 @@ class TileProduct {
         const int64_t products = a_.rows * b_.rows * b_.columns;
         if (products <= kAlone) return multiply_panels(0, panels_);
         const int64_t threads = num_threads();
+        if (panels_ < threads && width_ > loops_.panel && a_.rows > kStreamRows) {
+            width_ = loops_.panel;
+            panels_ = (b_.columns + width_ - 1) / width_;
+        }
         blocks_ = panels_ >= 8 * threads ? 1 : std::clamp<int64_t>(8 * threads / panels_, 1, (a_.rows + 23) / 24);
         const int64_t rows = (a_.rows + blocks_ - 1) / blocks_;
         // In additions, of which a vector takes many at a time; what comes from memory costs as much as several.
         const int64_t width = std::min(width_, b_.columns), cost = rows * b_.rows * width / 10 + b_.rows * width;
         constexpr int64_t kWorthwhile = 98304;
-        parallel_for(panels_ * blocks_, kWorthwhile / std::max<int64_t>(cost, 1) + 1,
+        parallel_for(panels_ * blocks_, std::max<int64_t>((kWorthwhile + cost / 2) / std::max<int64_t>(cost, 1), 1),
                      [this](int64_t begin, int64_t end) { multiply_panels(begin, end); });
     }
 
