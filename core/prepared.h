@@ -1,7 +1,7 @@
 // What a step of a compiled program keeps for its kernel from run to run: a weight in a layout that the kernel likes
 // better, as long as nobody has written to the weight. The program offers the place, the kernel fills and reads it:
 //
-//     if (Prepared* place = prepared_place(weight)) { ... place->content ... }
+//     if (Prepared* place = prepared_place(weight)) { ... place->find<Layout>(&kLayout) ... }
 #pragma once
 
 #include <memory>
@@ -13,8 +13,25 @@ namespace lunaria {
 struct Prepared {
     Tensor weight;  // as of the run before
     uint32_t version = 0;
-    bool is_steady = false;         // it was the same in the run before: worth being prepared
-    std::shared_ptr<void> content;  // the kernel's own, of whatever type it gives it; shared to be of any type
+    bool is_steady = false;  // it was the same in the run before: worth being prepared
+
+    // What a kernel has kept, of the type that it kept it as; null where nobody has, or another: kernels tell what is
+    // theirs by an address of their own.
+    template <class T>
+    T* find(const void* owner) const {
+        return owner == owner_ ? static_cast<T*>(content_.get()) : nullptr;
+    }
+    template <class T>
+    T* keep(const void* owner, std::unique_ptr<T> content) {
+        owner_ = owner;
+        content_ = std::move(content);
+        return static_cast<T*>(content_.get());
+    }
+    void forget() { content_.reset(); }
+
+  private:
+    const void* owner_ = nullptr;
+    std::shared_ptr<void> content_;  // shared to be of any type
 };
 
 namespace detail {
@@ -32,7 +49,7 @@ class PreparedOffer {
         if (!place.is_steady) {
             place.weight = weight;
             place.version = weight.version();
-            place.content.reset();
+            place.forget();
         }
         detail::current_place() = &place;
     }

@@ -2,6 +2,7 @@
 #include "core/ops/conv.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/blas.h"
@@ -10,6 +11,7 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/simd/conv_loops.h"
 #include "core/interrupt.h"
+#include "core/prepared.h"
 #include "core/threads.h"
 #include "core/visit.h"
 
@@ -219,23 +221,59 @@ const ConvLoops& conv_loops() {
     return isa == Isa::avx512 ? avx512::conv_loops : isa == Isa::avx2 ? avx2::conv_loops : v2::conv_loops;
 }
 
+constexpr int64_t kMostTaps = 256, kWidest = 256;
+
+// How much of the registers is used where so many neighbours are lanes.
+double filled(int64_t count) {
+    const int64_t lanes = conv_loops().lanes;
+    return static_cast<double>(count) / static_cast<double>((count + lanes - 1) / lanes * lanes);
+}
+
 // Few channels leave most of a register empty in the layouts that oneDNN computes in, and small images are done before
 // it has brought them there.
 bool is_small(const Convolution& c) {
-    constexpr int64_t kMostTaps = 256, kMostChannels = 32;
     const Window& w = c.window;
     constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
     const bool plain = w.axes == 2 && w.stride == kOnes && w.dilation == kOnes && w.before == kNone &&
                        w.after == kNone && c.groups == 1;
-    if (!plain || c.in_channels > 8 || c.in_channels * w.kernel_size() > kMostTaps || c.out_channels > kMostChannels)
+    if (!plain || c.in_channels > 8 || c.in_channels * w.kernel_size() > kMostTaps ||
+        c.out_channels > kMostLaneChannels)
         return false;
-    const int64_t lanes = conv_loops().lanes, width = w.out[2];
-    if (width < conv_loops().narrowest || width > 256) return false;
+    const int64_t width = w.out[2];
+    if (width < conv_loops().narrowest || width > kWidest) return false;
     // Registers that are half empty are made up for only where there is little to do at all.
     constexpr int64_t kLittle = 1 << 20;
-    const bool fills = width * 5 >= (width + lanes - 1) / lanes * lanes * 4;
-    return fills || c.batch * c.out_channels * w.out_size() * c.in_channels * w.kernel_size() <= kLittle;
+    constexpr double kFull = 0.8;
+    return filled(width) >= kFull || filled(c.out_channels) >= kFull ||
+           c.batch * c.out_channels * w.out_size() * c.in_channels * w.kernel_size() <= kLittle;
 }
+
+// The weights with the channels as lanes: those of a compiled program stay in that order as long as nobody writes to
+// them, others are brought into it each time.
+class LaneWeights {
+  public:
+    LaneWeights(const SmallConv& c, const float* weight) {
+        // Another instruction set has other vectors.
+        const ConvLoops* const loops = &conv_loops();
+        Prepared* place = prepared_place(weight);
+        const Kept* kept = place ? place->find<Kept>(loops) : nullptr;
+        if (!kept) {
+            Kept& to = place ? *place->keep(loops, std::make_unique<Kept>()) : own_;
+            loops->pack_channels(c, weight, to.elements);
+            kept = &to;
+        }
+        data_ = kept->elements;
+    }
+    LaneWeights(const LaneWeights&) = delete;
+    const float* data() const { return data_; }
+
+  private:
+    struct Kept {
+        alignas(64) float elements[kMostTaps * kMostLaneChannels];
+    };
+    Kept own_;
+    const float* data_ = nullptr;
+};
 
 bool convolve_small(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
@@ -251,10 +289,17 @@ bool convolve_small(const KernelCall& c) {
     // In products, of which a register takes many at a time.
     constexpr int64_t kWorthwhile = 1 << 19;
     const int64_t work = out_step * conv.in_channels * w.kernel_size();
-    parallel_for(conv.batch, kWorthwhile / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n)
-            conv_loops().small_f32(small, x + n * in_step, weight, bias, y + n * out_step);
-    });
+    auto images = [&](auto* convolve, const float* weights) {
+        parallel_for(conv.batch, kWorthwhile / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
+            for (int64_t n = begin; n < end; ++n) convolve(small, x + n * in_step, weights, bias, y + n * out_step);
+        });
+    };
+    // Channels as lanes have to be brought into the image's order in the end: a few percent.
+    constexpr double kMargin = 1.1;
+    if (filled(conv.out_channels) > kMargin * filled(w.out[2]))
+        images(conv_loops().channels_f32, LaneWeights(small, weight).data());
+    else
+        images(conv_loops().small_f32, weight);
     return true;
 }
 

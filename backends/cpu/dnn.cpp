@@ -360,15 +360,16 @@ class ConvPrimitive {
     bool use_prepared(float* w) {
         Prepared* place = w_.reordered ? prepared_place(w) : nullptr;
         if (!place) return false;
-        auto* known = static_cast<PreparedWeights*>(place->content.get());
+        static constexpr char kOwner = 0;
+        const auto* known = place->find<PreparedWeights>(&kOwner);
         if (known && known->layout == w_.inner.get_desc()) {
             w_.inner.set_data_handle(known->buffer.data());
             return true;
         }
-        auto fresh = std::make_shared<PreparedWeights>(w_.inner.get_desc());
+        auto fresh = std::make_unique<PreparedWeights>(w_.inner.get_desc());
         w_.point(w, fresh->buffer.data());
         read_weights();
-        place->content = std::move(fresh);
+        place->keep(&kOwner, std::move(fresh));
         return true;
     }
     void read_weights() {

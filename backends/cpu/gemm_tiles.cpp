@@ -56,8 +56,8 @@ constexpr int64_t kPackRows = 24;
 template <class T>
 class TileProduct {
   public:
-    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add)
-        : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add) {
+    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias)
+        : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add), bias_(bias) {
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
         // Steps of about the same depth.
@@ -70,6 +70,21 @@ class TileProduct {
             depth_ = kStreamDepth;
         }
         panels_ = b.columns <= width_ ? 1 : (b.columns + width_ - 1) / width_;
+    }
+
+    TileProduct(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias)
+        : loops_(gemm_loops<T>()),
+          a_(a),
+          b_{b.memory.template data<T>(), b.rows, b.columns, 0, 1},
+          c_(c),
+          add_(false),
+          bias_(bias),
+          packs_(false),
+          is_packed_(true),
+          width_(b.width),
+          panels_((b.columns + b.width - 1) / b.width) {
+        const int64_t steps = a.rows <= kStreamRows ? 1 : (b.rows + kDepth - 1) / kDepth;
+        depth_ = (b.rows + steps - 1) / steps;
     }
 
     void run() {
@@ -134,21 +149,29 @@ class TileProduct {
 
     // The columns of a panel in some rows of c, as far as the step that begins at row k of b makes them.
     void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k) const {
-        alignas(64) T packed[kPanelBytes / sizeof(T)];
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
+        const T* bias = bias_ && k == 0 ? bias_ + column : nullptr;
+        if (is_packed_) {
+            const int64_t row = loops_.whole(columns);
+            loops_.multiply(rows, columns, depth, a.data, a.row_stride, a.column_stride,
+                            b_.data + column * b_.rows + k * row, row, c_ + first_row * b_.columns + column, b_.columns,
+                            k > 0, bias);
+            return;
+        }
+        alignas(64) T packed[kPanelBytes / sizeof(T)];
         // Vectors are read whole: what is left of a row of b is copied, in one more step.
         const int64_t whole = packs_ ? 0 : columns / loops_.lanes * loops_.lanes, rest = columns - whole;
-        const int64_t padded = (rest + loops_.lanes - 1) / loops_.lanes * loops_.lanes;
+        const int64_t padded = loops_.whole(rest);
         const bool add = add_ || k > 0;
         const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
         T* c = c_ + first_row * b_.columns + column;
         if (whole)
             loops_.multiply(rows, whole, depth, a.data, a.row_stride, a.column_stride, b, b_.row_stride, c, b_.columns,
-                            add);
+                            add, bias);
         if (!rest) return;
         loops_.pack(b + whole * b_.column_stride, b_.row_stride, b_.column_stride, depth, rest, packed);
         loops_.multiply(rows, rest, depth, a.data, a.row_stride, a.column_stride, packed, padded, c + whole, b_.columns,
-                        add);
+                        add, bias ? bias + whole : nullptr);
     }
 
     // What the step that begins at row k of b takes of some rows of a.
@@ -160,14 +183,16 @@ class TileProduct {
     const GemmLoops<T>& loops_;
     MatrixRef<T> a_, b_;
     T* c_;
-    bool add_, packs_;
+    bool add_;
+    const T* bias_;
+    bool packs_, is_packed_ = false;
     int64_t width_, panels_, depth_, blocks_ = 1;
 };
 
 }  // namespace
 
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
     const GemmLoops<T>& loops = gemm_loops<T>();
     // The smallest ones are a single panel that is read as it lies.
@@ -175,18 +200,50 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) 
         b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
         a.rows * b.rows * b.columns <= kAlone) {
         loops.multiply(a.rows, b.columns, b.rows, a.data, a.row_stride, a.column_stride, b.data, b.row_stride, c,
-                       b.columns, add);
+                       b.columns, add, bias);
         return true;
     }
     if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > kMost)
         return false;
     // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
     if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
-    TileProduct<T>(a, b, c, add).run();
+    TileProduct<T>(a, b, c, add, bias).run();
     return true;
 }
 
-template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool);
-template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool);
+template <class T>
+bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b) {
+    const double products = static_cast<double>(a_rows) * static_cast<double>(b.rows) * static_cast<double>(b.columns);
+    // With more rows than this, bringing b into order each time costs nothing beside the product.
+    constexpr int64_t kManyRows = 512;
+    return b.rows >= 1 && b.columns >= 2 && a_rows >= 1 && a_rows <= kManyRows && products <= kMost;
+}
+
+template <class T>
+PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
+    const GemmLoops<T>& loops = gemm_loops<T>();
+    PackedMatrix<T> packed{b.rows, b.columns, a_rows <= kStreamRows ? loops.wide : loops.panel, {}};
+    packed.memory = Tensor::empty(dtype_of<T>(), {b.rows, loops.whole(b.columns)});
+    for (int64_t column = 0; column < b.columns; column += packed.width)
+        loops.pack(b.data + column * b.column_stride, b.row_stride, b.column_stride, b.rows,
+                   std::min(packed.width, b.columns - column), packed.memory.template data<T>() + column * b.rows);
+    return packed;
+}
+
+template <class T>
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias) {
+    TileProduct<T>(a, b, c, bias).run();
+}
+
+const void* packing() { return &gemm_table(); }
+
+template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool, const float*);
+template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool, const double*);
+template bool is_worth_packing<float>(int64_t, const MatrixRef<float>&);
+template bool is_worth_packing<double>(int64_t, const MatrixRef<double>&);
+template PackedMatrix<float> pack_matrix<float>(int64_t, const MatrixRef<float>&);
+template PackedMatrix<double> pack_matrix<double>(int64_t, const MatrixRef<double>&);
+template void packed_product<float>(const MatrixRef<float>&, const PackedMatrix<float>&, float*, const float*);
+template void packed_product<double>(const MatrixRef<double>&, const PackedMatrix<double>&, double*, const double*);
 
 }  // namespace lunaria::cpu

@@ -3,11 +3,32 @@
 #pragma once
 
 #include "backends/cpu/blas.h"
+#include "core/tensor.h"
 
 namespace lunaria::cpu {
 
-// c = a·b, or c + a·b, where c is dense and row-major. False where OpenBLAS is the better choice.
+// c = a·b, or c + a·b, where c is dense and row-major, plus `bias` in each row where that is not null. False where
+// OpenBLAS is the better choice.
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add);
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias = nullptr);
+
+// A right side in the order in which the loops read it: panels of `width` columns, each row by row in whole vectors.
+template <class T>
+struct PackedMatrix {
+    int64_t rows, columns, width;
+    Tensor memory;
+};
+
+// Whether products of so many rows with b are done by the loops here.
+template <class T>
+bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b);
+// For products with about so many rows on the left.
+template <class T>
+PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b);
+// c = a·b, plus `bias` where that is not null.
+template <class T>
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias);
+// Differs between instruction sets, for which matrices are packed differently.
+const void* packing();
 
 }  // namespace lunaria::cpu

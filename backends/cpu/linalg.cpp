@@ -2,11 +2,14 @@
 // transposed views and broadcast batches are nothing special.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
 #include "core/op.h"
+#include "core/prepared.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -179,9 +182,28 @@ void spread_rows(const Tensor& bias, T* to, int64_t rows, int64_t columns) {
     });
 }
 
+// A weight of a compiled program in the order of the loops, where it is kept from run to run.
+template <class T>
+const PackedMatrix<T>* kept_packed(int64_t rows, const MatrixRef<T>& b) {
+    Prepared* place = prepared_place(b.data);
+    if (!place || !is_worth_packing(rows, b)) return nullptr;
+    const auto* known = place->find<PackedMatrix<T>>(packing());
+    if (known) return known;
+    return place->keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(rows, b)));
+}
+
 template <class T>
 bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, const Tensor& out) {
     T* to = out.data<T>();
+    const T* row = bias && bias->rank() && bias->strides()[0] == 1 ? bias->data<T>() : nullptr;
+    if (p.batches == 1 && (row || !bias)) {
+        const MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
+        if (const PackedMatrix<T>* packed = kept_packed(p.m, y)) {
+            packed_product(x, *packed, to, row);
+            return true;
+        }
+        if (row && tile_product(x, y, to, false, row)) return true;
+    }
     if (bias) spread_rows<T>(*bias, to, p.m * p.batches, p.n);
     auto one = [&](int64_t batch) {
         MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};

@@ -14,10 +14,22 @@ int64_t checked(const Call& c, size_t i, int64_t value, int64_t least) {
                                         value > kMostAttribute ? " and less than 2^40" : "", ", not ", value));
     return value;
 }
+
+// One number or a list of them, read where they are: kernels ask for windows in every call.
+class Integers {
+  public:
+    explicit Integers(const Value& v) : value_(v), items_(v.is_list() ? &v.items() : nullptr) {}
+    size_t size() const { return items_ ? items_->size() : value_.is_number(); }
+    int64_t operator[](size_t i) const { return items_ ? (*items_)[i].integer() : value_.integer(); }
+
+  private:
+    const Value& value_;
+    const std::vector<Value>* items_;
+};
 }  // namespace
 
 Window::Sizes window_sizes(const Call& c, size_t i, int axes, int64_t least) {
-    auto list = c.ints(i);
+    const Integers list(c.args[i]);
     Window::Sizes sizes{1, 1, 1};
     auto n = static_cast<size_t>(axes);
     if (list.size() != 1 && list.size() != n)
@@ -29,7 +41,7 @@ Window::Sizes window_sizes(const Call& c, size_t i, int axes, int64_t least) {
 }
 
 void window_padding(const Call& c, size_t i, Window& w) {
-    auto list = c.ints(i);
+    const Integers list(c.args[i]);
     auto n = static_cast<size_t>(w.axes), offset = Window::kAxes - n;
     if (list.size() != 1 && list.size() != n && list.size() != 2 * n)
         throw value_error(c.name(), str(name_of_param(c, i), " must be one number, ", n, " or ", 2 * n,

@@ -123,7 +123,9 @@ struct Executable::Context {
     // Whether the second operand is a weight that kernels read in a layout of their own, and the caller's or a
     // constant.
     bool may_prepare(const Step& step) const {
-        if (step.kind != Step::Kind::kernel || !step.op->name().starts_with("conv")) return false;
+        if (step.kind != Step::Kind::kernel) return false;
+        const std::string_view name = step.op->name();
+        if (!name.starts_with("conv") && name != "dense") return false;
         return std::any_of(step.uses.begin(), step.uses.end(), [&](const Use& use) {
             const Root::Home home = program.plan.roots[program.plan.handles[use.handle].root].home;
             return use.arg == 1 && (home == Root::Home::input || home == Root::Home::constant);

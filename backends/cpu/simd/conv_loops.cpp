@@ -1,8 +1,11 @@
 #include "backends/cpu/simd/conv_loops.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "backends/cpu/simd/pack.h"
+#include "backends/cpu/simd/transpose.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -103,8 +106,108 @@ void small_f32(const SmallConv& c, const float* x, const float* w, const float* 
     if (v < count) rows<1>(c, {0, 0, {column(v), 0}, lanes}, x, w, bias, y);
 }
 
+// The most sums of a tile whose lanes are channels, rows by pixels by vectors: every product needs one element of x,
+// which AVX-512 reads as part of the multiplication.
+constexpr int kMostPixels = 12;
+constexpr int kLaneRows = kRegisters / kMostPixels;
+
+int64_t whole_vectors(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
+
+// Sums for `Pixels` neighbours in each of `Rows` rows, to `to`: the channels of one pixel after those of another.
+template <int Pixels, int Rows, int Vectors>
+void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, const P* start, float* to) {
+    P sum[Rows][Pixels][Vectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int p = 0; p < Pixels; ++p)
+#pragma GCC unroll 16
+            for (int v = 0; v < Vectors; ++v) sum[r][p][v] = start[v];
+    const int64_t plane = c.in_h * c.in_w;
+    for (int64_t i = 0; i < c.in_channels; ++i, x += plane)
+        for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
+            const float* row = x + ky * c.in_w;
+            for (int64_t kx = 0; kx < c.kernel_w; ++kx, ++row, w += width) {
+                P weight[Vectors];
+#pragma GCC unroll 16
+                for (int v = 0; v < Vectors; ++v) weight[v] = P::load(w + v * kLanes);
+#pragma GCC unroll 16
+                for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+                    for (int p = 0; p < Pixels; ++p) {
+                        const P in = row[r * c.in_w + p] - P::V{};
+#pragma GCC unroll 16
+                        for (int v = 0; v < Vectors; ++v) sum[r][p][v] = sum[r][p][v] + in * weight[v];
+                    }
+            }
+        }
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int p = 0; p < Pixels; ++p)
+#pragma GCC unroll 16
+            for (int v = 0; v < Vectors; ++v) sum[r][p][v].store(to + (r * c.out_w + p) * width + v * kLanes);
+}
+
+// One row, or kLaneRows of them, in tiles of nearly the same width.
+template <int Rows, int Vectors>
+void pixel_rows(const SmallConv& c, const float* x, const float* w, int64_t width, const P* start, float* to) {
+    constexpr int kMost = kRegisters / (Rows * Vectors) < kMostPixels ? kRegisters / (Rows * Vectors) : kMostPixels;
+    using Tile = void (*)(const SmallConv&, const float*, const float*, int64_t, const P*, float*);
+    static constexpr auto kTiles = []<int... N>(std::integer_sequence<int, N...>) {
+        return std::array<Tile, kMost>{pixels<N + 1, Rows, Vectors>...};
+    }
+    (std::make_integer_sequence<int, kMost>());
+    const int64_t tiles = (c.out_w + kMost - 1) / kMost, least = c.out_w / tiles, wider = c.out_w % tiles;
+    for (int64_t i = 0; i < tiles; ++i) {
+        const int64_t count = least + (i < wider);
+        kTiles[static_cast<size_t>(count - 1)](c, x, w, width, start, to);
+        x += count;
+        to += count * width;
+    }
+}
+
+// A vector or two of channels for some rows of the image.
+template <int Vectors>
+void lane_rows(const SmallConv& c, int64_t rows, const float* x, const float* w, int64_t width, const float* bias,
+               float* to) {
+    P start[Vectors];
+    for (int v = 0; v < Vectors; ++v) start[v] = P::load(bias + v * kLanes);
+    // Two vectors of channels fill the registers with one row.
+    constexpr int kRows = Vectors == 1 ? kLaneRows : 1;
+    int64_t row = 0;
+    for (; row + kRows <= rows; row += kRows)
+        pixel_rows<kRows, Vectors>(c, x + row * c.in_w, w, width, start, to + row * c.out_w * width);
+    for (; row < rows; ++row) pixel_rows<1, Vectors>(c, x + row * c.in_w, w, width, start, to + row * c.out_w * width);
+}
+
+void channels_f32(const SmallConv& c, const float* x, const float* packed, const float* bias, float* y) {
+    // As many rows as make a few lines of the cache for each channel, which are brought into the image's order at once.
+    constexpr int64_t kPixels = 256;
+    alignas(kBytes) float sums[kPixels * kMostLaneChannels];
+    alignas(kBytes) float start[kMostLaneChannels] = {};
+    if (bias) std::copy_n(bias, c.out_channels, start);
+    const int64_t width = whole_vectors(c.out_channels), plane = c.out_h * c.out_w;
+    const int64_t most = std::max<int64_t>(kPixels / c.out_w / kLaneRows * kLaneRows, 1);
+    for (int64_t row = 0; row < c.out_h; row += most) {
+        const int64_t rows = std::min(most, c.out_h - row);
+        const float* from = x + row * c.in_w;
+        int64_t lane = 0;
+        for (; lane + 2 * kLanes <= width; lane += 2 * kLanes)
+            lane_rows<2>(c, rows, from, packed + lane, width, start + lane, sums + lane);
+        if (lane < width) lane_rows<1>(c, rows, from, packed + lane, width, start + lane, sums + lane);
+        transpose_f32(sums, width, y + row * c.out_w, plane, rows * c.out_w, c.out_channels, false);
+    }
+}
+
+void pack_channels(const SmallConv& c, const float* w, float* packed) {
+    const int64_t taps = c.in_channels * c.kernel_h * c.kernel_w, width = whole_vectors(c.out_channels);
+    if (width > c.out_channels) std::fill_n(packed, taps * width, 0.0f);
+    transpose_f32(w, taps, packed, width, c.out_channels, taps, false);
+}
+
 }  // namespace
 
-const ConvLoops conv_loops = {kLanes, kHasPartLoads ? 4 : kLanes, small_f32};
+const ConvLoops conv_loops = {kLanes, kHasPartLoads ? 4 : kLanes, small_f32, channels_f32, pack_channels};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,5 +1,6 @@
-// Convolution of images with few channels, without another layout: lanes are neighbours of a row of the result, whose
-// sums for a few channels and rows stay in registers while all of their products are added up.
+// Convolution of images with few channels, without another layout. Lanes are neighbours of a row of the result or,
+// where these would leave more of a register empty, its channels at one pixel; in both cases the sums of a tile stay in
+// registers while all of their products are added up.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,14 @@ struct ConvLoops {
     int64_t narrowest;  // out_w must be at least this
     // y = convolution(x, w) + bias, where bias may be null.
     void (*small_f32)(const SmallConv& c, const float* x, const float* w, const float* bias, float* y);
+    // The same with channels as lanes. `packed` is what pack_channels made of w: for each tap the weights of all
+    // channels, in whole vectors.
+    void (*channels_f32)(const SmallConv& c, const float* x, const float* packed, const float* bias, float* y);
+    void (*pack_channels)(const SmallConv& c, const float* w, float* packed);
 };
+
+// Channels that channels_f32 takes at most.
+inline constexpr int64_t kMostLaneChannels = 32;
 
 namespace v2 {
 extern const ConvLoops conv_loops;

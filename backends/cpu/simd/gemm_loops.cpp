@@ -35,16 +35,25 @@ struct Operands {
     int64_t c_row;
     int last;  // columns in the last vector
     bool add;
+    const T* bias;
 };
 
 template <class T, int Rows, int Vectors>
 static void tile(const Operands<T>& o) {
     using P = Pack<T>;
-    typename P::V sum[Rows][Vectors];
+    typename P::V sum[Rows][Vectors], start[Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) start[v] = typename P::V{};
+    if (o.bias) {
+#pragma GCC unroll 16
+        for (int v = 0; v + 1 < Vectors; ++v) start[v] = P::load(o.bias + v * P::lanes).v;
+        const T* end = o.bias + (Vectors - 1) * P::lanes;
+        start[Vectors - 1] = (o.last == P::lanes ? P::load(end) : load_part(end, o.last)).v;
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) sum[r][v] = typename P::V{};
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = start[v];
             // c is seldom in the nearest cache: it comes there while k runs.
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
@@ -119,7 +128,7 @@ constexpr auto kTiles = all_tiles<T>(std::make_integer_sequence<int, kWide>());
 
 template <class T>
 static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, T* c, int64_t c_row, bool add) {
+                     int64_t b_row, T* c, int64_t c_row, bool add, const T* bias) {
     constexpr int64_t kLanes = Pack<T>::lanes;
     const int64_t width = (m <= kWideRows ? kWide : kPanel) * kLanes;
     for (int64_t j = 0; j < n; j += width) {
@@ -128,8 +137,8 @@ static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row,
         const int64_t most = vectors <= kPanel ? kMostRows[vectors - 1] : kWideRows;
         // Tiles of nearly the same height: one of a single row has too few sums to hide how long an addition takes.
         const int64_t tiles = (m + most - 1) / most;
-        Operands<T> o{
-            k, a, a_row, a_column, b + j, b_row, c + j, c_row, static_cast<int>(columns - (vectors - 1) * kLanes), add};
+        const int last = static_cast<int>(columns - (vectors - 1) * kLanes);
+        Operands<T> o{k, a, a_row, a_column, b + j, b_row, c + j, c_row, last, add, bias ? bias + j : nullptr};
         const int64_t least = m / tiles, taller = m % tiles;
         for (int64_t i = 0; i < tiles; ++i) {
             const int64_t rows = least + (i < taller);
@@ -164,9 +173,11 @@ static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, 
         for (int64_t j = n; j < width; ++j) packed[i * width + j] = 0;
 }
 
+template <class T>
+constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kWide* Pack<T>::lanes, multiply<T>, pack<T>};
+
 }  // namespace
 
-const GemmTable gemm_table{{Pack<float>::lanes, kPanel* Pack<float>::lanes, multiply<float>, pack<float>},
-                           {Pack<double>::lanes, kPanel* Pack<double>::lanes, multiply<double>, pack<double>}};
+const GemmTable gemm_table{kLoops<float>, kLoops<double>};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -10,12 +10,16 @@ template <class T>
 struct GemmLoops {
     int64_t lanes;  // elements of a vector register
     int64_t panel;  // columns whose sums for a few rows fit into the registers
+    int64_t wide;   // the same for one or two rows
     // c = a·b, or c + a·b, where a is m × k with any strides, and b and c have dense rows, `b_row` and `c_row` apart.
-    // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c.
+    // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c. Where
+    // `bias` is not null, its n elements are added to each row.
     void (*multiply)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, T* c, int64_t c_row, bool add);
+                     int64_t b_row, T* c, int64_t c_row, bool add, const T* bias);
     // Copies a k × n matrix of any strides into dense rows of n rounded up to a multiple of `lanes`, with zeros behind.
     void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
+
+    int64_t whole(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
 };
 
 struct GemmTable {

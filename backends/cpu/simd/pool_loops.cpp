@@ -82,13 +82,20 @@ void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* 
 template <class T>
 void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count, T* out) {
     constexpr int kLanes = Pack<T>::lanes;
+    const T *const end = plane + 2 * rows * width, *const out_end = out + rows * count;
     for (int64_t y = 0; y < rows; ++y, plane += 2 * width, out += count)
         for (int64_t i = 0; i < count; i += kLanes) {
+            const T *above = plane + 2 * i, *below = above + width;
             const int64_t part = std::min<int64_t>(count - i, kLanes);
-            const auto top = Pairs<T>::load(plane + 2 * i, 2 * part);
-            const auto bottom = Pairs<T>::load(plane + width + 2 * i, 2 * part);
+            // Whole vectors also at the end of a row: what they write of the next one is written again.
+            const bool is_inside = below + 2 * kLanes <= end && out + i + kLanes <= out_end;
+            const int64_t read = is_inside ? kLanes : part;
+            const auto top = Pairs<T>::load(above, 2 * read), bottom = Pairs<T>::load(below, 2 * read);
             const Pack<T> most = larger(larger(top.even, top.odd), larger(bottom.even, bottom.odd));
-            store_part(out + i, most, static_cast<int>(part));
+            if (is_inside)
+                most.store(out + i);
+            else
+                store_part(out + i, most, static_cast<int>(part));
         }
 }
 

@@ -465,32 +465,40 @@ TEST_F(ExecutableTest, random_numbers_are_those_of_eager_mode) {
     EXPECT_TRUE(are_close(run_compiled(*graph, inputs), want, 1e-6));
 }
 
-// A convolution keeps its weight in another layout from the third run on, until somebody writes to the weight.
+// Convolutions and layers keep their weights in another layout from the third run on, until somebody writes to them.
 TEST_F(ExecutableTest, weights_that_kernels_keep_are_followed_when_they_change) {
     const DType f = DType::f32;
-    auto graph = graph_with({{f, {1, 16, 9, 9}}, {f, {16, 16, 3, 3}}}, [](auto&, auto& x) {
-        return call("conv2d", {x[0], x[1]}).value();
-    });
-    auto executable = compile(*graph);
-    std::vector<Tensor> inputs = inputs_for(*graph), outputs(1);
-    inputs[1].set_parameter({});
-    auto check = [&](const char* when) {
-        for (int i = 0; i < 4; ++i) {
-            executable->run(inputs, outputs);
-            EXPECT_TRUE(are_close(outputs, run_eagerly(*graph, inputs), 2e-5)) << when << ", run " << i;
-        }
+    struct Case {
+        const char* op;
+        Shape x, weight;
     };
-    check("at first");
-    inputs[1].own_storage();
-    inputs[1].data<float>()[5] += 1;
-    check("after a write in place");
-    inputs[1].assign("test", random_tensor({f, {16, 16, 3, 3}}, 7));
-    check("after an assignment");
-    inputs[1] = random_tensor({f, {16, 16, 3, 3}}, 9);
-    inputs[1].set_parameter({});
-    check("of another parameter");
-    inputs[1] = random_tensor({f, {16, 16, 3, 3}}, 11);
-    check("of a plain tensor");
+    for (const Case& c : {Case{"conv2d", {1, 16, 9, 9}, {16, 16, 3, 3}}, Case{"conv2d", {1, 6, 14, 14}, {16, 6, 5, 5}},
+                          Case{"dense", {1, 300}, {150, 300}}, Case{"dense", {40, 500}, {70, 500}}}) {
+        auto graph = graph_with({{f, c.x}, {f, c.weight}}, [&](auto&, auto& x) {
+            return call(c.op, {x[0], x[1]}).value();
+        });
+        auto executable = compile(*graph);
+        std::vector<Tensor> inputs = inputs_for(*graph), outputs(1);
+        inputs[1].set_parameter({});
+        auto check = [&](const char* when) {
+            for (int i = 0; i < 4; ++i) {
+                executable->run(inputs, outputs);
+                EXPECT_TRUE(are_close(outputs, run_eagerly(*graph, inputs), 1e-4))
+                    << c.op << c.weight << ' ' << when << ", run " << i;
+            }
+        };
+        check("at first");
+        inputs[1].own_storage();
+        inputs[1].data<float>()[5] += 1;
+        check("after a write in place");
+        inputs[1].assign("test", random_tensor({f, c.weight}, 7));
+        check("after an assignment");
+        inputs[1] = random_tensor({f, c.weight}, 9);
+        inputs[1].set_parameter({});
+        check("of another parameter");
+        inputs[1] = random_tensor({f, c.weight}, 11);
+        check("of a plain tensor");
+    }
 }
 
 TEST_F(ExecutableTest, wrong_inputs_are_refused) {
