@@ -1,4 +1,7 @@
-// CPU kernels: attention in blocks of queries, so that only the scores of one block are there at a time.
+// CPU kernels: attention in blocks of queries and of keys, so that only the scores of one block are there at a time: in
+// the nearest cache, however long the sequences are (Dao and others, "FlashAttention", 2022). The queries of a block lie
+// side by side, as lanes: scores and results are products whose left sides are the keys and the values as they lie, and
+// largest scores and sums are taken lane by lane.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -6,6 +9,7 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/row_loops.h"
+#include "backends/cpu/simd/gemm_loops.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -55,9 +59,11 @@ struct Mask {
     int64_t shift, keys;
 
     // How many keys, from the first on, query i sees.
-    int64_t seen(int64_t i) const {
+    int64_t seen(int64_t i) const { return std::max<int64_t>(last_seen(i), 0); }
+    // The same, less than 0 where later queries see none either.
+    int64_t last_seen(int64_t i) const {
         if (!causal || shift >= keys - i - 1) return keys;  // a window without end has the largest shift
-        return std::max<int64_t>(i + 1 + shift, 0);
+        return i + 1 + shift;
     }
 };
 
@@ -137,6 +143,83 @@ int64_t first_seeing(const Mask& mask, int64_t begin, int64_t end) {
     return begin;
 }
 
+// Queries and keys of a tile; the bytes of its scores.
+constexpr int64_t kLaneQueries = 32;
+constexpr int64_t kTileBytes = 32 << 10;
+
+// A tile of queries against all keys that they see, one tile of keys after another.
+template <class T>
+class QueryTile {
+  public:
+    QueryTile(int64_t size, int64_t columns)
+        : loops_(gemm_loops<T>()),
+          columns_(columns),
+          keys_(kTileBytes / (kLaneQueries * static_cast<int64_t>(sizeof(T)))),
+          queries_(memory(size * kLaneQueries)),
+          scores_(memory(keys_ * kLaneQueries)),
+          result_(memory(columns * kLaneQueries)),
+          rows_(memory(kLaneQueries * loops_.whole(columns))),
+          state_(memory(3 * kLaneQueries)) {}
+
+    // Queries begin .. end of q; their results go to `out`, one row after another.
+    void run(const MatrixRef<T>& q, const MatrixRef<T>& k, const MatrixRef<T>& v, const Mask& mask, double scale,
+             int64_t begin, int64_t end, T* out) {
+        const int64_t count = end - begin, width = loops_.whole(count), keys = mask.seen(end - 1);
+        T *const most = state_.data<T>(), *const sum = most + kLaneQueries, *const keep = sum + kLaneQueries;
+        T *const scores = scores_.data<T>(), *const result = result_.data<T>();
+        std::fill_n(most, width, -std::numeric_limits<T>::infinity());
+        std::fill_n(sum, width, T(0));
+        loops_.pack(q.data + begin * q.row_stride, q.column_stride, q.row_stride, q.columns, count, queries_.data<T>());
+        for (int64_t first = 0; first < keys; first += keys_) {
+            const int64_t here = std::min(keys_, keys - first);
+            loops_.multiply(here, width, q.columns, k.data + first * k.row_stride, k.row_stride, k.column_stride,
+                            queries_.data<T>(), width, scores, width, false, nullptr);
+            const int64_t seen = mask.causal ? mask.last_seen(begin) - first : here;
+            softmax_loops<T>().attend(scores, here, width, scale, seen, most, sum, keep);
+            if (first > 0) softmax_loops<T>().scale_columns(result, columns_, width, keep);
+            loops_.multiply(columns_, width, here, v.data + first * v.row_stride, v.column_stride, v.row_stride, scores,
+                            width, result, width, first > 0, nullptr);
+        }
+        for (int64_t j = 0; j < count; ++j) sum[j] = mask.seen(begin + j) == 0 ? T(0) : T(1) / sum[j];
+        softmax_loops<T>().scale_columns(result, columns_, width, sum);
+        // Rows are written in whole vectors.
+        const int64_t row = loops_.whole(columns_);
+        T* const rows = row == columns_ ? out : rows_.data<T>();
+        loops_.pack(result, 1, width, count, columns_, rows);
+        for (int64_t j = 0; row != columns_ && j < count; ++j) std::copy_n(rows + j * row, columns_, out + j * columns_);
+    }
+
+  private:
+    static Tensor memory(int64_t count) { return Tensor::empty(dtype_of<T>(), Shape{count}); }
+
+    const GemmLoops<T>& loops_;
+    int64_t columns_, keys_;
+    Tensor queries_, scores_, result_, rows_, state_;
+};
+
+template <class T>
+bool forward_tiles(const KernelCall& c) {
+    const Tensor &out = c.out[0], &query = c.tensor(0);
+    const int64_t heads = query.dim(0) * query.dim(1), length = query.dim(2), size = query.dim(3);
+    const Mask mask{c.args[4].boolean(), c.args[5].integer(), c.tensor(1).dim(2)};
+    const int64_t columns = out.dim(3), tiles = (length + kLaneQueries - 1) / kLaneQueries;
+    const int64_t work = std::min(length, kLaneQueries) * mask.keys * (size + columns) / 8;
+    parallel_for(heads * tiles, worthwhile_rows(work), [&](int64_t from, int64_t to) {
+        QueryTile<T> tile(size, columns);
+        for (int64_t item = from; item < to; ++item) {
+            const int64_t head = item / tiles, begin = item % tiles * kLaneQueries;
+            const int64_t end = std::min(begin + kLaneQueries, length);
+            T* result = out.data<T>() + (head * length + begin) * columns;
+            if (mask.seen(end - 1) == 0)
+                std::fill(result, result + (end - begin) * columns, T(0));
+            else
+                tile.run(head_of<T>(query, head), head_of<T>(c.tensor(1), head), head_of<T>(c.tensor(2), head), mask,
+                         c.args[3].number(), begin, end, result);
+        }
+    });
+    return true;
+}
+
 template <class T>
 bool forward(const KernelCall& c) {
     const Tensor &out = c.out[0], &query = c.tensor(0);
@@ -144,6 +227,8 @@ bool forward(const KernelCall& c) {
     const Mask mask{c.args[4].boolean(), c.args[5].integer(), c.tensor(1).dim(2)};
     const int64_t columns = out.dim(3), blocks = (length + kBlock - 1) / kBlock;
     if (out.size() == 0) return true;
+    // Fewer queries leave lanes empty.
+    if (length >= gemm_loops<T>().lanes / 2) return forward_tiles<T>(c);
     const int64_t work = std::min(length, kBlock) * mask.keys * (size + columns) / 8;
     parallel_for(heads * blocks, worthwhile_rows(work), [&](int64_t from, int64_t to) {
         Block<T> block(size, mask.keys);

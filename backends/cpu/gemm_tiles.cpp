@@ -13,8 +13,6 @@
 
 namespace lunaria::cpu {
 
-namespace {
-
 const GemmTable& gemm_table() {
     switch (current_isa()) {
         case Isa::avx512:
@@ -26,13 +24,7 @@ const GemmTable& gemm_table() {
     }
 }
 
-template <class T>
-const GemmLoops<T>& gemm_loops() {
-    if constexpr (sizeof(T) == 4)
-        return gemm_table().f32;
-    else
-        return gemm_table().f64;
-}
+namespace {
 
 // Rows of b that are worked on at a time, and the bytes of a packed panel of them.
 constexpr int64_t kDepth = 384;

@@ -36,6 +36,41 @@ t.test("second derivatives go through what it is made of", function()
   t.near(got, wanted, 1e-3)
 end)
 
+t.test("long sequences are attended to tile by tile of keys", function()
+  ms.set_seed(3)
+  for _, case in ipairs { { 40, 1000, false, 0 }, { 700, 700, true, 0 }, { 33, 600, true, 500 }, { 9, 520, true, -3 } } do
+    local queries, keys, causal, shift = table.unpack(case)
+    for _, dtype in ipairs { ms.float32, ms.float64 } do
+      local function draw(...) return ops.randn({ ... }):astype(dtype) end
+      -- Scores that grow along the keys: the largest is another in every tile.
+      local k = draw(1, 2, keys, 7) + ops.arange(keys):reshape({ 1, 1, keys, 1 }):astype(dtype) * 0.01
+      local q, v = draw(1, 2, queries, 7) + 1, draw(1, 2, keys, 19)
+      local wanted = formula(q, k, v, 0.4, causal, shift)
+      local got = ops.attention(q, k, v, 0.4, causal, shift)
+      local blind = causal and math.max(-shift, 0) or 0
+      if blind > 0 then
+        t.near(got[("..., :%d, :"):format(blind)], ops.zeros({ 1, 2, blind, 19 }), 0)
+        got, wanted = got[("..., %d:, :"):format(blind)], wanted[("..., %d:, :"):format(blind)]
+      end
+      t.near(got, wanted, dtype == ms.float32 and 1e-4 or 1e-10)
+    end
+  end
+end)
+
+t.test("scores without a largest spoil their own queries only", function()
+  local q, k = ops.ones({ 1, 1, 20, 2 }), ops.ones({ 1, 1, 300, 2 })
+  local v = ops.ones({ 1, 1, 300, 3 }) * 2
+  q[{ 0, 0, 5, 0 }] = 0 / 0
+  q[{ 0, 0, 6 }] = ms.tensor { -math.huge, -math.huge }
+  q[{ 0, 0, 7 }] = ms.tensor { math.huge, math.huge }
+  local got = ops.attention(q, k, v, 1.0, false, 0)
+  for i = 0, 19 do
+    local row = got[{ 0, 0, i }]:tolist()
+    for _, x in ipairs(row) do assert((x ~= x) == (i >= 5 and i <= 7), ("query %d: %s"):format(i, x)) end
+    if i < 5 or i > 7 then t.near(got[{ 0, 0, i }], ops.ones({ 3 }) * 2, 1e-5) end
+  end
+end)
+
 t.test("strided heads, empty sizes and queries that see no key", function()
   ms.set_seed(2)
   local whole = ops.randn({ 2, 5, 3, 4, 6 })

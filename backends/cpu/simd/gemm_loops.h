@@ -27,6 +27,16 @@ struct GemmTable {
     GemmLoops<double> f64;
 };
 
+// Those for the instruction set in use.
+const GemmTable& gemm_table();
+template <class T>
+const GemmLoops<T>& gemm_loops() {
+    if constexpr (sizeof(T) == 4)
+        return gemm_table().f32;
+    else
+        return gemm_table().f64;
+}
+
 namespace v2 {
 extern const GemmTable gemm_table;
 }

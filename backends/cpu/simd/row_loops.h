@@ -45,6 +45,12 @@ struct SoftmaxLoops {
     void (*logsumexp_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
     void (*softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
     void (*log_softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
+    // Attention of `width` queries side by side, whole vectors of them, to further keys: of the scores (keys × width),
+    // times `scale`, the exponentials relative to the largest so far, which `most` has, and `sum` their sum. `keep` is
+    // what earlier exponentials count from here on. Query j sees the first `seen` + j of these keys; the others get 0.
+    void (*attend)(T* scores, int64_t keys, int64_t width, double scale, int64_t seen, T* most, T* sum, T* keep);
+    // x[i][j] *= factor[j] for whole vectors of columns.
+    void (*scale_columns)(T* x, int64_t rows, int64_t width, const T* factor);
 };
 
 template <class T>

@@ -204,6 +204,68 @@ void grad_columns(const T* dout, const T* y, T* dx, int64_t rows, int64_t width,
     for (; j < width; j += lanes) grad_group<Log, 1>(dout + j, y + j, dx + j, rows, stride, width - j);
 }
 
+// A vector of queries. Scores are scaled wherever they are read: stored, they would only be read back.
+template <class T>
+void attend_vector(T* scores, int64_t keys, int64_t width, Pack<T> scale, int64_t seen, T* most, T* sum, T* keep) {
+    constexpr int lanes = Pack<T>::lanes;
+    const Pack<T> nothing = spread(-static_cast<T>(__builtin_inf()));
+    auto clamped = [keys](int64_t n) { return n < 0 ? 0 : n < keys ? n : keys; };
+    // Keys that all of these queries see, and those that some do.
+    const int64_t all = clamped(seen), any = clamped(seen + lanes - 1);
+    T place[lanes];
+    for (int i = 0; i < lanes; ++i) place[i] = static_cast<T>(i);
+    const Pack<T> lane = Pack<T>::load(place);
+    auto score = [&](int64_t r) __attribute__((always_inline)) { return Pack<T>::load(scores + r * width) * scale; };
+    auto seen_score = [&](int64_t r) __attribute__((always_inline)) {
+        return select(lane > spread(static_cast<T>(r - seen)), score(r), nothing);
+    };
+    // NaN need not be found here: its exponential is NaN.
+    auto larger = [](Pack<T> a, Pack<T> b) __attribute__((always_inline)) { return select(b > a, b, a); };
+    const Pack<T> before = Pack<T>::load(most);
+    Pack<T> best[4] = {before, before, before, before};
+    int64_t r = 0;
+    for (; r + 4 <= all; r += 4)
+        for (int k = 0; k < 4; ++k) best[k] = larger(best[k], score(r + k));
+    for (; r < all; ++r) best[0] = larger(best[0], score(r));
+    for (; r < any; ++r) best[0] = larger(best[0], seen_score(r));
+    const Pack<T> now = larger(larger(best[0], best[1]), larger(best[2], best[3]));
+    // Queries that see nothing yet: -inf less -inf would be NaN.
+    const Pack<T> shift = select(now == nothing, Pack<T>(0), now);
+    Pack<T> total[2] = {Pack<T>(0), Pack<T>(0)};
+    for (r = 0; r + 2 <= all; r += 2)
+        for (int k = 0; k < 2; ++k) {
+            const Pack<T> e = exp_of_difference(score(r + k) - shift);
+            e.store(scores + (r + k) * width);
+            total[k] = total[k] + e;
+        }
+    for (; r < any; ++r) {
+        const Pack<T> e = exp_of_difference(seen_score(r) - shift);
+        e.store(scores + r * width);
+        total[0] = total[0] + e;
+    }
+    for (; r < keys; ++r) Pack<T>(0).store(scores + r * width);
+    const Pack<T> kept = exp_of_difference(before - shift);
+    kept.store(keep);
+    now.store(most);
+    fma(Pack<T>::load(sum), kept, total[0] + total[1]).store(sum);
+}
+
+template <class T>
+void attend(T* scores, int64_t keys, int64_t width, double scale, int64_t seen, T* most, T* sum, T* keep) {
+    constexpr int lanes = Pack<T>::lanes;
+    for (int64_t j = 0; j < width; j += lanes)
+        attend_vector(scores + j, keys, width, Pack<T>(scale), seen + j, most + j, sum + j, keep + j);
+}
+
+template <class T>
+void scale_columns(T* x, int64_t rows, int64_t width, const T* factor) {
+    constexpr int lanes = Pack<T>::lanes;
+    for (int64_t j = 0; j < width; j += lanes) {
+        const Pack<T> f = Pack<T>::load(factor + j);
+        for (int64_t r = 0; r < rows; ++r) (Pack<T>::load(x + r * width + j) * f).store(x + r * width + j);
+    }
+}
+
 template <class T>
 SoftmaxLoops<T> loops() {
     SoftmaxLoops<T> l;
@@ -217,6 +279,8 @@ SoftmaxLoops<T> loops() {
     l.logsumexp_columns = columns<Kind::sum, T>;
     l.softmax_grad_columns = grad_columns<false, T>;
     l.log_softmax_grad_columns = grad_columns<true, T>;
+    l.attend = attend<T>;
+    l.scale_columns = scale_columns<T>;
     return l;
 }
 
