@@ -128,6 +128,9 @@ void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, c
         for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
             const float* row = x + ky * c.in_w;
             for (int64_t kx = 0; kx < c.kernel_w; ++kx, ++row, w += width) {
+                // What the compiler knows of the element before it keeps for this turn, which costs a copy between
+                // registers for each; to read an element again costs nothing.
+                __asm__("" : "+r"(row));
                 P weight[Vectors];
 #pragma GCC unroll 16
                 for (int v = 0; v < Vectors; ++v) weight[v] = P::load(w + v * kLanes);
