@@ -26,6 +26,12 @@ Convolution read_geometry(ConvKind kind, const KernelCall& c) {
                                           : convolution_of_weight_grad(call);
 }
 
+// The same, read once where the call is a step of a compiled program.
+const Convolution& geometry(ConvKind kind, const KernelCall& c, Convolution& own) {
+    static constexpr char kOwner = 0;
+    return recall(c, &kOwner, own, [&] { return read_geometry(kind, c); });
+}
+
 // Calls f(input element, weight element, output element) for every product that a convolution adds up.
 template <class F>
 void for_each_product(const Convolution& c, F f) {
@@ -101,7 +107,7 @@ int64_t batch_step(const Convolution& c) {
 template <ConvKind kind>
 bool dnn(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
-    Convolution conv = read_geometry(kind, c);
+    Convolution own, conv = geometry(kind, c, own);
     // oneDNN refuses sizes of zero; the plain kernel knows what they give.
     if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
     float *first = c.tensor(0).data<float>(), *second = c.tensor(1).data<float>(), *result = c.out[0].data<float>();
@@ -150,7 +156,9 @@ bool plain_last(const KernelCall& c) {
 // Reads x as it lies, whether the channels really are last or it is a view of a tensor that has them in front.
 bool dnn_last(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
-    Convolution conv = convolution_of_last(Call(c.op, c.args, c.dtype));
+    static constexpr char kOwner = 0;
+    Convolution own;
+    Convolution conv = recall(c, &kOwner, own, [&] { return convolution_of_last(Call(c.op, c.args, c.dtype)); });
     if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
     const Tensor front = channels_in_front(c.tensor(0));
     const bool lies_front = !c.tensor(0).is_contiguous() && front.is_contiguous();
@@ -256,9 +264,9 @@ class LaneWeights {
         // Another instruction set has other vectors.
         const ConvLoops* const loops = &conv_loops();
         Prepared* place = prepared_place(weight);
-        const Kept* kept = place ? place->find<Kept>(loops) : nullptr;
+        const Kept* kept = place ? place->kept.find<Kept>(loops) : nullptr;
         if (!kept) {
-            Kept& to = place ? *place->keep(loops, std::make_unique<Kept>()) : own_;
+            Kept& to = place ? *place->kept.keep(loops, std::make_unique<Kept>()) : own_;
             loops->pack_channels(c, weight, to.elements);
             kept = &to;
         }
@@ -277,7 +285,8 @@ class LaneWeights {
 
 bool convolve_small(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
-    const Convolution conv = read_geometry(ConvKind::forward, c);
+    Convolution own;
+    const Convolution& conv = geometry(ConvKind::forward, c, own);
     if (!is_small(conv) || c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
     const Window& w = conv.window;
     const SmallConv small{conv.in_channels, w.in[1],  w.in[2],     conv.out_channels,

@@ -361,7 +361,7 @@ class ConvPrimitive {
         Prepared* place = w_.reordered ? prepared_place(w) : nullptr;
         if (!place) return false;
         static constexpr char kOwner = 0;
-        const auto* known = place->find<PreparedWeights>(&kOwner);
+        const auto* known = place->kept.find<PreparedWeights>(&kOwner);
         if (known && known->layout == w_.inner.get_desc()) {
             w_.inner.set_data_handle(known->buffer.data());
             return true;
@@ -369,7 +369,7 @@ class ConvPrimitive {
         auto fresh = std::make_unique<PreparedWeights>(w_.inner.get_desc());
         w_.point(w, fresh->buffer.data());
         read_weights();
-        place->keep(&kOwner, std::move(fresh));
+        place->kept.keep(&kOwner, std::move(fresh));
         return true;
     }
     void read_weights() {

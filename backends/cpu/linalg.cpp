@@ -187,9 +187,9 @@ template <class T>
 const PackedMatrix<T>* kept_packed(int64_t rows, const MatrixRef<T>& b) {
     Prepared* place = prepared_place(b.data);
     if (!place || !is_worth_packing(rows, b)) return nullptr;
-    const auto* known = place->find<PackedMatrix<T>>(packing());
+    const auto* known = place->kept.find<PackedMatrix<T>>(packing());
     if (known) return known;
-    return place->keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(rows, b)));
+    return place->kept.keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(rows, b)));
 }
 
 template <class T>

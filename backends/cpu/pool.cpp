@@ -11,6 +11,7 @@
 #include "backends/cpu/nan.h"
 #include "backends/cpu/simd/pool_loops.h"
 #include "core/interrupt.h"
+#include "core/prepared.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -449,7 +450,9 @@ void place_of_four(const Window& w, const T* plane, int64_t* positions) {
 }
 
 bool fast_max(const KernelCall& c) {
-    Window w = max_window_of(call_of(c));
+    static constexpr char kOwner = 0;
+    Window own;
+    const Window& w = recall(c, &kOwner, own, [&] { return max_window_of(call_of(c)); });
     const Tensor& x = c.tensor(0);
     const bool four = is_two_by_two(w);
     return visit_ordered(c.dtype, [&](auto tag) {

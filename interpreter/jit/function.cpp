@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "interpreter/debugger.h"
@@ -21,6 +22,7 @@ struct Function {
     explicit Function(LuaHost& host) : host(host) {}
     LuaHost& host;
     int keepers = LUA_NOREF, keeper = -1;  // see LuaReference
+    lua_State* shelf = nullptr;            // what the function keeps once more, see Guards
     std::optional<bool> stops;             // whether it calls breakpoint()
     Tree tree;
     Limits limits;
@@ -136,13 +138,19 @@ void keep_objects(Function& f, lua_State* L) {
         step.key_at = keep(step.operands[1].constant.string());
         lua_pop(L, 1);
     });
+    const int kept = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kShelf), shelved = lua_gettop(f.shelf);
+    if (!lua_checkstack(f.shelf, kept - shelved + Guards::kSpace)) throw std::bad_alloc();
+    for (int i = shelved + 1; i <= kept; ++i) {
+        lua_rawgeti(L, table, i);
+        lua_xmove(L, f.shelf, 1);
+    }
     lua_pop(L, 1);
 }
 
 int make(lua_State* L) {
     luaL_checkany(L, 1);
     lua_settop(L, 2);
-    auto* place = lua_newuserdatauv(L, sizeof(Function), 2);
+    auto* place = lua_newuserdatauv(L, sizeof(Function), 3);
     new (place) Function(LuaHost::of(L));
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
@@ -150,6 +158,8 @@ int make(lua_State* L) {
     lua_newtable(L);
     static_cast<Function*>(place)->keeper = add_keeper(L, static_cast<Function*>(place)->keepers);
     lua_setiuservalue(L, -2, 2);
+    static_cast<Function*>(place)->shelf = lua_newthread(L);
+    lua_setiuservalue(L, -2, 3);
     luaL_setmetatable(L, kMetatable);
     Function& f = *static_cast<Function*>(place);
     if (lua_istable(L, 2)) {
@@ -199,7 +209,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
         lua_State* L;
         int table;
     } arguments(L, call);
-    const Call kept{call.L, call.first, call.count, 0, arguments.table};
+    const Call kept{call.L, call.first, call.count, 0, nullptr, arguments.table};
     Recorder recorder(f.host, natives_of(L), kept, f.tree, progress, f.limits);
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
     keep_objects(f, L);
@@ -305,6 +315,7 @@ int try_call(lua_State* L) {
     luaL_checkstack(L, 16, "graph mode");
     lua_getiuservalue(L, 1, 2);
     call.kept = lua_gettop(L);
+    call.shelf = f.shelf;
     const int64_t runs = f.runs;
     const auto start = std::chrono::steady_clock::now();
     const bool done = attempt(f, L, call, f.results);
@@ -363,7 +374,7 @@ int sink(lua_State* L) {
             lua_settop(L, kKept + given);
         }
         vm::Values results;
-        const Call call{L, kKept + 1, lua_gettop(L) - kKept, kKept};
+        const Call call{L, kKept + 1, lua_gettop(L) - kKept, kKept, f.shelf};
         ++f.calls;
         bool compiled = false;
         if (!is_left_to_lua(f, L)) {

@@ -10,12 +10,24 @@ namespace lunaria::jit {
 
 namespace {
 
-constexpr int kPile = 32;  // answers that are left on the stack before they are taken away at once
+constexpr int kPile = Guards::kSpace - 8;  // answers that are left on the stack before they are taken away at once
 
 // Of a key that a step reads or finds, an integer or a text: another for each.
 std::string name_of_key(const Value& key) {
     if (key.kind() == Value::Kind::string) return "s" + key.string();
     return key.kind() == Value::Kind::integer ? str("i", key.integer()) : std::string();
+}
+
+// Whether a table whose keys are those of the walk, in this order, can only have that length: they are 1, 2, ... and
+// there are no others.
+bool is_list_of(const std::vector<Step>& steps, const std::vector<size_t>& walk, const Value& length) {
+    if (walk.empty() || length.kind() != Value::Kind::integer) return false;
+    if (static_cast<int64_t>(walk.size()) != length.integer() + 1) return false;
+    for (size_t k = 0; k + 1 < walk.size(); ++k) {
+        const Value& key = steps[walk[k]].expected[0].constant;
+        if (key.kind() != Value::Kind::integer || key.integer() != static_cast<int64_t>(k) + 1) return false;
+    }
+    return steps[walk.back()].expected[0].constant.is_nil();
 }
 
 }  // namespace
@@ -109,7 +121,7 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
                 if (step.operands[1].slot < 0 && step.operands[1].constant.kind() == Value::Kind::integer) {
                     check.what = Check::What::item;
                     check.key = step.operands[1].constant.integer();
-                } else if (step.key_at > 0) {
+                } else if (step.key_at > 0 && step.key_at <= kShelf) {
                     check.what = Check::What::read;
                     check.at = step.key_at;
                 } else {
@@ -133,7 +145,10 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
                 break;
             default:
                 check.what = Check::What::length;
-                take(i, check);
+                if (is_list_of(steps, walk, step.expected[0].constant))
+                    asked.insert(i);
+                else
+                    take(i, check);
         }
     }
     for (size_t i : walk) {
@@ -157,6 +172,7 @@ Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indice
     for (size_t i : indices) {
         const Step& step = steps[i];
         if (step.kind < Step::Kind::read || step.kind > Step::Kind::next || step.object_at == 0) continue;
+        if (step.object_at > kShelf) continue;
         const auto [found, fresh] = group_of.emplace(vm::identity_of(step.operands[0].constant), groups.size());
         if (fresh) groups.emplace_back();
         groups[found->second].push_back(i);
@@ -166,67 +182,64 @@ Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indice
         if (!asked.contains(i)) rest_.push_back(i);
 }
 
-bool Guards::hold(lua_State* L, int kept) const {
-    luaL_checkstack(L, kPile + 8, "graph mode");
-    const int base = lua_gettop(L);
-    const int object = base + 1;
-    int pile = 0;
+bool Guards::hold(lua_State* shelf) const {
+    const int top = lua_gettop(shelf);
+    int object = 0, pile = 0;
     bool fine = true;
     for (const Check& check : checks_) {
         if (check.what == Check::What::object) {
-            lua_settop(L, base);
-            lua_rawgeti(L, kept, check.at);
-            pile = 0;
+            object = check.at;
             continue;
         }
-        if (pile == kPile) {
-            lua_settop(L, object);
+        if (pile >= kPile) {
+            lua_settop(shelf, top);
             pile = 0;
         }
         int type = LUA_TNIL;
         switch (check.what) {
             case Check::What::read:
-                lua_rawgeti(L, kept, check.at);
-                type = lua_rawget(L, object);
+                lua_pushvalue(shelf, check.at);
+                type = lua_rawget(shelf, object);
                 ++pile;
                 break;
             case Check::What::item:
-                type = lua_rawgeti(L, object, check.key);
+                type = lua_rawgeti(shelf, object, check.key);
                 ++pile;
                 break;
             case Check::What::metatable:
-                if (lua_getmetatable(L, object)) {
+                if (lua_getmetatable(shelf, object)) {
                     type = LUA_TTABLE;
                     ++pile;
                 }
                 break;
             case Check::What::upvalue:
-                if (lua_getupvalue(L, object, check.at)) {
-                    type = lua_type(L, -1);
+                if (lua_getupvalue(shelf, object, check.at)) {
+                    type = lua_type(shelf, -1);
                     ++pile;
                 }
                 break;
             case Check::What::length:
-                fine = static_cast<int64_t>(lua_rawlen(L, object)) == check.bits;
+                fine = static_cast<int64_t>(lua_rawlen(shelf, object)) == check.bits;
                 type = LUA_TNONE;
                 break;
             case Check::What::next:
-                // The stack holds the key before it, with its value.
-                if (check.first) lua_settop(L, object);
-                lua_settop(L, object + 1);
-                if (lua_next(L, object))
-                    fine = fits(check, L, lua_type(L, object + 1), object + 1);
+                // Above the shelf lies the key before it, with its value.
+                lua_settop(shelf, check.first ? top : top + 1);
+                if (check.first) lua_pushnil(shelf);
+                pile = 0;
+                if (lua_next(shelf, object))
+                    fine = fits(check, shelf, lua_type(shelf, top + 1), top + 1);
                 else
                     fine = check.type == LUA_TNIL;
                 type = LUA_TNONE;
                 break;
             default:
-                type = lua_type(L, -1);
+                type = lua_type(shelf, -1);
         }
-        if (type != LUA_TNONE) fine = fits(check, L, type, -1);
+        if (type != LUA_TNONE) fine = fits(check, shelf, type, -1);
         if (!fine) break;
     }
-    lua_settop(L, base);
+    lua_settop(shelf, top);
     return fine;
 }
 

@@ -238,7 +238,7 @@ class Runner {
     }
 
     // Whether these questions are answered as expected; in a loop they are known already.
-    bool hold(const Guards& guards) { return !progress_.steady && !guards.empty() && guards.hold(L, call_.kept); }
+    bool hold(const Guards& guards) { return !progress_.steady && !guards.empty() && guards.hold(call_.shelf); }
 
     // The steps of a row that it does not ask as one.
     bool pass_rest(Block& block, const Row& row) {

@@ -83,6 +83,7 @@ struct Call {
     lua_State* L;
     int first, count;
     int kept = 0;           // stack position of the table of what the function keeps
+    lua_State* shelf = nullptr;  // see Guards
     int table = LUA_NOREF;  // in the registry: the arguments, for whoever runs in another C function
 };
 

@@ -32,6 +32,7 @@ struct StepState {
     std::vector<Tensor> out;
     std::vector<void*> pointers;
     std::unique_ptr<Prepared> prepared;
+    Kept memory;  // of its kernel
 };
 
 void release_nothing(Storage&) {}
@@ -175,6 +176,7 @@ struct Executable::Context {
         for (size_t i = 0; i < step.results.size(); ++i)
             if (!plan.roots[step.results[i]].is_static()) state.out[i] = roots[step.results[i]];
         KernelCall call{*step.op, state.args, state.out, step.dtype};
+        const MemoryOffer memory(state.memory, state.args);
         if (step.op->side_effect == Effect::random) {
             RandomStream stream = default_generator().next_stream();
             call.seed = stream.seed;
