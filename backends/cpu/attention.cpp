@@ -1,7 +1,7 @@
 // CPU kernels: attention in blocks of queries and of keys, so that only the scores of one block are there at a time: in
-// the nearest cache, however long the sequences are (Dao and others, "FlashAttention", 2022). The queries of a block lie
-// side by side, as lanes: scores and results are products whose left sides are the keys and the values as they lie, and
-// largest scores and sums are taken lane by lane.
+// the nearest cache, however long the sequences are (Dao and others, "FlashAttention", 2022). The queries of a block
+// lie side by side, as lanes: scores and results are products whose left sides are the keys and the values as they lie,
+// and largest scores and sums are taken lane by lane.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -186,7 +186,8 @@ class QueryTile {
         const int64_t row = loops_.whole(columns_);
         T* const rows = row == columns_ ? out : rows_.data<T>();
         loops_.pack(result, 1, width, count, columns_, rows);
-        for (int64_t j = 0; row != columns_ && j < count; ++j) std::copy_n(rows + j * row, columns_, out + j * columns_);
+        for (int64_t j = 0; row != columns_ && j < count; ++j)
+            std::copy_n(rows + j * row, columns_, out + j * columns_);
     }
 
   private:

@@ -82,9 +82,9 @@ struct Progress {
 struct Call {
     lua_State* L;
     int first, count;
-    int kept = 0;           // stack position of the table of what the function keeps
+    int kept = 0;                // stack position of the table of what the function keeps
     lua_State* shelf = nullptr;  // see Guards
-    int table = LUA_NOREF;  // in the registry: the arguments, for whoever runs in another C function
+    int table = LUA_NOREF;       // in the registry: the arguments, for whoever runs in another C function
 };
 
 // True when the call is done: `results` are there. False where no branch of the tree goes on.
