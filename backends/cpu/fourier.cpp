@@ -1,115 +1,19 @@
-// CPU kernels: discrete Fourier transforms, computed in f64. Lengths that are powers of two go through the radix-2
-// algorithm; others become a convolution of such a length (L. Bluestein, 1970), so that every length costs n log n.
+// CPU kernels: discrete Fourier transforms, computed in f64.
 #include <algorithm>
-#include <cmath>
-#include <complex>
+#include <array>
 #include <cstring>
-#include <numbers>
-#include <vector>
+#include <memory>
+#include <optional>
+#include <utility>
 
+#include "backends/cpu/fourier_plan.h"
 #include "backends/cpu/kernel_table.h"
-#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
 
 namespace {
-
-using Complex = std::complex<double>;
-using Signal = std::vector<Complex>;
-
-Complex unit(double turns) { return std::polar(1.0, 2.0 * std::numbers::pi * turns); }
-
-// Steps between two looks at an interrupt; a power of two.
-constexpr size_t kBlock = 1 << 16;
-
-template <class F>
-void in_blocks(size_t n, F f) {
-    for (size_t begin = 0; begin < n; begin += kBlock) {
-        if (begin > 0) poll_interrupt();
-        for (size_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) f(i);
-    }
-}
-
-// Transform of a power of two of elements, in place.
-class Radix2 {
-  public:
-    explicit Radix2(size_t n) : roots_(n / 2) {
-        in_blocks(roots_.size(), [&](size_t i) { roots_[i] = unit(-static_cast<double>(i) / static_cast<double>(n)); });
-    }
-
-    void operator()(Complex* x) const {
-        size_t n = std::max<size_t>(1, 2 * roots_.size());
-        size_t j = 0;  // i - 1 with its bits reversed
-        in_blocks(n - 1, [&](size_t i) {
-            size_t bit = n / 2;
-            for (; j & bit; bit /= 2) j ^= bit;
-            j ^= bit;
-            if (i + 1 < j) std::swap(x[i + 1], x[j]);
-        });
-        for (size_t half = 1; half < n; half *= 2)
-            for (size_t start = 0; start < n; start += 2 * half)
-                for (size_t from = 0; from < half; from += kBlock) {
-                    if (half >= kBlock || start % kBlock == 0) poll_interrupt();
-                    for (size_t k = from; k < std::min(half, from + kBlock); ++k) {
-                        Complex &a = x[start + k], &b = x[start + k + half];
-                        // By parts: the operator of std::complex looks for infinities.
-                        Complex w = roots_[k * (n / (2 * half))];
-                        Complex t(b.real() * w.real() - b.imag() * w.imag(), b.real() * w.imag() + b.imag() * w.real());
-                        b = a - t;
-                        a += t;
-                    }
-                }
-    }
-
-  private:
-    Signal roots_;
-};
-
-bool is_power_of_two(size_t n) { return (n & (n - 1)) == 0; }
-
-size_t power_of_two_from(size_t n) {
-    size_t p = 1;
-    while (p < n) p *= 2;
-    return p;
-}
-
-// Transform of any length; the inverse one is that of the conjugate, conjugated.
-class Dft {
-  public:
-    explicit Dft(size_t n) : n_(n), padded_(is_power_of_two(n) ? n : power_of_two_from(2 * n - 1)), fft_(padded_) {
-        if (padded_ == n_) return;
-        chirp_.resize(n_);
-        in_blocks(n_, [&](size_t i) {
-            // i² modulo 2n: the angle stays small, and exact.
-            auto square = static_cast<unsigned __int128>(i) * i % (2 * n_);
-            chirp_[i] = unit(-0.5 * static_cast<double>(static_cast<size_t>(square)) / static_cast<double>(n_));
-        });
-        filter_.assign(padded_, 0.0);
-        for (size_t i = 0; i < n_; ++i) filter_[i] = filter_[(padded_ - i) % padded_] = std::conj(chirp_[i]);
-        fft_(filter_.data());
-    }
-
-    // x has size() elements, of which the first n hold the signal.
-    size_t size() const { return padded_; }
-    void operator()(Signal& x) const {
-        if (padded_ == n_) return fft_(x.data());
-        for (size_t i = 0; i < n_; ++i) x[i] *= chirp_[i];
-        std::fill(x.begin() + static_cast<std::ptrdiff_t>(n_), x.end(), Complex());
-        fft_(x.data());
-        // The inverse transform by way of conjugates.
-        for (size_t i = 0; i < padded_; ++i) x[i] = std::conj(x[i] * filter_[i]);
-        fft_(x.data());
-        double scale = 1.0 / static_cast<double>(padded_);
-        for (size_t i = 0; i < n_; ++i) x[i] = std::conj(x[i]) * scale * chirp_[i];
-    }
-
-  private:
-    size_t n_, padded_;
-    Radix2 fft_;
-    Signal chirp_, filter_;
-};
 
 // The lines of a dense tensor along one axis.
 struct Lines {
@@ -124,90 +28,206 @@ struct Lines {
     int64_t start(int64_t line) const { return line / inner * inner * length + line % inner; }
 };
 
-// Transforms all lines: fill(line, signal) reads one, store(line, signal) writes it.
-template <class Fill, class Store>
-void for_each_line(int64_t lines, int64_t n, Fill fill, Store store) {
-    Dft dft(static_cast<size_t>(n));
-    constexpr int64_t kWorthwhile = 4096;
-    parallel_for(lines, kWorthwhile / n + 1, [&](int64_t begin, int64_t end) {
-        Signal x(dft.size());
-        for (int64_t line = begin; line < end; ++line) {
-            fill(line, x);
-            dft(x);
-            store(line, x);
+// Signals that go through a transform together, and how many numbers of theirs stay in a core's cache.
+constexpr int64_t kTogether = 8, kCached = 32 * 1024;
+
+struct Number {
+    double re, im;
+};
+
+// Some signals side by side on their way through a transform.
+class Bundle {
+  public:
+    Bundle(std::shared_ptr<const FourierPlan> plan, int64_t signals)
+        : plan_(std::move(plan)), signals_(signals), x_(plan_->room(signals)), scratch_(plan_->room(signals)) {}
+
+    int64_t signals() const { return signals_; }
+    void set(int64_t i, int64_t signal, Number v) { x_.set(static_cast<size_t>(i * signals_ + signal), v.re, v.im); }
+    Number at(int64_t i, int64_t signal) const {
+        const SplitNumbers x = x_.numbers();
+        return {x.re[i * signals_ + signal], x.im[i * signals_ + signal]};
+    }
+    void transform() { (*plan_)(x_, scratch_, signals_); }
+
+  private:
+    std::shared_ptr<const FourierPlan> plan_;
+    int64_t signals_;
+    SplitArray x_, scratch_;
+};
+
+// Calls work(bundle, first line) until every line was in a bundle.
+template <class F>
+void for_bundles(const std::shared_ptr<const FourierPlan>& plan, int64_t lines, F work) {
+    if (lines == 0) return;
+    const int64_t room = static_cast<int64_t>(plan->room(1));
+    const int64_t together = room * kTogether <= kCached ? std::min(lines, kTogether) : 1;
+    const int64_t bundles = (lines + together - 1) / together;
+    constexpr int64_t kWorthwhile = 8192;
+    parallel_for(bundles, kWorthwhile / (room * together) + 1, [&](int64_t begin, int64_t end) {
+        std::optional<Bundle> bundle;
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i * together, count = std::min(together, lines - first);
+            if (!bundle || bundle->signals() != count) bundle.emplace(plan, count);
+            work(*bundle, first);
         }
     });
 }
 
 template <class T>
-Complex as_complex(T x) {
+Number number(T x) {
     if constexpr (std::is_same_v<T, Complex64>)
         return {x.real(), x.imag()};
     else
         return {static_cast<double>(x), 0.0};
 }
 
+// Where the first elements of a bundle's lines are.
+struct Starts {
+    std::array<int64_t, kTogether> at{};
+    Starts(const Lines& lines, int64_t first, int64_t count) {
+        for (int64_t j = 0; j < count; ++j) at[static_cast<size_t>(j)] = lines.start(first + j);
+    }
+    int64_t operator[](int64_t j) const { return at[static_cast<size_t>(j)]; }
+};
+
+struct Direction {
+    int64_t n;
+    double scale;
+    bool inverse;
+};
+
+template <class T>
+void transform_complex(const T* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+    // The inverse transform is that of the conjugate, conjugated.
+    const double sign = d.inverse ? -1.0 : 1.0;
+    for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
+        const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
+        for (int64_t i = 0; i < d.n; ++i)
+            for (int64_t j = 0; j < bundle.signals(); ++j) {
+                const Number v = i < in.length ? number(from[read[j] + i * in.inner]) : Number{0, 0};
+                bundle.set(i, j, {v.re, sign * v.im});
+            }
+        bundle.transform();
+        for (int64_t i = 0; i < out.length; ++i)
+            for (int64_t j = 0; j < bundle.signals(); ++j) {
+                const Number v = bundle.at(i, j);
+                to[write[j] + i * out.inner] =
+                    Complex64(static_cast<float>(v.re * d.scale), static_cast<float>(v.im * sign * d.scale));
+            }
+    });
+}
+
+// A real signal of even length goes through a transform of half the length, its even elements as real parts and its odd
+// ones as imaginary parts.
+template <class T>
+void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+    const int64_t half = d.n / 2;
+    const auto plan = FourierPlan::of(half);
+    const SplitNumbers turn = plan->half_turns();
+    const double sign = d.inverse ? -1.0 : 1.0;
+    for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
+        auto element = [&](int64_t j, int64_t i) {
+            return i < in.length ? static_cast<double>(from[read[j] + i * in.inner]) : 0.0;
+        };
+        for (int64_t i = 0; i < half; ++i)
+            for (int64_t j = 0; j < bundle.signals(); ++j) bundle.set(i, j, {element(j, 2 * i), element(j, 2 * i + 1)});
+        bundle.transform();
+        for (int64_t k = 0; k <= half; ++k)
+            for (int64_t j = 0; j < bundle.signals(); ++j) {
+                const Number a = bundle.at(k % half, j), b = bundle.at((half - k) % half, j);
+                // The transforms of the even and the odd elements.
+                const Number even{0.5 * (a.re + b.re), 0.5 * (a.im - b.im)};
+                const Number odd{0.5 * (a.im + b.im), 0.5 * (b.re - a.re)};
+                const double re = even.re + turn.re[k] * odd.re - turn.im[k] * odd.im;
+                const double im = even.im + turn.re[k] * odd.im + turn.im[k] * odd.re;
+                const auto real = static_cast<float>(re * d.scale), imaginary = static_cast<float>(sign * im * d.scale);
+                if (k < out.length) to[write[j] + k * out.inner] = Complex64(real, imaginary);
+                // The other half mirrors this one.
+                if (k > 0 && d.n - k != k && d.n - k < out.length)
+                    to[write[j] + (d.n - k) * out.inner] = Complex64(real, -imaginary);
+            }
+    });
+}
+
 bool dft(const KernelCall& c) {
     Call call(c.op, c.args, c.dtype);
     const Tensor& x = c.tensor(0);
     int axis = call.axis(2, 0);
-    int64_t n = call.integer(1);
-    bool inverse = call.boolean(3);
-    double scale = call.number(4);
+    const Direction d{call.integer(1), call.number(4), call.boolean(3)};
     Lines in(x.shape(), axis), out(c.out[0].shape(), axis);
     auto* to = c.out[0].data<Complex64>();
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const T* from = x.data<T>();
-        for_each_line(
-            out.count, n,
-            [&](int64_t line, Signal& s) {
-                for (int64_t i = 0; i < n; ++i) {
-                    Complex v = i < in.length ? as_complex(from[in.start(line) + i * in.inner]) : Complex();
-                    s[static_cast<size_t>(i)] = inverse ? std::conj(v) : v;
-                }
-            },
-            [&](int64_t line, const Signal& s) {
-                for (int64_t i = 0; i < out.length; ++i) {
-                    Complex v = s[static_cast<size_t>(i)] * scale;
-                    to[out.start(line) + i * out.inner] = Complex64(inverse ? std::conj(v) : v);
-                }
-            });
+        if constexpr (!std::is_same_v<T, Complex64>)
+            if (d.n % 2 == 0) return transform_real(x.data<T>(), in, to, out, d);
+        transform_complex(x.data<T>(), in, to, out, d);
     });
     return true;
+}
+
+// The inverse transform of the first half of a real signal's spectrum: the other half mirrors it. Of the elements that
+// mirror themselves only the real part counts.
+template <class T, class Out>
+void transform_to_real(const T* from, const Lines& in, Out* to, const Lines& out, const Direction& d) {
+    const int64_t n = d.n;
+    const bool by_half = n % 2 == 0;
+    const auto plan = FourierPlan::of(by_half ? n / 2 : n);
+    const SplitNumbers turn = by_half ? plan->half_turns() : SplitNumbers{};
+    for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
+        auto element = [&](int64_t j, int64_t k) {
+            Number v = k < in.length ? number(from[read[j] + k * in.inner]) : Number{0, 0};
+            if (k == 0 || 2 * k == n) v.im = 0;
+            return v;
+        };
+        auto put = [&](int64_t j, int64_t i, double v) {
+            to[write[j] + i * out.inner] = static_cast<Out>(v * d.scale);
+        };
+        if (!by_half) {
+            for (int64_t j = 0; j < bundle.signals(); ++j)
+                for (int64_t k = 0; k <= n / 2; ++k) {
+                    const Number v = element(j, k);
+                    bundle.set(k, j, {v.re, -v.im});
+                    if (k > 0) bundle.set(n - k, j, v);
+                }
+            bundle.transform();
+            for (int64_t i = 0; i < n; ++i)
+                for (int64_t j = 0; j < bundle.signals(); ++j) put(j, i, bundle.at(i, j).re);
+            return;
+        }
+        const int64_t half = n / 2;
+        for (int64_t k = 0; k < half; ++k)
+            for (int64_t j = 0; j < bundle.signals(); ++j) {
+                const Number a = element(j, k), b = element(j, half - k);
+                const Number even{a.re + b.re, a.im - b.im}, apart{a.re - b.re, a.im + b.im};
+                // Times the conjugate of the turn, then times i.
+                const double re = apart.re * turn.re[k] + apart.im * turn.im[k];
+                const double im = apart.im * turn.re[k] - apart.re * turn.im[k];
+                bundle.set(k, j, {even.re - im, -(even.im + re)});
+            }
+        bundle.transform();
+        for (int64_t i = 0; i < half; ++i)
+            for (int64_t j = 0; j < bundle.signals(); ++j) {
+                const Number v = bundle.at(i, j);
+                put(j, 2 * i, v.re);
+                put(j, 2 * i + 1, -v.im);
+            }
+    });
 }
 
 bool dft_real(const KernelCall& c) {
     Call call(c.op, c.args, c.dtype);
     const Tensor& x = c.tensor(0);
     int axis = call.axis(2, 0);
-    int64_t n = call.integer(1);
-    double scale = call.number(3);
+    const Direction d{call.integer(1), call.number(3), true};
     Lines in(x.shape(), axis), out(c.out[0].shape(), axis);
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        const T* from = x.data<T>();
-        for_each_line(
-            out.count, n,
-            [&](int64_t line, Signal& s) {
-                // The other half mirrors this one. Of the elements that mirror themselves only the real part counts.
-                for (int64_t i = 0; i <= n / 2; ++i) {
-                    Complex v = i < in.length ? as_complex(from[in.start(line) + i * in.inner]) : Complex();
-                    if (i == 0 || 2 * i == n) v = v.real();
-                    s[static_cast<size_t>(i)] = std::conj(v);
-                    s[static_cast<size_t>((n - i) % n)] = i == 0 ? std::conj(v) : v;
-                }
-            },
-            [&](int64_t line, const Signal& s) {
-                for (int64_t i = 0; i < n; ++i) {
-                    double v = s[static_cast<size_t>(i)].real() * scale;
-                    int64_t at = out.start(line) + i * out.inner;
-                    if (c.out[0].dtype() == DType::f64)
-                        c.out[0].data<double>()[at] = v;
-                    else
-                        c.out[0].data<float>()[at] = static_cast<float>(v);
-                }
-            });
+        if (c.out[0].dtype() == DType::f64)
+            transform_to_real(x.data<T>(), in, c.out[0].data<double>(), out, d);
+        else
+            transform_to_real(x.data<T>(), in, c.out[0].data<float>(), out, d);
     });
     return true;
 }

@@ -1,0 +1,172 @@
+#include "backends/cpu/fourier_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numbers>
+
+#include "backends/cpu/elementwise.h"
+#include "core/interrupt.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+const FourierLoops& fourier_loops() {
+    switch (current_isa()) {
+        case Isa::avx512:
+            return avx512::fourier_loops;
+        case Isa::avx2:
+            return avx2::fourier_loops;
+        default:
+            return v2::fourier_loops;
+    }
+}
+
+// Numbers between two looks at an interrupt.
+constexpr int64_t kBlock = 1 << 17;
+
+template <class F>
+void in_blocks(int64_t n, F f) {
+    for (int64_t begin = 0; begin < n; begin += kBlock) {
+        if (begin > 0) poll_interrupt();
+        for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) f(i);
+    }
+}
+
+void set_root(const SplitArray& a, int64_t at, double turns) {
+    const double angle = 2.0 * std::numbers::pi * turns;
+    a.set(static_cast<size_t>(at), std::cos(angle), std::sin(angle));
+}
+
+SplitArray roots_of(int64_t n) {
+    SplitArray roots(static_cast<size_t>(n));
+    in_blocks(n, [&](int64_t i) { set_root(roots, i, -static_cast<double>(i) / static_cast<double>(n)); });
+    return roots;
+}
+
+// Fours first: they cost least, and the columns that they leave fill registers. Empty if n has a large prime factor.
+std::vector<int> radices_of(int64_t n) {
+    std::vector<int> radices;
+    for (int radix : {4, 2, 3, 5, 7, 11, 13})
+        for (; n % radix == 0; n /= radix) radices.push_back(radix);
+    if (n != 1) radices.clear();
+    return radices;
+}
+
+}  // namespace
+
+FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
+    if (n == 1) return;
+    if (radices_.empty()) {
+        int64_t padded = 1;
+        while (padded < 2 * n - 1) padded *= 2;
+        padded_ = of(padded);
+        chirp_ = SplitArray(static_cast<size_t>(n));
+        in_blocks(n, [&](int64_t i) {
+            // i² modulo 2n: the angle stays small, and exact.
+            const auto square =
+                static_cast<unsigned __int128>(i) * static_cast<uint64_t>(i) % (2 * static_cast<uint64_t>(n));
+            set_root(chirp_, i, -0.5 * static_cast<double>(static_cast<uint64_t>(square)) / static_cast<double>(n));
+        });
+        filter_ = SplitArray(static_cast<size_t>(padded));
+        const SplitNumbers chirp = chirp_.numbers();
+        for (int64_t i = n; i < padded; ++i) filter_.set(static_cast<size_t>(i), 0, 0);
+        for (int64_t i = 0; i < n; ++i)
+            for (const int64_t at : {i, (padded - i) % padded})
+                filter_.set(static_cast<size_t>(at), chirp.re[i], -chirp.im[i]);
+        SplitArray scratch(static_cast<size_t>(padded));
+        (*padded_)(filter_, scratch, 1);
+        return;
+    }
+    roots_ = roots_of(n);
+    const int64_t radix = radices_.front(), steps = n / radix;
+    first_roots_ = SplitArray(static_cast<size_t>((radix - 1) * steps));
+    for (int64_t r = 1; r < radix; ++r)
+        for (int64_t p = 0; p < steps; ++p) {
+            const SplitNumbers root = roots_.numbers();
+            first_roots_.set(static_cast<size_t>((r - 1) * steps + p), root.re[r * p], root.im[r * p]);
+        }
+    units_.resize(radices_.size());
+    for (size_t i = 0; i < radices_.size(); ++i)
+        if (radices_[i] > 5) units_[i] = roots_of(radices_[i]);
+}
+
+void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const {
+    const FourierLoops& loops = fourier_loops();
+    FourierPass pass;
+    pass.length = n_;
+    pass.stride = signals;
+    for (size_t i = 0; i < radices_.size(); ++i) {
+        pass.radix = radices_[i];
+        pass.from = x.numbers();
+        pass.to = scratch.numbers();
+        pass.roots = pass.stride == 1 ? first_roots_.numbers() : roots_.numbers();
+        pass.root_step = n_ / pass.length;
+        pass.unit = units_[i].numbers();
+        const int64_t steps = pass.length / pass.radix;
+        const int64_t columns = std::min(pass.stride, kBlock), rows = std::max<int64_t>(kBlock / columns, 1);
+        for (int64_t p = 0; p < steps; p += rows)
+            for (int64_t q = 0; q < pass.stride; q += columns) {
+                if (p > 0 || q > 0) poll_interrupt();
+                pass.p_begin = p;
+                pass.p_end = std::min(steps, p + rows);
+                pass.q_begin = q;
+                pass.q_end = std::min(pass.stride, q + columns);
+                loops.pass(pass);
+            }
+        x.swap(scratch);
+        pass.length = steps;
+        pass.stride *= pass.radix;
+    }
+}
+
+void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const {
+    if (!padded_) return pass_by_pass(x, scratch, signals);
+    const FourierLoops& loops = fourier_loops();
+    const auto used = static_cast<size_t>(n_ * signals), room_used = static_cast<size_t>(padded_->n_ * signals);
+    loops.multiply(x.numbers(), chirp_.numbers(), n_, signals, false);
+    std::fill(x.numbers().re + used, x.numbers().re + room_used, 0.0);
+    std::fill(x.numbers().im + used, x.numbers().im + room_used, 0.0);
+    padded_->pass_by_pass(x, scratch, signals);
+    // The inverse transform by way of conjugates.
+    loops.multiply(x.numbers(), filter_.numbers(), padded_->n_, signals, true);
+    padded_->pass_by_pass(x, scratch, signals);
+    const double scale = 1.0 / static_cast<double>(padded_->n_);
+    for (size_t i = 0; i < used; ++i) x.set(i, x.numbers().re[i] * scale, x.numbers().im[i] * -scale);
+    loops.multiply(x.numbers(), chirp_.numbers(), n_, signals, false);
+}
+
+SplitNumbers FourierPlan::half_turns() const {
+    std::call_once(has_half_turns_, [&] {
+        half_turns_ = SplitArray(static_cast<size_t>(n_ + 1));
+        in_blocks(n_ + 1, [&](int64_t k) {
+            set_root(half_turns_, k, -0.5 * static_cast<double>(k) / static_cast<double>(n_));
+        });
+    });
+    return half_turns_.numbers();
+}
+
+std::shared_ptr<const FourierPlan> FourierPlan::of(int64_t n) {
+    constexpr int64_t kLargestKept = 1 << 18;
+    constexpr size_t kKept = 8;
+    static std::mutex mutex;
+    static std::vector<std::shared_ptr<const FourierPlan>> kept;  // the one used last comes last
+    {
+        std::lock_guard lock(mutex);
+        for (auto at = kept.begin(); at != kept.end(); ++at)
+            if ((*at)->n_ == n) {
+                std::rotate(at, at + 1, kept.end());
+                return kept.back();
+            }
+    }
+    auto plan = std::make_shared<const FourierPlan>(n);
+    if (n <= kLargestKept) {
+        std::lock_guard lock(mutex);
+        if (kept.size() == kKept) kept.erase(kept.begin());
+        kept.push_back(plan);
+    }
+    return plan;
+}
+
+}  // namespace lunaria::cpu

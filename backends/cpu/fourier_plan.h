@@ -1,0 +1,67 @@
+// Discrete Fourier transforms of one length, in f64. Lengths without prime factors above 13 are done factor by factor
+// (Stockham's method, backends/cpu/simd/fourier_loops.h); the others become a convolution of a length that is a power
+// of two (L. Bluestein, 1970), so that every length costs n log n.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/simd/fourier_loops.h"
+#include "core/tensor.h"
+
+namespace lunaria::cpu {
+
+// Numbers with their real and imaginary parts apart; not set to anything.
+class SplitArray {
+  public:
+    SplitArray() = default;
+    explicit SplitArray(size_t n) : memory_(Tensor::empty(DType::f64, {2, static_cast<int64_t>(n)})) {
+        numbers_ = {memory_.data<double>(), memory_.data<double>() + n};
+    }
+    SplitNumbers numbers() const { return numbers_; }
+    void set(size_t i, double re, double im) const {
+        numbers_.re[i] = re;
+        numbers_.im[i] = im;
+    }
+    void swap(SplitArray& other) noexcept {
+        std::swap(memory_, other.memory_);
+        std::swap(numbers_, other.numbers_);
+    }
+
+  private:
+    Tensor memory_;
+    SplitNumbers numbers_;
+};
+
+class FourierPlan {
+  public:
+    // Plans are kept for the next call; any thread may use one.
+    static std::shared_ptr<const FourierPlan> of(int64_t n);
+
+    explicit FourierPlan(int64_t n);
+
+    // Transforms `signals` signals at once. Element i of signal j lies at i * signals + j, before and after. x and
+    // scratch have room(signals) numbers. Stops for an interrupt.
+    void operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const;
+    size_t room(int64_t signals) const { return static_cast<size_t>((padded_ ? padded_->n_ : n_) * signals); }
+
+    // e^(-pi i k / n) for k = 0 .. n, which join the transforms of the even and the odd elements of a real signal.
+    SplitNumbers half_turns() const;
+
+  private:
+    void pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const;
+
+    int64_t n_;
+    std::vector<int> radices_;
+    SplitArray roots_, first_roots_;  // of the whole length; as the first pass of a lone signal reads them
+    std::vector<SplitArray> units_;   // of each radix that is done by definition
+    std::shared_ptr<const FourierPlan> padded_;
+    SplitArray chirp_, filter_;
+    mutable std::once_flag has_half_turns_;
+    mutable SplitArray half_turns_;
+};
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,186 @@
+#include "backends/cpu/simd/fourier_loops.h"
+
+#include "backends/cpu/simd/pack.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace {
+
+// T is a double or a pack of them.
+template <class T>
+struct Pair {
+    T re, im;
+    friend Pair operator+(Pair a, Pair b) { return {a.re + b.re, a.im + b.im}; }
+    friend Pair operator-(Pair a, Pair b) { return {a.re - b.re, a.im - b.im}; }
+    friend Pair operator*(Pair a, Pair b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+    friend Pair operator*(T a, Pair b) { return {a * b.re, a * b.im}; }
+};
+template <class T>
+[[gnu::always_inline]] inline Pair<T> times_minus_i(Pair<T> a) {
+    return {a.im, -a.re};
+}
+
+// The transform of R numbers, in place.
+template <int R, class T>
+[[gnu::always_inline]] inline void butterfly(Pair<T> (&x)[R]) {
+    if constexpr (R == 2) {
+        Pair<T> a = x[0];
+        x[0] = a + x[1];
+        x[1] = a - x[1];
+    } else if constexpr (R == 4) {
+        Pair<T> a = x[0] + x[2], b = x[0] - x[2], c = x[1] + x[3], d = times_minus_i(x[1] - x[3]);
+        x[0] = a + c;
+        x[1] = b + d;
+        x[2] = a - c;
+        x[3] = b - d;
+    } else if constexpr (R == 3) {
+        Pair<T> sum = x[1] + x[2], turned = T(0.86602540378443864676) * times_minus_i(x[1] - x[2]);
+        Pair<T> middle = x[0] - T(0.5) * sum;
+        x[0] = x[0] + sum;
+        x[1] = middle + turned;
+        x[2] = middle - turned;
+    } else {
+        static_assert(R == 5);
+        const T c1(0.30901699437494742410), c2(-0.80901699437494742410);
+        const T s1(0.95105651629515357212), s2(0.58778525229247312917);
+        Pair<T> sum1 = x[1] + x[4], sum2 = x[2] + x[3];
+        Pair<T> apart1 = times_minus_i(x[1] - x[4]), apart2 = times_minus_i(x[2] - x[3]);
+        Pair<T> m1 = x[0] + c1 * sum1 + c2 * sum2, m2 = x[0] + c2 * sum1 + c1 * sum2;
+        Pair<T> t1 = s1 * apart1 + s2 * apart2, t2 = s2 * apart1 - s1 * apart2;
+        x[0] = x[0] + sum1 + sum2;
+        x[1] = m1 + t1;
+        x[2] = m2 + t2;
+        x[3] = m2 - t2;
+        x[4] = m1 - t1;
+    }
+}
+
+// Columns q side by side.
+template <int R>
+void along_columns(const FourierPass& f) {
+    using P = Pack<double>;
+    const int64_t steps = f.length / R, s = f.stride;
+    for (int64_t p = f.p_begin; p < f.p_end; ++p) {
+        Pair<double> root[R];
+        for (int r = 1; r < R; ++r) root[r] = {f.roots.re[p * r * f.root_step], f.roots.im[p * r * f.root_step]};
+        int64_t q = f.q_begin;
+        auto column = [&](auto zero, auto load, auto store) {
+            using T = decltype(zero);
+            Pair<T> x[R];
+            for (int k = 0; k < R; ++k) {
+                const int64_t at = q + s * (p + k * steps);
+                x[k] = {load(f.from.re + at), load(f.from.im + at)};
+            }
+            butterfly<R>(x);
+            for (int r = 0; r < R; ++r) {
+                if (r > 0) x[r] = Pair<T>{T(root[r].re), T(root[r].im)} * x[r];
+                const int64_t at = q + s * (R * p + r);
+                store(f.to.re + at, x[r].re);
+                store(f.to.im + at, x[r].im);
+            }
+        };
+        for (; q + P::lanes <= f.q_end; q += P::lanes)
+            column(
+                P(0), [](const double* a) { return P::load(a); }, [](double* a, P v) { v.store(a); });
+        for (; q < f.q_end; ++q)
+            column(
+                0.0, [](const double* a) { return *a; }, [](double* a, double v) { *a = v; });
+    }
+}
+
+// With one column, steps p side by side; the results of a step lie together.
+template <int R>
+void along_steps(const FourierPass& f) {
+    using P = Pack<double>;
+    const int64_t steps = f.length / R;
+    int64_t p = f.p_begin;
+    for (; p + P::lanes <= f.p_end; p += P::lanes) {
+        Pair<P> x[R];
+        for (int k = 0; k < R; ++k) x[k] = {P::load(f.from.re + p + k * steps), P::load(f.from.im + p + k * steps)};
+        butterfly<R>(x);
+        alignas(kBytes) double re[R][P::lanes], im[R][P::lanes];
+        for (int r = 0; r < R; ++r) {
+            const int64_t at = (r - 1) * steps + p;
+            if (r > 0) x[r] = Pair<P>{P::load(f.roots.re + at), P::load(f.roots.im + at)} * x[r];
+            x[r].re.store(re[r]);
+            x[r].im.store(im[r]);
+        }
+        for (int lane = 0; lane < P::lanes; ++lane)
+            for (int r = 0; r < R; ++r) {
+                f.to.re[R * (p + lane) + r] = re[r][lane];
+                f.to.im[R * (p + lane) + r] = im[r][lane];
+            }
+    }
+    for (; p < f.p_end; ++p) {
+        Pair<double> x[R];
+        for (int k = 0; k < R; ++k) x[k] = {f.from.re[p + k * steps], f.from.im[p + k * steps]};
+        butterfly<R>(x);
+        for (int r = 0; r < R; ++r) {
+            const int64_t at = (r - 1) * steps + p;
+            if (r > 0) x[r] = Pair<double>{f.roots.re[at], f.roots.im[at]} * x[r];
+            f.to.re[R * p + r] = x[r].re;
+            f.to.im[R * p + r] = x[r].im;
+        }
+    }
+}
+
+// Any small radix, by the definition.
+void by_definition(const FourierPass& f) {
+    const int64_t steps = f.length / f.radix, s = f.stride;
+    for (int64_t p = f.p_begin; p < f.p_end; ++p)
+        for (int64_t q = f.q_begin; q < f.q_end; ++q)
+            for (int64_t r = 0; r < f.radix; ++r) {
+                Pair<double> sum{0, 0};
+                for (int64_t k = 0; k < f.radix; ++k) {
+                    const int64_t at = q + s * (p + k * steps), turn = r * k % f.radix;
+                    sum = sum +
+                          Pair<double>{f.unit.re[turn], f.unit.im[turn]} * Pair<double>{f.from.re[at], f.from.im[at]};
+                }
+                const int64_t root = s == 1 ? (r - 1) * steps + p : p * r * f.root_step;
+                if (r > 0) sum = Pair<double>{f.roots.re[root], f.roots.im[root]} * sum;
+                f.to.re[q + s * (f.radix * p + r)] = sum.re;
+                f.to.im[q + s * (f.radix * p + r)] = sum.im;
+            }
+}
+
+template <int R>
+void pass_of(const FourierPass& f) {
+    f.stride == 1 ? along_steps<R>(f) : along_columns<R>(f);
+}
+
+void pass(const FourierPass& f) {
+    switch (f.radix) {
+        case 2:
+            return pass_of<2>(f);
+        case 3:
+            return pass_of<3>(f);
+        case 4:
+            return pass_of<4>(f);
+        case 5:
+            return pass_of<5>(f);
+        default:
+            return by_definition(f);
+    }
+}
+
+void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width, bool conjugate) {
+    const double sign = conjugate ? -1.0 : 1.0;
+    auto one = [&](int64_t j, double c, double s) {
+        const double re = x.re[j] * c - x.im[j] * s, im = x.re[j] * s + x.im[j] * c;
+        x.re[j] = re;
+        x.im[j] = sign * im;
+    };
+    if (width == 1)
+        for (int64_t i = 0; i < count; ++i) one(i, factor.re[i], factor.im[i]);
+    else
+        for (int64_t i = 0; i < count; ++i) {
+            const double c = factor.re[i], s = factor.im[i];
+            for (int64_t j = i * width; j < (i + 1) * width; ++j) one(j, c, s);
+        }
+}
+
+}  // namespace
+
+const FourierLoops fourier_loops = {pass, multiply};
+
+}  // namespace lunaria::cpu::LUNARIA_ISA
