@@ -33,6 +33,9 @@ void call_gemv(CBLAS_TRANSPOSE t, int m, int n, const double* a, int lda, const 
     cblas_dgemv(CblasRowMajor, t, m, n, 1.0, a, lda, x, incx, beta, y, 1);
 }
 
+double call_dot(int n, const float* x, int incx, const float* y, int incy) { return cblas_sdot(n, x, incx, y, incy); }
+double call_dot(int n, const double* x, int incx, const double* y, int incy) { return cblas_ddot(n, x, incx, y, incy); }
+
 bool fits(int64_t n) { return n >= 0 && n <= std::numeric_limits<int>::max(); }
 
 // How BLAS is to be told about a matrix: as it lies, or as the transpose of how it lies.
@@ -101,6 +104,14 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     if (vectors && m == 1 && n > 1 &&
         matrix_times_vector(b.transposed(), a.data, k == 1 ? 1 : a.column_stride, c, beta))
         return true;
+    const int64_t a_step = k == 1 ? 1 : a.column_stride, b_step = k == 1 ? 1 : b.row_stride;
+    if (vectors && m == 1 && n == 1 && a_step > 0 && b_step > 0 && fits(a_step) && fits(b_step)) {
+        // Neither gemm nor gemv splits a sum: they would add one product at a time.
+        const auto dot = static_cast<T>(
+            call_dot(static_cast<int>(k), a.data, static_cast<int>(a_step), b.data, static_cast<int>(b_step)));
+        *c = beta == T(0) ? dot : dot + beta * *c;
+        return true;
+    }
     Layout la = layout_of(a), lb = layout_of(b);
     if (!fits(la.leading) || !fits(lb.leading)) return false;
     if (m == 1 && la.transpose == CblasNoTrans && lb.transpose == CblasTrans) {

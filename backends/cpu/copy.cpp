@@ -82,6 +82,15 @@ struct Odometer {
 };
 
 template <class T>
+constexpr int kLogWidth = sizeof(T) == 1   ? 0
+                          : sizeof(T) == 2 ? 1
+                          : sizeof(T) == 4 ? 2
+                                           : 3;
+
+// Elements below which a call costs more than wide registers save.
+constexpr int64_t kShortRun = 32;
+
+template <class T>
 void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
     if (in == 1 && out == 1) {
         if (count * static_cast<int64_t>(sizeof(T)) >= 64) {
@@ -93,8 +102,12 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
         T value = *from;
         if (value == 0)
             std::memset(to, 0, static_cast<size_t>(count) * sizeof(T));
-        else
+        else if (count < kShortRun)
             std::fill(to, to + count, value);
+        else
+            copy_loops().fill[kLogWidth<T>](from, to, count);
+    } else if (in == -1 && out == 1 && count >= kShortRun) {
+        copy_loops().reverse[kLogWidth<T>](from, to, count);
     } else if (out == 1) {
         for (int64_t i = 0; i < count; ++i) to[i] = from[i * in];
     } else {

@@ -1,4 +1,6 @@
 // CPU kernels: gather, masks.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/copy.h"
@@ -148,43 +150,64 @@ bool index_add_fast(const KernelCall& call) {
     return true;
 }
 
-// Positions in a vector, without a branch for each element.
-bool argwhere_vector(const KernelCall& call) {
-    const Tensor& in = call.tensor(0);
-    if (in.rank() != 1 || size_of(in.dtype()) != 1) return false;
-    auto* x = in.data<uint8_t>();
-    int64_t count = 0;
-    for (int64_t i = 0; i < in.size(); ++i) count += x[i] != 0;
-    call.out[0] = Tensor::empty(DType::i64, {count, 1});
-    int64_t* out = call.out[0].data<int64_t>();
-    // The last store of a run of zeros would lie behind the end.
-    int64_t end = in.size();
-    while (end > 0 && x[end - 1] == 0) --end;
-    for (int64_t i = 0; i < end; ++i) {
-        *out = i;
-        out += x[i] != 0;
+template <class T>
+int64_t count_nonzero(const T* x, int64_t count) {
+    std::array<int64_t, 4> sums{};  // four sums do not wait for one another
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (size_t lane = 0; lane < 4; ++lane) sums[lane] += x[i + static_cast<int64_t>(lane)] != T(0);
+    for (; i < count; ++i) sums[0] += x[i] != T(0);
+    return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+// Calls found(positions, how many) for the positions of elements that are not zero, in order. A position is written
+// always and kept where it counts: data decide no branch.
+template <class T, class F>
+void find_nonzero(const T* x, int64_t count, F found) {
+    constexpr int64_t kBlock = 2048;
+    std::array<int64_t, kBlock + 1> block;
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+        size_t kept = 0;
+        for (int64_t i = begin, end = std::min(count, begin + kBlock); i < end; ++i) {
+            block[kept] = i;
+            kept += x[i] != T(0) ? 1 : 0;
+        }
+        found(block.data(), kept);
     }
-    return true;
 }
 
 bool argwhere(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
+    const int rank = in.rank();
     visit_dtype(in.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         const T* x = in.data<T>();
-        int64_t count = 0;
-        for (int64_t i = 0; i < in.size(); ++i) count += x[i] != T(0);
-        call.out[0] = Tensor::empty(DType::i64, {count, in.rank()});
+        call.out[0] = Tensor::empty(DType::i64, {count_nonzero(x, in.size()), rank});
+        if (rank == 0) return;
         int64_t* out = call.out[0].data<int64_t>();
+        // Positions rise: the leading axes are looked at once in a row.
+        const int64_t length = in.dim(rank - 1);
         std::array<int64_t, kMaxRank> at{};
-        for (int64_t i = 0; i < in.size(); ++i) {
-            if (x[i] != T(0))
-                for (int axis = 0; axis < in.rank(); ++axis) *out++ = at[static_cast<size_t>(axis)];
-            for (int axis = in.rank() - 1; axis >= 0; --axis) {
-                if (++at[static_cast<size_t>(axis)] < in.dim(axis)) break;
-                at[static_cast<size_t>(axis)] = 0;
+        int64_t row = -1;  // where the current one starts
+        find_nonzero(x, in.size(), [&](const int64_t* positions, size_t count) {
+            if (rank == 1) {
+                out = std::copy(positions, positions + count, out);
+                return;
             }
-        }
+            for (size_t i = 0; i < count; ++i) {
+                const int64_t position = positions[i];
+                if (row < 0 || position - row >= length) {
+                    int64_t rest = position / length;
+                    row = rest * length;
+                    for (int axis = rank - 2; axis >= 0; --axis) {
+                        at[static_cast<size_t>(axis)] = rest % in.dim(axis);
+                        rest /= in.dim(axis);
+                    }
+                }
+                for (int axis = 0; axis + 1 < rank; ++axis) *out++ = at[static_cast<size_t>(axis)];
+                *out++ = position - row;
+            }
+        });
     });
     return true;
 }
@@ -214,7 +237,6 @@ bool one_hot(const KernelCall& call) {
 
 void add_index_kernels(KernelTable& table) {
     table.fast("index_add", index_add_fast);
-    table.fast("argwhere", argwhere_vector);
     table.plain("gather", gather);
     table.plain("gather_elements", gather_elements);
     table.plain("gather_nd", gather_nd);

@@ -222,39 +222,56 @@ bool unique_consecutive(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     bool along = c.has(3);
     AxisView view = along ? axis_view(c, 3) : AxisView({x.size()}, 0);
-    std::vector<int64_t> first;  // of each run
-    Tensor inverse = Tensor::empty(DType::i64, along ? Shape{view.n} : x.shape());
+    const bool wants_inverse = c.args[1].boolean();
+    Tensor firsts = Tensor::empty(DType::i64, {view.n});
+    int64_t* first = firsts.data<int64_t>();  // of each run
+    int64_t runs = 0;
+    Tensor inverse;
+    if (wants_inverse) inverse = Tensor::empty(DType::i64, along ? Shape{view.n} : x.shape());
     with_element(x, [&](auto zero) {
         using T = decltype(zero);
         const T* in = x.data<T>();
-        auto equal = [&](int64_t a, int64_t b) {
-            for (int64_t l = 0; l < view.lines(); ++l)
-                if (sort_key(in[view.start(l) + a * view.inner]) != sort_key(in[view.start(l) + b * view.inner]))
-                    return false;
-            return true;
+        auto starts_run = [&](int64_t k) {
+            bool differs = k == 0;
+            for (int64_t l = 0; l < view.lines() && !differs; ++l) {
+                const T* at = in + view.start(l) + k * view.inner;
+                differs = sort_key(at[0]) != sort_key(at[-view.inner]);
+            }
+            return differs;
         };
-        for (int64_t k = 0; k < view.n; ++k) {
-            if (first.empty() || !equal(first.back(), k)) first.push_back(k);
-            inverse.data<int64_t>()[k] = static_cast<int64_t>(first.size()) - 1;
-        }
-        int64_t runs = static_cast<int64_t>(first.size());
+        // A position is written always and kept where a run starts: data decide no branch.
+        auto find_runs = [&](auto starts) {
+            for (int64_t k = 0; k < view.n; ++k) {
+                first[runs] = k;
+                runs += starts(k) ? 1 : 0;
+                if (wants_inverse) inverse.data<int64_t>()[k] = runs - 1;
+            }
+        };
+        if (view.lines() == 1 && view.inner == 1)
+            find_runs([&](int64_t k) { return k == 0 || sort_key(in[k]) != sort_key(in[k - 1]); });
+        else
+            find_runs(starts_run);
         Shape shape{runs};
         if (along) {
             shape = x.shape();
             shape[normal_axis("unique_consecutive", c.args[3].integer(), x.rank())] = runs;
         }
         c.out[0] = Tensor::empty(x.dtype(), shape);
-        for (int64_t o = 0; o < view.outer; ++o)
-            for (int64_t r = 0; r < runs; ++r)
-                std::copy_n(in + (o * view.n + first[static_cast<size_t>(r)]) * view.inner, view.inner,
-                            c.out[0].data<T>() + (o * runs + r) * view.inner);
+        T* out = c.out[0].data<T>();
+        if (view.lines() == 1 && view.inner == 1)
+            for (int64_t r = 0; r < runs; ++r) out[r] = in[first[r]];
+        else
+            for (int64_t o = 0; o < view.outer; ++o)
+                for (int64_t r = 0; r < runs; ++r)
+                    std::copy_n(in + (o * view.n + first[r]) * view.inner, view.inner,
+                                out + (o * runs + r) * view.inner);
     });
     size_t next = 1;
-    if (c.args[1].boolean()) c.out[next++] = inverse;
+    if (wants_inverse) c.out[next++] = inverse;
     if (c.args[2].boolean()) {
-        Tensor counts = Tensor::empty(DType::i64, {static_cast<int64_t>(first.size())});
-        for (size_t r = 0; r < first.size(); ++r)
-            counts.data<int64_t>()[r] = (r + 1 < first.size() ? first[r + 1] : view.n) - first[r];
+        Tensor counts = Tensor::empty(DType::i64, {runs});
+        for (int64_t r = 0; r < runs; ++r)
+            counts.data<int64_t>()[r] = (r + 1 < runs ? first[r + 1] : view.n) - first[r];
         c.out[next] = counts;
     }
     return true;

@@ -119,10 +119,38 @@ template <class T>
     return P(0.5) * erfc(x * P(-0.70710678118654752440));
 }
 
+// What exponents that people write come to: -2, -1, -0.5, 0.5, 1, 2, 3 and 4. Every lane has the value that it has in
+// any other company.
+template <class T>
+[[gnu::always_inline]] inline Mask<T> has_short_power(Pack<T> y) {
+    using P = Pack<T>;
+    P a = abs(y);
+    return (a == P(1)) | (a == P(2)) | (a == P(0.5)) | (y == P(3)) | (y == P(4));
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> short_power(Pack<T> x, Pack<T> y) {
+    using P = Pack<T>;
+    constexpr double inf = __builtin_inf();
+    // The root of -0 and of -infinity, as powers go, is a positive one.
+    P root = select(x == P(-inf), P(inf), sqrt(x) + P(0));
+    P base = select(abs(y) == P(0.5), root, x);
+    // The square of the inverse: the inverse of the square would overflow sooner.
+    base = select(y < P(0), P(1) / base, base);
+    P square = base * base;
+    P r = select(abs(y) == P(2), square, base);
+    r = select(y == P(3), base * base * base, r);
+    return select(y == P(4), square * square, r);
+}
+
 // exp(y log |x|) in double precision: the product needs more digits than f32 has.
 [[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
     using P = Pack<float>;
     constexpr double inf = __builtin_inf();
+    if (!any(y != P(2))) return x * x;
+    if (!any(y != P(3))) return x * x * x;
+    const auto is_short = has_short_power(y);
+    const P fast = short_power(x, y);
+    if (!any(!is_short)) return fast;
     Doubles base = widen(abs(x)), power = widen(y);
     P r = narrow({exp(power.low * log(base.low)), exp(power.high * log(base.high))});
     P half = y * P(0.5);
@@ -132,7 +160,7 @@ template <class T>
     r = select(negative & odd, -r, r);
     r = select((x < P(0)) & !whole & (x > P(-inf)), P(__builtin_nan("")), r);
     auto one = (y == P(0)) | (x == P(1)) | ((x == P(-1)) & (abs(y) == P(inf)));
-    return select(one, P(1), r);
+    return select(is_short, fast, select(one, P(1), r));
 }
 
 // Exact while the quotient fits the mantissa: then a - q b has no rounding error, and q is off by one at most.
@@ -171,14 +199,22 @@ template <class T>
 [[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_series(x); }
 [[gnu::always_inline]] inline Pack<double> erfinv(Pack<double> x) { return formula::erfinv_refined(x); }
 
+inline Pack<double> pow(Pack<double> x, Pack<double> y) {
+    using P = Pack<double>;
+    if (!any(y != P(2))) return x * x;
+    if (!any(y != P(3))) return x * x * x;
+    const auto is_short = has_short_power(y);
+    const P fast = short_power(x, y);
+    if (!any(!is_short)) return fast;
+    return select(is_short, fast, each(x, y, [](double s, double t) { return ::pow(s, t); }));
+}
+
 // clang-format off
 inline Pack<double> asin(Pack<double> x) { return each(x, [](double t) { return ::asin(t); }); }
 inline Pack<double> acos(Pack<double> x) { return each(x, [](double t) { return ::acos(t); }); }
 inline Pack<double> atan(Pack<double> x) { return each(x, [](double t) { return ::atan(t); }); }
 inline Pack<double> erf(Pack<double> x) { return each(x, [](double t) { return ::erf(t); }); }
 inline Pack<double> erfc(Pack<double> x) { return each(x, [](double t) { return ::erfc(t); }); }
-inline Pack<double> pow(Pack<double> x, Pack<double> y) {
-    return each(x, y, [](double s, double t) { return ::pow(s, t); }); }
 inline Pack<double> atan2(Pack<double> y, Pack<double> x) {
     return each(y, x, [](double s, double t) { return ::atan2(s, t); }); }
 inline Pack<double> hypot(Pack<double> x, Pack<double> y) {

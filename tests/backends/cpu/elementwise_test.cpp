@@ -277,6 +277,35 @@ TEST_F(Elementwise, TwoOperandFunctionsHandleSpecialValues) {
     }
 }
 
+// What people write most is computed by multiplications. An exponent beside others gives the same bits as one alone.
+TEST_F(Elementwise, PowersWithShortExponentsAreTheSameInAnyCompany) {
+    const std::vector<double> exponents = {-2, -1, -0.5, 0.5, 1, 2, 3, 4, 2.5};
+    auto count = static_cast<int64_t>(exponents.size());
+    const Op& pow = registry().get("pow");
+    for (DType t : {DType::f32, DType::f64}) {
+        auto values = interesting(t, 200, 11);
+        auto n = static_cast<int64_t>(values.size());
+        Tensor x = filled(t, {n, 1}, values), y = filled(t, {1, count}, exponents);
+        Value table[] = {x, y};
+        Tensor want = run_plain(pow, table).tensor();
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            Tensor together = run(pow, table).tensor();
+            for (int64_t k = 0; k < count; ++k) {
+                Value column[] = {x, Tensor::scalar(t, exponents[static_cast<size_t>(k)])};
+                Tensor alone = run(pow, column).tensor();
+                for (int64_t i = 0; i < n; ++i) {
+                    const double got = alone.at(i), mixed = together.at(i * count + k);
+                    ASSERT_LE(ulps(want.at(i * count + k), got, t), 2)
+                        << values[static_cast<size_t>(i)] << " to the power " << exponents[static_cast<size_t>(k)]
+                        << " on " << cpu::name_of(isa) << ": " << got;
+                    ASSERT_TRUE(got == mixed || (std::isnan(got) && std::isnan(mixed))) << got << " and " << mixed;
+                }
+            }
+        }
+    }
+}
+
 TEST_F(Elementwise, ConversionsAgreeWithThePlainOnes) {
     for (DType from : kDTypes)
         for (DType to :
