@@ -1,5 +1,6 @@
 #include "interpreter/coroutines.h"
 
+#include "interpreter/callables.h"
 #include "interpreter/debugger.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/protect.h"
@@ -96,11 +97,17 @@ int call_wrapped(lua_State* L) {
     return lua_error(L);
 }
 
-int wrap(lua_State* L) {
+int create(lua_State* L) {
+    use_target(L, 1);
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State* thread = lua_newthread(L);
     lua_pushvalue(L, 1);
     lua_xmove(L, thread, 1);
+    return 1;
+}
+
+int wrap(lua_State* L) {
+    create(L);
     lua_pushcclosure(L, protect<call_wrapped>, 1);
     return 1;
 }
@@ -130,6 +137,8 @@ bool is_coroutine_resume(lua_CFunction f) { return f == protect<resume>; }
 
 void track_coroutines(lua_State* L) {
     lua_getglobal(L, LUA_COLIBNAME);
+    lua_pushcfunction(L, protect<create>);
+    lua_setfield(L, -2, "create");
     lua_pushcfunction(L, protect<resume>);
     lua_setfield(L, -2, "resume");
     lua_pushcfunction(L, protect<wrap>);

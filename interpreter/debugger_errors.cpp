@@ -1,6 +1,7 @@
 // Stops at errors, where they are raised and all frames are still there. Lua tells of an error only by the message
 // handler of a protected call: pcall and xpcall have one while somebody wants to know.
 #include "core/interrupt.h"
+#include "interpreter/callables.h"
 #include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
 #include "interpreter/error_report.h"
@@ -64,6 +65,7 @@ int keep_message(lua_State*) { return 1; }
 
 int xpcall(lua_State* L) {
     const int count = lua_gettop(L);
+    use_as_function(L, kHandler);
     luaL_checktype(L, kHandler, LUA_TFUNCTION);
     if (State::of(L).debugger().push_error_handler(L)) {
         lua_pop(L, 1);

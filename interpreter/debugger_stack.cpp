@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "interpreter/cell.h"
 #include "interpreter/error_report.h"
@@ -96,10 +97,13 @@ void DebugStack::add_lua_frames(lua_State* thread, bool library) {
     lua_Debug record;
     const LuaHost* host = LuaHost::existing(thread);
     const int depth = stack_depth(thread);
+    bool stood_for = false;
     for (int level = 0; level < depth && frames_.size() < kMostFrames; ++level) {
         if (!lua_getstack(thread, level, &record)) return;
         lua_getinfo(thread, "Slnt", &record);
+        if (*record.what != 'C' && std::exchange(stood_for, false)) continue;
         if (*record.what == 'C') {
+            stood_for = is_entry_call(record);
             if (host) add_machine_frames(thread, record, level, library);
             continue;
         }
@@ -218,7 +222,7 @@ std::vector<StackVariable> DebugStack::all(lua_State* T, size_t at, VariableKind
     luaL_checkstack(L, 4, "variables");
     if (kind == VariableKind::upvalue) {
         lua_getinfo(L, "f", &record);
-        for (int i = 1; const char* name = lua_getupvalue(L, -1, i); ++i) {
+        for (int i = 1; const char* name = get_upvalue(L, -1, i); ++i) {
             if (!is_hidden(name)) list.push_back({name, kind, i});
             lua_pop(L, 1);
         }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interpreter/pretty.h"
+#include "interpreter/prologue.h"
 #include "interpreter/tensor_text.h"
 #include "interpreter/values.h"
 
@@ -168,7 +169,7 @@ ShownValue DebugVariables::shown(lua_State* T, std::string name, std::string eva
             lua_pop(T, 1);
         }
     } else if (lua_isfunction(T, -1)) {
-        for (int i = 1; lua_getupvalue(T, -1, i); ++i) {
+        for (int i = 1; get_upvalue(T, -1, i); ++i) {
             ++v.named;
             lua_pop(T, 1);
         }
@@ -249,7 +250,7 @@ void DebugVariables::for_each_field(lua_State* T, const std::string& path, const
     }
     if (lua_isfunction(T, object)) {
         for (int i = 1; filter != "indexed"; ++i) {
-            const char* name = lua_getupvalue(T, object, i);
+            const char* name = get_upvalue(T, object, i);
             if (!name || !give(*name ? name : str("(upvalue ", i, ")"), "")) return;
         }
         return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "interpreter/cell.h"
 #include "interpreter/debugger.h"
@@ -64,7 +65,7 @@ void push_variables(lua_State* L, lua_Debug& frame) {
             add_variable(L, name, "local");
     }
     lua_getinfo(L, "f", &frame);
-    for (int i = 1; const char* name = lua_getupvalue(L, -1, i); ++i) {
+    for (int i = 1; const char* name = get_upvalue(L, -1, i); ++i) {
         if (!*name || std::strcmp(name, "_ENV") == 0) {
             lua_pop(L, 1);
             continue;
@@ -121,8 +122,10 @@ void note_frames(lua_State* L, ErrorReport& report) {
     lua_newtable(L);
     note_machine_frames(L, report);
     lua_Debug frame;
+    bool stood_for = false;
     for (int level = 1; level <= kFramesKept && lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Slnt", &frame);
+        if (std::exchange(stood_for, is_entry_call(frame)) || stood_for) continue;
         // Below the cell is only the session itself, and commands are a part of it.
         if (*frame.what == 'C' && !*frame.namewhat) continue;
         const std::string chunk(frame.source, frame.srclen);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "interpreter/callables.h"
 #include "interpreter/cell.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
@@ -87,6 +88,7 @@ std::string read_pieces(lua_State* L) {
 
 int load(lua_State* L) {
     size_t size = 0;
+    use_as_function(L, 1);
     const char* given = lua_tolstring(L, 1, &size);
     const char* mode = luaL_optstring(L, 3, nullptr);
     const int environment = lua_isnone(L, 4) ? 0 : 4;
@@ -205,11 +207,24 @@ void Loader::install(lua_State* L) {
     lua_pop(L, 2);
 }
 
+int Loader::load_text(lua_State* L, std::string_view text, const std::string& name) {
+    const int status = luaL_loadbufferx(L, text.data(), text.size(), name.c_str(), "t");
+    if (status != LUA_OK || name.starts_with(kLibraryChunks)) return status;
+    const std::string extended = prologues_.add(L, dump_function(L, -1));
+    if (extended.empty() || luaL_loadbufferx(L, extended.data(), extended.size(), name.c_str(), "b") != LUA_OK) {
+        if (!extended.empty()) lua_pop(L, 1);
+        return status;
+    }
+    lua_remove(L, -2);
+    bind_entry(L);
+    return status;
+}
+
 void Loader::compile(lua_State* L, std::string_view text, const std::string& name) {
     check_mode(nullptr, text);
     // Also refuses what only our parser refuses: later stages read its trees.
     lua::parse(std::string(text), display_name(name));
-    if (luaL_loadbufferx(L, text.data(), text.size(), name.c_str(), "t") != LUA_OK) {
+    if (load_text(L, text, name) != LUA_OK) {
         const char* found = lua_tostring(L, -1);
         std::string message = found ? found : "the chunk cannot be compiled";
         lua_pop(L, 1);
@@ -275,7 +290,7 @@ Loader::Tree& Loader::tree_of(std::string_view text, const std::string& name) {
 std::span<const FunctionCode> Loader::code_of(lua_State* L, Tree& tree, const std::string& name) {
     if (tree.code) return *tree.code;
     const std::string& text = tree.chunk->source();
-    const bool compiles = luaL_loadbufferx(L, text.data(), text.size(), name.c_str(), "t") == LUA_OK;
+    const bool compiles = load_text(L, text, name) == LUA_OK;
     if (compiles) tree.dump = dump_function(L, -1);
     lua_pop(L, 1);
     if (!compiles) return {};  // for want of memory or stack: the next time it may
@@ -297,7 +312,7 @@ FunctionSource Loader::source_of(lua_State* L, int index) {
     lua_getinfo(L, ">Su", &info);
     const std::string name(info.source, info.srclen);
     std::vector<std::string_view> upvalues;
-    for (int i = 1; const char* upvalue = lua_getupvalue(L, index, i); ++i) {
+    for (int i = 1; const char* upvalue = get_upvalue(L, index, i); ++i) {
         upvalues.emplace_back(upvalue);
         lua_pop(L, 1);
     }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "interpreter/function_code.h"
+#include "interpreter/prologue.h"
 
 namespace lunaria {
 
@@ -67,6 +68,8 @@ class Loader {
     std::span<const FunctionCode> code_of(lua_State* L, Tree& tree, const std::string& name);
     std::vector<std::string_view> candidates(const std::string& name, bool& certain) const;
     void keep(const std::string& name, std::string_view text);
+    // luaL_loadbufferx of a text, whose functions get their prologues.
+    int load_text(lua_State* L, std::string_view text, const std::string& name);
 
     // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
     struct Versions {
@@ -75,6 +78,7 @@ class Loader {
     };
     std::map<std::string, Versions, std::less<>> texts_;
     bool mentions_breakpoint_ = false;
+    Prologues prologues_;
     // Trees that were asked for lately, the latest first.
     std::deque<Tree> trees_;
 };

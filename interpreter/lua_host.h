@@ -59,6 +59,8 @@ class LuaHost final : public vm::Host {
         At at_;
     };
     lua_State* lua() const { return L; }
+    // Whether a machine runs: this one or another that has this host.
+    bool runs() const { return running_->is_running() || machine_.is_running(); }
     // Adds the line that called to the error message on the stack, as Lua does for C functions that a Lua function
     // calls. `place`: that line; empty: pcall itself called.
     // `method`: f was called as object:name().
@@ -146,6 +148,7 @@ class LuaHost final : public vm::Host {
     void poll() override;
     void at_line() override;
     void failed(const Error& e) override;
+    std::string outer_place(size_t level) override;
 
   private:
     friend class LuaReference;

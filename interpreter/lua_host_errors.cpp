@@ -1,5 +1,9 @@
 // The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
+#include <utility>
+
 #include "interpreter/lua_host.h"
+#include "interpreter/prologue.h"
+#include "interpreter/protect.h"
 #include "interpreter/values.h"
 #include "jit/frontend/ast.h"
 
@@ -16,6 +20,24 @@ std::string LuaHost::innermost_place() const {
     const Place& place = places_.back();
     if (place.machine) return place.machine->here();
     return place.text && *place.text ? **place.text : std::string();
+}
+
+// `level` functions further out than who called the machine.
+std::string LuaHost::outer_place(size_t level) {
+    lua_Debug frame;
+    bool below = false, stood_for = false;
+    for (int at = 0; lua_getstack(L, at, &frame); ++at) {
+        lua_getinfo(L, "Sln", &frame);
+        if (frame.i_ci == innermost_call()) {
+            below = true;
+            stood_for = is_entry_call(frame);
+            continue;
+        }
+        if (!below || std::exchange(stood_for, false)) continue;
+        if (std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks)) continue;
+        if (level-- == 0) return frame.currentline > 0 ? str(frame.short_src, ":", frame.currentline) : std::string();
+    }
+    return {};
 }
 
 void LuaHost::complete_message(const Value& f, const std::string& place, bool method) {

@@ -158,7 +158,8 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
     push(L, object);
     push_key(base + 1, key);
     push(L, value);
-    if (object.is_tensor())
+    const bool named = key.kind() == Value::Kind::string && !is_part(key);
+    if (object.is_tensor() && !named)
         set_by_index(L, base + 1, base + 2, base + 3);
     else
         lua_settable(L, base + 1);
@@ -378,7 +379,7 @@ bool LuaHost::is_table(const Value& v) {
 bool LuaHost::is_function(const Value& v) {
     if (v.kind() != Value::Kind::object) return false;
     auto* r = reference_of(v);
-    return r ? r->type == LUA_TFUNCTION : true;
+    return r ? jit_target(v).object() != r || r->type == LUA_TFUNCTION : true;
 }
 
 std::string LuaHost::type_text(const Value& v) {
@@ -448,14 +449,16 @@ std::string LuaHost::describe(const Value& v) {
         lua_pop(L, 1);
         return type_text(v);
     }
-    // What stands before another function is known by that one.
-    if (lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
-        if (lua_isfunction(L, -1))
-            lua_remove(L, -2);
-        else
-            lua_pop(L, 1);
-    }
     std::string name = library_name(L), place;
+    // What stands before another function is known by that one.
+    if (name.empty() && lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
+        if (lua_isfunction(L, -1)) {
+            lua_remove(L, -2);
+            name = library_name(L);
+        } else {
+            lua_pop(L, 1);
+        }
+    }
     if (name.empty()) name = method_name(L);
     if (!lua_iscfunction(L, -1)) {
         if (name.empty())

@@ -12,6 +12,7 @@
 #include "core/threads.h"
 #include "interpreter/embedded.h"
 #include "interpreter/jit/function.h"
+#include "interpreter/jit/hot.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/operators.h"
@@ -128,6 +129,7 @@ int set_context(lua_State* L) {
         jit::push_mode(L);
         lua_pushboolean(L, mode == graph_mode);
         lua_setfield(L, -2, "graph");
+        jit::watch_functions(L, mode == graph_mode);
     }
     if (push_option(L, 1, "deterministic")) {
         const std::string_view text = lua_isstring(L, -1) ? lua_tostring(L, -1) : "";

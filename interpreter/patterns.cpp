@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/interrupt.h"
+#include "interpreter/callables.h"
 #include "interpreter/pattern_matcher.h"
 #include "interpreter/protect.h"
 
@@ -192,6 +193,7 @@ bool add_replacement(lua_State* L, luaL_Buffer& result, const PatternMatcher& m,
 int gsub(lua_State* L) {
     const std::string_view text = check_text(L, 1);
     std::string_view pattern = check_text(L, 2);
+    use_as_function(L, 3);
     const int kind = lua_type(L, 3);
     luaL_argexpected(L, kind == LUA_TNUMBER || kind == LUA_TSTRING || kind == LUA_TFUNCTION || kind == LUA_TTABLE, 3,
                      "string/function/table");

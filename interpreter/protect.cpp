@@ -1,8 +1,10 @@
 #include "interpreter/protect.h"
 
 #include <new>
+#include <utility>
 
 #include "interpreter/lua_host.h"
+#include "interpreter/prologue.h"
 #include "jit/frontend/syntax_error.h"
 
 namespace lunaria {
@@ -13,14 +15,15 @@ std::string current_place(lua_State* L) {
     lua_Debug frame;
     const LuaHost* host = LuaHost::existing(L);
     const void* machine = host ? host->innermost_call() : nullptr;
+    bool stood_for = false;
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
-        lua_getinfo(L, "Sl", &frame);
+        lua_getinfo(L, "Sln", &frame);
         if (machine && frame.i_ci == machine) {
             // What runs in the machine was called by a line of its program.
             const std::string line = host->innermost_place();
             if (!line.empty()) return line + ": ";
         }
-        if (frame.currentline <= 0) continue;
+        if (std::exchange(stood_for, is_entry_call(frame)) || frame.currentline <= 0) continue;
         const bool library = std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks);
         if (!library || place.empty()) place = str(frame.short_src, ":", frame.currentline, ": ");
         if (!library) break;

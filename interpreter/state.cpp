@@ -8,6 +8,7 @@
 
 #include "core/interrupt.h"
 #include "core/memory.h"
+#include "interpreter/callables.h"
 #include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
 #include "interpreter/libraries.h"
@@ -64,6 +65,8 @@ State::State(const Options& options)
     install_patterns(lua_);
     debugger_->install(lua_);
     loader_->install(lua_);
+    hide_entries(lua_);
+    install_callables(lua_);
     open_libraries(lua_);
 
     watch_mode();

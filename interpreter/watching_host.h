@@ -53,6 +53,7 @@ class WatchingHost : public vm::Host {
     Protected call_protected(const std::function<void()>& body) override { return host_.call_protected(body); }
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
     void poll() override { host_.poll(); }
+    std::string outer_place(size_t level) override { return host_.outer_place(level); }
 
   protected:
     LuaHost& host_;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "interpreter/debugger.h"
+#include "interpreter/jit/hot.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
@@ -28,6 +29,7 @@ struct Function {
     Limits limits;
     std::string eager;     // why it is left to Lua; empty while it is not
     bool flat = false;     // operators run one by one
+    bool unasked = false;  // it is compiled because it is called often
     bool full = false;     // being left to Lua is an error
     int64_t patience = 0;  // calls before it is compiled
     int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0;
@@ -173,6 +175,23 @@ int make(lua_State* L) {
     return 1;
 }
 
+// Of functions that nobody asked to compile: beyond so many other steps for an operator, Lua is quicker.
+constexpr int64_t kStepsPerOperator = 300;
+constexpr size_t kStepsUnasked = 20000, kLiveUnasked = 1 << 20;
+
+void count_operators(const Block& block, int64_t& operators, int64_t& others) {
+    for (const Step& step : block.steps) ++(step.kind == Step::Kind::op ? operators : others);
+    for (const auto& next : block.next) count_operators(*next, operators, others);
+}
+
+std::string why_not_worth_it(const Tree& tree) {
+    int64_t operators = 0, others = 0;
+    count_operators(tree.root, operators, others);
+    if (operators == 0) return "it runs no operators on tensors";
+    if (others <= kStepsPerOperator * operators) return {};
+    return str("it runs only ", operators, " operators on tensors in ", others, " steps");
+}
+
 // Runs the call as far as it is known and records the rest. False: it has to be done in Lua.
 bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     Progress& progress = f.progress;
@@ -218,11 +237,17 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     if (!recorder.stopped().empty() && !recorder.interrupted()) f.eager = recorder.stopped();
     if (f.tree.steps == before && f.eager.empty() && ++f.fruitless >= 32)
         f.eager = "the same calls have to be recorded over and over";
+    if (f.unasked && f.eager.empty() && outcome.ok) f.eager = why_not_worth_it(f.tree);
     std::string failure;
     if (!outcome.ok && !recorder.restart())
         failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
     f.recordings.push_back({recorder.surprise(), failure, seconds.count(), f.tree.steps});
     if (f.recordings.size() > 100) f.recordings.erase(f.recordings.begin());
+    if (f.unasked && !f.eager.empty()) {
+        // It may be large, and nobody will look for it.
+        std::destroy_at(&f.tree);
+        std::construct_at(&f.tree);
+    }
     if (outcome.ok && !recorder.restart()) return true;
     results.clear();
     if (recorder.can_restart()) {
@@ -258,6 +283,23 @@ struct Busy {
     bool& flag;
 };
 
+}  // namespace
+
+void make_for_entry(lua_State* L, int function) {
+    function = lua_absindex(L, function);
+    lua_pushcfunction(L, protect<make>);
+    lua_pushvalue(L, function);
+    lua_call(L, 1, 1);
+    Function& f = function_at(L, -1);
+    f.unasked = true;
+    f.limits.steps = kStepsUnasked;
+    f.limits.live = kLiveUnasked;
+}
+
+bool is_left_to_lua_for_good(lua_State* L, int compiled) { return !function_at(L, compiled).eager.empty(); }
+
+namespace {
+
 constexpr size_t kSamples = 7;   // of each way
 constexpr int64_t kWarm = 3;     // compiled calls before times count
 constexpr double kMargin = 1.1;  // how much slower compiled calls may be and are kept
@@ -290,6 +332,8 @@ int noted(lua_State* L) {
     if (f.choice.empty()) note_time(f, f.plain_times, taken.count());
     return 0;
 }
+
+}  // namespace
 
 // try(f, arguments...): whether the call is done; take(f) gives its results then. nil: it is not, and noted(f) is to
 // be called after it, which wants to know how long it takes.
@@ -326,6 +370,8 @@ int try_call(lua_State* L) {
     lua_pushboolean(L, done);
     return 1;
 }
+
+namespace {
 
 // Pushes the arguments in the table at `list`[i], whose number it has as n.
 void push_batch(lua_State* L, int list, lua_Integer i) {
@@ -410,6 +456,8 @@ int sink(lua_State* L) {
     return lua_gettop(L) - kKept + 1;
 }
 
+}  // namespace
+
 int take(lua_State* L) {
     Function& f = own_function(L);
     vm::Values results = std::move(f.results);
@@ -417,6 +465,8 @@ int take(lua_State* L) {
     for (const Value& v : results) f.host.push(L, v);
     return static_cast<int>(results.size());
 }
+
+namespace {
 
 int target(lua_State* L) {
     function_at(L, 1);
@@ -433,6 +483,12 @@ int is_jit(lua_State* L) {
 // this function's place.
 int inside(lua_State* L) {
     lua_pushboolean(L, LuaHost::of(L).machine().is_running());
+    return 1;
+}
+
+int name(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    push(L, std::string_view(host.describe(host.to_value(L, 1))));
     return 1;
 }
 
@@ -591,11 +647,20 @@ int open(lua_State* L) {
     lua_setfield(L, -2, "metatable");
     push_mode(L);
     lua_setfield(L, -2, "mode");
-    const std::pair<const char*, lua_CFunction> functions[] = {
-        {"make", protect<make>},      {"try", protect<try_call>},    {"target", protect<target>},
-        {"is_jit", protect<is_jit>},  {"inside", protect<inside>},   {"text", protect<text>},
-        {"report", protect<report>},  {"kernels", protect<kernels>}, {"sink", protect<sink>},
-        {"lowered", protect<lowered>}};
+    const std::pair<const char*, lua_CFunction> functions[] = {{"make", protect<make>},
+                                                               {"try", protect<try_call>},
+                                                               {"target", protect<target>},
+                                                               {"is_jit", protect<is_jit>},
+                                                               {"inside", protect<inside>},
+                                                               {"text", protect<text>},
+                                                               {"report", protect<report>},
+                                                               {"kernels", protect<kernels>},
+                                                               {"sink", protect<sink>},
+                                                               {"lowered", protect<lowered>},
+                                                               {"name", protect<name>},
+                                                               {"compiled", protect<compiled>},
+                                                               {"note_compiled", protect<note_compiled>},
+                                                               {"all_compiled", protect<all_compiled>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -1,4 +1,5 @@
-// Functions that graph mode compiles: ms.jit(f) is a userdata that holds a tree of traces and, as its user value, f.
+// Functions that graph mode compiles: ms.jit(f) is a userdata that holds a tree of traces and, as user values, f, a
+// table of what its records refer to and, once somebody asked for it, a Lua function that calls it.
 #pragma once
 
 #include <lua.hpp>
@@ -21,6 +22,15 @@ int open(lua_State* L);
 
 // The records of the compiled function at `index`; throws a Lua error where there is none.
 Tree& tree_at(lua_State* L, int index);
+
+// For hot.cpp, as Lua calls them: with the metatable as upvalue 1, the compiled function as argument 1. try_call(f,
+// arguments...): whether the call is done; take(f): its results then.
+int try_call(lua_State* L);
+int take(lua_State* L);
+// Pushes the compiled function for the Lua function at the index, which nobody asked for: it is left to Lua where that
+// promises more.
+void make_for_entry(lua_State* L, int function);
+bool is_left_to_lua_for_good(lua_State* L, int compiled);
 
 // lowered(f): what was made of each stretch of operators, compiled now if it was not yet: a list of tables.
 int lowered(lua_State* L);

@@ -119,6 +119,7 @@ void Recorder::stop(std::string why) {
 vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body) {
     vm::Values results;
     if (!stopped_.empty()) {
+        forget();
         Unwatched unwatched;
         body(results);
         return results;
@@ -154,6 +155,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         sweep();
         for (size_t k = 0; k < values_.size(); ++k)
             if (!values_[k].is_nil()) s.live.push_back(static_cast<int32_t>(k));
+        live_ += s.live.size();
     }
     effects_ |= s.effect;
     if (progress_.observed && position_ == progress_.done) {
@@ -208,7 +210,8 @@ Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
         push(L);
         pointers_.push_back(lua_topointer(L, -1));
         values.push_back(host_.to_value(L, -1));
-        if (values[0].is_tensor()) handles_.emplace(vm::identity_of(values[0]), host_.reference(L, -1));
+        if (values[0].is_tensor() && stopped_.empty())
+            handles_.emplace(vm::identity_of(values[0]), host_.reference(L, -1));
         lua_pop(L, 1);
     });
     return results[0];
@@ -305,6 +308,7 @@ void Recorder::write(Step s, vm::Values& results) {
     } else {
         s.expected = expect(s, results, {});
     }
+    if (live_ > limits_.live) return stop("it makes too many values behind its first effect");
     if (++tree_.steps > limits_.steps) return stop(str("it has more than ", limits_.steps, " steps"));
     block_->steps.push_back(std::move(s));
     know(block_->steps.back(), results);
@@ -358,6 +362,31 @@ void Recorder::sweep() {
         slot_of_.erase(v.tensor().body());
         v = Value();
     }
+}
+
+void Recorder::forget() {
+    if (weak_handles_ != LUA_NOREF) return;
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 6, "tensors");
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    for (const auto& [body, handle] : handles_) {
+        if (handle.is_nil()) continue;
+        host_.push(L, handle);
+        lua_rawsetp(L, -2, body);
+    }
+    weak_handles_ = luaL_ref(L, LUA_REGISTRYINDEX);
+    handles_.clear();
+    values_.clear();
+    slot_of_.clear();
+}
+
+Recorder::~Recorder() {
+    *self_ = nullptr;
+    luaL_unref(host_.lua(), LUA_REGISTRYINDEX, weak_handles_);
 }
 
 Recorder::Own* Recorder::own(const Value& table) {
@@ -416,6 +445,21 @@ bool Recorder::holds_open(const Value& v) {
 
 Value Recorder::outward(const Value& v) {
     if (!v.is_tensor()) return plain(v);
+    if (!stopped_.empty()) {
+        forget();
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 6, "tensor");
+        lua_rawgeti(L, LUA_REGISTRYINDEX, weak_handles_);
+        if (lua_rawgetp(L, -1, vm::identity_of(v)) == LUA_TNIL) {
+            lua_pop(L, 1);
+            host_.push(L, v);
+            lua_pushvalue(L, -1);
+            lua_rawsetp(L, -3, vm::identity_of(v));
+        }
+        const Value handle = host_.reference(L, -1);
+        lua_pop(L, 2);
+        return handle;
+    }
     Value& handle = handles_[vm::identity_of(v)];
     if (handle.is_nil()) {
         // From now on Lua has one.

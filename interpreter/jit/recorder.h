@@ -46,9 +46,10 @@ class Unwatched {
 
 // Bounds beyond which a function is left to Lua.
 struct Limits {
-    size_t ways = 8;        // of one event
-    size_t branches = 64;   // of the tree
-    size_t steps = 200000;  // of the tree
+    size_t ways = 8;         // of one event
+    size_t branches = 64;    // of the tree
+    size_t steps = 200000;   // of the tree
+    size_t live = 32 << 20;  // values that steps behind effects keep, in all: each has those that are alive then
 };
 
 class Recorder final : public vm::Host, public vm::Recorder {
@@ -59,7 +60,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     // Records the call of f. Errors are raised. With stopped(), the function is not one for the runner; if then no
     // effect happened, the results are void and the call has to be begun anew in Lua.
     vm::Values record(const Value& f);
-    ~Recorder() override { *self_ = nullptr; }
+    ~Recorder() override;
     const std::string& stopped() const { return stopped_; }
     // What stopped it says nothing of the function.
     bool interrupted() const { return interrupted_; }
@@ -110,6 +111,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
         host_.raise(outward(error));
     }
     void poll() override { host_.poll(); }
+    std::string outer_place(size_t level) override;
 
   private:
     friend class WatchedUpvalue;
@@ -139,6 +141,8 @@ class Recorder final : public vm::Host, public vm::Recorder {
     // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew in Lua.
     void stop(std::string why);
     void sweep();
+    // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
+    void forget();
 
     Operand operand(const Value& v);  // of a value that stays inside
     Operand given(const Value& v);    // of a value that an effect gives away
@@ -195,6 +199,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0, operators_ = 0;
+    size_t live_ = 0;  // see Limits
     uint64_t swept_at_ = thread_allocated_bytes();
     std::vector<bool> sizes_;  // by slot: whether it is a tensor of any sizes
     int open_tensors_ = 0;
@@ -209,6 +214,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
     std::unordered_map<std::string, Value> found_;    // what is known of the outside since the last unknown effect
     std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside
+    int weak_handles_ = LUA_NOREF;                    // the same once it is stopped, for as long as somebody has them
     std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
     std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
 };

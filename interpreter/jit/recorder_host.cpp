@@ -119,6 +119,12 @@ Value Recorder::meta(const Value& object, const char* event) {
     return table.is_nil() ? Value() : read(table, Value(event));
 }
 
+std::string Recorder::outer_place(size_t level) {
+    // The message stays in the function, and is another one for each line that calls it.
+    if (catching_ > 0) stop("a message that it catches names a line of its caller");
+    return host_.outer_place(level);
+}
+
 Value Recorder::read_upvalue(const Value& function, int position, const void* identity) {
     auto push = [&](lua_State* L) { push_upvalue(host_, L, function, position); };
     if (!stopped_.empty()) {

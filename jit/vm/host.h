@@ -121,6 +121,9 @@ class Host {
     // For debuggers: another line of a program with stop points begins; an error is about to end functions that run.
     virtual void at_line() {}
     virtual void failed(const Error&) {}
+
+    // "file:line" of the function that is `level` calls further out than who called the machine; empty: unknown.
+    virtual std::string outer_place(size_t) { return {}; }
 };
 
 }  // namespace lunaria::vm

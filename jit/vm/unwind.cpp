@@ -372,6 +372,7 @@ bool Machine::calls_method() const {
 // Where the function is written in Lunaria's own Lua, the line of the user who called it; none if pcall did.
 std::string Machine::user_place(size_t level) const {
     std::string found;
+    if (level >= frames_.size() && level > 0) return host.outer_place(level - frames_.size());
     for (; level < frames_.size(); ++level) {
         const Frame& frame = frames_[frames_.size() - 1 - level];
         if (frame.code->function && frame.code->function->failed) return {};

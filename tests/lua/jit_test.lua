@@ -104,6 +104,18 @@ test("a global function that is replaced is followed", function()
   _G.helper_of_test = nil
 end)
 
+test("fields of parameters are written", function()
+  local f = ms.jit(function(x, name)
+    local p = ms.Parameter(x)
+    p.name = name
+    p.requires_grad = false
+    return p.name, p.requires_grad, p * 2
+  end)
+  for i = 1, 5 do equal({ f(vector(1), "p" .. i) }, { "p" .. i, false, vector(2) }) end
+  local x = vector(1)
+  fails("the field 'colour' of a tensor cannot be set", ms.jit(function() x.colour = 1 end))
+end)
+
 test("fields of tables are followed", function()
   local settings = { scale = 2, inner = { shift = 1 } }
   local f = ms.jit(function(x) return x * settings.scale + settings.inner.shift end)

@@ -50,7 +50,12 @@ local function agrees(name, f, axes, ...)
     end
     local mapped = true
     for k = 1, arguments.n do mapped = mapped and axes[k] ~= false end
-    if mapped then assert(in_one_run(f, table.unpack(arguments))) end
+    if not mapped then return end
+    -- A function that is compiled is watched already.
+    local mode = ms.get_context("mode")
+    ms.set_context { mode = ms.PYNATIVE_MODE }
+    assert(in_one_run(f, table.unpack(arguments)))
+    ms.set_context { mode = mode }
   end)
 end
 

@@ -26,7 +26,16 @@ core.metatable.__call = function(f, ...)
   if done == nil then return finish(f, target(f)(...)) end
   return target(f)(...)
 end
-core.metatable.__index = methods
+-- Where it is asked as a metamethod __index Lua does not call it, and would find nothing.
+core.metatable.__index = function(_, key)
+  local method = methods[key]
+  if method ~= nil then return method end
+  error(("a compiled function has no field '%s'; there are: ir, kernels, lower, report\n  hint: as __index of a "
+    .. "metatable it needs a function around it: function(...) return f(...) end"):format(tostring(key)), 2)
+end
+core.metatable.__function = function(f)
+  return function(...) return f(...) end
+end
 core.metatable.__name = "compiled function"
 core.metatable.__tostring = function(f) return "compiled " .. tostring(target(f)) end
 
@@ -56,10 +65,49 @@ function G.jit(f, options)
     auto = options.jit_level == "auto" })
 end
 
---- What a compiled function did so far, as a table that prints as text.
-function G.jit_report(f)
-  if not core.is_jit(f) then error("jit_report: a function that ms.jit gave is expected, got a " .. type(f), 2) end
-  return setmetatable(core.report(f), { __tostring = G._report_text })
+-- What stands for f where graph mode compiled it without being asked.
+local function compiled_for(f)
+  if core.is_jit(f) then return f end
+  return f ~= nil and core.compiled(f) or nil
+end
+
+local function overview()
+  local list = {}
+  for _, pair in ipairs(core.all_compiled()) do
+    local f, report = pair[1], core.report(pair[2])
+    local class = getmetatable(f)
+    report.name = type(f) == "function" and core.name(f) or "cell " .. tostring(class and class._name or f)
+    list[#list + 1] = report
+  end
+  table.sort(list, function(a, b)
+    if a.name ~= b.name then return a.name < b.name end
+    return a.calls > b.calls
+  end)
+  return setmetatable(list, { __tostring = G._overview_text })
+end
+
+--- What a compiled function did so far, as a table that prints as text: of what ms.jit gave, and in graph mode of functions that
+--- are called often, of cells and of what ms.grad and its kin give. Without an argument: a list of those that graph mode compiled
+--- by itself, each with its name.
+--- @example #ms.jit_report(ms.jit(function(x) return x + 1 end)).recordings --> 0
+function G.jit_report(...)
+  if select("#", ...) == 0 then return overview() end
+  local f = ...
+  local compiled = compiled_for(f)
+  if not compiled then
+    error(("jit_report: %s was not compiled\n  hint: ms.jit(f) compiles a function; graph mode compiles functions that work with "
+      .. "tensors and are called repeatedly"):format(type(f) == "function" and core.name(f) or "this " .. type(f)), 2)
+  end
+  return setmetatable(core.report(compiled), { __tostring = G._report_text })
+end
+
+function G._overview_text(list)
+  local lines = {}
+  for i, r in ipairs(list) do
+    lines[i] = ("%s: %d calls, %d compiled%s"):format(r.name, r.calls, r.compiled_calls,
+      r.eager and ", left to Lua: " .. r.eager or "")
+  end
+  return #lines > 0 and table.concat(lines, "\n") or "nothing was compiled"
 end
 
 function G._report_text(r)

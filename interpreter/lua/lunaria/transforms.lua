@@ -525,7 +525,7 @@ end
 -- In graph mode the functions that these give are compiled from their second call on.
 local jit = require "lunaria.jit"
 local mode, inside = jit.mode, jit.inside
-for _, name in ipairs { "grad", "value_and_grad", "vmap" } do
+for _, name in ipairs { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" } do
   local plain = T[name]
   T[name] = function(...)
     local result, compiled = plain(...), nil
@@ -534,6 +534,7 @@ for _, name in ipairs { "grad", "value_and_grad", "vmap" } do
       if not compiled then
         require "lunaria.graph"
         compiled = jit.make(result, { patience = 1 })
+        jit.note_compiled(either, compiled)
       end
       return compiled(...)
     end

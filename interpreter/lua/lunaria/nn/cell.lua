@@ -137,6 +137,7 @@ function Cell:compile(options)
   local graph = require "lunaria.graph"
   always[self] = true
   compiled[self] = graph.jit(function(...) return call(self, ...) end, options)
+  jit.note_compiled(self, compiled[self])
   return self
 end
 
@@ -147,6 +148,7 @@ function Cell.__call(cell, ...)
     require "lunaria.graph"
     f = jit.make(function(...) return call(cell, ...) end, { patience = 1 })
     compiled[cell] = f
+    jit.note_compiled(cell, f)
   end
   return f(...)
 end

@@ -1,0 +1,80 @@
+#include "interpreter/callables.h"
+
+#include <tuple>
+
+#include "interpreter/jit/function.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+bool is_compiled(lua_State* L, int argument) {
+    return lua_type(L, argument) == LUA_TUSERDATA && luaL_testudata(L, argument, jit::kMetatable);
+}
+
+// The library's own function, in this very call of ours.
+int original(lua_State* L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
+
+int sort(lua_State* L) {
+    use_as_function(L, 2);
+    return original(L);
+}
+
+int sethook(lua_State* L) {
+    use_as_function(L, lua_isthread(L, 1) ? 2 : 1);
+    return original(L);
+}
+
+int type(lua_State* L) {
+    if (!is_compiled(L, 1)) return original(L);
+    lua_pushstring(L, lua_typename(L, LUA_TFUNCTION));
+    return 1;
+}
+
+// One of them each, so that no two functions of the library are the same to who knows them by their address.
+template <int>
+int of_target(lua_State* L) {
+    use_target(L, lua_isthread(L, 1) ? 2 : 1);
+    return original(L);
+}
+
+}  // namespace
+
+void use_target(lua_State* L, int argument) {
+    if (!is_compiled(L, argument)) return;
+    lua_getiuservalue(L, argument, 1);
+    lua_replace(L, argument);
+}
+
+void use_as_function(lua_State* L, int argument) {
+    if (!is_compiled(L, argument)) return;
+    luaL_checkstack(L, 4, "function");
+    if (lua_getiuservalue(L, argument, 3) != LUA_TFUNCTION) {
+        lua_pop(L, 1);
+        luaL_getmetafield(L, argument, "__function");
+        lua_pushvalue(L, argument);
+        lua_call(L, 1, 1);
+        lua_pushvalue(L, -1);
+        lua_setiuservalue(L, argument, 3);
+    }
+    lua_replace(L, argument);
+}
+
+void install_callables(lua_State* L) {
+    const std::tuple<const char*, const char*, lua_CFunction> functions[] = {
+        {LUA_GNAME, "type", protect<type>},
+        {LUA_TABLIBNAME, "sort", protect<sort>},
+        {LUA_STRLIBNAME, "dump", protect<of_target<0>>},
+        {LUA_DBLIBNAME, "sethook", protect<sethook>},
+        {LUA_DBLIBNAME, "getlocal", protect<of_target<1>>}};
+    for (const auto& [library, name, function] : functions) {
+        lua_getglobal(L, library);
+        lua_getfield(L, -1, name);
+        lua_pushcclosure(L, function, 1);
+        lua_setfield(L, -2, name);
+        lua_pop(L, 1);
+    }
+}
+
+}  // namespace lunaria

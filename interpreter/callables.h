@@ -1,0 +1,18 @@
+// What ms.jit gives is an object with methods; to the program it is a function: type() says so, and functions of the
+// standard library that want a function take it.
+#pragma once
+
+#include <lua.hpp>
+
+namespace lunaria {
+
+// Where the argument is a compiled function, a plain function that calls it takes its place.
+void use_as_function(lua_State* L, int argument);
+// The same with the function that was compiled, for who looks at a function or runs it in a coroutine, where nothing is
+// compiled.
+void use_target(lua_State* L, int argument);
+
+// Has the library's functions do so that are Lua's own.
+void install_callables(lua_State* L);
+
+}  // namespace lunaria

@@ -1,0 +1,163 @@
+#include "interpreter/jit/hot.h"
+
+#include <array>
+
+#include "core/memory.h"
+#include "interpreter/jit/function.h"
+#include "interpreter/lua_host.h"
+#include "interpreter/prologue.h"
+#include "interpreter/protect.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+// Calls during or since which tensors were made, before a function is compiled. The first may be a warm-up, as it is
+// for cells.
+constexpr int kWorking = 2;
+// Calls without any, after which a function is left alone.
+constexpr int kIdle = 64;
+
+// By address, of the functions that were called lately. One that is made where another was inherits its calls, which
+// does no harm.
+struct Calls {
+    const void* function = nullptr;
+    int working = 0, idle = 0;
+    uint64_t bytes = 0;  // of tensors that this thread had made at the last call
+};
+using Counts = std::array<Calls, 1024>;
+
+int compiled_key, entry_key;
+
+// The table of compiled functions: by the function or the object that they stand for.
+void push_compiled(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &compiled_key) != LUA_TNIL) return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &compiled_key);
+}
+
+bool is_hot(Counts& counts, const void* function, bool& idle) {
+    Calls& c = counts[(reinterpret_cast<uintptr_t>(function) >> 4) % counts.size()];
+    const uint64_t bytes = thread_allocated_bytes();
+    if (c.function != function)
+        c = {function, 0, 0, bytes};
+    else
+        ++(c.bytes != bytes ? c.working : c.idle);
+    c.bytes = bytes;
+    idle = c.working == 0 && c.idle >= kIdle;
+    return c.working >= kWorking;
+}
+
+// entry(false, arguments...): the compiled function if it did the call, false if the body has to; entry(compiled): the
+// results. Upvalues: the metatable of compiled functions, the table of those, Counts.
+int entry(lua_State* L) {
+    if (!lua_isboolean(L, 1)) return take(L);
+    const int count = lua_gettop(L);
+    auto decline = [&] {
+        lua_pushboolean(L, false);
+        return 1;
+    };
+    lua_Debug caller;
+    if (lua_isyieldable(L) || LuaHost::of(L).runs() || !lua_getstack(L, 1, &caller) || !lua_checkstack(L, 8))
+        return decline();
+    lua_getinfo(L, "f", &caller);
+    const int function = count + 1;
+    lua_pushvalue(L, function);
+    lua_rawget(L, lua_upvalueindex(2));
+    if (lua_isnil(L, -1)) {
+        bool idle = false;
+        auto& counts = *static_cast<Counts*>(lua_touserdata(L, lua_upvalueindex(3)));
+        if (!is_hot(counts, lua_topointer(L, function), idle)) {
+            if (idle) release_entry(L, function);
+            return decline();
+        }
+        lua_settop(L, function);
+        // What stands for the library's functions has to be there before anything is recorded.
+        lua_getglobal(L, "require");
+        lua_pushliteral(L, "lunaria.graph");
+        lua_call(L, 1, 0);
+        make_for_entry(L, function);
+        lua_pushvalue(L, function);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, lua_upvalueindex(2));
+    }
+    lua_replace(L, 1);
+    lua_settop(L, count);
+    if (try_call(L); lua_toboolean(L, -1)) {
+        lua_settop(L, 1);
+        return 1;
+    }
+    if (is_left_to_lua_for_good(L, 1)) {
+        lua_getinfo(L, "f", &caller);
+        release_entry(L, -1);
+    }
+    return decline();
+}
+
+void push_entry(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &entry_key) != LUA_TNIL) return;
+    lua_pop(L, 1);
+    luaL_requiref(L, "lunaria.jit", protect<open>, 0);
+    lua_pop(L, 1);
+    luaL_getmetatable(L, kMetatable);
+    push_compiled(L);
+    new (lua_newuserdatauv(L, sizeof(Counts), 0)) Counts();
+    lua_pushcclosure(L, protect<entry>, 3);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &entry_key);
+}
+
+}  // namespace
+
+void watch_functions(lua_State* L, bool on) {
+    luaL_checkstack(L, 8, "graph mode");
+    if (on)
+        push_entry(L);
+    else
+        lua_pushnil(L);
+    set_entry(L);
+}
+
+bool is_entry_function(lua_CFunction f) { return f == protect<entry>; }
+
+int compiled(lua_State* L) {
+    luaL_checkany(L, 1);
+    lua_settop(L, 1);
+    push_compiled(L);
+    lua_insert(L, 1);
+    lua_rawget(L, 1);
+    return 1;
+}
+
+int note_compiled(lua_State* L) {
+    luaL_checkany(L, 2);
+    lua_settop(L, 2);
+    push_compiled(L);
+    lua_insert(L, 1);
+    lua_rawset(L, 1);
+    return 0;
+}
+
+int all_compiled(lua_State* L) {
+    push_compiled(L);
+    const int table = lua_gettop(L);
+    lua_newtable(L);
+    lua_Integer count = 0;
+    for (lua_pushnil(L); lua_next(L, table);) {
+        lua_createtable(L, 2, 0);
+        lua_insert(L, -2);
+        lua_rawseti(L, -2, 2);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, -2, 1);
+        lua_rawseti(L, table + 1, ++count);
+    }
+    return 1;
+}
+
+}  // namespace lunaria::jit

@@ -1,0 +1,24 @@
+// Functions that graph mode compiles without being asked: those of the user's that are called again and again and work
+// with tensors. Their prologue (interpreter/prologue.h) asks for each call; a function that turns out to gain nothing
+// is left alone.
+#pragma once
+
+#include <lua.hpp>
+
+namespace lunaria::jit {
+
+// Has the prologues ask, or no longer ask.
+void watch_functions(lua_State* L, bool on);
+
+// Whether this is the C function that the prologue calls: the Lua function around it is the one that it stands for.
+bool is_entry_function(lua_CFunction f);
+
+// compiled(f): the compiled function that stands for f, an object whose calls graph mode compiles; nil if there is
+// none.
+int compiled(lua_State* L);
+// note_compiled(f, compiled): makes it known.
+int note_compiled(lua_State* L);
+// all_compiled(): a list of {function or object, compiled function}.
+int all_compiled(lua_State* L);
+
+}  // namespace lunaria::jit

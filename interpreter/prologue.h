@@ -1,0 +1,69 @@
+// What every function of the user's begins with: a test of one variable that all of them share, which is nil until
+// graph mode is switched on. Then it holds a function, which is asked whether it does the call in the body's place
+// (interpreter/jit/hot.h). In Lua it would read
+//
+//     local ask = entry
+//     if ask then
+//       local done = ask(false, arguments...)
+//       if done then return ask(done) end
+//     end
+//
+// It is put into compiled code, where it takes no line, no local variable of the function's and no name of the
+// program's: a program sees it only as one more upvalue of its functions, the last, which the debug library leaves out.
+#pragma once
+
+#include <lua.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lunaria {
+
+// The name of the variable, and the same in functions with functions in them, which get it from there: names that Lua's
+// grammar does not know.
+inline constexpr const char *kEntryVariable = "(entry)", *kOuterEntryVariable = "(entry of outer)";
+
+class Prologues {
+  public:
+    // The dump of a chunk with a prologue in each function in it that has room for one; the chunk itself, which is
+    // called once, has only the variable: its last upvalue. Empty where there is nothing to be done.
+    std::string add(lua_State* L, std::string_view dump);
+
+  private:
+    struct Code {
+        std::string instructions;
+        unsigned char registers = 0;
+    };
+    using Kind = std::pair<int, bool>;  // number of parameters, whether there may be more
+    struct Proto;
+    class Reader;
+    class Writer;
+    const Code* code_for(lua_State* L, Kind kind);
+    void extend(lua_State* L, Proto& f, unsigned char outer);
+
+    std::map<Kind, std::optional<Code>> codes_;
+};
+
+// lua_getupvalue and lua_setupvalue, to which the variable of the prologue does not exist.
+const char* get_upvalue(lua_State* L, int function, int position);
+const char* set_upvalue(lua_State* L, int function, int position);
+// The position of that variable among the upvalues of the function; 0: it has none.
+int entry_position(lua_State* L, int function);
+
+// The variable itself, nil at first: the value on top of the stack, which is popped, becomes its value ...
+void set_entry(lua_State* L);
+// ... to which the chunk on top of the stack, as add() made it, is bound ...
+void bind_entry(lua_State* L);
+// ... until a function is released from it: it is never asked about again. False: it has functions in it, which would
+// be released with it.
+bool release_entry(lua_State* L, int function);
+
+// Whether Lua calls the variable there: what the Lua function one level further out does is done in its place.
+bool is_entry_call(const lua_Debug& frame);
+
+// Leaves the variable out of what debug.getupvalue and its kin tell.
+void hide_entries(lua_State* L);
+
+}  // namespace lunaria

@@ -1,0 +1,239 @@
+-- Functions that nobody asked to compile: in graph mode those that work with tensors and are called again and again are, as soon
+-- as the mode is on and until it is off, wherever they were defined; nothing else tells.
+package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local t = require "harness"
+local nn, ops = ms.nn, ms.ops
+local equal, fails = t.equal, t.fails
+
+local function graph() ms.set_context { mode = ms.GRAPH_MODE } end
+local function eager() ms.set_context { mode = ms.PYNATIVE_MODE } end
+
+local function test(name, body)
+  t.test(name, function()
+    graph()
+    local ok, message = xpcall(body, function(e) return debug.traceback(tostring(e), 2) end)
+    eager()
+    if not ok then error(message, 0) end
+  end)
+end
+
+local function vector(...) return ms.tensor({ ... }, ms.float32) end
+local function calls(f) return ms.jit_report(f).compiled_calls end
+local function is_compiled(f) return (pcall(ms.jit_report, f)) end
+
+local function early(x, y) return x * 2 + y end
+
+test("a function that is called in a loop is compiled", function()
+  local function step(x, y) return ops.tanh(x) * y end
+  for i = 1, 10 do equal(step(vector(0, 0), vector(i, i)), vector(0, 0)) end
+  if calls(step) < 5 then error(tostring(ms.jit_report(step))) end
+  local listed = tostring(ms.jit_report())
+  if not listed:find("step %(.*hot_test.lua:%d+%)") then error(listed) end
+end)
+
+test("a function that was defined before the mode was switched on is compiled", function()
+  for i = 1, 10 do equal(early(vector(i), vector(1)), vector(2 * i + 1)) end
+  if calls(early) < 5 then error(tostring(ms.jit_report(early))) end
+end)
+
+test("the way back acts on every call, and the way there again", function()
+  local function f(x) return x + 1 end
+  for _ = 1, 8 do f(vector(1)) end
+  local before = ms.jit_report(f).calls
+  eager()
+  for _ = 1, 8 do equal(f(vector(1)), vector(2)) end
+  equal(ms.jit_report(f).calls, before)
+  graph()
+  for _ = 1, 8 do equal(f(vector(1)), vector(2)) end
+  equal(ms.jit_report(f).calls, before + 8)
+end)
+
+test("arguments and results of any number", function()
+  local function none() return vector(1) * 2 end
+  local function many(x, ...) return x + 1, select("#", ...), ... end
+  local function nothing(x) x:add(1) end
+  local method = {}
+  function method:scaled(x) return x * self.scale end
+  local object = setmetatable({ scale = 3 }, { __index = method })
+  for i = 1, 10 do
+    equal({ none() }, { vector(2) })
+    equal({ many(vector(i), nil, 2) }, { vector(i + 1), 2, nil, 2 })
+    equal(select("#", many(vector(i), nil, nil)), 4)
+    equal(select("#", nothing(vector(i))), 0)
+    equal(object:scaled(vector(i)), vector(3 * i))
+  end
+  for _, f in ipairs { none, many, method.scaled } do
+    if calls(f) < 3 then error(tostring(ms.jit_report(f))) end
+  end
+end)
+
+test("what a function depends on may change", function()
+  local factor, settings = 1, { shift = 0 }
+  local function f(x) return x * factor + settings.shift end
+  for i = 1, 20 do
+    factor, settings.shift = i, -i
+    equal(f(vector(1, 2)), vector(0, i))
+  end
+end)
+
+test("functions within functions, made anew for each call", function()
+  local function outer(x)
+    local sum = x * 0
+    local function add(y) sum = sum + y end
+    for i = 1, 3 do add(x * i) end
+    return sum
+  end
+  for i = 1, 10 do equal(outer(vector(i)), vector(6 * i)) end
+  if calls(outer) < 3 then error(tostring(ms.jit_report(outer))) end
+end)
+
+test("recursion, and functions that call each other", function()
+  local even
+  local function odd(x, n) if n == 0 then return x * 0 end return even(x, n - 1) end
+  function even(x, n) if n == 0 then return x + 1 end return odd(x, n - 1) end
+  for n = 0, 20 do equal(even(vector(1), n), vector(n % 2 == 0 and 2 or 0)) end
+end)
+
+test("a function without tensors is left alone", function()
+  local function plain(a, b) return a * b + 1 end
+  for i = 1, 300 do equal(plain(i, 2), 2 * i + 1) end
+  equal(is_compiled(plain), false)
+end)
+
+test("a function that uses tensors only by the way is left to Lua", function()
+  local function count(x)
+    local n = 0
+    for i = 1, 2000 do n = n + #tostring(i) end
+    return n, x.shape[1]
+  end
+  for _ = 1, 8 do
+    vector(1, 2)
+    equal({ count(vector(1, 2)) }, { 6893, 2 })
+  end
+  local report = ms.jit_report(count)
+  if not report.eager then error(tostring(report)) end
+end)
+
+test("there is a bound on the cases that a function is compiled for, and the report names what changed", function()
+  local function f(x, key) return x * #key end
+  for i = 1, 60 do equal(f(vector(1), ("k"):rep(i % 30)), vector(i % 30)) end
+  local report = ms.jit_report(f)
+  if not (report.eager or ""):find("compiled for 8 cases already: .*argument 2 was .* and is now") then error(tostring(report)) end
+end)
+
+test("errors name the lines that they name in eager mode", function()
+  local function check(x, n)
+    local y = x * n
+    if n == 9 then error("nine", 2) end
+    if n == 10 then error("ten") end
+    return y + ops.ones { n }
+  end
+  local function outcomes()
+    local list = {}
+    for n = 1, 12 do
+      local _, e = pcall(function()
+        local y = check(vector(1, 2), n)
+        return y
+      end)
+      list[n] = e
+    end
+    return list
+  end
+  local found = outcomes()
+  eager()
+  equal(found, outcomes())
+end)
+
+test("a traceback has each function once", function()
+  local function deep(x) return x + ops.ones { 7 } end
+  local function f(x, n) if n > 6 then return deep(x) end return x * n end
+  for n = 1, 6 do f(vector(1, 2), n) end
+  fails("shapes (2) and (7) do not broadcast", f, vector(1, 2), 7)
+end)
+
+test("the debug library shows no other upvalues, lines and locals than in eager mode", function()
+  local function describe()
+    local up = 1
+    local function f(a, ...)
+      local b = a
+      return up, b, ...
+    end
+    local info, list = debug.getinfo(f, "uSL"), {}
+    list.nups, list.nparams, list.isvararg = info.nups, info.nparams, info.isvararg
+    list.lines = {}
+    for line in pairs(info.activelines) do list.lines[line - info.linedefined] = true end
+    for i = 1, 3 do list[i] = { debug.getupvalue(f, i) } end
+    list.set = { debug.setupvalue(f, 2, 5), (pcall(debug.upvaluejoin, f, 1, f, 2)) }
+    list.id = debug.upvalueid(f, 2) == nil
+    local seen = {}
+    debug.sethook(function(event, line) seen[#seen + 1] = event .. (line and line - info.linedefined or "") end, "cl")
+    f(1, 2)
+    debug.sethook()
+    -- In graph mode the question whether it is compiled is one more call.
+    list.events = table.concat(seen, " "):gsub("line1 call", "line1"):match("^.-line2 line%d+")
+    return list
+  end
+  local there = describe()
+  equal(there.nups, 1)
+  equal(there[1], { "up", 1 })
+  equal(there[2], {})
+  equal(there.id, true)
+  eager()
+  equal(describe(), there)
+end)
+
+test("coroutines, comparisons of table.sort and other callers in C", function()
+  local function f(x) return x + 1 end
+  for _ = 1, 8 do f(vector(1)) end
+  equal(coroutine.wrap(function() coroutine.yield(f(vector(1))) end)(), vector(2))
+  local list = { vector(3), vector(1), vector(2) }
+  local function less(a, b) return (a - b):item() < 0 end
+  for _ = 1, 5 do table.sort(list, less) end
+  equal(list[1], vector(1))
+  equal(list[3], vector(3))
+end)
+
+test("cells and derivatives have reports", function()
+  local net = nn.Dense(2, 1)
+  local gradient = ms.grad(function(x) return ops.sum(x * x) end)
+  local jacobian = ms.jacrev(function(x) return x * x end)
+  for _ = 1, 6 do
+    net(ops.ones { 1, 2 })
+    equal(gradient(vector(1, 2)), vector(2, 4))
+    equal(jacobian(vector(1, 2)), ms.tensor { { 2.0, 0.0 }, { 0.0, 4.0 } })
+  end
+  for _, f in ipairs { net, gradient, jacobian } do
+    if calls(f) < 3 then error(tostring(ms.jit_report(f))) end
+  end
+  fails("was not compiled", ms.jit_report, function() end)
+  fails("this number", ms.jit_report, 1)
+end)
+
+test("a training loop in plain functions learns as in eager mode", function()
+  local function train(count)
+    ms.set_seed(3)
+    local weight, bias = ms.Parameter(ops.zeros { 2, 1 }, "w"), ms.Parameter(ops.zeros { 1 }, "b")
+    local optimizer = nn.SGD({ weight, bias }, 0.1)
+    local x = ops.randn { 16, 2 }
+    local y = ops.matmul(x, ms.tensor { { 1.0 }, { -2.0 } }) + 0.5
+    local function loss() return ops.mean((ops.matmul(x, weight) + bias - y) ^ 2) end
+    local gradient = ms.value_and_grad(loss, false, { weight, bias })
+    local function step()
+      local value, grads = gradient()
+      optimizer(grads)
+      return value
+    end
+    local last
+    for _ = 1, count do last = step() end
+    return last:item(), weight, step
+  end
+  local loss, weight, step = train(40)
+  if calls(step) < 20 then error(tostring(ms.jit_report(step))) end
+  eager()
+  local expected, plain = train(40)
+  t.near(loss, expected, 1e-6)
+  t.near(weight, plain, 1e-5)
+end)
+
+t.finish()
