@@ -45,6 +45,9 @@ constexpr int64_t kNear = 1280 << 10;
 // With fewer rows of a than this a copy of b costs more than what it saves, unless its rows are short vectors.
 constexpr int64_t kPackRows = 24;
 
+// Rows of a strip: whole tiles of every height, and no more than a line or two of the cache.
+constexpr int64_t kStrip = 24;
+
 template <class T>
 class TileProduct {
   public:
@@ -84,7 +87,7 @@ class TileProduct {
         const int64_t products = a_.rows * b_.rows * b_.columns;
         if (products <= kAlone) return multiply_panels(0, panels_);
         const int64_t threads = num_threads();
-        if (panels_ < threads && width_ > loops_.panel && a_.rows > kStreamRows) {
+        if (panels_ < threads && width_ > loops_.panel && a_.rows > kStreamRows && !is_packed_) {
             width_ = loops_.panel;
             panels_ = (b_.columns + width_ - 1) / width_;
         }
@@ -113,19 +116,28 @@ class TileProduct {
     }
 
     // Where a is too large for a core's own cache, every part of it that is not goes over all panels before the next.
-    // It is copied first: rows that lie a power of two apart would drive each other out.
+    // It is copied first: rows that lie a power of two apart would drive each other out, as would the columns of one
+    // that lies across. Of these a few rows side by side make a strip, which is read from its begin to its end.
     void multiply_far(int64_t begin, int64_t end) const {
         const int64_t most = std::max<int64_t>(kNear / (depth_ * static_cast<int64_t>(sizeof(T))), 24);
         const int64_t parts = (a_.rows + most - 1) / most;
         // A line more than the row is long.
         const int64_t row = depth_ + 64 / static_cast<int64_t>(sizeof(T));
-        const Tensor copy = Tensor::empty(dtype_of<T>(), {(a_.rows + parts - 1) / parts, row});
+        const bool in_strips = a_.row_stride == 1 && a_.column_stride >= kStrip;
+        const int64_t rows_of_part = (a_.rows + parts - 1) / parts;
+        const Tensor copy = Tensor::empty(dtype_of<T>(), {(rows_of_part + kStrip - 1) / kStrip * kStrip, row});
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t first = a_.rows * part / parts, behind = a_.rows * (part + 1) / parts;
             for (int64_t k = 0; k < b_.rows; k += depth_) {
                 if (part + k > 0) poll_interrupt();
                 const int64_t depth = std::min(depth_, b_.rows - k);
                 T* to = copy.data<T>();
+                if (in_strips) {
+                    copy_strips(a_.data + first + k * a_.column_stride, behind - first, depth, to);
+                    const MatrixRef<T> strips{to, behind - first, depth, 1, kStrip};
+                    for (int64_t panel = begin; panel < end; ++panel) multiply(panel * width_, strips, first, k, true);
+                    continue;
+                }
                 for (int64_t i = first; i < behind; ++i, to += row) {
                     const T* from = a_.data + i * a_.row_stride + k * a_.column_stride;
                     if (a_.column_stride == 1)
@@ -139,31 +151,46 @@ class TileProduct {
         }
     }
 
-    // The columns of a panel in some rows of c, as far as the step that begins at row k of b makes them.
-    void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k) const {
+    // The rows of a strip side by side, column after column; the last strip may end early.
+    void copy_strips(const T* from, int64_t rows, int64_t depth, T* to) const {
+        for (int64_t i = 0; i < rows; i += kStrip) {
+            const int64_t count = std::min(kStrip, rows - i);
+            for (int64_t j = 0; j < depth; ++j, to += kStrip) {
+                const T* column = from + i + j * a_.column_stride;
+                if (count == kStrip)
+                    std::copy_n(column, kStrip, to);
+                else
+                    std::copy_n(column, count, to);
+            }
+        }
+    }
+
+    // The columns of a panel in some rows of c, as far as the step that begins at row k of b makes them. `in_strips`:
+    // a is a copy of that kind.
+    void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k, bool in_strips = false) const {
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
         const T* bias = bias_ && k == 0 ? bias_ + column : nullptr;
+        const bool add = add_ || k > 0;
+        const int64_t step = in_strips ? kStrip : rows;
+        auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, T* c, const T* from) {
+            for (int64_t i = 0; i < rows; i += step)
+                loops_.multiply(std::min(step, rows - i), width, depth, a.data + i * depth, a.row_stride,
+                                a.column_stride, b, b_row, c + i * b_.columns, b_.columns, add, from);
+        };
+        T* c = c_ + first_row * b_.columns + column;
         if (is_packed_) {
             const int64_t row = loops_.whole(columns);
-            loops_.multiply(rows, columns, depth, a.data, a.row_stride, a.column_stride,
-                            b_.data + column * b_.rows + k * row, row, c_ + first_row * b_.columns + column, b_.columns,
-                            k > 0, bias);
-            return;
+            return multiply_by(columns, b_.data + column * b_.rows + k * row, row, c, bias);
         }
         alignas(64) T packed[kPanelBytes / sizeof(T)];
         // Vectors are read whole: what is left of a row of b is copied, in one more step.
         const int64_t whole = packs_ ? 0 : columns / loops_.lanes * loops_.lanes, rest = columns - whole;
         const int64_t padded = loops_.whole(rest);
-        const bool add = add_ || k > 0;
         const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
-        T* c = c_ + first_row * b_.columns + column;
-        if (whole)
-            loops_.multiply(rows, whole, depth, a.data, a.row_stride, a.column_stride, b, b_.row_stride, c, b_.columns,
-                            add, bias);
+        if (whole) multiply_by(whole, b, b_.row_stride, c, bias);
         if (!rest) return;
         loops_.pack(b + whole * b_.column_stride, b_.row_stride, b_.column_stride, depth, rest, packed);
-        loops_.multiply(rows, rest, depth, a.data, a.row_stride, a.column_stride, packed, padded, c + whole, b_.columns,
-                        add, bias ? bias + whole : nullptr);
+        multiply_by(rest, packed, padded, c + whole, bias ? bias + whole : nullptr);
     }
 
     // What the step that begins at row k of b takes of some rows of a.

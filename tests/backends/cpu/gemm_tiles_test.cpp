@@ -126,6 +126,18 @@ TEST(GemmTilesTest, products_with_packed_matrices_and_a_bias_are_exact) {
     set_isa(before);
 }
 
+TEST(GemmTilesTest, large_matrices_that_lie_across_are_exact) {
+    const Isa before = current_isa();
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        expect_exact<float>(515, 700, 40, true, false, 1);
+        expect_exact<float>(1000, 390, 21, true, true, 1);
+        expect_exact<double>(437, 400, 33, true, false, 1);
+    }
+    set_isa(before);
+}
+
 TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
     const int threads = num_threads();
     for (const int n : {1, 2, 3, 5}) {
@@ -134,6 +146,8 @@ TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
         expect_exact<float>(70, 200, 600, false, false, 1);
         expect_exact<float>(400, 200, 70, false, true, 1);
         expect_exact<float>(333, 129, 15, false, false, 1);
+        expect_exact<float>(16, 512, 128, false, false, 1);
+        expect_exact<float>(20, 256, 100, false, false, 1);
         // One row and the rows of a matrix.
         expect_exact<float>(1, 784, 512, false, true, 1, Of::any);
         expect_exact<float>(1, 300, 1001, false, true, 1, Of::any);
