@@ -1,6 +1,7 @@
 // Peephole rules. Each must give the very element that eager mode gives: x + 0 is not x where x is -0, so that of the
 // neutral elements of floats only -0, the 0 that is subtracted, and 1 count.
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "jit/graph/passes.h"
@@ -76,13 +77,27 @@ Value done_once(const Match& m) {
     return m.call_of(0, Name) ? m.if_same(m.arg(0)) : Value();
 }
 
+// The exponents that the kernel of pow does by multiplications are the same multiplications here, so that they become
+// part of the loops around them.
 Value small_power(const Match& m) {
     auto c = constant_number(m.arg(1));
     if (!c) return {};
     if (*c == 1) return m.if_same(m.arg(0));
     auto type = static_type(m.arg(0));
-    if (*c != 2 || !type || !(*type == m.node.type.tensor)) return {};
-    return m.emit("square", {m.arg(0)});
+    if (!type || !(*type == m.node.type.tensor)) return {};
+    const Value& x = m.arg(0);
+    if (*c == 2) return m.emit("square", {x});
+    if (!is_float(type->dtype) || is_half(type->dtype)) return {};
+    if (*c == 3) return m.emit("mul", {m.emit("square", {x}), x});
+    if (*c == 4) return m.emit("square", {m.emit("square", {x})});
+    if (*c == -1) return m.emit("reciprocal", {x});
+    if (*c == -2) return m.emit("square", {m.emit("reciprocal", {x})});
+    if (std::fabs(*c) != 0.5) return {};
+    // The root of -0 and of -infinity, as powers go, is a positive one.
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Value sum = m.emit("add", {m.emit("sqrt", {x}), Value(0.0)});
+    const Value root = m.emit("where", {m.emit("equal", {x, Value(-infinity)}), Value(infinity), sum});
+    return *c > 0 ? root : m.emit("reciprocal", {root});
 }
 
 // Whether every value of `from` has an equal one in `to`.

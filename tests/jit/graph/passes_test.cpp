@@ -116,8 +116,19 @@ TEST_F(PassTest, casts_go_only_where_nothing_is_lost) {
               "cast cast");
 }
 
-TEST_F(PassTest, squares_need_no_logarithm) {
-    EXPECT_EQ(ops_after(body("  %2 = ops.pow(%0, 2)  : float32(2, 3)\n  return %2\n"), {simplify_algebra}), "square");
+TEST_F(PassTest, short_powers_need_no_logarithm) {
+    auto power = [&](const std::string& exponent) {
+        return ops_after(body("  %2 = ops.pow(%0, " + exponent + ")  : float32(2, 3)\n  return %2\n"),
+                         {simplify_algebra});
+    };
+    EXPECT_EQ(power("2"), "square");
+    EXPECT_EQ(power("3"), "square mul");
+    EXPECT_EQ(power("4"), "square square");
+    EXPECT_EQ(power("-1"), "reciprocal");
+    EXPECT_EQ(power("-2"), "reciprocal square");
+    EXPECT_EQ(power("0.5"), "sqrt add equal where");
+    EXPECT_EQ(power("-0.5"), "sqrt add equal where reciprocal");
+    EXPECT_EQ(power("2.5"), "pow");
 }
 
 TEST_F(PassTest, transposing_twice_is_nothing) {
