@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
 #include "core/op.h"
@@ -438,15 +439,17 @@ bool eig(const KernelCall& c) {
     return true;
 }
 
-Columns product(Columns& a, Columns& b) {
+Columns product(const Columns& a, const Columns& b) {
     Columns m(a.rows, b.columns);
-    for (int j = 0; j < m.columns; ++j)
-        for (int k = 0; k < a.columns; ++k)
-            for (int i = 0; i < m.rows; ++i) m.at(i, j) += a.at(i, k) * b.at(k, j);
+    // Read by rows, matrices are their transposes, and so is the product.
+    const MatrixRef<double> left{b.data.data(), b.columns, b.rows, b.rows, 1};
+    const MatrixRef<double> right{a.data.data(), a.columns, a.rows, a.rows, 1};
+    if (!m.data.empty()) gemm(left, right, m.data.data(), 0.0);
     return m;
 }
 
-// Scaling and squaring around a Taylor polynomial: with the norm below 1/2, 18 terms are exact to the last digit.
+// Scaling and squaring around a Taylor polynomial: with the norm below 1/2, its terms up to the 19th power are exact to
+// the last digit. Four terms at a time are a polynomial in the fourth power (M. Paterson and L. Stockmeyer, 1973).
 bool matrix_exp(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
@@ -461,12 +464,16 @@ bool matrix_exp(const KernelCall& c) {
         }
         int halvings = norm > 0.5 ? static_cast<int>(std::ceil(std::log2(norm / 0.5))) : 0;
         for (double& v : m.data) v = std::ldexp(v, -halvings);
-        Columns sum(m.rows, m.columns), term(m.rows, m.columns);
-        for (int i = 0; i < m.rows; ++i) sum.at(i, i) = term.at(i, i) = 1;
-        for (int k = 1; k <= 18; ++k) {
+        const Columns square = product(m, m), cube = product(square, m), fourth = product(square, square);
+        Columns sum(m.rows, m.columns);
+        for (int first = 16; first >= 0; first -= 4) {
             poll_interrupt();
-            term = product(term, m);
-            for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += term.data[i] /= k;
+            if (first < 16) sum = product(sum, fourth);
+            double weights[4];
+            for (int j = 0; j < 4; ++j) weights[j] = 1 / std::tgamma(first + j + 1.0);
+            for (size_t i = 0; i < sum.data.size(); ++i)
+                sum.data[i] += weights[1] * m.data[i] + weights[2] * square.data[i] + weights[3] * cube.data[i];
+            for (int i = 0; i < m.rows; ++i) sum.at(i, i) += weights[0];
         }
         for (int k = 0; k < halvings; ++k) {
             poll_interrupt();
