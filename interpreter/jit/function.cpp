@@ -361,11 +361,12 @@ int try_call(lua_State* L) {
     call.kept = lua_gettop(L);
     call.shelf = f.shelf;
     const int64_t runs = f.runs;
-    const auto start = std::chrono::steady_clock::now();
+    const bool is_timed = f.automatic && f.choice.empty() && runs >= kWarm;
+    const auto start = is_timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
     check_full(f);
-    if (f.automatic && f.choice.empty() && runs >= kWarm && f.runs > runs)
+    if (is_timed && f.runs > runs)
         note_time(f, f.compiled_times, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     lua_pushboolean(L, done);
     return 1;

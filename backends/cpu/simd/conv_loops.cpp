@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "backends/cpu/simd/pack.h"
@@ -63,18 +64,26 @@ void tile(const SmallConv& c, const Place& at, const float* x, const float* w, c
                 }
             }
         }
+    float* const first = y + (at.channel * c.out_h + at.row) * c.out_w;
+    const int64_t plane = c.out_h * c.out_w;
+    auto finish = [&](bool whole) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-    for (int k = 0; k < Channels; ++k)
+        for (int k = 0; k < Channels; ++k)
 #pragma GCC unroll 16
-        for (int r = 0; r < Rows; ++r)
+            for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-            for (int v = 0; v < Vectors; ++v) {
-                float* to = y + ((at.channel + k) * c.out_h + at.row + r) * c.out_w + at.column[v];
-                if (kHasPartLoads)
-                    store_part(to, sum[k][r][v], at.lanes);
-                else
-                    sum[k][r][v].store(to);
-            }
+                for (int v = 0; v < Vectors; ++v) {
+                    float* to = first + k * plane + r * c.out_w + at.column[v];
+                    if (whole)
+                        sum[k][r][v].store(to);
+                    else
+                        store_part(to, sum[k][r][v], at.lanes);
+                }
+    };
+    if (!kHasPartLoads || at.lanes == kLanes)
+        finish(true);
+    else
+        finish(false);
 }
 
 // All channels of a tile's rows and columns, in tiles of about as many each.
@@ -110,10 +119,12 @@ void small_f32(const SmallConv& c, const float* x, const float* w, const float* 
 // which AVX-512 reads as part of the multiplication.
 constexpr int kMostPixels = 12;
 constexpr int kLaneRows = kRegisters / kMostPixels;
+static_assert(kLaneRows == 1 || kLaneRows == 2);
 
 int64_t whole_vectors(int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
 
-// Sums for `Pixels` neighbours in each of `Rows` rows, to `to`: the channels of one pixel after those of another.
+// Sums for `Pixels` neighbours in each of `Rows` rows, one or two, to `to`: the channels of one pixel after those of
+// another.
 template <int Pixels, int Rows, int Vectors>
 void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, const P* start, float* to) {
     P sum[Rows][Pixels][Vectors];
@@ -123,27 +134,43 @@ void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, c
         for (int p = 0; p < Pixels; ++p)
 #pragma GCC unroll 16
             for (int v = 0; v < Vectors; ++v) sum[r][p][v] = start[v];
-    const int64_t plane = c.in_h * c.in_w;
-    for (int64_t i = 0; i < c.in_channels; ++i, x += plane)
-        for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
-            const float* row = x + ky * c.in_w;
-            for (int64_t kx = 0; kx < c.kernel_w; ++kx, ++row, w += width) {
-                // What the compiler knows of the element before it keeps for this turn, which costs a copy between
-                // registers for each; to read an element again costs nothing.
-                __asm__("" : "+r"(row));
-                P weight[Vectors];
+    // A row of the image against the weights of one row of the kernel, or, of two rows of results, each element of it
+    // against those of two: reading them takes as long as the products otherwise.
+    auto products = [&](const float* row, const float* w0, const float* w1, auto uses0, auto uses1)
+        __attribute__((always_inline)) {
+        constexpr int kFirst = decltype(uses0)::value ? 0 : 1, kBehind = decltype(uses1)::value ? 2 : 1;
+        for (int64_t kx = 0; kx < c.kernel_w; ++kx, ++row, w0 += width, w1 += width) {
+            // What the compiler knows of the element before it keeps for this turn, which costs a copy between
+            // registers for each; to read an element again costs nothing.
+            __asm__("" : "+r"(row));
+            P weight[2][Vectors];
 #pragma GCC unroll 16
-                for (int v = 0; v < Vectors; ++v) weight[v] = P::load(w + v * kLanes);
+            for (int r = kFirst; r < kBehind; ++r)
 #pragma GCC unroll 16
-                for (int r = 0; r < Rows; ++r)
+                for (int v = 0; v < Vectors; ++v) weight[r][v] = P::load((r == 0 ? w0 : w1) + v * kLanes);
 #pragma GCC unroll 16
-                    for (int p = 0; p < Pixels; ++p) {
-                        const P in = row[r * c.in_w + p] - P::V{};
+            for (int p = 0; p < Pixels; ++p) {
+                const P in = row[p] - P::V{};
 #pragma GCC unroll 16
-                        for (int v = 0; v < Vectors; ++v) sum[r][p][v] = sum[r][p][v] + in * weight[v];
-                    }
+                for (int r = kFirst; r < kBehind; ++r)
+#pragma GCC unroll 16
+                    for (int v = 0; v < Vectors; ++v) sum[r][p][v] = sum[r][p][v] + in * weight[r][v];
             }
         }
+    };
+    constexpr std::true_type kUsed{};
+    constexpr std::false_type kNot{};
+    const int64_t plane = c.in_h * c.in_w, step = c.kernel_w * width;
+    for (int64_t i = 0; i < c.in_channels; ++i, x += plane, w += c.kernel_h * step) {
+        if constexpr (Rows == 1) {
+            for (int64_t ky = 0; ky < c.kernel_h; ++ky) products(x + ky * c.in_w, w + ky * step, w, kUsed, kNot);
+        } else {
+            products(x, w, w, kUsed, kNot);
+            for (int64_t y = 1; y < c.kernel_h; ++y)
+                products(x + y * c.in_w, w + y * step, w + (y - 1) * step, kUsed, kUsed);
+            products(x + c.kernel_h * c.in_w, w, w + (c.kernel_h - 1) * step, kNot, kUsed);
+        }
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16

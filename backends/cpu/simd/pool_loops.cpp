@@ -70,8 +70,30 @@ void raise(T* out, const T* in, int64_t count, int64_t stride) {
 
 template <class T>
 void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* out) {
-    constexpr int kLanes = Pack<T>::lanes;
-    for (int64_t i = 0; i < count; i += kLanes) {
+    constexpr int kLanes = Pack<T>::lanes, kPacks = 4;
+    int64_t i = 0;
+    // Several packs at a time: each waits for the row before. NaN is looked for beside the largest, once for all.
+    for (; i + kPacks * kLanes <= count; i += kPacks * kLanes) {
+        Pack<T> most[kPacks];
+        for (int k = 0; k < kPacks; ++k) most[k] = Pack<T>::load(rows[0] + i + k * kLanes);
+        Mask<T> found = most[0] != most[0];
+        for (int k = 1; k < kPacks; ++k) found = found | (most[k] != most[k]);
+        for (int64_t r = 1; r < row_count; ++r)
+            for (int k = 0; k < kPacks; ++k) {
+                const Pack<T> x = Pack<T>::load(rows[r] + i + k * kLanes);
+                found = found | (x != x);
+                most[k] = select(x > most[k], x, most[k]);
+            }
+        if (any(found)) [[unlikely]] {
+            for (int k = 0; k < kPacks; ++k) {
+                most[k] = Pack<T>::load(rows[0] + i + k * kLanes);
+                for (int64_t r = 1; r < row_count; ++r)
+                    most[k] = larger(most[k], Pack<T>::load(rows[r] + i + k * kLanes));
+            }
+        }
+        for (int k = 0; k < kPacks; ++k) most[k].store(out + i + k * kLanes);
+    }
+    for (; i < count; i += kLanes) {
         const int part = static_cast<int>(std::min<int64_t>(count - i, kLanes));
         Pack<T> most = load_part(rows[0] + i, part);
         for (int64_t r = 1; r < row_count; ++r) most = larger(most, load_part(rows[r] + i, part));

@@ -36,5 +36,24 @@ TEST(PoolTest, two_by_two_windows_agree_with_the_plain_kernel_on_ties_and_nan) {
     }
 }
 
+TEST(PoolTest, windows_of_channels_agree_with_the_plain_kernel_on_nan) {
+    std::mt19937 random(2);
+    const double values[] = {0.0, 1.0, 2.0, -3.0, -INFINITY, 5.0, INFINITY, -1.0};
+    for (const double special : {4.0, static_cast<double>(NAN)}) {
+        Tensor x = Tensor::empty(DType::f32, {2, 5, 7, 203});
+        for (int64_t i = 0; i < x.size(); ++i) x.set_at(i, random() % 97 == 0 ? special : values[random() % 8]);
+        auto pair = [](int64_t n) { return Value::ints(Shape{n, n}); };
+        const Op& op = registry().get("max_window_last");
+        const std::vector<Value> args{Value(x), pair(3), pair(2), pair(1), pair(1), Value(false)};
+        set_current_device(&cpu::plain_device());
+        const Tensor plain = run(op, args).tensor();
+        set_current_device(&cpu::device());
+        const Tensor fast = run(op, args).tensor();
+        ASSERT_EQ(fast.shape(), plain.shape());
+        for (int64_t i = 0; i < fast.size(); ++i)
+            ASSERT_TRUE(fast.at(i) == plain.at(i) || (std::isnan(fast.at(i)) && std::isnan(plain.at(i)))) << i;
+    }
+}
+
 }  // namespace
 }  // namespace lunaria
