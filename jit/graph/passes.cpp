@@ -22,6 +22,7 @@ constexpr Pass kPasses[] = {
     {"algebra", simplify_algebra},
     {"fold", fold_constants},
     {"common", share_common_subexpressions},
+    {"attention", fuse_attention},
     {"batch", batch_products},
     {"join", join_products},
     {"weights", lay_out_weights},

@@ -24,6 +24,8 @@ bool join_products(ir::Graph& graph);
 bool batch_products(ir::Graph& graph);
 // A weight that many products read across its order is copied into that order once.
 bool lay_out_weights(ir::Graph& graph);
+// softmax(q k' scale) v becomes one operator, which never holds all the scores.
+bool fuse_attention(ir::Graph& graph);
 // Convolutions of inference that follow one another keep the channels of a pixel side by side.
 bool keep_channels_last(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.

@@ -57,6 +57,27 @@ t.test("long sequences are attended to tile by tile of keys", function()
   end
 end)
 
+t.test("attention that is written out gives the same compiled", function()
+  ms.set_seed(4)
+  local function written(q, k, v) return ops.matmul(ops.softmax(ops.matmul(q, ops.swapaxes(k, -1, -2)) / 2.5, -1), v) end
+  for _, shapes in ipairs { { { 2, 3, 40, 8 }, { 2, 3, 300, 8 }, { 2, 3, 300, 5 } }, { { 4, 20, 8 }, { 4, 30, 8 }, { 4, 30, 7 } },
+    { { 2, 1, 20, 8 }, { 2, 3, 30, 8 }, { 2, 3, 30, 8 } }, { { 1, 2, 4, 8 }, { 1, 2, 30, 8 }, { 1, 2, 30, 8 } } } do
+    local inputs = {}
+    for i, shape in ipairs(shapes) do inputs[i] = ops.randn(shape) end
+    local wanted, compiled = written(table.unpack(inputs)), ms.jit(written)
+    for _ = 1, 3 do t.near(compiled(table.unpack(inputs)), wanted, 1e-5) end
+    local whole = inputs[1].shape[2] == inputs[2].shape[2] or #inputs[1].shape == 3
+    local tiled = whole and inputs[1].shape[#inputs[1].shape - 1] >= 8
+    t.equal(compiled:kernels():find("attention", 1, true) ~= nil, tiled)
+    local function loss(...) return ops.sum(ops.square(written(...))) end
+    local slopes, plain = ms.jit(ms.grad(loss, { 0, 1, 2 })), ms.grad(loss, { 0, 1, 2 })(table.unpack(inputs))
+    for _ = 1, 3 do
+      local got = slopes(table.unpack(inputs))
+      for i = 1, 3 do t.near(got[i], plain[i], 1e-4) end
+    end
+  end
+end)
+
 t.test("scores without a largest spoil their own queries only", function()
   local q, k = ops.ones({ 1, 1, 20, 2 }), ops.ones({ 1, 1, 300, 2 })
   local v = ops.ones({ 1, 1, 300, 3 }) * 2

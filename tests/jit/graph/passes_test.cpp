@@ -289,6 +289,24 @@ TEST_F(PassTest, parts_are_joined_before_they_are_reshaped) {
     EXPECT_EQ(ops_after(kOthers, {simplify_algebra, remove_dead_code}), "reshape reshape concat");
 }
 
+constexpr std::string_view kAttention =
+    "graph f(%0 q: float32(2, 3, 40, 8), %1 k: float32(2, 3, 50, 8), %2 v: float32(2, 3, 50, 5)) {\n"
+    "  %3 = ops.transpose(%1, {0, 1, 3, 2})  : float32(2, 3, 8, 50)\n"
+    "  %4 = ops.matmul(%0, %3)               : float32(2, 3, 40, 50)\n"
+    "  %5 = ops.mul(%4, 0.5)                 : float32(2, 3, 40, 50)\n"
+    "  %6 = ops.softmax(%5, -1, nil)         : float32(2, 3, 40, 50)\n"
+    "  %7 = ops.matmul(%6, %2)               : float32(2, 3, 40, 5)\n";
+
+TEST_F(PassTest, attention_that_is_written_out_is_one_operator) {
+    EXPECT_EQ(ops_after(str(kAttention, "  return %7\n}\n"), {fuse_attention, simplify_views, remove_dead_code}),
+              "attention");
+}
+
+TEST_F(PassTest, weights_of_attention_that_somebody_reads_stay) {
+    EXPECT_EQ(ops_after(str(kAttention, "  return {%7, %6}\n}\n"), {fuse_attention, remove_dead_code}),
+              "transpose matmul mul softmax matmul");
+}
+
 TEST_F(PassTest, composites_without_a_kernel_are_expanded) {
     EXPECT_EQ(ops_after(body("  %2 = ops.mse_loss(%0, %1, \"mean\")  : float32()\n  return %2\n"), {expand_composites}),
               "sub mul mean");
