@@ -1,6 +1,7 @@
 #include "backends/cpu/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -337,6 +338,13 @@ const OpLoops& loops_of(const Op& op) { return fast_loops().ops[static_cast<size
 
 ConvertLoop find_conversion(DType from, DType to) { return fast_loops().conversions[index_of(from)][index_of(to)]; }
 
+// Powers that are a multiplication or two (has_short_power in simd/math_more.h).
+static bool is_cheap(const KernelCall& call, const OpLoops& loops) {
+    if (!loops.raises || !call.args[1].is_number()) return false;
+    const double exponent = call.args[1].number(), size = std::fabs(exponent);
+    return size == 0.5 || size == 1 || size == 2 || exponent == 3 || exponent == 4;
+}
+
 bool run_elementwise(const KernelCall& call) {
     const Loops& tables = fast_loops();
     const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
@@ -370,7 +378,7 @@ bool run_elementwise(const KernelCall& call) {
             step[i] = 0;
         }
     }
-    int64_t part = kThreadWork / entry.cost;
+    int64_t part = is_cheap(call, loops) ? kThreadWork : kThreadWork / entry.cost;
     if (count <= part) {
         entry.loop(in, step, out.raw(), count);
         return true;
