@@ -1,6 +1,8 @@
 // Folding a row into one pack, and a pack into one number.
 #pragma once
 
+#include <utility>
+
 #include "backends/cpu/simd/math.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
@@ -70,22 +72,24 @@ template <bool Largest, class T>
 [[gnu::always_inline]] inline Pack<T> better(Pack<T> best, Pack<T> x) {
     return select((Largest ? x > best : x < best) | (x != x), x, best);
 }
-template <bool Largest, class T>
+template <int Distance, class T, int... I>
+[[gnu::always_inline]] inline Pack<T> lanes_exchanged(Pack<T> p, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(p.v, p.v, (I ^ Distance)...);
+}
+// Half of the lanes against the other half, until one is left.
+template <bool Largest, int Distance, class T>
 [[gnu::always_inline]] inline T best_lane(Pack<T> p) {
-    constexpr int lanes = Pack<T>::lanes;
-#pragma GCC unroll 8
-    for (int half = lanes / 2; half > 0; half /= 2) {
-        typename Pack<T>::I other;
-#pragma GCC unroll 64
-        for (int i = 0; i < lanes; ++i) other[i] = static_cast<BitsOf<T>>(i ^ half);
-        p = better<Largest>(p, Pack<T>(__builtin_shuffle(p.v, other)));
+    if constexpr (Distance == 0) {
+        return p.v[0];
+    } else {
+        using Lanes = std::make_integer_sequence<int, Pack<T>::lanes>;
+        return best_lane<Largest, Distance / 2>(better<Largest>(p, lanes_exchanged<Distance>(p, Lanes())));
     }
-    return p.v[0];
 }
 template <bool Largest, class T>
 [[gnu::always_inline]] inline T best_of(const T* x, int64_t n) {
     auto step = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return better<Largest>(a, p); };
-    return best_lane<Largest>(fold(x, n, spread(x[0]), x[0], step, step));
+    return best_lane<Largest, Pack<T>::lanes / 2>(fold(x, n, spread(x[0]), x[0], step, step));
 }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA
