@@ -120,6 +120,14 @@ template <class T>
 #endif
 }
 
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+// All bits of the first `count` lanes of four bytes, or of half as many of eight.
+[[gnu::always_inline]] inline __m256i first_lanes(int count) {
+    alignas(64) static constexpr int32_t kBits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kBits + 8 - count));
+}
+#endif
+
 // The first `count` lanes; the others are zero. Memory behind them is not touched.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> load_part(const T* p, int count) {
@@ -127,6 +135,11 @@ template <class T>
     int bytes = count * static_cast<int>(sizeof(T));
     return (typename Pack<T>::V)_mm512_maskz_loadu_epi8(bytes >= 64 ? ~0ull : (1ull << bytes) - 1, p);
 #else
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) >= 4)
+        return (typename Pack<T>::V)_mm256_maskload_epi32(reinterpret_cast<const int*>(p),
+                                                          first_lanes(count * static_cast<int>(sizeof(T) / 4)));
+#endif
     alignas(kBytes) T part[Pack<T>::lanes] = {};
     for (int i = 0; i < count; ++i) part[i] = p[i];
     return Pack<T>::load(part);
@@ -139,6 +152,13 @@ template <class T>
     int bytes = count * static_cast<int>(sizeof(T));
     _mm512_mask_storeu_epi8(p, bytes >= 64 ? ~0ull : (1ull << bytes) - 1, (__m512i)x.v);
 #else
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) >= 4) {
+        _mm256_maskstore_epi32(reinterpret_cast<int*>(p), first_lanes(count * static_cast<int>(sizeof(T) / 4)),
+                               (__m256i)x.v);
+        return;
+    }
+#endif
     alignas(kBytes) T part[Pack<T>::lanes];
     x.store(part);
     for (int i = 0; i < count; ++i) p[i] = part[i];
