@@ -3,6 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "backends/cpu/device.h"
@@ -121,7 +124,7 @@ int empty_cache(lua_State* L) {
 
 int set_context(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    check_options(L, 1, "set_context", {"mode", "device_target", "device_id", "deterministic"});
+    check_options(L, 1, "set_context", {"mode", "device_target", "device_id", "deterministic", "runtime_num_threads"});
     if (push_option(L, 1, "mode")) {
         const int64_t mode = integer_at(L, -1, "set_context", "mode");
         if (mode != pynative_mode && mode != graph_mode)
@@ -140,6 +143,12 @@ int set_context(lua_State* L) {
         jit::push_mode(L);
         lua_pushboolean(L, on);
         lua_setfield(L, -2, "deterministic");
+    }
+    if (push_option(L, 1, "runtime_num_threads")) {
+        const int64_t n = integer_at(L, -1, "set_context", "runtime_num_threads");
+        if (n < 1 || n > 1024)
+            throw value_error("set_context", str("runtime_num_threads must be between 1 and 1024, got ", n));
+        lunaria::set_num_threads(static_cast<int>(n));
     }
     if (push_option(L, 1, "device_target")) {
         const std::string name = luaL_tolstring(L, -1, nullptr);
@@ -165,9 +174,12 @@ int get_context(lua_State* L) {
         lua_pushinteger(L, 0);
     else if (name == "deterministic")
         lua_pushstring(L, jit::is_deterministic(L) ? "ON" : "OFF");
+    else if (name == "runtime_num_threads")
+        lua_pushinteger(L, num_threads());
     else
-        throw argument_error("get_context", str("there is no setting '", name,
-                                                "'; there are: mode, device_target, device_id, deterministic"));
+        throw argument_error("get_context",
+                             str("there is no setting '", name,
+                                 "'; there are: mode, device_target, device_id, deterministic, runtime_num_threads"));
     return 1;
 }
 
@@ -372,7 +384,22 @@ void bind_context(lua_State* L) {
     lua_setfield(L, -2, "newaxis");
 }
 
+// LUNARIA_NUM_THREADS, once in a process: set_num_threads decides otherwise later.
+void set_threads_of_environment() {
+    static std::atomic<bool> done{false};
+    const char* text = std::getenv("LUNARIA_NUM_THREADS");
+    if (!text || !*text || done) return;
+    int n = 0;
+    const char* end = text + std::strlen(text);
+    const auto [rest, problem] = std::from_chars(text, end, n);
+    if (problem != std::errc() || rest != end || n < 1 || n > 1024)
+        throw value_error("LUNARIA_NUM_THREADS", str("the number of threads must be 1 to 1024, got '", text, "'"));
+    lunaria::set_num_threads(n);
+    done = true;
+}
+
 int open_lunaria(lua_State* L) {
+    set_threads_of_environment();
     set_current_device(&cpu::device());
     lua_newtable(L);
     bind_dtypes(L);

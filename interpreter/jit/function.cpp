@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 
+#include "core/log.h"
 #include "interpreter/debugger.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/recorder.h"
@@ -192,6 +193,23 @@ std::string why_not_worth_it(const Tree& tree) {
     return str("it runs only ", operators, " operators on tensors in ", others, " steps");
 }
 
+// For LUNARIA_LOG, after a recording.
+void tell(Function& f, const Value& target, bool asked_before) {
+    const Function::Recording& last = f.recordings.back();
+    const auto report = [&](LogTopic topic, const std::string& text) {
+        if (logs(topic)) log(topic, str(f.host.describe(target), ": ", text));
+    };
+    if (!f.eager.empty()) {
+        report(LogTopic::fallbacks, str("it is left to Lua: ", f.eager));
+    } else if (!last.failure.empty()) {
+        report(LogTopic::fallbacks, str("an error ends the recording: ", last.failure));
+    } else if (asked_before) {
+        report(LogTopic::recompiles, str("it is recorded again", last.surprise.empty() ? "" : ": ", last.surprise));
+    } else {
+        report(LogTopic::compiles, str("recorded in ", last.seconds * 1e3, " ms, ", f.tree.steps, " steps"));
+    }
+}
+
 // Runs the call as far as it is known and records the rest. False: it has to be done in Lua.
 bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     Progress& progress = f.progress;
@@ -242,6 +260,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     if (!outcome.ok && !recorder.restart())
         failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
     f.recordings.push_back({recorder.surprise(), failure, seconds.count(), f.tree.steps});
+    tell(f, target, before > 0);
     if (f.recordings.size() > 100) f.recordings.erase(f.recordings.begin());
     if (f.unasked && !f.eager.empty()) {
         // It may be large, and nobody will look for it.

@@ -6,6 +6,7 @@
 
 #include "core/ir/builder.h"
 #include "core/ir/printer.h"
+#include "core/log.h"
 
 namespace lunaria::jit {
 
@@ -320,13 +321,19 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
              std::unique_ptr<graph::Executable>& executable, bool at_hand) {
     const auto start = std::chrono::steady_clock::now();
     bool fits = true, waits = false;
+    std::unique_ptr<graph::Draft> draft = std::move(region.draft);
     try {
-        ir::Graph graph("region");
-        fits = Builder(block, region, types, graph).build();
+        if (!draft) {
+            ir::Graph graph("region");
+            fits = Builder(block, region, types, graph).build();
+            if (fits) draft = std::make_unique<graph::Draft>(graph);
+        }
         if (fits)
             executable = graph::compile(
-                graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region), .at_hand = at_hand});
+                *draft,
+                {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region), .at_hand = at_hand});
         waits = fits && !executable;
+        if (waits) region.draft = std::move(draft);
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
@@ -334,7 +341,14 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
                             [](const Step& step) { return step.alone; });
     }
     region.failed = !executable && !waits;
-    region.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (region.failed && logs(LogTopic::fallbacks))
+        log(LogTopic::fallbacks, str(block.steps[region.begin].place, ": ", region.operators,
+                                     " operators run one by one: ", region.problem));
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    region.seconds += seconds;
+    if (executable && logs(LogTopic::compiles))
+        log(LogTopic::compiles, str(block.steps[region.begin].place, ": ", region.operators,
+                                    " operators as one graph in ", seconds * 1e3, " ms"));
     return fits;
 }
 
@@ -362,6 +376,7 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
     std::rotate(list.begin(), found, found + 1);
     Region::Sized& one = list.front();
     if (!one.executable && ++one.runs >= 2) {
+        region.draft.reset();  // of other sizes
         std::vector<TensorType> types;
         for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
         compile(block, region, types, one.executable, false);

@@ -35,6 +35,7 @@ struct Region {
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;
+    std::unique_ptr<graph::Draft> draft;  // of a compilation that waits for kernels
     // Where the sizes of inputs differ from run to run: what was compiled for which.
     struct Sized {
         std::vector<Shape> shapes;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/log.h"
 #include "jit/graph/generator.h"
 #include "jit/graph/kernel_files.h"
 #include "jit/graph/machine_code.h"
@@ -127,6 +128,9 @@ std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bo
             function = load_machine_code(object);
             if (function) ++s.stats.read;
         }
+        if (!function && logs(LogTopic::cache))
+            log(LogTopic::cache,
+                generate ? "a kernel is generated: no cache has it" : "a kernel is in no cache: it can wait");
         if (!function && !generate) return {};
         if (!function) {
             const std::string object = s.generator.run(program, s.target);

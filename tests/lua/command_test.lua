@@ -21,6 +21,38 @@ local function script(text)
   return path
 end
 
+t.test("LUNARIA_NUM_THREADS says how many threads there are", function()
+  local ask = "-e 'local ms = require \"lunaria\" io.write(ms.get_num_threads(), \" \", ms.get_context(\"runtime_num_threads\"))'"
+  t.equal({ run(ask, "LUNARIA_NUM_THREADS=3") }, { "3 3", 0 })
+  t.equal({ run(ask, "OMP_NUM_THREADS=4 LUNARIA_NUM_THREADS=2") }, { "2 2", 0 })
+  for _, wrong in ipairs { "0", "-1", "two", "3x", "5000" } do
+    local text, code = run(ask, "LUNARIA_NUM_THREADS=" .. wrong)
+    assert(code == 1 and text:find("LUNARIA_NUM_THREADS: the number of threads must be 1 to 1024, got '" .. wrong .. "'", 1, true), text)
+  end
+end)
+
+t.test("LUNARIA_LOG explains what graph mode does", function()
+  local path = script [[
+local ms = require "lunaria"
+ms.set_context { mode = ms.GRAPH_MODE }
+local function scaled(x, n) return ms.ops.tanh(x) * 2 + 1, n + 1 end
+for i = 1, 12 do scaled(ms.ones { 4 }, i) end
+local function looks(x) debug.getinfo(1) return x * 2 end
+for _ = 1, 6 do looks(ms.ones { 3 }) end
+]]
+  local text = run(path, "LUNARIA_LOG=all XDG_CACHE_HOME=" .. path .. ".none")
+  for _, line in ipairs { "compiles: scaled (%S+:3): recorded in [%d.]+ ms, %d+ steps", "compiles: %S+:3: %d operators as one graph in",
+    "recompiles: scaled (%S+:3): it is recorded again: argument 2 is any integer and was 3 before", "cache: a kernel",
+    "fallbacks: looks (%S+:5): it is left to Lua: %S+:5: debug.getinfo is called" } do
+    if not text:find("lunaria: " .. line:gsub("[()]", "%%%0")) then error(line .. "\nis not in\n" .. text) end
+  end
+  local fewer = run(path, "LUNARIA_LOG=fallbacks")
+  assert(fewer:find("fallbacks: looks", 1, true) and not fewer:find("scaled", 1, true), fewer)
+  t.equal(run(path), "")
+  assert(run(path, "LUNARIA_LOG=loud"):find("there is no topic 'loud'; there are: all, compiles,", 1, true))
+  os.execute("rm -rf " .. path .. " " .. path .. ".none")
+end)
+
 t.test("-e, -l and --version", function()
   t.equal({ run "-e 'print(1 + 1)' -e 'print(x == nil)'" }, { "2\ntrue\n", 0 })
   t.equal({ run "-l ms=lunaria -e 'print(ms.tensor(3))'" }, { "Tensor(shape=[], dtype=Int64, value= 3)\n", 0 })

@@ -68,7 +68,8 @@ function M.get_rng_state() end
 ---     0.0
 function M.set_rng_state(state) end
 
---- How many threads operators use; at first the processors of the machine.
+--- How many threads operators use; at first what LUNARIA_NUM_THREADS says in the environment, or OMP_NUM_THREADS, or the
+--- processors of the machine.
 function M.get_num_threads() end
 
 --- Operators use n threads from now on. Results do not depend on it, but for the last digits of sums.
@@ -76,13 +77,15 @@ function M.set_num_threads(n) end
 
 --- Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: "CPU".
 --- deterministic: "ON" (or true): a program with the same seed, threads and inputs gives the same bits when it is run
---- again; eager mode does so always, graph mode only then, whatever its cache holds. "OFF" at first.
+--- again; eager mode does so always, graph mode only then, whatever its cache holds. "OFF" at first. runtime_num_threads:
+--- as ms.set_num_threads.
 ---
 ---     > (function() ms.set_context { mode = ms.PYNATIVE_MODE } return ms.get_context("mode") == ms.PYNATIVE_MODE end)()
 ---     true
 function M.set_context(settings) end
 
---- The setting of the name: "mode", "device_target", "device_id" or "deterministic".
+--- The setting of the name: "mode", "device_target", "device_id", "deterministic" or
+--- "runtime_num_threads".
 ---
 ---     > ms.get_context("mode") == ms.PYNATIVE_MODE
 ---     true
