@@ -199,6 +199,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 
     // Of the machine's watcher.
+    bool records() const override { return true; }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (!i.op || !i.op->belongs_to(lua::language())) return false;
         switch (kind_of(*i.op)) {

@@ -4,6 +4,7 @@
 #include "interpreter/libraries.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/protect.h"
+#include "interpreter/tensor_methods.h"
 #include "interpreter/values.h"
 #include "jit/language.h"
 
@@ -38,6 +39,21 @@ int cotangent(lua_State* L) {
 int custom(lua_State* L) { return run(L, vm::custom_function()); }
 int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
 int stop(lua_State* L) {
+    lua_settop(L, 1);
+    // A handle of its own, as of every operator: what is written into x later changes this value no more than any
+    // other.
+    if (const Tensor* t = tensor_at(L, 1)) push(L, t->view(t->shape(), t->strides()));
+    return 1;
+}
+// Undifferentiated, every use of a tensor is one of its present content.
+int content(lua_State* L) {
+    lua_settop(L, 1);
+    return 1;
+}
+int overwrite(lua_State* L) {
+    check_tensor(L, 1, "overwrite");
+    const Tensor value = check_tensor(L, 2, "overwrite");
+    reinterpret_cast<Tensor&>(*tensor_place(L, 1)).assign("overwrite", value);
     lua_settop(L, 1);
     return 1;
 }
@@ -102,6 +118,30 @@ int replace(lua_State* L) {
     return 0;
 }
 
+// fits_in_place(old, value): whether a method such as add_ may put the value in the place of the old one.
+int fits(lua_State* L) {
+    const Tensor* value = tensor_at(L, 2);
+    lua_pushboolean(L, value && fits_in_place(check_tensor(L, 1, "fits"), *value));
+    return 1;
+}
+
+// fills(t, value): whether a number or tensor can be the content of all of t.
+int fills(lua_State* L) {
+    const Shape& shape = check_tensor(L, 1, "fills").shape();
+    const Tensor* value = tensor_at(L, 2);
+    bool fit = value ? value->rank() <= shape.rank() : lua_type(L, 2) == LUA_TNUMBER;
+    for (int i = 1; value && fit && i <= value->rank(); ++i)
+        fit = value->dim(value->rank() - i) == 1 || value->dim(value->rank() - i) == shape[shape.rank() - i];
+    lua_pushboolean(L, fit);
+    return 1;
+}
+
+int in_place(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    LuaHost::of(L).set_in_place_maker(L, 1);
+    return 0;
+}
+
 int harmless(lua_State* L) {
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) {
         luaL_checktype(L, i, LUA_TFUNCTION);
@@ -153,13 +193,21 @@ int graph_text(lua_State* L) {
 int open_autodiff(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
-    const std::pair<const char*, lua_CFunction> functions[] = {
-        {"next_key", protect<next_key>},     {"metamethod", protect<metamethod>},
-        {"number", protect<number>},         {"replace", protect<replace>},
-        {"is_float", protect<is_float>},     {"harmless", protect<harmless>},
-        {"original", protect<original>},     {"note", protect<note>},
-        {"graph_text", protect<graph_text>}, {"fail", protect<fail>},
-        {"batch", protect<batch>},           {"count_batch_rules", protect<count_batch_rules>}};
+    const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},
+                                                               {"metamethod", protect<metamethod>},
+                                                               {"number", protect<number>},
+                                                               {"replace", protect<replace>},
+                                                               {"is_float", protect<is_float>},
+                                                               {"harmless", protect<harmless>},
+                                                               {"original", protect<original>},
+                                                               {"note", protect<note>},
+                                                               {"graph_text", protect<graph_text>},
+                                                               {"fail", protect<fail>},
+                                                               {"batch", protect<batch>},
+                                                               {"count_batch_rules", protect<count_batch_rules>},
+                                                               {"fits", protect<fits>},
+                                                               {"in_place", protect<in_place>},
+                                                               {"fills", protect<fills>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
@@ -174,6 +222,8 @@ int open_autodiff(lua_State* L) {
         {"stop", protect<stop>, vm::stop_function()},
         {"raw_get", protect<raw_get>, vm::raw_index_function()},
         {"raw_set", protect<raw_set>, vm::raw_set_function()},
+        {"content", protect<content>, vm::content_function()},
+        {"overwrite", protect<overwrite>, vm::overwrite_function()},
         {"item", protect<item>, vm::item_function()}};
     for (const auto& [name, function, graph] : intrinsics) {
         lua_pushcfunction(L, function);

@@ -154,6 +154,7 @@ class FormulaHost final : public WatchingHost, public vm::Recorder, public Build
     }
 
     // Of the machine's watcher.
+    bool records() const override { return true; }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (!i.op || i.op->name() != "equal" || !i.op->belongs_to(lua::language())) return false;
         const Value a = m.operand(i, 0), b = m.operand(i, 1);

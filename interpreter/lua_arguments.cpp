@@ -15,15 +15,15 @@ struct Entry {
     std::string_view kinds;
 };
 constexpr Entry kEntries[] = {
-    {"_G", "assert", "A"},       {"_G", "error", "ai"},     {"_G", "ipairs", "A"},   {"_G", "next", "T"},
-    {"_G", "pairs", "A"},        {"_G", "pcall", "A"},      {"_G", "rawget", "TA"},  {"_G", "rawset", "TAA"},
-    {"_G", "select", "#"},       {"_G", "tonumber", "A-"},  {"_G", "xpcall", "AF"},  {"math", "abs", "N"},
-    {"math", "acos", "N"},       {"math", "asin", "N"},     {"math", "atan", "Nn"},  {"math", "cos", "N"},
-    {"math", "deg", "N"},        {"math", "exp", "N"},      {"math", "fmod", "NN"},  {"math", "log", "Nn"},
-    {"math", "max", "N*"},       {"math", "min", "N*"},     {"math", "modf", "N"},   {"math", "rad", "N"},
-    {"math", "sin", "N"},        {"math", "sqrt", "N"},     {"math", "tan", "N"},    {"table", "insert", "TA"},
-    {"table", "move", "TIIIt"},  {"table", "remove", "Ti"}, {"table", "sort", "Tf"}, {"table", "unpack", "Xii"},
-    {"string", "gmatch", "SS-"},
+    {"_G", "assert", "A"},       {"_G", "error", "ai"},      {"_G", "ipairs", "A"},   {"_G", "next", "T"},
+    {"_G", "pairs", "A"},        {"_G", "pcall", "A"},       {"_G", "rawget", "TA"},  {"_G", "rawset", "TAA"},
+    {"_G", "select", "#"},       {"_G", "tonumber", "A-"},   {"_G", "xpcall", "AF"},  {"math", "abs", "N"},
+    {"math", "acos", "N"},       {"math", "asin", "N"},      {"math", "atan", "Nn"},  {"math", "cos", "N"},
+    {"math", "deg", "N"},        {"math", "exp", "N"},       {"math", "fmod", "NN"},  {"math", "log", "Nn"},
+    {"math", "max", "N*"},       {"math", "min", "N*"},      {"math", "modf", "N"},   {"math", "rad", "N"},
+    {"math", "sin", "N"},        {"math", "sqrt", "N"},      {"math", "tan", "N"},    {"table", "insert", "TA"},
+    {"table", "move", "TIIIt"},  {"table", "remove", "Ti"},  {"table", "sort", "Tf"}, {"table", "unpack", "Xii"},
+    {"string", "gmatch", "SS-"}, {"string", "gsub", "SSFi"},
 };
 
 // Whether Lua has a value of the type; what stands for a value that is not known yet may be any.

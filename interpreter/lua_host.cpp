@@ -275,20 +275,6 @@ void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction fu
     if (!kinds.empty()) arguments_.note(state, f, kinds);
 }
 
-void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed) {
-    index = lua_absindex(state, index);
-    by = lua_absindex(state, by);
-    if (const Op* op = operator_at(state, index)) {
-        operator_stand_ins_[op] = to_value(state, by);
-        return;
-    }
-    lua_rawgeti(state, LUA_REGISTRYINDEX, followed ? stand_ins_ : replacements_);
-    lua_pushvalue(state, index);
-    lua_pushvalue(state, by);
-    lua_rawset(state, -3);
-    lua_pop(state, 1);
-}
-
 void LuaHost::forget_functions() {
     new_nodes_ = 0;
     std::vector<std::pair<uint64_t, const lua::Function*>> unused;

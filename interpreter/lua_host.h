@@ -136,6 +136,11 @@ class LuaHost final : public vm::Host {
     bool is_harmless(const Value& f) override;
     Value stand_in(const Value& f) override;
     bool holds_floats(const Value& table) override;
+    // The function at the index makes stand-ins of methods such as add_: of the operator and the method itself.
+    void set_in_place_maker(lua_State* state, int index) {
+        lua_pushvalue(state, index);
+        in_place_maker_ = luaL_ref(state, LUA_REGISTRYINDEX);
+    }
     void set_harmless(lua_State* L, int index) { harmless_.insert(lua_tocfunction(L, index)); }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
@@ -207,7 +212,8 @@ class LuaHost final : public vm::Host {
     uint64_t infos_made_ = 0;
     size_t new_nodes_ = 0,
            settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
-    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF;
+    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF,
+        in_place_maker_ = LUA_NOREF;
     int boxes_ = LUA_NOREF;    // all of them, as weak keys
     int threads_ = LUA_NOREF;  // that stand for coroutines of the machine, with their boxes
     size_t new_boxes_ = 0, settled_boxes_ = 0;

@@ -95,8 +95,10 @@ vm::Host::Part LuaHost::indexed(const Value& tensor, const Value& key, const Val
         if (mask)
             for (size_t k = given; k < part.args.size(); ++k) graph->add_parameter("i", {});
         ir::GraphBuilder builder(*graph);
+        const Value whole = x;
+        if (value) x = Value(graph->add_call(lua::primitive("content"), {x, Value::list({})}, x.node()->type));
         Value result = value ? index_put(builder, x, index, put) : index_get(builder, x, index);
-        if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {x, result}, {}));
+        if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {whole, result}, {}));
         graph->result = Value::list({result});
         kept = graph;
     }

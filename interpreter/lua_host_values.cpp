@@ -606,32 +606,6 @@ void LuaHost::for_each_table(const Value& table, const std::function<void(const 
     }
 }
 
-bool LuaHost::is_harmless(const Value& f) {
-    auto* r = reference_of(f);
-    if (!r || r->type != LUA_TFUNCTION) return false;
-    luaL_checkstack(L, 2, "function");
-    r->push(L);
-    const bool harmless = harmless_.contains(lua_tocfunction(L, -1));
-    lua_pop(L, 1);
-    return harmless;
-}
-
-Value LuaHost::stand_in(const Value& f) {
-    if (const Op* op = vm::operator_of(f) ? vm::operator_of(f) : operator_in(f)) {
-        const auto found = operator_stand_ins_.find(op);
-        return found == operator_stand_ins_.end() ? Value() : found->second;
-    }
-    auto* r = reference_of(f);
-    if (!r || r->type != LUA_TFUNCTION) return {};
-    luaL_checkstack(L, 4, "function");
-    lua_rawgeti(L, LUA_REGISTRYINDEX, stand_ins_);
-    r->push(L);
-    lua_rawget(L, -2);
-    Value other = to_value(L, -1);
-    lua_pop(L, 2);
-    return other;
-}
-
 bool LuaHost::holds_floats(const Value& table) {
     bool found = false;
     for_each_table(table, [&](const Value& t) {

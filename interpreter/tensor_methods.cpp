@@ -244,6 +244,10 @@ int iterate(lua_State* L) {
     return 3;
 }
 
+bool keeps_dtype(const Tensor& old, const Tensor& value) {
+    return value.dtype() == old.dtype() || is_float(old.dtype()) || !is_float(value.dtype());
+}
+
 int in_place(lua_State* L) {
     const Op& op = *static_cast<const Op*>(lua_touserdata(L, lua_upvalueindex(1)));
     const std::string name = str(op.name(), "_");
@@ -255,7 +259,7 @@ int in_place(lua_State* L) {
         throw shape_error(
             name, str("the result has shape ", value->shape(), ", which does not fit in place of ", old.shape()))
             .hint(str("use x = x:", op.name(), "(...)"));
-    if (value->dtype() != old.dtype() && !is_float(old.dtype()) && is_float(value->dtype()))
+    if (!keeps_dtype(old, *value))
         throw dtype_error(name,
                           str("the result is ", name_of(value->dtype()), " and the tensor is ", name_of(old.dtype())))
             .hint(str("use x = x:", op.name(), "(...)"));
@@ -422,6 +426,18 @@ bool push_in_place_method(lua_State* L, std::string_view name) {
     lua_pushlightuserdata(L, const_cast<Op*>(op));
     lua_pushcclosure(L, protect<in_place>, 1);
     return true;
+}
+
+bool fits_in_place(const Tensor& old, const Tensor& value) {
+    return value.shape() == old.shape() && keeps_dtype(old, value);
+}
+
+const Op* in_place_operator_at(lua_State* L, int index) {
+    if (lua_tocfunction(L, index) != protect<in_place>) return nullptr;
+    lua_getupvalue(L, index, 1);
+    const auto* op = static_cast<const Op*>(lua_touserdata(L, -1));
+    lua_pop(L, 1);
+    return op;
 }
 
 }  // namespace lunaria

@@ -4,6 +4,8 @@
 #include <lua.hpp>
 #include <string_view>
 
+#include "core/op.h"
+
 namespace lunaria {
 
 // Adds them to the table on top of the stack.
@@ -12,5 +14,10 @@ void add_tensor_methods(lua_State* L);
 // x:name_(...) for any operator `name` with a method: computes it and makes the result the handle's tensor, if shape
 // and dtype allow. Pushes the function and returns true if there is such an operator.
 bool push_in_place_method(lua_State* L, std::string_view name);
+
+// Whether what the operator gives can take the place of the old value.
+bool fits_in_place(const Tensor& old, const Tensor& value);
+// The operator of such a method at the index, or null.
+const Op* in_place_operator_at(lua_State* L, int index);
 
 }  // namespace lunaria

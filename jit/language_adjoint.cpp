@@ -34,6 +34,15 @@ void add_shadows(Registry& r) {
         .doc("The holder's shadow, made when one of the values is followed; nil when there is none.")
         .effect(Effect::state);
     r.add("shadow_of(context: any, object: any)").doc("The object's shadow, or nil.");
+    r.add("box(context: any, tensor: any, value: any)")
+        .doc(
+            "The shadow of a tensor that is about to be overwritten, made when its content or the value is followed, "
+            "or "
+            "nil: what is computed from the tensor later reports to it, whoever holds the tensor.")
+        .effect(Effect::state);
+    r.add("box_of(context: any, x: any)")
+        .doc("The shadow of a tensor that was overwritten in this differentiation, otherwise nil.");
+    r.add("unless(shadow: any, cotangent: any)").doc("The cotangent, or nil when there is a shadow.");
     r.add("mark(context: any, shadow: any, value: any)")
         .doc("The value, followed from here on when there is a shadow.");
     r.add("capture_key(closure: any, i: any)").doc("The key of capture i in the closure's shadow.");
@@ -78,6 +87,9 @@ void add_values(Registry& r) {
     r.add("raw_set(table: any, key: any, value: any)")
         .doc("table[key] = value without metamethods.")
         .effect(Effect::state);
+    r.add("new_table(positional: int, tail: any, fields: int)")
+        .doc(
+            "An empty table with room for that many elements, for those of the list tail behind them, and for fields.");
     r.add("table_extend(table: any, from: any, values: any)")
         .doc("Puts the values at from + 1 and what follows.")
         .effect(Effect::state);
@@ -95,6 +107,11 @@ void add_values(Registry& r) {
     r.add("number_like(x: any, tensor: any)").doc("A number as a tensor of the dtype and shape of one of one element.");
     r.add("overwrite(tensor: any, value: any)")
         .doc("The tensor, whose handle has the other tensor's content from here on.")
+        .effect(Effect::state);
+    r.add("content(x: any, boxes: any)")
+        .doc(
+            "What a tensor of which one of the boxes is not nil holds at present, as a tensor that no write into the "
+            "other changes; everything else as it is.")
         .effect(Effect::state);
     r.add("number_tensor(x: any, dtype: any)").doc("A number as a tensor of rank 0.");
 }

@@ -70,6 +70,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     const std::string& surprise() const { return surprise_; }
 
     // Of the machine's watcher.
+    bool records() const override { return stopped_.empty(); }
     bool step(vm::Machine& m, const vm::Instr& i) override;
     bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
               const vm::Destination& to) override;

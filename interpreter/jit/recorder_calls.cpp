@@ -19,9 +19,9 @@ bool one_of(std::string_view name, const std::string_view (&list)[N]) {
 // Instructions that hand values on without looking at them.
 bool only_moves(std::string_view name) {
     static constexpr std::string_view kMovers[] = {
-        "call",        "j_call",           "closure", "table",        "table_extend", "cell",       "cell_set",
-        "cell_get",    "spread",           "result",  "results_from", "list_at",      "list_shift", "list_concat",
-        "list_length", "current_function", "not",     "stop_point"};
+        "call",        "j_call",      "closure",          "table",  "table_extend", "new_table", "cell",
+        "cell_set",    "cell_get",    "spread",           "result", "results_from", "list_at",   "list_shift",
+        "list_concat", "list_length", "current_function", "not",    "stop_point"};
     return one_of(name, kMovers);
 }
 
@@ -33,7 +33,9 @@ bool is_arithmetic(std::string_view name) {
 }  // namespace
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
-    static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close");
+    static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close"),
+                    &writes_tensor = lua::primitive("overwrite");
+    if (i.op == &writes_tensor) stop("a tensor that is differentiated is written in place");
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     marks_ = i.op == &reads;

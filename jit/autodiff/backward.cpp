@@ -109,14 +109,10 @@ void Backward::pull(const Value& r, Value cotangents, std::span<const Value> ope
 
 void Backward::pull_write(const Value& r, const Value& object, const Value& key, const Value& value,
                           const Value& error) {
-    const bool node = object.is_node() && object.node()->kind != ir::NodeKind::constant;
-    const bool part = node && !is_name(key) && !forward_.plain_.contains(object.node());
-    Value d = part && error.is_nil() ? cotangent(*object.node()) : error;
-    Value results = emit("pull", {saved(r), Value::list(d.is_nil() ? std::vector<Value>{} : std::vector<Value>{d})});
-    if (part) {
-        items_.erase(object.node());
-        whole_[object.node()] = emit("result", {results, Value(0)});
-    }
+    Value results =
+        emit("pull", {saved(r), Value::list(error.is_nil() ? std::vector<Value>{} : std::vector<Value>{error})});
+    // Of a tensor: the cotangent of what it held before it was overwritten for the first time.
+    if (!is_name(key)) add(object, emit("result", {results, Value(0)}));
     if (!forward_.is_plain(key)) add(key, emit("result", {results, Value(1)}));
     if (!forward_.is_plain(value)) add(value, emit("result", {results, Value(2)}));
 }

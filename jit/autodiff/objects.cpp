@@ -41,10 +41,12 @@ void BlockRewriter::extend(const Value& made, const Value& position, const Value
 }
 
 void BlockRewriter::table(const Node& node) {
-    Value made = emit("table", {Value::list({}), Value::list({}), node.args[2], Value()});
+    const auto &keys = node.args[0].items(), &values = node.args[1].items();
+    const auto positional = static_cast<size_t>(node.args[2].integer());
+    Value tail = node.args[3].is_nil() ? Value() : tr(node.args[3]);
+    Value made = emit("new_table", {node.args[2], tail, number(keys.size() - std::min(keys.size(), positional))});
     map_[&node] = made;
     plain(node);
-    const auto &keys = node.args[0].items(), &values = node.args[1].items();
     for (size_t i = 0; i < keys.size(); ++i) {
         Value key = tr(keys[i]);
         emit("raw_set", {made, key, tr(values[i])});
@@ -93,13 +95,24 @@ bool BlockRewriter::objects(const Node& node) {
         plain(node);
         write_part(tr(node.args[0]), tr(node.args[1]), node.args[2]);
     } else if (name == "overwrite") {
+        Value shadow = emit("box", {context_, tr(node.args[0]), tr(node.args[1])});
         copy(node);
-        Value value = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({value}), Value()});
-        // The cotangent of the new content: of uses of this very result, and of those that find the tensor elsewhere.
+        plain(node);
         step([&node, shadow](Backward& b) {
-            b.add(node.args[1], b.cotangent(node));
-            b.add(node.args[1], b.emit("shadow_take", {b.saved(shadow), Value(0)}));
+            b.add(node.args[1], b.emit("shadow_take", {b.saved(shadow), number(0)}));
+        });
+    } else if (name == "content") {
+        // Of a tensor that was overwritten all names have one cotangent, in its shadow; before, each name has its own.
+        Value tensor = tr(node.args[0]);
+        Value shadow = emit("box_of", {context_, tensor});
+        std::vector<Value> boxes{shadow};
+        for (const Value& known : node.args[1].items()) boxes.push_back(tr(known));
+        map_[&node] = emit("mark", {context_, shadow, emit("content", {tensor, Value::list(std::move(boxes))})});
+        step([&node, shadow](Backward& b) {
+            if (!b.has(node)) return;
+            Value s = b.saved(shadow), d = b.cotangent(node);
+            b.emit("shadow_add", {s, number(0), d});
+            b.add(node.args[0], b.emit("unless", {s, d}));
         });
     } else if (name == "table_extend") {
         plain(node);
@@ -133,6 +146,11 @@ bool BlockRewriter::shadows(const Node& node) {
         Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({tr(node.args[2])}), Value()});
         step([&node, shadow, key, put](Backward& b) {
             b.add(node.args[2], b.emit(put ? "shadow_take" : "shadow_get", {b.saved(shadow), b.saved(key)}));
+        });
+    } else if (name == "unless") {
+        copy(node);
+        step([&node, shadow = tr(node.args[0])](Backward& b) {
+            if (b.has(node)) b.add(node.args[1], b.emit("unless", {b.saved(shadow), b.cotangent(node)}));
         });
     } else if (name == "reset") {
         copy(node);

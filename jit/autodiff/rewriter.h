@@ -81,8 +81,7 @@ class Backward {
     Value emit(std::string_view name, std::vector<Value> args);
     // Adds a cotangent to an old value: a node, a static list of them, or a constant (which takes none).
     void add(const Value& old, const Value& cotangent);
-    // Calls the pullback of object[key] = value. A tensor's cotangent is that of its new content and becomes that of
-    // the old; no other object has one.
+    // Calls the pullback of object[key] = value.
     void pull_write(const Value& r, const Value& object, const Value& key, const Value& value, const Value& error);
     void add_item(const ir::Node& list, size_t i, const Value& cotangent);
     // The cotangent of an old node, nil when there is none; that of a list node as a node, or as a static list.

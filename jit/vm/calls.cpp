@@ -1,5 +1,7 @@
 // Calls: of functions, operators and backpropagators.
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 
 #include "jit/autodiff/pullback.h"
 #include "jit/language.h"
@@ -45,32 +47,45 @@ bool complete(const Op& op, Values& args, uint16_t followed) {
 }
 
 // Whether what a context follows is reached from the value: it is followed itself or holds what is.
-bool reaches(Machine& m, const Context& context, const Value& v) {
-    if (marks_of(v) & context.mark) return true;
-    bool found = false;
-    if (m.host.is_table(v)) m.host.for_each_table(v, [&](const Value& t) { found |= context.find(t) != nullptr; });
-    if (auto* closure = object_as<Closure>(v)) {
-        found |= context.find(v) != nullptr;
-        for (const Value& captured : closure->captures)
-            found |= (marks_of(captured) & context.mark) || context.find(captured) ||
-                     (object_as<Coroutine>(captured) && reaches(m, context, captured));
+class Reach {
+  public:
+    Reach(Machine& m, const Context& context) : m_(m), context_(context) {}
+    bool operator()(const Value& v) {
+        if ((marks_of(v) & context_.mark) || context_.box(v)) return true;
+        if (v.kind() != Value::Kind::object || !seen_.insert(identity_of(v)).second) return false;
+        if (context_.find(v)) return true;
+        bool found = false;
+        if (m_.host.is_table(v)) {
+            m_.host.for_each_table(v, [&](const Value& t) {
+                found |= context_.find(t) != nullptr;
+                seen_.insert(identity_of(t));
+            });
+            return found;
+        }
+        if (auto* closure = object_as<Closure>(v)) return std::ranges::any_of(closure->captures, std::ref(*this));
+        if (auto* cell = object_as<LocalCell>(v)) return (*this)(cell->get());
+        if (auto* coroutine = object_as<Coroutine>(v)) {
+            const Coroutine::State& state = coroutine->state();
+            for (const Value& c : state.contexts) found |= c.object() == &context_;
+            return found || (*this)(state.function);
+        }
+        return false;
     }
-    if (auto* coroutine = object_as<Coroutine>(v)) {
-        const Coroutine::State& state = coroutine->state();
-        found |= reaches(m, context, state.function);
-        for (const Value& c : state.contexts) found |= c.object() == &context;
-    }
-    return found;
-}
+
+  private:
+    Machine& m_;
+    const Context& context_;
+    std::unordered_set<const void*> seen_;
+};
+
+bool reaches(Machine& m, const Context& context, const Value& v) { return Reach(m, context)(v); }
 
 Error opaque_error(Machine& m, const Value& f, std::string what) {
     const std::string name = m.host.describe(f);
     const Error error =
         argument_error("grad", str("no gradient flows through ", name, ", ", what, ": ", m.host.why_opaque(f)));
-    constexpr std::string_view kMethod = "tensor:";
-    if (name.starts_with(kMethod) && name.ends_with('_'))
-        return error.hint(str("write x = x:", name.substr(kMethod.size(), name.size() - kMethod.size() - 1),
-                              "(...): a new tensor has a gradient, what is changed in place has none"));
+    if (name == "tensor:set_dtype")
+        return error.hint("write x = x:astype(dtype): what was computed from x before has the other dtype");
     return error.hint(
         "write it in plain Lua or with operators, give it a derivative with ms.custom_vjp, or pass "
         "ms.stop_gradient(x) where no gradient is wanted");
@@ -205,6 +220,12 @@ bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, 
     });
 }
 
+// Whether a function's own nodes are operators, as in programs that were loaded: what is written in Lua calls them.
+bool computes(const ir::Graph& graph) {
+    return std::ranges::any_of(graph.body(),
+                               [](const ir::Node* node) { return node->op && !node->op->belongs_to(lua::language()); });
+}
+
 bool all_nil(const Values& values) {
     return std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_nil(); });
 }
@@ -251,6 +272,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
         auto read = [&](const Host::Bound::Path& path) {
             Value v(given[static_cast<size_t>(path.argument)]);
             if (!path.key.is_nil()) v = emit("raw_index", {v, path.key});
+            v = emit("content", {v, Value::list({})});
             return path.number_as.is_nil() ? v : emit("number_tensor", {v, path.number_as});
         };
         std::vector<Value> positional;
@@ -332,6 +354,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         if (r->call(*this, f, contexts, args, to)) return;
     const int order = static_cast<int>(contexts.size());
     if (auto* closure = object_as<Closure>(f)) {
+        if (has_box(contexts, args) && computes(closure->function->graph))
+            return call_of_contents(f, contexts, std::move(args), to);
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
@@ -341,6 +365,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     };
     if (const Op* op = host.operator_in(f)) {
         if (Value other = instead_of(*op)) return call(other, contexts, std::move(args), to);
+        if (has_box(contexts, args)) return call_of_contents(f, contexts, std::move(args), to);
         return call_operator_by(*op, false, contexts, std::move(args), to);
     }
     Callee callee = host.resolve(f);
@@ -358,6 +383,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     for (const Value& first : callee.prefix) args.push_front(first);
     switch (callee.kind) {
         case Callee::Kind::op:
+            if (has_box(contexts, args))
+                return call_of_contents(callee.closure.is_nil() ? f : callee.closure, contexts, std::move(args), to);
             return call_operator_by(*callee.op, operator_of(f) != nullptr, contexts, std::move(args), to);
         case Callee::Kind::closure:
         case Callee::Kind::function: {
@@ -375,6 +402,11 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
             break;
     }
     call_opaque(*this, callee.closure.is_nil() ? f : callee.closure, contexts, args, to);
+}
+
+void Machine::call_of_contents(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
+    const OperatorFunction& function = contents_function(args.size());
+    call(make_object<Closure>(*function.function, function.owner, Values{f}), contexts, std::move(args), to);
 }
 
 void Machine::call_host(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
@@ -425,7 +457,7 @@ void j_call(Machine& m, const Instr& i) {
         return;
     Values args = m.values(m.slot(i, 2));
     if (op && op->side_effect != Effect::state && !autodiff::needs_expansion(*op) &&
-        complete(*op, args, followed_by(contexts)))
+        !Machine::has_box(contexts, args) && complete(*op, args, followed_by(contexts)))
         return m.apply_operator(*op, contexts, args, Machine::destination(i));
     Value f = m.operand(i, 1);
     m.call(f, contexts, std::move(args), Machine::destination(i));

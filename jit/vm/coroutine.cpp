@@ -78,17 +78,6 @@ void Coroutine::State::for_each_owned(const std::function<void(const Value&)>& f
     for (const Closing& c : closing) f(c.value);
 }
 
-size_t suspended_holders(const Tensor& tensor) {
-    size_t holders = 0;
-    for (const State* state : suspended())
-        for (const Value& v : state->registers) {
-            holders += v.is_tensor() && v.tensor().same_body(tensor);
-            if (v.is_list())
-                for (const Value& item : v.items()) holders += item.is_tensor() && item.tensor().same_body(tensor);
-        }
-    return holders;
-}
-
 // What the machine knows of the frame at the top.
 void Machine::load_frame() {
     if (frames_.empty()) {

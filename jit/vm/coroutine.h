@@ -75,7 +75,4 @@ class NativeFunction final : public Object {
     const Value original;  // the host's own function, for its own coroutines
 };
 
-// How many times coroutines that are suspended have the tensor.
-size_t suspended_holders(const Tensor& tensor);
-
 }  // namespace lunaria::vm

@@ -101,6 +101,7 @@ bool Machine::follow_elementwise(const Op& op, const Instr& i, std::span<const S
         in[k] = t.raw();
         bits |= v.marks();
         if (v.marks() & context.mark) active |= uint64_t{1} << k;
+        if (context.box(v)) return false;
     }
     const DType dtype = first->dtype();
     if (!computes_in(dtype) || !has_chain_kernels()) return false;

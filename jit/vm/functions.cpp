@@ -307,7 +307,7 @@ const OperatorFunction& stop_function() {
     static const OperatorFunction f = [] {
         Sketch s("stop_gradient");
         Value x = s.parameter("x");
-        return s.finish(Value::list({s.emit("stop", {x})}));
+        return s.finish(Value::list({s.emit("stop", {s.emit("content", {x, Value::list({})})})}));
     }();
     return f;
 }
@@ -316,7 +316,7 @@ const OperatorFunction& item_function() {
     static const OperatorFunction f = [] {
         Sketch s("item");
         Value x = s.parameter("x");
-        return s.finish(Value::list({s.emit("to_number", {x})}));
+        return s.finish(Value::list({s.emit("to_number", {s.emit("content", {x, Value::list({})})})}));
     }();
     return f;
 }
@@ -327,6 +327,59 @@ const OperatorFunction& raw_set_function() {
         Value t = s.parameter("table"), k = s.parameter("key"), v = s.parameter("value");
         s.emit("raw_set", {t, k, v});
         return s.finish(Value::list({t}));
+    }();
+    return f;
+}
+
+const OperatorFunction& contents_function(size_t count) {
+    thread_local std::deque<OperatorFunction> known;
+    if (known.size() <= count) known.resize(count + 1);
+    OperatorFunction& f = known[count];
+    if (!f.function) {
+        Sketch s("contents");
+        Value function = s.parameter("f");
+        std::vector<Value> args;
+        for (size_t i = 0; i < count; ++i) args.push_back(s.parameter());
+        for (Value& arg : args) arg = s.emit("content", {arg, Value::list({})});
+        f = s.finish(s.emit("call", {function, Value::list(std::move(args))}), 1);
+    }
+    return f;
+}
+
+const OperatorFunction& content_index_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("index");
+        Value x = s.parameter("x"), key = s.parameter("key");
+        return s.finish(Value::list({s.emit("index", {s.emit("content", {x, Value::list({})}), key})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& content_set_index_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("set_index");
+        Value x = s.parameter("x"), key = s.parameter("key"), value = s.parameter("value");
+        s.emit("set_index", {x, key, s.emit("content", {value, Value::list({})})});
+        return s.finish(Value::list({}));
+    }();
+    return f;
+}
+
+const OperatorFunction& content_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("content");
+        Value x = s.parameter("x");
+        return s.finish(Value::list({s.emit("content", {x, Value::list({})})}));
+    }();
+    return f;
+}
+
+const OperatorFunction& overwrite_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("overwrite");
+        Value x = s.parameter("x"), value = s.parameter("value");
+        s.emit("overwrite", {x, s.emit("content", {value, Value::list({})})});
+        return s.finish(Value::list({x}));
     }();
     return f;
 }
@@ -521,7 +574,9 @@ Derivative derivative(Sketch& s, const Value& name, const Value& function, const
     Value results = s.item(call, 0), r = s.item(call, 1);
     Value plain = s.emit("unmark", {context, results});
     // The backpropagator has no other owner here, so what it holds is freed as it runs.
-    Value cotangents = s.emit("pull", {r, Value::list({s.emit("seed", {name, plain})})});
+    Value d = s.emit("seed", {name, plain}), box = s.emit("box_of", {context, s.emit("result", {plain, Value(0)})});
+    s.emit("shadow_add", {box, Value(0), d});
+    Value cotangents = s.emit("pull", {r, Value::list({s.emit("unless", {box, d})})});
     return {context, plain, cotangents};
 }
 

@@ -177,10 +177,19 @@ Values Machine::values(const Slot& s) {
     return list;
 }
 
-void Machine::before_write(const Tensor& tensor, std::span<const Value> contexts) {
+bool Machine::has_box(std::span<const Value> contexts, std::span<const Value> values) {
+    for (const Value& v : values) {
+        if (!v.is_tensor() || v.tensor().version() == 0) continue;
+        for (const Value& c : contexts)
+            if (static_cast<Context*>(c.object())->box(v)) return true;
+    }
+    return false;
+}
+
+void Machine::before_write(const Tensor& tensor, Context& context) {
     auto entry = std::make_shared<const Overwritten>(
         Overwritten{tensor.body(), write_clock()++, tensor.version(), tensor.view(tensor.shape(), tensor.strides())});
-    for (const Value& c : contexts) static_cast<Context*>(c.object())->overwritten.push_back(entry);
+    context.overwritten.push_back(entry);
     if (overwritten_.size() == overwritten_.capacity())
         std::erase_if(overwritten_, [](const auto& e) { return e.expired(); });
     overwritten_.push_back(entry);
@@ -224,24 +233,6 @@ void Machine::check_versions(Closure& pullback) const {
     pullback.captures = std::move(captures);
     pullback.versions = sum(pullback.captures);
     pullback.clock = write_clock();
-}
-
-void Machine::refuse_other_holders(const Tensor& tensor) const {
-    size_t holders = 0;
-    for (const Frame& frame : frames_)
-        for (size_t i = 0; i < frame.code->registers; ++i) {
-            const Value& v = frame.registers[i];
-            holders += v.is_tensor() && v.tensor().same_body(tensor);
-            if (v.is_list())
-                for (const Value& item : v.items()) holders += item.is_tensor() && item.tensor().same_body(tensor);
-        }
-    holders += suspended_holders(tensor);
-    if (holders <= 1) return;
-    throw state_error("grad", "a tensor that is differentiated is written in place while other variables refer to it")
-        .hint(
-            "write it where it is the only name (or a field of a table), return it from the function that writes it, "
-            "or "
-            "make a new tensor: ops.where, ops.concat, ops.index_put");
 }
 
 // Asked for by every event of a recording: no streams.

@@ -82,6 +82,8 @@ class Machine {
     void enter(const OperatorFunction& function, std::span<const Value> contexts, Values args, const Destination& to);
     // Calls whatever f is, `contexts.size()` times differentiated.
     void call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
+    // An operator of which arguments were overwritten: see has_box().
+    void call_of_contents(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // A function that only the host can run.
     void call_host(const Value& f, std::span<const Value> contexts, Values args, const Destination& to);
     // An operator with arguments in the order of its signature, complete.
@@ -111,10 +113,10 @@ class Machine {
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }
     // Keeps the content of a tensor that is written into, for pullbacks made before.
-    void before_write(const Tensor& tensor, std::span<const Value> contexts);
-    // An error if another variable of the functions that run has the tensor: its cotangent would be that of the content
-    // at the end, not that of the time of its use.
-    void refuse_other_holders(const Tensor& tensor) const;
+    void before_write(const Tensor& tensor, Context& context);
+    // Whether one of the values is a tensor that was overwritten in one of the differentiations: what an operator makes
+    // of it is computed from its content, see contents_function().
+    static bool has_box(std::span<const Value> contexts, std::span<const Value> values);
     // What keeps the graph of the running function alive.
     const std::shared_ptr<const void>& owner() const {
         const Frame& frame = frames_.back();
@@ -270,15 +272,21 @@ void inherit_marks(const Op& op, Value& result, uint16_t marks);
 // Functions over primitives, written once: the generic forms of reading and writing a field and their reverse.
 const OperatorFunction& raw_index_function();
 const OperatorFunction& raw_set_function();
-const OperatorFunction& shadow_add_function();   // captures shadow, key; takes d
-const OperatorFunction& shadow_take_function();  // captures shadow, key; gives nil, nil, d
-const OperatorFunction& pcall_function();        // f, args... -> true, f(args...) or false, the error
-const OperatorFunction& xpcall_function();       // f, handler, args... -> true, f(args...) or false, handler(error)
-const OperatorFunction& error_function();        // value, level -> never
-const OperatorFunction& truth_function();        // captured: f; a, b -> whether f(a, b) is true, as a boolean
-const OperatorFunction& bound_function();        // captured: f, first; args... -> f(first, args...)
-const OperatorFunction& custom_function();       // f, back, args... -> f(args...); back(args..., results..., d...)
-const OperatorFunction& checkpoint_function();   // f, args... -> f(args...), computed again for its derivative
+// captured: f; args... (so many) -> f(args...), of tensors their present content.
+const OperatorFunction& contents_function(size_t count);
+const OperatorFunction& content_index_function();      // x, key -> content(x)[key]
+const OperatorFunction& content_set_index_function();  // x, key, value -> x[key] = content(value)
+const OperatorFunction& content_function();            // x -> its content
+const OperatorFunction& overwrite_function();          // x, value -> x, which has the value's content from then on
+const OperatorFunction& shadow_add_function();         // captures shadow, key; takes d
+const OperatorFunction& shadow_take_function();        // captures shadow, key; gives nil, nil, d
+const OperatorFunction& pcall_function();              // f, args... -> true, f(args...) or false, the error
+const OperatorFunction& xpcall_function();      // f, handler, args... -> true, f(args...) or false, handler(error)
+const OperatorFunction& error_function();       // value, level -> never
+const OperatorFunction& truth_function();       // captured: f; a, b -> whether f(a, b) is true, as a boolean
+const OperatorFunction& bound_function();       // captured: f, first; args... -> f(first, args...)
+const OperatorFunction& custom_function();      // f, back, args... -> f(args...); back(args..., results..., d...)
+const OperatorFunction& checkpoint_function();  // f, args... -> f(args...), computed again for its derivative
 // Their backpropagators: capture back, args, results and context, f, args.
 const OperatorFunction& custom_back_function();
 const OperatorFunction& checkpoint_back_function();

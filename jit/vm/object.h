@@ -97,6 +97,9 @@ class Shadow final : public Object {
     // Whether what was written last under a name depends on what is followed. (What is read of a table counts as
     // followed if anything in it is; an operator's attribute, which has no gradient, must not.)
     void note(const Value& key, bool followed);
+    // Of a tensor: whether it was overwritten, so that what is computed from it reports here.
+    bool is_box() const { return box_; }
+    void make_box() { box_ = true; }
     bool follows(std::string_view name) const { return names_.contains(name); }
     // Keys and cotangents.
     void for_each_owned(const std::function<void(const Value&)>& f) const;
@@ -108,14 +111,16 @@ class Shadow final : public Object {
     struct Equal {
         bool operator()(const Value& a, const Value& b) const;
     };
-    bool single_;
+    bool single_, box_ = false;
     Value only_;
     std::unordered_map<Value, Value, Hash, Equal> parts_;
     std::set<std::string, std::less<>> names_;
 };
 
 // One differentiation in progress. Objects that it has to follow have a shadow in it; values that depend on what it
-// differentiates by carry its mark.
+// differentiates by carry its mark. A tensor that is overwritten becomes such an object (a box): until then the
+// variables that have it have a cotangent each, from then on it is one in its shadow, whoever uses it by whatever name,
+// and the backward pass finds there what the content between two writes is owed.
 class Context final : public Object {
   public:
     Context(uint16_t mark, int level) : mark(mark), level(level) {}
@@ -132,6 +137,12 @@ class Context final : public Object {
     std::vector<Value> shadows() const;   // all of them
     // Objects and their shadows.
     void for_each_owned(const std::function<void(const Value&)>& f) const;
+    // The shadow of a tensor that was overwritten in this differentiation; null for everything else.
+    Shadow* box(const Value& v) const {
+        if (!v.is_tensor() || v.tensor().version() == 0 || shadows_.empty()) return nullptr;
+        Shadow* shadow = find_identity(v.tensor().body());
+        return shadow && shadow->is_box() ? shadow : nullptr;
+    }
     // The shadow that a value read from `holder` reports to: a parameter's own, or its holder's.
     Shadow* source(const Value& holder, const Value& value) const;
 

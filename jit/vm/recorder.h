@@ -17,6 +17,8 @@ class Recorder {
   public:
     virtual ~Recorder() = default;
 
+    // Whether it still writes down what happens; otherwise everything is real.
+    virtual bool records() const = 0;
     // Before an instruction: true when it has been carried out.
     virtual bool step(Machine& m, const Instr& i) = 0;
     // A call of f: true when its results have been given to `to`. Otherwise the arguments may have been replaced.

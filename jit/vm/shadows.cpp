@@ -36,6 +36,22 @@ void touch(Machine& m, const Instr& i) {
     m.set(i, shadow_value(shadow));
 }
 
+void box(Machine& m, const Instr& i) {
+    Context& context = context_of(m.operand(i, 0));
+    const Value &tensor = m.operand(i, 1), &value = m.operand(i, 2);
+    if (Shadow* known = context.box(tensor)) return m.set(i, shadow_value(known));
+    // Pullbacks that were made before have the tensor itself.
+    m.before_write(tensor.tensor(), context);
+    const bool followed = ((tensor.marks() | value.marks()) & context.mark) != 0;
+    Shadow* shadow = followed ? &context.shadow(tensor) : context.find(tensor);
+    if (shadow) shadow->make_box();
+    m.set(i, shadow_value(shadow));
+}
+
+void box_of(Machine& m, const Instr& i) { m.set(i, shadow_value(context_of(m.operand(i, 0)).box(m.operand(i, 1)))); }
+
+void unless(Machine& m, const Instr& i) { m.set(i, m.operand(i, 0).is_nil() ? m.take(m.slot(i, 1)) : Value()); }
+
 void shadow_of(Machine& m, const Instr& i) {
     m.set(i, shadow_value(context_of(m.operand(i, 0)).find(m.operand(i, 1))));
 }
@@ -68,6 +84,9 @@ void follow(Machine& m, const Instr& i) {
 
 void stop(Machine& m, const Instr& i) {
     Value v = m.operand(i, 0);
+    // A handle of its own: what is written into the operand later is not the result's.
+    if (v.is_tensor() && !(recorder() && recorder()->records()))
+        v = Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
     v.set_marks(0);
     m.set(i, std::move(v));
 }
@@ -220,6 +239,9 @@ std::span<const NamedHandler> shadow_handlers() {
     static constexpr NamedHandler list[] = {
         {"source", source},
         {"touch", touch},
+        {"box", box},
+        {"box_of", box_of},
+        {"unless", unless},
         {"shadow_of", shadow_of},
         {"mark", mark},
         {"follow", follow},

@@ -1,4 +1,5 @@
 // Lua's own operations: arithmetic, comparison, tables, variables, lists of results, numeric loops.
+#include <algorithm>
 #include <cmath>
 
 #include "core/element.h"
@@ -58,6 +59,8 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
                 if (!(bits & followed_by(contexts))) {
                     for (size_t i = operands.size(); i < params.size(); ++i)
                         operands.push_back(params[i].default_value);
+                    if (Machine::has_box(contexts, operands))
+                        return m.call_of_contents(operator_value(*op), contexts, std::move(operands), to);
                     return m.call_operator(*op, contexts, std::move(operands), to);
                 }
                 return m.call_bound(*op, contexts, std::move(operands), to);
@@ -135,9 +138,11 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
         if (!field.method.is_nil()) return m.call(field.method, contexts, {field.holder, key}, to);
         return m.give_one(to, Value(), Value());
     }
-    if (object.is_tensor() && object.marks() && !contexts.empty()) {
+    const bool box = object.is_tensor() && Machine::has_box(contexts, {&object, 1});
+    if (box || (object.is_tensor() && object.marks() && !contexts.empty())) {
         // A part of a tensor: what the index stands for as a function.
         Host::Part part = m.host.part_of(object, key);
+        if (part.function && box) return m.enter(content_index_function(), contexts, {object, key}, to);
         if (part.function) {
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
@@ -188,11 +193,14 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
     }
     if (object.is_tensor()) {
         bool followed = ((object.marks() | value.marks()) & followed_by(contexts)) != 0;
-        for (const Value& c : contexts) followed |= static_cast<Context*>(c.object())->find(object) != nullptr;
+        for (const Value& c : contexts) {
+            const auto& context = *static_cast<Context*>(c.object());
+            followed |= context.find(object) || context.box(value);
+        }
         const bool named = key.kind() == Value::Kind::string && !m.host.is_part(key);
         if (followed && !named) {
-            m.refuse_other_holders(object.tensor());
-            m.before_write(object.tensor(), contexts);
+            if (Machine::has_box(contexts, {&value, 1}))
+                return m.enter(content_set_index_function(), contexts, {object, key, value}, to);
             Host::Part part = m.host.put_part(object, key, value);
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
@@ -210,11 +218,6 @@ void set_index(Machine& m, const Instr& i) {
 void j_set_index(Machine& m, const Instr& i) {
     Values contexts = m.values(m.slot(i, 0));
     Value object = m.operand(i, 1), key = m.operand(i, 2), value = m.operand(i, 3);
-    // From here on the tensor depends on what was written into it.
-    const Slot& slot = m.slot(i, 1);
-    if (object.is_tensor() && slot.at >= 0 &&
-        (is_float(object.tensor().dtype()) || is_complex(object.tensor().dtype())))
-        m.reg(slot.at).set_marks(object.marks() | value.marks());
     set_field(m, contexts, object, key, value, one(i));
 }
 
@@ -223,14 +226,25 @@ void not_(Machine& m, const Instr& i) {
     m.set(i, Value(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())));
 }
 
+// As large as Lua makes it: what the length of a table with holes is depends on that.
+Value sized_table(Machine& m, int64_t positional, size_t last, size_t fields) {
+    return m.host.new_table(static_cast<size_t>(positional) + last, fields);
+}
+
+void new_table(Machine& m, const Instr& i) {
+    const Slot& tail = m.slot(i, 1);
+    const size_t last = tail.items >= 0         ? static_cast<size_t>(tail.items)
+                        : m.get(tail).is_list() ? m.get(tail).items().size()
+                                                : 0;
+    m.set(i, sized_table(m, m.operand(i, 0).integer(), last, static_cast<size_t>(m.operand(i, 2).integer())));
+}
+
 void table(Machine& m, const Instr& i) {
     Values keys = m.values(m.slot(i, 0)), values = m.values(m.slot(i, 1));
     const Value& tail = m.operand(i, 3);
     const auto position = m.operand(i, 2).integer();
-    // As large as Lua makes it: what the length of a table with holes is depends on that.
     const size_t last = tail.is_list() ? tail.items().size() : 0;
-    const size_t fields = keys.size() - std::min(keys.size(), static_cast<size_t>(position));
-    Value t = m.host.new_table(static_cast<size_t>(position) + last, fields);
+    Value t = sized_table(m, position, last, keys.size() - std::min(keys.size(), static_cast<size_t>(position)));
     for (size_t k = 0; k < keys.size(); ++k) m.host.raw_set(t, keys[k], values[k]);
     if (tail.is_list())
         for (size_t k = 0; k < last; ++k)
@@ -397,11 +411,18 @@ void to_number(Machine& m, const Instr& i) {
 
 void overwrite(Machine& m, const Instr& i) {
     Tensor tensor = m.operand(i, 0).tensor();
-    const Value& content = m.operand(i, 1);
-    tensor.assign("index", content.tensor());
-    Value v(std::move(tensor));
-    v.set_marks(content.marks());
-    m.set(i, std::move(v));
+    tensor.assign("index", m.operand(i, 1).tensor());
+    m.set(i, Value(m.operand(i, 0)));
+}
+
+void content(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    const bool box = std::ranges::any_of(m.items(m.slot(i, 1)), [&](const Slot& s) { return !m.get(s).is_nil(); });
+    // What was not written into so far needs no handle of its own: the first write keeps what it held.
+    if (!box) return m.set(i, Value(v));
+    Value held(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+    held.set_marks(v.marks());
+    m.set(i, std::move(held));
 }
 
 void number_like(Machine& m, const Instr& i) {
@@ -453,6 +474,7 @@ std::span<const NamedHandler> value_handlers() {
         {"j_set_index", j_set_index},
         {"not", not_},
         {"table", table},
+        {"new_table", new_table},
         {"table_extend", table_extend},
         {"raw_index", raw_index},
         {"raw_set", raw_set},
@@ -477,6 +499,7 @@ std::span<const NamedHandler> value_handlers() {
         {"number_like", number_like},
         {"number_tensor", number_tensor},
         {"overwrite", overwrite},
+        {"content", content},
     };
     return list;
 }

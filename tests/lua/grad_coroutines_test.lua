@@ -426,7 +426,21 @@ refuses("to go on in another differentiation", { "began in another differentiati
   return ms.grad(function(y) return y * next() end)(x) * a
 end)
 refuses("a coroutine that an opaque function runs", { "no gradient flows" }, function(x)
-  local word = coroutine.wrap(function(s) while true do s = coroutine.yield(s .. x) end end)
-  return #string.gsub("abc", "b", word) * x
+  local text = coroutine.wrap(function() coroutine.yield("return " .. x) end)
+  return load(text)() * x
+end)
+t.test("gsub calls a coroutine", function()
+  local function f(x)
+    local sum = 0
+    local word = coroutine.wrap(function(s)
+      while true do
+        sum = sum + x * #s
+        s = coroutine.yield(s .. #s)
+      end
+    end)
+    return sum + #string.gsub("a bb", "%a+", word) * x + sum
+  end
+  t.equal(f(1.5), 6 * 1.5 + 2 * 4.5)
+  t.equal(ms.grad(f)(1.5), 12.0)
 end)
 t.finish()

@@ -213,6 +213,12 @@ local probes = {
     y[0] = y[1] * 2
     return (y[0]):item()
   end },
+  ["writes in place"] = { "in_place", 3, function(x)
+    local y = x * ms.tensor(1.0, ms.float64)
+    local z = y
+    y:add_(x):mul_(0.75)
+    return z:item() * 2
+  end },
   ["values that error carries"] = { "raised", 1, function(x)
     local _, e = pcall(function() error({ value = x }) end)
     return e.value

@@ -12,7 +12,7 @@ return function(core, ms)
 
   -- Opaque functions that look or print, but compute nothing with numbers, keep nothing and call nobody.
   core.harmless(type, getmetatable, setmetatable, rawequal, rawlen, ipairs, print, math.type, collectgarbage,
-    core.metamethod, core.next_key, ms.is_tensor)
+    core.metamethod, core.next_key, core.fits, core.fills, ms.is_tensor)
 
   local function count(...) return plain_select("#", ...) end
 
@@ -214,6 +214,46 @@ return function(core, ms)
     return following
   end)
 
+  -- What a function makes of the matches, in their places.
+  local function replacement(by, s, at, stop, ...)
+    local found = s:sub(at, stop)
+    local value
+    if count(...) > 0 then value = by(...) else value = by(found) end
+    if not value then return found end
+    if type(value) ~= "string" and type(value) ~= "number" then
+      error("invalid replacement value (a " .. type(value) .. ")")
+    end
+    return value
+  end
+  local function next_match(s, pattern, from, by)
+    local found = table.pack(find(s, pattern, from))
+    if not found[1] then return nil end
+    return found[1], found[2], function() return replacement(by, s, table.unpack(found, 1, found.n)) end
+  end
+  replace(string.gsub, function(s, pattern, by, most)
+    local parts, from, last, n = {}, 1, 0, 0
+    local anchored = pattern:sub(1, 1) == "^"
+    most = most or #s + 1
+    while n < most do
+      local at, stop, value = next_match(s, pattern, from, by)
+      if not at then break end
+      if stop + 1 == last then
+        -- An empty match right behind the last one does not count.
+        if from > #s then break end
+        parts[#parts + 1] = s:sub(from, from)
+        from = from + 1
+      else
+        parts[#parts + 1] = s:sub(from, at - 1)
+        parts[#parts + 1] = value()
+        n = n + 1
+        from, last = stop + 1, stop + 1
+      end
+      if anchored then break end
+    end
+    parts[#parts + 1] = s:sub(from)
+    return table.concat(parts), n
+  end)
+
   -- Derivatives of vmap are those of a loop.
   replace(core.batch, function() return nil end)
 
@@ -327,12 +367,29 @@ return function(core, ms)
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)
   end
-  replace(x.copy_, put, true)
-  replace(x.fill_, put, true)
-  replace(x.zero_, function(t)
-    t["..."] = 0.0
-    return t
-  end, true)
+  for _, name in ipairs { "copy_", "fill_", "set_data" } do
+    local plain, single = core.original(x[name]), name == "fill_"
+    replace(x[name], function(t, value)
+      if type(value) == "table" then value = ms.tensor(value, t.dtype) end
+      if not core.fills(t, value) or (single and ms.is_tensor(value) and value.size ~= 1) then return plain(t, value) end
+      return put(t, value)
+    end, true)
+  end
+  replace(x.zero_, function(t) return core.overwrite(t, ops.zeros_like(core.stop(t))) end, true)
+  for _, name in ipairs { "uniform_", "normal_", "random_" } do
+    local draw = core.original(x[name])
+    replace(x[name], function(t, ...) return core.overwrite(t, draw(ops.zeros_like(core.stop(t)), ...)) end, true)
+  end
+  -- add_, clamp_ and all others that put an operator's result in place.
+  core.in_place(function(op, method)
+    local plain = core.original(method)
+    return function(t, ...)
+      local y = op(t, ...)
+      if not core.fits(t, y) then return plain(t, ...) end
+      if y.dtype ~= t.dtype then y = ops.cast(y, t.dtype) end
+      return core.overwrite(t, y)
+    end
+  end)
   local function where(t, condition, other) return ops.where(condition, t, other) end
   replace(x.where, where)
   replace(x.select, function(t, axis, index)

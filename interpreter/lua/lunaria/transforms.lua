@@ -222,13 +222,26 @@ local function all_positions(...)
   return wanted
 end
 
+-- What goes in and out of functions whose derivative is not that of their text.
+local content = core.content
+local function contents(...)
+  local n = select("#", ...)
+  if n == 0 then return end
+  if n == 1 then return content((...)) end
+  return content((...)), contents(select(2, ...))
+end
+
+local function vjp(f, ...)
+  return core.vjp(function(...) return contents(f(...)) end, ...)
+end
+
 --- The value of f(...) and the function that takes a cotangent of it to the gradients of the arguments, one each.
 --- With several results the value is a table of them and the function takes one cotangent for each.
 --- @example (function() local y, pull = ms.vjp(ms.ops.square, 3.0) return pull(1.0) end)() --> 6.0
 function T.vjp(f, ...)
   check_callable(f, "vjp")
   local arguments = table.pack(...)
-  local all = table.pack(core.vjp(f, all_positions(...), nil, ...))
+  local all = table.pack(vjp(f, all_positions(...), nil, ...))
   local pull, context = all[1], all[2]
   local value = all[3]
   if all.n > 3 then
@@ -298,12 +311,12 @@ function T.jvp(f, primals, tangents)
   for i = 1, values.n do seeds[i] = zeros_of(values[i]) end
   -- u -> <J^T u, v>, linear in u: its gradient is J v.
   local function transposed(...)
-    local pull = core.vjp(f, wanted, nil, table.unpack(xs, 1, n))
+    local pull = vjp(f, wanted, nil, table.unpack(xs, 1, n))
     return inner({ pull(...) }, vs, n)
   end
   local seen = {}
   for i = 1, values.n do seen[i - 1] = true end
-  local back, context = core.vjp(transposed, seen, nil, table.unpack(seeds, 1, values.n))
+  local back, context = vjp(transposed, seen, nil, table.unpack(seeds, 1, values.n))
   local d = { back(1.0) }
   for i = 1, values.n do d[i] = gradient_of(context, values[i], d[i]) end
   if values.n == 1 then return values[1], d[1] end
@@ -344,7 +357,7 @@ function T.jacrev(f, grad_position)
     check_positions(positions, select("#", ...), "jacrev")
     local arguments = { ... }
     for _, p in ipairs(positions) do check_argument(arguments[p + 1], p, "jacrev") end
-    local pull, context, y = core.vjp(f, set_of(positions), nil, ...)
+    local pull, context, y = vjp(f, set_of(positions), nil, ...)
     if not (is_tensor(y) or type(y) == "number") then
       error("jacrev: the function must return a tensor or a number, got " .. describe(y))
     end
@@ -425,14 +438,14 @@ T.stop_gradient = core.stop
 function T.custom_vjp(f, back)
   check_callable(f, "custom_vjp")
   check_callable(back, "custom_vjp")
-  return function(...) return core.custom(f, back, ...) end
+  return function(...) return core.custom(f, back, contents(...)) end
 end
 
 --- f with its intermediate values computed again for the gradient instead of being kept: less memory, more time.
 --- @example ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
 function T.checkpoint(f)
   check_callable(f, "checkpoint")
-  return function(...) return core.checkpoint(f, ...) end
+  return function(...) return core.checkpoint(f, contents(...)) end
 end
 T.recompute = T.checkpoint
 

@@ -11,7 +11,8 @@ local weights = {
   { 3, "shared_upvalue" }, { 2, "closures_in_loop" }, { 3, "recursion" }, { 3, "higher_order" }, { 3, "object" },
   { 2, "method_call" },
   { 2, "new_object" }, { 3, "pcall" }, { 2, "raised" }, { 2, "failing" }, { 1, "closing_exit" }, { 4, "log" }, { 1, "do" },
-  { 2, "string_keys" }, { 1, "global" }, { 1, "close" }, { 2, "coroutine" },
+  { 2, "string_keys" }, { 1, "global" }, { 1, "close" }, { 2, "coroutine" }, { 4, "in_place" },
+  { 1, "in_place_scalar" }, { 3, "alias_tensor" },
 }
 
 -- The nodes of one statement.

@@ -70,6 +70,71 @@ function kinds.index_assign(m)
   return lines
 end
 
+-- A tensor that is written into, whoever else has it.
+local function written(m)
+  local variable = m:variable("v")
+  if variable.level < m.functions then m.writer = true end
+  return variable.name
+end
+
+function kinds.in_place(m)
+  if not m.tensors then return nil end
+  local name = written(m)
+  return { { m:weighted {
+    { 2, ("%s:mul_(%s)"):format(name, m:constant()) },
+    { 3, ("%s:add_(%s)"):format(name, m:squashed(m:expression("n", 1))) },
+    { 2, ("%s:mul_(%s):tanh_()"):format(name, m:expression("v", 1)) },
+    { 2, ("%s:sin_()"):format(name) },
+    { 3, ("%s[%d] = %s"):format(name, m:between(0, 2), m:squashed(m:expression("n", 1))) },
+    { 2, ("%s:copy_(ops.tanh(%s))"):format(name, m:expression("v", 1)) },
+    { 1, ("%s:fill_(%s)"):format(name, m:squashed(m:expression("n", 1))) },
+    { 1, ("%s:clamp_(-1.31, 1.17)"):format(name) },
+    { 1, ("%s:sub_(%s):cos_()"):format(name, name) },
+    { 1, ("%s[\"1:\"] = %s"):format(name, m:squashed(m:expression("n", 1))) },
+    { 1, ("ops.assign(%s, ops.sin(%s))"):format(name, m:expression("v", 1)) },
+  } } }
+end
+
+function kinds.in_place_scalar(m)
+  local variable = m.tensors and m:variable("n")
+  if not variable then return nil end
+  if variable.level < m.functions then m.writer = true end
+  local name = variable.name
+  return { { ("if ms.is_tensor(%s) then %s end"):format(name, m:pick {
+    ("%s:mul_(%s)"):format(name, m:constant()), ("%s:add_(%s):tanh_()"):format(name, m:expression("n", 1)), ("%s:sin_()"):format(name),
+  }) } }
+end
+
+-- Another name for a tensor, the tensor in a table, and what reads and writes it from there.
+function kinds.alias_tensor(m)
+  if not m.tensors then return nil end
+  local of, name, box = m:variable("v").name, m:fresh("v"), m:fresh("h")
+  local way = m:between(1, 4)
+  if way == 1 then
+    m:declare(name, "v", m:chance(0.5))
+    return { { ("local %s = %s"):format(name, of) } }
+  elseif way == 2 then
+    local lines = {
+      { ("local %s = { %s, inner = { %s, %s } }"):format(box, of, m:variable("v").name, of) },
+      { ("%s.inner[1]:mul_(%s)"):format(box, m:constant()) },
+      { ("%s[1][%d] = %s"):format(box, m:between(0, 2), m:squashed(m:expression("n", 1))) },
+      { ("local %s = %s.inner[%d]"):format(name, box, m:between(1, 2)) },
+    }
+    m.writer = true
+    m:declare(name, "v", true)
+    return lines
+  elseif way == 3 then
+    local value, argument = m:fresh("f"), m:fresh("p")
+    m:declare(value, { kind = "function", params = { "n" }, results = { "n" }, cost = 1, writer = true })
+    return { { ("local function %s(%s) %s[%d] = ops.tanh(%s) return ops.sum(%s) * 0.3 end"):format(value, argument, of,
+      m:between(0, 2), argument, m:variable("v").name) } }
+  end
+  m.writer = true
+  m:declare(name, "v", true)
+  return { { ("local %s = (function(t, ...) t:mul_(%s) return ... end)(%s, %s)"):format(name, m:constant(), of,
+    m:variable("v").name) } }
+end
+
 function kinds.branch(m)
   local node = { ("if %s then"):format(m:condition(2)), m:block() }
   for _ = 1, m:between(0, 1) do
