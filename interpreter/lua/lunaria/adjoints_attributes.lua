@@ -158,4 +158,155 @@ return function(core, ms)
   stands_for("index_add", function(x, index, y, axis, alpha)
     return ops.index_add(stop(x), index, stop(y), axis, { alpha = stop(alpha) })
   end, function(_, x, index, y, axis, alpha) return ops.index_add(x, index, y * alpha, axis) end)
+
+  -- Norms and what divides by them.
+  local function p_norm(x, p)
+    if p == math.huge then return ops.amax(x) end
+    return ops.pow(ops.sum(ops.pow(x, p)), 1 / p)
+  end
+  stands_for("clip_by_norm", function(x, most, p) return ops.clip_by_norm(stop(x), stop(most), stop(p)) end,
+    function(_, x, most, p)
+      x = wide(x)
+      local norm = p_norm(ops.abs(x), p) + 1e-6
+      return ops.where(ops.greater(norm, stop(most)), x / norm * most, x)
+    end)
+  local function shifted(x, axes, eps)
+    local centred = x - ops.mean(x, axes, true)
+    return centred / ops.sqrt(ops.mean(centred * centred, axes, true) + eps)
+  end
+  local function scaled(y, weight, bias)
+    if weight ~= nil then y = y * weight end
+    if bias ~= nil then y = y + bias end
+    return y
+  end
+  stands_for("layer_norm", function(x, shape, weight, bias, eps)
+    return ops.layer_norm(stop(x), shape, stop(weight), stop(bias), stop(eps))
+  end, function(_, x, shape, weight, bias, eps)
+    local axes = {}
+    for i = 1, ops.zeros(shape):dim() do axes[i] = -i end
+    return scaled(shifted(wide(x), axes, eps), weight, bias)
+  end)
+  local function grouped(x, groups, weight, bias, eps)
+    x = wide(x)
+    local shape, channels = x.shape, {}
+    for i = 1, #shape do channels[i] = i == 2 and shape[2] or 1 end
+    local y = shifted(ops.reshape(x, { shape[1], groups, -1 }), { -1 }, eps)
+    local function beside(v) return v ~= nil and ops.reshape(v, channels) or nil end
+    return scaled(ops.reshape(y, shape), beside(weight), beside(bias))
+  end
+  stands_for("group_norm", function(x, groups, weight, bias, eps)
+    return ops.group_norm(stop(x), groups, stop(weight), stop(bias), stop(eps))
+  end, function(_, ...) return grouped(...) end)
+  stands_for("instance_norm", function(x, weight, bias, eps)
+    return ops.instance_norm(stop(x), stop(weight), stop(bias), stop(eps))
+  end, function(_, x, weight, bias, eps) return grouped(x, x.shape[2], weight, bias, eps) end)
+  core.replace(ops.rms_norm, function(x, gamma, eps)
+    local plain = ops.rms_norm(stop(x), stop(gamma), stop(eps))
+    local v = wide(x)
+    local rstd = 1 / ops.sqrt(ops.mean(v * v, -1, true) + eps)
+    return ops.cast(v * rstd * gamma, plain.dtype), rstd
+  end, true)
+  stands_for("cosine_similarity", function(a, b, axis, eps)
+    return ops.cosine_similarity(stop(a), stop(b), axis, stop(eps))
+  end, function(_, a, b, axis, eps)
+    local function of_length_one(v) return v / ops.maximum(ops.sqrt(ops.sum(v * v, axis, true)), eps) end
+    return ops.sum(of_length_one(wide(a)) * of_length_one(wide(b)), axis)
+  end)
+  stands_for("logit", function(x, eps) return ops.logit(stop(x), stop(eps)) end, function(_, x, eps)
+    x = ops.clamp(wide(x), eps, 1 - eps)
+    return ops.log(x) - ops.log(1 - x)
+  end)
+  stands_for("lrn", function(x, radius, bias, alpha, beta)
+    return ops.lrn(stop(x), radius, stop(bias), stop(alpha), stop(beta))
+  end, function(_, x, radius, bias, alpha, beta)
+    -- With these numbers the operator itself gives 1 / (1 + s)^1 of x: s follows without another window.
+    local v, ones = wide(x), ops.lrn(wide(x), radius, 1.0, 1.0, 1.0)
+    local nonzero = ops.not_equal(v, 0.0)
+    local s = ops.where(nonzero, v / ops.where(nonzero, ones, 1.0) - 1, 0.0)
+    return v / ops.pow(s * alpha + bias, beta)
+  end)
+
+  -- Further losses.
+  stands_for("cosine_embedding_loss", function(a, b, target, margin, reduction)
+    return ops.cosine_embedding_loss(stop(a), stop(b), stop(target), stop(margin), reduction)
+  end, function(_, a, b, target, margin, reduction)
+    a, b = wide(a), wide(b)
+    local function square(v) return ops.sum(v * v, -1) + 1e-12 end
+    local cosine = ops.sum(a * b, -1) / ops.sqrt(square(a) * square(b))
+    local alike = ops.where(ops.equal(target, 1.0), 1 - cosine, 0.0)
+    return reduced(alike + ops.where(ops.equal(target, -1.0), ops.relu(cosine - margin), 0.0), reduction)
+  end)
+  stands_for("multi_margin_loss", function(x, target, p, margin, weight, reduction)
+    return ops.multi_margin_loss(stop(x), target, p, stop(margin), stop(weight), reduction)
+  end, function(_, x, target, p, margin, weight, reduction)
+    x = wide(x)
+    local axis = #x.shape == 1 and 0 or 1
+    local classes, column = x.shape[axis + 1], {}
+    for i = 1, #x.shape do column[i] = i == axis + 1 and 1 or x.shape[i] end
+    local at = ops.reshape(target, column)
+    local picked = ops.gather_elements(x, axis, at)
+    local terms = ops.relu(x - picked + margin) ^ p
+    if weight ~= nil then terms = terms * ops.reshape(ops.gather(weight, target, 0), column) end
+    terms = ops.scatter(terms, axis, at, ops.zeros_like(stop(picked)))
+    return reduced(ops.sum(terms, axis) / classes, reduction)
+  end)
+  stands_for("gaussian_nll_loss", function(x, target, var, full, eps, reduction)
+    return ops.gaussian_nll_loss(stop(x), stop(target), stop(var), full, stop(eps), reduction)
+  end, function(_, x, target, var, full, eps, reduction)
+    x, target, var = wide(x), wide(target), wide(var)
+    if #var.shape + 1 == #x.shape then var = ops.unsqueeze(var, -1) end
+    var = var + ops.relu(eps - stop(var))
+    local d = x - target
+    local loss = (ops.log(var) + d * d / var) * 0.5
+    if full then loss = loss + 0.5 * math.log(2 * math.pi) end
+    return reduced(loss, reduction)
+  end)
+
+  -- Windows, integrals, attention.
+  stands_for("hamming_window", function(n, periodic, alpha, beta, dtype)
+    return ops.hamming_window(n, periodic, stop(alpha), stop(beta), dtype)
+  end, function(like, n, periodic, alpha, beta)
+    if n == 1 then return like end
+    return ops.hamming_window(n, periodic, 0.0, 1.0, like.dtype) * beta + alpha
+  end)
+  stands_for("trapz", function(y, x, dx, axis) return ops.trapz(stop(y), stop(x), { dx = stop(dx), dim = axis }) end,
+    function(_, y, x, dx, axis)
+      if x ~= nil then return ops.trapz(y, x, { dim = axis }) end
+      return ops.trapz(y, { dim = axis }) * dx
+    end)
+  stands_for("attention", function(q, k, v, scale, causal, shift)
+    return ops.attention(stop(q), stop(k), stop(v), stop(scale), causal, shift)
+  end, function(_, q, k, v, scale, causal, shift) return ops.attention(q * scale, k, v, 1.0, causal, shift) end)
+
+  core.replace(ops.gumbel_softmax, function(x, tau, hard, axis)
+    local sample = ops.gumbel_softmax(stop(x), stop(tau), false, axis)
+    -- Up to a shift that softmax does not see, these are the logits with their noise.
+    local drawn = ops.log(ops.maximum(sample, 1e-30)) * stop(tau)
+    local soft = ops.softmax((wide(x) - stop(x) + drawn) / tau, axis)
+    if hard then
+      local index = ops.argmax(sample, axis, true)
+      local one = ops.scatter(ops.zeros_like(sample), axis, index, ops.ones_like(ops.narrow(sample, axis, 0, 1)))
+      soft = stop(one - soft) + soft
+    end
+    return ops.cast(soft, sample.dtype)
+  end, true)
+
+  -- The derivative is 0 wherever there is one.
+  for _, name in ipairs { "isclose", "approximate_equal", "histc", "pinv" } do
+    local plain = ops[name]
+    core.replace(plain, function(x, ...)
+      if name == "isclose" then
+        local y, rtol, atol, nan = ...
+        return plain(x, y, stop(rtol), stop(atol), nan)
+      elseif name == "approximate_equal" then
+        local y, tolerance = ...
+        return plain(x, y, stop(tolerance))
+      elseif name == "histc" then
+        local bins, low, high = ...
+        return plain(x, bins, stop(low), stop(high))
+      end
+      local atol, rtol, hermitian = ...
+      return plain(x, { atol = stop(atol), rtol = stop(rtol), hermitian = hermitian })
+    end, true)
+  end
 end
