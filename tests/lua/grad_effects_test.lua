@@ -494,6 +494,22 @@ check("the length of tables with holes", function(x)
   return x * count(nil, x, nil) + x * x * count(nil, nil, 3) + x * count(x, nil, nil, x) + count() * x + x * count(nil)
 end)
 
+t.test("debug.getinfo tells the line", function()
+  local lines = {}
+  local function here() return debug.getinfo(2, "l").currentline, debug.getinfo(1, "S").short_src end
+  local function f(x)
+    local line, file = here()
+    lines[#lines + 1] = line .. file
+    lines[#lines + 1] = debug.getinfo(1, "Sl").currentline
+    return x * x
+  end
+  f(1.5)
+  ms.grad(f)(1.5)
+  ms.grad(ms.grad(f))(1.5)
+  t.equal(#lines, 6)
+  for i = 3, 6 do t.equal(lines[i], lines[i - 2]) end
+end)
+
 -- What has no gradient says so.
 local function refuses(name, texts, f)
   t.test(name, function()

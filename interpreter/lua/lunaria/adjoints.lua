@@ -1,7 +1,8 @@
 -- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
 -- gradients flow through what they move around.
-local table, math, string = table, math, string
+local table, math, string, debug = table, math, string, debug
 local select, type, error, next, ipairs, pairs, assert = select, type, error, next, ipairs, pairs, assert
+local pcall, tonumber = pcall, tonumber
 
 return function(core, ms)
   local replace, number = core.replace, core.number
@@ -252,6 +253,21 @@ return function(core, ms)
     end
     parts[#parts + 1] = s:sub(from)
     return table.concat(parts), n
+  end)
+
+  -- Lua's own stack knows nothing of functions that the machine runs; errors do.
+  local plain_info = core.original(debug.getinfo)
+  replace(debug.getinfo, function(...)
+    local level = ...
+    if math.type(level) ~= "integer" or level < 1 then return plain_info(...) end
+    -- Two functions lie between: this one and pcall.
+    local _, place = pcall(error, "", level + 2)
+    local file, line = place:match "^(.*):(%d+): $"
+    if not file then return plain_info(...) end
+    return {
+      source = "@" .. file, short_src = file, what = "Lua", namewhat = "", currentline = math.tointeger(tonumber(line)),
+      istailcall = false,
+    }
   end)
 
   -- Derivatives of vmap are those of a loop.
