@@ -200,8 +200,10 @@ end
 --- with grad_position nil, only). has_aux: f returns further values, which the result hands on behind the gradients.
 --- All options can be given in one table of names. Numbers that operators take as attributes have gradients where the
 --- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace or the delta of huber_loss.
+--- Tensors may be written in place (y:add_(x), y[i] = x): as in a plain call, all names of the tensor see it.
 --- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
 --- @example ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
+--- @example ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)) --> 7.0
 function T.grad(f, grad_position, weights, has_aux)
   return differentiate("grad", f, grad_position, weights, has_aux, false)
 end
