@@ -2,6 +2,10 @@
 batch by batch, so that a machine that changes its speed changes it for all. A row's ratio is the median over the rounds of
 "time of the other / our time"; the bars stand in bench/NAME.lua.
 
+A turn is the fastest of a few batches. It does not count when something else ran meanwhile, which the system's processor
+time tells (bench/machine.py), and is tried again. A row whose bar lies between the quartiles of its rounds gets more
+rounds, up to three times as many: luck is not to decide.
+
 usage: run.py --lunaria PROGRAM [--threads 1,2] [--rounds 11] [--only TEXT] [--json FILE] [NAME...]"""
 import argparse
 import json
@@ -12,12 +16,15 @@ import sys
 import time
 from pathlib import Path
 
+import machine
+
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "conv", "autodiff", "vmap", "training", "compiled"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "planned_memory",
           "roofline"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused"}
+BATCHES = 3  # of a turn
 
 
 class Contestant:
@@ -43,6 +50,12 @@ class Contestant:
             raise RuntimeError(f"{self.name}: {answer['error']}")
         return answer
 
+    def turn(self, what):
+        """Nanoseconds per call of the fastest of a few batches, and whether nothing else ran meanwhile."""
+        watch = machine.Watch(self.process.pid)
+        ns = min(self.ask(f"run {what} {BATCHES}")["ns"])
+        return ns, watch.is_undisturbed()
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -55,47 +68,83 @@ def nanoseconds(value):
     return f"{value / 1e9:.3g} s"
 
 
-def measure(contestants, workload, rounds, threads):
-    """{name: [ns per call of each round]}; contestants: {name: (process, what to ask it for)}. One that fails drops out."""
-    times = {name: [] for name in contestants}
-    for round_number in range(rounds + 1):
-        order = list(contestants)
-        for name in order if round_number % 2 else reversed(order):
-            if name not in times:
-                continue
-            process, what = contestants[name]
+class Measurement:
+    """The turns of the contestants at one workload; contestants: {name: (process, what to ask it for)}."""
+
+    # Turns that may be tried again before the machine is taken as it is.
+    PATIENCE = 40
+
+    def __init__(self, contestants, workload):
+        self.contestants, self.workload = contestants, workload
+        self.times = {name: [] for name in contestants}
+        self.disturbed = self.rounds = 0
+        self.round(counts=False)  # warms up
+
+    def round(self, counts=True):
+        order = [name for name in self.contestants if name in self.times]
+        for name in order if self.rounds % 2 else reversed(order):
+            process, what = self.contestants[name]
             # Threads of the one before may still be spinning in wait for work that does not come.
-            time.sleep(0.25 if threads > 1 else 0.02)
+            machine.wait_until_idle([p.process.pid for p, _ in self.contestants.values()])
             try:
-                ns = process.ask(f"run {what} 1")["ns"]
+                ns, undisturbed = process.turn(what)
+                while counts and not undisturbed and self.disturbed < self.PATIENCE:
+                    self.disturbed += 1
+                    time.sleep(0.2)
+                    ns, undisturbed = process.turn(what)
             except RuntimeError as error:
-                print(f"  {workload}: {error}", file=sys.stderr)
-                del times[name]
+                print(f"  {self.workload}: {error}", file=sys.stderr)
+                del self.times[name]
                 continue
-            if round_number:  # the first round only warms up
-                times[name] += ns
-    return times
+            if counts:
+                self.times[name].append(ns)
+        self.rounds += counts
 
+    def run(self, bars, rounds):
+        while self.rounds < rounds or (self.rounds < 3 * rounds and any(map(self.is_open, bars.items()))):
+            self.round()
 
-def rows_of(workload, bars, times, threads):
-    """One row per bar: against the fastest framework, against one of them or a direct program, against a time in ns."""
-    ours = times.pop("lunaria", None)
-    direct = {name for name in times if name in DIRECT.values()}
-    for target, bar in bars.items():
-        if target == "limit":
-            row = {"workload": workload, "threads": threads, "bar": 1, "against": target}
-            median = statistics.median(ours) if ours else float("inf")
-            yield row | {"ours_ns": median, "peer": target, "peer_ns": bar, "ratio": bar / median, "pass": median <= bar}
-            continue
-        peers = [name for name in times if (name == target or (target == "peers" and name not in direct))]
-        row = {"workload": workload, "threads": threads, "bar": bar, "against": target}
+    def ratios(self, target):
+        """The fastest of those that the bar means, and its ratio in every round; None when there is none."""
+        ours = self.times.get("lunaria")
+        direct = set(DIRECT.values())
+        peers = [name for name in self.times
+                 if name != "lunaria" and (name == target or (target == "peers" and name not in direct))]
         if not ours or not peers:
+            return None
+        peer = min(peers, key=lambda name: statistics.median(self.times[name]))
+        return peer, [theirs / mine for theirs, mine in zip(self.times[peer], ours)]
+
+    def is_open(self, bar):
+        target, least = bar
+        measured = self.ratios(target)
+        if target == "limit" or not measured or len(measured[1]) < 2:
+            return False
+        low, _, high = statistics.quantiles(measured[1], n=4, method="inclusive")
+        return low < least <= high
+
+
+def rows_of(measurement, bars, threads):
+    """One row per bar: against the fastest framework, against one of them or a direct program, against a time in ns."""
+    ours = measurement.times.get("lunaria")
+    for target, bar in bars.items():
+        row = {"workload": measurement.workload, "threads": threads, "bar": bar, "against": target,
+               "rounds": measurement.rounds, "disturbed": measurement.disturbed}
+        if target == "limit":
+            median = statistics.median(ours) if ours else float("inf")
+            ratio = bar / median
+            yield row | {"bar": 1, "ours_ns": median, "peer": target, "peer_ns": bar, "ratio": ratio, "low": ratio,
+                         "high": ratio, "pass": median <= bar}
+            continue
+        measured = measurement.ratios(target)
+        if not measured:
             yield row | {"pass": False, "note": "not measured"}
             continue
-        peer = min(peers, key=lambda name: statistics.median(times[name]))
-        ratio = statistics.median(theirs / mine for theirs, mine in zip(times[peer], ours))
-        yield row | {"ours_ns": statistics.median(ours), "peer": peer, "peer_ns": statistics.median(times[peer]), "ratio": ratio,
-                     "pass": ratio >= bar}
+        peer, ratios = measured
+        ratio = statistics.median(ratios)
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        yield row | {"ours_ns": statistics.median(ours), "peer": peer, "low": low, "high": high, "ratio": ratio,
+                     "peer_ns": statistics.median(measurement.times[peer]), "pass": ratio >= bar}
 
 
 def run_pair(name, options, threads):
@@ -117,11 +166,15 @@ def run_pair(name, options, threads):
             contestants[peer] = (peers, f"{workload}/{peer}")
         if workload in called:
             contestants[direct] = (library, workload)
-        for row in rows_of(workload, entry["bars"], measure(contestants, workload, options.rounds, threads), threads):
+        measurement = Measurement(contestants, workload)
+        measurement.run(entry["bars"], options.rounds)
+        for row in rows_of(measurement, entry["bars"], threads):
             rows.append(row | {"bench": name})
             if "ratio" in row:
+                noise = f", {row['disturbed']} disturbed" if row["disturbed"] else ""
                 print(f"{workload:<24}{threads:>4}{nanoseconds(row['ours_ns']):>12}{nanoseconds(row['peer_ns']):>12}  "
-                      f"{row['peer']:<14}{row['ratio']:>8.2f}{row['bar']:>8.2f}  {'PASS' if row['pass'] else 'FAIL'}", flush=True)
+                      f"{row['peer']:<14}{row['ratio']:>8.2f}{row['bar']:>8.2f}  {'PASS' if row['pass'] else 'FAIL'}"
+                      f"  {row['low']:.2f}-{row['high']:.2f} in {row['rounds']} rounds{noise}", flush=True)
             else:
                 print(f"{workload:<24}{threads:>4}  {row['against']}: {row['note']}  FAIL", flush=True)
     for contestant in (ours, peers, library):
