@@ -2,6 +2,7 @@
 #pragma once
 
 #include <omp.h>
+#include <sys/mman.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -23,8 +24,12 @@ struct Workload {
 };
 
 // Numbers from a normal distribution, aligned to a cache line; never freed, as inputs live as long as their workload.
+// Large arrays get large pages, as frameworks take them.
 inline float* randn(std::size_t count) {
-    auto* data = static_cast<float*>(std::aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64));
+    constexpr std::size_t kPage = 2u << 20;
+    const std::size_t bytes = count * sizeof(float), unit = bytes < 2 * kPage ? 64 : kPage;
+    auto* data = static_cast<float*>(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
+    if (unit == kPage) madvise(data, (bytes + unit - 1) / unit * unit, MADV_HUGEPAGE);
     std::mt19937 bits(1);
     std::normal_distribution<float> normal;
     for (std::size_t i = 0; i < count; ++i) data[i] = normal(bits);

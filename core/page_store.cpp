@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace lunaria {
 
 namespace {
+
+constexpr size_t kHugePage = 2u << 20;
 
 // The addresses may come to be in pieces: several times of what a machine has.
 size_t addresses() {
@@ -27,6 +30,11 @@ PageStore::PageStore() {
     if (at == MAP_FAILED) return;
     base_ = static_cast<char*>(at);
     reserved_ = size;
+    // Arrays are read and written from one end to the other, at which looking up small pages is a tenth of the time,
+    // and small pages lie in memory as chance has it, which costs up to half of the last cache.
+    const size_t skipped = (kHugePage - reinterpret_cast<uintptr_t>(at) % kHugePage) % kHugePage;
+    used_ = skipped;
+    madvise(base_ + skipped, size - skipped, MADV_HUGEPAGE);
 }
 
 PageStore::~PageStore() {
