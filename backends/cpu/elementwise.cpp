@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/cpu/around_cache.h"
 #include "backends/cpu/elementwise_walk.h"
 #include "core/op.h"
 #include "core/threads.h"
@@ -32,7 +33,7 @@ void add_table(Loops& loops, const LoopTable& table, bool only_missing) {
         if (!op) continue;
         OpLoops::Entry& to = loops.ops[static_cast<size_t>(op->id)].by_dtype[index_of(e.dtype)];
         if (only_missing && to.loop) continue;
-        to = {e.loop, e.operands, e.mask, table.cost, e.boolean};
+        to = {e.loop, e.around, e.operands, e.mask, table.cost, e.boolean};
     }
 }
 
@@ -244,6 +245,11 @@ bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
     return true;
 }
 
+// The loop for a result of so many bytes, if that is to be written around the caches; nullptr otherwise.
+ElementLoop loop_around_cache(const OpLoops::Entry& entry, int64_t bytes) {
+    return entry.around && bytes >= around_cache_bytes() ? entry.around : nullptr;
+}
+
 // Any layout, halves, missing and mixed operands.
 bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& conversions, bool plain) {
     DType dtype = loop_dtype(loops, call.dtype);
@@ -306,10 +312,16 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
         }
     }
     walk.merge_axes(out.shape());
-    if (plain)
+    if (plain) {
         walk.run(0, out.size());
-    else
-        parallel_for(out.size(), kThreadWork / entry.cost, 64, [&](int64_t a, int64_t b) { walk.run(a, b); });
+        return true;
+    }
+    const ElementLoop around = walk.narrow ? nullptr : loop_around_cache(entry, out.size() * walk.out_size);
+    if (around) walk.loop = around;
+    parallel_for(out.size(), kThreadWork / entry.cost, 64, [&](int64_t begin, int64_t end) {
+        walk.run(begin, end);
+        if (around) finish_around_cache();
+    });
     return true;
 }
 
@@ -384,10 +396,12 @@ bool run_elementwise(const KernelCall& call) {
         return true;
     }
     auto out_size = static_cast<int64_t>(size_of(out.dtype()));
+    const ElementLoop around = loop_around_cache(entry, count * out_size), loop = around ? around : entry.loop;
     parallel_for(count, part, 64, [&](int64_t begin, int64_t end) {
         const void* from[kMostOperands];
         for (size_t i = 0; i < operands; ++i) from[i] = static_cast<const char*>(in[i]) + begin * step[i] * size[i];
-        entry.loop(from, step, static_cast<char*>(out.raw()) + begin * out_size, end - begin);
+        loop(from, step, static_cast<char*>(out.raw()) + begin * out_size, end - begin);
+        if (around) finish_around_cache();
     });
     return true;
 }

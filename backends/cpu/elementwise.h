@@ -11,6 +11,7 @@ namespace lunaria::cpu {
 struct OpLoops {
     struct Entry {
         ElementLoop loop = nullptr;
+        ElementLoop around = nullptr;  // the same, writing around the caches
         int operands = 0, mask = -1, cost = 1;
         bool boolean = false;
     };

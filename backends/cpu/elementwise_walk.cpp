@@ -92,6 +92,19 @@ void Walk::merge_axes(const Shape& shape) {
     }
 }
 
+void Walk::carry(std::array<int64_t, kMaxRank>& index) const {
+    for (auto axis = static_cast<size_t>(rank - 1); axis > 0 && index[axis] >= dims[axis]; --axis) {
+        // Mostly it is the end of a row: dividing would take as long as a good part of one.
+        if (index[axis] == dims[axis]) {
+            index[axis] = 0;
+            ++index[axis - 1];
+        } else {
+            index[axis - 1] += index[axis] / dims[axis];
+            index[axis] %= dims[axis];
+        }
+    }
+}
+
 void Walk::run(int64_t begin, int64_t end) const {
     // Buffers for gathered and widened operands and for a result that is yet to be narrowed.
     alignas(64) char gathered[kMostOperands][kBlock * 8], widened[kMostOperands][kBlock * 4], result[kBlock * 4];
@@ -105,13 +118,10 @@ void Walk::run(int64_t begin, int64_t end) const {
         const WalkOperand& o = operand[i];
         buffered |= o.widen || (!o.constant && !o.dense && o.stride[last] > 1) || o.stride[last] < 0;
     }
+    Index index{};
+    index[last] = begin;
+    carry(index);
     while (begin < end) {
-        Index index{};
-        for (int64_t rest = begin, axis = rank - 1; axis >= 0; --axis) {
-            auto k = static_cast<size_t>(axis);
-            index[k] = rest % dims[k];
-            rest /= dims[k];
-        }
         int64_t n = end - begin;
         if (by_row) n = std::min(n, inner - index[last]);
         if (!by_row || buffered) n = std::min(n, kBlock);
@@ -149,6 +159,8 @@ void Walk::run(int64_t begin, int64_t end) const {
             loop(in, step, to, n);
         }
         begin += n;
+        index[last] += n;
+        carry(index);
     }
 }
 

@@ -38,6 +38,10 @@ struct Walk {
     void merge_axes(const Shape& shape);
     // Elements `begin` to `end` of the result.
     void run(int64_t begin, int64_t end) const;
+
+  private:
+    // Brings what is beyond the last axis into the ones before it.
+    void carry(std::array<int64_t, kMaxRank>& index) const;
 };
 
 }  // namespace lunaria::cpu

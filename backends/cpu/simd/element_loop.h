@@ -35,6 +35,16 @@ template <class T>
 [[gnu::always_inline]] inline void store_result(Pack<T> x, T* out) {
     x.store(out);
 }
+// Around the caches; `out` is aligned.
+[[gnu::always_inline]] inline void store_around(Pack<float> x, float* out) {
+#if defined(__AVX512BW__)
+    _mm512_stream_ps(out, x.v);
+#elif defined(__AVX2__)
+    _mm256_stream_ps(out, x.v);
+#else
+    _mm_stream_ps(out, x.v);
+#endif
+}
 // A byte 0 or 1 for each lane.
 template <class T>
 [[gnu::always_inline]] inline void store_result(Mask<T> m, uint8_t* out) {
@@ -81,18 +91,38 @@ struct LoopOver {
     static constexpr int64_t kAhead = 512;
 
     // `step` in bytes from pack to pack.
+    template <bool Around>
     [[gnu::noinline]] static void whole_packs(const char* const* in, const int64_t* step, Out* out, int64_t packs) {
         const char* p[N] = {in[I]...};
         const int64_t s[N] = {step[I]...};
         for (int64_t k = 0; k < packs; ++k) {
-            if constexpr (lanes * sizeof(Out) >= 32) __builtin_prefetch(out + kAhead / sizeof(Out), 1);
-            store_result(F{}(load_operand<T, I == MaskAt>(p[I])...), out);
+            const auto result = F{}(load_operand<T, I == MaskAt>(p[I])...);
+            if constexpr (Around) {
+                store_around(result, out);
+            } else {
+                if constexpr (lanes * sizeof(Out) >= 32) __builtin_prefetch(out + kAhead / sizeof(Out), 1);
+                store_result(result, out);
+            }
             ((p[I] += s[I]), ...);
             out += lanes;
         }
     }
 
+    template <bool Around = false>
     static void run(const void* const* in, const int64_t* step, void* out, int64_t count) {
+        if constexpr (Around) {
+            // What lies before the first whole line is written as usual.
+            const auto behind = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % kBytes);
+            if (behind) [[unlikely]] {
+                const int64_t first = (kBytes - behind) / static_cast<int64_t>(sizeof(Out));
+                if (count <= first) return run<false>(in, step, out, count);
+                const void* rest[N];
+                for (int i = 0; i < N; ++i)
+                    rest[i] = static_cast<const char*>(in[i]) + first * step[i] * size_of_operand(i);
+                run<false>(in, step, out, first);
+                return run<true>(rest, step, static_cast<Out*>(out) + first, count - first);
+            }
+        }
         alignas(64) char part[N][kBytes];
         const char* p[N];
         int64_t s[N];
@@ -109,7 +139,7 @@ struct LoopOver {
         }
         int64_t packs = count / lanes;
         auto* to = static_cast<Out*>(out);
-        if (packs) whole_packs(p, s, to, packs);
+        if (packs) whole_packs<Around>(p, s, to, packs);
         int rest = static_cast<int>(count - packs * lanes);
         if (rest == 0) return;
         for (int i = 0; i < N; ++i) {
@@ -123,7 +153,7 @@ struct LoopOver {
             p[i] = part[i];
         }
         alignas(64) Out result[lanes];
-        whole_packs(p, s, result, 1);
+        whole_packs<false>(p, s, result, 1);
         if constexpr (sizeof(Out) == sizeof(T))
             store_part(to + packs * lanes, Pack<Out>::load(result), rest);
         else
@@ -145,7 +175,11 @@ template <> struct IndicesTo<5> { using type = Indices<0, 1, 2, 3, 4>; };
 
 template <class F, class T, class Out, int MaskAt, int... I>
 constexpr ElementLoop loop_of(Indices<I...>) {
-    return &LoopOver<F, T, Out, MaskAt, I...>::run;
+    return &LoopOver<F, T, Out, MaskAt, I...>::template run<false>;
+}
+template <class F, class T, int... I>
+constexpr ElementLoop around_of(Indices<I...>) {
+    return &LoopOver<F, T, T, -1, I...>::template run<true>;
 }
 
 // The row of formula F for elements T; by another name or dtype code where one loop serves several.
@@ -154,8 +188,10 @@ constexpr ElementLoopEntry entry(std::string_view op = F::name, DType code = kCo
     constexpr int n = kArity<F, Pack<T>>;
     static_assert(n > 0);
     using Out = std::conditional_t<F::result == formula::Result::boolean, uint8_t, T>;
-    return {
-        op, code, n, -1, F::result == formula::Result::boolean, loop_of<F, T, Out, -1>(typename IndicesTo<n>::type{})};
+    using At = typename IndicesTo<n>::type;
+    ElementLoop around = nullptr;
+    if constexpr (std::is_same_v<Out, float>) around = around_of<F, T>(At{});
+    return {op, code, n, -1, F::result == formula::Result::boolean, loop_of<F, T, Out, -1>(At{}), around};
 }
 template <class F, class T, int MaskAt>
 constexpr ElementLoopEntry mask_entry(DType code) {

@@ -23,6 +23,7 @@ struct ElementLoopEntry {
     int8_t mask;      // which operand is a mask, or -1
     bool boolean;     // result
     ElementLoop loop;
+    ElementLoop around = nullptr;  // the same around the caches (backends/cpu/around_cache.h), if there is one
 };
 
 struct LoopTable {

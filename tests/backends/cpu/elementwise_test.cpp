@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "backends/cpu/around_cache.h"
 #include "backends/cpu/device.h"
 #include "core/op.h"
 #include "core/threads.h"
@@ -254,6 +255,61 @@ TEST_F(Elementwise, ThreadsDoNotChangeResults) {
         expect_same(one, run(registry().get(name), args).tensor(), name);
     }
     set_num_threads(before);
+}
+
+// Takes every result for a large one.
+class AllAround {
+  public:
+    AllAround() : before_(cpu::around_cache_bytes()) { cpu::set_around_cache_bytes(0); }
+    ~AllAround() { cpu::set_around_cache_bytes(before_); }
+
+  private:
+    int64_t before_;
+};
+
+TEST_F(Elementwise, ResultsThatAreWrittenAroundTheCachesAreTheSame) {
+    const Tensor dense = numbers(DType::f32, {301, 333}, 1), row = numbers(DType::f32, {333}, 2);
+    const Tensor turned = numbers(DType::f32, {333, 301}, 3).view({301, 333}, {1, 333});
+    const Tensor half = numbers(DType::f16, {301, 333}, 4), wide = numbers(DType::f64, {301, 333}, 5);
+    const Tensor odd = numbers(DType::f32, {301 * 333 + 3}, 6).view({301, 333}, {333, 1}, 3);
+    const std::pair<const char*, std::vector<Value>> calls[] = {
+        {"add", {dense, odd}},    {"add", {dense, row}}, {"add", {odd, Value(2.5)}},
+        {"mul", {turned, dense}}, {"add", {half, half}}, {"add", {wide, wide}},
+        {"relu", {odd}},          {"exp", {row}},        {"less", {dense, turned}},
+        {"tanh", {turned}},       {"sigmoid", {dense}},  {"maximum", {dense, half}},
+    };
+    for (const auto& [name, args] : calls) {
+        const Op& op = registry().get(name);
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            const Tensor want = run(op, args).tensor();
+            const AllAround all;
+            expect_same(want, run(op, args).tensor(), str(name, " on ", cpu::name_of(isa)));
+        }
+    }
+}
+
+// As a kernel may be given memory that somebody planned: at any multiple of an element's size.
+TEST_F(Elementwise, ALoopAroundTheCachesWritesWhatItShouldAndNothingElse) {
+    const Tensor x = numbers(DType::f32, {200}, 7);
+    alignas(64) float to[300];
+    for (Isa isa : isas()) {
+        cpu::set_isa(isa);
+        const cpu::OpLoops::Entry& entry =
+            cpu::loops_of(registry().get("neg")).by_dtype[static_cast<size_t>(DType::f32)];
+        ASSERT_NE(entry.around, nullptr);
+        for (int64_t begin = 0; begin < 20; ++begin)
+            for (const int64_t count : {1, 5, 16, 40, 129}) {
+                std::fill(std::begin(to), std::end(to), 0.0f);
+                const void* in[] = {x.data<float>() + 1};
+                const int64_t step[] = {1};
+                entry.around(in, step, to + begin, count);
+                cpu::finish_around_cache();
+                for (int64_t i = 0; i < 300; ++i)
+                    ASSERT_EQ(to[i], i >= begin && i < begin + count ? -x.data<float>()[i - begin + 1] : 0.0f)
+                        << cpu::name_of(isa) << " from " << begin << ", " << count << ", at " << i;
+            }
+    }
 }
 
 TEST_F(Elementwise, TwoOperandFunctionsHandleSpecialValues) {
