@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "backends/cpu/copy.h"
 #include "backends/cpu/row_loops.h"
 #include "core/threads.h"
 
@@ -44,15 +46,17 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t given_
         });
     } else {
         int64_t parts = (b.rows + part_rows - 1) / part_rows;
-        std::vector<double> partial(static_cast<size_t>(parts * b.width));
+        // Set to 0 by the thread that adds to it: a vector would be filled by this one alone.
+        const std::unique_ptr<double[]> partial(new double[static_cast<size_t>(parts * b.width)]);
         parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t p = begin; p < end; ++p)
-                add(x + p * part_rows * b.width, std::min(part_rows, b.rows - p * part_rows), b.width, b.width, 0,
-                    partial.data() + p * b.width);
+            for (int64_t p = begin; p < end; ++p) {
+                double* const own = partial.get() + p * b.width;
+                std::fill_n(own, b.width, 0.0);
+                add(x + p * part_rows * b.width, std::min(part_rows, b.rows - p * part_rows), b.width, b.width, 0, own);
+            }
         });
         for (int64_t p = 0; p < parts; ++p)
-            for (int64_t j = 0; j < b.width; ++j)
-                totals[static_cast<size_t>(j)] += partial[static_cast<size_t>(p * b.width + j)];
+            copy_loops().add_f64(totals.data(), partial.get() + p * b.width, 1.0, b.width);
     }
     if (b.rest) add(x + b.rows * b.width, 1, b.rest * b.columns, b.rest * b.columns, 0, totals.data());
     for (int64_t k = 1; k < b.fold; ++k)

@@ -79,6 +79,20 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
         [&](int64_t o, double total) { out[static_cast<size_t>(o)] = total; });
 }
 
+// Of rows that are not to be cut.
+template <class T>
+void sum_rows(const Pattern& p, const T* x, double scale, T* out) {
+    parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+        constexpr int64_t kMost = 64;
+        double totals[kMost];
+        for (int64_t o = begin; o < end; o += kMost) {
+            const int64_t rows = std::min(kMost, end - o);
+            reduce_loops<T>().sum_rows(x + o * p.n, rows, p.n, totals);
+            for (int64_t i = 0; i < rows; ++i) out[o + i] = static_cast<T>(totals[i] * scale);
+        }
+    });
+}
+
 template <bool mean>
 bool sum_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
@@ -90,6 +104,10 @@ bool sum_fast(const KernelCall& c) {
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
         double scale = mean ? 1.0 / static_cast<double>(layout.count) : 1.0;
+        if (p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements)) {
+            sum_rows(p, c.tensor(0).data<T>(), scale, out);
+            return true;
+        }
         sums(
             p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.sum(from, n); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {

@@ -21,6 +21,36 @@ double sum_row(const T* x, int64_t n) {
     return total;
 }
 
+// Two rows at a time: adding up the lanes of one takes place while the other is still read.
+template <class T>
+void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
+    constexpr int lanes = Pack<T>::lanes;
+    constexpr int64_t kLine = 64 / sizeof(T);
+    int64_t r = 0;
+    for (; r + 2 <= rows && n <= kBlock && n % lanes == 0; r += 2) {
+        const T *p = x + r * n, *q = p + n;
+        Pack<T> a(0), b(0), c(0), d(0);
+        int64_t i = 0;
+        for (; i + 2 * lanes <= n; i += 2 * lanes) {
+            for (int64_t line = 0; line < 2 * lanes; line += kLine) {
+                __builtin_prefetch(p + 2 * n + i + line);
+                __builtin_prefetch(q + 2 * n + i + line);
+            }
+            a = a + Pack<T>::load(p + i);
+            b = b + Pack<T>::load(p + i + lanes);
+            c = c + Pack<T>::load(q + i);
+            d = d + Pack<T>::load(q + i + lanes);
+        }
+        if (i < n) {
+            a = a + Pack<T>::load(p + i);
+            c = c + Pack<T>::load(q + i);
+        }
+        totals[r] = sum_lanes(a + b);
+        totals[r + 1] = sum_lanes(c + d);
+    }
+    for (; r < rows; ++r) totals[r] = sum_row(x + r * n, n);
+}
+
 template <class T>
 double square_row(const T* x, int64_t n, double from) {
     double total = 0;
@@ -92,31 +122,38 @@ template <class F>
     for (int64_t j = 0; j < width; j += kTile) f(j, width - j < kTile ? width - j : kTile);
 }
 
-// Adds value(x, column) of the rows to the totals. Eight rows are added to each other first: that many fewer visits of
-// the accumulators, and a shorter chain of roundings.
+// Adds value(x, column) of the rows to the totals. Four rows are added to each other first: that many fewer visits of
+// the accumulators, and a shorter chain of roundings. The next four are asked for meanwhile: a processor that reads
+// ahead by itself would begin anew with every row.
 template <class T, class Value>
 [[gnu::always_inline]] inline void add_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals,
                                                Value value) {
     constexpr int lanes = Pack<T>::lanes;
-    alignas(64) T part[kTile];
+    // The accumulators lie where x lies within a page: a processor that compares the lower bits of addresses only would
+    // else take loads of x for loads of what was just stored to an accumulator a little further on.
+    constexpr int64_t kPage = 4096;
+    alignas(64) char space[kPage + kTile * sizeof(T)];
+    T* const part = reinterpret_cast<T*>(space + (reinterpret_cast<uintptr_t>(x) - reinterpret_cast<uintptr_t>(space)) %
+                                                     kPage / 64 * 64);
     tiles(
         width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
             for (int64_t block = 0; block < rows; block += kTileRows) {
                 int64_t end = rows - block < kTileRows ? rows : block + kTileRows;
                 for (int64_t j = 0; j < columns; ++j) part[j] = T(0);
                 int64_t r = block;
-                for (; r + 8 <= end; r += 8) {
+                for (; r + 4 <= end; r += 4) {
                     const T* p = x + r * stride + first;
                     int64_t j = 0;
                     for (; j + lanes <= columns; j += lanes) {
                         auto at = [&](int k) __attribute__((always_inline)) {
+                            __builtin_prefetch(p + (k + 4) * stride + j);
                             return value(Pack<T>::load(p + k * stride + j), first + j);
                         };
-                        Pack<T> sum = ((at(0) + at(1)) + (at(2) + at(3))) + ((at(4) + at(5)) + (at(6) + at(7)));
+                        const Pack<T> sum = (at(0) + at(1)) + (at(2) + at(3));
                         (Pack<T>::load(part + j) + sum).store(part + j);
                     }
                     for (; j < columns; ++j)
-                        for (int k = 0; k < 8; ++k) part[j] += value(p[k * stride + j], first + j);
+                        for (int k = 0; k < 4; ++k) part[j] += value(p[k * stride + j], first + j);
                 }
                 for (; r < end; ++r) {
                     const T* p = x + r * stride + first;
@@ -216,6 +253,7 @@ template <class T>
 ReduceLoops<T> loops() {
     ReduceLoops<T> l;
     l.sum = sum_row<T>;
+    l.sum_rows = sum_rows<T>;
     l.squares = square_row<T>;
     l.product = product_row;
     l.largest = best_row<true, T>;

@@ -10,7 +10,8 @@ namespace lunaria::cpu {
 template <class T>
 struct ReduceLoops {
     double (*sum)(const T* x, int64_t n);
-    double (*squares)(const T* x, int64_t n, double from);  // of the differences from `from`
+    void (*sum_rows)(const T* x, int64_t rows, int64_t n, double* totals);  // of each row, dense ones
+    double (*squares)(const T* x, int64_t n, double from);                  // of the differences from `from`
     double (*product)(const T* x, int64_t n);
     // Of at least one element; NaN if there is one.
     T (*largest)(const T* x, int64_t n);
