@@ -126,6 +126,7 @@ LuaHost* LuaHost::existing(lua_State* L) {
 }
 
 vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
+    State::of(state).pace(state);
     struct Switch {
         LuaHost& host;
         lua_State* before;

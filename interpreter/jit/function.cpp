@@ -371,6 +371,7 @@ int try_call(lua_State* L) {
         f.started = std::chrono::steady_clock::now();
         return 1;
     }
+    State::of(L).pace(L);
     Busy busy(f);
     LuaHost::Thread thread(f.host, L);
     f.results.clear();
@@ -444,6 +445,7 @@ int sink(lua_State* L) {
         ++f.calls;
         bool compiled = false;
         if (!is_left_to_lua(f, L)) {
+            State::of(L).pace(L);
             Busy busy(f);
             LuaHost::Thread thread(f.host, L);
             luaL_checkstack(L, 16, "graph mode");

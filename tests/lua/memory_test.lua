@@ -20,6 +20,25 @@ t.test("temporaries of 1 MB stay under 100 MB", function()
   assert(resident_mb() < 100 + slack, resident_mb())
 end)
 
+t.test("results of compiled functions and gradients make way for the next ones", function()
+  local function chain(x) return ms.ops.sum(ms.ops.abs(x) * 2 + 1) end
+  local x = ms.ops.ones { 16384 }
+  local kinds = {
+    ["compiled function"] = ms.jit(function(v) return ms.ops.abs(v) * 2 + 1 end),
+    gradient = ms.grad(chain),
+    ["compiled gradient"] = ms.jit(ms.grad(chain)),
+  }
+  for name, f in pairs(kinds) do
+    for _ = 1, 50 do f(x) end
+    collectgarbage()
+    ms.reset_peak_memory_stats()
+    local before = ms.memory_stats().live_bytes
+    for _ = 1, 1000 do f(x) end
+    local grown = ms.memory_stats().peak_bytes - before
+    assert(grown < 4e6, name .. ": " .. grown)
+  end
+end)
+
 t.test("small operations keep memory flat", function()
   local x, y = ms.tensor { 1.0, 2.0, 3.0, 4.0 }, nil
   local function loop() for _ = 1, 300000 do y = x + x end end
