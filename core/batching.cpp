@@ -254,9 +254,10 @@ Value merge(const BatchCall& c, const Types& types, std::vector<Value> args) {
         args[i] = c.spread(i).reshape(shape).value();
     }
     const Value results = emit(c, std::move(args));
-    if (!results.is_list()) return result_shape(c, results, types[0]).value();
+    if (types.size() == 1 && !results.is_list()) return result_shape(c, results, types[0]).value();
     std::vector<Value> items;
-    for (size_t j = 0; j < types.size(); ++j) items.push_back(result_shape(c, results.items()[j], types[j]).value());
+    for (size_t j = 0; j < types.size(); ++j)
+        items.push_back(result_shape(c, c.builder.item(results, j), types[j]).value());
     return Value::list(std::move(items));
 }
 Value merged(const BatchCall& c, const Types& types) { return merge(c, types, {c.args.begin(), c.args.end()}); }
@@ -533,8 +534,8 @@ Shape BatchCall::with_batch(const Shape& sample) const {
 
 Expr BatchCall::spread_of(const Value& sample, const Value& batch) const {
     if (!batch.is_nil()) return {builder, batch};
-    if (!sample.is_tensor()) return {builder, sample};
-    return Expr(builder, sample).broadcast_to(with_batch(sample.tensor().shape()));
+    if (!sample.is_tensor() && !sample.is_node()) return {builder, sample};
+    return Expr(builder, sample).broadcast_to(with_batch(type_of(sample).shape));
 }
 
 Expr BatchCall::aligned_of(const Value& sample, const Value& batch, int rank) const {

@@ -5,17 +5,20 @@
 #include <unordered_set>
 
 #include "core/batching.h"
+#include "core/element.h"
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
 #include "core/random.h"
 #include "interpreter/debugger.h"
 #include "interpreter/jit/natives.h"
+#include "interpreter/jit/recorder.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/protect.h"
 #include "interpreter/values.h"
 #include "interpreter/watching_host.h"
 #include "jit/language.h"
 #include "jit/vm/recorder.h"
+#include "jit/vm/region.h"
 
 namespace lunaria {
 
@@ -29,28 +32,41 @@ Error not_for_a_batch(std::string_view why) {
     return state_error(kWhere, str("the samples have to be taken one after the other: ", why));
 }
 
-class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
+class Batcher final : public WatchingHost, public vm::Recorder, public Builder, public vm::Region {
   public:
-    Batcher(LuaHost& host, const jit::Natives& natives, int64_t size)
-        : WatchingHost(host),
-          natives_(natives),
+    // `around`: the host of what calls the function.
+    Batcher(LuaHost& host, vm::Host& around, int64_t size)
+        : WatchingHost(host, around),
+          natives_(jit::natives_of(host.lua())),
           size_(size),
           outer_(vm::recorder()),
           around_(dynamic_cast<Batcher*>(outer_)),
-          machine_(*this),
+          recorder_(around_ ? around_->recorder_ : outer_),
           random_(default_generator().state()) {
         for (const auto& [library, name] : {std::pair("math", "type"), std::pair("lunaria.autodiff", "metamethod")})
             if (lua_CFunction c = function_of(library, name)) looking_.push_back(c);
     }
 
-    // Whether somebody else watches, to whom this means nothing.
-    bool is_watched() const { return outer_ && !around_; }
-
     vm::Values run(const Value& f, vm::Values args) {
+        vm::Machine machine(*this);
         const vm::Watch watch(this);
-        LuaHost::Running running(host_, machine_);
-        return machine_.run(f, args);
+        LuaHost::Running running(host_, machine);
+        return machine.run(f, args);
     }
+    Protected attempt(const std::function<void()>& body) override {
+        Protected outcome = host_.call_protected(body);
+        if (outcome.ok) return outcome;
+        undo();
+        poll_interrupt();
+        if (recorder_) recorder_->pass_on();
+        return outcome;
+    }
+    Value enter(const Value& batched) override { return sample_of(batched); }
+    int64_t size() const override { return size_; }
+    vm::Host& inside() override { return *this; }
+    vm::Recorder& watcher() override { return *this; }
+    Value open_batch(vm::Host& host, int64_t size) override { return host_.open_batch(host, size); }
+
     // As if the run had never been.
     void undo() const {
         if (drew_) default_generator().set_state(random_);
@@ -58,6 +74,8 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
 
     // A tensor like one sample of the batch.
     Value sample_of(const Value& batched) {
+        if (!batched.is_tensor()) throw not_for_a_batch("an argument is no tensor");
+        if (recorder_) recorder_->settled(batched);
         const Tensor& t = batched.tensor();
         Shape shape;
         for (int k = 1; k < t.rank(); ++k) shape.push_back(t.dim(k));
@@ -67,7 +85,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
         return v;
     }
     // The batched tensor that it stands for; nil: it stands for itself.
-    Value taken(const Value& v) const {
+    Value taken(const Value& v) const override {
         if (!v.is_tensor()) return {};
         const auto found = samples_.find(v.tensor().body());
         return found == samples_.end() ? Value() : found->second.batched;
@@ -75,21 +93,14 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
 
     // Of the host.
     vm::Callee resolve(const Value& f) override {
-        if (c_function(f) == protect<batch>) {
-            vm::Callee callee;
-            callee.kind = vm::Callee::Kind::opaque;
-            callee.closure = f;
-            return callee;
-        }
-        vm::Callee callee = host_.resolve(f);
+        vm::Callee callee = inner_.resolve(f);
         callee.intrinsic |= callee.kind == vm::Callee::Kind::function;
         return callee;
     }
-    const Op* operator_in(const Value& f) override { return host_.operator_in(f); }
-    const Op* tensor_operator(std::string_view primitive) override { return host_.tensor_operator(primitive); }
+    const Op* operator_in(const Value& f) override { return inner_.operator_in(f); }
+    const Op* tensor_operator(std::string_view primitive) override { return inner_.tensor_operator(primitive); }
     vm::Values call(const Value& f, std::span<const Value> args) override {
         using jit::Native;
-        if (c_function(f) == protect<batch>) return host_.call(f, args);
         const Native kind = native(f);
         // Nothing is compiled in here, as within a recording.
         if (kind == Native::inside) return {Value(true)};
@@ -115,7 +126,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
                 break;
             case Native::pairs:
                 known =
-                    !args.empty() && host_.is_table(args[0]) && host_.metamethod(args[0], args[0], "__pairs").is_nil();
+                    !args.empty() && host_.is_table(args[0]) && inner_.metamethod(args[0], args[0], "__pairs").is_nil();
                 break;
             case Native::set_metatable:
                 known = !args.empty() && is_own(args[0]);
@@ -131,15 +142,18 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
         }
         known = known || std::ranges::find(looking_, c_function(f)) != looking_.end();
         if (!known) throw not_for_a_batch(str(host_.describe(f), " is called"));
-        return host_.call(f, args);
+        return inner_.call(f, args);
     }
     Value index(const Value& object, const Value& key) override {
         if (holds_sample(key, 0)) throw not_for_a_batch("an index depends on the sample");
-        if (!is_sample(object)) return host_.index(object, key);
-        const Part part = host_.part_of(object, key);
+        if (!is_sample(object)) return inner_.index(object, key);
+        const Part part = inner_.part_of(object, key);
         if (part.function) {
             std::vector<Value> args = part.args;
             args.insert(args.begin(), object);
+            if (recorder_)
+                for (const auto& node : part.function->nodes())
+                    if (node->kind == ir::NodeKind::constant) recorder_->made(node->constant);
             const Value result = ir::replay(
                 *part.function, args,
                 [&](const Op& op, const std::vector<Value>& operands) { return run(op, operands); },
@@ -147,41 +161,42 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
             return result.is_list() && !result.items().empty() ? result.items()[0] : result;
         }
         Value found = host_.index(object, key);
+        if (recorder_ && host_.is_table(found)) found = inner_.index(object, key);
         if (found.is_tensor()) throw not_for_a_batch("part of a tensor is read that is no operator's");
         return found;
     }
     Part part_of(const Value& t, const Value& key) override {
         if (holds_sample(key, 0)) throw not_for_a_batch("an index depends on the sample");
-        return host_.part_of(t, key);
+        return inner_.part_of(t, key);
     }
     void set_index(const Value&, const Value&, const Value&) override {
         throw not_for_a_batch("something outside is written");
     }
     Part put_part(const Value&, const Value&, const Value&) override { throw not_for_a_batch("a tensor is written"); }
     Value new_table(size_t array, size_t fields) override {
-        Value table = host_.new_table(array, fields);
+        Value table = inner_.new_table(array, fields);
         own_.emplace(vm::identity_of(table), table);
         return table;
     }
     void raw_set(const Value& table, const Value& key, const Value& value) override {
         if (!is_own(table)) throw not_for_a_batch("a table from outside is written");
-        host_.raw_set(table, key, value);
+        inner_.raw_set(table, key, value);
     }
     Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
         if (is_sample(a) || is_sample(b)) throw not_for_a_batch("arithmetic of another kind");
-        return host_.arithmetic(primitive, a, b);
+        return inner_.arithmetic(primitive, a, b);
     }
     bool compare(std::string_view primitive, const Value& a, const Value& b) override {
         if (primitive != "equal" && (is_sample(a) || is_sample(b)))
             throw not_for_a_batch("it decides by a sample's elements");
-        return host_.compare(primitive, a, b);
+        return inner_.compare(primitive, a, b);
     }
     Value concat(const Value& a, const Value& b) override {
         if (is_sample(a) || is_sample(b)) throw not_for_a_batch("a sample becomes a text");
-        return host_.concat(a, b);
+        return inner_.concat(a, b);
     }
     Bound bind(const Op& op, std::span<const Value> args) override {
-        Bound bound = host_.bind(op, args);
+        Bound bound = inner_.bind(op, args);
         // Tables become lists of the tensors in them, or tensors of their elements.
         for (const Value& v : args)
             if (host_.is_table(v) && holds_sample(v, 0) &&
@@ -201,7 +216,8 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     // Of the machine's watcher.
     bool records() const override { return true; }
     bool step(vm::Machine& m, const vm::Instr& i) override {
-        if (!i.op || !i.op->belongs_to(lua::language())) return false;
+        if (recorder_) settle(m, i);
+        if (!i.op || !i.op->belongs_to(lua::language())) return watched(m, i);
         switch (kind_of(*i.op)) {
             case Kind::cell: {
                 Value cell = vm::make_object<vm::LocalCell>(m.operand(i, 0));
@@ -212,27 +228,46 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
             case Kind::cell_set:
                 if (!own_.contains(m.operand(i, 0).object()))
                     throw not_for_a_batch("a variable from outside is written");
-                return false;
+                break;
             case Kind::forbidden:
                 // A generic loop has nothing to close, as a rule.
-                if (m.operand(i, 0).is_nil()) return false;
+                if (m.operand(i, 0).is_nil()) break;
                 throw not_for_a_batch("errors are met, variables closed or tensors written");
+            case Kind::follow:
+                // The derivative that it has of its own is called where the batch is no more.
+                if (holds_sample(m.operand(i, 1), 0) && is_around(m.operand(i, 0)))
+                    throw not_for_a_batch("a function with a derivative of its own is differentiated");
+                break;
             case Kind::other:
                 break;
         }
-        return false;
+        return watched(m, i);
     }
-    bool call(vm::Machine&, const Value&, std::span<const Value>, vm::Values&, const vm::Destination&) override {
-        return false;
+    bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+              const vm::Destination& to) override {
+        if (!recorder_) return false;
+        if (native(f) == jit::Native::item && !args.empty() && is_sample(args[0]))
+            throw not_for_a_batch("a sample becomes a number");
+        return recorder_->call(m, f, contexts, args, to);
     }
     Value number_of(const Value& tensor) override {
         if (is_sample(tensor)) throw not_for_a_batch("a sample becomes a number");
-        return Value(tensor.tensor().at(0));
+        return recorder_ ? recorder_->number_of(tensor) : element(tensor.tensor(), 0);
     }
-    void made(const Value&) override {}
+    void made(const Value& tensor) override {
+        if (recorder_) recorder_->made(tensor);
+    }
+    void pass_on() override {
+        if (recorder_) recorder_->pass_on();
+    }
+    Value settled(const Value& v) override { return recorder_ ? recorder_->settled(v) : v; }
+    void admit(const Op& op) override {
+        if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
+        if (op.side_effect == Effect::random) will_draw(op);
+    }
 
     Value run(const Op& op, std::span<const Value> given) override {
-        const std::vector<Value> args(given.begin(), given.end());
+        std::vector<Value> args(given.begin(), given.end());
         if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
         std::vector<Value> batched(args.size());
         bool any = false;
@@ -244,7 +279,17 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
         }
         if (op.side_effect == Effect::random) return draw(op, args, batched);
         if (!any) return really(op, args);
-        if (op.host_fn || is_by_type(op)) return lunaria::run(op, args);
+        if (op.host_fn) return lunaria::run(op, args);
+        if (is_by_type(op)) {
+            args[0] = sample(args[0], batched[0], 0);
+            return really(op, args);
+        }
+        for (size_t i = 0; i < args.size(); ++i) {
+            args[i] = settled(args[i]);
+            // What is differentiated around the batch sees sums over all samples where they share an operand.
+            if (batched[i].is_nil() && vm::is_differentiable(op) && (vm::marks_of(args[i]) & vm::followed_by(contexts)))
+                throw not_for_a_batch("what all samples share is added to what one has, and differentiated");
+        }
         check_tensor_args(op, args);
         const Call call(op, args, promoted_dtype(op, args));
         const BatchCall whole(call, *this, batched, size_);
@@ -266,7 +311,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
 
   private:
-    enum class Kind : uint8_t { other, cell, cell_set, forbidden };
+    enum class Kind : uint8_t { other, cell, cell_set, forbidden, follow };
     struct Sample {
         Tensor stand_in;  // kept, so that no other tensor gets its body
         Value batched;
@@ -291,12 +336,27 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
             };
             note("cell", Kind::cell);
             note("cell_set", Kind::cell_set);
+            note("follow", Kind::follow);
             // Errors are met, variables closed for each sample; a tensor that is written may be known outside.
             for (const char* name : {"guard", "to_close", "overwrite"}) note(name, Kind::forbidden);
             return list;
         }();
         return kinds[static_cast<size_t>(primitive.id)];
     }
+    bool is_around(const Value& context) const {
+        return std::ranges::any_of(contexts, [&](const Value& c) { return c.object() == context.object(); });
+    }
+    // Numbers that are left open go no further together with samples.
+    void settle(vm::Machine& m, const vm::Instr& i) const {
+        bool sample = false;
+        for (uint32_t k = 0; k < i.slot_count; ++k) sample |= m.slot(i, k).items < 0 && is_sample(m.operand(i, k));
+        for (uint32_t k = 0; sample && k < i.slot_count; ++k) {
+            const vm::Slot& slot = m.slot(i, k);
+            if (slot.items >= 0 || slot.at < 0 || m.get(slot).kind() != Value::Kind::object) continue;
+            if (jit::open_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
+        }
+    }
+    bool watched(vm::Machine& m, const vm::Instr& i) { return recorder_ && recorder_->step(m, i); }
     // Operators that look at the type of their operand alone.
     static bool is_by_type(const Op& op) {
         return op.name() == "zeros_like" || op.name() == "ones_like" || op.name() == "full_like";
@@ -450,9 +510,13 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
         return stand_ins(several ? Value::list(std::move(results)) : results[0]);
     }
     // Numbers come in the order in which a loop over the samples would draw them, which is known for one call alone.
-    Value draw(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
+    void will_draw(const Op& op) {
+        if (recorder_) throw not_for_a_batch("random numbers are drawn");
         if (std::exchange(drew_, true)) throw not_for_a_batch("random numbers are drawn more than once");
         if (op.expand_fn && !op.infer_fn) throw not_for_a_batch("random numbers are drawn by several operators");
+    }
+    Value draw(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
+        will_draw(op);
         return one_by_one(op, args, batched);
     }
 
@@ -460,7 +524,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder {
     const int64_t size_;
     vm::Recorder* const outer_;
     Batcher* const around_;
-    vm::Machine machine_;
+    vm::Recorder* const recorder_;  // who writes down what runs; null: nobody
     const RandomStream random_;
     bool drew_ = false;
     std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is
@@ -489,8 +553,8 @@ int batch(lua_State* L) {
     LuaHost::Thread thread(host, L);
     const int64_t size = luaL_checkinteger(L, 2);
     lua_settop(L, 4);
-    Batcher batcher(host, jit::natives_of(L), size);
-    if (batcher.is_watched() || State::of(L).debugger().wants_stop_points()) {
+    Batcher batcher(host, host, size);
+    if (vm::recorder() || State::of(L).debugger().wants_stop_points()) {
         lua_pushnil(L);
         return 1;
     }
@@ -505,10 +569,8 @@ int batch(lua_State* L) {
     for (int i = 5, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
     lua_settop(L, 4);
     const Value f = host.to_value(L, 1);
-    const auto outcome = host.call_protected([&] { results = batcher.run(f, std::move(args)); });
+    const auto outcome = batcher.attempt([&] { results = batcher.run(f, std::move(args)); });
     if (!outcome.ok) {
-        batcher.undo();
-        poll_interrupt();
         lua_pushboolean(L, false);
         host.push(L, outcome.error);
         return 2;
@@ -520,6 +582,11 @@ int batch(lua_State* L) {
     for (const Value& v : results) host.push(L, v);
     lua_call(L, static_cast<int>(results.size()) + 1, LUA_MULTRET);
     return lua_gettop(L) - 4;
+}
+
+Value LuaHost::open_batch(vm::Host& around, int64_t size) {
+    if (State::of(L).debugger().wants_stop_points()) return {};
+    return Value::adopt(new Batcher(*this, around, size));
 }
 
 int count_batch_rules(lua_State* L) {

@@ -150,6 +150,7 @@ class LuaHost final : public vm::Host {
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
     Protected call_protected(const std::function<void()>& body) override;
     [[noreturn]] void raise(const Value& error) override;
+    Value open_batch(vm::Host& around, int64_t size) override;
     void poll() override;
     void at_line() override;
     void failed(const Error& e) override;

@@ -5,7 +5,7 @@
 namespace lunaria {
 
 vm::Callee WatchingHost::resolve(const Value& f) {
-    vm::Callee callee = host_.resolve(f);
+    vm::Callee callee = inner_.resolve(f);
     if (callee.kind != vm::Callee::Kind::op && callee.kind != vm::Callee::Kind::function) return callee;
     // What the library puts in place of Lua's own functions is for derivatives; here those themselves will do.
     if (callee.kind == vm::Callee::Kind::function && !callee.intrinsic && !is_c_function(f)) {

@@ -616,6 +616,15 @@ void Recorder::made(const Value& tensor) {
     if (tensor.is_tensor()) constants_[tensor.tensor().body()] = tensor;
 }
 
+Value Recorder::settled(const Value& v) {
+    decide_shape(v);
+    return decided(v);
+}
+
+void Recorder::pass_on() {
+    if (restart_) throw state_error("graph mode", stopped_);
+}
+
 Value Recorder::number_of(const Value& tensor) {
     decide_shape(tensor);
     if (!stopped_.empty()) return element(tensor.tensor(), 0);

@@ -77,6 +77,8 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Value run(const Op& op, std::span<const Value> args) override;
     Value number_of(const Value& tensor) override;
     void made(const Value& tensor) override;
+    Value settled(const Value& v) override;
+    void pass_on() override;
 
     // Of its host.
     vm::Callee resolve(const Value& f) override;
@@ -111,6 +113,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
         exact_ = true;
         host_.raise(outward(error));
     }
+    Value open_batch(vm::Host& around, int64_t size) override { return host_.open_batch(around, size); }
     void poll() override { host_.poll(); }
     std::string outer_place(size_t level) override;
 

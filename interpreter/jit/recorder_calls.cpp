@@ -25,6 +25,22 @@ bool only_moves(std::string_view name) {
     return one_of(name, kMovers);
 }
 
+// Calls whose result says what kind of things the arguments are or how many, and so does not depend on what is
+// followed.
+bool tells_kind(Native which, const vm::Values& args) {
+    switch (which) {
+        case Native::select:
+            return !args.empty() && args[0].kind() == Value::Kind::string;
+        case Native::type_of:
+        case Native::get_metatable:
+        case Native::is_tensor:
+        case Native::is_parameter:
+            return true;
+        default:
+            return false;
+    }
+}
+
 bool is_arithmetic(std::string_view name) {
     static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
     return one_of(name, kArithmetic);
@@ -143,18 +159,20 @@ bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> conte
     uint16_t bits = 0;
     for (const Value& v : args) bits |= vm::marks_of(v);
     auto* r = vm::object_as<LuaReference>(f);
-    if (!r || r->type != LUA_TFUNCTION || (bits & followed)) {
+    Native which = Native::unknown;
+    if (r && r->type == LUA_TFUNCTION) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "call");
+        r->push(L);
+        which = natives_.find(L, -1);
+        lua_pop(L, 1);
+    }
+    if ((bits & followed) && !tells_kind(which, args)) {
         // A number that is differentiated is a value of its own.
-        if (bits & followed)
-            for (Value& v : args)
-                if (v.marks() & followed) v = decided(v);
+        for (Value& v : args)
+            if (v.marks() & followed) v = decided(v);
         return false;
     }
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 4, "call");
-    r->push(L);
-    const Native which = natives_.find(L, -1);
-    lua_pop(L, 1);
     if (which == Native::unknown) return false;
     vm::Values results;
     if (!native(m, which, f, args, results)) return false;

@@ -500,7 +500,7 @@ vm::Host::Protected Recorder::call_protected(const std::function<void()>& body) 
     Protected outcome = host_.call_protected(body);
     --catching_;
     if (outcome.ok) return outcome;
-    if (restart_) throw state_error("graph mode", stopped_);
+    pass_on();
     interrupted_ |= interrupt_requested();
     // Lua calls a handler that fails again and again.
     const void* handling = &vm::xpcall_function().function->failed->function->graph;

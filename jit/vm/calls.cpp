@@ -9,6 +9,7 @@
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/recorder.h"
+#include "jit/vm/region.h"
 
 namespace lunaria::vm {
 
@@ -55,8 +56,8 @@ class Reach {
         if (v.kind() != Value::Kind::object || !seen_.insert(identity_of(v)).second) return false;
         if (context_.find(v)) return true;
         bool found = false;
-        if (m_.host.is_table(v)) {
-            m_.host.for_each_table(v, [&](const Value& t) {
+        if (m_.host().is_table(v)) {
+            m_.host().for_each_table(v, [&](const Value& t) {
                 found |= context_.find(t) != nullptr;
                 seen_.insert(identity_of(t));
             });
@@ -81,9 +82,9 @@ class Reach {
 bool reaches(Machine& m, const Context& context, const Value& v) { return Reach(m, context)(v); }
 
 Error opaque_error(Machine& m, const Value& f, std::string what) {
-    const std::string name = m.host.describe(f);
+    const std::string name = m.host().describe(f);
     const Error error =
-        argument_error("grad", str("no gradient flows through ", name, ", ", what, ": ", m.host.why_opaque(f)));
+        argument_error("grad", str("no gradient flows through ", name, ", ", what, ": ", m.host().why_opaque(f)));
     if (name == "tensor:set_dtype")
         return error.hint("write x = x:astype(dtype): what was computed from x before has the other dtype");
     return error.hint(
@@ -93,7 +94,7 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
 
 // A function that only the host can run. What it gives must not depend on what is followed.
 void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
-    if (contexts.empty() || m.host.is_harmless(f)) return m.give(to, m.host.call(f, args), {});
+    if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
     bool followed = false, function = false;
     for (const Value& v : args) {
         bool reached = false;
@@ -102,9 +103,9 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         function |= reached && object_as<Closure>(v);
     }
     if (followed)
-        if (Value other = m.host.stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
+        if (Value other = m.host().stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
     const bool before = std::exchange(m.called_back, false);
-    Values results = m.host.call(f, args);
+    Values results = m.host().call(f, args);
     const bool called = std::exchange(m.called_back, before);
     if (function && called) throw opaque_error(m, f, "which calls a function that uses what is differentiated");
     for (Value& r : results) {
@@ -114,9 +115,9 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         });
         if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
             throw opaque_error(m, f, "whose result depends on what is differentiated");
-        if (m.host.is_table(r) && !given && m.host.holds_floats(r))
+        if (m.host().is_table(r) && !given && m.host().holds_floats(r))
             throw opaque_error(m, f, "whose result holds numbers that depend on what is differentiated");
-        if (r.kind() == Value::Kind::object && !m.host.is_table(r) && function)
+        if (r.kind() == Value::Kind::object && !m.host().is_table(r) && function)
             throw opaque_error(m, f, "which keeps a function that uses what is differentiated");
         // A text that is made of what is followed must not become a number again in silence.
         if (r.kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
@@ -132,12 +133,16 @@ Error attribute_error(const Op& op, size_t i) {
                   op.signature.params[i].name, ") where no gradient is wanted"));
 }
 
+}  // namespace
+
 void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed) {
     for (size_t i = 0; i < args.size(); ++i)
         if (args[i].kind() == Value::Kind::number && (args[i].marks() & followed) &&
             !is_tensor_type(op.signature.params[i].type))
             throw attribute_error(op, i);
 }
+
+namespace {
 
 // Whether what a table holds under a name is followed.
 bool follows_field(std::span<const Value> contexts, const Value& table, std::string_view name) {
@@ -154,7 +159,7 @@ Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, cons
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     if (op.side_effect == Effect::state) return {};
-    const Value last = !args.empty() && m.host.is_table(args[args.size() - 1]) ? args[args.size() - 1] : Value();
+    const Value last = !args.empty() && m.host().is_table(args[args.size() - 1]) ? args[args.size() - 1] : Value();
     std::vector<std::pair<size_t, Host::Bound::Path>> found;
     auto look = [&](size_t i) {
         const ArgType type = params[i].type;
@@ -166,7 +171,8 @@ Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, cons
         }
         if (last.is_nil()) return;
         auto look_for = [&](std::string_view name) {
-            if (follows_field(contexts, last, name) && m.host.raw_get(last, Value(name)).kind() == Value::Kind::number)
+            if (follows_field(contexts, last, name) &&
+                m.host().raw_get(last, Value(name)).kind() == Value::Kind::number)
                 found.push_back({i, {static_cast<int>(args.size()) - 1, Value(name)}});
         };
         look_for(params[i].name);
@@ -174,7 +180,7 @@ Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, cons
     };
     for (size_t i = 0; i < params.size(); ++i) look(i);
     if (found.empty()) return {};
-    Value other = m.host.stand_in(operator_value(op));
+    Value other = m.host().stand_in(operator_value(op));
     if (other.is_nil()) return {};
     for (auto& [i, path] : found) {
         bound.pattern += str(";", i, "=", path.argument, path.key.is_nil() ? "" : path.key.string());
@@ -197,10 +203,10 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     for (size_t k = 0; k < args.size(); ++k) {
         if (args[k].kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
             throw attribute_error(op, std::min(k, params.size() - 1));
-        if (!m.host.is_table(args[k])) continue;
+        if (!m.host().is_table(args[k])) continue;
         auto follows = [&](std::string_view name) {
             return follows_field(contexts, args[k], name) &&
-                   m.host.raw_get(args[k], Value(name)).kind() == Value::Kind::number;
+                   m.host().raw_get(args[k], Value(name)).kind() == Value::Kind::number;
         };
         for (size_t i = 0; i < params.size(); ++i)
             if (!is_tensor_type(params[i].type) && bound.paths[i].empty() &&
@@ -235,7 +241,7 @@ bool all_nil(const Values& values) {
 // Binds what is written by name, in tables or as a followed number, through a small function that reads the parts: so
 // their cotangents find the way back.
 void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
-    Host::Bound bound = host.bind(op, args);
+    Host::Bound bound = host().bind(op, args);
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     Value other = stand_in_for_attributes(*this, op, bound, args, contexts);
@@ -301,18 +307,23 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
 
 void Machine::enter(const OperatorFunction& function, std::span<const Value> contexts, Values args,
                     const Destination& to) {
-    Function& derivative = derivative_of(*function.function, static_cast<int>(contexts.size()));
+    Function& plain = contexts.empty() ? *function.function : for_batch(*function.function);
+    Function& derivative = derivative_of(plain, static_cast<int>(contexts.size()));
     enter(derivative, make_object<Closure>(derivative, function.owner, Values()), contexts, {}, std::move(args), to);
 }
 
 void Machine::call_operator(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
+    if (region_ && !contexts.empty() && call_batched(op, contexts, args, to)) return;
     if (contexts.size() > 1 || (contexts.size() == 1 && autodiff::needs_expansion(op))) {
         uint16_t bits = 0;
         for (const Value& v : args) bits |= marks_of(v);
         if (bits & followed_by(contexts)) {
             refuse_attributes(op, args, followed_by(contexts));
+            // As it is, also while a batch runs: it has nothing to do with these arguments.
             const OperatorFunction function = operator_function(op, args);
-            return enter(function, contexts, std::move(args), to);
+            Function& derivative = derivative_of(*function.function, static_cast<int>(contexts.size()));
+            return enter(derivative, make_object<Closure>(derivative, function.owner, Values()), contexts, {},
+                         std::move(args), to);
         }
     }
     apply_operator(op, contexts, args, to);
@@ -345,7 +356,7 @@ void Machine::call_operator_by(const Op& op, bool ready, std::span<const Value> 
                                const Destination& to) {
     if (ready || complete(op, args, followed_by(contexts))) return call_operator(op, contexts, std::move(args), to);
     if (!contexts.empty()) return call_bound(op, contexts, std::move(args), to);
-    Host::Bound bound = host.bind(op, args);
+    Host::Bound bound = host().bind(op, args);
     call_operator(op, contexts, std::move(bound.args), to);
 }
 
@@ -359,16 +370,17 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
+    if (auto* batched = object_as<BatchedFunction>(f)) return batched->call(*this, contexts, std::move(args), to);
     if (auto* native = object_as<NativeFunction>(f)) return call_native(*native, contexts, std::move(args), to);
     auto instead_of = [&](const Op& op) {
-        return writes_followed(*this, op, contexts, args) ? host.stand_in(f) : Value();
+        return writes_followed(*this, op, contexts, args) ? host().stand_in(f) : Value();
     };
-    if (const Op* op = host.operator_in(f)) {
+    if (const Op* op = host().operator_in(f)) {
         if (Value other = instead_of(*op)) return call(other, contexts, std::move(args), to);
         if (has_box(contexts, args)) return call_of_contents(f, contexts, std::move(args), to);
         return call_operator_by(*op, false, contexts, std::move(args), to);
     }
-    Callee callee = host.resolve(f);
+    Callee callee = host().resolve(f);
     if (callee.kind == Callee::Kind::op)
         if (Value other = instead_of(*callee.op)) return call(other, contexts, std::move(args), to);
     if (order > 0 && !callee.prefix.empty()) {
@@ -430,7 +442,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
     }
     // The last call takes the residuals with it: each is dropped as soon as it was used.
     Values captures = captures_of(r);
-    Function& function = derivative_of(plain, static_cast<int>(contexts.size()));
+    Function& function = derivative_of(contexts.empty() ? plain : for_batch(plain), static_cast<int>(contexts.size()));
     enter(function, std::move(r), contexts, std::move(captures), std::move(cotangents), to);
 }
 
@@ -450,7 +462,7 @@ void pull(Machine& m, const Instr& i) {
 void j_call(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
-    const Op* op = contexts.size() == 1 && !recorder() ? m.host.operator_in(m.operand(i, 1)) : nullptr;
+    const Op* op = contexts.size() == 1 && !recorder() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
     const Slot& list = m.slot(i, 2);
     if (op && list.items > 0 &&
         m.follow_elementwise(*op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))

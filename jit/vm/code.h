@@ -80,8 +80,9 @@ struct Function final : ir::Attachment {
     const OperatorFunction* failed = nullptr;
     std::unique_ptr<Code> code;
     std::unique_ptr<ir::Graph> derivative_graph, expanded_graph;
-    Function* primal = nullptr;  // whose derivative this is
-    autodiff::Origins origins;   // of the derivative's blocks
+    std::unique_ptr<ir::Graph> calling_graph;  // with calls in place of operators
+    Function* primal = nullptr;                // whose derivative this is
+    autodiff::Origins origins;                 // of the derivative's blocks
     std::unordered_map<uint64_t, std::shared_ptr<const Exit>> exits;
 };
 

@@ -294,7 +294,7 @@ void Machine::call_native(const NativeFunction& f, std::span<const Value> contex
     switch (f.kind) {
         case Kind::create:
         case Kind::wrap: {
-            if (!host.is_function(first)) break;
+            if (!host().is_function(first)) break;
             Value made = make_object<Coroutine>(first);
             if (f.kind == Kind::create) return one(std::move(made));
             static_cast<Coroutine*>(made.object())->wrapped = true;

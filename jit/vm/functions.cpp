@@ -5,6 +5,7 @@
 
 #include "core/ir/substitution.h"
 #include "core/ir/text.h"
+#include "jit/autodiff/batched.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
@@ -62,8 +63,8 @@ Spread spread_parameters(Sketch& s, const Op& op, std::span<const Value> args) {
         Value p = s.parameter(std::string(params[i].name));
         if (params[i].type != ArgType::tensors || !args[i].is_list()) {
             result.args.push_back(p);
-            if (is_tensor_type(params[i].type) && (args[i].is_tensor() || args[i].is_number()))
-                result.flat.push_back(p);
+            if (args[i].is_tensor() || args[i].is_number())
+                if (!autodiff::is_fixed(op, args, i)) result.flat.push_back(p);
             continue;
         }
         std::vector<Value> items;
@@ -120,38 +121,66 @@ void inherit_marks(const Op& op, Value& result, uint16_t marks) {
     result.set_marks(marks);
 }
 
-OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
+OperatorFunction over_arguments(const Op& op, std::span<const Value> args, std::shared_ptr<const ir::Graph> inner) {
     struct Entry {
-        std::shared_ptr<const ir::Graph> expansion;
+        std::shared_ptr<const ir::Graph> inner;
         OperatorFunction function;
     };
-    thread_local std::unordered_map<std::string, Entry> cache;
-    if (autodiff::needs_expansion(op)) {
-        std::shared_ptr<const ir::Graph> inner = autodiff::expansion(op, args);
-        thread_local std::unordered_map<const ir::Graph*, Entry> expansions;
-        if (expansions.size() > 2000) expansions.clear();
-        // The form of the call belongs to the key: an argument may be a tensor in one call and left out in the next.
-        Entry& entry = expansions[inner.get()];
-        if (!entry.function.function) {
-            Sketch s{std::string(op.name())};
-            Spread p = spread_parameters(s, op, args);
-            Value result = copy_body(*inner, p.flat, s.graph());
-            if (!result.is_list()) result = Value::list({result});
-            entry = {inner, s.finish(result)};
-        }
-        return entry.function;
-    }
-    std::string key = std::to_string(op.id);
-    for (const Value& v : args)
-        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
-    Entry& entry = cache[key];
+    thread_local std::unordered_map<const ir::Graph*, Entry> functions;
+    if (functions.size() > 2000) functions.clear();
+    // The form of the call belongs to the key: an argument may be a tensor in one call and left out in the next.
+    Entry& entry = functions[inner.get()];
     if (!entry.function.function) {
         Sketch s{std::string(op.name())};
         Spread p = spread_parameters(s, op, args);
-        Value y(s.graph().add_call(op, std::move(p.args), {}));
-        entry.function = s.finish(results_of(s, op, y));
+        Value result = copy_body(*inner, p.flat, s.graph());
+        if (!result.is_list()) result = Value::list({result});
+        entry = {inner, s.finish(result)};
     }
     return entry.function;
+}
+
+OperatorFunction expansion_function(const Op& op, std::span<const Value> args) {
+    return over_arguments(op, args, autodiff::expansion(op, args));
+}
+
+OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
+    if (autodiff::needs_expansion(op)) return expansion_function(op, args);
+    thread_local std::unordered_map<std::string, OperatorFunction> cache;
+    std::string key = std::to_string(op.id);
+    for (const Value& v : args)
+        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
+    OperatorFunction& function = cache[key];
+    if (!function.function) {
+        Sketch s{std::string(op.name())};
+        Spread p = spread_parameters(s, op, args);
+        Value y(s.graph().add_call(op, std::move(p.args), {}));
+        function = s.finish(results_of(s, op, y));
+    }
+    return function;
+}
+
+OperatorFunction followed_operator(const Op& op, std::span<const Value> args, size_t results) {
+    thread_local std::unordered_map<std::string, OperatorFunction> cache;
+    std::string key = str(op.id, ":", results);
+    for (const Value& v : args)
+        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
+    OperatorFunction& function = cache[key];
+    if (!function.function) {
+        Sketch s{std::string(op.name())};
+        const std::vector<Value> spread = spread_parameters(s, op, args).args;
+        // The last one: cotangents of the arguments come first.
+        Value context = s.parameter("context");
+        std::vector<Value> given;
+        for (const Value& v : spread) given.push_back(v.is_list() ? s.emit("spread", {v, Value()}) : v);
+        Value y = s.emit("call", {operator_value(op), Value::list(std::move(given))});
+        std::vector<Value> made;
+        for (size_t j = 0; j < results; ++j) made.push_back(s.emit("result", {y, Value(static_cast<int64_t>(j))}));
+        const Value result = op.signature.results.empty() ? made[0] : y;
+        made.push_back(s.emit("make_pull", {context, Value(op.name()), Value::list(spread), result}));
+        function = s.finish(Value::list(std::move(made)));
+    }
+    return function;
 }
 
 Value full_cotangent(const ir::NodeType& type, Value d) {
@@ -280,6 +309,39 @@ const OperatorFunction& custom_back_function() {
         Value tail = s.emit("list_concat", {results, d});
         return s.finish(s.emit("call", {back, s.emit("list_concat", {args, tail})}), 3, true);
     }();
+    return f;
+}
+
+namespace {
+
+// The primitive of that name with as many arguments, as a function.
+OperatorFunction primitive_function(std::string_view name, size_t arguments) {
+    Sketch s{std::string(name)};
+    std::vector<Value> args;
+    for (size_t i = 0; i < arguments; ++i) args.push_back(s.parameter());
+    return s.finish(Value::list({s.emit(name, std::move(args))}));
+}
+
+}  // namespace
+
+const OperatorFunction& open_batch_function() {
+    static const OperatorFunction f = primitive_function("open_batch", 1);
+    return f;
+}
+const OperatorFunction& batch_enter_function() {
+    static const OperatorFunction f = primitive_function("batch_enter", 2);
+    return f;
+}
+const OperatorFunction& batch_leave_function() {
+    static const OperatorFunction f = primitive_function("batch_leave", 2);
+    return f;
+}
+const OperatorFunction& batch_inside_function() {
+    static const OperatorFunction f = primitive_function("batch_inside", 2);
+    return f;
+}
+const OperatorFunction& batch_error_function() {
+    static const OperatorFunction f = primitive_function("batch_error", 1);
     return f;
 }
 

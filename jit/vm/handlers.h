@@ -26,5 +26,6 @@ std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
 std::span<const NamedHandler> error_handlers();
 std::span<const NamedHandler> coroutine_handlers();
+std::span<const NamedHandler> region_handlers();
 
 }  // namespace lunaria::vm

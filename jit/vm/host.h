@@ -116,6 +116,10 @@ class Host {
     virtual Protected call_protected(const std::function<void()>& body) = 0;
     [[noreturn]] virtual void raise(const Value& error) = 0;
 
+    // A batch for a function that the machine runs once for so many samples, see region.h; nil: here it cannot.
+    // `around`: the host that the machine has.
+    virtual Value open_batch(Host&, int64_t) { return {}; }
+
     virtual void poll() = 0;
 
     // For debuggers: another line of a program with stop points begins; an error is about to end functions that run.

@@ -55,7 +55,7 @@ void add_variables(const Code& code, const Instr& stop, Value* registers, std::v
 
 void handle_stop_point(Machine& m, const Instr& i) {
     const int line = i.node->span.line;
-    if (line > 0 && m.begins_line(line)) m.host.at_line();
+    if (line > 0 && m.begins_line(line)) m.host().at_line();
 }
 
 FrameView Machine::frame_view(size_t index) {

@@ -16,7 +16,7 @@ constexpr size_t kFirstChunk = 1024, kChunk = 16384;
 
 Handler handler_of(const Op& primitive) {
     for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers(),
-                      coroutine_handlers()})
+                      coroutine_handlers(), region_handlers()})
         for (const NamedHandler& h : list)
             if (h.name == primitive.name()) return h.handler;
     throw state_error("vm", str("the primitive '", primitive.name(), "' has no handler"));
@@ -263,7 +263,7 @@ void Machine::loop(size_t base) {
         }
     } catch (const Error& e) {
         if (!e.place().empty()) throw;
-        host.failed(e);
+        host().failed(e);
         std::string where = here();
         if (where.empty()) throw;
         throw Error(e).at(where);
@@ -397,7 +397,7 @@ const Op* Machine::tensor_operator(const Op& primitive) {
     const auto id = static_cast<size_t>(primitive.id);
     if (id >= tensor_operators_.size()) tensor_operators_.resize(lua::language().all().size());
     const Op*& known = tensor_operators_[id];
-    if (!known) known = host.tensor_operator(primitive.name());
+    if (!known) known = host().tensor_operator(primitive.name());
     return known;
 }
 

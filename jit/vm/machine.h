@@ -17,10 +17,11 @@
 namespace lunaria::vm {
 
 struct FrameView;
+class Region;
 
 class Machine {
   public:
-    explicit Machine(Host& host) : host(host) {}
+    explicit Machine(Host& host) : host_(&host) {}
     Machine(const Machine&) = delete;
 
     // Calls a function value with arguments and gives all its results. Errors carry the line of the user's text.
@@ -37,7 +38,7 @@ class Machine {
     // Whether that call is written object:name().
     bool calls_method() const;
 
-    Host& host;
+    Host& host() const { return *host_; }
 
     // For handlers.
     const Value& get(const Slot& slot) const {
@@ -93,6 +94,10 @@ class Machine {
                         const Destination& to);
     // The same with arguments as the call spelled them: by name in a table, lists in tables.
     void call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to);
+    // The same for a whole batch, when one runs and has to do with the arguments; false: it has not. See region.h.
+    bool call_batched(const Op& op, std::span<const Value> contexts, Values& args, const Destination& to);
+    // The batch that runs; null: none does.
+    Region* region() const { return region_; }
     // The contexts of an ordered instruction; `kept` has them where they are several.
     std::span<const Value> contexts_of(const Instr& i, Values& kept) {
         const Slot& list = slot(i, 0);
@@ -165,6 +170,11 @@ class Machine {
     bool begins_line(int line) { return std::exchange(frames_.back().line, line) != line; }
 
   private:
+    friend class RegionScope;
+    Host* host_;
+    Region* region_ = nullptr;
+    // A function of operators as the batch that runs needs it, to be differentiated.
+    Function& for_batch(Function& function) const;
     static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
     void nested(size_t level);
@@ -233,13 +243,24 @@ class Machine {
 
   public:
     void tick() {
-        if ((++ticks_ & 255) == 0) host.poll();
+        if ((++ticks_ & 255) == 0) host().poll();
     }
 };
 
 // The graph of an operator as a function over its complete arguments; lists of tensors are taken apart, composites are
 // what they are made of. Kept for calls of the same form.
 OperatorFunction operator_function(const Op& op, std::span<const Value> args);
+// The graph, over those arguments of an operator that it has parameters for (see autodiff::expansion), as a function of
+// all of them.
+OperatorFunction over_arguments(const Op& op, std::span<const Value> args, std::shared_ptr<const ir::Graph> graph);
+// What an operator that has an expansion is made of, over its complete arguments.
+OperatorFunction expansion_function(const Op& op, std::span<const Value> args);
+// args..., context -> the operator's results, its reverse rule: what a derivative makes of an operator, as a function
+// that is differentiated further.
+OperatorFunction followed_operator(const Op& op, std::span<const Value> args, size_t results);
+// The function with calls in place of operators: what they come down to is decided when they run. `graph` is
+// straight-line code.
+std::unique_ptr<ir::Graph> with_calls(const ir::Graph& graph);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
 // The rule of a call of which the operands marked by the bits of `active` are followed.
@@ -264,6 +285,8 @@ bool is_differentiable(const Op& op);
 bool has_derivative(const Op& primitive);
 // Any other of them, differentiated where a function of the program stands for it.
 void operate(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands, const Destination& to);
+// An error if a number that depends on what is followed has no derivative in its place.
+void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed);
 // An error if one of the operands is a string that depends on what is followed.
 void refuse_followed_text(std::span<const Value> contexts, const Values& operands);
 // Gives a result the marks of what it was computed from, where it can have a derivative.
@@ -300,6 +323,12 @@ const OperatorFunction& derivative_function();
 // name, f, position, args... -> first result, its derivative by the argument at the position
 const OperatorFunction& gradient_function();
 const OperatorFunction& shadow_function();  // context, object, key -> its cotangent
+// Of batches; see region.h.
+const OperatorFunction& open_batch_function();    // size -> the batch; nil: it cannot be made here
+const OperatorFunction& batch_enter_function();   // batch, x -> what stands for a sample of x
+const OperatorFunction& batch_leave_function();   // batch, x -> what x stands for; nil: for itself
+const OperatorFunction& batch_inside_function();  // batch, f -> f, run for the batch
+const OperatorFunction& batch_error_function();   // batch -> why it did not run; nil: it did
 // Of coroutines; see coroutine.cpp.
 OperatorFunction native_function(NativeFunction::Kind kind, Value original);  // args... -> what it gives
 const OperatorFunction& coroutine_function();                                 // f, args... -> f(args...)

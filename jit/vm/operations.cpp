@@ -37,11 +37,11 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
         if (a.kind() == Value::Kind::boolean) return Value(a.boolean() == b.boolean());
         if (a.kind() == Value::Kind::string) return Value(a.string() == b.string());
     }
-    if (is_comparison(name)) return Value(m.host.compare(name, a, b));
+    if (is_comparison(name)) return Value(m.host().compare(name, a, b));
     if (name == "length")
-        return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host.length(a);
-    if (name != "concat") return m.host.arithmetic(name, a, b);
-    Value text = m.host.concat(a, b);
+        return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host().length(a);
+    if (name != "concat") return m.host().arithmetic(name, a, b);
+    Value text = m.host().concat(a, b);
     // A text is followed, so that nobody makes a number of it in silence.
     text.set_marks(a.marks() | b.marks());
     return text;
@@ -50,8 +50,9 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
 // The function that stands for the operation on these operands, or nil.
 Value method_of(Machine& m, std::string_view name, const Value& a, const Value& b) {
     if (is_plain(a) && is_plain(b)) return {};
-    if (name == "equal" && (!m.host.is_table(a) || !m.host.is_table(b) || identity_of(a) == identity_of(b))) return {};
-    return m.host.metamethod(a, b, event_of(name));
+    if (name == "equal" && (!m.host().is_table(a) || !m.host().is_table(b) || identity_of(a) == identity_of(b)))
+        return {};
+    return m.host().metamethod(a, b, event_of(name));
 }
 
 void operation(Machine& m, const Instr& i) {

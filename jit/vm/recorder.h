@@ -29,6 +29,10 @@ class Recorder {
     virtual Value number_of(const Value& tensor) = 0;
     // A tensor that was made of plain values alone.
     virtual void made(const Value& tensor) = 0;
+    // The value itself, on which what runs relies from here on: a number, the type of a tensor.
+    virtual Value settled(const Value& v) { return v; }
+    // Throws again what is on its way past the program that runs.
+    virtual void pass_on() {}
 };
 
 // Of this thread; null: nobody watches.

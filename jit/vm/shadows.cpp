@@ -140,7 +140,7 @@ void new_context(Machine& m, const Instr& i) {
     if (!parameters.is_nil()) {
         auto& context = context_of(v);
         for (int64_t k = 1;; ++k) {
-            Value p = m.host.raw_get(parameters, Value(k));
+            Value p = m.host().raw_get(parameters, Value(k));
             if (p.is_nil()) break;
             context.shadow(p);
         }
@@ -167,13 +167,13 @@ void mark_arguments(Machine& m, const Instr& i) {
     auto wanted = [&](size_t k) {
         const Value position(static_cast<int64_t>(k));
         if (positions.kind() == Value::Kind::integer) return positions.integer() == position.integer();
-        return !m.host.raw_get(positions, position).is_nil();
+        return !m.host().raw_get(positions, position).is_nil();
     };
     uint16_t marks = 0;
     for (size_t k = 0; k < args.size(); ++k) {
         if (wanted(k)) {
-            if (m.host.is_table(args[k]))
-                m.host.for_each_table(args[k], [&](const Value& t) { context.shadow(t); });
+            if (m.host().is_table(args[k]))
+                m.host().for_each_table(args[k], [&](const Value& t) { context.shadow(t); });
             else
                 mark_value(args[k], context.mark);
         }
@@ -186,7 +186,7 @@ void mark_arguments(Machine& m, const Instr& i) {
 
 // As messages describe what a function returned.
 std::string text_of(Machine& m, const Value& v) {
-    if (!v.is_tensor()) return m.host.describe(v);
+    if (!v.is_tensor()) return m.host().describe(v);
     const Tensor& t = v.tensor();
     // Lua's handles write the shape of a vector as (2,).
     std::string text = str("a tensor of dtype ", name_of(t.dtype()), " and shape ");

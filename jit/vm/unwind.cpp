@@ -247,7 +247,7 @@ bool Machine::run_rest(Value& error, Values& backs) {
     frames_.back().to.base = true;
     const size_t finals = final_.size();
     final_.emplace_back();
-    Host::Protected outcome = host.call_protected([&] { nested(frames_.size() - 1); });
+    Host::Protected outcome = host().call_protected([&] { nested(frames_.size() - 1); });
     if (outcome.ok) {
         backs = std::move(final_.back().backs);
     } else {
@@ -320,15 +320,15 @@ void Machine::guarded() {
     const size_t level = guarded_ = level_;
     bool ok = false;
     while (!ok) {
-        Host::Protected outcome = host.call_protected([&] { loop(level); });
+        Host::Protected outcome = host().call_protected([&] { loop(level); });
         ok = outcome.ok;
-        if (!ok && !unwind(level, outcome.error)) host.raise(outcome.error);
+        if (!ok && !unwind(level, outcome.error)) host().raise(outcome.error);
     }
 }
 
 void Machine::raise(const Value& value) {
     raised_ = value;
-    host.raise(value);
+    host().raise(value);
     std::abort();  // not reached: the compiler does not trust a virtual function
 }
 
@@ -372,7 +372,7 @@ bool Machine::calls_method() const {
 // Where the function is written in Lunaria's own Lua, the line of the user who called it; none if pcall did.
 std::string Machine::user_place(size_t level) const {
     std::string found;
-    if (level >= frames_.size() && level > 0) return host.outer_place(level - frames_.size());
+    if (level >= frames_.size() && level > 0) return host().outer_place(level - frames_.size());
     for (; level < frames_.size(); ++level) {
         const Frame& frame = frames_[frames_.size() - 1 - level];
         if (frame.code->function && frame.code->function->failed) return {};
@@ -406,7 +406,7 @@ void raise(Machine& m, const Instr& i) {
 void to_close(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     if (!is_true(v)) return;
-    if (m.host.metamethod(v, v, "__close").is_nil())
+    if (m.host().metamethod(v, v, "__close").is_nil())
         throw argument_error("", str("variable '", m.operand(i, 1).string(), "' got a non-closable value"));
     m.push_closing(v);
 }
@@ -415,7 +415,7 @@ void pending(Machine& m, const Instr& i) { m.set(i, m.last_closing()); }
 
 void closing(Machine& m, const Instr& i) {
     const Value v = m.pop_closing();
-    m.set(i, m.host.metamethod(v, v, "__close"));
+    m.set(i, m.host().metamethod(v, v, "__close"));
 }
 
 void caught(Machine& m, const Instr& i) { m.set(i, m.caught()); }

@@ -67,7 +67,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
             }
     }
     const Value& b = operands.size() > 1 ? operands[1] : operands[0];
-    Value method = m.host.metamethod(operands[0], b, event_of(primitive.name()));
+    Value method = m.host().metamethod(operands[0], b, event_of(primitive.name()));
     if (!method.is_nil()) {
         Values args{operands[0], b};
         return m.call(method, contexts, std::move(args), to);
@@ -81,12 +81,12 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
     }
     if (texts && followed) {
         // What is no number is an error of this very operation.
-        m.host.arithmetic(primitive.name(), operands[0], b);
+        m.host().arithmetic(primitive.name(), operands[0], b);
         for (Value& v : operands)
-            if (v.kind() == Value::Kind::string) v = m.host.arithmetic("sub", v, Value(0));
+            if (v.kind() == Value::Kind::string) v = m.host().arithmetic("sub", v, Value(0));
         return arithmetic(m, primitive, contexts, std::move(operands), to);
     }
-    Values results{m.host.arithmetic(primitive.name(), operands[0], b)};
+    Values results{m.host().arithmetic(primitive.name(), operands[0], b)};
     m.give(to, std::move(results), {});
 }
 
@@ -117,8 +117,8 @@ void j_arith(Machine& m, const Instr& i) {
 
 void index_object(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key,
                   const Destination& to) {
-    if (m.host.is_table(object)) {
-        Field field = m.host.find_field(object, key);
+    if (m.host().is_table(object)) {
+        Field field = m.host().find_field(object, key);
         if (field.raw && contexts.size() > 1) {
             return m.enter(raw_index_function(), contexts, {field.holder, key}, to);
         }
@@ -141,18 +141,18 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
     const bool box = object.is_tensor() && Machine::has_box(contexts, {&object, 1});
     if (box || (object.is_tensor() && object.marks() && !contexts.empty())) {
         // A part of a tensor: what the index stands for as a function.
-        Host::Part part = m.host.part_of(object, key);
+        Host::Part part = m.host().part_of(object, key);
         if (part.function && box) return m.enter(content_index_function(), contexts, {object, key}, to);
         if (part.function) {
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
         }
-        Value field = m.host.index(object, key);
+        Value field = m.host().index(object, key);
         if (field.is_tensor() && is_float(field.tensor().dtype()))
             throw state_error("grad", str("no gradient flows through the field '", key.string(), "' of a tensor"));
         return m.give_one(to, std::move(field), Value());
     }
-    m.give_one(to, m.host.index(object, key), Value());
+    m.give_one(to, m.host().index(object, key), Value());
 }
 
 void index(Machine& m, const Instr& i) {
@@ -169,13 +169,13 @@ void j_index(Machine& m, const Instr& i) {
 
 void set_field(Machine& m, std::span<const Value> contexts, const Value& object, const Value& key, const Value& value,
                const Destination& to) {
-    if (m.host.is_table(object)) {
-        Field field = m.host.find_new_field(object, key);
+    if (m.host().is_table(object)) {
+        Field field = m.host().find_new_field(object, key);
         if (field.raw && contexts.size() > 1) {
             return m.enter(raw_set_function(), contexts, {field.holder, key, value}, to);
         }
         if (field.raw) {
-            m.host.raw_set(field.holder, key, value);
+            m.host().raw_set(field.holder, key, value);
             Value back;
             if (!contexts.empty()) {
                 auto& context = *static_cast<Context*>(contexts[0].object());
@@ -197,16 +197,16 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
             const auto& context = *static_cast<Context*>(c.object());
             followed |= context.find(object) || context.box(value);
         }
-        const bool named = key.kind() == Value::Kind::string && !m.host.is_part(key);
+        const bool named = key.kind() == Value::Kind::string && !m.host().is_part(key);
         if (followed && !named) {
             if (Machine::has_box(contexts, {&value, 1}))
                 return m.enter(content_set_index_function(), contexts, {object, key, value}, to);
-            Host::Part part = m.host.put_part(object, key, value);
+            Host::Part part = m.host().put_part(object, key, value);
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
         }
     }
-    m.host.set_index(object, key, value);
+    m.host().set_index(object, key, value);
     m.give(to, {}, {});
 }
 
@@ -228,7 +228,7 @@ void not_(Machine& m, const Instr& i) {
 
 // As large as Lua makes it: what the length of a table with holes is depends on that.
 Value sized_table(Machine& m, int64_t positional, size_t last, size_t fields) {
-    return m.host.new_table(static_cast<size_t>(positional) + last, fields);
+    return m.host().new_table(static_cast<size_t>(positional) + last, fields);
 }
 
 void new_table(Machine& m, const Instr& i) {
@@ -245,10 +245,10 @@ void table(Machine& m, const Instr& i) {
     const auto position = m.operand(i, 2).integer();
     const size_t last = tail.is_list() ? tail.items().size() : 0;
     Value t = sized_table(m, position, last, keys.size() - std::min(keys.size(), static_cast<size_t>(position)));
-    for (size_t k = 0; k < keys.size(); ++k) m.host.raw_set(t, keys[k], values[k]);
+    for (size_t k = 0; k < keys.size(); ++k) m.host().raw_set(t, keys[k], values[k]);
     if (tail.is_list())
         for (size_t k = 0; k < last; ++k)
-            m.host.raw_set(t, Value(position + static_cast<int64_t>(k) + 1), tail.items()[k]);
+            m.host().raw_set(t, Value(position + static_cast<int64_t>(k) + 1), tail.items()[k]);
     m.set(i, std::move(t));
 }
 
@@ -256,16 +256,17 @@ void table_extend(Machine& m, const Instr& i) {
     const int64_t from = m.operand(i, 1).integer();
     Values values = m.values(m.slot(i, 2));
     for (size_t k = 0; k < values.size(); ++k)
-        m.host.raw_set(m.operand(i, 0), Value(from + static_cast<int64_t>(k) + 1), values[k]);
+        m.host().raw_set(m.operand(i, 0), Value(from + static_cast<int64_t>(k) + 1), values[k]);
 }
 
 void raw_index(Machine& m, const Instr& i) {
     const Value& table = m.operand(i, 0);
-    if (!m.host.is_table(table))
-        throw argument_error("", str("bad argument #1 to 'rawget' (table expected, got ", m.host.describe(table), ")"));
-    m.set(i, m.host.raw_get(table, m.operand(i, 1)));
+    if (!m.host().is_table(table))
+        throw argument_error("",
+                             str("bad argument #1 to 'rawget' (table expected, got ", m.host().describe(table), ")"));
+    m.set(i, m.host().raw_get(table, m.operand(i, 1)));
 }
-void raw_set(Machine& m, const Instr& i) { m.host.raw_set(m.operand(i, 0), m.operand(i, 1), m.operand(i, 2)); }
+void raw_set(Machine& m, const Instr& i) { m.host().raw_set(m.operand(i, 0), m.operand(i, 1), m.operand(i, 2)); }
 
 void spread(Machine& m, const Instr& i) {
     Values list = m.values(m.slot(i, 0));
@@ -328,7 +329,7 @@ void for_prepare(Machine& m, const Instr& i) {
     for (size_t k : {1, 2, 0})
         if (!values[k]->is_number())
             throw Error(ErrorKind::argument, "",
-                        str("bad 'for' ", kNames[k], " (number expected, got ", m.host.describe(*values[k]), ")"));
+                        str("bad 'for' ", kNames[k], " (number expected, got ", m.host().describe(*values[k]), ")"));
     if (step.number() == 0) throw Error(ErrorKind::argument, "", "'for' step is zero");
     if (start.kind() == Value::Kind::integer && step.kind() == Value::Kind::integer) {
         const int64_t a = start.integer(), s = step.integer();

@@ -1,16 +1,16 @@
 -- Runs a conformance set through ms.vmap: a call for a whole batch must give what a loop over the batch gives.
---   lunaria tests/conformance/vmap.lua DIR [--prio P0,P1] [--op NAME,...] [--grads] [--verbose]
+--   lunaria tests/conformance/vmap.lua DIR [--prio P0,P1] [--op NAME,...] [--grads] [--graph] [--verbose]
 -- The batch has three inputs: the case's own and, where the elements are floats, two that are scaled. With --grads the
--- gradients of the sum of the first result are mapped too. Batches lie along axis 0 or along the last. The last line is
--- "N passed, N failed".
+-- gradients of the sum of the first result are mapped too, and the mapped function is differentiated. Batches lie along
+-- axis 0 or along the last. With --graph all of that is compiled. The last line is "N passed, N failed".
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local Cases = require "cases"
 local support = require "support"
 
-local usage = "usage: lunaria vmap.lua DIR [--prio P0,P1,P2] [--op NAMES] [--grads] [--verbose]"
-local folder, options = support.options(usage, { prio = "", op = "", grads = true, verbose = true })
+local usage = "usage: lunaria vmap.lua DIR [--prio P0,P1,P2] [--op NAMES] [--grads] [--graph] [--verbose]"
+local folder, options = support.options(usage, { prio = "", op = "", grads = true, graph = true, verbose = true })
 local cases = Cases.open(folder)
 local BATCH = 3
 
@@ -70,9 +70,15 @@ local function make_batch(flat, at_end)
   return samples, batched, axes
 end
 
-local function compare(case, f, flat, at_end, what)
+-- `map(f, axes)` gives the function for the batch.
+local function compare(case, f, flat, at_end, what, map)
   local samples, batched, axes = make_batch(flat, at_end)
-  local mapped = table.pack(ms.vmap(f, axes)(table.unpack(batched)))
+  local whole = (map or ms.vmap)(f, axes)
+  if options.graph then
+    whole = ms.jit(whole)
+    whole(table.unpack(batched))
+  end
+  local mapped = table.pack(whole(table.unpack(batched)))
   for b = 1, BATCH do
     local single = table.pack(f(table.unpack(samples[b])))
     if single.n ~= mapped.n then return ("%s: %d results, a call alone gives %d"):format(what, mapped.n, single.n) end
@@ -104,6 +110,12 @@ local function judge(case)
     return ms.ops.sum(first * first)
   end)
   return compare(case, gradient, flat, false, "gradient")
+    or compare(case, gradient, flat, false, "gradient of the batch", function(_, axes)
+      return ms.grad(function(...)
+        local first = ms.vmap(f, axes)(...)
+        return ms.ops.sum(first * first)
+      end)
+    end)
 end
 
 local has_prio, has_op = support.filter(options.prio), support.filter(options.op)

@@ -287,6 +287,14 @@ local function inner(a, b, n)
   return sum
 end
 
+local function same_shape(a, b)
+  if #a.shape ~= #b.shape then return false end
+  for k = 1, #a.shape do
+    if a.shape[k] ~= b.shape[k] then return false end
+  end
+  return true
+end
+
 local function as_list(x)
   if type(x) == "table" then return x end
   return { x }
@@ -302,7 +310,7 @@ function T.jvp(f, primals, tangents)
   if #vs ~= n then error(string.format("jvp: %d arguments but %d tangents", n, #vs)) end
   for i = 1, n do
     check_argument(xs[i], i - 1, "jvp")
-    if is_tensor(xs[i]) and is_tensor(vs[i]) and tostring(xs[i].shape) ~= tostring(vs[i].shape) then
+    if is_tensor(xs[i]) and is_tensor(vs[i]) and not same_shape(xs[i], vs[i]) then
       error(string.format("jvp: tangent %d is %s, the argument is %s", i - 1, describe(vs[i]), describe(xs[i])))
     end
   end
@@ -336,20 +344,55 @@ local function shape_list(...)
   return result
 end
 
-local function one_of(y, i)
-  if not is_tensor(y) then return 1.0 end
-  return ops.reshape(ops.cast(ops.equal(ops.arange(y:numel()), i), y.dtype), shape_list(y))
-end
-
-local function size_of(y) return is_tensor(y) and y:numel() or 1 end
-
 local function as_tensor(x, like)
   if is_tensor(x) then return x end
   return is_tensor(like) and ops.full({}, x, { dtype = like.dtype }) or x
 end
 
+local vmap = require "lunaria.vmap"(core, check_callable, describe, as_tensor)
+
+-- Takes f over the tensors that are one at a single element of x and zero elsewhere, in one run for as many of them as
+-- take little memory. For each result of f a list of parts, to be put together along the first axis. `like`: what f
+-- gives has the sizes of these.
+local AT_ONCE = 1 << 22
+local function for_each_element(x, like, f)
+  local total, shape = x:numel(), shape_list(x)
+  local largest = total
+  for _, other in ipairs(like) do
+    if is_tensor(other) then largest = math.max(largest, other:numel()) end
+  end
+  local step = math.max(1, AT_ONCE // math.max(1, largest))
+  local run, columns = vmap(f), {}
+  for from = 0, total - 1, step do
+    local count = math.min(step, total - from)
+    local at = ops.reshape(ops.arange(from, from + count), { count, 1 })
+    local units = ops.cast(ops.equal(at, ops.arange(total)), x.dtype)
+    local results = { run(ops.reshape(units, { count, table.unpack(shape) })) }
+    for k = 1, #results do
+      columns[k] = columns[k] or {}
+      columns[k][#columns[k] + 1] = results[k]
+    end
+  end
+  return columns
+end
+
+-- The derivatives of all elements of y by x out of the parts for these elements, in the structure of x.
+local function rows_of(parts, y, x)
+  if type(x) ~= "table" then
+    if #parts == 0 then return ops.zeros(shape_list(y, x), y.dtype) end
+    return ops.reshape(#parts == 1 and parts[1] or ops.concat(parts, 0), shape_list(y, x))
+  end
+  local result = {}
+  for key in next, parts[1] or {} do
+    local column = {}
+    for i = 1, #parts do column[i] = parts[i][key] end
+    result[key] = rows_of(column, y, x[key])
+  end
+  return result
+end
+
 --- The function that computes the Jacobian of f by reverse mode: a tensor of shape (shape of f's result..., shape of
---- the argument...). grad_position as in grad.
+--- the argument...). grad_position as in grad. The rows are computed in one run, as by vmap.
 --- @example ms.jacrev(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
 function T.jacrev(f, grad_position)
   check_callable(f, "jacrev")
@@ -363,29 +406,28 @@ function T.jacrev(f, grad_position)
     if not (is_tensor(y) or type(y) == "number") then
       error("jacrev: the function must return a tensor or a number, got " .. describe(y))
     end
-    local rows = {}
-    for i = 1, #positions do rows[i] = {} end
-    for k = 0, size_of(y) - 1 do
-      local d = { pull(one_of(y, k)) }
+    local function row(d)
+      local all, list = { pull(d) }, {}
       for i, p in ipairs(positions) do
-        rows[i][k + 1] = as_tensor(gradient_of(context, arguments[p + 1], d[p + 1]), y)
+        local g = gradient_of(context, arguments[p + 1], all[p + 1])
+        list[i] = type(g) == "table" and g or as_tensor(g, y)
       end
+      return table.unpack(list, 1, #positions)
     end
     local result = {}
-    for i, p in ipairs(positions) do
-      local x = arguments[p + 1]
-      if is_tensor(rows[i][1]) then
-        result[i] = ops.reshape(ops.stack(rows[i], 0), shape_list(y, x))
-      else
-        result[i] = rows[i][1]
-      end
+    if is_tensor(y) then
+      local columns = for_each_element(y, arguments, row)
+      for i, p in ipairs(positions) do result[i] = rows_of(columns[i] or {}, y, arguments[p + 1]) end
+    else
+      result = { row(1.0) }
     end
     if type(position) == "table" then return result end
     return result[1]
   end
 end
 
---- The Jacobian as jacrev gives it, by forward mode: cheaper where there are fewer inputs than results.
+--- The Jacobian as jacrev gives it, by forward mode: cheaper where there are fewer inputs than results. The columns are
+--- computed in one run, as by vmap.
 --- @example ms.jacfwd(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
 function T.jacfwd(f, grad_position)
   check_callable(f, "jacfwd")
@@ -404,16 +446,23 @@ function T.jacfwd(f, grad_position)
         all[p + 1] = v
         return f(table.unpack(all, 1, arguments.n))
       end
-      local columns, y = {}, nil
-      for k = 0, size_of(x) - 1 do
-        local t
-        y, t = T.jvp(partial, x, one_of(x, k))
-        columns[k + 1] = as_tensor(t, x)
+      local function column(v)
+        local _, t = T.jvp(partial, x, v)
+        return as_tensor(t, x)
       end
-      if is_tensor(columns[1]) then
-        result[i] = ops.reshape(ops.stack(columns, -1), shape_list(y, x))
+      if is_tensor(x) then
+        local parts = for_each_element(x, arguments, column)[1]
+        if not parts then
+          local y = partial(x)
+          parts = { ops.zeros({ 0, table.unpack(shape_list(y)) }, x.dtype) }
+        end
+        local all = #parts == 1 and parts[1] or ops.concat(parts, 0)
+        local shape = {}
+        for k = 2, #all.shape do shape[k - 1] = all.shape[k] end
+        for k = 1, #x.shape do shape[#shape + 1] = x.shape[k] end
+        result[i] = ops.reshape(ops.moveaxis(all, 0, -1), shape)
       else
-        result[i] = columns[1]
+        result[i] = column(1.0)
       end
     end
     if type(position) == "table" then return result end
@@ -428,7 +477,7 @@ function T.hessian(f, grad_position)
   return T.jacrev(T.grad(f, grad_position or 0), grad_position or 0)
 end
 
-T.vmap = require "lunaria.vmap"(core, check_callable, describe, as_tensor)
+T.vmap = vmap
 
 --- The value itself, with no gradient flowing through it.
 --- @example ms.grad(function(x) return x * ms.stop_gradient(x) end)(3.0) --> 3.0

@@ -1,0 +1,73 @@
+// A function that runs once for a whole batch: tensors stand for one sample each, and every operator on them is applied
+// to the batch (core/batching.h).
+//
+// What is differentiated around the run sees the operators on whole batches, what is differentiated within it sees
+// those on samples: cotangents of samples in the contexts around are tensors of the batch, and where all samples share
+// a tensor its cotangent there is the sum over them. So an operator is first followed by the contexts that began
+// within, then applied to the batch, then followed by those around.
+#pragma once
+
+#include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
+
+namespace lunaria::vm {
+
+class Region : public Object {
+  public:
+    // What stands for a sample of a tensor of the batch.
+    virtual Value enter(const Value& batched) = 0;
+    // The tensor of the batch that a value stands for; nil: it stands for itself.
+    virtual Value taken(const Value& v) const = 0;
+    virtual int64_t size() const = 0;
+    // What the machine asks while the function runs.
+    virtual Host& inside() = 0;
+    virtual Recorder& watcher() = 0;
+    // Throws when the operator, which is about to be applied to the batch, must not be.
+    virtual void admit(const Op& op) = 0;
+    // Runs the body; what it fails with.
+    virtual Host::Protected attempt(const std::function<void()>& body) = 0;
+
+    bool holds(const Value& v) const;
+    size_t order() const { return contexts.size(); }
+
+    Values contexts;  // of the differentiations around it
+    Host* host_around = nullptr;
+    Recorder* recorder_around = nullptr;
+    Region* region_around = nullptr;
+    bool failed = false;
+    Value error;
+};
+
+// A function of the program, run for the batch. Where that cannot be it gives nothing, and the batch has the error.
+class BatchedFunction final : public Object {
+  public:
+    BatchedFunction(Value region, Value f) : region_(std::move(region)), f_(std::move(f)) {}
+    void call(Machine& m, std::span<const Value> contexts, Values args, const Destination& to) const;
+
+  private:
+    Value region_, f_;
+};
+
+// For as long as it lives the machine is within the batch, or with what is around it.
+class RegionScope {
+  public:
+    RegionScope(Machine& m, Host& host, Recorder* r, Region* region)
+        : machine_(m), host_(std::exchange(m.host_, &host)), region_(std::exchange(m.region_, region)), watch_(r) {}
+    ~RegionScope() {
+        machine_.host_ = host_;
+        machine_.region_ = region_;
+    }
+    RegionScope(const RegionScope&) = delete;
+    RegionScope& operator=(const RegionScope&) = delete;
+    static RegionScope around(Machine& m, const Region& r) {
+        return {m, *r.host_around, r.recorder_around, r.region_around};
+    }
+
+  private:
+    Machine& machine_;
+    Host* host_;
+    Region* region_;
+    Watch watch_;
+};
+
+}  // namespace lunaria::vm
