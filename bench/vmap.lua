@@ -1,4 +1,5 @@
--- vmap against its peers, and the gradients of the samples of a batch against a loop over them.
+-- vmap against its peers: the gradients of the samples of a batch, also against a loop over them, gradients through vmap,
+-- and batched Jacobians; plain (_grad, ...) and compiled (_graph).
 local harness = require "bench.harness"
 local ms = require "lunaria"
 local ops = ms.ops
@@ -24,9 +25,10 @@ local function data()
   return ops.randn { BATCH, INPUTS }, ops.one_hot(ops.randint(0, CLASSES, { BATCH }), CLASSES, 1.0, 0.0)
 end
 
+local per_sample_axes = { false, false, false, false, false, false, 0, 0 }
 harness.workload("per_sample_grad", { torch = 1 }, function()
   local w1, b1, w2, b2, w3, b3 = weights()
-  local f = ms.vmap(ms.grad(loss, { 0, 1, 2, 3, 4, 5 }), { false, false, false, false, false, false, 0, 0 })
+  local f = ms.vmap(ms.grad(loss, { 0, 1, 2, 3, 4, 5 }), per_sample_axes)
   local x, target = data()
   return harness.calls(f, w1, b1, w2, b2, w3, b3, x, target)
 end)
@@ -45,5 +47,45 @@ harness.workload("per_sample_loop", { torch = 1 }, function()
     return columns
   end, 0)
 end)
+
+harness.workload("per_sample_graph", { jax = 1 }, function()
+  local w1, b1, w2, b2, w3, b3 = weights()
+  local f = ms.jit(ms.vmap(ms.grad(loss, { 0, 1, 2, 3, 4, 5 }), per_sample_axes))
+  local x, target = data()
+  return harness.calls(f, w1, b1, w2, b2, w3, b3, x, target)
+end)
+
+-- The gradient of the mean over a batch of a loss for one sample.
+local function batch_gradient()
+  local mapped = ms.vmap(loss, per_sample_axes)
+  return ms.grad(function(...) return ops.mean(mapped(...)) end, { 0, 1, 2, 3, 4, 5 })
+end
+
+-- Plain against torch.func, compiled against jax.jit.
+local function plain(f) return f end
+local modes = { { suffix = "", bars = { torch = 1 }, wrap = plain }, { suffix = "_graph", bars = { jax = 1 }, wrap = ms.jit } }
+
+for _, mode in ipairs(modes) do
+  harness.workload("grad_of_vmap" .. mode.suffix, mode.bars, function()
+    local w1, b1, w2, b2, w3, b3 = weights()
+    local x, target = data()
+    return harness.calls(mode.wrap(batch_gradient()), w1, b1, w2, b2, w3, b3, x, target)
+  end)
+end
+
+local JACOBIAN = 64
+local function layers()
+  local a, b = ops.randn { JACOBIAN, JACOBIAN } / 8, ops.randn { JACOBIAN, JACOBIAN } / 8
+  local function f(x) return ops.tanh(ops.matmul(ops.tanh(ops.matmul(x, a)), b)) end
+  return f, function(x) return ops.sum(f(x) ^ 2) end
+end
+for _, name in ipairs { "jacrev", "jacfwd", "hessian" } do
+  for _, mode in ipairs(modes) do
+    harness.workload(name .. mode.suffix, mode.bars, function()
+      local map, scalar = layers()
+      return harness.calls(mode.wrap(ms[name](name == "hessian" and scalar or map)), ops.randn { JACOBIAN })
+    end)
+  end
+end
 
 harness.serve()

@@ -58,16 +58,73 @@ def jax_loss(weights, x, target):
     return -(jax.nn.log_softmax(h @ w3 + b3) * target).sum()
 
 
-def jax_gradients():
+def jax_data():
     weights, x, target = torch_data()
-    weights, x, target = [jnp.asarray(w.numpy()) for w in weights], jnp.asarray(x.numpy()), jnp.asarray(target.numpy())
+    return [jnp.asarray(w.numpy()) for w in weights], jnp.asarray(x.numpy()), jnp.asarray(target.numpy())
+
+
+def jax_gradients():
+    weights, x, target = jax_data()
     f = jax.vmap(jax.grad(jax_loss), (None, 0, 0))
     return harness.calls("jax.block_until_ready(f(weights, x, target))", jax=jax, f=f, weights=weights, x=x,
                          target=target)
+
+
+def jax_gradients_jitted():
+    weights, x, target = jax_data()
+    f = jax.jit(jax.vmap(jax.grad(jax_loss), (None, 0, 0)))
+    return harness.calls("jax.block_until_ready(f(weights, x, target))", jax=jax, f=f, weights=weights, x=x,
+                         target=target)
+
+
+def torch_batch_gradient():
+    weights, x, target = torch_data()
+    mapped = torch.func.vmap(torch_loss, (None, 0, 0))
+    f = torch.func.grad(lambda weights, x, target: mapped(weights, x, target).mean())
+    return harness.calls("f(weights, x, target)", f=f, weights=weights, x=x, target=target)
+
+
+def jax_batch_gradient(wrap):
+    weights, x, target = jax_data()
+    mapped = jax.vmap(jax_loss, (None, 0, 0))
+    f = wrap(jax.grad(lambda weights, x, target: mapped(weights, x, target).mean()))
+    return harness.calls("jax.block_until_ready(f(weights, x, target))", jax=jax, f=f, weights=weights, x=x,
+                         target=target)
+
+
+def torch_jacobian(name):
+    a, b, x = torch.randn(64, 64) / 8, torch.randn(64, 64) / 8, torch.randn(64)
+
+    def layers(x):
+        return torch.tanh(torch.tanh(x @ a) @ b)
+
+    f = getattr(torch.func, name)(layers if name != "hessian" else lambda x: (layers(x) ** 2).sum())
+    return harness.calls("f(x)", f=f, x=x)
+
+
+def jax_jacobian(name, wrap):
+    a, b, x = (jnp.asarray(t.numpy()) for t in (torch.randn(64, 64) / 8, torch.randn(64, 64) / 8, torch.randn(64)))
+
+    def layers(x):
+        return jnp.tanh(jnp.tanh(x @ a) @ b)
+
+    f = wrap(getattr(jax, name)(layers if name != "hessian" else lambda x: (layers(x) ** 2).sum()))
+    return harness.calls("f(x).block_until_ready()", f=f, x=x)
+
+
+def jacobians(name):
+    return {name: {"torch": lambda: torch_jacobian(name), "jax": lambda: jax_jacobian(name, lambda f: f)},
+            name + "_graph": {"jax": lambda: jax_jacobian(name, jax.jit)}}
 
 
 harness.serve({
     "vmap_matmul": {"torch": torch_matmul, "jax": jax_matmul},
     "per_sample_grad": {"torch": torch_gradients, "jax": jax_gradients},
     "per_sample_loop": {"torch": torch_loop},
+    "per_sample_graph": {"jax": jax_gradients_jitted},
+    "grad_of_vmap": {"torch": torch_batch_gradient, "jax": lambda: jax_batch_gradient(lambda f: f)},
+    "grad_of_vmap_graph": {"jax": lambda: jax_batch_gradient(jax.jit)},
+    **jacobians("jacrev"),
+    **jacobians("jacfwd"),
+    **jacobians("hessian"),
 })
