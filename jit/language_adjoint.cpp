@@ -100,9 +100,19 @@ void add_values(Registry& r) {
     r.add("custom_call(f: any, back: any, args: any)")
         .doc("The results of f(args...), whose backpropagator is back(args..., results..., cotangents...).")
         .effect(Effect::state);
-    r.add("checkpoint_call(f: any, args: any)")
-        .doc("The results of f(args...), which is computed again when the backpropagator runs.")
+    r.add("checkpoint_call(f: any, again: any, args: any)")
+        .doc("The results of f(args...); when the backpropagator runs they are again(args...).")
         .effect(Effect::state);
+    r.add("hold(args: any)").doc("The list with handles of its own on the tensors in it.").effect(Effect::state);
+    r.add("watch(context: any, f: any, held: any, again: bool)")
+        .doc(
+            "The tensors in the list and those that f captures (all if it is to run again, else those that are "
+            "followed), each with its version.")
+        .effect(Effect::state);
+    r.add("unwritten(name: any, args: any, held: any, watched: any, results: any)")
+        .doc("The results, with an argument in the place of its handle; an error if what is watched was written into.")
+        .effect(Effect::state);
+    r.add("unchanged(watched: any)").doc("An error if what is watched was written into.").effect(Effect::state);
     r.add("to_number(x: any)").doc("A tensor of one element as a number.");
     r.add("number_like(x: any, tensor: any)").doc("A number as a tensor of the dtype and shape of one of one element.");
     r.add("overwrite(tensor: any, value: any)")

@@ -256,7 +256,7 @@ bool BlockRewriter::lists(const Node& node) {
         step([&node, as_list](Backward& b) {
             if (b.has(node)) b.add(node.args[2], as_list(b, node));
         });
-    } else if (name == "mark_arguments" || name == "unmark") {
+    } else if (name == "mark_arguments" || name == "unmark" || name == "hold" || name == "unwritten") {
         copy(node);
         step([&node, as_list](Backward& b) {
             if (b.has(node)) b.add(node.args.back(), as_list(b, node));

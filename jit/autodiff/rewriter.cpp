@@ -206,12 +206,17 @@ void BlockRewriter::dynamic(const Node& node) {
 // Calls whose backpropagator is given: what a user wrote, or the call once more. `f` itself runs as it is.
 void BlockRewriter::custom(const Node& node) {
     const bool recompute = node.op->name() == "checkpoint_call";
-    const Value &old_args = node.args[recompute ? 1 : 2], args = tr(old_args), f = tr(node.args[0]);
-    Value results = emit("call", {f, args});
+    const Value &old_args = node.args[2], args = tr(old_args), f = tr(node.args[0]);
+    Value held = emit("hold", {args});
+    Value watched = emit("watch", {context_, f, held, Value(recompute)});
+    Value results = emit("call", {f, held});
+    Value name(std::string(recompute ? "checkpoint" : "custom_vjp"));
+    results = emit("unwritten", {name, args, held, watched, results});
     map_[&node] = emit("follow", {context_, args, results});
     const vm::OperatorFunction& back = recompute ? vm::checkpoint_back_function() : vm::custom_back_function();
     Value function(target_.add_function(const_cast<ir::Graph&>(back.function->graph)));
-    Value captures = recompute ? Value::list({context_, f, args}) : Value::list({tr(node.args[1]), args, map_[&node]});
+    Value captures = recompute ? Value::list({context_, tr(node.args[1]), held, watched})
+                               : Value::list({tr(node.args[1]), held, emit("hold", {map_[&node]})});
     Value r = emit("closure", {function, captures});
     step([&node, r, old_args](Backward& b) {
         b.add(old_args, b.emit("pull", {b.saved(r), b.cotangents_of_list(node)}));

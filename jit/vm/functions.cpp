@@ -348,8 +348,8 @@ const OperatorFunction& batch_error_function() {
 const OperatorFunction& checkpoint_function() {
     static const OperatorFunction f = [] {
         Sketch s("checkpoint");
-        Value function = s.parameter("f"), rest = s.parameter("...");
-        return s.finish(s.emit("checkpoint_call", {function, rest}), 0, true);
+        Value function = s.parameter("f"), again = s.parameter("again"), rest = s.parameter("...");
+        return s.finish(s.emit("checkpoint_call", {function, again, rest}), 0, true);
     }();
     return f;
 }
@@ -358,9 +358,10 @@ const OperatorFunction& checkpoint_back_function() {
     static const OperatorFunction f = [] {
         Sketch s("checkpoint");
         Value context = s.parameter("context"), function = s.parameter("f"), args = s.parameter("args"),
-              d = s.parameter("...");
+              watched = s.parameter("watched"), d = s.parameter("...");
+        s.emit("unchanged", {watched});
         Value call = s.emit("j_call", {Value::list({context}), function, args});
-        return s.finish(s.emit("pull", {s.item(call, 1), d}), 3, true);
+        return s.finish(s.emit("pull", {s.item(call, 1), d}), 4, true);
     }();
     return f;
 }

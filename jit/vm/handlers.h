@@ -24,6 +24,7 @@ std::span<const NamedHandler> call_handlers();
 std::span<const NamedHandler> value_handlers();
 std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
+std::span<const NamedHandler> given_handlers();
 std::span<const NamedHandler> error_handlers();
 std::span<const NamedHandler> coroutine_handlers();
 std::span<const NamedHandler> region_handlers();

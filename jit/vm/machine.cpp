@@ -15,8 +15,8 @@ constexpr size_t kFirstChunk = 1024, kChunk = 16384;
 }  // namespace
 
 Handler handler_of(const Op& primitive) {
-    for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), error_handlers(),
-                      coroutine_handlers(), region_handlers()})
+    for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), given_handlers(),
+                      error_handlers(), coroutine_handlers(), region_handlers()})
         for (const NamedHandler& h : list)
             if (h.name == primitive.name()) return h.handler;
     throw state_error("vm", str("the primitive '", primitive.name(), "' has no handler"));

@@ -309,8 +309,8 @@ const OperatorFunction& error_function();       // value, level -> never
 const OperatorFunction& truth_function();       // captured: f; a, b -> whether f(a, b) is true, as a boolean
 const OperatorFunction& bound_function();       // captured: f, first; args... -> f(first, args...)
 const OperatorFunction& custom_function();      // f, back, args... -> f(args...); back(args..., results..., d...)
-const OperatorFunction& checkpoint_function();  // f, args... -> f(args...), computed again for its derivative
-// Their backpropagators: capture back, args, results and context, f, args.
+const OperatorFunction& checkpoint_function();  // f, again, args... -> f(args...), for its derivative again(args...)
+// Their backpropagators: capture back, args, results and context, again, args, watched.
 const OperatorFunction& custom_back_function();
 const OperatorFunction& checkpoint_back_function();
 const OperatorFunction& stop_function();  // x -> x, not followed

@@ -386,16 +386,6 @@ void list_concat(Machine& m, const Instr& i) {
     m.set(i, std::move(v));
 }
 
-void custom_call(Machine& m, const Instr& i) {
-    Value f = m.operand(i, 0);
-    m.call(f, {}, m.values(m.slot(i, 2)), Machine::destination(i));
-}
-
-void checkpoint_call(Machine& m, const Instr& i) {
-    Value f = m.operand(i, 0);
-    m.call(f, {}, m.values(m.slot(i, 1)), Machine::destination(i));
-}
-
 void accumulate_values(Machine& m, const Instr& i) {
     Value a = m.take(m.slot(i, 0)), b = m.take(m.slot(i, 1));
     m.set(i, accumulate(std::move(a), std::move(b)));
@@ -494,8 +484,6 @@ std::span<const NamedHandler> value_handlers() {
         {"stop_point", handle_stop_point},
         {"accumulate", accumulate_values},
         {"list_concat", list_concat},
-        {"custom_call", custom_call},
-        {"checkpoint_call", checkpoint_call},
         {"to_number", to_number},
         {"number_like", number_like},
         {"number_tensor", number_tensor},

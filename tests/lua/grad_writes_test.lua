@@ -488,4 +488,105 @@ t.test("a running mean that nothing is computed from afterwards", function()
   t.equal(state.mean:tolist(), { 2.0, 3.0 })
 end)
 
+
+-- Functions with a derivative of their own, or computed again for it, get arguments that stay as they were.
+local function product(v, w) return v * w end
+check("a write into the argument of a checkpoint after the call", function(x)
+  local y, fresh = x * 1.0, ops.ones_like(x)
+  local a = ms.checkpoint(product)(y, y) + ms.checkpoint(product)(y, fresh)
+  y:mul_(x)
+  fresh:mul_(5.0)
+  return ops.sum(a * y * fresh)
+end)
+check("a write into arguments and results of a custom derivative after the call", function(x)
+  local y = x * 1.0
+  local e = ms.custom_vjp(function(v) return ops.exp(v) end, function(_, r, d) return d * r end)(y)
+  local s = ms.custom_vjp(function(v) return v * v end, function(v, _, d) return d * v * 2 end)(y)
+  local before = e * s
+  y:mul_(x)
+  e:mul_(y)
+  s[0] = y[1]
+  return ops.sum(before * e * s)
+end)
+check("what a custom derivative hands through is the argument itself", function(x)
+  local through = ms.custom_vjp(function(v) return v end, function(_, _, d) return d end)
+  local y = x * 1.0
+  local z = through(y)
+  z:mul_(x)
+  return ops.sum(y * z) + ops.sum(ms.checkpoint(function(v) return v end)(y) * x)
+end)
+check("a custom derivative's function writes into what is its own", function(x)
+  local f = function(v)
+    local y = v * 1.0
+    y:mul_(2.0)
+    return y
+  end
+  return ops.sum(ms.checkpoint(f)(x) * ms.custom_vjp(f, function(_, _, d) return d * 2 end)(x))
+end)
+
+t.test("functions that write into arguments of theirs are refused where they have derivatives", function()
+  local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
+  local function writes(v)
+    v:mul_(3.0)
+    return v * 2
+  end
+  local custom = ms.custom_vjp(writes, function(_, _, d) return d * 6 end)
+  for name, transformed in pairs { checkpoint = ms.checkpoint(writes), custom_vjp = custom } do
+    for _, already in ipairs { false, true } do
+      local function f(v)
+        local y = v * 1.0
+        if already then y:mul_(v) end
+        local a = transformed(y)
+        return ops.sum(y * a)
+      end
+      -- No derivative: a call as any other.
+      t.near(f(x), ms.tensor(already and 18.0 * (1 + 16) or 18.0 * (1 + 4), ms.float64))
+      local message = { "grad_writes_test.lua:", name, "writes into its argument 0, (2)", "v = v:clone()" }
+      for _, differentiated in ipairs { ms.grad(f), ms.jit(ms.grad(f)), ms.grad(ms.jit(f)) } do
+        t.fails(message, differentiated, x)
+      end
+      t.fails(message, ms.grad(function(v) return ops.sum(ms.grad(f)(v)) end), x)
+    end
+  end
+end)
+t.test("functions computed again meet what they use as it was, or say that they cannot", function()
+  local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
+  local function within(v)
+    local w = v * 1.0
+    local function f(u)
+      w:mul_(u)
+      return u * w
+    end
+    return ops.sum(ms.checkpoint(f)(v) + w)
+  end
+  t.fails({ "checkpoint", "writes into a tensor that it uses", "clone" }, ms.grad(within), x)
+  local function within_custom(v)
+    local w = v * 1.0
+    local function f(u)
+      w:mul_(u)
+      return u * w
+    end
+    return ops.sum(ms.custom_vjp(f, function(_, _, d) return d end)(v) + w)
+  end
+  t.fails({ "custom_vjp", "writes into a tensor that it uses", "clone" }, ms.grad(within_custom), x)
+  for _, fresh in ipairs { true, false } do
+    local function after(v)
+      local w = fresh and ops.ones_like(ms.stop_gradient(v)) or v * 1.0
+      local a = ms.checkpoint(function(u) return u * w end)(v)
+      w:mul_(5.0)
+      return ops.sum(a)
+    end
+    t.fails({ "checkpoint", "was written in place after the call", "argument" }, ms.grad(after), x)
+    t.fails({ "checkpoint", "was written in place after the call", "argument" }, ms.jit(ms.grad(after)), x)
+  end
+  -- Counters of a function that runs once are its own business.
+  local calls = ms.zeros({}, ms.float64)
+  local counted = ms.custom_vjp(function(v)
+    calls:add_(1.0)
+    return v * 2
+  end, function(_, _, d) return d * 2 end)
+  t.equal(ms.grad(function(v) return ops.sum(counted(v)) end)(x):tolist(), { 2.0, 2.0 })
+  t.equal(calls:item(), 1.0)
+end)
+
 t.finish()

@@ -221,6 +221,49 @@ t.test("wrong gradients and arguments are named", function()
   t.fails({ "group 1 has no option 'rate'" }, nn.SGD, { { params = { net.weight }, rate = 1 } }, 0.1)
 end)
 
+t.test("a step within a differentiated function is not differentiated, an update that is written out is", function()
+  local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
+  local function through(update)
+    local p = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), { name = "p" })
+    local optimizer = nn.SGD({ p }, 0.1)
+    local function f(v)
+      local g = ms.grad(function() return ms.ops.sum(p * p * v) end, nil, { p })()
+      update(p, g, optimizer)
+      return ms.ops.sum(p * p * v)
+    end
+    return { f, p }
+  end
+  local function step(_, g, optimizer) optimizer(g) end
+  local function written(p, g) ms.ops.assign(p, p - 0.1 * g[1]) end
+  -- p' = p - 0.1 (2 p v) = (0.8, 1.2). Of the step PyTorch (SGD, autograd.grad with create_graph) has p'^2 and 2 p' v;
+  -- through the update it is p'^2 + 2 p' v (-0.2 p) and 2 p' v (1 - 0.2 v).
+  for _, case in ipairs {
+    { step, { 0.64, 1.44 }, { 1.6, 4.8 } },
+    { written, { 0.32, -0.48 }, { 1.28, 2.88 } },
+  } do
+    for _, mode in ipairs { function(f) return f end, ms.jit } do
+      local f, p = table.unpack(through(case[1]))
+      local y, dx, dp = mode(ms.value_and_grad(f, 0, { p }))(x)
+      t.near(y:item(), 3.52, 1e-12)
+      t.near(dx, ms.tensor(case[2], ms.float64), 1e-12)
+      t.near(dp[1], ms.tensor(case[3], ms.float64), 1e-12)
+      t.near(p:value(), ms.tensor({ 0.8, 1.2 }, ms.float64), 1e-12)
+    end
+  end
+  -- What the gradient needs of before is gone.
+  local p = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), { name = "p" })
+  local optimizer = nn.SGD({ p }, 0.1)
+  t.fails({ "optim_test.lua:", "was changed in place after it was used" }, ms.grad(function(v)
+    local before = ms.ops.sum(p * v)
+    optimizer({ ms.ops.ones({ 2 }, ms.float64) })
+    return before + ms.ops.sum(p * v)
+  end), x)
+  t.fails({ "optim_test.lua:", "no gradient with respect to 'lr'" }, ms.grad(function(rate)
+    nn.SGD({ p }, rate)({ ms.ops.ones({ 2 }, ms.float64) })
+    return ms.ops.sum(p * p)
+  end), 0.1)
+end)
+
 t.test("an optimizer of a cell's parameters prints", function()
   t.equal(tostring(nn.Adam(nn.Dense(2, 2):trainable_params(), 0.5)), "Adam<learning_rate=0.5, parameters=2>")
 end)

@@ -201,6 +201,9 @@ end
 --- All options can be given in one table of names. Numbers that operators take as attributes have gradients where the
 --- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace or the delta of huber_loss.
 --- Tensors may be written in place (y:add_(x), y[i] = x): as in a plain call, all names of the tensor see it.
+--- The step of an optimizer within f changes the parameters and is not differentiated, as if done under no gradient: what
+--- is computed from a parameter afterwards depends on its new values, not on how they came about. To differentiate
+--- through an update write it out, as w2 = w - rate * g or ms.ops.assign(w, w - rate * g).
 --- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
 --- @example ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
 --- @example ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)) --> 7.0
@@ -484,7 +487,8 @@ T.vmap = vmap
 T.stop_gradient = core.stop
 
 --- A function with a derivative of its own: back(arguments..., results..., cotangents...) gives one gradient for each
---- argument of f.
+--- argument of f. f may write in place into its own tensors, not into its arguments: that is an error where a derivative
+--- is computed.
 --- @example ms.grad(ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 10 * d end))(3.0) --> 10.0
 function T.custom_vjp(f, back)
   check_callable(f, "custom_vjp")
@@ -492,11 +496,15 @@ function T.custom_vjp(f, back)
   return function(...) return core.custom(f, back, contents(...)) end
 end
 
---- f with its intermediate values computed again for the gradient instead of being kept: less memory, more time.
+--- f with its intermediate values computed again for the gradient instead of being kept: less memory, more time. f must
+--- not write in place into its arguments and local variables of the function around it, nor may the latter be written
+--- between the call and the gradient: both are errors where a derivative is computed. What f finds in tables should not
+--- change meanwhile either, if its result depends on it.
 --- @example ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
 function T.checkpoint(f)
   check_callable(f, "checkpoint")
-  return function(...) return core.checkpoint(f, contents(...)) end
+  local function again(...) return contents(f(...)) end
+  return function(...) return core.checkpoint(f, again, contents(...)) end
 end
 T.recompute = T.checkpoint
 

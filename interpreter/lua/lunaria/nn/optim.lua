@@ -155,7 +155,8 @@ local function decayed(group)
   end
 end
 
---- One step: grads has the gradient of every parameter, in the order of the parameters.
+--- One step: grads has the gradient of every parameter, in the order of the parameters. Within a function that is
+--- differentiated the step itself has no derivative, see help(ms.grad).
 function Optimizer:construct(grads)
   local name = getmetatable(self)._name
   if ms.is_tensor(grads) and #self.parameters == 1 then

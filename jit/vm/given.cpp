@@ -1,0 +1,112 @@
+// Calls whose derivative is given or found by calling again (ms.custom_vjp, ms.checkpoint): the backward pass has to
+// meet their arguments, and what else they use, as they were. They get handles of their own on the arguments, which no
+// later write by others changes, and must not write into them: that write would have no derivative.
+#include "core/error.h"
+#include "jit/vm/handlers.h"
+#include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
+
+namespace lunaria::vm {
+
+namespace {
+
+bool changed(const Value& tensor, const Value& version) {
+    return static_cast<int64_t>(tensor.tensor().version()) != version.integer();
+}
+
+// Tensors and their versions, in turn.
+void watch_tensor(std::vector<Value>& list, const Value& v) {
+    list.push_back(v);
+    list.push_back(Value(static_cast<int64_t>(v.tensor().version())));
+}
+
+void call(Machine& m, const Instr& i) {
+    Value f = m.operand(i, 0);
+    m.call(f, {}, m.values(m.slot(i, 2)), Machine::destination(i));
+}
+
+void hold(Machine& m, const Instr& i) {
+    Values held = m.values(m.slot(i, 0));
+    uint16_t marks = 0;
+    for (Value& v : held) {
+        marks |= v.marks();
+        // A recording knows tensors by their handles, and ends where one that is followed is written.
+        if (!v.is_tensor() || (recorder() && recorder()->records())) continue;
+        const uint16_t own = v.marks();
+        v = Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+        v.set_marks(own);
+    }
+    Value list = Value::list(std::move(held).vector());
+    list.set_marks(marks);
+    m.set(i, std::move(list));
+}
+
+void watch(Machine& m, const Instr& i) {
+    const auto& context = *static_cast<Context*>(m.operand(i, 0).object());
+    const Value f = m.operand(i, 1);
+    const bool again = m.operand(i, 3).boolean();
+    std::vector<Value> list;
+    for (const Value& v : m.values(m.slot(i, 2)))
+        if (v.is_tensor()) watch_tensor(list, v);
+    const auto* closure = object_as<Closure>(f);
+    for (const Value& capture : closure ? closure->captures : m.host().resolve(f).captures) {
+        const auto* cell =
+            capture.kind() == Value::Kind::object ? dynamic_cast<const Cell*>(capture.object()) : nullptr;
+        const Value v = cell ? cell->get() : capture;
+        // What is not followed may be written by a function that runs once only.
+        if (v.is_tensor() && (again || (v.marks() & context.mark) || context.box(v))) watch_tensor(list, v);
+    }
+    m.set(i, Value::list(std::move(list)));
+}
+
+void unwritten(Machine& m, const Instr& i) {
+    const std::string name(m.operand(i, 0).string());
+    const Values arguments = m.values(m.slot(i, 1)), held = m.values(m.slot(i, 2)), watched = m.values(m.slot(i, 3));
+    Values results = m.values(m.slot(i, 4));
+    for (size_t k = 0; k + 1 < watched.size(); k += 2) {
+        if (!changed(watched[k], watched[k + 1])) continue;
+        std::string which = "a tensor that it uses";
+        for (size_t j = 0; j < held.size(); ++j)
+            if (held[j].is_tensor() && held[j].tensor().body() == watched[k].tensor().body())
+                which = str("its argument ", j);
+        throw state_error(name, str("the function writes into ", which, ", ", watched[k].tensor().shape(),
+                                    ", in place, which has no derivative there"))
+            .hint("write into a copy of it (v = v:clone()) and return that");
+    }
+    // Who gets an argument back gets the tensor itself.
+    uint16_t marks = 0;
+    for (Value& v : results) {
+        for (size_t j = 0; v.is_tensor() && j < held.size(); ++j) {
+            if (!held[j].is_tensor() || held[j].tensor().body() != v.tensor().body()) continue;
+            const uint16_t own = v.marks();
+            v = arguments[j];
+            v.set_marks(own);
+            break;
+        }
+        marks |= v.marks();
+    }
+    Value list = Value::list(std::move(results).vector());
+    list.set_marks(marks);
+    m.set(i, std::move(list));
+}
+
+void unchanged(Machine& m, const Instr& i) {
+    const Values watched = m.values(m.slot(i, 0));
+    for (size_t k = 0; k + 1 < watched.size(); k += 2)
+        if (changed(watched[k], watched[k + 1]))
+            throw state_error("checkpoint", str("a tensor that the function uses, ", watched[k].tensor().shape(),
+                                                ", was written in place after the call and before its gradient"))
+                .hint("pass it as an argument of the function, or write into a copy (w = w:clone())");
+}
+
+}  // namespace
+
+std::span<const NamedHandler> given_handlers() {
+    static constexpr NamedHandler list[] = {
+        {"custom_call", call}, {"checkpoint_call", call}, {"hold", hold},
+        {"watch", watch},      {"unwritten", unwritten},  {"unchanged", unchanged},
+    };
+    return list;
+}
+
+}  // namespace lunaria::vm
