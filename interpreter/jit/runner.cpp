@@ -285,6 +285,7 @@ class Runner {
         slot(e) = answer.value;
         if (e.what == Expected::What::table) progress_.tables.insert(vm::identity_of(answer.value));
         if (e.what != Expected::What::tensor) return true;
+        if (e.open) progress_.sizes.emplace_back(e.slot, answer.value.tensor().shape());
         progress_.bodies.insert(answer.value.tensor().body());
         if (answer.handle.is_nil()) return true;
         auto& handles = progress_.handles;
@@ -491,6 +492,7 @@ class Runner {
                 // What was told apart must be told apart.
                 if (!progress_.bodies.insert(&body)) return false;
                 slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
+                if (e.open) progress_.sizes.emplace_back(e.slot, body.shape);
                 if (e.handed) {
                     auto& handles = progress_.handles;
                     if (handles.size() < slots_.size()) handles.resize(slots_.size());
@@ -629,7 +631,10 @@ class Runner {
     void bind(const Step& step, vm::Values& given) {
         for (size_t k = 0; k < given.size(); ++k) {
             const Expected& e = step.expected[k];
-            if (e.what != Expected::What::constant && e.what != Expected::What::same) slot(e) = std::move(given[k]);
+            if (e.what == Expected::What::constant || e.what == Expected::What::same) continue;
+            if (e.open && step.kind != Step::Kind::op && given[k].is_tensor())
+                progress_.sizes.emplace_back(e.slot, given[k].tensor().shape());
+            slot(e) = std::move(given[k]);
         }
     }
 

@@ -60,6 +60,8 @@ struct Progress {
     bool observed = false, failed = false;
     vm::Values results;
     Value error;
+    // Of tensors from outside that may have any sizes: those they had, by slot. Their slots may be empty by now.
+    std::vector<std::pair<int32_t, Shape>> sizes;
     // Tensors and tables that were told apart from one another.
     Seen bodies, tables;
     std::vector<Tensor> inputs, outputs;  // of a compiled graph
@@ -69,6 +71,7 @@ struct Progress {
         for (Value& v : slots) v = Value();
         path.clear();
         handles.clear();
+        sizes.clear();
         bodies.clear();
         tables.clear();
         results.clear();
