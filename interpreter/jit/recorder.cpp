@@ -5,7 +5,6 @@
 
 #include "core/element.h"
 #include "core/interrupt.h"
-#include "core/random.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
 #include "jit/language.h"
@@ -15,14 +14,6 @@ namespace lunaria::jit {
 namespace {
 
 constexpr uint64_t kSweepBytes = 2u << 20;
-
-// A tensor of a type of which nobody looks at the elements.
-Value ghost(const TensorType& type) {
-    Tensor one = Tensor::zeros(type.dtype, {});
-    Strides strides;
-    for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
-    return Value(one.view(type.shape, strides));
-}
 
 }  // namespace
 
@@ -346,42 +337,6 @@ void Recorder::know(const Step& step, vm::Values& results) {
             slot_of_[vm::identity_of(results[k])] = e.slot;
         }
     }
-}
-
-Value Recorder::known_result(const Expected& e) {
-    if (e.what == Expected::What::constant) return e.constant;
-    Value v = progress_.slots[static_cast<size_t>(e.slot)];
-    if (!v.is_nil()) return v;
-    if (e.what == Expected::What::tensor) {
-        TensorType type = e.type;
-        for (const auto& [slot, shape] : progress_.sizes)
-            if (slot == e.slot) type.shape = shape;
-        return ghost(type);
-    }
-    if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values_.size())
-        return values_[static_cast<size_t>(e.slot)];
-    return e.constant;
-}
-
-// What stands for results of any sizes must have the sizes of this call, which those of the operands tell.
-void Recorder::size_ghosts(const Step& known, vm::Values& results, const std::function<void(vm::Values&)>& body) {
-    auto is_ghost = [&](const Expected& e) {
-        return e.what == Expected::What::tensor && e.open && progress_.slots[static_cast<size_t>(e.slot)].is_nil();
-    };
-    if (std::none_of(known.expected.begin(), known.expected.end(), is_ghost)) return;
-    const RandomStream random = default_generator().state();
-    vm::Values sized;
-    try {
-        Unwatched unwatched;
-        body(sized);
-    } catch (const Error&) {
-        sized.clear();  // values that are not those of the call may be wrong ones: the sizes stay the recorded ones
-    }
-    default_generator().set_state(random);
-    if (sized.size() != results.size()) return;
-    for (size_t k = 0; k < results.size(); ++k)
-        if (is_ghost(known.expected[k]) && sized[k].is_tensor())
-            results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
 }
 
 void Recorder::sweep() {

@@ -1,13 +1,22 @@
 // What the events of a trace are expected to give the next time: the same values, other numbers, tensors of other
-// sizes.
+// sizes. And what stands for results that the runner had and nobody needs any more.
 #include <algorithm>
 
+#include "core/random.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/lua_reference.h"
 
 namespace lunaria::jit {
 
 namespace {
+
+// A tensor of a type of which nobody looks at the elements.
+Value ghost(const TensorType& type) {
+    Tensor one = Tensor::zeros(type.dtype, {});
+    Strides strides;
+    for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
+    return Value(one.view(type.shape, strides));
+}
 
 // Events of which another number may come the next time.
 bool generalises(Step::Kind kind) {
@@ -141,6 +150,42 @@ bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args) {
     if (!op.infer_fn) return true;
     const Types types = op.infer_fn(lunaria::Call(op, args, promoted_dtype(op, args)));
     return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
+}
+
+Value Recorder::known_result(const Expected& e) {
+    if (e.what == Expected::What::constant) return e.constant;
+    Value v = progress_.slots[static_cast<size_t>(e.slot)];
+    if (!v.is_nil()) return v;
+    if (e.what == Expected::What::tensor) {
+        TensorType type = e.type;
+        for (const auto& [slot, shape] : progress_.sizes)
+            if (slot == e.slot) type.shape = shape;
+        return ghost(type);
+    }
+    if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values_.size())
+        return values_[static_cast<size_t>(e.slot)];
+    return e.constant;
+}
+
+// What stands for results of any sizes must have the sizes of this call, which those of the operands tell.
+void Recorder::size_ghosts(const Step& known, vm::Values& results, const std::function<void(vm::Values&)>& body) {
+    auto is_ghost = [&](const Expected& e) {
+        return e.what == Expected::What::tensor && e.open && progress_.slots[static_cast<size_t>(e.slot)].is_nil();
+    };
+    if (std::none_of(known.expected.begin(), known.expected.end(), is_ghost)) return;
+    const RandomStream random = default_generator().state();
+    vm::Values sized;
+    try {
+        Unwatched unwatched;
+        body(sized);
+    } catch (const Error&) {
+        sized.clear();  // values that are not those of the call may be wrong ones: the sizes stay the recorded ones
+    }
+    default_generator().set_state(random);
+    if (sized.size() != results.size()) return;
+    for (size_t k = 0; k < results.size(); ++k)
+        if (is_ghost(known.expected[k]) && sized[k].is_tensor())
+            results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
 }
 
 }  // namespace lunaria::jit
