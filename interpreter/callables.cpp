@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "interpreter/frames.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/protect.h"
 
@@ -23,6 +24,13 @@ int sort(lua_State* L) {
 
 int sethook(lua_State* L) {
     use_as_function(L, lua_isthread(L, 1) ? 2 : 1);
+    return set_program_hook(L, original);
+}
+
+int getlocal(lua_State* L) {
+    const int argument = lua_isthread(L, 1) ? 2 : 1;
+    use_target(L, argument);
+    use_program_level(L, argument, argument == 2 ? lua_tothread(L, 1) : L);
     return original(L);
 }
 
@@ -32,10 +40,8 @@ int type(lua_State* L) {
     return 1;
 }
 
-// One of them each, so that no two functions of the library are the same to who knows them by their address.
-template <int>
-int of_target(lua_State* L) {
-    use_target(L, lua_isthread(L, 1) ? 2 : 1);
+int dump(lua_State* L) {
+    use_target(L, 1);
     return original(L);
 }
 
@@ -65,9 +71,9 @@ void install_callables(lua_State* L) {
     const std::tuple<const char*, const char*, lua_CFunction> functions[] = {
         {LUA_GNAME, "type", protect<type>},
         {LUA_TABLIBNAME, "sort", protect<sort>},
-        {LUA_STRLIBNAME, "dump", protect<of_target<0>>},
+        {LUA_STRLIBNAME, "dump", protect<dump>},
         {LUA_DBLIBNAME, "sethook", protect<sethook>},
-        {LUA_DBLIBNAME, "getlocal", protect<of_target<1>>}};
+        {LUA_DBLIBNAME, "getlocal", protect<getlocal>}};
     for (const auto& [library, name, function] : functions) {
         lua_getglobal(L, library);
         lua_getfield(L, -1, name);

@@ -44,6 +44,8 @@ class LuaHost final : public vm::Host {
     // The C function of the innermost At, and its line (may be empty).
     const void* innermost_call() const { return places_.empty() ? nullptr : places_.back().call; }
     std::string innermost_place() const;
+    // The line of any C function's innermost At; empty where it has none.
+    std::string place_of(const void* call) const;
     // Another machine that has this host runs for as long as it lives.
     class Running {
       public:

@@ -1,4 +1,5 @@
 // The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
+#include <algorithm>
 #include <utility>
 
 #include "interpreter/lua_host.h"
@@ -15,11 +16,13 @@ LuaHost::At::At(LuaHost& host, lua_State* L, const vm::Machine* machine, const s
     host.places_.push_back({known ? caller.i_ci : nullptr, machine, text});
 }
 
-std::string LuaHost::innermost_place() const {
-    if (places_.empty()) return {};
-    const Place& place = places_.back();
-    if (place.machine) return place.machine->here();
-    return place.text && *place.text ? **place.text : std::string();
+std::string LuaHost::innermost_place() const { return place_of(innermost_call()); }
+
+std::string LuaHost::place_of(const void* call) const {
+    const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const Place& p) { return p.call == call; });
+    if (found == places_.rend()) return {};
+    if (found->machine) return found->machine->here();
+    return found->text && *found->text ? **found->text : std::string();
 }
 
 // `level` functions further out than who called the machine.

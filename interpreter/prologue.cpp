@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "interpreter/callables.h"
+#include "interpreter/frames.h"
 #include "interpreter/function_code.h"
 #include "interpreter/protect.h"
 
@@ -364,7 +365,9 @@ int getinfo(lua_State* L) {
     use_target(L, first);
     lua_State* thread = first == 2 ? lua_tothread(L, 1) : L;
     bool hidden = false;
+    int line = 0;
     lua_Debug frame;
+    use_program_level(L, first, thread);
     if (lua_isfunction(L, first)) {
         hidden = entry_position(L, first) != 0;
     } else if (lua_isinteger(L, first) && lua_tointeger(L, first) >= 0 && lua_tointeger(L, first) <= LUAI_MAXSTACK &&
@@ -372,6 +375,7 @@ int getinfo(lua_State* L) {
         lua_getinfo(thread, "f", &frame);
         hidden = entry_position(thread, -1) != 0;
         lua_pop(thread, 1);
+        line = compiled_line(thread, static_cast<int>(lua_tointeger(L, first)));
     }
     const int count = lua_tocfunction(L, lua_upvalueindex(1))(L);
     if (!hidden || !lua_istable(L, -1)) return count;
@@ -380,6 +384,11 @@ int getinfo(lua_State* L) {
         lua_setfield(L, -3, "nups");
     }
     lua_pop(L, 1);
+    if (line > 0 && lua_getfield(L, -1, "currentline") == LUA_TNUMBER) {
+        lua_pushinteger(L, line);
+        lua_setfield(L, -3, "currentline");
+    }
+    lua_settop(L, -1 - (line > 0));
     return count;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/interrupt.h"
 #include "interpreter/debugger.h"
+#include "interpreter/frames.h"
 #include "interpreter/loader.h"
 #include "interpreter/protect.h"
 
@@ -28,8 +29,10 @@ std::string source_line(State& state, const lua_Debug& frame) {
     return str("\n\t\t", rest.substr(0, 120), cut ? "..." : "");
 }
 
-std::string describe_frame(State& state, lua_State* L, lua_Debug& frame) {
+// `line`: where it is, if Lua does not know.
+std::string describe_frame(State& state, lua_State* L, lua_Debug& frame, int line) {
     lua_getinfo(L, "Slnt", &frame);
+    if (line > 0) frame.currentline = line;
     std::string text = str("\n\t", frame.short_src, ":");
     if (frame.currentline > 0) text += str(frame.currentline, ":");
     if (*frame.namewhat)
@@ -46,7 +49,8 @@ std::string describe_frame(State& state, lua_State* L, lua_Debug& frame) {
 
 std::string stack_text(State& state, lua_State* L, int level) {
     lua_Debug frame;
-    const int depth = stack_depth(L);
+    const std::vector<int> levels = program_levels(L);
+    const int depth = static_cast<int>(levels.size());
     // A text that did not compile or a file that is not there has no Lua function to point to.
     if (depth <= level + 1) return {};
     std::string text = "stack traceback:";
@@ -55,8 +59,9 @@ std::string stack_text(State& state, lua_State* L, int level) {
             text += str("\n\t...\t(skipping ", depth - kShownAtEitherEnd - i, " levels)");
             i = depth - kShownAtEitherEnd;
         }
-        lua_getstack(L, i, &frame);
-        text += describe_frame(state, L, frame);
+        const int at = levels[static_cast<size_t>(i)];
+        lua_getstack(L, at, &frame);
+        text += describe_frame(state, L, frame, compiled_line(L, at));
     }
     return text;
 }

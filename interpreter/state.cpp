@@ -11,6 +11,7 @@
 #include "interpreter/callables.h"
 #include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
+#include "interpreter/frames.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/lua_host.h"
@@ -67,6 +68,7 @@ State::State(const Options& options)
     loader_->install(lua_);
     hide_entries(lua_);
     install_callables(lua_);
+    install_frames(lua_);
     open_libraries(lua_);
 
     watch_mode();

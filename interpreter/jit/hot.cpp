@@ -3,10 +3,12 @@
 #include <array>
 
 #include "core/memory.h"
+#include "interpreter/frames.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/prologue.h"
 #include "interpreter/protect.h"
+#include "interpreter/state.h"
 
 namespace lunaria::jit {
 
@@ -28,6 +30,18 @@ struct Calls {
 using Counts = std::array<Calls, 1024>;
 
 int compiled_key, entry_key;
+
+// For as long as it lives, a call of entry() is on a stack.
+class OnStack {
+  public:
+    explicit OnStack(State& state) : state_(state) { ++state_.prologue_calls; }
+    ~OnStack() { --state_.prologue_calls; }
+    OnStack(const OnStack&) = delete;
+    OnStack& operator=(const OnStack&) = delete;
+
+  private:
+    State& state_;
+};
 
 // The table of compiled functions: by the function or the object that they stand for.
 void push_compiled(lua_State* L) {
@@ -58,13 +72,15 @@ bool is_hot(Counts& counts, const void* function, bool& idle) {
 // results. Upvalues: the metatable of compiled functions, the table of those, Counts.
 int entry(lua_State* L) {
     if (!lua_isboolean(L, 1)) return take(L);
+    const OnStack here(State::of(L));
     const int count = lua_gettop(L);
     auto decline = [&] {
         lua_pushboolean(L, false);
         return 1;
     };
     lua_Debug caller;
-    if (lua_isyieldable(L) || LuaHost::of(L).runs() || !lua_getstack(L, 1, &caller) || !lua_checkstack(L, 8))
+    if (lua_isyieldable(L) || LuaHost::of(L).runs() || is_watched(L) || !lua_getstack(L, 1, &caller) ||
+        !lua_checkstack(L, 8))
         return decline();
     lua_getinfo(L, "f", &caller);
     const int function = count + 1;
