@@ -504,7 +504,7 @@ int is_jit(lua_State* L) {
 // Whether the machine runs: what it calls belongs to what it records or differentiates. While it records it answers in
 // this function's place.
 int inside(lua_State* L) {
-    lua_pushboolean(L, LuaHost::of(L).machine().is_running());
+    lua_pushboolean(L, LuaHost::of(L).runs());
     return 1;
 }
 

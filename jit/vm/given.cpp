@@ -30,11 +30,7 @@ void hold(Machine& m, const Instr& i) {
     uint16_t marks = 0;
     for (Value& v : held) {
         marks |= v.marks();
-        // A recording knows tensors by their handles, and ends where one that is followed is written.
-        if (!v.is_tensor() || (recorder() && recorder()->records())) continue;
-        const uint16_t own = v.marks();
-        v = Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
-        v.set_marks(own);
+        v = own_handle(v);
     }
     Value list = Value::list(std::move(held).vector());
     list.set_marks(marks);
@@ -100,6 +96,17 @@ void unchanged(Machine& m, const Instr& i) {
 }
 
 }  // namespace
+
+Value own_handle(const Value& v) {
+    if (!v.is_tensor()) return v;
+    static const Op& identity = registry().get("identity");
+    // Whoever writes down what happens knows tensors by their handles.
+    Recorder* r = recorder();
+    Value held = r && r->records() ? r->run(identity, {&v, 1})
+                                   : Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+    held.set_marks(v.marks());
+    return held;
+}
 
 std::span<const NamedHandler> given_handlers() {
     static constexpr NamedHandler list[] = {

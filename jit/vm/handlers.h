@@ -25,6 +25,8 @@ std::span<const NamedHandler> value_handlers();
 std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
 std::span<const NamedHandler> given_handlers();
+// The value; a tensor as a handle of its own, whose content no later write into the other changes.
+Value own_handle(const Value& v);
 std::span<const NamedHandler> error_handlers();
 std::span<const NamedHandler> coroutine_handlers();
 std::span<const NamedHandler> region_handlers();

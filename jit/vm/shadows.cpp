@@ -83,10 +83,7 @@ void follow(Machine& m, const Instr& i) {
 }
 
 void stop(Machine& m, const Instr& i) {
-    Value v = m.operand(i, 0);
-    // A handle of its own: what is written into the operand later is not the result's.
-    if (v.is_tensor() && !(recorder() && recorder()->records()))
-        v = Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+    Value v = own_handle(m.operand(i, 0));
     v.set_marks(0);
     m.set(i, std::move(v));
 }

@@ -228,7 +228,8 @@ test("random numbers are drawn anew, in eager mode's order", function()
   local expected = series(draw)
   equal(series(f), expected)
   equal(series(f), expected)
-  compiled(f, 6)
+  -- In graph mode the calls of f are parts of series, which is compiled.
+  if ms.get_context "mode" ~= ms.GRAPH_MODE then compiled(f, 6) end
 end)
 
 test("the generator stands where it stood when a call is begun anew", function()
