@@ -185,8 +185,9 @@ def run_pair(name, options, threads):
 
 def run_single(name, options):
     rows = []
-    process = subprocess.Popen([sys.executable, f"bench/{name}.py", options.lunaria], stdout=subprocess.PIPE, text=True,
-                               cwd=BENCH.parent)
+    only = [options.only] if options.only and name == "compile_time" else []
+    process = subprocess.Popen([sys.executable, f"bench/{name}.py", options.lunaria, *only], stdout=subprocess.PIPE,
+                               text=True, cwd=BENCH.parent)
     for line in process.stdout:
         row = json.loads(line)
         rows.append(row | {"bench": name})

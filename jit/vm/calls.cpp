@@ -287,9 +287,16 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
             if (paths.empty() || paths[0].argument < 0) {
                 positional.push_back(Value(rest[i]));
             } else if (params[i].type == ArgType::tensors) {
-                std::vector<Value> items;
-                for (const auto& path : paths) items.push_back(read(path));
-                positional.push_back(emit("spread", {Value::list(std::move(items)), Value()}));
+                std::vector<Value> items, keys;
+                for (const auto& path : paths) {
+                    items.push_back(read(path));
+                    keys.push_back(Value(static_cast<int64_t>(items.size())));
+                }
+                // A stand-in is written in the host's language, which has tables.
+                const Value count(static_cast<int64_t>(items.size()));
+                Value tensors = Value::list(std::move(items));
+                positional.push_back(other.is_nil() ? emit("spread", {tensors, Value()})
+                                                    : emit("table", {Value::list(keys), tensors, count, Value()}));
             } else if (pattern[pattern.size() - params.size() + i] == 'N') {
                 positional.push_back(emit("number_tensor", {read(paths[0]), Value(dtype)}));
             } else {

@@ -190,6 +190,59 @@ t.test("slopes are those of the operator where it has a corner", function()
   end
 end)
 
+local rows = ms.tensor({ { 0.5, -1.0 }, { 2.0, 0.3 }, { 0.0, 1.5 } }, ms.float64)
+local others = ms.tensor({ { 1.5, 0.7 }, { -0.4, 0.45 } }, ms.float64)
+local gain, shift, spread = vector(1.3, -0.7), vector(0.2, 0.5), vector(0.8, 1.7)
+for _, training in ipairs { true, false } do
+  check("batch_norm, training " .. tostring(training), function(e)
+    return ops.batch_norm(rows * e, shift * e, spread + e, gain * e, shift, training, 0.1, e)
+  end)
+end
+check("batch_norm of images by name", function(e)
+  return ops.batch_norm(ops.sin(ops.arange(24):double():reshape({ 2, 3, 2, 2 })), { training = true, eps = e * e })
+end)
+check("batch_norm_train", function(e)
+  local normal, mean, var = ops.batch_norm_train(rows * e, gain, shift, e)
+  return ops.concat({ ops.reshape(normal, { -1 }), mean, var }, 0)
+end)
+check("clip_by_global_norm", function(most)
+  local a, b = ops.clip_by_global_norm({ rows * most, others }, most * most)
+  return ops.concat({ ops.reshape(a, { -1 }), ops.reshape(b, { -1 }) }, 0)
+end, 0.9)
+check("clip_by_global_norm of what is small", function(most)
+  return ops.clip_by_global_norm({ rows }, most * 10) * most
+end)
+check("clip_by_global_norm with a norm", function(norm)
+  return ops.clip_by_global_norm({ rows }, 0.4, norm)
+end, 0.9)
+for _, p in ipairs { 0.7, 1.0, 2.0, 2.5, -1.5 } do
+  check("vector_norm of order " .. p, function(ord) return ops.vector_norm(rows * ord, ord, 1) end, p)
+  check("vector_norm of all, order " .. p, function(ord) return ops.vector_norm(rows * ord, { ord = ord, keepdims = true }) end, p)
+  check("norm of order " .. p, function(ord) return ops.norm(x, ord) * ops.norm(rows, ord, { 0 }, true) end, p)
+  if p > 0 then check("cdist of order " .. p, function(q) return ops.cdist(rows * q, others, q) end, p) end
+end
+for _, periodic in ipairs { true, false } do
+  check("kaiser_window, periodic " .. tostring(periodic), function(b)
+    return ops.kaiser_window(7, periodic, b, ms.float64)
+  end, 4.0)
+end
+check("kaiser_window by name", function(b)
+  return ops.kaiser_window { window_length = 6, beta = b * b, dtype = ms.float64 }
+end, 5.0)
+t.test("orders of norms and clipping at the borders", function()
+  local big = vector(3e200, -4e200)
+  local slope = ms.grad(function(p) return ops.vector_norm(big, p):item() * 1e-200 end)(2.0)
+  t.near(slope, 5 * ((9 * math.log(3) + 16 * math.log(4)) / 50 - math.log(25) / 4), 1e-12)
+  for _, p in ipairs { 2.0, -1.0 } do
+    t.equal(ms.grad(function(q) return ops.vector_norm(vector(0.0, 0.0), q):item() end)(p), 0.0)
+  end
+  t.equal(ms.grad(function(q) return ops.vector_norm(x, q):item() * q end)(math.huge), 2.3)
+  local function clipped(most) return ops.sum(ops.clip_by_global_norm({ vector(0.0, 0.0) }, most)):item() end
+  t.equal(ms.grad(clipped)(1.0), 0.0)
+  t.equal(ms.grad(function(v) return ops.sum(ops.clip_by_global_norm({ v }, v[0]:item() + 1)) end)(vector(0.0, 0.0)):tolist(),
+    { 1.0, 1.0 })
+end)
+
 t.test("infinite operands and fills", function()
   local inf = math.huge
   t.equal(ms.grad(function(a) return ops.sum(ops.leaky_relu(vector(inf, -2.0), a)["1:"]):item() end)(0.5), -2.0)
@@ -204,9 +257,16 @@ end)
 
 t.test("what has no derivative is refused, and what is wrong is said of the operator", function()
   local where = "grad_attributes_test.lua:"
-  t.fails({ "has no gradient with respect to 'ord'", where }, ms.grad(function(p)
+  t.fails({ "vector_norm: has no gradient with respect to 'ord' at 0", where }, ms.grad(function(p)
     return ops.sum(ops.vector_norm(x, p)):item()
+  end), 0.0)
+  t.fails({ "norm: has no gradient with respect to 'ord' of a matrix norm", where }, ms.grad(function(p)
+    return ops.norm(rows, p):item()
   end), 2.0)
+  t.fails({ "norm: ord must be", where }, ms.grad(function(p) return ops.norm(rows, p):item() end), 3.0)
+  t.fails({ "cdist: p must be at least 0", where }, ms.grad(function(p)
+    return ops.sum(ops.cdist(rows, others, p)):item()
+  end), -1.0)
   t.fails({ "has no gradient with respect to 'p'", where }, ms.grad(function(p)
     return ops.sum(ops.dropout(x, p)):item()
   end), 0.5)

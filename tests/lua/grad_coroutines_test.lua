@@ -417,13 +417,24 @@ refuses("to yield out of a derivative within a coroutine", { "cannot be left by 
     end)(x)
   end)()
 end)
-refuses("to go on in another differentiation", { "began in another differentiation" }, function(x)
+local elsewhere = { "coroutine.resume: the coroutine began in another differentiation", "hint: create it in the function" }
+refuses("to go on in another differentiation", elsewhere, function(x)
   local next = coroutine.wrap(function()
     coroutine.yield(x)
     coroutine.yield(x * x)
   end)
   local a = next()
   return ms.grad(function(y) return y * next() end)(x) * a
+end)
+t.test("a coroutine that outlives its differentiation says where it is resumed, and what to do", function()
+  local next
+  ms.grad(function(x)
+    next = coroutine.wrap(function() coroutine.yield(x * x) end)
+    return next()
+  end)(1.3)
+  local texts = { "grad_coroutines_test.lua:", "began in another differentiation", "take its values before ms.grad" }
+  t.fails(texts, function() return next() end)
+  t.fails(texts, ms.grad(function(x) return x * next() end), 1.3)
 end)
 refuses("a coroutine that an opaque function runs", { "no gradient flows" }, function(x)
   local text = coroutine.wrap(function() coroutine.yield("return " .. x) end)

@@ -226,6 +226,103 @@ return function(core, ms)
     return v / ops.pow(s * alpha + bias, beta)
   end)
 
+  -- By channel, axis 1: the statistics and what is made of them.
+  local function channels(x)
+    local axes, beside = {}, {}
+    for i = 1, #x.shape do
+      if i ~= 2 then axes[#axes + 1] = i - 1 end
+      beside[i] = i == 2 and x.shape[2] or 1
+    end
+    return axes, function(v) return v ~= nil and ops.reshape(v, beside) or nil end
+  end
+  local function by_channel(x, mean, var, weight, bias, eps, beside)
+    return scaled((x - beside(mean)) / ops.sqrt(beside(var) + eps), beside(weight), beside(bias))
+  end
+  local function statistics(x, axes)
+    local centred = x - ops.mean(x, axes, true)
+    return ops.mean(x, axes), ops.mean(centred * centred, axes)
+  end
+  stands_for("batch_norm", function(x, mean, var, weight, bias, training, momentum, eps)
+    return ops.batch_norm(stop(x), stop(mean), stop(var), stop(weight), stop(bias), training, stop(momentum), stop(eps))
+  end, function(_, x, mean, var, weight, bias, training, _, eps)
+    x = wide(x)
+    local axes, beside = channels(x)
+    if training then mean, var = statistics(x, axes) end
+    return by_channel(x, mean, var, weight, bias, eps, beside)
+  end)
+  core.replace(ops.batch_norm_train, function(x, weight, bias, eps)
+    local plain, plain_mean, plain_var = ops.batch_norm_train(stop(x), stop(weight), stop(bias), stop(eps))
+    x = wide(x)
+    local axes, beside = channels(x)
+    local mean, var = statistics(x, axes)
+    local y = by_channel(x, mean, var, weight, bias, eps, beside)
+    return ops.cast(y, plain.dtype), ops.cast(mean, plain_mean.dtype), ops.cast(var, plain_var.dtype)
+  end, true)
+  core.replace(ops.clip_by_global_norm, function(list, most, norm)
+    local fixed = {}
+    for i, x in ipairs(list) do fixed[i] = stop(x) end
+    local plain = { ops.clip_by_global_norm(fixed, stop(most), norm ~= nil and stop(norm) or nil) }
+    if norm == nil then
+      local total = 0.0
+      for _, x in ipairs(list) do
+        local v = wide(x)
+        total = total + ops.sum(v * v)
+      end
+      -- The root has no derivative at 0, where it does not matter.
+      norm = ops.sqrt(ops.where(ops.equal(total, 0.0), ops.ones_like(stop(total)), total))
+      norm = ops.where(ops.equal(total, 0.0), 0.0, norm)
+    else
+      norm = ops.ones({}, ms.float64) * norm
+    end
+    local clipped = {}
+    for i, x in ipairs(list) do
+      clipped[i] = ops.cast(wide(x) * (most / ops.maximum(norm, most)), plain[i].dtype)
+    end
+    return table.unpack(clipped)
+  end, true)
+
+  -- The order of a norm. Elements are scaled by the largest (the smallest for negative orders), so that no power of one
+  -- overflows, and a 0 has no logarithm.
+  local function check_order(name, attribute, p)
+    if p == 0 then
+      core.fail(name .. ": has no gradient with respect to '" .. attribute ..
+        "' at 0, where it counts the elements: pass ms.stop_gradient(" .. attribute .. ")")
+    end
+  end
+  local function ordered_norm(x, p, axes, keep)
+    if p == math.huge or p == -math.huge then return ops.vector_norm(x, stop(p), axes, keep) end
+    local size = ops.abs(x)
+    local zero = ops.equal(size, 0.0)
+    local sound = ops.where(zero, 1.0, size)
+    local scale
+    if p > 0 then scale = ops.amax(stop(size), axes, true) else scale = ops.amin(stop(sound), axes, true) end
+    scale = ops.where(ops.equal(scale, 0.0), 1.0, scale)
+    local powers = ops.where(zero, 0.0, ops.pow(sound / scale, p))
+    local total = ops.sum(powers, axes, true)
+    local none = ops.equal(total, 0.0)
+    if p < 0 then none = ops.greater(ops.amax(ops.cast(zero, x.dtype), axes, true), 0.0) end
+    local norm = ops.where(none, 0.0, scale * ops.pow(ops.where(none, 1.0, total), 1 / p))
+    if keep then return norm end
+    return ops.reshape(norm, ops.sum(stop(x), axes).shape)
+  end
+  stands_for("vector_norm", function(x, p, axes, keep, dtype)
+    check_order("vector_norm", "ord", p)
+    return ops.vector_norm(stop(x), stop(p), axes, keep, { dtype = dtype })
+  end, function(like, x, p, axes, keep) return ordered_norm(wide(ops.cast(x, like.dtype)), p, axes, keep) end)
+  stands_for("norm", function(x, p, axes, keep, dtype)
+    local y = ops.norm(stop(x), stop(p), axes, keep, { dtype = dtype })
+    local left = axes ~= nil and #ops.sum(stop(x), axes).shape or 0
+    if #x.shape - left ~= 1 then
+      core.fail "norm: has no gradient with respect to 'ord' of a matrix norm: pass ms.stop_gradient(ord)"
+    end
+    check_order("norm", "ord", p)
+    return y
+  end, function(like, x, p, axes, keep) return ordered_norm(wide(ops.cast(x, like.dtype)), p, axes, keep) end)
+  stands_for("cdist", function(a, b, p)
+    check_order("cdist", "p", p)
+    return ops.cdist(stop(a), stop(b), stop(p))
+  end, function(_, a, b, p) return ordered_norm(ops.unsqueeze(wide(a), -2) - ops.unsqueeze(wide(b), -3), p, -1, false) end)
+
   -- Further losses.
   stands_for("cosine_embedding_loss", function(a, b, target, margin, reduction)
     return ops.cosine_embedding_loss(stop(a), stop(b), stop(target), stop(margin), reduction)
@@ -269,6 +366,27 @@ return function(core, ms)
     if n == 1 then return like end
     return ops.hamming_window(n, periodic, 0.0, 1.0, like.dtype) * beta + alpha
   end)
+  -- The series of the Bessel function I0, whose terms are all positive, up to where they are below the rounding.
+  local function bessel(z, size)
+    local quarter = z * z * 0.25
+    local sum, term = 1.0, 1.0
+    for k = 1, math.ceil(20 + 1.5 * size) do
+      term = term * quarter / (k * k)
+      sum = sum + term
+    end
+    return sum
+  end
+  stands_for("kaiser_window", function(n, periodic, beta, dtype) return ops.kaiser_window(n, periodic, stop(beta), dtype) end,
+    function(like, n, periodic, beta)
+      if n <= 1 then return like end
+      local size = math.abs(stop(beta))
+      if size > 700 then
+        core.fail "kaiser_window: has no gradient with respect to 'beta' above 700: pass ms.stop_gradient(beta)"
+      end
+      local at = ops.arange(n, { dtype = ms.float64 }) * (2 / (periodic and n or n - 1)) - 1
+      local height = ops.sqrt(ops.maximum(1 - at * at, 0.0))
+      return bessel(height * beta, size) / bessel(beta, size)
+    end)
   stands_for("trapz", function(y, x, dx, axis) return ops.trapz(stop(y), stop(x), { dx = stop(dx), dim = axis }) end,
     function(_, y, x, dx, axis)
       if x ~= nil then return ops.trapz(y, x, { dim = axis }) end

@@ -199,7 +199,8 @@ end
 --- gradients). A table argument gives a table of gradients. weights: parameters whose gradients are wanted too (or,
 --- with grad_position nil, only). has_aux: f returns further values, which the result hands on behind the gradients.
 --- All options can be given in one table of names. Numbers that operators take as attributes have gradients where the
---- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace or the delta of huber_loss.
+--- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace, the eps of batch_norm or the
+--- order of a norm.
 --- Tensors may be written in place (y:add_(x), y[i] = x): as in a plain call, all names of the tensor see it.
 --- The step of an optimizer within f changes the parameters and is not differentiated, as if done under no gradient: what
 --- is computed from a parameter afterwards depends on its new values, not on how they came about. To differentiate
