@@ -208,6 +208,25 @@ t.test("the function that vjp gives can be called again", function()
   t.equal(pull(ms.tensor { 2.0, 4.0 }):tolist(), (first * 2):tolist())
 end)
 
+t.test("cotangents and tangents that do not go with what they belong to are refused", function()
+  local x = ms.tensor({ 1.0, 2.0, 3.0 }, ms.float64)
+  local y, pull = ms.vjp(ops.square, x)
+  for _, d in ipairs { ms.tensor { 1.0, 2.0 }, ms.tensor { 1.0 }, ms.tensor { { 1.0, 2.0, 3.0 } } } do
+    t.fails({ "grad_test.lua:", "vjp: cotangent 0 is a tensor", tostring(d.shape), "the result is", "(3,)" },
+      function() pull(d) end)
+    t.fails({ "jvp: tangent 0 is a tensor", tostring(d.shape), "the argument is", "(3,)" }, ms.jvp, ops.square, x, d)
+  end
+  t.fails({ "vjp: cotangent 0 is the boolean true" }, pull, true)
+  t.fails({ "vjp: cotangent 0 is a table" }, pull, { 1.0, 2.0, 3.0 })
+  t.fails({ "jvp: tangent 0 is the string 'a'" }, ms.jvp, ops.square, x, "a")
+  t.near(pull(0.5), x, 1e-12)
+  t.near(pull(y), 2 * x ^ 3, 1e-12)
+  local _, of_number = ms.vjp(function(v) return v * v end, 3.0)
+  t.fails({ "vjp: cotangent 0 is a tensor", "the result is the number 9.0" }, of_number, ms.tensor { 1.0 })
+  t.fails({ "jvp: tangent 0 is a tensor", "the argument is the number 3.0" }, ms.jvp, ops.square, 3.0, x)
+  t.equal(of_number(2), 12.0)
+end)
+
 t.test("an attribute without a derivative that is differentiated is an error, however it is named", function()
   local x, m = ms.tensor({ -1.0, 2.0 }, ms.float64), ms.ones({ 2, 2 }, ms.float64)
   local message = { "has no gradient with respect to 'ord'", "grad_test.lua:" }

@@ -241,6 +241,17 @@ local function vjp(f, ...)
   return core.vjp(function(...) return contents(f(...)) end, ...)
 end
 
+-- Whether d can be a cotangent or tangent of x: of its shape, or a number for all elements.
+local function goes_with(d, x)
+  if d == nil or not (is_tensor(x) or type(x) == "number") then return true end
+  if not is_tensor(d) then return type(d) == "number" end
+  if not is_tensor(x) or #d.shape ~= #x.shape then return false end
+  for k = 1, #x.shape do
+    if d.shape[k] ~= x.shape[k] then return false end
+  end
+  return true
+end
+
 --- The value of f(...) and the function that takes a cotangent of it to the gradients of the arguments, one each.
 --- With several results the value is a table of them and the function takes one cotangent for each.
 --- @example (function() local y, pull = ms.vjp(ms.ops.square, 3.0) return pull(1.0) end)() --> 6.0
@@ -261,10 +272,10 @@ function T.vjp(f, ...)
       error(string.format("vjp: the function has %d result%s, got %d cotangent%s", results, results == 1 and "" or "s",
         given, given == 1 and "" or "s"))
     end
+    local ds = { ... }
     for i = 1, results do
-      local d, y = select(i, ...), all[i + 2]
-      if is_tensor(d) and is_tensor(y) and not ms.ops.shape(d) == ms.ops.shape(y) then
-        error(string.format("vjp: cotangent %d is %s, the result is %s", i, describe(d), describe(y)))
+      if not goes_with(ds[i], all[i + 2]) then
+        error(string.format("vjp: cotangent %d is %s, the result is %s", i - 1, describe(ds[i]), describe(all[i + 2])))
       end
     end
     local cotangents = { pull(...) }
@@ -291,14 +302,6 @@ local function inner(a, b, n)
   return sum
 end
 
-local function same_shape(a, b)
-  if #a.shape ~= #b.shape then return false end
-  for k = 1, #a.shape do
-    if a.shape[k] ~= b.shape[k] then return false end
-  end
-  return true
-end
-
 local function as_list(x)
   if type(x) == "table" then return x end
   return { x }
@@ -314,7 +317,7 @@ function T.jvp(f, primals, tangents)
   if #vs ~= n then error(string.format("jvp: %d arguments but %d tangents", n, #vs)) end
   for i = 1, n do
     check_argument(xs[i], i - 1, "jvp")
-    if is_tensor(xs[i]) and is_tensor(vs[i]) and not same_shape(xs[i], vs[i]) then
+    if not goes_with(vs[i], xs[i]) then
       error(string.format("jvp: tangent %d is %s, the argument is %s", i - 1, describe(vs[i]), describe(xs[i])))
     end
   end
