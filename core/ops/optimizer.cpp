@@ -14,9 +14,9 @@ std::string name_of_variable(const Call& c, size_t i) {
     return info ? str("parameter ", info->name) : str("params[", i + 1, "]");
 }
 
-// Each of the lists is nil (where that is allowed) or has a floating tensor for every parameter, of its shape.
-// `where` and `decayed` are the last two parameters.
-Types expect_lists(const Call& c, std::initializer_list<size_t> others) {
+// Each of the lists has a floating tensor for every parameter, of its shape; the one at `optional` may be nil. `where`
+// and `decayed` are the last two parameters.
+Types expect_lists(const Call& c, std::initializer_list<size_t> others, size_t optional) {
     const std::string& where = c.args.back().string();
     const Value& params = c.args[0];
     if (!params.is_list())
@@ -32,7 +32,7 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others) {
     for (size_t which : others) {
         const Value& list = c.args[which];
         const std::string_view name = c.op.signature.params[which].name;
-        if (list.is_nil()) continue;
+        if (list.is_nil() && which == optional) continue;
         if (!list.is_list())
             throw argument_error(where, str(name, " must be a table of tensors, got ", to_string(list)));
         if (list.items().size() != count)
@@ -57,7 +57,7 @@ Op& step(Op& op) {
         .strided()
         .half_native()
         .method(false)
-        .no_grad("it changes parameters; an optimizer's step is not differentiated");
+        .no_grad("it changes parameters; the gradient of their new values is the front end's matter");
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void add_optimizer_ops(Registry& ops) {
             if (c.args[2].is_nil() && c.number(4) != 0)
                 throw argument_error(c.args.back().string(),
                                      "accumulators are missing: momentum needs one for every parameter");
-            return expect_lists(c, {1, 2});
+            return expect_lists(c, {1, 2}, 2);
         })
         .sample("{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, 0.1, 0.9")
         .sample("{f32[7]}, {f32[7]}, {f32[7]}, 0.1, 0.9, 0.5, 0.01, true")
@@ -93,7 +93,7 @@ void add_optimizer_ops(Registry& ops) {
             "for all "
             "without that table.")
         .infer([](const Call& c) {
-            return expect_lists(c, {1, 2, 3, 4});
+            return expect_lists(c, {1, 2, 3, 4}, 4);
         })
         .sample(
             "{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3]:(0.1,1), f32[300]:(0.1,1)}, "

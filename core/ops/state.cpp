@@ -88,7 +88,8 @@ void add_state_ops(Registry& ops) {
            "momentum: number, count: int)")
         .doc(
             "Moves the running statistics of a batch normalisation, in place: momentum times the old ones plus "
-            "1 - momentum times those of a batch, whose biased variance over `count` elements is made unbiased.")
+            "1 - momentum times those of a batch, whose biased variance over `count` elements is made unbiased. No "
+            "gradient flows to what they are moved by.")
         .infer([](const Call&) -> Types { return {}; })
         .view(move_statistics)
         .strided()

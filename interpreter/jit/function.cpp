@@ -501,8 +501,8 @@ int is_jit(lua_State* L) {
     return 1;
 }
 
-// Whether the machine runs: what it calls belongs to what it records or differentiates. While it records it answers in
-// this function's place.
+// Whether a machine runs: what it calls belongs to what it records or differentiates. A recorder answers in
+// this function's place as long as it records.
 int inside(lua_State* L) {
     lua_pushboolean(L, LuaHost::of(L).runs());
     return 1;

@@ -215,13 +215,27 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     }
 }
 
-// Whether an operator that writes into its first operand has to do with what is followed.
+// Whether one of the tensors in lists is followed: a parameter, or one that was overwritten.
+bool lists_followed(Machine& m, const Context& context, const Value& list) {
+    bool found = false;
+    m.host().for_each_table(list, [&](const Value& t) {
+        for (int64_t i = 1; !found; ++i) {
+            const Value item = m.host().raw_get(t, Value(i));
+            if (item.is_nil()) break;
+            found = item.is_tensor() && context.find(item);
+        }
+    });
+    return found;
+}
+
+// Whether an operator that writes into its operands has to do with what is followed.
 bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, const Values& args) {
     if (op.side_effect != Effect::state) return false;
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
         const auto& context = *static_cast<Context*>(c.object());
         return std::any_of(args.begin(), args.end(), [&](const Value& v) {
-            return reaches(m, context, v) || (v.is_tensor() && context.find(v));
+            return reaches(m, context, v) || (v.is_tensor() && context.find(v)) ||
+                   (m.host().is_table(v) && lists_followed(m, context, v));
         });
     });
 }

@@ -221,47 +221,152 @@ t.test("wrong gradients and arguments are named", function()
   t.fails({ "group 1 has no option 'rate'" }, nn.SGD, { { params = { net.weight }, rate = 1 } }, 0.1)
 end)
 
-t.test("a step within a differentiated function is not differentiated, an update that is written out is", function()
-  local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
-  local function through(update)
-    local p = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), { name = "p" })
-    local optimizer = nn.SGD({ p }, 0.1)
-    local function f(v)
-      local g = ms.grad(function() return ms.ops.sum(p * p * v) end, nil, { p })()
-      update(p, g, optimizer)
-      return ms.ops.sum(p * p * v)
-    end
-    return { f, p }
+local function double(values) return ms.tensor(values, ms.float64) end
+local modes = { plain = function(f) return f end, compiled = ms.jit }
+
+-- The gradient by differences of a function of a vector.
+local function differences(f, at)
+  local result, h = {}, 1e-5
+  for i = 1, at.size do
+    local moved = at:tolist()
+    moved[i] = moved[i] + h
+    local above = f(double(moved)):item()
+    moved[i] = moved[i] - 2 * h
+    result[i] = (above - f(double(moved)):item()) / (2 * h)
   end
-  local function step(_, g, optimizer) optimizer(g) end
-  local function written(p, g) ms.ops.assign(p, p - 0.1 * g[1]) end
-  -- p' = p - 0.1 (2 p v) = (0.8, 1.2). Of the step PyTorch (SGD, autograd.grad with create_graph) has p'^2 and 2 p' v;
-  -- through the update it is p'^2 + 2 p' v (-0.2 p) and 2 p' v (1 - 0.2 v).
-  for _, case in ipairs {
-    { step, { 0.64, 1.44 }, { 1.6, 4.8 } },
-    { written, { 0.32, -0.48 }, { 1.28, 2.88 } },
-  } do
-    for _, mode in ipairs { function(f) return f end, ms.jit } do
-      local f, p = table.unpack(through(case[1]))
-      local y, dx, dp = mode(ms.value_and_grad(f, 0, { p }))(x)
-      t.near(y:item(), 3.52, 1e-12)
-      t.near(dx, ms.tensor(case[2], ms.float64), 1e-12)
-      t.near(dp[1], ms.tensor(case[3], ms.float64), 1e-12)
-      t.near(p:value(), ms.tensor({ 0.8, 1.2 }, ms.float64), 1e-12)
-    end
+  return double(result)
+end
+
+local followed = {
+  SGD = function(p) return nn.SGD({ p }, 0.1) end,
+  ["SGD with momentum and decay"] = function(p)
+    return nn.SGD({ p }, 0.1, { momentum = 0.9, dampening = 0.5, weight_decay = 0.1, loss_scale = 2.0 })
+  end,
+  ["SGD with Nesterov's momentum"] = function(p) return nn.SGD({ p }, 0.1, { momentum = 0.9, nesterov = true }) end,
+  Momentum = function(p) return nn.Momentum({ p }, 0.1, 0.9) end,
+  Adam = function(p) return nn.Adam({ p }, 0.1) end,
+  ["Adam with Nesterov's momentum"] = function(p) return nn.Adam({ p }, 0.1, { use_nesterov = true }) end,
+  ["Adam with maxima"] = function(p) return nn.Adam({ p }, 0.1, { use_amsgrad = true, weight_decay = 0.2 }) end,
+  AdamWeightDecay = function(p) return nn.AdamWeightDecay({ p }, 0.1, { weight_decay = 0.2 }) end,
+  ["PyTorch's AdamW"] = function(p) return nn.optim.AdamW({ p }, 0.1, { weight_decay = 0.2, amsgrad = true }) end,
+  RMSProp = function(p) return nn.RMSProp({ p }, 0.1, { momentum = 0.5, centered = true }) end,
+  Adagrad = function(p) return nn.Adagrad { params = { p }, learning_rate = 0.1 } end,
+  Adadelta = function(p) return nn.Adadelta({ p }, 0.1) end,
+  AdaMax = function(p) return nn.AdaMax({ p }, 0.1) end,
+}
+for name, make in pairs(followed) do
+  for mode, compiled in pairs(modes) do
+    t.test("gradients flow through steps: " .. name .. ", " .. mode, function()
+      local x, origin = double { 1.0, 2.0 }, double { 1.0, -1.5 }
+      local p = ms.Parameter(origin, { name = "p" })
+      local optimizer = make(p)
+      local fresh = optimizer:state_dict()
+      local function f(v)
+        local total = 0.0
+        for _ = 1, 3 do
+          local g = ms.grad(function() return ms.ops.sum(p * p * v) end, nil, { p })()
+          total = total + ms.ops.sum(p * p * v)
+          optimizer(g)
+        end
+        return total + ms.ops.sum(p * p * p * v)
+      end
+      local function at(value, v)
+        p:assign(value)
+        optimizer:load_state_dict(fresh)
+        return f(v)
+      end
+      local by_x = differences(function(v) return at(origin, v) end, x)
+      local by_p = differences(function(v) return at(v, x) end, origin)
+      local value = at(origin, x)
+      local after = p:copy()
+      p:assign(origin)
+      optimizer:load_state_dict(fresh)
+      local y, dx, dp = compiled(ms.value_and_grad(f, 0, { p }))(x)
+      t.near(y, value, 1e-12)
+      t.near(p:value(), after, 1e-12)
+      t.near(dx, by_x, 1e-7)
+      t.near(dp[1], by_p, 1e-7)
+    end)
   end
-  -- What the gradient needs of before is gone.
-  local p = ms.Parameter(ms.tensor({ 1.0, 2.0 }, ms.float64), { name = "p" })
-  local optimizer = nn.SGD({ p }, 0.1)
-  t.fails({ "optim_test.lua:", "was changed in place after it was used" }, ms.grad(function(v)
-    local before = ms.ops.sum(p * v)
-    optimizer({ ms.ops.ones({ 2 }, ms.float64) })
-    return before + ms.ops.sum(p * v)
-  end), x)
-  t.fails({ "optim_test.lua:", "no gradient with respect to 'lr'" }, ms.grad(function(rate)
-    nn.SGD({ p }, rate)({ ms.ops.ones({ 2 }, ms.float64) })
-    return ms.ops.sum(p * p)
-  end), 0.1)
+end
+
+for mode, compiled in pairs(modes) do
+  t.test("what else is followed through steps, " .. mode, function()
+    local ones = double { 1.0, 1.0 }
+    local function parameter() return ms.Parameter(double { 1.0, 2.0 }, { name = "p" }) end
+    -- Given gradients: p' = 0.95 p - 0.1.
+    local p = parameter()
+    local optimizer = nn.SGD({ p }, 0.1, { weight_decay = 0.5 })
+    local d = compiled(ms.grad(function()
+      optimizer { ones }
+      return ms.ops.sum(p * p)
+    end, nil, { p }))()
+    t.near(d[1], double { 2 * 0.95 * 0.85, 2 * 0.95 * 1.8 }, 1e-12)
+    -- Through the momentum of the step before: p'' = p - 0.1 v^2 - 0.1 (0.9 v^2 + 1).
+    p = parameter()
+    optimizer = nn.SGD({ p }, 0.1, { momentum = 0.9 })
+    t.near(compiled(ms.grad(function(v)
+      optimizer { v * v }
+      optimizer { ones }
+      return ms.ops.sum(p)
+    end))(double { 1.0, 2.0 }), double { -0.38, -0.76 }, 1e-12)
+    -- What the gradient needs of before the step is kept where the step is followed.
+    for _, constant in ipairs { false, true } do
+      p = parameter()
+      optimizer = nn.SGD({ p }, 0.5)
+      local function f(v)
+        local before = ms.ops.sum(p * v)
+        optimizer { constant and ones or v }
+        return before + ms.ops.sum(p * v)
+      end
+      if constant then
+        t.fails({ "optim_test.lua:", "was changed in place after it was used" }, compiled(ms.grad(f)), ones)
+      else
+        t.near(compiled(ms.grad(f))(ones), double { 1.0, 3.0 }, 1e-12)
+      end
+    end
+    -- By the learning rate, and a second time: sum((p - rate)^2) at p = (1, 2).
+    local function by_rate(rate)
+      p = parameter()
+      nn.SGD({ p }, rate) { ones }
+      return ms.ops.sum(p * p)
+    end
+    t.near(compiled(ms.grad(by_rate))(0.1), -2 * (0.9 + 1.9), 1e-12)
+    t.near(compiled(ms.grad(ms.grad(by_rate)))(0.1), 4.0, 1e-12)
+    -- Where gradient and moments are 0 there is no NaN.
+    p = parameter()
+    optimizer = nn.Adam({ p }, 0.1)
+    t.near(compiled(ms.grad(function(v)
+      optimizer { v * 0.0 }
+      return ms.ops.sum(p * v)
+    end))(ones), double { 1.0, 2.0 }, 1e-6)
+    -- No gradient is asked for.
+    p = parameter()
+    optimizer = nn.SGD({ p }, 0.1)
+    t.near(compiled(ms.grad(function(v)
+      optimizer { ms.stop_gradient(v * v) }
+      return ms.ops.sum(p * v)
+    end))(ones), double { 0.9, 1.9 }, 1e-12)
+  end)
+end
+
+t.test("steps of which something is missing are refused, differentiated too", function()
+  local p, ones = double { 1.0, 2.0 }, double { 1.0, 1.0 }
+  local by_momentum, by_adam = ms.ops.apply_momentum, ms.ops.apply_adam
+  local function both(words, f)
+    t.fails({ "optim_test.lua:", table.unpack(words) }, function() f(ones) end)
+    t.fails({ "optim_test.lua:", table.unpack(words) }, ms.grad(function(v)
+      f(v)
+      return ms.ops.sum(p * v)
+    end), ones)
+  end
+  both({ "apply_momentum: grads must be a table of tensors, got nil" }, function(v) by_momentum({ p }, nil, { v }, 0.1) end)
+  both({ "apply_adam: moments must be a table of tensors, got nil" }, function(v) by_adam({ p }, { v }, nil, nil, nil, 0.1) end)
+  both({ "apply_adam: squares must be a table of tensors, got nil" }, function(v) by_adam({ p }, { v }, { v }, nil, nil, 0.1) end)
+  both({ "accumulators are missing" }, function(v) by_momentum({ p }, { v }, nil, 0.1, 0.5) end)
+  both({ "gradient 1 has shape ()" }, function(v) by_momentum({ p }, { v[0] }, nil, 0.1) end)
+  both({ "lr must be a number, got the string 'a'" }, function(v) by_momentum({ p }, { v }, nil, "a") end)
+  t.near(p, { 1.0, 2.0 })
 end)
 
 t.test("an optimizer of a cell's parameters prints", function()

@@ -202,9 +202,8 @@ end
 --- derivative exists, as the value of full, the slope of leaky_relu, the start of linspace, the eps of batch_norm or the
 --- order of a norm.
 --- Tensors may be written in place (y:add_(x), y[i] = x): as in a plain call, all names of the tensor see it.
---- The step of an optimizer within f changes the parameters and is not differentiated, as if done under no gradient: what
---- is computed from a parameter afterwards depends on its new values, not on how they came about. To differentiate
---- through an update write it out, as w2 = w - rate * g or ms.ops.assign(w, w - rate * g).
+--- So may parameters: gradients flow through w:assign(w - rate * g), ms.ops.assign and the steps of optimizers, also to
+--- their learning rates. The running statistics of normalisations are moved without a gradient.
 --- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
 --- @example ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
 --- @example ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)) --> 7.0
@@ -622,6 +621,7 @@ end
 
 require "lunaria.adjoints" (core, ms)
 require "lunaria.adjoints_attributes" (core, ms)
+require "lunaria.adjoints_optimizers" (core, ms)
 
 for name, f in pairs(T) do rawset(ms, name, f) end
 return T

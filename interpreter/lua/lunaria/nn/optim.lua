@@ -156,7 +156,8 @@ local function decayed(group)
 end
 
 --- One step: grads has the gradient of every parameter, in the order of the parameters. Within a function that is
---- differentiated the step itself has no derivative, see help(ms.grad).
+--- differentiated gradients flow through the step, to the old parameters, the gradients and the learning rate; under
+--- ms.stop_gradient(g) for each of the gradients they flow to the old parameters only.
 function Optimizer:construct(grads)
   local name = getmetatable(self)._name
   if ms.is_tensor(grads) and #self.parameters == 1 then
