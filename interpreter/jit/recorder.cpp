@@ -5,6 +5,7 @@
 
 #include "core/element.h"
 #include "core/interrupt.h"
+#include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"
 #include "jit/language.h"
@@ -255,6 +256,8 @@ void Recorder::write(Step s, vm::Values& results) {
                            std::make_move_iterator(block_->steps.end()));
         tail->next = std::move(block_->next);
         block_->steps.resize(at_);
+        // Other steps may come to where their steps were.
+        std::erase_if(block_->regions, [&](const auto& region) { return region->end > at_; });
         block_->next.clear();
         block_->next.push_back(std::move(tail));
     }

@@ -236,7 +236,10 @@ void find_regions(Block& block, SlotTypes& types) {
             region->drops.erase(inner, region->drops.end());
             for (auto& old : block.regions)
                 if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
-                    old->outputs == region->outputs) {
+                    old->outputs == region->outputs && old->borrowed == region->borrowed) {
+                    // What is needed behind it may have changed.
+                    old->drops = std::move(region->drops);
+                    old->inner_drops = std::move(region->inner_drops);
                     region = std::move(old);
                     break;
                 }

@@ -104,6 +104,15 @@ Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
     Slots needed;
     ++tree.branches;
     for (auto& next : block.next) needed.merge(settle(tree, *next, handed, texts));
+    // Behind the last step of a recording that an error or a limit ended, another takes the call up.
+    if (block.next.empty() && !block.steps.empty()) {
+        const Step& last = block.steps.back();
+        if ((last.late || last.effect) && last.kind != Step::Kind::finish) {
+            needed.insert(last.live.begin(), last.live.end());
+            for (const Expected& e : last.expected)
+                if (e.slot >= 0) needed.insert(e.slot);
+        }
+    }
     for (size_t i = block.steps.size(); i-- > 0;) {
         Step& step = block.steps[i];
         ++tree.steps;
