@@ -2,6 +2,7 @@
 #include "core/ops/conv.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -178,48 +179,102 @@ bool dnn_last(const KernelCall& c) {
     return true;
 }
 
-// A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have. Forward it serves f64
-// only: oneDNN takes two thirds of the time for f32, its reorders included.
+// A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have, of the pixels that it
+// looks at. With a stride oneDNN does the same, but first makes machine code for every kind of product, which takes as
+// long as a hundred of them. Without one, forward, the products here serve f64 only: oneDNN shares those of f32 out
+// better.
+constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
+
 bool is_pointwise(const Convolution& c) {
     const Window& w = c.window;
-    constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
-    return w.kernel == kOnes && w.stride == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
+    return w.kernel == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
 }
 
+// Calls f(pixel of the input, pixel of the output) for the first ones of each row.
+template <class F>
+void for_each_row(const Window& w, F f) {
+    for (int64_t z = 0; z < w.out[0]; ++z)
+        for (int64_t y = 0; y < w.out[1]; ++y)
+            f((z * w.stride[0] * w.in[1] + y * w.stride[1]) * w.in[2], (z * w.out[1] + y) * w.out[2]);
+}
+
+// The channels of an image, with only those pixels that a stride leaves.
+template <class T>
+void pick_pixels(const Convolution& c, const T* image, T* picked) {
+    const Window& w = c.window;
+    for (int64_t channel = 0; channel < c.in_channels; ++channel, image += w.in_size(), picked += w.out_size())
+        for_each_row(w, [&](int64_t in, int64_t out) {
+            for (int64_t x = 0; x < w.out[2]; ++x) picked[out + x] = image[in + x * w.stride[2]];
+        });
+}
+// And back, with zeros where no pixel was picked.
+template <class T>
+void put_pixels(const Convolution& c, const T* picked, T* image) {
+    const Window& w = c.window;
+    std::fill_n(image, c.in_channels * w.in_size(), T(0));
+    for (int64_t channel = 0; channel < c.in_channels; ++channel, image += w.in_size(), picked += w.out_size())
+        for_each_row(w, [&](int64_t in, int64_t out) {
+            for (int64_t x = 0; x < w.out[2]; ++x) image[in + x * w.stride[2]] = picked[out + x];
+        });
+}
+
+// One image; `sums` tells whether weights get more than they hold.
 template <class T, ConvKind kind>
-bool multiply_pixels(const Convolution& c, T* x, T* w, const T* bias, T* y) {
-    int64_t pixels = c.window.in_size(), ci = c.in_channels, co = c.out_channels;
-    MatrixRef<T> weight{w, co, ci, ci, 1};
-    for (int64_t n = 0; n < c.batch; ++n) {
+bool multiply_pixels(const Convolution& c, T* image, T* w, const T* bias, T* y, bool sums) {
+    const int64_t pixels = c.window.out_size(), ci = c.in_channels, co = c.out_channels;
+    const bool picks = c.window.stride != kOnes;
+    const Tensor picked = picks ? Tensor::empty(dtype_of<T>(), {ci, pixels}) : Tensor();
+    T* const x = picks ? picked.data<T>() : image;
+    const MatrixRef<T> weight{w, co, ci, ci, 1}, xm{x, ci, pixels, pixels, 1}, ym{y, co, pixels, pixels, 1};
+    if (kind != ConvKind::input_grad && picks) pick_pixels(c, image, x);
+    if constexpr (kind == ConvKind::forward) {
+        for (int64_t o = 0; bias && o < co; ++o) std::fill_n(y + o * pixels, pixels, bias[o]);
+        return gemm(weight, xm, y, bias ? T(1) : T(0));
+    } else if constexpr (kind == ConvKind::input_grad) {
+        if (!gemm(weight.transposed(), ym, x, T(0))) return false;
+        if (picks) put_pixels(c, x, image);
+        return true;
+    } else {
+        return gemm(ym, xm.transposed(), w, sums ? T(1) : T(0));
+    }
+}
+
+// All of them: where each thread has its own, it takes them one by one.
+template <class T, ConvKind kind>
+bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y) {
+    const int64_t x_step = c.in_channels * c.window.in_size(), y_step = c.out_channels * c.window.out_size();
+    const int64_t side_by_side = kind == ConvKind::weight_grad || c.batch < num_threads() ? 1 : num_threads();
+    constexpr int64_t kWorthwhile = 1 << 20;
+    const int64_t least = kWorthwhile / std::max<int64_t>(y_step * c.in_channels, 1) + 1;
+    std::atomic<bool> done = true;
+    for (int64_t n = 0; n < c.batch; n += side_by_side) {
         if (n) safe_point();
-        T *xn = x + n * ci * pixels, *yn = y + n * co * pixels;
-        MatrixRef<T> xm{xn, ci, pixels, pixels, 1}, ym{yn, co, pixels, pixels, 1};
-        bool done = true;
-        if constexpr (kind == ConvKind::forward) {
-            for (int64_t o = 0; bias && o < co; ++o) std::fill_n(yn + o * pixels, pixels, bias[o]);
-            done = gemm(weight, xm, yn, bias ? T(1) : T(0));
-        } else if constexpr (kind == ConvKind::input_grad) {
-            done = gemm(weight.transposed(), ym, xn, T(0));
-        } else {
-            done = gemm(ym, xm.transposed(), w, n ? T(1) : T(0));
-        }
+        auto multiply = [&](int64_t begin, int64_t end) {
+            for (int64_t i = n + begin; i < n + end; ++i)
+                if (!multiply_pixels<T, kind>(c, x + i * x_step, w, bias, y + i * y_step, n > 0)) done = false;
+        };
+        const int64_t count = std::min(side_by_side, c.batch - n);
+        count > 1 ? parallel_for(count, least, multiply) : multiply(0, count);
         if (!done) return false;
     }
     return true;
 }
 
-template <ConvKind kind>
+// With a stride or without one.
+template <ConvKind kind, bool strided>
 bool pointwise(const KernelCall& c) {
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
-    Convolution conv = read_geometry(kind, c);
-    if (!is_pointwise(conv) || c.tensor(0).size() == 0 || c.tensor(1).size() == 0) return false;
+    Convolution own;
+    const Convolution& conv = geometry(kind, c, own);
+    if (!is_pointwise(conv) || strided != (conv.window.stride != kOnes)) return false;
+    if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0) return false;
     auto run = [&](auto tag) {
         using T = typename decltype(tag)::type;
         T *first = c.tensor(0).data<T>(), *second = c.tensor(1).data<T>(), *result = c.out[0].data<T>();
         const T* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<T>() : nullptr;
-        if constexpr (kind == ConvKind::forward) return multiply_pixels<T, kind>(conv, first, second, bias, result);
-        if constexpr (kind == ConvKind::input_grad) return multiply_pixels<T, kind>(conv, result, second, bias, first);
-        return multiply_pixels<T, kind>(conv, first, result, bias, second);
+        if constexpr (kind == ConvKind::forward) return multiply_images<T, kind>(conv, first, second, bias, result);
+        if constexpr (kind == ConvKind::input_grad) return multiply_images<T, kind>(conv, result, second, bias, first);
+        return multiply_images<T, kind>(conv, first, result, bias, second);
     };
     return c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
 }
@@ -241,7 +296,6 @@ double filled(int64_t count) {
 // it has brought them there.
 bool is_small(const Convolution& c) {
     const Window& w = c.window;
-    constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
     const bool plain = w.axes == 2 && w.stride == kOnes && w.dilation == kOnes && w.before == kNone &&
                        w.after == kNone && c.groups == 1;
     if (!plain || c.in_channels > 8 || c.in_channels * w.kernel_size() > kMostTaps ||
@@ -318,16 +372,19 @@ void add_conv_kernels(KernelTable& table) {
     for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
         table.plain(op, plain<ConvKind::forward>);
         if (std::string_view(op) == "conv2d") table.fast(op, convolve_small);
+        table.fast(op, pointwise<ConvKind::forward, true>);
         table.fast(op, dnn<ConvKind::forward>);
-        table.fast(op, pointwise<ConvKind::forward>);
+        table.fast(op, pointwise<ConvKind::forward, false>);
     }
     table.fast("conv2d_last", dnn_last);
     table.plain("conv2d_last", plain_last);
     table.plain("conv_input_grad", plain<ConvKind::input_grad>);
-    table.fast("conv_input_grad", pointwise<ConvKind::input_grad>);
+    table.fast("conv_input_grad", pointwise<ConvKind::input_grad, true>);
+    table.fast("conv_input_grad", pointwise<ConvKind::input_grad, false>);
     table.fast("conv_input_grad", dnn<ConvKind::input_grad>);
     table.plain("conv_weight_grad", plain<ConvKind::weight_grad>);
-    table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad>);
+    table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad, true>);
+    table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad, false>);
     table.fast("conv_weight_grad", dnn<ConvKind::weight_grad>);
 }
 

@@ -90,6 +90,38 @@ TEST_F(Windows, batches_cut_into_parts_agree_with_the_plain_kernels_for_any_numb
     set_num_threads(before);
 }
 
+TEST_F(Windows, kernels_of_one_pixel_with_a_stride_agree_with_the_plain_kernels) {
+    const int before = num_threads();
+    struct Case {
+        std::string_view op;
+        Shape image, kernel, stride, none;
+    };
+    // Strides that end at the last pixel and before it, that differ, and that are one along some axes.
+    const Case cases[] = {{"conv1d", {9}, {1}, {4}, {0}},
+                          {"conv2d", {8, 8}, {1, 1}, {2, 2}, {0, 0}},
+                          {"conv2d", {7, 10}, {1, 1}, {3, 1}, {0, 0}},
+                          {"conv2d", {5, 6}, {1, 1}, {1, 4}, {0, 0}},
+                          {"conv3d", {3, 4, 5}, {1, 1, 1}, {2, 1, 3}, {0, 0, 0}}};
+    for (const int threads : {1, 2, 3})
+        for (const int64_t batch : {1, 2, 5})
+            for (const DType dtype : {DType::f32, DType::f64})
+                for (const Case& s : cases) {
+                    set_num_threads(threads);
+                    Shape image{batch, 17}, kernel{24, 17};
+                    for (int64_t n : s.image) image.push_back(n);
+                    for (int64_t n : s.kernel) kernel.push_back(n);
+                    const Tensor x = random(image, 1).cast(dtype), w = random(kernel, 2).cast(dtype),
+                                 bias = random({24}, 3).cast(dtype);
+                    const Tensor y = agreed(s.op, {x, w, bias, s.stride, "valid", 0, 1, 1}, 1e-5);
+                    agreed(s.op, {x, w, Value(), s.stride, "valid", 0, 1, 1}, 1e-5);
+                    Shape padding = s.none;
+                    for (int64_t n : s.none) padding.push_back(n);
+                    agreed("conv_input_grad", {y, w, image, s.stride, padding, s.kernel, 1}, 1e-4);
+                    agreed("conv_weight_grad", {x, y, kernel, s.stride, padding, s.kernel, 1}, 1e-4);
+                }
+    set_num_threads(before);
+}
+
 TEST_F(Windows, threads_of_the_user_convolve_at_the_same_time) {
     Tensor x = random({4, 16, 40, 40}, 1), w = random({32, 16, 3, 3}, 2);
     auto convolve = [&] { return apply("conv2d", {x, w, Value(), 1, "same", 0, 1, 1}).tensor(); };
