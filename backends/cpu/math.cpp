@@ -1,5 +1,8 @@
-// CPU kernels: all elementwise operators, and the fast side of cast.
+// CPU kernels: all elementwise operators, the fast side of cast, and neighbours of numbers.
+#include <bit>
+
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise_walk.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -30,11 +33,60 @@ bool cast_dense(const KernelCall& call) {
     return true;
 }
 
+// The bits of numbers of one sign count up with their magnitudes.
+template <class T, class Bits>
+T neighbour(T from, T to) {
+    const auto x = static_cast<double>(from), y = static_cast<double>(to);
+    if (x != x) return from;
+    if (x == y || y != y) return to;
+    constexpr Bits kSign = Bits(1) << (sizeof(Bits) * 8 - 1);
+    if (x == 0) return std::bit_cast<T>(static_cast<Bits>((y < 0 ? kSign : 0) | 1));
+    const auto bits = std::bit_cast<Bits>(from);
+    return std::bit_cast<T>(static_cast<Bits>((x < y) == (x > 0) ? bits + 1 : bits - 1));
+}
+
+template <class T, class Bits>
+void neighbours(const void* const* in, const int64_t* step, void* out, int64_t count) {
+    const auto *from = static_cast<const T*>(in[0]), *to = static_cast<const T*>(in[1]);
+    for (int64_t i = 0; i < count; ++i)
+        static_cast<T*>(out)[i] = neighbour<T, Bits>(from[i * step[0]], to[i * step[1]]);
+}
+
+ElementLoop neighbours_of(DType dtype) {
+    switch (dtype) {
+        case DType::f16:
+            return neighbours<Half, uint16_t>;
+        case DType::bf16:
+            return neighbours<BFloat16, uint16_t>;
+        case DType::f32:
+            return neighbours<float, uint32_t>;
+        case DType::f64:
+            return neighbours<double, uint64_t>;
+        default:
+            return nullptr;
+    }
+}
+
+bool nextafter(const KernelCall& call) {
+    const Tensor& out = call.out[0];
+    Walk walk;
+    walk.loop = neighbours_of(out.dtype());
+    if (!walk.loop) return false;
+    walk.operands = 2;
+    walk.out = static_cast<char*>(out.raw());
+    walk.out_size = static_cast<int>(size_of(out.dtype()));
+    for (int i = 0; i < walk.operands; ++i) walk.set_strides(i, call.tensor(static_cast<size_t>(i)), out.shape());
+    walk.merge_axes(out.shape());
+    parallel_for(out.size(), 16 * 1024, 64, [&](int64_t begin, int64_t end) { walk.run(begin, end); });
+    return true;
+}
+
 }  // namespace
 
 void add_math_kernels(KernelTable& table) {
     add_elementwise_kernels(table);
     table.fast("cast", cast_dense);
+    table.plain("nextafter", nextafter);
     table.fast("div", div_rounded<false>);
     table.plain("div", [](const KernelCall& call) {
         return call.has(2) ? div_rounded<true>(call) : run_elementwise_plain(call);

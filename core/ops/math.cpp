@@ -273,6 +273,20 @@ void add_binary_ops(Registry& ops) {
         .sample("f32[2,3]:(0.5,2), f32[2,3]:(-2,-0.5)")
         .sample("f32[5]:(-2,-0.5), f32[1]:(0.5,1)");
 
+    // A primitive because it is about the numbers that a dtype has, where formulas are about the real ones.
+    ops.add("nextafter(input/x: float, other: float)")
+        .doc("The next number of the dtype after input on the way to other; other itself where they are equal.")
+        .example("(nextafter(tensor{1.0, 1.0}, tensor{2.0, 0.0}) - 1) * 2^23", "tensor{1.0, -0.5}")
+        .infer(broadcast_all)
+        .strided()
+        .half_native()
+        .batching(Batching::elementwise)
+        .grad([](const GradRule& g) -> Grads {
+            return {cotangent(g, 0, [&] { return g.dout; }), {}};
+        })
+        .sample("f32[2,3], f32[2,3]")
+        .sample("f32[5,1], f32[1,7]");
+
     ops.add("logaddexp(input/x1: float, other/x2: float)")
         .doc("Computes log(exp(input) + exp(other)) without overflow.")
         .example("logaddexp(tensor{0.0, 100.0}, tensor{0.0, 0.0})", "tensor{0.6931, 100.0}")

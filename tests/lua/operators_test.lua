@@ -43,6 +43,44 @@ t.test("a single value is reduced along its only element", function()
   t.fails("axis 1", function() return o.mean(one, 1) end)
 end)
 
+t.test("neighbours are those that numpy and torch give", function()
+  local inf = math.huge
+  local from = { 0, 0, 1, 1, -1, -1, 65504, 3, 0.1, inf, -inf, 6e-8 }
+  local to = { 1, -1, 2, 0, 0, -2, 1e9, 3, 5, 0, 0, 0 }
+  local expected = {
+    float16 = { 0x1p-24, -0x1p-24, 0x1.004p+0, 0x1.ffcp-1, -0x1.ffcp-1, -0x1.004p+0, inf, 3, 0x1.99cp-4, 65504, -65504, 0 },
+    bfloat16 = { 0x1p-133, -0x1p-133, 0x1.02p+0, 0x1.fep-1, -0x1.fep-1, -0x1.02p+0, 0x1.02p+16, 3, 0x1.9cp-4, 0x1.fep+127,
+      -0x1.fep+127, 0x1p-24 },
+    float32 = { 0x1p-149, -0x1p-149, 0x1.000002p+0, 0x1.fffffep-1, -0x1.fffffep-1, -0x1.000002p+0, 0x1.ffc002p+15, 3,
+      0x1.99999cp-4, 0x1.fffffep+127, -0x1.fffffep+127, 0x1.01b2bp-24 },
+    float64 = { 0x1p-1074, -0x1p-1074, 0x1.0000000000001p+0, 0x1.fffffffffffffp-1, -0x1.fffffffffffffp-1, -0x1.0000000000001p+0,
+      0x1.ffc0000000001p+15, 3, 0x1.999999999999bp-4, 0x1.fffffffffffffp+1023, -0x1.fffffffffffffp+1023, 0x1.01b2b29a4692ap-24 },
+  }
+  for dtype, numbers in pairs(expected) do
+    local y = o.nextafter(T(from, ms[dtype]), T(to, ms[dtype]))
+    t.equal(y.dtype, ms[dtype])
+    for i, number in ipairs(numbers) do
+      local got = y[i - 1]:item()
+      if got ~= number then error(("%s: %a towards %a is %a, not %a"):format(dtype, from[i], to[i], got, number)) end
+    end
+  end
+  local zero = o.nextafter(T { 0.0 }, -0.0):item()
+  assert(zero == 0 and 1 / zero < 0)
+  for _, pair in ipairs { { 0 / 0, 1 }, { 1, 0 / 0 } } do
+    local y = o.nextafter(T { pair[1] }, pair[2]):item()
+    assert(y ~= y)
+  end
+  local across = o.nextafter(T { { 1.0 }, { 2.0 } }, T { 0.0, 1.0, 3.0 })
+  t.equal(across.shape, { 2, 3 })
+  for i = 0, 1 do
+    for j, other in ipairs { 0.0, 1.0, 3.0 } do
+      assert(across[{ i, j - 1 }]:item() == o.nextafter(T { i + 1.0 }, other):item())
+    end
+  end
+  t.equal(o.nextafter(ms.ops.zeros { 0, 3 }, 1).shape, { 0, 3 })
+  t.equal(o.nextafter(T { 1, 2 }, 5).dtype, ms.float32)
+end)
+
 t.test("comparison signs are for single elements", function()
   assert(T(1.0) < 2 and 0 < T(1.0) and T(1) <= T(1.0) and not (T { 3 } < 3))
   assert(T(math.maxinteger - 1) < math.maxinteger)
