@@ -249,10 +249,14 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     const Call kept{call.L, call.first, call.count, 0, nullptr, arguments.table};
     Recorder recorder(f.host, natives_of(L), kept, f.tree, progress, f.limits);
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
-    keep_objects(f, L);
-    settle(f.tree);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (!recorder.stopped().empty() && !recorder.interrupted()) f.eager = recorder.stopped();
+    keep_objects(f, L);
+    // What is left to Lua never runs again.
+    if (f.eager.empty())
+        settle(f.tree);
+    else
+        f.tree.dirty = true;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (f.tree.steps == before && f.eager.empty() && ++f.fruitless >= 32)
         f.eager = "the same calls have to be recorded over and over";
     if (f.unasked && f.eager.empty() && outcome.ok) f.eager = why_not_worth_it(f.tree);

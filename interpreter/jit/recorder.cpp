@@ -14,7 +14,8 @@ namespace lunaria::jit {
 
 namespace {
 
-constexpr uint64_t kSweepBytes = 2u << 20;
+// Allocated before values are looked through for those that nobody uses any more, in all and for each of them.
+constexpr uint64_t kSweepBytes = 2u << 20, kSweepBytesEach = 256;
 
 }  // namespace
 
@@ -147,8 +148,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
     s.late = effects_;
     if (effects_ || s.effect) {
         sweep();
-        for (size_t k = 0; k < values_.size(); ++k)
-            if (!values_[k].is_nil()) s.live.push_back(static_cast<int32_t>(k));
+        s.live = alive_;
         live_ += s.live.size();
     }
     effects_ |= s.effect;
@@ -331,6 +331,7 @@ void Recorder::know(const Step& step, vm::Values& results) {
         open_tensors_ += e.open;
         if (e.open && (step.kind != Step::Kind::op || step.by_content)) sources_.push_back(results[k]);
         slots_ = std::max(slots_, e.slot + 1);
+        if (values_[at].is_nil()) alive_.push_back(e.slot);
         values_[at] = results[k];
         values_[at].set_marks(0);
         if (e.what == Expected::What::number) {
@@ -343,11 +344,13 @@ void Recorder::know(const Step& step, vm::Values& results) {
 }
 
 void Recorder::sweep() {
-    for (Value& v : values_) {
-        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) != 1) continue;
+    std::erase_if(alive_, [&](int32_t slot) {
+        Value& v = values_[static_cast<size_t>(slot)];
+        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) != 1) return false;
         slot_of_.erase(v.tensor().body());
         v = Value();
-    }
+        return true;
+    });
 }
 
 void Recorder::forget() {
@@ -367,6 +370,7 @@ void Recorder::forget() {
     weak_handles_ = luaL_ref(L, LUA_REGISTRYINDEX);
     handles_.clear();
     values_.clear();
+    alive_.clear();
     slot_of_.clear();
 }
 
@@ -664,8 +668,10 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
             values.push_back(std::move(result));
     });
     // What the program has dropped is dropped here too before much else has been allocated.
-    if ((++operators_ & 63) == 0 || thread_allocated_bytes() - swept_at_ >= kSweepBytes) {
+    if (++operators_ >= 64 + alive_.size() ||
+        thread_allocated_bytes() - swept_at_ >= kSweepBytes + kSweepBytesEach * alive_.size()) {
         sweep();
+        operators_ = 0;
         swept_at_ = thread_allocated_bytes();
     }
     // Results that were known beforehand say nothing of their form; the operator does.

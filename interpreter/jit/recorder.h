@@ -48,7 +48,7 @@ class Unwatched {
 struct Limits {
     size_t ways = 8;         // of one event
     size_t branches = 64;    // of the tree
-    size_t steps = 200000;   // of the tree
+    size_t steps = 100000;   // of the tree
     size_t live = 32 << 20;  // values that steps behind effects keep, in all: each has those that are alive then
 };
 
@@ -203,14 +203,16 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::unordered_map<const vm::Code*, Writes> writes_;
     bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
     std::string stopped_, surprise_;
-    int32_t slots_ = 0, tables_ = 0, operators_ = 0;
-    size_t live_ = 0;  // see Limits
+    int32_t slots_ = 0, tables_ = 0;
+    size_t operators_ = 0;  // since the last sweep
+    size_t live_ = 0;       // see Limits
     uint64_t swept_at_ = thread_allocated_bytes();
     std::vector<bool> sizes_;  // by slot: whether it is a tensor of any sizes
     int open_tensors_ = 0;
     std::vector<Value> sources_;                        // the tensors of any sizes on which those of the others depend
     bool closed_ = false;                               // there shall be no more of them
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
+    std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
     std::unordered_map<const void*, Own> own_;
