@@ -86,6 +86,27 @@ test("4: compile time is bounded: a loop of a thousand steps is no program of a 
   equal(endless(400000), 400000.0)
   local report = ms.jit_report(endless)
   if report.steps > 300000 then error(tostring(report)) end
+  -- Eight times the steps, with an effect in each, are recorded in about eight times the time.
+  local function recording(n)
+    local best = math.huge
+    for _ = 1, 3 do
+      local log = {}
+      local g = ms.jit(function(x)
+        for i = 1, n do
+          x = x + 1
+          log.last = i
+        end
+        return x
+      end)
+      local before = ms.clock()
+      equal(g(vector(0)), vector(n))
+      equal(log.last, n)
+      best = math.min(best, ms.clock() - before)
+    end
+    return best
+  end
+  local few, many = recording(4000), recording(32000)
+  if many > 24 * few then error(("%g and %g s"):format(few / 1e9, many / 1e9)) end
 end)
 
 test("5: the source is found, of whatever was typed, loaded or made", function()
