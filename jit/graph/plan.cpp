@@ -8,6 +8,7 @@
 #include "core/profile.h"
 #include "jit/graph/kernels.h"
 #include "jit/graph/rewrite.h"
+#include "jit/graph/shared_loops.h"
 
 namespace lunaria::graph {
 
@@ -146,6 +147,7 @@ class Planner {
             loop_of[p] = loops.size();
             loops.push_back(std::move(*loop));
         }
+        share_programs(loops, *flat_.graph);
         std::vector<LoopProgram> programs;
         for (const Loop& loop : loops) programs.push_back(loop.program);
         const std::vector<LoopFunction> functions = find_kernels(programs, !options_.at_hand);

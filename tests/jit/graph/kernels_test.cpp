@@ -111,6 +111,36 @@ TEST_F(KernelCacheTest, a_damaged_kernel_is_generated_again) {
     expect_right();
 }
 
+// Between the kernels of the loop stands an operator with a kernel of its own.
+TEST_F(KernelCacheTest, kernels_that_differ_in_numbers_alone_share_their_code) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+        ir::Graph graph("f");
+        ir::GraphBuilder builder(graph);
+        const TensorType rows{dtype, {6, 40}}, row{dtype, {40}};
+        Expr x(builder, Value(graph.add_parameter("", ir::NodeType::of(rows))));
+        const Expr y(builder, Value(graph.add_parameter("", ir::NodeType::of(row))));
+        constexpr int kSteps = 12;
+        std::vector<Value> results;
+        for (int i = 0; i < kSteps; ++i) {
+            x = call("tanh", {x * (0.3 + 0.1 * i) + y * (1.0 / (i + 3))}) * 0.5;
+            results.push_back((x * x).sum(Shape{0}).value());
+            x = call("flip", {x, Shape{1}});
+        }
+        for (int i = 0; i < kSteps; ++i) {
+            x = call("softmax", {x * (1.0 + i), int64_t{1}}) + 0.25;
+            x = call("flip", {x, Shape{1}});
+        }
+        results.push_back(x.value());
+        graph.result = Value::list(std::move(results));
+        const std::vector<Tensor> inputs{lunaria::testing::random_tensor(rows, 1),
+                                         lunaria::testing::random_tensor(row, 2)};
+        const int64_t before = static_cast<int64_t>(kernel_cache_stats().generated);
+        const std::vector<Tensor> compiled = lunaria::testing::run_compiled(graph, inputs);
+        EXPECT_LE(static_cast<int64_t>(kernel_cache_stats().generated) - before, 8);
+        EXPECT_TRUE(lunaria::testing::are_close(compiled, lunaria::testing::run_eagerly(graph, inputs), 1e-5));
+    }
+}
+
 TEST_F(KernelCacheTest, without_a_place_for_files_kernels_are_generated_all_the_same) {
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     expect_right();
