@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kTopics = {"compiles", "recompiles", "fallbacks", "cache"};
+constexpr std::array<std::string_view, 5> kTopics = {"compiles", "recompiles", "fallbacks", "cache", "library"};
 
 void write(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stderr); }
 
@@ -32,7 +32,7 @@ unsigned read_topics() {
         }
         if (!known)
             write(str("lunaria: LUNARIA_LOG: there is no topic '", name,
-                      "'; there are: all, compiles, recompiles, fallbacks, cache\n"));
+                      "'; there are: all, compiles, recompiles, fallbacks, cache, library\n"));
     }
     return topics;
 }

@@ -10,7 +10,8 @@ enum class LogTopic : unsigned {
     compiles,    // a function or a graph was compiled, and how long it took
     recompiles,  // a compiled function met something else than before, and what
     fallbacks,   // a function, or an operator of a graph, is left to Lua or to its own kernel, and why
-    cache        // kernels that no cache had
+    cache,       // kernels that no cache had
+    library      // Lunaria's own functions, too, in what is told of the way of an error
 };
 
 // Whether somebody wants to know: to be asked before a text is made.

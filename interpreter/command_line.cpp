@@ -57,7 +57,8 @@ CommandLine parse_command_line(int count, const char* const* given) {
         } else if (word.starts_with("-l")) {
             result.steps.push_back({CommandLine::Step::Kind::require_module, text_of(word)});
         } else {
-            throw argument_error("lunaria", str("unrecognized option '", word, "'"));
+            throw argument_error("lunaria", str("unrecognized option '", word, "'"))
+                .hint("lunaria --help lists the options");
         }
     }
     if (result.debug && i >= count) throw argument_error("lunaria", "option --debug needs a script");

@@ -30,8 +30,6 @@ std::string function_name(lua_State* L, lua_Debug& frame) {
     return str("function at line ", frame.linedefined);
 }
 
-bool is_library(std::string_view chunk) { return chunk.starts_with(kLibraryChunks); }
-
 // Names of what has none in the program: temporaries, and the variable of kShowPrefix.
 bool is_hidden(const char* name) { return *name == '(' || std::strcmp(name, "__cell") == 0 || !*name; }
 
@@ -49,6 +47,8 @@ int level_of(const StackFrame& frame, lua_Debug& record) {
 }
 
 }  // namespace
+
+bool is_library(std::string_view chunk) { return chunk.starts_with(kLibraryChunks); }
 
 int stack_depth(lua_State* L) {
     lua_Debug frame;

@@ -4,6 +4,7 @@
 
 #include <lua.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interpreter/state.h"
@@ -68,6 +69,8 @@ class DebugStack {
     std::vector<StackFrame> frames_;
 };
 
+// Whether a chunk of this name is Lunaria's own library.
+bool is_library(std::string_view chunk);
 // How many levels the thread's stack has.
 int stack_depth(lua_State* L);
 // The source lines of a chunk by its Lua name; without the prefix that the session puts before what a cell shows.

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "core/log.h"
 #include "interpreter/cell.h"
 #include "interpreter/debugger.h"
+#include "interpreter/debugger_stack.h"
 #include "interpreter/loader.h"
 #include "interpreter/pretty.h"
 #include "interpreter/protect.h"
@@ -117,10 +119,10 @@ void note_machine_frames(lua_State* L, ErrorReport& report) {
     forget_machine_frames(L);
 }
 
-void note_frames(lua_State* L, ErrorReport& report) {
+// Onto the list on top of the stack, those of the library or the others.
+void note_lua_frames(lua_State* L, bool library, ErrorReport& report) {
     State& state = State::of(L);
-    lua_newtable(L);
-    note_machine_frames(L, report);
+    const bool all = logs(LogTopic::library);
     lua_Debug frame;
     bool stood_for = false;
     for (int level = 1; level <= kFramesKept && lua_getstack(L, level, &frame); ++level) {
@@ -130,14 +132,24 @@ void note_frames(lua_State* L, ErrorReport& report) {
         if (*frame.what == 'C' && !*frame.namewhat) continue;
         const std::string chunk(frame.source, frame.srclen);
         if (std::ranges::find(kCommandsChunks, chunk) != std::end(kCommandsChunks)) continue;
+        if (*frame.what != 'C' && is_library(chunk) != library && !all) continue;
         report.frames.push_back(
             {function_name(frame), frame.short_src, std::max(frame.currentline, 0), source_line(state, frame)});
         push_variables(L, frame);
         push_frame(L, report.frames.back(), chunk);
         lua_rawseti(L, -2, static_cast<lua_Integer>(report.frames.size()));
     }
+}
+
+void note_frames(lua_State* L, ErrorReport& report) {
+    auto has_line = [&] { return std::ranges::any_of(report.frames, [](const ErrorFrame& f) { return f.line > 0; }); };
+    lua_newtable(L);
+    note_machine_frames(L, report);
+    note_lua_frames(L, false, report);
+    // The library's frames are better than none.
+    if (!has_line()) note_lua_frames(L, true, report);
     // An error of a command itself does not hide what went wrong before.
-    if (std::ranges::none_of(report.frames, [](const ErrorFrame& f) { return f.line > 0; }))
+    if (!has_line())
         lua_pop(L, 1);
     else
         lua_setfield(L, LUA_REGISTRYINDEX, kPostMortem);
@@ -257,6 +269,15 @@ void keep_machine_frames(lua_State* L, std::string_view message) {
 void forget_machine_frames(lua_State* L) {
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, kMachineFrames);
+}
+
+std::vector<ErrorFrame> take_machine_frames(lua_State* L) {
+    ErrorReport report;
+    luaL_checkstack(L, 8, "no room for a traceback");
+    lua_newtable(L);
+    note_machine_frames(L, report);
+    lua_pop(L, 1);
+    return std::move(report.frames);
 }
 
 void push_post_mortem(lua_State* L) { lua_getfield(L, LUA_REGISTRYINDEX, kPostMortem); }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "interpreter/debugger_stack.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/prologue.h"
@@ -130,6 +131,29 @@ std::vector<int> program_levels(lua_State* thread) {
         if (!looked_at || !is_hidden(thread, level)) levels.push_back(level);
     }
     return levels;
+}
+
+std::vector<int> reported_levels(lua_State* thread, int first) {
+    std::vector<int> levels = program_levels(thread), own;
+    levels.erase(levels.begin(), levels.begin() + std::min<ptrdiff_t>(first, std::ssize(levels)));
+    const int depth = levels.empty() ? 0 : levels.back() + 1;
+    bool in_library = false, any = false;
+    lua_Debug frame;
+    // From the outermost: a function of C belongs to what calls it.
+    for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+        if (*level < kExamined || *level >= depth - kExaminedLast) {
+            lua_getstack(thread, *level, &frame);
+            lua_getinfo(thread, "Sn", &frame);
+            const bool in_c = *frame.what == 'C';
+            if (in_c && !*frame.namewhat) continue;
+            if (!in_c) in_library = is_library({frame.source, frame.srclen});
+            if (in_library && !logs(LogTopic::library)) continue;
+            any |= !in_c;
+        }
+        own.push_back(*level);
+    }
+    std::ranges::reverse(own);
+    return any ? own : levels;
 }
 
 int compiled_line(lua_State* thread, int level) {

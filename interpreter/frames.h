@@ -9,6 +9,9 @@ namespace lunaria {
 
 // Which levels of the stack are the program's: all but the calls of prologues.
 std::vector<int> program_levels(lua_State* thread);
+// Of these those that a report of an error shows, from `first` on: without the functions of Lunaria's library and what
+// they call, unless LUNARIA_LOG asks for them or there are no others, and without the call of the program by its host.
+std::vector<int> reported_levels(lua_State* thread, int first);
 // The line that the Lua function at the level is at, where compiled code does its work; 0: it runs by itself.
 int compiled_line(lua_State* thread, int level);
 // Where the argument is a level as the program counts, the level as Lua counts takes its place.

@@ -43,9 +43,13 @@ int nil_and_message(lua_State* L) {
     return 2;
 }
 
-void check_mode(const char* mode, std::string_view text) {
+// `file`: where the text is from; may be empty.
+void check_text(std::string_view text, std::string_view file) {
     if (text.starts_with(LUA_SIGNATURE[0]))
-        throw Error(ErrorKind::syntax, "", "attempt to load a binary chunk: only Lua text is accepted");
+        throw Error(ErrorKind::syntax, file, "attempt to load a binary chunk: only Lua text is accepted");
+}
+
+void check_mode(const char* mode) {
     if (mode && !std::strchr(mode, 't'))
         throw Error(ErrorKind::syntax, "", str("attempt to load a text chunk (mode is '", mode, "')"));
 }
@@ -96,7 +100,8 @@ int load(lua_State* L) {
     std::string name = luaL_optstring(L, 2, given ? text.c_str() : "=(load)");
     return finish_load(L, environment, [&] {
         if (!given) text = read_pieces(L);
-        check_mode(mode, text);
+        check_text(text, "");
+        check_mode(mode);
         State::of(L).loader().compile(L, text, name);
     });
 }
@@ -106,8 +111,7 @@ int loadfile(lua_State* L) {
     const char* mode = luaL_optstring(L, 2, nullptr);
     const int environment = lua_isnone(L, 3) ? 0 : 3;
     return finish_load(L, environment, [&] {
-        if (mode && !std::strchr(mode, 't'))
-            throw Error(ErrorKind::syntax, "", str("attempt to load a text chunk (mode is '", mode, "')"));
+        check_mode(mode);
         State::of(L).loader().compile_file(L, path);
     });
 }
@@ -221,7 +225,7 @@ int Loader::load_text(lua_State* L, std::string_view text, const std::string& na
 }
 
 void Loader::compile(lua_State* L, std::string_view text, const std::string& name) {
-    check_mode(nullptr, text);
+    check_text(text, name.starts_with('@') ? display_name(name) : std::string());
     // Also refuses what only our parser refuses: later stages read its trees.
     lua::parse(std::string(text), display_name(name));
     if (load_text(L, text, name) != LUA_OK) {

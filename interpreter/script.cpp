@@ -2,31 +2,30 @@
 
 #include "core/interrupt.h"
 #include "interpreter/debugger.h"
+#include "interpreter/debugger_stack.h"
+#include "interpreter/error_report.h"
 #include "interpreter/frames.h"
-#include "interpreter/loader.h"
 #include "interpreter/protect.h"
 
 namespace lunaria {
 
 namespace {
 
-constexpr int kShownAtEitherEnd = 12;
+constexpr size_t kShownAtEitherEnd = 12;
+
+// A line as it is shown below its frame.
+std::string indented(std::string_view line) {
+    const size_t start = line.find_first_not_of(" \t");
+    if (start == std::string_view::npos) return {};
+    line.remove_prefix(start);
+    const bool cut = line.size() > 120;
+    return str("\n\t\t", line.substr(0, 120), cut ? "..." : "");
+}
 
 std::string source_line(State& state, const lua_Debug& frame) {
-    const auto texts = state.loader().sources(std::string_view(frame.source, frame.srclen));
-    if (texts.empty() || frame.currentline <= 0) return {};
-    std::string_view rest = texts.front();
-    for (int line = 1; line < frame.currentline; ++line) {
-        const size_t end = rest.find('\n');
-        if (end == std::string_view::npos) return {};
-        rest.remove_prefix(end + 1);
-    }
-    rest = rest.substr(0, rest.find_first_of("\r\n"));
-    const size_t start = rest.find_first_not_of(" \t");
-    if (start == std::string_view::npos) return {};
-    rest.remove_prefix(start);
-    const bool cut = rest.size() > 120;
-    return str("\n\t\t", rest.substr(0, 120), cut ? "..." : "");
+    const auto lines = source_lines(state, std::string(frame.source, frame.srclen));
+    const auto at = static_cast<size_t>(frame.currentline) - 1;
+    return frame.currentline > 0 && at < lines.size() ? indented(lines[at]) : std::string();
 }
 
 // `line`: where it is, if Lua does not know.
@@ -47,23 +46,31 @@ std::string describe_frame(State& state, lua_State* L, lua_Debug& frame, int lin
     return text + source_line(state, frame);
 }
 
-std::string stack_text(State& state, lua_State* L, int level) {
+std::string stack_text(State& state, lua_State* L) {
     lua_Debug frame;
-    const std::vector<int> levels = program_levels(L);
-    const int depth = static_cast<int>(levels.size());
-    // A text that did not compile or a file that is not there has no Lua function to point to.
-    if (depth <= level + 1) return {};
+    const std::vector<ErrorFrame> machine = take_machine_frames(L);
+    const std::vector<int> levels = reported_levels(L, 1);
+    const size_t depth = machine.size() + levels.size();
     std::string text = "stack traceback:";
-    for (int i = level; i < depth; ++i) {
-        if (i == level + kShownAtEitherEnd && depth - i > kShownAtEitherEnd + 1) {
+    bool any_line = false;
+    for (size_t i = 0; i < depth; ++i) {
+        if (i == kShownAtEitherEnd && depth - i > kShownAtEitherEnd + 1) {
             text += str("\n\t...\t(skipping ", depth - kShownAtEitherEnd - i, " levels)");
             i = depth - kShownAtEitherEnd;
         }
-        const int at = levels[static_cast<size_t>(i)];
+        if (i < machine.size()) {
+            const ErrorFrame& f = machine[i];
+            text += str("\n\t", f.source, ":", f.line, ": in ", f.function, indented(f.text));
+            any_line = true;
+            continue;
+        }
+        const int at = levels[i - machine.size()];
         lua_getstack(L, at, &frame);
         text += describe_frame(state, L, frame, compiled_line(L, at));
+        any_line |= frame.currentline > 0;
     }
-    return text;
+    // A text that did not compile or a file that is not there has no Lua function to point to.
+    return any_line ? text : std::string();
 }
 
 // The message handler; upvalue 1 is the outcome to fill in.
@@ -73,7 +80,7 @@ int note_error(lua_State* L) {
     outcome.message = error_text(L);
     lua_pushvalue(L, 1);
     State::of(L).debugger().on_error(L, true);
-    outcome.traceback = stack_text(State::of(L), L, 1);
+    outcome.traceback = stack_text(State::of(L), L);
     lua_settop(L, 1);
     return 1;
 }

@@ -362,7 +362,11 @@ std::optional<DType> dtype_at(lua_State* L, int index, std::string_view where, s
 
 int64_t integer_at(lua_State* L, int index, std::string_view where, std::string_view argument) {
     if (auto i = integral(L, index)) return *i;
-    wrong_kind(L, index, where, argument, "an integer");
+    const bool large = lua_type(L, index) == LUA_TNUMBER && lua_tointeger(L, index) != 0;
+    wrong_kind(L, index, where, argument, "an integer",
+               large
+                   ? "a float of this size is taken for a slip; math.tointeger(x) and a // b of integers give integers"
+                   : "");
 }
 
 std::vector<int64_t> integers_at(lua_State* L, int index, std::string_view where, std::string_view argument) {

@@ -82,6 +82,34 @@ t.test("an uncaught error prints a traceback with source lines and exits with 1"
   os.remove(path)
 end)
 
+t.test("a traceback has the program's functions, those of derivatives too, and not the library's", function()
+  local head = "local ms = require 'lunaria'\nlocal net = ms.nn.SequentialCell(ms.nn.Dense(4, 3), ms.nn.Dense(5, 2))\n"
+    .. "local function loss(x)\n  return net(x):sum()\nend\n"
+  for _, call in ipairs { "loss(ms.ops.ones({2, 4}))", "ms.grad(loss)(ms.ops.ones({2, 4}))", "ms.jit(loss)(ms.ops.ones({2, 4}))",
+    "local g = ms.vmap(loss) g(ms.ops.ones({3, 2, 4}))" } do
+    local path = script(head .. call .. "\n")
+    local text, code = run(path)
+    t.equal(code, 1)
+    assert(text:find("lunaria: " .. path .. ":4: dense: ", 1, true), text)
+    assert(text:find("\n\t" .. path .. ":4: in ", 1, true) and text:find("\n\t\treturn net(x):sum()\n", 1, true), text)
+    assert(text:find("\n\t" .. path .. ":6: in main chunk\n\t\t" .. call, 1, true), text)
+    assert(not text:find("lunaria/", 1, true) and not text:find("[C]", 1, true), text)
+    assert(select(2, text:gsub("net%(x%):sum", "")) == 1, text)
+    assert(run(path, "LUNARIA_LOG=library"):find("lunaria:lunaria/", 1, true))
+    local session = run("-i", "printf '%s\\n' 'dofile(\"" .. path .. "\")' |")
+    assert(session:find(path .. ":4 in", 1, true) and not session:find("lunaria:lunaria/", 1, true), session)
+    os.remove(path)
+  end
+end)
+
+t.test("what never ran has no traceback", function()
+  for _, arguments in ipairs { "-l no.such.module", "no_such_file.lua", "-e 'x = = 1'" } do
+    local text, code = run(arguments)
+    t.equal(code, 1)
+    assert(text:find("^lunaria: ") and not text:find("traceback"), text)
+  end
+end)
+
 -- A notebook of these code cells; a table is a cell that may fail. Gives its path.
 local function notebook(...)
   local json = require("lunaria").json
