@@ -123,20 +123,30 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
         });
         return true;
     }
-    // A product of several seconds is cut into blocks of rows, so that Ctrl-C does not wait for its end. Each block
-    // packs b anew, which is lost in 2^34 multiplications and additions.
-    constexpr double kBlock = 17179869184.0, kShared = 1e7;
+    // A product of several seconds is cut into blocks, so that Ctrl-C does not wait for its end. Each packs its part of
+    // b, which so many rows make up for, and goes over its part of c, which so many columns of a do.
+    constexpr double kBlock = 68719476736.0 / sizeof(T), kShared = 1e7;
+    constexpr double kRows = 1024, kDeep = 512, kLeastRows = 64;
+    const double work = 2.0 * static_cast<double>(n);
     std::optional<PoolUse> all_threads;
     if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > kShared) all_threads.emplace();
-    double rows_per_block = kBlock / (2.0 * static_cast<double>(n) * static_cast<double>(k));
-    int64_t step =
-        rows_per_block >= static_cast<double>(m) ? m : std::max<int64_t>(64, static_cast<int64_t>(rows_per_block));
-    for (int64_t row = 0; row < m; row += step) {
-        if (row) safe_point();
-        int64_t rows = std::min(step, m - row);
-        call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n), static_cast<int>(k),
-                  a.data + row * a.row_stride, static_cast<int>(la.leading), b.data, static_cast<int>(lb.leading), beta,
-                  c + row * n, static_cast<int>(n));
+    int64_t rows_together = m, deep = k;
+    if (work * static_cast<double>(m) * static_cast<double>(k) > kBlock) {
+        deep = std::min(k, static_cast<int64_t>(std::max(kDeep, kBlock / (work * kRows))));
+        rows_together = static_cast<int64_t>(std::max(kLeastRows, kBlock / (work * static_cast<double>(deep))));
+    }
+    for (int64_t row = 0; row < m; row += rows_together) {
+        const int64_t rows = std::min(rows_together, m - row);
+        int64_t from = 0;
+        do {
+            if (row > 0 || from > 0) safe_point();
+            const int64_t depth = std::min(deep, k - from);
+            call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n), static_cast<int>(depth),
+                      a.data + row * a.row_stride + from * a.column_stride, static_cast<int>(la.leading),
+                      b.data + from * b.row_stride, static_cast<int>(lb.leading), from > 0 ? T(1) : beta, c + row * n,
+                      static_cast<int>(n));
+            from += depth;
+        } while (from < k);
     }
     return true;
 }

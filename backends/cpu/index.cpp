@@ -5,6 +5,7 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/positions.h"
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -167,6 +168,7 @@ void find_nonzero(const T* x, int64_t count, F found) {
     constexpr int64_t kBlock = 2048;
     std::array<int64_t, kBlock + 1> block;
     for (int64_t begin = 0; begin < count; begin += kBlock) {
+        poll_interrupt();
         size_t kept = 0;
         for (int64_t i = begin, end = std::min(count, begin + kBlock); i < end; ++i) {
             block[kept] = i;

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -17,6 +18,9 @@ template <class T>
 using Running = std::conditional_t<std::is_integral_v<T>, uint64_t,
                                    std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>, double>>;
 
+// Elements between two looks at an interrupt.
+constexpr int64_t kBlock = 1 << 20;
+
 // Calls step(position in the line, its offset, state of the line) in the order of the scan.
 template <class State, class Step>
 void scan(const AxisView& view, bool reverse, State initial, Step step) {
@@ -24,6 +28,7 @@ void scan(const AxisView& view, bool reverse, State initial, Step step) {
     for (int64_t o = 0; o < view.outer; ++o) {
         std::fill(states.begin(), states.end(), initial);
         for (int64_t j = 0; j < view.n; ++j) {
+            if ((j + 1) * view.inner % kBlock < view.inner) poll_interrupt();
             int64_t k = reverse ? view.n - 1 - j : j;
             int64_t offset = (o * view.n + k) * view.inner;
             for (int64_t i = 0; i < view.inner; ++i) step(k, offset + i, states[static_cast<size_t>(i)]);
@@ -61,45 +66,61 @@ bool running(const KernelCall& c) {
 }
 
 // Lines along the last axis: four at a time, because each addition waits for the one before.
-template <bool product, class T>
-void run_lines(const T* in, T* out, int64_t lines, int64_t n, bool exclusive, bool reverse) {
+template <bool product, class T, class Out>
+void run_lines(const T* in, Out* out, int64_t lines, int64_t n, bool exclusive, bool reverse) {
+    using R = Running<Out>;
     constexpr int64_t kLines = 4;
-    double initial = product ? 1 : 0;
-    auto step = [&](double& state, int64_t at) {
-        double before = state, x = static_cast<double>(in[at]);
+    const R initial(product ? 1 : 0);
+    auto step = [&](R& state, int64_t at) {
+        const R before = state, x = static_cast<R>(in[at]);
         state = product ? state * x : state + x;
-        out[at] = static_cast<T>(exclusive ? before : state);
+        out[at] = static_cast<Out>(exclusive ? before : state);
+    };
+    auto in_blocks = [&](auto one) {
+        for (int64_t begin = 0; begin < n; begin += kBlock) {
+            if (begin > 0) poll_interrupt();
+            for (int64_t j = begin, end = std::min(n, begin + kBlock); j < end; ++j) one(reverse ? n - 1 - j : j);
+        }
     };
     int64_t l = 0;
     for (; l + kLines <= lines; l += kLines) {
-        double a = initial, b = initial, c = initial, d = initial;
-        for (int64_t j = 0; j < n; ++j) {
-            int64_t at = l * n + (reverse ? n - 1 - j : j);
+        R a = initial, b = initial, c = initial, d = initial;
+        in_blocks([&](int64_t j) {
+            const int64_t at = l * n + j;
             step(a, at);
             step(b, at + n);
             step(c, at + 2 * n);
             step(d, at + 3 * n);
-        }
+        });
     }
     for (; l < lines; ++l) {
-        double a = initial;
-        for (int64_t j = 0; j < n; ++j) step(a, l * n + (reverse ? n - 1 - j : j));
+        R a = initial;
+        in_blocks([&](int64_t j) { step(a, l * n + j); });
     }
 }
 
 template <bool product>
 bool running_fast(const KernelCall& c) {
     AxisView view = axis_view(c, 1);
-    if (view.inner != 1 || c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    const DType from = c.tensor(0).dtype(), to = c.out[0].dtype();
+    if (view.inner != 1 || (from != to && to != DType::i64)) return false;
     bool exclusive = !product && c.args[3].boolean(), reverse = !product && c.args[4].boolean();
-    return with_real(c.out[0].dtype(), [&](auto zero) {
-        using T = decltype(zero);
+    auto run = [&](auto in, auto out) {
+        using T = decltype(in);
+        using Out = decltype(out);
         parallel_for(view.outer, worthwhile_rows(view.n, 2), 4, [&](int64_t begin, int64_t end) {
-            run_lines<product>(c.tensor(0).data<T>() + begin * view.n, c.out[0].data<T>() + begin * view.n, end - begin,
-                               view.n, exclusive, reverse);
+            run_lines<product>(c.tensor(0).data<T>() + begin * view.n, c.out[0].data<Out>() + begin * view.n,
+                               end - begin, view.n, exclusive, reverse);
         });
         return true;
+    };
+    if (to != DType::i64) return with_real(to, [&](auto zero) { return run(zero, zero); });
+    bool done = false;
+    visit_dtype(from, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) done = run(T(), int64_t());
     });
+    return done;
 }
 
 template <bool largest>
@@ -125,6 +146,71 @@ bool running_extremum(const KernelCall& c) {
         }
     });
     return true;
+}
+
+// Along the last axis one line after the other: what is best so far stays in a register, and new bests are rare.
+template <bool largest, class T>
+void best_of_line(const T* in, T* values, int64_t* indices, int64_t n) {
+    T best = in[0];
+    int64_t at = 0;
+    for (int64_t begin = 0; begin < n; begin += kBlock) {
+        if (begin > 0) poll_interrupt();
+        for (int64_t j = begin, end = std::min(n, begin + kBlock); j < end; ++j) {
+            const T x = in[j];
+            if (x != x || (best == best && (largest ? x >= best : x <= best))) {
+                best = x;
+                at = j;
+            }
+            values[j] = best;
+            indices[j] = at;
+        }
+    }
+}
+
+// Along another axis row after row, each from the one before.
+template <bool largest, class T>
+void best_of_columns(const T* in, T* values, int64_t* indices, int64_t n, int64_t width) {
+    std::copy_n(in, width, values);
+    std::fill_n(indices, width, int64_t{0});
+    for (int64_t k = 1; k < n; ++k) {
+        if ((k + 1) * width % kBlock < width) poll_interrupt();
+        const T *x = in + k * width, *best = values + (k - 1) * width;
+        const int64_t* at = indices + (k - 1) * width;
+        T* new_best = values + k * width;
+        int64_t* new_at = indices + k * width;
+        for (int64_t i = 0; i < width; ++i) {
+            const bool better = (x[i] != x[i]) | ((best[i] == best[i]) & (largest ? x[i] >= best[i] : x[i] <= best[i]));
+            new_best[i] = better ? x[i] : best[i];
+            new_at[i] = better ? k : at[i];
+        }
+    }
+}
+
+template <bool largest>
+bool running_extremum_fast(const KernelCall& c) {
+    const AxisView view = axis_view(c, 1);
+    if (view.n == 0) return false;
+    bool done = false;
+    visit_dtype(c.out[0].dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>) {
+            const T* in = c.tensor(0).data<T>();
+            T* values = c.out[0].data<T>();
+            int64_t* indices = c.out[1].data<int64_t>();
+            const int64_t size = view.n * view.inner;
+            parallel_for(view.outer, worthwhile_rows(size, 2), [&](int64_t begin, int64_t end) {
+                for (int64_t o = begin; o < end; ++o) {
+                    const int64_t from = o * size;
+                    if (view.inner == 1)
+                        best_of_line<largest>(in + from, values + from, indices + from, view.n);
+                    else
+                        best_of_columns<largest>(in + from, values + from, indices + from, view.n, view.inner);
+                }
+            });
+            done = true;
+        }
+    });
+    return done;
 }
 
 struct LogSum {
@@ -183,6 +269,8 @@ void add_scan_kernels(KernelTable& table) {
     table.fast("cumprod", running_fast<true>);
     table.plain("cummax", running_extremum<true>);
     table.plain("cummin", running_extremum<false>);
+    table.fast("cummax", running_extremum_fast<true>);
+    table.fast("cummin", running_extremum_fast<false>);
     table.plain("logcumsumexp", logcumsumexp);
     table.plain("linear_recurrence", linear_recurrence);
 }

@@ -11,28 +11,10 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/lapack.h"
 #include "core/interrupt.h"
 #include "core/op.h"
-
-extern "C" {
-void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
-void dgetri_(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* lwork, int* info);
-void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, const int* lda, const int* pivots,
-             double* b, const int* ldb, int* info);
-void dgecon_(const char* norm, const int* n, const double* a, const int* lda, const double* anorm, double* rcond,
-             double* work, int* iwork, int* info);
-void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info);
-void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork,
-             int* info);
-void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
-             const int* lwork, int* info);
-void dgesdd_(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
-             const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
-void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
-             const int* lwork, int* iwork, const int* liwork, int* info);
-void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
-            double* vl, const int* ldvl, double* vr, const int* ldvr, double* work, const int* lwork, int* info);
-}
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -71,6 +53,21 @@ void check_size(const KernelCall& c, const Tensor& t) {
                           str("a matrix of shape ", t.shape(), " is too large: at most 32768 rows and columns"));
 }
 
+// f(i, j) for all elements, a tile at a time: one of both sides of a transposition is read across its lines.
+template <class F>
+void for_tiles(int rows, int columns, F f) {
+    constexpr int kTile = 32;
+    constexpr int64_t kWorthwhile = 65536;
+    const int64_t strips = (static_cast<int64_t>(columns) + kTile - 1) / kTile;
+    parallel_for(strips, kWorthwhile / (static_cast<int64_t>(rows) * kTile + 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t strip = begin; strip < end; ++strip)
+            for (int top = 0; top < rows; top += kTile)
+                for (int j = static_cast<int>(strip) * kTile;
+                     j < std::min(columns, static_cast<int>(strip + 1) * kTile); ++j)
+                    for (int i = top; i < std::min(rows, top + kTile); ++i) f(i, j);
+    });
+}
+
 // The n-th matrix of a dense batch.
 Columns read(const Tensor& t, int64_t n) {
     Columns m(rows_in(t), columns_in(t));
@@ -79,8 +76,9 @@ Columns read(const Tensor& t, int64_t n) {
         using T = typename decltype(tag)::type;
         if constexpr (std::is_floating_point_v<T>) {
             const T* from = t.data<T>() + n * size;
-            for (int i = 0; i < m.rows; ++i)
-                for (int j = 0; j < m.columns; ++j) m.at(i, j) = static_cast<double>(*from++);
+            for_tiles(m.rows, m.columns, [&](int i, int j) {
+                m.at(i, j) = static_cast<double>(from[static_cast<int64_t>(i) * m.columns + j]);
+            });
         }
     });
     return m;
@@ -94,9 +92,9 @@ void store(const Tensor& t, int64_t at, double x) {
 }
 
 void write(const Tensor& t, int64_t n, Columns& m) {
-    int64_t at = n * m.rows * m.columns;
-    for (int i = 0; i < m.rows; ++i)
-        for (int j = 0; j < m.columns; ++j) store(t, at++, m.at(i, j));
+    const int64_t first = n * m.rows * m.columns;
+    for_tiles(m.rows, m.columns,
+              [&](int i, int j) { store(t, first + static_cast<int64_t>(i) * m.columns + j, m.at(i, j)); });
 }
 
 void write(const Tensor& t, int64_t n, const Doubles& values) {
@@ -113,9 +111,10 @@ void expect_converged(const KernelCall& c, int info) {
     if (info != 0) throw value_error(c.op.name(), str("the decomposition did not converge (LAPACK's code ", info, ")"));
 }
 
-// Runs f(work, size) twice: to ask for the best size of the work array, then with it.
+// Runs f(work, size), which calls LAPACK, twice: to ask for the best size of the work array, then with it.
 template <class F>
 void with_work(F f) {
+    const StoppableLapack stops;
     double best = 0;
     f(&best, -1);
     Doubles work(std::max<size_t>(1, static_cast<size_t>(best)));
@@ -128,7 +127,7 @@ struct Lu {
     bool singular = false;
 
     explicit Lu(Columns matrix) : m(std::move(matrix)), pivots(m.data.size() ? index(m.rows) : 0) {
-        int n = m.rows, lda = m.leading(), info = 0;
+        const int n = m.rows;
         if (n == 0) return;
         double norm = 0;  // largest sum of a column
         for (int j = 0; j < n; ++j) {
@@ -136,14 +135,14 @@ struct Lu {
             for (int i = 0; i < n; ++i) sum += std::abs(m.at(i, j));
             norm = std::max(norm, sum);
         }
-        dgetrf_(&n, &n, m.data.data(), &lda, pivots.data(), &info);
-        singular = info > 0;
+        singular = lu_factors(n, m.data.data(), pivots.data()) > 0;
         if (singular || !std::isfinite(norm)) return;
         // Rounding hides most singular matrices: what is left of a zero pivot is tiny. The condition number tells.
         double rcond = 0;
+        int info = 0;
         Doubles work(4 * index(n));
         std::vector<int> integers(index(n));
-        dgecon_("1", &n, m.data.data(), &lda, &norm, &rcond, work.data(), integers.data(), &info);
+        dgecon_("1", &n, m.data.data(), &n, &norm, &rcond, work.data(), integers.data(), &info);
         singular = rcond < std::numeric_limits<double>::epsilon() / 4;
     }
 };
@@ -163,12 +162,10 @@ bool inverse(const KernelCall& c) {
         poll_interrupt();
         Lu lu(read(x, b));
         expect_regular(c, lu, b, batches);
-        int n = lu.m.rows, lda = lu.m.leading(), info = 0;
-        if (n)
-            with_work([&](double* work, int size) {
-                dgetri_(&n, lu.m.data.data(), &lda, lu.pivots.data(), work, &size, &info);
-            });
-        write(c.out[0], b, lu.m);
+        Columns result(lu.m.rows, lu.m.rows);
+        for (int i = 0; i < result.rows; ++i) result.at(i, i) = 1;
+        lu_solve(lu.m.rows, lu.m.data.data(), lu.pivots.data(), false, result.columns, result.data.data());
+        write(c.out[0], b, result);
     }
     return true;
 }
@@ -178,15 +175,13 @@ bool matrix_solve(const KernelCall& c) {
     check_size(c, a);
     check_size(c, rhs);
     int64_t batches = batches_in(a);
-    const char* transpose = c.args[2].boolean() ? "T" : "N";
+    const bool transpose = c.args[2].boolean();
     for (int64_t b = 0; b < batches; ++b) {
         poll_interrupt();
         Lu lu(read(a, b));
         expect_regular(c, lu, b, batches);
         Columns x = read(rhs, b);
-        int n = lu.m.rows, lda = lu.m.leading(), info = 0;
-        if (n && x.columns)
-            dgetrs_(transpose, &n, &x.columns, lu.m.data.data(), &lda, lu.pivots.data(), x.data.data(), &lda, &info);
+        if (lu.m.rows > 0) lu_solve(lu.m.rows, lu.m.data.data(), lu.pivots.data(), transpose, x.columns, x.data.data());
         write(c.out[0], b, x);
     }
     return true;
@@ -255,8 +250,7 @@ struct Svd {
 
 Columns transposed(Columns& m) {
     Columns t(m.columns, m.rows);
-    for (int i = 0; i < m.rows; ++i)
-        for (int j = 0; j < m.columns; ++j) t.at(j, i) = m.at(i, j);
+    for_tiles(m.rows, m.columns, [&](int i, int j) { t.at(j, i) = m.at(i, j); });
     return t;
 }
 
@@ -275,13 +269,21 @@ bool svd(const KernelCall& c) {
     return true;
 }
 
+Columns product(const Columns& a, const Columns& b) {
+    Columns m(a.rows, b.columns);
+    // Read by rows, matrices are their transposes, and so is the product.
+    const MatrixRef<double> left{b.data.data(), b.columns, b.rows, b.rows, 1};
+    const MatrixRef<double> right{a.data.data(), a.columns, a.rows, a.rows, 1};
+    if (!m.data.empty() && a.columns > 0) gemm(left, right, m.data.data(), 0.0);
+    return m;
+}
+
 // u f(s) v^T or its transpose.
 Columns recombine(Svd& f, const Doubles& weights, bool transpose) {
-    Columns m(f.u.rows, f.vt.columns);
-    for (size_t k = 0; k < weights.size(); ++k)
-        for (int j = 0; j < m.columns; ++j)
-            for (int i = 0; i < m.rows; ++i)
-                m.at(i, j) += weights[k] * f.u.at(i, static_cast<int>(k)) * f.vt.at(static_cast<int>(k), j);
+    Columns scaled(f.u.rows, static_cast<int>(weights.size()));
+    for (int j = 0; j < scaled.columns; ++j)
+        for (int i = 0; i < scaled.rows; ++i) scaled.at(i, j) = weights[index(j)] * f.u.at(i, j);
+    Columns m = product(scaled, f.vt);
     return transpose ? transposed(m) : m;
 }
 
@@ -333,8 +335,9 @@ bool pinv(const KernelCall& c) {
 // The decompositions of symmetric matrices look at the mean of both triangles, so that their gradients, which are
 // symmetric, are those of what was computed.
 void symmetrise(Columns& m) {
-    for (int i = 0; i < m.rows; ++i)
-        for (int j = 0; j < i; ++j) m.at(i, j) = m.at(j, i) = 0.5 * (m.at(i, j) + m.at(j, i));
+    for_tiles(m.rows, m.columns, [&](int i, int j) {
+        if (j < i) m.at(i, j) = m.at(j, i) = 0.5 * (m.at(i, j) + m.at(j, i));
+    });
 }
 
 bool cholesky(const KernelCall& c) {
@@ -345,14 +348,14 @@ bool cholesky(const KernelCall& c) {
         poll_interrupt();
         Columns m = read(x, b);
         symmetrise(m);
-        int lda = m.leading(), info = 0;
-        if (m.rows) dpotrf_(upper ? "U" : "L", &m.rows, m.data.data(), &lda, &info);
+        const int info = cholesky_factor(m.rows, m.data.data());
         if (info > 0 || std::any_of(m.data.begin(), m.data.end(), [](double v) { return std::isnan(v); }))
             throw value_error(c.op.name(),
                               str("the matrix is not positive definite: its leading part of size ", info, " is not"));
-        for (int i = 0; i < m.rows; ++i)
-            for (int j = 0; j < m.columns; ++j)
-                if (upper ? i > j : i < j) m.at(i, j) = 0;
+        for_tiles(m.rows, m.columns, [&](int i, int j) {
+            if (i < j) m.at(i, j) = 0;
+        });
+        if (upper) m = transposed(m);
         write(c.out[0], b, m);
     }
     return true;
@@ -437,15 +440,6 @@ bool eig(const KernelCall& c) {
         }
     }
     return true;
-}
-
-Columns product(const Columns& a, const Columns& b) {
-    Columns m(a.rows, b.columns);
-    // Read by rows, matrices are their transposes, and so is the product.
-    const MatrixRef<double> left{b.data.data(), b.columns, b.rows, b.rows, 1};
-    const MatrixRef<double> right{a.data.data(), a.columns, a.rows, a.rows, 1};
-    if (!m.data.empty()) gemm(left, right, m.data.data(), 0.0);
-    return m;
 }
 
 // Scaling and squaring around a Taylor polynomial: with the norm below 1/2, its terms up to the 19th power are exact to

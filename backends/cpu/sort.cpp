@@ -75,9 +75,13 @@ void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
 // most elements of the line do not even enter.
 template <class K, class T>
 void first_items(const T* line, int64_t n, int64_t stride, bool descending, int64_t k,
-                 std::vector<typename ItemOf<K>::Item>& items) {
-    if (k > n / 16 || k == 0) {
+                 std::vector<typename ItemOf<K>::Item>& items, std::vector<typename ItemOf<K>::Item>& scratch) {
+    // A larger heap does not stay in a core's cache.
+    constexpr int64_t kHeap = 16384, kBlock = 1 << 20;
+    if (k > n / 16 || k == 0 || k > kHeap) {
         gather_items<K>(line, n, stride, descending, items);
+        // Sorting all of a long line can be interrupted.
+        if (n > kBlock) return sort_items(items, scratch);
         auto end = items.begin() + k;
         if (k < n) std::nth_element(items.begin(), end, items.end());
         std::sort(items.begin(), end);
@@ -87,13 +91,16 @@ void first_items(const T* line, int64_t n, int64_t stride, bool descending, int6
     std::make_heap(items.begin(), items.end());
     K flip = descending ? static_cast<K>(~K(0)) : K(0);
     K worst = ItemOf<K>::key(items[0]);
-    for (int64_t i = k; i < n; ++i) {
-        K key = static_cast<K>(sort_key(line[i * stride])) ^ flip;
-        if (key >= worst) continue;  // of equal keys the earlier place is the better one
-        std::pop_heap(items.begin(), items.end());
-        items.back() = ItemOf<K>::make(key, i);
-        std::push_heap(items.begin(), items.end());
-        worst = ItemOf<K>::key(items[0]);
+    for (int64_t begin = k; begin < n; begin += kBlock) {
+        if (begin > k) poll_interrupt();
+        for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) {
+            K key = static_cast<K>(sort_key(line[i * stride])) ^ flip;
+            if (key >= worst) continue;  // of equal keys the earlier place is the better one
+            std::pop_heap(items.begin(), items.end());
+            items.back() = ItemOf<K>::make(key, i);
+            std::push_heap(items.begin(), items.end());
+            worst = ItemOf<K>::key(items[0]);
+        }
     }
     std::sort_heap(items.begin(), items.end());
 }
@@ -132,10 +139,10 @@ bool topk(const KernelCall& c) {
         with_key<T>(view.n, [&](auto key) {
             using K = decltype(key);
             parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
-                std::vector<typename ItemOf<K>::Item> items;
+                std::vector<typename ItemOf<K>::Item> items, scratch;
                 for (int64_t l = begin; l < end; ++l) {
                     const T* line = c.tensor(0).data<T>() + view.start(l);
-                    first_items<K>(line, view.n, view.inner, descending, k, items);
+                    first_items<K>(line, view.n, view.inner, descending, k, items, scratch);
                     int64_t start = l / view.inner * k * view.inner + l % view.inner;
                     for (int64_t j = 0; j < k; ++j) {
                         int64_t from = ItemOf<K>::place(items[static_cast<size_t>(j)]);

@@ -62,6 +62,21 @@ def test_it_stops_loops_of_operators():
     stopped("while true do x = x + 1 end", "x = ms.ops.ones({100, 100})")
 
 
+def test_it_stops_operators_that_take_seconds():
+    for setup, call in [
+        ("a = ms.ops.rand({2500, 2500})", "svd(a)"),
+        ("a = ms.ops.rand({2500, 2500}) a = a + a:t()", "eigh(a)"),
+        ("a = ms.ops.rand({1500, 1500})", "eig(a)"),
+        ("a = ms.ops.rand({3500, 3500})", "qr(a)"),
+        ("a = ms.ops.rand({5000, 5000})", "inverse(a)"),
+        ("a = ms.ops.eye(7000)", "cholesky(a)"),
+        ("a = ms.ops.rand({50000000})", "topk(a, 5000000)"),
+        ("a = ms.ops.rand({300000000})", "cumsum(a, 0)"),
+        ("a = ms.ops.rand({200000000})", "nonzero(a)"),
+    ]:
+        stopped("while true do x = ms.ops." + call + " end", setup + ";")
+
+
 def test_it_stops_a_flood_of_output():
     t = session()
     t.run("kept = 7")

@@ -1,0 +1,162 @@
+#include "backends/cpu/lapack.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/interrupt.h"
+
+extern "C" {
+void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
+void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, const int* lda, const int* pivots,
+             double* b, const int* ldb, int* info, size_t);
+void dlaswp_(const int* n, double* a, const int* lda, const int* k1, const int* k2, const int* pivots, const int* step);
+void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, size_t);
+void dtrsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,
+            const double* alpha, const double* a, const int* lda, double* b, const int* ldb, size_t, size_t, size_t,
+            size_t);
+}
+
+namespace lunaria::cpu {
+
+namespace {
+
+thread_local int stoppable = 0;
+
+void look_for_interrupt() {
+    if (stoppable > 0) poll_interrupt();
+}
+
+// Multiplications between two looks at an interrupt, some hundredths of a second.
+constexpr double kWork = 1e9;
+
+template <class F>
+F next_symbol(const char* name, F) {
+    return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
+}
+
+// Columns of n numbers that take `work` multiplications each.
+int columns_together(double work) { return static_cast<int>(std::clamp(kWork / work, 16.0, 4096.0)); }
+
+}  // namespace
+
+}  // namespace lunaria::cpu
+
+// LAPACK's own calls of these find them here, since a program's symbols come before those of its libraries. What is
+// passed behind the arguments are the lengths of Fortran's strings.
+extern "C" {
+
+// c = alpha op(a) op(b) + beta c, some columns at a time.
+[[gnu::visibility("default")]] void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k,
+                                           const double* alpha, const double* a, const int* lda, const double* b,
+                                           const int* ldb, const double* beta, double* c, const int* ldc, size_t la,
+                                           size_t lb) {
+    static const auto next = lunaria::cpu::next_symbol("dgemm_", &dgemm_);
+    const double column = static_cast<double>(*m) * static_cast<double>(*k);
+    const int together = column > 0 ? lunaria::cpu::columns_together(column) : *n;
+    if (lunaria::cpu::stoppable == 0 || *n <= together) {
+        lunaria::cpu::look_for_interrupt();
+        return next(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+    }
+    const ptrdiff_t step = *tb == 'N' || *tb == 'n' ? *ldb : 1;
+    for (int j = 0; j < *n; j += together) {
+        lunaria::cpu::look_for_interrupt();
+        const int columns = std::min(together, *n - j);
+        next(ta, tb, m, &columns, k, alpha, a, lda, b + j * step, ldb, beta, c + static_cast<ptrdiff_t>(j) * *ldc, ldc,
+             la, lb);
+    }
+}
+
+[[gnu::visibility("default")]] void dgemv_(const char* trans, const int* m, const int* n, const double* alpha,
+                                           const double* a, const int* lda, const double* x, const int* incx,
+                                           const double* beta, double* y, const int* incy, size_t length) {
+    static const auto next = lunaria::cpu::next_symbol("dgemv_", &dgemv_);
+    lunaria::cpu::look_for_interrupt();
+    next(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, length);
+}
+
+[[gnu::visibility("default")]] void dsymv_(const char* uplo, const int* n, const double* alpha, const double* a,
+                                           const int* lda, const double* x, const int* incx, const double* beta,
+                                           double* y, const int* incy, size_t length) {
+    static const auto next = lunaria::cpu::next_symbol("dsymv_", &dsymv_);
+    lunaria::cpu::look_for_interrupt();
+    next(uplo, n, alpha, a, lda, x, incx, beta, y, incy, length);
+}
+
+// A sweep of rotations, of which the iterations for eigenvalues and singular values are made.
+[[gnu::visibility("default")]] void dlasr_(const char* side, const char* pivot, const char* direct, const int* m,
+                                           const int* n, const double* c, const double* s, double* a, const int* lda,
+                                           size_t l1, size_t l2, size_t l3) {
+    static const auto next = lunaria::cpu::next_symbol("dlasr_", &dlasr_);
+    lunaria::cpu::look_for_interrupt();
+    next(side, pivot, direct, m, n, c, s, a, lda, l1, l2, l3);
+}
+}
+
+namespace lunaria::cpu {
+
+namespace {
+
+// Columns that are factored at once; smaller matrices are not cut.
+constexpr int kPanel = 128, kUncut = 768;
+constexpr double kOne = 1, kMinusOne = -1;
+constexpr int kStep = 1;
+
+double* at(double* a, int n, int i, int j) { return a + static_cast<ptrdiff_t>(j) * n + i; }
+
+}  // namespace
+
+StoppableLapack::StoppableLapack() { ++stoppable; }
+StoppableLapack::~StoppableLapack() { --stoppable; }
+
+int lu_factors(int n, double* a, int* pivots) {
+    const StoppableLapack stops;
+    const int panel = n <= kUncut ? n : kPanel;
+    int first_zero = 0;
+    for (int j = 0; j < n; j += panel) {
+        look_for_interrupt();
+        const int width = std::min(panel, n - j), below = n - j, rest = below - width;
+        int info = 0;
+        dgetrf_(&below, &width, at(a, n, j, j), &n, pivots + j, &info);
+        if (info > 0 && first_zero == 0) first_zero = info + j;
+        for (int i = j; i < j + width; ++i) pivots[i] += j;
+        const int from = j + 1, to = j + width;
+        if (j > 0) dlaswp_(&j, a, &n, &from, &to, pivots, &kStep);
+        if (rest == 0) continue;
+        double* right = at(a, n, 0, j + width);
+        dlaswp_(&rest, right, &n, &from, &to, pivots, &kStep);
+        dtrsm_("L", "L", "N", "U", &width, &rest, &kOne, at(a, n, j, j), &n, right + j, &n, 1, 1, 1, 1);
+        dgemm_("N", "N", &rest, &rest, &width, &kMinusOne, at(a, n, j + width, j), &n, right + j, &n, &kOne,
+               right + j + width, &n, 1, 1);
+    }
+    return first_zero;
+}
+
+void lu_solve(int n, const double* factors, const int* pivots, bool transpose, int columns, double* b) {
+    const int together = columns_together(static_cast<double>(n) * static_cast<double>(n));
+    for (int j = 0; j < columns; j += together) {
+        poll_interrupt();
+        const int width = std::min(together, columns - j);
+        int info = 0;
+        dgetrs_(transpose ? "T" : "N", &n, &width, factors, &n, pivots, at(b, n, 0, j), &n, &info, 1);
+    }
+}
+
+int cholesky_factor(int n, double* a) {
+    const StoppableLapack stops;
+    const int panel = n <= kUncut ? n : kPanel;
+    for (int j = 0; j < n; j += panel) {
+        look_for_interrupt();
+        const int width = std::min(panel, n - j), below = n - j, rest = below - width;
+        double* corner = at(a, n, j, j);
+        if (j > 0) dgemm_("N", "T", &below, &width, &j, &kMinusOne, a + j, &n, a + j, &n, &kOne, corner, &n, 1, 1);
+        int info = 0;
+        dpotrf_("L", &width, corner, &n, &info, 1);
+        if (info > 0) return info + j;
+        if (rest > 0) dtrsm_("R", "L", "T", "N", &rest, &width, &kOne, corner, &n, corner + width, &n, 1, 1, 1, 1);
+    }
+    return 0;
+}
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,43 @@
+// The LAPACK inside OpenBLAS, for matrices of doubles by columns, made to stop for an interrupt: some thousand rows
+// keep it busy for minutes. Most of its routines leave the work to those of BLAS, and the program has some of these
+// itself (lapack.cpp): they look for an interrupt and call OpenBLAS's. The others are cut into blocks here.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+void dgecon_(const char* norm, const int* n, const double* a, const int* lda, const double* anorm, double* rcond,
+             double* work, int* iwork, int* info);
+void dgeqrf_(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork,
+             int* info);
+void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
+             const int* lwork, int* info);
+void dgesdd_(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
+             const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
+void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
+             const int* lwork, int* iwork, const int* liwork, int* info);
+void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
+            double* vl, const int* ldvl, double* vr, const int* ldvr, double* work, const int* lwork, int* info);
+}
+
+namespace lunaria::cpu {
+
+// While it lives, what this thread calls of LAPACK throws when an interrupt has been asked for. The routines own
+// nothing, so that leaving them half-way loses nothing.
+class StoppableLapack {
+  public:
+    StoppableLapack();
+    ~StoppableLapack();
+    StoppableLapack(const StoppableLapack&) = delete;
+    StoppableLapack& operator=(const StoppableLapack&) = delete;
+};
+
+// a (n x n) = p l u in place, with LAPACK's pivots, which count from 1. The number of the first pivot that is 0, or 0.
+int lu_factors(int n, double* a, int* pivots);
+// b (n x columns) = the solution of a x = b, or of a's transpose, with a's factors.
+void lu_solve(int n, const double* factors, const int* pivots, bool transpose, int columns, double* b);
+// The lower triangle of a becomes its Cholesky factor. The size of the first leading part that is not positive
+// definite, or 0.
+int cholesky_factor(int n, double* a);
+
+}  // namespace lunaria::cpu
