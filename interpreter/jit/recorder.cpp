@@ -623,7 +623,7 @@ Value Recorder::number_of(const Value& tensor) {
     s.operands.push_back(operand(tensor));
     Value v = event(std::move(s), [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
     auto* number = open_number(v);
-    if (number && number->value.kind() == Value::Kind::number && !tensor.marks()) return v;
+    if (number && number->value.kind() == Value::Kind::number) return v;
     return decided(v);
 }
 

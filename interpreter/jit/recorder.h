@@ -78,6 +78,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Value number_of(const Value& tensor) override;
     void made(const Value& tensor) override;
     Value settled(const Value& v) override;
+    void settle_operands(const Op& primitive, vm::Values& operands) override;
     void pass_on() override;
 
     // Of its host.
@@ -165,12 +166,17 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Value read_upvalue(const Value& function, int position, const void* identity);
     void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
     Value next_key(const Value& table, const Value& key);
-    int64_t length_of(const Value& table);
+    Value length_of(const Value& table);
+    // Whether what is written into the table depends on nothing but it, whatever the key.
+    bool takes_any_key(const Value& table);
     void read_all(const Value& table, int depth = 0);
     vm::Field follow(const Value& object, const Value& key, const char* event);
     void check_key(const Value& key);
     bool is_plain(const Value& v) const;
     bool native(vm::Machine& m, Native which, const Value& f, vm::Values& args, vm::Values& results);
+    bool leaves_key(vm::Machine& m, const vm::Instr& i);
+    // An open number as a tensor without axes, of the same dtype as that beside it; another value as it is.
+    Value beside(const Value& v, const Value& other, const Op& primitive);
     static bool holds_open(const Value& v);
     bool is_open(const Operand& o) const;  // a tensor of any sizes
     // From now on the trace is for the sizes that the tensor, or all tensors, have.
@@ -201,7 +207,9 @@ class Recorder final : public vm::Host, public vm::Recorder {
         std::unordered_set<int32_t> cells;
     };
     std::unordered_map<const vm::Code*, Writes> writes_;
-    bool marks_ = false;  // what is read now may be differentiated: it must be a number, not an open one
+    // Differentiations in whose code something is read now: a number that one of them follows is not left open.
+    std::span<const Value> contexts_;
+    vm::Values kept_contexts_;
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0;
     size_t operators_ = 0;  // since the last sweep

@@ -21,7 +21,7 @@ bool only_moves(std::string_view name) {
     static constexpr std::string_view kMovers[] = {
         "call",        "j_call",      "closure",          "table",  "table_extend", "new_table", "cell",
         "cell_set",    "cell_get",    "spread",           "result", "results_from", "list_at",   "list_shift",
-        "list_concat", "list_length", "current_function", "not",    "stop_point"};
+        "list_concat", "list_length", "current_function", "not",    "stop_point",   "source",    "touch"};
     return one_of(name, kMovers);
 }
 
@@ -41,6 +41,12 @@ bool tells_kind(Native which, const vm::Values& args) {
     }
 }
 
+// Arithmetic that gives the same whether an operand is a number or a tensor of that number.
+bool takes_tensors(const Op& op) {
+    static constexpr std::string_view kExact[] = {"add", "sub", "mul", "div"};
+    return one_of(op.name(), kExact);
+}
+
 bool is_arithmetic(std::string_view name) {
     static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
     return one_of(name, kArithmetic);
@@ -50,11 +56,13 @@ bool is_arithmetic(std::string_view name) {
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close"),
-                    &writes_tensor = lua::primitive("overwrite");
+                    &writes_tensor = lua::primitive("overwrite"), &marks = lua::primitive("mark"),
+                    &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
     if (i.op == &writes_tensor) stop("a tensor that is differentiated is written in place");
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
-    marks_ = i.op == &reads;
+    contexts_ = {};
+    if (i.op == &reads) contexts_ = m.contexts_of(i, kept_contexts_);
     instr_ = &i;
     // Rules of derivatives look at the sizes of what they are for.
     if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
@@ -71,44 +79,64 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     if (!any) return false;
 
     const std::string_view name = i.op ? i.op->name() : std::string_view();
-    const bool moves = !i.op || (i.op->belongs_to(lua::language()) && only_moves(name));
+    // What has no source is not marked.
+    const bool moves = !i.op || (i.op->belongs_to(lua::language()) && only_moves(name)) ||
+                       (i.op == &marks && m.operand(i, 1).is_nil());
     // Of writes into tables the last operand is only handed on.
     const bool writes = name == "raw_set" || name == "set_index" || name == "j_set_index";
     if (moves && stopped_.empty()) return false;
-    if (name == "concat" && stopped_.empty()) {
+    const bool numbers = i.op && i.op->belongs_to(lua::language()) && lua::is_number_primitive(*i.op);
+    // The forms of derivatives have their operands in a list.
+    const bool listed = i.node && (i.node->op == &arithmetic || i.node->op == &operation) && m.slot(i, 2).items >= 0;
+    std::vector<vm::Slot> slots;
+    if (listed) {
+        const auto items = m.items(m.slot(i, 2));
+        slots.assign(items.begin(), items.end());
+    } else {
+        for (uint32_t k = 0; k < i.slot_count; ++k) slots.push_back(m.slot(i, k));
+    }
+    const bool spelled = std::ranges::all_of(slots, [](const vm::Slot& s) { return s.items < 0; });
+    auto give = [&](Value v) {
+        if (!listed) return m.set(i, std::move(v));
+        if (i.node->op == &operation) {
+            if (i.r_out >= 0) m.reg(i.r_out) = Value();
+            return m.set(i, std::move(v));
+        }
+        vm::Destination to = vm::Machine::destination(i);
+        to.results = 1;
+        to.returns = false;
+        m.give_one(to, std::move(v), {});
+    };
+    if (name == "concat" && spelled && stopped_.empty()) {
         vm::Values args, real;
         bool text = true;
-        for (uint32_t k = 0; k < i.slot_count; ++k) {
-            args.push_back(m.operand(i, k));
-            real.push_back(plain(args[k]));
-            text &= real[k].is_number() || real[k].kind() == Value::Kind::string;
+        for (const vm::Slot& slot : slots) {
+            args.push_back(m.get(slot));
+            real.push_back(plain(args.back()));
+            text &= (real.back().is_number() || real.back().kind() == Value::Kind::string) && args.back().marks() == 0;
         }
         if (text) {
             Step s;
             s.kind = Step::Kind::number;
             s.op = i.op;
             for (const Value& v : args) s.operands.push_back(operand(v));
-            m.set(i, event(std::move(s),
-                           [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0]);
+            give(event(std::move(s), [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0]);
             return true;
         }
     }
-    const bool numbers = i.op && i.op->belongs_to(lua::language()) && lua::is_number_primitive(*i.op);
-    // The forms of derivatives have their operands in a list.
-    bool spelled = true;
-    for (uint32_t k = 0; k < i.slot_count; ++k) spelled &= m.slot(i, k).items < 0;
     if (numbers && spelled && stopped_.empty()) {
         vm::Values args, real;
         bool plain_numbers = true, tensor = false, marked = false;
-        for (uint32_t k = 0; k < i.slot_count; ++k) {
-            const Value& v = m.operand(i, k);
+        for (const vm::Slot& slot : slots) {
+            const Value& v = m.get(slot);
             tensor |= v.is_tensor();
             marked |= v.marks() != 0;
             plain_numbers &= v.is_number() || open_number(v);
             args.push_back(v);
             real.push_back(plain(v));
         }
-        if (plain_numbers && !marked) {
+        // What is differentiated is a number of its own; whether it is less than another has no derivative.
+        if (plain_numbers && (!marked || name == "less" || name == "less_equal" || name == "equal")) {
             Step s;
             s.kind = Step::Kind::number;
             s.op = i.op;
@@ -121,20 +149,31 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
                 result = Value();
             }
             if (!result.is_nil()) {
-                m.set(i, event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
+                give(event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
                 return true;
             }
-        } else if (tensor && is_arithmetic(name) && args.size() <= 2 && !marked) {
-            bool fits = true;
+        } else if (tensor && is_arithmetic(name) && args.size() <= 2) {
+            // The machine asks for the operands as it can follow them.
+            if (listed) return false;
+            bool fits = !marked;
             for (const Value& v : args) fits &= v.is_tensor() || v.is_number() || open_number(v);
             const Op* op = host_.tensor_operator(name);
             if (fits && op) {
+                const Value first = args[0], last = args.back();
+                args[0] = beside(first, last, *i.op);
+                if (args.size() > 1) args.back() = beside(last, first, *i.op);
                 for (size_t k = args.size(); k < op->signature.params.size(); ++k)
                     args.push_back(op->signature.params[k].default_value);
                 m.set(i, run(*op, args));
                 return true;
             }
         }
+    }
+    if (i.op && !i.op->belongs_to(lua::language()) && takes_tensors(*i.op) && spelled && slots.size() >= 2) {
+        // Within what stands for a call of the operator, whose registers are its own.
+        const Value first = m.get(slots[0]), second = m.get(slots[1]);
+        if (open_number(first)) m.reg(slots[0].at) = beside(first, second, *i.op);
+        if (open_number(second)) m.reg(slots[1].at) = beside(second, first, *i.op);
     }
     // What is left wants the numbers themselves.
     auto settle = [&](const auto& self, const vm::Slot& s) -> void {
@@ -145,8 +184,51 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
         }
     };
     const uint32_t count = writes && stopped_.empty() ? i.slot_count - 1 : i.slot_count;
-    for (uint32_t k = 0; k < count; ++k) settle(settle, m.slot(i, k));
+    const bool any_key = writes && leaves_key(m, i);
+    for (uint32_t k = 0; k < count; ++k)
+        if (!any_key || k + 1 != count) settle(settle, m.slot(i, k));
     return false;
+}
+
+// Whether the key under which the instruction writes may be another one the next time.
+bool Recorder::leaves_key(vm::Machine& m, const vm::Instr& i) {
+    if (!stopped_.empty() || i.slot_count < 3) return false;
+    const auto* key = open_number(m.operand(i, i.slot_count - 2));
+    const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
+    if (!key || key->value.kind() != Value::Kind::integer) return false;
+    if (i.order > 1 || value.marks() != 0) return false;
+    vm::Values kept;
+    const std::span<const Value> contexts = i.order > 0 ? m.contexts_of(i, kept) : std::span<const Value>();
+    for (const Value& c : contexts)
+        if (static_cast<vm::Context*>(c.object())->find(object)) return false;
+    return takes_any_key(object);
+}
+
+// A tensor goes into graphs and has rules for derivatives; a number would part the graph in two.
+Value Recorder::beside(const Value& v, const Value& other, const Op& primitive) {
+    const auto* number = open_number(v);
+    if (!number) return v;
+    const bool fits =
+        other.is_tensor() && (other.tensor().dtype() == DType::f32 || other.tensor().dtype() == DType::f64);
+    if (!fits || !number->value.is_number() || v.marks() || !stopped_.empty() || !takes_tensors(primitive)) return v;
+    const DType dtype = other.tensor().dtype();
+    const std::string id =
+        question(dtype == DType::f32 ? 'f' : 'd', nullptr, Value(static_cast<int64_t>(number->slot)));
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s;
+    s.kind = Step::Kind::scalar;
+    s.operands = {operand(v), constant_operand(Value(dtype))};
+    const Value tensor =
+        event(std::move(s), [&](vm::Values& values) { values.push_back(scalar_tensor(number->value, dtype)); })[0];
+    if (stopped_.empty()) found_[id] = tensor;
+    return tensor;
+}
+
+void Recorder::settle_operands(const Op& primitive, vm::Values& operands) {
+    if (std::ranges::none_of(operands, [](const Value& v) { return open_number(v) != nullptr; })) return;
+    const Value first = operands[0], last = operands.back();
+    operands[0] = decided(beside(first, last, primitive));
+    if (operands.size() > 1) operands.back() = decided(beside(last, first, primitive));
 }
 
 bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
@@ -278,7 +360,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             return true;
         case Native::raw_length:
             if (args.size() != 1 || !is_table(args[0])) return false;
-            results.push_back(Value(length_of(args[0])));
+            results.push_back(length_of(args[0]));
             return true;
         case Native::item: {
             if (args.size() == 1) decide_shape(args[0]);
@@ -440,7 +522,7 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     for (size_t k = 0; k < args.size(); ++k) {
         if (!open_number(args[k])) continue;
         if (positional)
-            bound.args[k] = args[k];
+            bound.args[k] = takes_tensors(op) && k < 2 ? beside(args[k], bound.args[1 - k], op) : args[k];
         else
             decided(args[k]);
     }

@@ -1,4 +1,6 @@
 // What the machine asks of its host, watched.
+#include <algorithm>
+
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
 #include "interpreter/jit/recorder.h"
@@ -190,19 +192,23 @@ Value Recorder::next_key(const Value& table, const Value& key) {
     return v;
 }
 
-int64_t Recorder::length_of(const Value& table) {
+Value Recorder::length_of(const Value& table) {
     lua_State* L = host_.lua();
     luaL_checkstack(L, 4, "length");
-    if (!stopped_.empty() || own(table)) return raw_length(host_, L, table);
+    if (!stopped_.empty() || own(table)) return Value(raw_length(host_, L, table));
     const std::string id = question('l', vm::identity_of(table), {});
-    if (auto found = found_.find(id); found != found_.end()) return found->second.integer();
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s;
     s.kind = Step::Kind::length;
     s.operands = {operand(table)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
     Value v = ask(std::move(s), [&](lua_State* state) { lua_pushinteger(state, raw_length(host_, state, table)); });
     found_[id] = v;
-    return v.integer();
+    return v;
+}
+
+bool Recorder::takes_any_key(const Value& table) {
+    return stopped_.empty() && is_table(table) && !own(table) && metatable(table).is_nil();
 }
 
 // Everything in the table and in the tables within it: for what looks at it by itself.
@@ -256,7 +262,10 @@ vm::Field Recorder::follow(const Value& object, const Value& key, const char* ev
 vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
     const Value key = decided(given_key);
     vm::Field field = follow(object, key, "__index");
-    if (marks_) field.value = decided(field.value);
+    if (std::ranges::any_of(contexts_, [&](const Value& c) {
+            return static_cast<vm::Context*>(c.object())->find(field.holder) != nullptr;
+        }))
+        field.value = decided(field.value);
     if (!field.raw && field.method.is_nil()) {
         field.raw = true;
         field.value = index(field.holder, key);
@@ -266,6 +275,13 @@ vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
 }
 
 vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) {
+    if (takes_any_key(object)) {
+        // What was there makes no difference.
+        vm::Field field;
+        field.holder = object;
+        field.raw = true;
+        return field;
+    }
     const Value key = decided(given_key);
     vm::Field field = follow(object, key, "__newindex");
     if (!field.raw && field.method.is_nil()) field.holder = object;
@@ -277,7 +293,8 @@ Value Recorder::raw_get(const Value& table, const Value& key) {
 }
 
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
-    const Value key = decided(given_key);
+    const bool any_key = open_number(given_key) && takes_any_key(table);
+    const Value key = any_key ? plain(given_key) : decided(given_key);
     if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, key, plain(value));
     check_key(key);
     if (Own* mine = own(table)) {
@@ -292,12 +309,17 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     Step s;
     s.kind = Step::Kind::raw_set;
     s.effect = true;
-    s.operands = {operand(table), given(key), given(value)};
+    s.operands = {operand(table), given(any_key ? given_key : key), given(value)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
     event(std::move(s), [&](vm::Values&) { host_.raw_set(table, key, outward(value)); });
     // Order and length may be others now.
     std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
-    found_[question('r', vm::identity_of(table), key)] = stopped_.empty() ? value : plain(value);
+    const std::string id = question('r', vm::identity_of(table), key);
+    if (any_key)
+        std::erase_if(found_,
+                      [&](const auto& entry) { return entry.first.starts_with(id.substr(0, id.find(':') + 1)); });
+    else
+        found_[id] = stopped_.empty() ? value : plain(value);
 }
 
 Value Recorder::metamethod(const Value& a, const Value& b, std::string_view event) {
@@ -466,7 +488,7 @@ Value Recorder::length(const Value& given_object) {
     decide_shape(object);
     if (stopped_.empty() && is_table(object)) {
         const Value method = meta(object, "__len");
-        if (method.is_nil()) return Value(length_of(object));
+        if (method.is_nil()) return length_of(object);
         if (!own(object)) stop("the metamethod __len is used");
     }
     Unwatched unwatched;

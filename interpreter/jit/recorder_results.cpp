@@ -21,7 +21,7 @@ Value ghost(const TensorType& type) {
 // Events of which another number may come the next time.
 bool generalises(Step::Kind kind) {
     return kind == Step::Kind::argument || kind == Step::Kind::read || kind == Step::Kind::upvalue ||
-           kind == Step::Kind::call || kind == Step::Kind::index;
+           kind == Step::Kind::length || kind == Step::Kind::call || kind == Step::Kind::index;
 }
 
 // Whether a tensor of the same kind but of other sizes came there before.

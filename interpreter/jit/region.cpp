@@ -18,7 +18,7 @@ constexpr size_t kSizes = 32;  // sizes of inputs for which an open region is ke
 bool waits_for_nothing(const Step& step) {
     // A tensor whose type is decided upon may be what an operator gives.
     if (step.kind == Step::Kind::is) return step.name.empty();
-    return step.kind <= Step::Kind::is || step.kind == Step::Kind::number;
+    return step.kind <= Step::Kind::is || step.kind == Step::Kind::number || step.kind == Step::Kind::scalar;
 }
 
 bool is_tensor_operator(const Step& step) {

@@ -85,6 +85,11 @@ Value run_operator(const Op& op, std::span<const Value> args) {
     return Value::list(std::move(items));
 }
 
+Value scalar_tensor(const Value& number, DType dtype) {
+    return Value(Tensor::full(
+        dtype, {}, number.kind() == Value::Kind::integer ? static_cast<double>(number.integer()) : number.number()));
+}
+
 Value run_number(const Op& op, std::span<const Value> args) { return lua::run_number(op, args); }
 
 Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe) {
@@ -566,6 +571,9 @@ class Runner {
                 case Step::Kind::number:
                     given.push_back(step.op->name() == "concat" ? host_.concat(args[0], args[1])
                                                                 : run_number(*step.op, args));
+                    break;
+                case Step::Kind::scalar:
+                    given.push_back(scalar_tensor(args[0], args[1].dtype()));
                     break;
                 case Step::Kind::is:
                     given.push_back(args[0]);

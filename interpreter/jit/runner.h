@@ -105,6 +105,8 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
                    Value& error);
 // Runs an operator; the result has a body of its own.
 Value run_operator(const Op& op, std::span<const Value> args);
+// A number as a tensor without axes.
+Value scalar_tensor(const Value& number, DType dtype);
 // An operation on plain numbers, or a comparison of them.
 Value run_number(const Op& op, std::span<const Value> args);
 // A new table: sizes, metatable, then keys and values in the order of insertion; a nil value takes the key out again.

@@ -15,6 +15,7 @@ void visit(const Block& block, const std::function<void(const Block&)>& f) {
 struct Writes {
     bool anything = false;  // they run code that may do whatever it likes
     bool upvalues = false;
+    bool integers = false;  // under keys that are not known
     std::vector<Value> keys;
 
     explicit Writes(const Tree& tree) {
@@ -34,8 +35,8 @@ struct Writes {
                 upvalues = true;
                 break;
             case Step::Kind::raw_set:
-                anything |= step.operands[1].slot >= 0;
-                keys.push_back(step.operands[1].constant);
+                integers |= step.operands[1].slot >= 0;
+                if (step.operands[1].slot < 0) keys.push_back(step.operands[1].constant);
                 break;
             default:
                 break;
@@ -44,15 +45,17 @@ struct Writes {
     bool touches(const Step& step) const {
         switch (step.kind) {
             case Step::Kind::read:
+                if (integers && step.operands[1].constant.kind() != Value::Kind::string) return true;
                 return std::ranges::any_of(keys, [&](const Value& key) {
                     return step.operands[1].slot >= 0 || identical(key, step.operands[1].constant);
                 });
             case Step::Kind::upvalue:
                 return upvalues;
             case Step::Kind::length:
-                return std::ranges::any_of(keys, [](const Value& key) { return key.kind() != Value::Kind::string; });
+                return integers ||
+                       std::ranges::any_of(keys, [](const Value& key) { return key.kind() != Value::Kind::string; });
             case Step::Kind::next:
-                return !keys.empty();
+                return integers || !keys.empty();
             default:
                 return false;
         }

@@ -66,6 +66,7 @@ bool may_surprise(const Step& step, const Slots& texts) {
         case Step::Kind::raw_set:
         case Step::Kind::set_upvalue:
         case Step::Kind::finish:
+        case Step::Kind::scalar:
             return false;
         case Step::Kind::number:
             if (!(step.op->name() == "add" || step.op->name() == "sub" || step.op->name() == "mul")) return true;
@@ -292,9 +293,10 @@ std::string in_words(const std::vector<Expected>& results) {
 }
 
 std::string_view name_of(Step::Kind kind) {
-    static constexpr std::string_view kNames[] = {
-        "count",  "argument", "read",    "metatable", "upvalue", "length",    "next",    "is",          "item",  "op",
-        "number", "index",    "compare", "call",      "make",    "set_index", "raw_set", "set_upvalue", "return"};
+    static constexpr std::string_view kNames[] = {"count",  "argument",  "read",    "metatable",   "upvalue",
+                                                  "length", "next",      "is",      "item",        "op",
+                                                  "number", "scalar",    "index",   "compare",     "call",
+                                                  "make",   "set_index", "raw_set", "set_upvalue", "return"};
     return kNames[static_cast<size_t>(kind)];
 }
 

@@ -53,6 +53,7 @@ struct Step {
         item,       // tensor -> its element
         op,         // an operator
         number,     // an operation on numbers
+        scalar,     // number, dtype -> a tensor without axes
         index,      // object, key, with the language's whole meaning
         compare,
         call,  // function, arguments...

@@ -31,6 +31,8 @@ class Recorder {
     virtual void made(const Value& tensor) = 0;
     // The value itself, on which what runs relies from here on: a number, the type of a tensor.
     virtual Value settled(const Value& v) { return v; }
+    // The operands of arithmetic in differentiated code, as it can follow them.
+    virtual void settle_operands(const Op&, Values&) {}
     // Throws again what is on its way past the program that runs.
     virtual void pass_on() {}
 };

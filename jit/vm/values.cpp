@@ -27,6 +27,8 @@ std::string_view event_of(std::string_view primitive) {
 // Arithmetic, `contexts.size()` times differentiated. `operands`: one or two.
 void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands,
                 const Destination& to) {
+    if (Recorder* r = recorder()) [[unlikely]]
+        r->settle_operands(primitive, operands);
     bool numbers = true, tensor = false;
     for (const Value& v : operands) {
         numbers &= v.is_number();

@@ -44,11 +44,14 @@ local function plain(value)
   return ok and list or value
 end
 
-local function same(a, b)
+local function same(a, b, rounding)
   a, b = plain(a), plain(b)
-  if type(a) ~= "table" or type(b) ~= "table" then return a == b or (a ~= a and b ~= b) end
+  if type(a) ~= "table" or type(b) ~= "table" then
+    if a == b or (a ~= a and b ~= b) then return true end
+    return rounding and math.type(a) == "float" and math.type(b) == "float" and math.abs(a - b) <= rounding * math.abs(b)
+  end
   for key, item in pairs(a) do
-    if not same(item, b[key]) then return false end
+    if not same(item, b[key], rounding) then return false end
   end
   for key in pairs(b) do
     if a[key] == nil then return false end
@@ -56,8 +59,9 @@ local function same(a, b)
   return true
 end
 
-function harness.equal(got, expected)
-  if not same(got, expected) then
+-- `rounding`: the relative difference that floats may have, where operators are computed together.
+function harness.equal(got, expected, rounding)
+  if not same(got, expected, rounding) then
     error(("got %s, expected %s"):format(show(plain(got)), show(plain(expected))), 2)
   end
 end

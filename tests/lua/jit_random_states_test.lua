@@ -10,8 +10,9 @@ local random = math.random
 
 local function pick(list) return list[random(#list)] end
 
--- A function of h (a table of numbers), x (a vector) and s (a table that keeps what it is left with), as source.
-local function program()
+-- A function of h (a table of numbers), x (a vector) and s (a table that keeps what it is left with), as source;
+-- differentiated: its first result is a scalar.
+local function program(differentiated)
   local lines, vectors, depth = {}, { "x" }, 0
   local function line(...) lines[#lines + 1] = (...):format(select(2, ...)) end
   local function any() return pick(vectors) end
@@ -37,6 +38,24 @@ local function program()
     function() add("ops.randn({ #%s }) + %s", any(), any()) end,
     function() add("select(2, pcall(inner, s, h, %s))", any()) end,
     function() add("twice(%s)", any()) end,
+    function() add("ops.mul(%s, h.k)", any()) end,
+    function() add("ops.clip(%s, -h.a, h.b)", any()) end,
+    function() add("%s ^ h.k", any()) end,
+    function() add("(%s * math.exp(-h.a) - math.max(h.k, 1)) / (1 + h.b)", any()) end,
+    function() add("h.k - %s / (h.a + count)", any()) end,
+    function() add("%s * (ops.mean(%s):item() > 0.1 and h.a or h.k)", any(), any()) end,
+    function() add("%s + ops.mean(%s):item() * h.a", any(), any()) end,
+    function() line("s.losses = s.losses or {} s.losses[#s.losses + 1] = ops.sum(%s):item()", any()) end,
+    function() line("s.logs = s.logs or {} table.insert(s.logs, h.a * h.k) s.words = #s.logs .. ' ' .. h.a") end,
+    function()
+      line("s.mean = 0.9 * (s.mean or 0) + 0.1 * ops.mean(%s):item()", any())
+      add("%s * s.mean", any())
+    end,
+    function()
+      line("s.w = s.w or ops.ones({ 1 })")
+      line("ops.assign(s.w, 0.9 * s.w + h.a * ops.mean(%s))", any())
+      add("%s * s.w", any())
+    end,
     function() line("s.c = (s.c or 0) + 1") end,
     function() line("count = count + 1 s.count = count") end,
     function() line("if h.k > %d then s.k = h.k end", random(0, 3)) end,
@@ -73,7 +92,11 @@ local function program()
     end,
   }
   for _ = 1, random(3, 12) do pick(kinds)() end
-  line("return %s, h.b, %s", any(), any())
+  if differentiated then
+    line("return ops.sum(%s) + ops.sum(%s) * h.b, h.b", any(), any())
+  else
+    line("return %s, h.b, %s", any(), any())
+  end
   return ([[
 local ops = ...
 local count = 0
@@ -118,9 +141,17 @@ local failures = 0
 for p = first, first + count - 1 do
   math.randomseed(seed, p)
   ms.set_seed(p)
-  local source = program()
-  local plain = assert(load(source, "=program"))(ops)
-  local compiled = ms.jit(assert(load(source, "=program"))(ops))
+  local differentiated = p % 3 == 0
+  local source = program(differentiated)
+  local function make()
+    local f = assert(load(source, "=program"))(ops)
+    if not differentiated then return f end
+    return function(h, x, s)
+      return ms.value_and_grad(function(v) return f(h, v, s) end, { has_aux = true })(x)
+    end
+  end
+  local plain = make()
+  local compiled = ms.jit(make())
   local expected_state, state = {}, {}
   for call = 1, 24 do
     local n = pick { 3, 5, 8, 8, 13, 1 }

@@ -47,7 +47,7 @@ local function check(name, code, kinds)
       if way == "called often" then ms.set_context { mode = ms.GRAPH_MODE } end
       for i = 1, CALLS do found[i] = language.outcome(other, x * i, i % 2 + 1) end
       ms.set_context { mode = mode }
-      t.equal(found, expected)
+      t.equal(found, expected, 2e-7)
     end)
   end
 end

@@ -1,0 +1,129 @@
+-- Compiled functions in which numbers change from call to call: steps, rates, weights of losses, lists that grow.
+package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
+local ms = require "lunaria"
+local t = require "harness"
+local ops = ms.ops
+
+-- make() gives a function of a vector, the number of the call and a table that keeps what it is left with.
+local function check(name, make)
+  t.test(name, function()
+    local plain, f = make(), ms.jit(make())
+    local expected_state, state = {}, {}
+    for i = 1, 30 do
+      local w = ms.tensor { 0.5, -1.0, 2.0, 0.1 * i }
+      local expected, got = table.pack(plain(w, i, expected_state)), table.pack(f(w, i, state))
+      t.near(got, expected, 1e-6)
+      t.near(state, expected_state, 1e-6)
+    end
+    local report = ms.jit_report(f)
+    if report.compiled_calls < 25 then error("not compiled: " .. tostring(report)) end
+  end)
+end
+
+-- The same of the gradient of what make() gives.
+local function check_gradient(name, make)
+  check(name, function()
+    local f = make()
+    return function(w, i, s) return ms.value_and_grad(function(v) return f(v, i, s) end)(w) end
+  end)
+end
+
+check("a list that grows", function()
+  return function(w, i, s)
+    s.log = s.log or {}
+    s.log[#s.log + 1] = ops.sum(w):item() * i
+    return w * 2
+  end
+end)
+check("table.insert", function()
+  return function(w, _, s)
+    s.log = s.log or {}
+    table.insert(s.log, ops.sum(w):item())
+    return w * 2, #s.log
+  end
+end)
+check("what was written under a number is read again", function()
+  return function(w, _, s)
+    s.log = s.log or { 5 }
+    s.log[#s.log + 1] = ops.sum(w):item()
+    s.first = s.log[1] + #s.log
+    return w * s.first
+  end
+end)
+check("numbers and tensors in one graph", function()
+  return function(w, i) return (w * i + i / 2 - w / i) * 0.5, i - w, 1 / i + w end
+end)
+check("half precision keeps the number's", function()
+  return function(w, i) return ops.cast(ops.cast(w, ms.float16) * (i * 0.1), ms.float32) end
+end)
+check("powers", function()
+  return function(w, i) return w ^ (i % 12), ops.abs(w) ^ (1 / i) end
+end)
+
+check_gradient("an argument", function()
+  return function(v, i) return ops.sum(v * v) * i end
+end)
+check_gradient("a counter of the function around it", function()
+  local step = 0
+  return function(v)
+    step = step + 1
+    return ops.sum(v * v) * (step / 100)
+  end
+end)
+check_gradient("a counter in a table", function()
+  return function(v, _, s)
+    s.n = (s.n or 0) + 1
+    return ops.sum(v * v + s.n) / (s.n + 1)
+  end
+end)
+check_gradient("a schedule", function()
+  return function(v, i)
+    local rate = 0.5 * (1 + math.cos(i / 30 * math.pi)) ^ 2
+    return ops.sum(v * v) * math.min(rate, math.exp(-i / 10)) - i
+  end
+end)
+check_gradient("a weight that grows to 1", function()
+  return function(v, i)
+    local weight = i < 10 and i / 10 or 1.0
+    return ops.sum(v * v) * weight
+  end
+end)
+check_gradient("a loss that is kept as a number", function()
+  return function(v, _, s)
+    local loss = ops.sum(v * v)
+    s.last = loss:item()
+    return loss
+  end
+end)
+check_gradient("a loss that is looked at", function()
+  return function(v, i)
+    local loss = ops.sum(v * v)
+    if loss:item() > 1000 or loss:item() ~= loss:item() then error "diverged" end
+    return loss * i
+  end
+end)
+check_gradient("a number in a text", function()
+  return function(v, i, s)
+    s.text = "step " .. i
+    return ops.sum(v * v) / i
+  end
+end)
+
+t.test("a number that is differentiated beside one that changes", function()
+  local function make() return ms.value_and_grad(function(a, i) return a * a * i + i end) end
+  local plain, f = make(), ms.jit(make())
+  for i = 1, 20 do t.near({ f(0.5 * i, i) }, { plain(0.5 * i, i) }, 1e-12) end
+end)
+t.test("second derivatives", function()
+  local function make()
+    return function(w, i)
+      return ms.grad(function(v) return ops.sum(ms.grad(function(u) return ops.sum(u * u * u) * i end)(v) / (i + 1)) end)(w)
+    end
+  end
+  local plain, f = make(), ms.jit(make())
+  for i = 1, 20 do
+    local w = ms.tensor { 0.5, i * 1.0 }
+    t.near(f(w, i), plain(w, i), 1e-6)
+  end
+end)
+t.finish()
