@@ -131,6 +131,10 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         if (known.kind == Step::Kind::op && !known.effect) size_ghosts(known, results, body);
         effects_ |= known.effect;
         know(known, results);
+        // As when it was written: what is kept for derivatives goes by it.
+        if (known.effect && known.kind == Step::Kind::op)
+            for (const Value& v : results)
+                if (v.is_tensor()) ++v.tensor().body()->version;
         for (const Expected& e : known.expected)
             if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
                 !progress_.handles[static_cast<size_t>(e.slot)].is_nil())

@@ -56,9 +56,8 @@ bool is_arithmetic(std::string_view name) {
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close"),
-                    &writes_tensor = lua::primitive("overwrite"), &marks = lua::primitive("mark"),
-                    &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
-    if (i.op == &writes_tensor) stop("a tensor that is differentiated is written in place");
+                    &marks = lua::primitive("mark"), &arithmetic = lua::primitive("j_arith"),
+                    &operation = lua::primitive("j_op");
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     contexts_ = {};

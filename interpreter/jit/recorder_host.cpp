@@ -507,8 +507,11 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
 }
 
 vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const Value& value) {
-    stop("a tensor that is differentiated is written in place");
-    return host_.put_part(tensor, plain(key), plain(value));
+    if (is_table(key)) read_all(key);
+    if (!key.is_tensor() && !is_table(key) && !is_plain(key))
+        stop("a tensor is written at a place that cannot be followed");
+    decide_shape(tensor);
+    return host_.put_part(tensor, plain(key), decided(value));
 }
 
 void Recorder::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {

@@ -188,7 +188,7 @@ bool Machine::has_box(std::span<const Value> contexts, std::span<const Value> va
 
 void Machine::before_write(const Tensor& tensor, Context& context) {
     auto entry = std::make_shared<const Overwritten>(
-        Overwritten{tensor.body(), write_clock()++, tensor.version(), tensor.view(tensor.shape(), tensor.strides())});
+        Overwritten{tensor.body(), write_clock()++, tensor.version(), own_handle(Value(tensor)).tensor()});
     context.overwritten.push_back(entry);
     if (overwritten_.size() == overwritten_.capacity())
         std::erase_if(overwritten_, [](const auto& e) { return e.expired(); });

@@ -403,9 +403,15 @@ void to_number(Machine& m, const Instr& i) {
 }
 
 void overwrite(Machine& m, const Instr& i) {
-    Tensor tensor = m.operand(i, 0).tensor();
-    tensor.assign("index", m.operand(i, 1).tensor());
-    m.set(i, Value(m.operand(i, 0)));
+    const Value written = m.operand(i, 0), value = m.operand(i, 1);
+    if (Recorder* r = recorder(); r && r->records()) {
+        static const Op& assign = registry().get("assign");
+        const Value args[] = {written, value};
+        r->run(assign, args);
+    } else {
+        Tensor(written.tensor()).assign("index", value.tensor());
+    }
+    m.set(i, written);
 }
 
 void content(Machine& m, const Instr& i) {
@@ -413,9 +419,7 @@ void content(Machine& m, const Instr& i) {
     const bool box = std::ranges::any_of(m.items(m.slot(i, 1)), [&](const Slot& s) { return !m.get(s).is_nil(); });
     // What was not written into so far needs no handle of its own: the first write keeps what it held.
     if (!box) return m.set(i, Value(v));
-    Value held(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
-    held.set_marks(v.marks());
-    m.set(i, std::move(held));
+    m.set(i, own_handle(v));
 }
 
 void number_like(Machine& m, const Instr& i) {

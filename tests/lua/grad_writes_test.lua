@@ -16,6 +16,8 @@ local function check(name, f)
     local function along(y) return ops.sum(ms.grad(f)(y) * w) end
     t.equal(ms.check_grad(along, { x }, { rtol = 1e-5, atol = 1e-7 }) < 1e-4, true)
     t.equal(x:tolist(), at)
+    local plain, compiled = ms.value_and_grad(f), ms.jit(ms.value_and_grad(f))
+    for i = 1, 4 do t.near({ compiled(x * i) }, { plain(x * i) }, 1e-12) end
   end)
 end
 

@@ -109,6 +109,17 @@ check_gradient("a number in a text", function()
   end
 end)
 
+check_gradient("running statistics, written in place", function()
+  return function(v, i, s)
+    s.mean = s.mean or ops.zeros { 1 }
+    ops.assign(s.mean, 0.9 * s.mean + 0.1 * ops.mean(v))
+    local y = v * i
+    y[0] = s.mean[0] * v[1]
+    y:add_(v)
+    return ops.sum(y * v)
+  end
+end)
+
 t.test("a number that is differentiated beside one that changes", function()
   local function make() return ms.value_and_grad(function(a, i) return a * a * i + i end) end
   local plain, f = make(), ms.jit(make())
