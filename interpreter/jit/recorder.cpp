@@ -131,10 +131,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         if (known.kind == Step::Kind::op && !known.effect) size_ghosts(known, results, body);
         effects_ |= known.effect;
         know(known, results);
-        // As when it was written: what is kept for derivatives goes by it.
-        if (known.effect && known.kind == Step::Kind::op)
-            for (const Value& v : results)
-                if (v.is_tensor()) ++v.tensor().body()->version;
+        count_writes(known);
         for (const Expected& e : known.expected)
             if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
                 !progress_.handles[static_cast<size_t>(e.slot)].is_nil())
@@ -156,8 +153,16 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         live_ += s.live.size();
     }
     effects_ |= s.effect;
-    if (progress_.observed && position_ == progress_.done) {
+    std::vector<uint32_t> versions;
+    for (size_t k = 0; s.effect && k < s.live.size(); ++k) versions.push_back(version_at(s.live[k]));
+    const bool done = progress_.observed && position_ == progress_.done;
+    if (done) {
         progress_.observed = false;
+        if (at_ < block_->steps.size())
+            s.written = block_->steps[at_].written;
+        else if (!block_->next.empty())
+            s.written = block_->next[0]->steps[0].written;
+        count_writes(s);
         s.fails = progress_.failed;
         if (s.fails)
             results = {std::move(progress_.error)};
@@ -169,6 +174,8 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         Unwatched unwatched;
         body(results);
     }
+    for (size_t k = 0; !done && k < versions.size(); ++k)
+        if (version_at(s.live[k]) != versions[k]) s.written.push_back(s.live[k]);
     if (s.fails && catching_ == 0) host_.raise(results[0]);
     const bool fails = s.fails;
     write(std::move(s), results);

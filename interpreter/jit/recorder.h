@@ -143,6 +143,8 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
     void know(const Step& step, vm::Values& results);
     Value known_result(const Expected& e);
+    uint32_t version_at(int32_t slot) const;
+    void count_writes(const Step& step);
     void size_ghosts(const Step& known, vm::Values& results, const std::function<void(vm::Values&)>& body);
     // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew in Lua.
     void stop(std::string why);

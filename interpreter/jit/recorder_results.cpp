@@ -188,4 +188,16 @@ void Recorder::size_ghosts(const Step& known, vm::Values& results, const std::fu
             results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
 }
 
+uint32_t Recorder::version_at(int32_t slot) const {
+    const Value& v = values_[static_cast<size_t>(slot)];
+    return v.is_tensor() ? v.tensor().version() : 0;
+}
+
+// What is kept for derivatives tells by its version whether it was written into since, also where that was done before
+// this recording.
+void Recorder::count_writes(const Step& step) {
+    for (int32_t slot : step.written)
+        if (const Value& v = values_[static_cast<size_t>(slot)]; v.is_tensor()) ++v.tensor().body()->version;
+}
+
 }  // namespace lunaria::jit

@@ -75,12 +75,13 @@ struct Step {
     std::vector<Operand> operands;
     std::vector<Expected> expected;
     std::string place;
-    std::vector<int32_t> live;   // of a late step or an effect: slots that somebody still held before it
-    std::vector<int32_t> drops;  // slots that no step needs after this one
-    bool by_content = false;     // an operator: the sizes of its results depend on more than on those of its operands
-    bool alone = false;          // an operator that no compiled graph can hold
-    int32_t table = -1;          // of `make`: which of the run's tables it is
-    bool list = false;           // of an operator: the results are a list, even if it is one alone
+    std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
+    std::vector<int32_t> written;  // of an effect: slots of tensors that it wrote into
+    std::vector<int32_t> drops;    // slots that no step needs after this one
+    bool by_content = false;       // an operator: the sizes of its results depend on more than on those of its operands
+    bool alone = false;            // an operator that no compiled graph can hold
+    int32_t table = -1;            // of `make`: which of the run's tables it is
+    bool list = false;             // of an operator: the results are a list, even if it is one alone
     int hits = 0;
     // Of a question: where its object and its key are in the table of what the function keeps; 0: not there.
     int object_at = 0, key_at = 0;

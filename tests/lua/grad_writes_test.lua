@@ -489,7 +489,27 @@ t.test("a running mean that nothing is computed from afterwards", function()
   t.equal(g:tolist(), { 6.0, 8.0 })
   t.equal(state.mean:tolist(), { 2.0, 3.0 })
 end)
-
+-- A call that a recording takes up behind the write must not give the slope of the new content.
+for name, write in pairs {
+  method = function(p) p:add_(1.0) end,
+  operator = function(p) ops.assign(p, p + 1) end,
+  index = function(p) p[0] = 7.0 end,
+} do
+  t.test("what is not followed is written after it was used, compiled: " .. name, function()
+    local p = ms.tensor({ 1.0, 2.0 }, ms.float64)
+    local f = ms.jit(function(v, k)
+      return ms.grad(function(u)
+        local before = ops.sum(p * u)
+        write(p)
+        return before * k.n + ops.sum(u)
+      end)(v)
+    end)
+    for i = 1, 6 do
+      t.fails({ "grad_writes_test.lua:", "was changed in place" }, f, ms.tensor({ 1.0, 1.0 }, ms.float64),
+        { n = i % 2 == 0 and i or i + 0.5 })
+    end
+  end)
+end
 
 -- Functions with a derivative of their own, or computed again for it, get arguments that stay as they were.
 local function product(v, w) return v * w end

@@ -56,6 +56,11 @@ local function program(differentiated)
       line("ops.assign(s.w, 0.9 * s.w + h.a * ops.mean(%s))", any())
       add("%s * s.w", any())
     end,
+    function()
+      line("s.u = s.u or ops.ones({ 1 })")
+      add("%s * s.u", any())
+      line("s.u:add_(h.a)")
+    end,
     function() line("s.c = (s.c or 0) + 1") end,
     function() line("count = count + 1 s.count = count") end,
     function() line("if h.k > %d then s.k = h.k end", random(0, 3)) end,
