@@ -33,6 +33,7 @@ struct Function {
     bool unasked = false;  // it is compiled because it is called often
     bool full = false;     // being left to Lua is an error
     int64_t patience = 0;  // calls before it is compiled
+    std::string label;     // what the user knows it by; empty: the function's own name and line
     int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0;
     struct Recording {
         std::string surprise, failure;
@@ -171,6 +172,7 @@ int make(lua_State* L) {
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "auto")) f.automatic = lua_toboolean(L, -1);
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
+        if (push_option(L, 2, "label")) f.label = lua_tostring(L, -1);
     }
     lua_settop(L, 3);
     return 1;
@@ -197,7 +199,7 @@ std::string why_not_worth_it(const Tree& tree) {
 void tell(Function& f, const Value& target, bool asked_before) {
     const Function::Recording& last = f.recordings.back();
     const auto report = [&](LogTopic topic, const std::string& text) {
-        if (logs(topic)) log(topic, str(f.host.describe(target), ": ", text));
+        if (logs(topic)) log(topic, str(f.label.empty() ? f.host.describe(target) : f.label, ": ", text));
     };
     if (!f.eager.empty()) {
         report(LogTopic::fallbacks, str("it is left to Lua: ", f.eager));
@@ -568,14 +570,12 @@ int report(lua_State* L) {
         lua_pushinteger(L, n);
         lua_setfield(L, -2, name);
     }
-    if (!f.choice.empty()) {
-        push(L, std::string_view(f.choice));
-        lua_setfield(L, -2, "choice");
-    }
-    if (!f.eager.empty()) {
-        push(L, std::string_view(f.eager));
-        lua_setfield(L, -2, "eager");
-    }
+    for (auto [name, words] :
+         {std::pair("name", &f.label), std::pair("choice", &f.choice), std::pair("eager", &f.eager)})
+        if (!words->empty()) {
+            push(L, std::string_view(*words));
+            lua_setfield(L, -2, name);
+        }
     std::map<std::string_view, int64_t> counts;
     std::vector<std::string> effects;
     count_kinds(f.tree.root, counts, effects);

@@ -37,6 +37,18 @@ test("a function that was defined before the mode was switched on is compiled", 
   if calls(early) < 5 then error(tostring(ms.jit_report(early))) end
 end)
 
+test("what stands for the user's functions has their names", function()
+  local function loss(x) return ops.sum(x * x) end
+  local gradient, net = ms.grad(loss), ms.nn.Dense(2, 2)
+  for _ = 1, 4 do
+    gradient(vector(1, 2))
+    net(ops.ones { 1, 2 })
+  end
+  local listed = tostring(ms.jit_report())
+  equal(listed:find("grad of loss %(.*hot_test.lua:%d+%): 4 calls") ~= nil, true)
+  equal(listed:find("cell Dense: 4 calls", 1, true) ~= nil, true)
+end)
+
 test("the way back acts on every call, and the way there again", function()
   local function f(x) return x + 1 end
   for _ = 1, 8 do f(vector(1)) end

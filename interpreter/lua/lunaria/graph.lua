@@ -75,8 +75,7 @@ local function overview()
   local list = {}
   for _, pair in ipairs(core.all_compiled()) do
     local f, report = pair[1], core.report(pair[2])
-    local class = getmetatable(f)
-    report.name = type(f) == "function" and core.name(f) or "cell " .. tostring(class and class._name or f)
+    report.name = report.name or core.name(f)
     list[#list + 1] = report
   end
   table.sort(list, function(a, b)

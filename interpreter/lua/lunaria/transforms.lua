@@ -602,13 +602,13 @@ local jit = require "lunaria.jit"
 local mode, inside = jit.mode, jit.inside
 for _, name in ipairs { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" } do
   local plain = T[name]
-  T[name] = function(...)
-    local result, compiled = plain(...), nil
+  T[name] = function(f, ...)
+    local result, compiled = plain(f, ...), nil
     local function either(...)
       if not mode.graph or inside() then return result(...) end
       if not compiled then
         require "lunaria.graph"
-        compiled = jit.make(result, { patience = 1 })
+        compiled = jit.make(result, { patience = 1, label = ("%s of %s"):format(name, jit.name(f)) })
         jit.note_compiled(either, compiled)
       end
       return compiled(...)

@@ -146,7 +146,9 @@ function Cell.__call(cell, ...)
   local f = compiled[cell]
   if not f then
     require "lunaria.graph"
-    f = jit.make(function(...) return call(cell, ...) end, { patience = 1 })
+    local class = getmetatable(cell)
+    f = jit.make(function(...) return call(cell, ...) end,
+      { patience = 1, label = "cell " .. tostring(class and class._name or cell) })
     compiled[cell] = f
     jit.note_compiled(cell, f)
   end
