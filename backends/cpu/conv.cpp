@@ -239,22 +239,24 @@ bool multiply_pixels(const Convolution& c, T* image, T* w, const T* bias, T* y, 
     }
 }
 
-// All of them: where each thread has its own, it takes them one by one.
+// All of them: where there is one for each thread, every thread takes its own.
 template <class T, ConvKind kind>
 bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y) {
     const int64_t x_step = c.in_channels * c.window.in_size(), y_step = c.out_channels * c.window.out_size();
-    const int64_t side_by_side = kind == ConvKind::weight_grad || c.batch < num_threads() ? 1 : num_threads();
-    constexpr int64_t kWorthwhile = 1 << 20;
-    const int64_t least = kWorthwhile / std::max<int64_t>(y_step * c.in_channels, 1) + 1;
+    // In products: what is worth a thread, and what is done without a look at interrupts.
+    constexpr int64_t kWorthwhile = 1 << 20, kTurn = 1 << 30;
+    const int64_t products = std::max<int64_t>(y_step * c.in_channels, 1);
+    const bool together = kind == ConvKind::weight_grad || c.batch < num_threads();
+    const int64_t turn = together ? 1 : std::clamp<int64_t>(kTurn / products, num_threads(), c.batch);
     std::atomic<bool> done = true;
-    for (int64_t n = 0; n < c.batch; n += side_by_side) {
+    for (int64_t n = 0; n < c.batch; n += turn) {
         if (n) safe_point();
         auto multiply = [&](int64_t begin, int64_t end) {
             for (int64_t i = n + begin; i < n + end; ++i)
                 if (!multiply_pixels<T, kind>(c, x + i * x_step, w, bias, y + i * y_step, n > 0)) done = false;
         };
-        const int64_t count = std::min(side_by_side, c.batch - n);
-        count > 1 ? parallel_for(count, least, multiply) : multiply(0, count);
+        const int64_t count = std::min(turn, c.batch - n);
+        count > 1 ? parallel_for(count, kWorthwhile / products + 1, multiply) : multiply(0, count);
         if (!done) return false;
     }
     return true;
