@@ -261,10 +261,51 @@ const Prologues::Code* Prologues::code_for(lua_State* L, Kind kind) {
     return found->second ? &*found->second : nullptr;
 }
 
+// Whether it may run operators on tensors: by arithmetic, behind which a search for metamethods stands, by calls, and
+// where it indexes with other things than names. What only reads fields, compares and passes on has nothing to compile.
+bool Prologues::may_compute(const Proto& f) {
+    static_assert(LUA_VERSION_NUM == 504);
+    // From Lua's lopcodes.h.
+    enum : unsigned char {
+        kGetTable = 12,
+        kGetInteger = 13,
+        kSetTable = 16,
+        kSetInteger = 17,
+        kBinary = 46,
+        kBinaryInteger = 47,
+        kBinaryConstant = 48,
+        kMinus = 49,
+        kNot = 50,
+        kCall = 68,
+        kTailCall = 69,
+        kForCall = 76
+    };
+    for (size_t i = 0; i < f.code.size(); i += kInstruction) switch (f.code[i] & 0x7f) {
+            case kGetTable:
+            case kGetInteger:
+            case kSetTable:
+            case kSetInteger:
+            case kBinary:
+            case kBinaryInteger:
+            case kBinaryConstant:
+            case kMinus:
+            case kNot:
+            case kCall:
+            case kTailCall:
+            case kForCall:
+                return true;
+            default:
+                break;
+        }
+    return false;
+}
+
 // `outer`: where the function around it has the variable.
 void Prologues::extend(lua_State* L, Proto& f, unsigned char outer) {
     const size_t count = f.upvalues.size() / kUpvalue;
     if (count >= kMostUpvalues || f.names.size() != count || f.parameters > kMostParameters) return;
+    const bool computes = may_compute(f);
+    if (!computes && f.inner.empty()) return;
     const Code* code = code_for(L, {f.parameters, f.variadic});
     if (!code) return;
     const char described[kUpvalue] = {0, static_cast<char>(outer), 0};
@@ -272,6 +313,7 @@ void Prologues::extend(lua_State* L, Proto& f, unsigned char outer) {
     f.names.push_back(Writer::string(f.inner.empty() ? kEntryVariable : kOuterEntryVariable));
     const auto position = static_cast<unsigned char>(count);
     for (Proto& inner : f.inner) extend(L, inner, position);
+    if (!computes) return;
 
     // All that reads an upvalue reads this one: the first instruction tells which those are, its operand B is the
     // place.

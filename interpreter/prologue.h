@@ -27,8 +27,8 @@ inline constexpr const char *kEntryVariable = "(entry)", *kOuterEntryVariable = 
 
 class Prologues {
   public:
-    // The dump of a chunk with a prologue in each function in it that has room for one; the chunk itself, which is
-    // called once, has only the variable: its last upvalue. Empty where there is nothing to be done.
+    // The dump of a chunk with a prologue in each function in it that has room and use for one; the chunk itself, which
+    // is called once, has only the variable: its last upvalue. Empty where there is nothing to be done.
     std::string add(lua_State* L, std::string_view dump);
 
   private:
@@ -41,6 +41,7 @@ class Prologues {
     class Reader;
     class Writer;
     const Code* code_for(lua_State* L, Kind kind);
+    static bool may_compute(const Proto& f);
     void extend(lua_State* L, Proto& f, unsigned char outer);
 
     std::map<Kind, std::optional<Code>> codes_;

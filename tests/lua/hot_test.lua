@@ -113,6 +113,24 @@ test("a function without tensors is left alone", function()
   equal(is_compiled(plain), false)
 end)
 
+test("a function that runs no operators is not even asked about; those in it are", function()
+  local box = {}
+  function box:put(x) self.x = x end
+  function box:get() return self.x end
+  local function pass(...) return ... end
+  local function first(a, b) if a.n < b.n then return a end return b end
+  local function scaled(n) return function(x) return x * n end end
+  local double = scaled(2)
+  for i = 1, 20 do
+    box:put(vector(i))
+    equal(pass(box:get()), vector(i))
+    equal(first({ n = i, x = vector(i) }, { n = 5 }).n, math.min(i, 5))
+    equal(double(vector(i)), vector(2 * i))
+  end
+  for _, f in ipairs { box.put, box.get, pass, first, scaled } do equal(is_compiled(f), false) end
+  if calls(double) < 5 then error(tostring(ms.jit_report(double))) end
+end)
+
 test("a function that uses tensors only by the way is left to Lua", function()
   local function count(x)
     local n = 0
