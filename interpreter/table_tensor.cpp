@@ -217,7 +217,9 @@ void push_axis(lua_State* L, const Tensor& tensor, int axis, int64_t& next) {
     luaL_checkstack(L, 3, "nested table");
     const int64_t n = tensor.dim(axis);
     lua_createtable(L, static_cast<int>(std::min<int64_t>(n, 1 << 26)), 0);
+    constexpr int64_t kBlock = 1 << 16;  // elements between two looks at an interrupt
     for (int64_t i = 1; i <= n; ++i) {
+        if (next % kBlock == 0) poll_interrupt();
         push_axis(L, tensor, axis + 1, next);
         lua_rawseti(L, -2, i);
     }

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "backends/cpu/copy.h"
 #include "backends/cpu/fourier_plan.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
@@ -48,11 +50,18 @@ class Bundle {
         return {x.re[i * signals_ + signal], x.im[i * signals_ + signal]};
     }
     void transform() { (*plan_)(x_, scratch_, signals_); }
+    SplitNumbers numbers() const { return x_.numbers(); }
+    // Room for `count` elements of each signal as pairs of floats.
+    Complex64* pairs(int64_t count) {
+        pairs_.resize(static_cast<size_t>(count * signals_));
+        return pairs_.data();
+    }
 
   private:
     std::shared_ptr<const FourierPlan> plan_;
     int64_t signals_;
     SplitArray x_, scratch_;
+    std::vector<Complex64> pairs_;
 };
 
 // Calls work(bundle, first line) until every line was in a bundle.
@@ -95,6 +104,87 @@ struct Direction {
     double scale;
     bool inverse;
 };
+
+// Elements 0 .. count - 1 of lines, to pairs[element * signals + line].
+void gather(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals, int64_t count,
+            Complex64* pairs) {
+    if (lines.inner == 1)
+        return copy_loops().transpose[3](from + starts[0], lines.length, pairs, signals, signals, count, false);
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t j = 0; j < signals; ++j) pairs[i * signals + j] = from[starts[j] + i * lines.inner];
+}
+// And back.
+void scatter(const Complex64* pairs, Complex64* to, const Lines& lines, const Starts& starts, int64_t signals,
+             int64_t count) {
+    if (lines.inner == 1)
+        return copy_loops().transpose[3](pairs, signals, to + starts[0], lines.length, count, signals, false);
+    for (int64_t i = 0; i < count; ++i)
+        for (int64_t j = 0; j < signals; ++j) to[starts[j] + i * lines.inner] = pairs[i * signals + j];
+}
+
+float* floats(Complex64* pairs) { return reinterpret_cast<float*>(pairs); }
+
+void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+    // The inverse transform is that of the conjugate, conjugated.
+    const double sign = d.inverse ? -1.0 : 1.0;
+    const FourierLoops& loops = fourier_loops();
+    for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
+        const int64_t width = bundle.signals(), given = std::min(in.length, d.n);
+        const Starts read(in, first, width), write(out, first, width);
+        Complex64* pairs = bundle.pairs(std::max(d.n, out.length));
+        gather(from, in, read, width, given, pairs);
+        std::fill(pairs + given * width, pairs + d.n * width, Complex64());
+        loops.split(floats(pairs), bundle.numbers(), d.n * width, sign);
+        bundle.transform();
+        loops.join(bundle.numbers(), floats(pairs), out.length * width, d.scale, sign);
+        scatter(pairs, to, out, write, width, out.length);
+    });
+}
+
+// A line of floats of even length is one of half as many pairs.
+Lines in_pairs(Lines lines) {
+    lines.length /= 2;
+    return lines;
+}
+
+// As transform_real below, for whole lines of floats one behind the other.
+void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+    const int64_t half = d.n / 2;
+    const auto plan = FourierPlan::of(half);
+    const SplitNumbers turns = plan->half_turns();
+    const FourierLoops& loops = fourier_loops();
+    for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        const int64_t width = bundle.signals();
+        const Starts read(in, first, width), write(out, first, width);
+        Complex64* pairs = bundle.pairs(std::max(half, out.length));
+        gather(from, in, read, width, half, pairs);
+        loops.split(floats(pairs), bundle.numbers(), half * width, 1.0);
+        bundle.transform();
+        loops.real_spectrum(bundle.numbers(), turns, half, width, out.length - 1, d.scale, d.inverse ? -1.0 : 1.0,
+                            floats(pairs));
+        scatter(pairs, to, out, write, width, out.length);
+    });
+}
+
+// As transform_to_real below, for floats of an even number one behind the other.
+void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out,
+                             const Direction& d) {
+    const int64_t half = d.n / 2;
+    const auto plan = FourierPlan::of(half);
+    const SplitNumbers turns = plan->half_turns();
+    const FourierLoops& loops = fourier_loops();
+    for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        const int64_t width = bundle.signals(), given = std::min(in.length, half + 1);
+        const Starts read(in, first, width), write(out, first, width);
+        Complex64* pairs = bundle.pairs(half + 1);
+        gather(from, in, read, width, given, pairs);
+        std::fill(pairs + given * width, pairs + (half + 1) * width, Complex64());
+        loops.real_signal(floats(pairs), turns, half, width, bundle.numbers());
+        bundle.transform();
+        loops.join(bundle.numbers(), floats(pairs), half * width, d.scale, -1.0);
+        scatter(pairs, to, out, write, width, half);
+    });
+}
 
 template <class T>
 void transform_complex(const T* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
@@ -150,6 +240,8 @@ void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& 
     });
 }
 
+bool lies_as_pairs(const Tensor& x) { return reinterpret_cast<uintptr_t>(x.raw()) % sizeof(Complex64) == 0; }
+
 bool dft(const KernelCall& c) {
     Call call(c.op, c.args, c.dtype);
     const Tensor& x = c.tensor(0);
@@ -159,8 +251,12 @@ bool dft(const KernelCall& c) {
     auto* to = c.out[0].data<Complex64>();
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (!std::is_same_v<T, Complex64>)
-            if (d.n % 2 == 0) return transform_real(x.data<T>(), in, to, out, d);
+        if constexpr (std::is_same_v<T, Complex64>)
+            return transform_pairs(x.data<T>(), in, to, out, d);
+        else if (std::is_same_v<T, float> && d.n % 2 == 0 && in.inner == 1 && in.length == d.n && lies_as_pairs(x))
+            return transform_real_pairs(static_cast<const Complex64*>(x.raw()), in_pairs(in), to, out, d);
+        else if (d.n % 2 == 0)
+            return transform_real(x.data<T>(), in, to, out, d);
         transform_complex(x.data<T>(), in, to, out, d);
     });
     return true;
@@ -224,7 +320,10 @@ bool dft_real(const KernelCall& c) {
     Lines in(x.shape(), axis), out(c.out[0].shape(), axis);
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if (c.out[0].dtype() == DType::f64)
+        if (std::is_same_v<T, Complex64> && c.out[0].dtype() == DType::f32 && d.n % 2 == 0 && out.inner == 1)
+            transform_to_real_pairs(static_cast<const Complex64*>(x.raw()), in, static_cast<Complex64*>(c.out[0].raw()),
+                                    in_pairs(out), d);
+        else if (c.out[0].dtype() == DType::f64)
             transform_to_real(x.data<T>(), in, c.out[0].data<double>(), out, d);
         else
             transform_to_real(x.data<T>(), in, c.out[0].data<float>(), out, d);

@@ -10,8 +10,6 @@
 
 namespace lunaria::cpu {
 
-namespace {
-
 const FourierLoops& fourier_loops() {
     switch (current_isa()) {
         case Isa::avx512:
@@ -22,6 +20,8 @@ const FourierLoops& fourier_loops() {
             return v2::fourier_loops;
     }
 }
+
+namespace {
 
 // Numbers between two looks at an interrupt.
 constexpr int64_t kBlock = 1 << 17;
@@ -35,8 +35,12 @@ void in_blocks(int64_t n, F f) {
 }
 
 void set_root(const SplitArray& a, int64_t at, double turns) {
-    const double angle = 2.0 * std::numbers::pi * turns;
-    a.set(static_cast<size_t>(at), std::cos(angle), std::sin(angle));
+    // Quarters are exact: half a turn of pi in f64 has a sine of 1e-16.
+    const double quarters = 4.0 * turns, nearest = std::rint(quarters), angle = 0.5 * std::numbers::pi * quarters;
+    if (quarters != nearest) return a.set(static_cast<size_t>(at), std::cos(angle), std::sin(angle));
+    constexpr double kSine[] = {0, 1, 0, -1};
+    const auto quarter = static_cast<size_t>(static_cast<int64_t>(nearest) & 3);
+    a.set(static_cast<size_t>(at), kSine[(quarter + 1) % 4], kSine[quarter]);
 }
 
 SplitArray roots_of(int64_t n) {

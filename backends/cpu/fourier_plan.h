@@ -36,6 +36,9 @@ class SplitArray {
     SplitNumbers numbers_;
 };
 
+// Of the instruction set in use.
+const FourierLoops& fourier_loops();
+
 class FourierPlan {
   public:
     // Plans are kept for the next call; any thread may use one.

@@ -115,6 +115,14 @@ bool accumulate(const KernelCall& c, bool mean) {
 }
 
 bool sum_plain(const KernelCall& c) { return accumulate<Sum>(c, false); }
+// The sum of what is left when NaN is replaced.
+bool nansum_plain(const KernelCall& c) {
+    static const Op &sum = registry().get("sum"), &isnan = registry().get("isnan"), &where = registry().get("where");
+    Value x(c.tensor(0));
+    if (is_float(c.tensor(0).dtype())) x = run(where, {run(isnan, {x}), Value(0.0), x});
+    c.out[0] = run(sum, {x, c.args[1], c.args[2], c.args[3]}).tensor();
+    return true;
+}
 bool mean_plain(const KernelCall& c) { return accumulate<Sum>(c, true); }
 bool prod_plain(const KernelCall& c) { return accumulate<Product>(c, false); }
 
@@ -284,6 +292,7 @@ bool vector_norm_plain(const KernelCall& c) {
 
 void add_reduce_kernels(KernelTable& table) {
     table.plain("sum", sum_plain);
+    table.plain("nansum", nansum_plain);
     table.plain("mean", mean_plain);
     table.plain("prod", prod_plain);
     table.plain("amax", extremum_plain<Largest>);

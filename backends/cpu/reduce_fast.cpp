@@ -3,39 +3,16 @@
 // (kept × reduced × kept); sums also of rows that belong together (reduced × kept × reduced, the statistics of a batch
 // norm). The rest is left to the plain kernels.
 #include <cmath>
-#include <cstring>
 
 #include "backends/cpu/columns.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
 
 namespace {
-
-// outer × n × inner with n reduced; or repeat × outer × n with repeat and n reduced.
-struct Pattern {
-    bool known = false;
-    int64_t repeat = 1, outer = 1, n = 1, inner = 1;
-
-    explicit Pattern(const ReduceLayout& l) {
-        int kept = l.kept.rank(), reduced = l.reduced.rank();
-        if (l.count == 0 || l.outputs == 0 || reduced == 0) return;
-        if (reduced == 1 && kept <= 2) {
-            n = l.reduced[0];
-            int64_t stride = l.reduced_strides[0];
-            known = true;
-            inner = stride;  // what lies inside the reduced axis is dense
-            outer = l.outputs / inner;
-        } else if (reduced == 2 && kept == 1 && l.reduced_strides[1] == 1) {
-            known = true;
-            repeat = l.reduced[0];
-            n = l.reduced[1];
-            outer = l.kept[0];
-        }
-    }
-};
 
 // Sums of what `row(first, n)` and `columns(first, rows, width, stride, first column, totals)` give, for every result:
 // store(result, sum).
@@ -118,34 +95,50 @@ bool sum_fast(const KernelCall& c) {
     });
 }
 
+bool nansum_fast(const KernelCall& c) {
+    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const Pattern p(reduce_layout(c));
+        if (!p.known) return false;
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        T* out = c.out[0].data<T>();
+        sums(
+            p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.sum_numbers(from, n); },
+            [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
+                loops.sum_number_columns(from, rows, width, stride, totals);
+            },
+            [&](int64_t o, double total) { out[o] = static_cast<T>(total); });
+        return true;
+    });
+}
+
 bool prod_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
     return with_real(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         ReduceLayout layout = reduce_layout(c);
         Pattern p(layout);
-        if (!p.known || p.repeat > 1 || p.inner > 1) return false;
+        if (!p.known || p.repeat > 1) return false;
         const T* x = c.tensor(0).data<T>();
         T* out = c.out[0].data<T>();
+        if (p.inner > 1) {
+            const int64_t part = std::max<int64_t>(64, kThreadElements / p.n);
+            for (int64_t o = 0; o < p.outer; ++o)
+                parallel_for(p.inner, part, 16, [&](int64_t begin, int64_t end) {
+                    std::vector<double> totals(static_cast<size_t>(end - begin), 1);
+                    reduce_loops<T>().product_columns(x + o * p.n * p.inner + begin, p.n, end - begin, p.inner,
+                                                      totals.data());
+                    for (int64_t j = begin; j < end; ++j)
+                        out[o * p.inner + j] = static_cast<T>(totals[static_cast<size_t>(j - begin)]);
+                });
+            return true;
+        }
         parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
             for (int64_t o = begin; o < end; ++o) out[o] = static_cast<T>(reduce_loops<T>().product(x + o * p.n, p.n));
         });
         return true;
     });
-}
-
-// Rows of bools, which are bytes 0 or 1.
-template <bool all>
-bool truth_fast(const KernelCall& c) {
-    if (c.tensor(0).dtype() != DType::boolean) return false;
-    ReduceLayout layout = reduce_layout(c);
-    Pattern p(layout);
-    if (!p.known || p.repeat > 1 || p.inner > 1) return false;
-    const bool* x = c.tensor(0).data<bool>();
-    bool* out = c.out[0].data<bool>();
-    for (int64_t o = 0; o < p.outer; ++o)
-        out[o] = (std::memchr(x + o * p.n, all ? 0 : 1, static_cast<size_t>(p.n)) == nullptr) == all;
-    return true;
 }
 
 template <bool root>
@@ -290,20 +283,29 @@ bool first_extremum_fast(const KernelCall& c) {
 }  // namespace
 
 void add_fast_reduce_kernels(KernelTable& table) {
-    table.fast("sum", sum_fast<false>);
+    table.fast("sum", [](const KernelCall& c) { return integer_sum(c) || sum_fast<false>(c); });
+    table.fast("nansum", nansum_fast);
     table.fast("mean", sum_fast<true>);
-    table.fast("prod", prod_fast);
+    table.fast("prod", [](const KernelCall& c) { return integer_product(c) || prod_fast(c); });
     table.fast("all", truth_fast<true>);
     table.fast("any", truth_fast<false>);
     table.fast("var", var_fast<false>);
     table.fast("std", var_fast<true>);
     table.fast("vector_norm", norm_fast);
-    table.fast("amax", extremum_fast<true>);
-    table.fast("amin", extremum_fast<false>);
-    table.fast("max", first_extremum_fast<true, false>);
-    table.fast("min", first_extremum_fast<false, false>);
-    table.fast("argmax", first_extremum_fast<true, true>);
-    table.fast("argmin", first_extremum_fast<false, true>);
+    table.fast("amax", [](const KernelCall& c) { return integer_extremum<true>(c) || extremum_fast<true>(c); });
+    table.fast("amin", [](const KernelCall& c) { return integer_extremum<false>(c) || extremum_fast<false>(c); });
+    table.fast("max", [](const KernelCall& c) {
+        return integer_first_extremum<true, false>(c) || first_extremum_fast<true, false>(c);
+    });
+    table.fast("min", [](const KernelCall& c) {
+        return integer_first_extremum<false, false>(c) || first_extremum_fast<false, false>(c);
+    });
+    table.fast("argmax", [](const KernelCall& c) {
+        return integer_first_extremum<true, true>(c) || first_extremum_fast<true, true>(c);
+    });
+    table.fast("argmin", [](const KernelCall& c) {
+        return integer_first_extremum<false, true>(c) || first_extremum_fast<false, true>(c);
+    });
 }
 
 }  // namespace lunaria::cpu

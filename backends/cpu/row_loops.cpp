@@ -12,17 +12,20 @@ namespace {
 std::array<RowLoops, 3> all_loops() {
     std::array<RowLoops, 3> all;
     v2::fill_reduce_loops(all[0]);
+    v2::fill_integer_loops(all[0]);
     v2::fill_softmax_loops(all[0]);
     v2::fill_norm_loops(all[0]);
     v2::fill_loss_loops(all[0]);
     if (isa_available(Isa::avx2)) {
         avx2::fill_reduce_loops(all[1]);
+        avx2::fill_integer_loops(all[1]);
         avx2::fill_softmax_loops(all[1]);
         avx2::fill_norm_loops(all[1]);
         avx2::fill_loss_loops(all[1]);
     }
     if (isa_available(Isa::avx512)) {
         avx512::fill_reduce_loops(all[2]);
+        avx512::fill_integer_loops(all[2]);
         avx512::fill_softmax_loops(all[2]);
         avx512::fill_norm_loops(all[2]);
         avx512::fill_loss_loops(all[2]);

@@ -18,6 +18,29 @@ const ReduceLoops<T>& reduce_loops() {
         return row_loops().reduce_f64;
 }
 template <class T>
+const IntegerRows<T>& integer_rows() {
+    const RowLoops& loops = row_loops();
+    if constexpr (std::is_same_v<T, uint8_t>)
+        return loops.u8;
+    else if constexpr (std::is_same_v<T, int8_t>)
+        return loops.i8;
+    else if constexpr (std::is_same_v<T, int16_t>)
+        return loops.i16;
+    else if constexpr (std::is_same_v<T, int32_t>)
+        return loops.i32;
+    else
+        return loops.i64;
+}
+template <class T>
+const TruthLoops<T>& truth_loops() {
+    if constexpr (std::is_same_v<T, float>)
+        return row_loops().truth_f32;
+    else if constexpr (std::is_same_v<T, double>)
+        return row_loops().truth_f64;
+    else
+        return integer_rows<T>().truth;
+}
+template <class T>
 const SoftmaxLoops<T>& softmax_loops() {
     if constexpr (sizeof(T) == 4)
         return row_loops().softmax_f32;
@@ -48,6 +71,26 @@ bool with_real(DType t, F f) {
     return false;
 }
 
+// Calls f with a number of an integer type, for bools with a byte; false for every other dtype.
+template <class F>
+bool with_integer(DType t, F f) {
+    switch (t) {
+        case DType::boolean:
+        case DType::u8:
+            return f(uint8_t{});
+        case DType::i8:
+            return f(int8_t{});
+        case DType::i16:
+            return f(int16_t{});
+        case DType::i32:
+            return f(int32_t{});
+        case DType::i64:
+            return f(int64_t{});
+        default:
+            return false;
+    }
+}
+
 // Elements of simple work (an addition each) that are worth a thread of their own: some ten microseconds from the outer
 // caches, against the tens that waking a sleeping thread costs.
 inline constexpr int64_t kThreadElements = 98304;
@@ -57,7 +100,16 @@ inline int64_t worthwhile_rows(int64_t length, int64_t cost = 1) {
     return std::max<int64_t>(1, kThreadElements / std::max<int64_t>(1, length * cost));
 }
 
-void add_fast_reduce_kernels(KernelTable& table);   // backends/cpu/reduce_fast.cpp
+void add_fast_reduce_kernels(KernelTable& table);  // backends/cpu/reduce_fast.cpp
+// Of integers and bools, and where numbers are 0 (backends/cpu/reduce_integer.cpp); false: not for this call.
+bool integer_sum(const KernelCall& c);
+bool integer_product(const KernelCall& c);
+template <bool largest>
+bool integer_extremum(const KernelCall& c);
+template <bool largest, bool only_index>
+bool integer_first_extremum(const KernelCall& c);
+template <bool all>
+bool truth_fast(const KernelCall& c);
 void add_fast_softmax_kernels(KernelTable& table);  // backends/cpu/softmax_fast.cpp
 void add_fast_norm_kernels(KernelTable& table);     // backends/cpu/norm_fast.cpp
 

@@ -65,11 +65,11 @@ bool running(const KernelCall& c) {
     return true;
 }
 
-// Lines along the last axis: four at a time, because each addition waits for the one before.
+// Lines along the last axis: of floats four at a time, because each addition waits for the one before.
 template <bool product, class T, class Out>
 void run_lines(const T* in, Out* out, int64_t lines, int64_t n, bool exclusive, bool reverse) {
     using R = Running<Out>;
-    constexpr int64_t kLines = 4;
+    constexpr int64_t kLines = std::is_integral_v<R> ? 1 : 4;
     const R initial(product ? 1 : 0);
     auto step = [&](R& state, int64_t at) {
         const R before = state, x = static_cast<R>(in[at]);
@@ -83,7 +83,7 @@ void run_lines(const T* in, Out* out, int64_t lines, int64_t n, bool exclusive, 
         }
     };
     int64_t l = 0;
-    for (; l + kLines <= lines; l += kLines) {
+    for (; kLines > 1 && l + kLines <= lines; l += kLines) {
         R a = initial, b = initial, c = initial, d = initial;
         in_blocks([&](int64_t j) {
             const int64_t at = l * n + j;
@@ -93,9 +93,22 @@ void run_lines(const T* in, Out* out, int64_t lines, int64_t n, bool exclusive, 
             step(d, at + 3 * n);
         });
     }
+    const bool plain = !exclusive && !reverse;
     for (; l < lines; ++l) {
         R a = initial;
-        in_blocks([&](int64_t j) { step(a, l * n + j); });
+        const T* from = in + l * n;
+        Out* to = out + l * n;
+        if (!plain) {
+            in_blocks([&](int64_t j) { step(a, l * n + j); });
+            continue;
+        }
+        for (int64_t begin = 0; begin < n; begin += kBlock) {
+            if (begin > 0) poll_interrupt();
+            for (int64_t j = begin, end = std::min(n, begin + kBlock); j < end; ++j) {
+                a = product ? a * static_cast<R>(from[j]) : a + static_cast<R>(from[j]);
+                to[j] = static_cast<Out>(a);
+            }
+        }
     }
 }
 
@@ -155,12 +168,20 @@ void best_of_line(const T* in, T* values, int64_t* indices, int64_t n) {
     int64_t at = 0;
     for (int64_t begin = 0; begin < n; begin += kBlock) {
         if (begin > 0) poll_interrupt();
-        for (int64_t j = begin, end = std::min(n, begin + kBlock); j < end; ++j) {
+        int64_t j = begin;
+        const int64_t end = std::min(n, begin + kBlock);
+        // Not worse: also NaN, after which only NaN is better.
+        for (; j < end && best == best; ++j) {
             const T x = in[j];
-            if (x != x || (best == best && (largest ? x >= best : x <= best))) {
+            if (!(largest ? x < best : x > best)) {
                 best = x;
                 at = j;
             }
+            values[j] = best;
+            indices[j] = at;
+        }
+        for (; j < end; ++j) {
+            if (in[j] != in[j]) at = j;
             values[j] = best;
             indices[j] = at;
         }

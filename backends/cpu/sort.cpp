@@ -225,9 +225,37 @@ bool unique(const KernelCall& c) {
     return true;
 }
 
+// The first elements of the runs alone. One is written always and kept where a run starts: data decide no branch. NaN
+// is equal to NaN.
+bool first_of_runs(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    with_element(x, [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = x.data<T>();
+        const int64_t n = x.size();
+        Tensor found = Tensor::empty(x.dtype(), {n + 1});
+        T* out = found.data<T>();
+        constexpr int64_t kBlock = 1 << 20;
+        int64_t runs = n > 0 ? 1 : 0;
+        if (n > 0) out[0] = in[0];
+        for (int64_t begin = 1; begin < n; begin += kBlock) {
+            poll_interrupt();
+            for (int64_t k = begin, end = std::min(n, begin + kBlock); k < end; ++k) {
+                const T a = in[k], b = in[k - 1];
+                out[runs] = a;
+                runs += ((a != b) & ((a == a) | (b == b))) ? 1 : 0;
+            }
+        }
+        c.out[0] = Tensor::empty(x.dtype(), {runs});
+        std::copy_n(out, runs, c.out[0].data<T>());
+    });
+    return true;
+}
+
 bool unique_consecutive(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     bool along = c.has(3);
+    if (!along && !c.args[1].boolean() && !c.args[2].boolean()) return first_of_runs(c);
     AxisView view = along ? axis_view(c, 3) : AxisView({x.size()}, 0);
     const bool wants_inverse = c.args[1].boolean();
     Tensor firsts = Tensor::empty(DType::i64, {view.n});

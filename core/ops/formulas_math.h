@@ -170,6 +170,12 @@ struct Addcmul : Real { static constexpr std::string_view name = "addcmul";
     template <class T> T operator()(T x, T a, T b, T value) const { return x + value * a * b; } };
 struct Addcdiv : Real { static constexpr std::string_view name = "addcdiv";
     template <class T> T operator()(T x, T a, T b, T value) const { return x + value * (a / b); } };
+// The squared difference, halved, up to delta, and a line of the same slope beyond: both are m (d - m / 2) with the
+// lesser of d and delta for m.
+struct HuberElement : Real { static constexpr std::string_view name = "huber_element";
+    template <class T> T operator()(T x, T target, T delta, T scale) const {
+        T d = abs(x - target), m = select(d < delta, d, delta);
+        return m * (d - T(0.5) * m) * scale; } };
 // clang-format on
 
 // psi(x): reflected to x >= 0, moved up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series.
@@ -212,7 +218,7 @@ struct Erfinv : Real {
 
 using CheapMath = Formulas<Add, Sub, Mul, Div, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Sqrt, Rsqrt,
                            Reciprocal, Floor, Ceil, Trunc, Round, Frac, Deg2rad, Rad2deg, NanToNum, Copysign, Lerp,
-                           Addcmul, Addcdiv, Heaviside, Xdivy>;
+                           Addcmul, Addcdiv, Heaviside, Xdivy, HuberElement>;
 using Exponentials = Formulas<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Pow>;
 using Trigonometry = Formulas<Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinc>;
 using Hyperbolics = Formulas<Sinh, Cosh, Tanh, Asinh, Acosh, Atanh>;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 
 namespace lunaria {
@@ -47,16 +48,32 @@ Expr expand_smooth_l1(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
     double beta = c.number(2);
     if (!(beta >= 0)) throw value_error(c.name(), str("beta must not be negative, got ", beta));
-    Expr d = absolute(widened(c.in(0)) - widened(c.in(1)));
-    Expr loss = beta == 0 ? d : choose(call("less", {d, beta}), d * d * (0.5 / beta), d - 0.5 * beta);
+    Expr x = widened(c.in(0)), t = widened(c.in(1));
+    Expr loss = beta == 0 ? absolute(x - t) : call("huber_element", {x, t, beta, 1 / beta});
     return reduced(loss, c.string(3), c.dtype);
+}
+
+Grads grad_huber(const GradRule& g) {
+    Expr d = g.in(0) - g.in(1), delta = g.in(2);
+    // d between -delta and delta. Nothing is computed of delta alone, which would be a constant of its own to who
+    // records the rule.
+    auto bounded = [&](const Expr& e) { return call("minimum", {e, delta}); };
+    auto slope = [&] { return g.dout * g.in(3) * -bounded(-bounded(d)); };
+    return {cotangent(g, 0, slope), cotangent(g, 1, [&] { return -slope(); }),
+            cotangent(g, 2,
+                      [&] {
+                          Expr beyond = absolute(d) - delta;
+                          return g.dout * g.in(3) * call("maximum", {beyond, g.builder.zeros_like(beyond)});
+                      }),
+            cotangent(g, 3, [&] {
+                return g.dout * call("huber_element", {g.in(0), g.in(1), delta, 1.0});
+            })};
 }
 
 Expr expand_huber(const ExpandCall& c) {
     double delta = c.number(3);
     if (!(delta > 0)) throw value_error(c.name(), str("delta must be positive, not ", delta));
-    Expr d = absolute(widened(c.in(0)) - widened(c.in(1)));
-    Expr loss = choose(call("less_equal", {d, delta}), d * d * 0.5, (d - 0.5 * delta) * delta);
+    Expr loss = call("huber_element", {widened(c.in(0)), widened(c.in(1)), delta, 1.0});
     return reduced(loss, c.string(2), c.dtype);
 }
 
@@ -205,6 +222,16 @@ void add_differences(Registry& ops) {
         .expand(expand_smooth_l1)
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], 0.5, \"mean\"");
+    ops.add("huber_element(input: float, target: float, delta: float, scale: float)")
+        .doc(
+            "Half the squared difference up to delta, and delta times the absolute difference less delta / 2 beyond; "
+            "times scale.")
+        .example("huber_element(tensor{0.5, 2.0}, tensor{0.0, 0.0}, 1.0, 2.0)", "tensor{0.25, 3.0}")
+        .elementwise()
+        .grad(grad_huber)
+        .method(false)
+        .sample("f32[3,5], f32[3,5]:(2,3), 1.0, 0.5")
+        .sample("f32[7], f32[7], f32[7]:(2,3), 2.0");
     ops.add(
            "huber_loss(input/logits/x: float, target/labels: float, reduction: \"mean\"|\"sum\"|\"none\" = \"mean\", "
            "delta: number = 1.0)")

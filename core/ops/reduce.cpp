@@ -182,7 +182,7 @@ Expr pair(const ExpandCall& c, const Expr& a, const Expr& b) { return c.builder.
 Expr expand_nan_free(const ExpandCall& c) {
     Expr x = c.in(0);
     if (!is_float(x.dtype())) return x;
-    return call("where", {call("isnan", {x}), c.builder.zeros_like(x), x});
+    return call("where", {call("isnan", {x}), 0.0, x});
 }
 
 void add_sums(Registry& ops) {
@@ -239,6 +239,7 @@ void add_sums(Registry& ops) {
            "= nil)")
         .doc("Sum over the given axes, or over all, with NaN counted as 0.")
         .example("nansum(tensor{1.0, 0/0, 3.0})", "tensor(4.0)")
+        .infer(infer_sum)
         .expand([](const ExpandCall& c) {
             return call("sum", {expand_nan_free(c), c.args[1], c.args[2], {"dtype", c.args[3]}});
         })

@@ -126,35 +126,42 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     Expr last = valid - 1.0;
     if (skip_nan) last = call("maximum", {last, 0.0});
     Expr whole = call("equal", {valid, static_cast<double>(n)});
-    std::vector<Expr> parts;
     const std::string& how = c.string(4);
-    for (double p : probabilities(c)) {
-        // A line with NaN has it last: that is what its quantiles are, unless NaN are skipped.
-        Expr rank = last * p;
-        if (!skip_nan) rank = call("where", {whole, rank, static_cast<double>(n - 1)});
-        Expr low = call("floor", {rank}), w = rank - low;
-        Expr high = call("ceil", {rank});
-        if (how == "lower") high = low;
-        if (how == "higher") low = high;
-        if (how == "nearest") low = high = call("round", {rank});
-        auto at = [&](const Expr& position) {
-            return call("gather_elements", {sorted, axis, position.cast(DType::i64)});
-        };
-        Expr value = how == "linear"     ? between(at(low), at(high), w)
-                     : how == "midpoint" ? (at(low) + at(high)) * 0.5
-                                         : at(low);
-        bool keep = c.boolean(3);
-        Shape shape = value.shape();
-        if (flat || c.rank(0) == 0) {
-            shape = {};
-            if (keep) shape.resize(given.rank());
-        } else if (!keep) {
-            shape.erase(axis);
-        }
-        parts.push_back(value.reshape(shape));
+    // All probabilities at once, side by side along the axis.
+    const std::vector<double> wanted = probabilities(c);
+    const auto count = static_cast<int64_t>(wanted.size());
+    Shape beside;
+    beside.resize(x.shape().rank(), 1);
+    beside[axis] = count;
+    Tensor p = Tensor::empty(is_half(x.dtype()) ? DType::f32 : x.dtype(), beside);
+    for (int64_t i = 0; i < count; ++i) p.set_at(i, wanted[static_cast<size_t>(i)]);
+    // A line with NaN has it last: that is what its quantiles are, unless NaN are skipped.
+    Expr rank = call("mul", {last, Value(p)});
+    if (!skip_nan) rank = call("where", {whole, rank, static_cast<double>(n - 1)});
+    Expr low = call("floor", {rank}), w = (rank - low).cast(x.dtype());
+    Expr high = call("ceil", {rank});
+    if (how == "lower") high = low;
+    if (how == "higher") low = high;
+    if (how == "nearest") low = high = call("round", {rank});
+    auto at = [&](const Expr& position) { return call("gather_elements", {sorted, axis, position.cast(DType::i64)}); };
+    Expr value = how == "linear"     ? between(at(low), at(high), w)
+                 : how == "midpoint" ? (at(low) + at(high)) * 0.5
+                                     : at(low);
+    // What is left of the shape; several probabilities become the first axis.
+    const bool keep = c.boolean(3);
+    Shape shape = value.shape();
+    shape[axis] = 1;
+    if (flat || c.rank(0) == 0) {
+        shape = {};
+        if (keep) shape.resize(given.rank(), 1);
+    } else if (!keep) {
+        shape.erase(axis);
     }
     bool single = c.args[1].is_number() || (c.args[1].is_tensor() && c.args[1].tensor().rank() == 0);
-    return single ? parts[0] : call("stack", {c.builder.list(parts), 0});
+    if (single) return value.reshape(shape);
+    Shape several{count};
+    for (int i = 0; i < shape.rank(); ++i) several.push_back(shape[i]);
+    return (axis == 0 ? value : call("movedim", {value, axis, 0})).reshape(several);
 }
 
 // cov(input, correction, fweights, aweights): variables in rows, observations in columns.

@@ -20,14 +20,14 @@ using Written =
     f::Formulas<f::Add, f::Sub, f::Mul, f::Maximum, f::Minimum, f::Clamp, f::Fmax, f::Fmin, f::Abs, f::Neg, f::Square,
                 f::Sign, f::Relu, f::Relu6, f::Equal, f::NotEqual, f::Less, f::LessEqual, f::Greater, f::GreaterEqual,
                 f::Div, f::Sqrt, f::Rsqrt, f::Reciprocal, f::Floor, f::Ceil, f::Trunc, f::Round, f::Frac, f::Deg2rad,
-                f::Rad2deg, f::Copysign, f::Lerp, f::Addcmul, f::Addcdiv, f::Heaviside, f::LeakyRelu, f::Hardsigmoid,
-                f::Hardswish, f::Hardshrink, f::Softshrink, f::Threshold, f::Softsign, f::ReluGrad, f::TanhGrad,
-                f::SigmoidGrad, f::Isnan, f::Isinf, f::Isposinf, f::Isneginf, f::Isfinite, f::Signbit, f::Xdivy, f::Exp,
-                f::Exp2, f::Expm1, f::Log, f::Log2, f::Log10, f::Log1p, f::Logaddexp, f::Logaddexp2, f::Xlogy, f::Sinh,
-                f::Cosh, f::Tanh, f::Asinh, f::Acosh, f::Atanh, f::Elu, f::Celu, f::Selu, f::Sigmoid, f::Logsigmoid,
-                f::Silu, f::GeluTanh, f::FastGelu, f::Softplus, f::Mish, f::Tanhshrink, f::SiluGrad, f::GeluTanhGrad,
-                f::Erf, f::Erfc, f::Gelu, f::GeluGrad, f::Asin, f::Acos, f::Atan, f::Atan2, f::Sin, f::Cos, f::Tan,
-                f::LogicalAnd, f::LogicalOr, f::LogicalXor>;
+                f::Rad2deg, f::Copysign, f::Lerp, f::Addcmul, f::Addcdiv, f::HuberElement, f::Heaviside, f::LeakyRelu,
+                f::Hardsigmoid, f::Hardswish, f::Hardshrink, f::Softshrink, f::Threshold, f::Softsign, f::ReluGrad,
+                f::TanhGrad, f::SigmoidGrad, f::Isnan, f::Isinf, f::Isposinf, f::Isneginf, f::Isfinite, f::Signbit,
+                f::Xdivy, f::Exp, f::Exp2, f::Expm1, f::Log, f::Log2, f::Log10, f::Log1p, f::Logaddexp, f::Logaddexp2,
+                f::Xlogy, f::Sinh, f::Cosh, f::Tanh, f::Asinh, f::Acosh, f::Atanh, f::Elu, f::Celu, f::Selu, f::Sigmoid,
+                f::Logsigmoid, f::Silu, f::GeluTanh, f::FastGelu, f::Softplus, f::Mish, f::Tanhshrink, f::SiluGrad,
+                f::GeluTanhGrad, f::Erf, f::Erfc, f::Gelu, f::GeluGrad, f::Asin, f::Acos, f::Atan, f::Atan2, f::Sin,
+                f::Cos, f::Tan, f::LogicalAnd, f::LogicalOr, f::LogicalXor>;
 
 template <class F, size_t... I>
 llvm::Value* apply(std::span<llvm::Value* const> args, std::index_sequence<I...>) {

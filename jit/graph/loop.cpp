@@ -33,11 +33,11 @@ const std::unordered_map<std::string_view, Known>& known_formulas() {
              "abs",  "neg",        "square",  "sign",          "relu",    "relu6",      "equal", "not_equal",
              "less", "less_equal", "greater", "greater_equal", "where",   "masked_fill"});
         add(Where::floats, 2,
-            {"div",           "sqrt",      "rsqrt",      "reciprocal",  "floor",        "ceil",       "trunc",
-             "round_to_even", "frac",      "deg2rad",    "rad2deg",     "copysign",     "lerp",       "addcmul",
-             "addcdiv",       "heaviside", "leaky_relu", "hardsigmoid", "hardswish",    "hardshrink", "softshrink",
-             "threshold",     "softsign",  "relu_grad",  "tanh_grad",   "sigmoid_grad", "isnan",      "isinf",
-             "isposinf",      "isneginf",  "isfinite",   "signbit",     "xdivy"});
+            {"div",           "sqrt",      "rsqrt",      "reciprocal",  "floor",        "ceil",         "trunc",
+             "round_to_even", "frac",      "deg2rad",    "rad2deg",     "copysign",     "lerp",         "addcmul",
+             "addcdiv",       "heaviside", "leaky_relu", "hardsigmoid", "hardswish",    "hardshrink",   "softshrink",
+             "threshold",     "softsign",  "relu_grad",  "tanh_grad",   "sigmoid_grad", "isnan",        "isinf",
+             "isposinf",      "isneginf",  "isfinite",   "signbit",     "xdivy",        "huber_element"});
         add(Where::floats, 8,
             {"exp",        "exp2",  "expm1",      "log",       "log2",          "log10", "log1p",     "logaddexp",
              "logaddexp2", "xlogy", "sinh",       "cosh",      "tanh",          "asinh", "acosh",     "atanh",

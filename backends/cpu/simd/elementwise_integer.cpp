@@ -11,7 +11,7 @@ namespace {
 using namespace formula;
 
 using Numbers = Formulas<Add, Sub, Mul, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Floor, Ceil, Trunc,
-                         Round, Relu, Relu6, BitwiseAnd, BitwiseOr, BitwiseXor, Invert>;
+                         Round, Relu, Relu6, BitwiseAnd, BitwiseOr, BitwiseXor, Invert, LeftShift, RightShift>;
 constexpr auto kU8 = rows_for<uint8_t>(Numbers{});
 constexpr auto kI8 = rows_for<int8_t>(Numbers{});
 constexpr auto kI16 = rows_for<int16_t>(Numbers{});

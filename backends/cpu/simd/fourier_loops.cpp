@@ -179,8 +179,66 @@ void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width,
         }
 }
 
+void split(const float* pairs, SplitNumbers x, int64_t count, double sign) {
+    for (int64_t i = 0; i < count; ++i) {
+        x.re[i] = static_cast<double>(pairs[2 * i]);
+        x.im[i] = static_cast<double>(pairs[2 * i + 1]) * sign;
+    }
+}
+
+void join(SplitNumbers x, float* pairs, int64_t count, double scale, double sign) {
+    const double of_imaginary = scale * sign;
+    for (int64_t i = 0; i < count; ++i) {
+        pairs[2 * i] = static_cast<float>(x.re[i] * scale);
+        pairs[2 * i + 1] = static_cast<float>(x.im[i] * of_imaginary);
+    }
+}
+
+void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t last, double scale,
+                   double sign, float* pairs) {
+    for (int64_t k = 0; k <= half && k <= last; ++k) {
+        const int64_t a = k % half * width, b = (half - k) % half * width;
+        const double cosine = turns.re[k], sine = turns.im[k];
+        float* to = pairs + 2 * k * width;
+        for (int64_t j = 0; j < width; ++j) {
+            // The transforms of the even and the odd elements.
+            const double even_re = 0.5 * (x.re[a + j] + x.re[b + j]), even_im = 0.5 * (x.im[a + j] - x.im[b + j]);
+            const double odd_re = 0.5 * (x.im[a + j] + x.im[b + j]), odd_im = 0.5 * (x.re[b + j] - x.re[a + j]);
+            to[2 * j] = static_cast<float>((even_re + cosine * odd_re - sine * odd_im) * scale);
+            to[2 * j + 1] = static_cast<float>((even_im + cosine * odd_im + sine * odd_re) * scale * sign);
+        }
+    }
+    // The other half mirrors this one.
+    for (int64_t k = half + 1; k <= last; ++k) {
+        const float* from = pairs + 2 * (2 * half - k) * width;
+        float* to = pairs + 2 * k * width;
+        for (int64_t j = 0; j < width; ++j) {
+            to[2 * j] = from[2 * j];
+            to[2 * j + 1] = -from[2 * j + 1];
+        }
+    }
+}
+
+void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, SplitNumbers x) {
+    for (int64_t k = 0; k < half; ++k) {
+        const float *a = pairs + 2 * k * width, *b = pairs + 2 * (half - k) * width;
+        const double cosine = turns.re[k], sine = turns.im[k];
+        // Of the elements that mirror themselves, the first and the last, only the real part counts.
+        const double counts = k == 0 ? 0 : 1;
+        for (int64_t j = 0; j < width; ++j) {
+            const double a_re = static_cast<double>(a[2 * j]), a_im = static_cast<double>(a[2 * j + 1]) * counts;
+            const double b_re = static_cast<double>(b[2 * j]), b_im = static_cast<double>(b[2 * j + 1]) * counts;
+            const double even_re = a_re + b_re, even_im = a_im - b_im, apart_re = a_re - b_re, apart_im = a_im + b_im;
+            // Times the conjugate of the turn, then times i.
+            const double re = apart_re * cosine + apart_im * sine, im = apart_im * cosine - apart_re * sine;
+            x.re[k * width + j] = even_re - im;
+            x.im[k * width + j] = -(even_im + re);
+        }
+    }
+}
+
 }  // namespace
 
-const FourierLoops fourier_loops = {pass, multiply};
+const FourierLoops fourier_loops = {pass, split, join, real_spectrum, real_signal, multiply};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

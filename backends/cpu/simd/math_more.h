@@ -142,12 +142,36 @@ template <class T>
     return select(y == P(4), square * square, r);
 }
 
+// The same where all lanes have one exponent: true, and the powers in `r`, as short_power gives them.
+template <class T>
+[[gnu::always_inline]] inline bool one_short_power(Pack<T> x, Pack<T> y, Pack<T>& r) {
+    using P = Pack<T>;
+    const T exponent = y.v[0];
+    if (any(y != P(static_cast<double>(exponent)))) return false;
+    if (exponent == T(2))
+        r = x * x;
+    else if (exponent == T(3))
+        r = x * x * x;
+    else if (exponent == T(4))
+        r = (x * x) * (x * x);
+    else if (exponent == T(1))
+        r = x;
+    else if (exponent == T(0))
+        r = P(1);
+    else if (exponent == T(0.5))
+        r = select(x == P(-__builtin_inf()), P(__builtin_inf()), sqrt(x) + P(0));
+    else if (exponent == T(-1))
+        r = P(1) / x;
+    else
+        return false;
+    return true;
+}
+
 // exp(y log |x|) in double precision: the product needs more digits than f32 has.
 [[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
     using P = Pack<float>;
     constexpr double inf = __builtin_inf();
-    if (!any(y != P(2))) return x * x;
-    if (!any(y != P(3))) return x * x * x;
+    if (P r; one_short_power(x, y, r)) return r;
     const auto is_short = has_short_power(y);
     const P fast = short_power(x, y);
     if (!any(!is_short)) return fast;
@@ -191,9 +215,47 @@ template <class T>
     return select((x == P(inf)) | (y == P(inf)), P(inf), r);
 }
 
-template <class T>
-[[gnu::always_inline]] inline Pack<T> lgamma(Pack<T> x) {
-    return each(x, [](T t) { return scalar::lgamma(t); });
+// log gamma(x) for x >= 1/2: Stirling's series from 8 on, and below that gamma(x + 8) = x (x + 1) ... (x + 7) gamma(x).
+// Near 1 and 2, where it goes through 0, the digits of f32 are left of those of f64.
+[[gnu::always_inline]] inline Pack<double> lgamma_right(Pack<double> x) {
+    using P = Pack<double>;
+    auto small = x < P(8);
+    P y = select(small, x + P(8), x);
+    P r = P(1) / y, s = r * r;
+    // B(2k) / (2k (2k - 1))
+    P series = P(-3617.0 / 122400);
+    for (double c : {1.0 / 156, -691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12})
+        series = fma(series, s, P(c));
+    P value = (y - P(0.5)) * log(y) - y + P(0.91893853320467274178) + r * series;
+    if (!any(small)) return value;
+    // With z = x (x + 7) the product of the outer factors, the next one (x + 1) (x + 6) is z + 6, and so on.
+    P z = x * (x + P(7));
+    P product = select(small, z * (z + P(6)) * ((z + P(10)) * (z + P(12))), P(1));
+    return value - log(product);
+}
+
+// To the left of 1/2 by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
+[[gnu::always_inline]] inline Pack<double> lgamma_of(Pack<double> x) {
+    using P = Pack<double>;
+    auto left = x < P(0.5);
+    P r = lgamma_right(select(left, P(1) - x, x));
+    if (any(left)) {
+        P sine = abs(sin((x - rint(x)) * P(3.14159265358979323846)));
+        r = select(left, log(P(3.14159265358979323846) / sine) - r, r);
+    }
+    return r;
+}
+
+[[gnu::always_inline]] inline Pack<float> lgamma(Pack<float> x) {
+    using P = Pack<float>;
+    constexpr double inf = __builtin_inf();
+    Doubles d = widen(x);
+    P r = narrow({lgamma_of(d.low), lgamma_of(d.high)});
+    r = select((x == P(1)) | (x == P(2)), P(0), r);
+    return select(abs(x) == P(inf), P(inf), r);
+}
+inline Pack<double> lgamma(Pack<double> x) {
+    return each(x, [](double t) { return scalar::lgamma(t); });
 }
 
 [[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_series(x); }
@@ -201,8 +263,7 @@ template <class T>
 
 inline Pack<double> pow(Pack<double> x, Pack<double> y) {
     using P = Pack<double>;
-    if (!any(y != P(2))) return x * x;
-    if (!any(y != P(3))) return x * x * x;
+    if (P r; one_short_power(x, y, r)) return r;
     const auto is_short = has_short_power(y);
     const P fast = short_power(x, y);
     if (!any(!is_short)) return fast;

@@ -93,6 +93,18 @@ struct Pack {
     friend Pack operator|(Pack a, Pack b) requires std::is_integral_v<T> { return a.v | b.v; }
     friend Pack operator^(Pack a, Pack b) requires std::is_integral_v<T> { return a.v ^ b.v; }
     friend Pack operator~(Pack a) requires std::is_integral_v<T> { return ~a.v; }
+    // By more places than there are (a negative number is many) nothing is left but the sign.
+    friend Pack operator<<(Pack a, Pack b) requires std::is_integral_v<T> {
+        const U n = (U)b.v, width = Unsigned(8 * sizeof(T)) - U{};
+        return (V)((U)a.v << (n & (width - 1))) & (V)(n < width);
+    }
+    friend Pack operator>>(Pack a, Pack b) requires std::is_integral_v<T> {
+        const U n = (U)b.v, last = Unsigned(8 * sizeof(T) - 1) - U{};
+        if constexpr (std::is_signed_v<T>)
+            return a.v >> (V)(n < last ? n : last);
+        else
+            return (a.v >> (n & last)) & (V)(n <= last);
+    }
 
     friend Mask<T> operator==(Pack a, Pack b) { return (I)(a.v == b.v); }
     friend Mask<T> operator!=(Pack a, Pack b) { return (I)(a.v != b.v); }

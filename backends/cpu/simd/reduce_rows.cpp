@@ -21,6 +21,22 @@ double sum_row(const T* x, int64_t n) {
     return total;
 }
 
+// NaN counts as 0.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> number_or_zero(Pack<T> x) {
+    return select(x == x, x, Pack<T>(0));
+}
+template <class T>
+double sum_numbers(const T* x, int64_t n) {
+    double total = 0;
+    for (int64_t i = 0; i < n; i += kBlock) {
+        auto add = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + number_or_zero(p); };
+        auto join = [](Pack<T> a, Pack<T> b) __attribute__((always_inline)) { return a + b; };
+        total += sum_lanes(fold(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), T(0), add, join));
+    }
+    return total;
+}
+
 // Two rows at a time: adding up the lanes of one takes place while the other is still read.
 template <class T>
 void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
@@ -174,6 +190,26 @@ void sum_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double
 }
 
 template <class T>
+void sum_number_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals) {
+    struct Number {
+        [[gnu::always_inline]] Pack<T> operator()(Pack<T> v, int64_t) const { return number_or_zero(v); }
+        [[gnu::always_inline]] T operator()(T v, int64_t) const { return v == v ? v : T(0); }
+    };
+    add_columns(x, rows, width, stride, totals, Number{});
+}
+
+template <class T>
+void product_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals) {
+    tiles(width, [&](int64_t first, int64_t columns) {
+        double* t = totals + first;
+        for (int64_t r = 0; r < rows; ++r) {
+            const T* p = x + r * stride + first;
+            for (int64_t j = 0; j < columns; ++j) t[j] *= static_cast<double>(p[j]);
+        }
+    });
+}
+
+template <class T>
 void square_columns(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals) {
     alignas(64) T centre[kTile];
     tiles(
@@ -256,6 +292,9 @@ ReduceLoops<T> loops() {
     l.sum_rows = sum_rows<T>;
     l.squares = square_row<T>;
     l.product = product_row;
+    l.sum_numbers = sum_numbers<T>;
+    l.sum_number_columns = sum_number_columns<T>;
+    l.product_columns = product_columns<T>;
     l.largest = best_row<true, T>;
     l.smallest = best_row<false, T>;
     l.find = find<T>;

@@ -13,6 +13,7 @@ struct ReduceLoops {
     void (*sum_rows)(const T* x, int64_t rows, int64_t n, double* totals);  // of each row, dense ones
     double (*squares)(const T* x, int64_t n, double from);                  // of the differences from `from`
     double (*product)(const T* x, int64_t n);
+    double (*sum_numbers)(const T* x, int64_t n);  // of those that are not NaN
     // Of at least one element; NaN if there is one.
     T (*largest)(const T* x, int64_t n);
     T (*smallest)(const T* x, int64_t n);
@@ -21,6 +22,8 @@ struct ReduceLoops {
 
     // totals[j] += the sum (the squares) of column j.
     void (*sum_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
+    void (*sum_number_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
+    void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);  // *= column j
     void (*square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals);
     // best[j] = the extremum of column j and best[j] as it was.
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
@@ -79,8 +82,45 @@ struct LossLoops {
     void (*sigmoid)(const T* x, const T* target, const T* pos_weight, T* y, int64_t n);  // pos_weight may be null
 };
 
+// T is an integer type; sums and products are of 64 bits and wrap.
+template <class T>
+struct IntegerLoops {
+    int64_t (*sum)(const T* x, int64_t n);
+    int64_t (*product)(const T* x, int64_t n);
+    T (*largest)(const T* x, int64_t n);  // of at least one element
+    T (*smallest)(const T* x, int64_t n);
+    int64_t (*find)(const T* x, int64_t n, T value);  // the first place of what must be there
+    // totals[j] = totals[j] and column j, joined.
+    void (*sum_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals);
+    void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals);
+    void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
+    void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
+};
+
+// Which elements are 0. T is a type of numbers.
+template <class T>
+struct TruthLoops {
+    int64_t (*count)(const T* x, int64_t n);  // of those that are not
+    // result[j] = result[j] and whether all (any) of column j are not 0; bytes 0 or 1.
+    void (*all_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result);
+    void (*any_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result);
+};
+
+template <class T>
+struct IntegerRows {
+    IntegerLoops<T> loops;
+    TruthLoops<T> truth;
+};
+
 // What each instruction set's namespace provides.
 struct RowLoops {
+    IntegerRows<uint8_t> u8;
+    IntegerRows<int8_t> i8;
+    IntegerRows<int16_t> i16;
+    IntegerRows<int32_t> i32;
+    IntegerRows<int64_t> i64;
+    TruthLoops<float> truth_f32;
+    TruthLoops<double> truth_f64;
     ReduceLoops<float> reduce_f32;
     ReduceLoops<double> reduce_f64;
     SoftmaxLoops<float> softmax_f32;
@@ -92,18 +132,21 @@ struct RowLoops {
 };
 namespace v2 {
 void fill_reduce_loops(RowLoops& loops);
+void fill_integer_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
 void fill_loss_loops(RowLoops& loops);
 }  // namespace v2
 namespace avx2 {
 void fill_reduce_loops(RowLoops& loops);
+void fill_integer_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
 void fill_loss_loops(RowLoops& loops);
 }  // namespace avx2
 namespace avx512 {
 void fill_reduce_loops(RowLoops& loops);
+void fill_integer_loops(RowLoops& loops);
 void fill_softmax_loops(RowLoops& loops);
 void fill_norm_loops(RowLoops& loops);
 void fill_loss_loops(RowLoops& loops);

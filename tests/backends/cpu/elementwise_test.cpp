@@ -269,7 +269,7 @@ class AllAround {
 
 TEST_F(Elementwise, ResultsThatAreWrittenAroundTheCachesAreTheSame) {
     const Tensor dense = numbers(DType::f32, {301, 333}, 1), row = numbers(DType::f32, {333}, 2);
-    const Tensor turned = numbers(DType::f32, {333, 301}, 3).view({301, 333}, {1, 333});
+    const Tensor turned = numbers(DType::f32, {333, 301}, 3).view({301, 333}, {1, 301});
     const Tensor half = numbers(DType::f16, {301, 333}, 4), wide = numbers(DType::f64, {301, 333}, 5);
     const Tensor odd = numbers(DType::f32, {301 * 333 + 3}, 6).view({301, 333}, {333, 1}, 3);
     const std::pair<const char*, std::vector<Value>> calls[] = {

@@ -1,0 +1,167 @@
+// CPU kernels: reductions of integers and bools by the loops over rows and columns, and whether all or any are not 0.
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/reduce_pattern.h"
+#include "backends/cpu/row_loops.h"
+#include "core/threads.h"
+
+namespace lunaria::cpu {
+
+namespace {
+
+// Elements of a long row that one visit takes.
+constexpr int64_t kPart = 65536;
+
+// Results of rows: row(first element, n) of each, or of the parts of long rows, which join(parts, count) makes one of.
+template <class R, class T, class Row, class Join>
+void over_rows(const Pattern& p, const T* x, R* out, Row row, Join join) {
+    if (p.outer >= 16 || p.n <= kThreadElements) {
+        parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) out[o] = row(x + o * p.n, p.n);
+        });
+        return;
+    }
+    const int64_t parts = (p.n + kPart - 1) / kPart;
+    std::vector<R> of_parts(static_cast<size_t>(parts));
+    for (int64_t o = 0; o < p.outer; ++o) {
+        parallel_for(parts, 2, [&](int64_t begin, int64_t end) {
+            for (int64_t k = begin; k < end; ++k)
+                of_parts[static_cast<size_t>(k)] = row(x + o * p.n + k * kPart, std::min(kPart, p.n - k * kPart));
+        });
+        out[o] = join(of_parts.data(), parts);
+    }
+}
+
+// Results of columns: columns(first element of the first row, rows, width, results) after `first` has set them.
+template <class R, class T, class Columns, class First>
+void over_columns(const Pattern& p, const T* x, R* out, Columns columns, First first) {
+    const int64_t part = std::max<int64_t>(64, kThreadElements / p.n);
+    // Some rows at a time, between which an interrupt is noticed.
+    for (int64_t o = 0; o < p.outer; ++o)
+        parallel_for(p.inner, part, 16, [&](int64_t begin, int64_t end) {
+            const T* from = x + o * p.n * p.inner + begin;
+            R* to = out + o * p.inner + begin;
+            const int64_t done = first(from, to, end - begin);
+            columns(from + done * p.inner, p.n - done, end - begin, p.inner, to);
+        });
+}
+
+template <bool product>
+bool total(const KernelCall& c) {
+    if (c.out[0].dtype() != DType::i64) return false;
+    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const Pattern p(reduce_layout(c));
+        if (!p.known || p.repeat > 1) return false;
+        const IntegerLoops<T>& loops = integer_rows<T>().loops;
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* out = c.out[0].data<int64_t>();
+        if (p.inner > 1)
+            over_columns(p, x, out, product ? loops.product_columns : loops.sum_columns,
+                         [](const T*, int64_t* to, int64_t width) {
+                             std::fill_n(to, width, product ? 1 : 0);
+                             return int64_t{0};
+                         });
+        else
+            over_rows(p, x, out, product ? loops.product : loops.sum,
+                      product ? row_loops().i64.loops.product : row_loops().i64.loops.sum);
+        return true;
+    });
+}
+
+}  // namespace
+
+bool integer_sum(const KernelCall& c) { return total<false>(c); }
+bool integer_product(const KernelCall& c) { return total<true>(c); }
+
+template <bool largest>
+bool integer_extremum(const KernelCall& c) {
+    if (c.out.size() != 1 || c.out[0].dtype() != c.tensor(0).dtype()) return false;
+    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const Pattern p(reduce_layout(c));
+        if (!p.known || p.repeat > 1) return false;
+        const IntegerLoops<T>& loops = integer_rows<T>().loops;
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* out = static_cast<T*>(c.out[0].raw());
+        if (p.inner > 1) {
+            over_columns(p, x, out, largest ? loops.largest_columns : loops.smallest_columns,
+                         [](const T* from, T* to, int64_t width) {
+                             std::copy_n(from, width, to);
+                             return int64_t{1};
+                         });
+        } else {
+            const auto row = largest ? loops.largest : loops.smallest;
+            over_rows(p, x, out, row, row);
+        }
+        return true;
+    });
+}
+template bool integer_extremum<true>(const KernelCall& c);
+template bool integer_extremum<false>(const KernelCall& c);
+
+// max, min with indices, argmax, argmin of rows: the extremum, then where it is.
+template <bool largest, bool only_index>
+bool integer_first_extremum(const KernelCall& c) {
+    if (!only_index && c.out.size() == 1) return integer_extremum<largest>(c);
+    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const Pattern p(reduce_layout(c));
+        if (!p.known || p.repeat > 1 || p.inner > 1) return false;
+        const IntegerLoops<T>& loops = integer_rows<T>().loops;
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* values = only_index ? nullptr : static_cast<T*>(c.out[0].raw());
+        auto* at = c.out[only_index ? 0 : 1].template data<int64_t>();
+        const auto row = largest ? loops.largest : loops.smallest;
+        parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) {
+                const T best = row(x + o * p.n, p.n);
+                if (values) values[o] = best;
+                at[o] = loops.find(x + o * p.n, p.n, best);
+            }
+        });
+        return true;
+    });
+}
+template bool integer_first_extremum<true, true>(const KernelCall& c);
+template bool integer_first_extremum<true, false>(const KernelCall& c);
+template bool integer_first_extremum<false, true>(const KernelCall& c);
+template bool integer_first_extremum<false, false>(const KernelCall& c);
+
+template <bool all>
+bool truth_fast(const KernelCall& c) {
+    auto run = [&](auto zero) {
+        using T = decltype(zero);
+        const Pattern p(reduce_layout(c));
+        if (!p.known || p.repeat > 1) return false;
+        const TruthLoops<T>& loops = truth_loops<T>();
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* out = static_cast<uint8_t*>(c.out[0].raw());
+        if (p.inner > 1) {
+            over_columns(p, x, out, all ? loops.all_columns : loops.any_columns,
+                         [](const T*, uint8_t* to, int64_t width) {
+                             std::fill_n(to, width, static_cast<uint8_t>(all));
+                             return int64_t{0};
+                         });
+            return true;
+        }
+        // Some elements at a time: mostly the answer is there soon.
+        constexpr int64_t kLook = 4096;
+        for (int64_t o = 0; o < p.outer; ++o) {
+            bool result = all;
+            for (int64_t i = 0; i < p.n && result == all; i += kLook) {
+                const int64_t n = std::min(kLook, p.n - i), count = loops.count(x + o * p.n + i, n);
+                result = all ? count == n : count > 0;
+            }
+            out[o] = result;
+        }
+        return true;
+    };
+    const DType dtype = c.tensor(0).dtype();
+    return with_integer(dtype, run) || with_real(dtype, run);
+}
+template bool truth_fast<true>(const KernelCall& c);
+template bool truth_fast<false>(const KernelCall& c);
+
+}  // namespace lunaria::cpu
