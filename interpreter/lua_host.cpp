@@ -165,7 +165,10 @@ Value LuaHost::to_value(lua_State* state, int index) {
             return Value(std::string_view(text, size));
         }
         case LUA_TUSERDATA: {
-            if (const Tensor* t = tensor_at(state, index)) return Value(*t);
+            if (const Tensor* t = tensor_at(state, index)) {
+                if (t->parameter()) note_handle(state, lua_absindex(state, index), t->body());
+                return Value(*t);
+            }
             if (const Value* v = boxed(state, index)) return *v;
             return reference(state, index);
         }
@@ -199,6 +202,28 @@ Value LuaHost::to_value(lua_State* state, int index) {
         default:
             return reference(state, index);
     }
+}
+
+// Parameters are keys of tables: the key is the object that came from Lua, while somebody has it.
+void LuaHost::note_handle(lua_State* state, int index, const void* body) {
+    luaL_checkstack(state, 3, "parameter");
+    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+    if (lua_rawgetp(state, -1, body) == LUA_TNIL) {
+        lua_pushvalue(state, index);
+        lua_rawsetp(state, -3, body);
+    }
+    lua_pop(state, 2);
+}
+
+bool LuaHost::push_handle(lua_State* state, const void* body) {
+    luaL_checkstack(state, 3, "parameter");
+    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+    const bool known = lua_rawgetp(state, -1, body) != LUA_TNIL;
+    if (known)
+        lua_remove(state, -2);
+    else
+        lua_pop(state, 2);
+    return known;
 }
 
 Value LuaHost::coroutine_at(lua_State* state, int index) {

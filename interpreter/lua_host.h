@@ -215,6 +215,8 @@ class LuaHost final : public vm::Host {
     uint64_t infos_made_ = 0;
     size_t new_nodes_ = 0,
            settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
+    void note_handle(lua_State* state, int index, const void* body);
+    bool push_handle(lua_State* state, const void* body);
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF,
         in_place_maker_ = LUA_NOREF;
     int boxes_ = LUA_NOREF;    // all of them, as weak keys

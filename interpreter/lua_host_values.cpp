@@ -185,6 +185,7 @@ void LuaHost::push_key(int table, const Value& key) {
             lua_pop(L, 1);
             if (const Tensor* t = tensor_at(L, -1); t && t->body() == key.tensor().body()) return;
         }
+        if (key.tensor().parameter() && push_handle(L, key.tensor().body())) return;
     }
     push(L, key);
 }

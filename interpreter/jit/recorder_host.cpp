@@ -61,12 +61,13 @@ bool Recorder::is_plain(const Value& v) const {
 }
 
 void Recorder::check_key(const Value& key) {
-    if (key.is_tensor()) stop("a table has a tensor as key");
+    // By which object it is found again: the one that it came with.
+    if (key.is_tensor() && !handles_.contains(vm::identity_of(key))) stop("a table has a tensor as key that it makes");
 }
 
 Value Recorder::read(const Value& table, const Value& key) {
+    if (stopped_.empty()) check_key(key);
     if (!stopped_.empty()) return plain(host_.raw_get(table, key));
-    check_key(key);
     if (own(table)) return host_.raw_get(table, key);
     // Nobody outside can have put anything under a key that only this run knows.
     if (own(key) || (vm::object_as<vm::Closure>(key) && !functions_.contains(vm::identity_of(key))))
@@ -78,7 +79,8 @@ Value Recorder::read(const Value& table, const Value& key) {
     s.operands = {operand(table), operand(key)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
     s.counts = is_counter(key);
-    Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, key); });
+    const Value found_by = key.is_tensor() ? outward(key) : key;
+    Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, found_by); });
     found_[id] = v;
     return v;
 }
@@ -295,11 +297,11 @@ Value Recorder::raw_get(const Value& table, const Value& key) {
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
     const bool any_key = open_number(given_key) && takes_any_key(table);
     const Value key = any_key ? plain(given_key) : decided(given_key);
-    if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, key, plain(value));
+    if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, outward(key), outward(value));
     check_key(key);
     if (Own* mine = own(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
-        host_.raw_set(table, key, value);
+        host_.raw_set(table, key.is_tensor() ? outward(key) : key, value);
         if (had == value.is_nil()) mine->changes.push_back({key, !had});
         return;
     }
@@ -311,7 +313,8 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     s.effect = true;
     s.operands = {operand(table), given(any_key ? given_key : key), given(value)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
-    event(std::move(s), [&](vm::Values&) { host_.raw_set(table, key, outward(value)); });
+    const Value found_by = key.is_tensor() ? outward(key) : key;
+    event(std::move(s), [&](vm::Values&) { host_.raw_set(table, found_by, outward(value)); });
     // Order and length may be others now.
     std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
     const std::string id = question('r', vm::identity_of(table), key);

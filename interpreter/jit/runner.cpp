@@ -420,7 +420,7 @@ class Runner {
                     if (step.key_at > 0)
                         lua_rawgeti(L, call_.kept, step.key_at);
                     else
-                        host_.push(L, constant(step.operands[1]));
+                        host_.push(L, outward(step.operands[1]));
                     lua_rawget(L, -2);
                     return;
                 case Step::Kind::metatable:
@@ -442,7 +442,7 @@ class Runner {
             case Step::Kind::argument:
                 return lua_pushvalue(L, call_.first + static_cast<int>(step.operands[0].constant.integer()));
             case Step::Kind::read:
-                return push_read(host_, L, constant(step.operands[0]), constant(step.operands[1]));
+                return push_read(host_, L, constant(step.operands[0]), outward(step.operands[1]));
             case Step::Kind::metatable:
                 return push_metatable(host_, L, constant(step.operands[0]));
             case Step::Kind::upvalue:

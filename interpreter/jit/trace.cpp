@@ -130,6 +130,8 @@ Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
         for (const Operand& operand : step.operands) for_each_slot(operand, use);
         if (hands_out(step.kind))
             for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { ++handed[s]; });
+        // A tensor that is a key is found by its handle.
+        if (step.kind == Step::Kind::read) for_each_slot(step.operands[1], [&](int32_t s) { ++handed[s]; });
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
         // What must be there when this very step fails is dropped after it at the earliest.

@@ -125,6 +125,70 @@ t.test("a number that is differentiated beside one that changes", function()
   local plain, f = make(), ms.jit(make())
   for i = 1, 20 do t.near({ f(0.5 * i, i) }, { plain(0.5 * i, i) }, 1e-12) end
 end)
+t.test("parameters are keys: an optimizer of one's own", function()
+  local function make()
+    local parameters = { ms.Parameter(ops.ones { 3 }, "a"), ms.Parameter(ops.ones { 2 } * 2, "b") }
+    local moments, count = {}, 0
+    return parameters, moments, function(x)
+      local loss, g = ms.value_and_grad(function()
+        return ops.sum(parameters[1] * x) + ops.sum(parameters[2] * parameters[2])
+      end, nil, parameters)()
+      count = count + 1
+      for i, w in ipairs(parameters) do
+        moments[w] = 0.9 * (moments[w] or 0) + g[i]
+        ops.assign(w, w - 0.01 / count * moments[w])
+      end
+      return loss
+    end
+  end
+  local expected, expected_moments, plain = make()
+  local parameters, moments, step = make()
+  local f = ms.jit(step)
+  for i = 1, 12 do
+    local x = ms.tensor { i * 1.0, 2.0, 3.0 }
+    t.near(f(x), plain(x), 1e-6)
+    local count = 0
+    for w in pairs(moments) do
+      count = count + 1
+      t.equal(rawequal(w, parameters[1]) or rawequal(w, parameters[2]), true)
+    end
+    t.equal(count, 2)
+    for k, w in ipairs(parameters) do
+      t.near(w, expected[k], 1e-6)
+      t.near(moments[w], expected_moments[expected[k]], 1e-5)
+    end
+  end
+  t.equal(ms.jit_report(f).compiled_calls >= 8, true)
+end)
+t.test("parameters are keys within a derivative", function()
+  local w, m = ms.Parameter(ops.ones { 2 }, "w"), {}
+  local function f(x)
+    m[w] = x * 2
+    return ops.sum(m[w] * x)
+  end
+  t.equal(ms.grad(f)(ops.ones { 2 }):tolist(), { 4.0, 4.0 })
+  t.equal(m[w]:tolist(), { 2.0, 2.0 })
+  t.equal(next(m, w), nil)
+end)
+t.test("a tensor that the function makes is a key", function()
+  local function make()
+    local kept = {}
+    return kept, function(x)
+      local y = x * 2
+      kept[#kept + 1] = y
+      kept[y] = #kept
+      return kept[y], y
+    end
+  end
+  local kept, step = make()
+  local f = ms.jit(step)
+  for i = 1, 6 do
+    local n, y = f(ms.tensor { i * 1.0 })
+    t.equal(n, i)
+    t.equal(y:item(), 2.0 * i)
+    t.equal(kept[kept[i]], i)
+  end
+end)
 t.test("second derivatives", function()
   local function make()
     return function(w, i)
