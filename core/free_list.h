@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "core/watched_memory.h"
+
 namespace lunaria {
 
 // Blocks for objects of class T; meant to be thread_local.
@@ -29,7 +31,7 @@ class FreeList {
     struct Link {
         Link* next;
     };
-    static constexpr int kMost = 4096;
+    static constexpr int kMost = kMemoryIsWatched ? 0 : 4096;
     Link* head_ = nullptr;
     int count_ = 0;
     bool closed_ = false;  // objects may outlive the thread's list

@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/page_store.h"
+#include "core/watched_memory.h"
 
 namespace lunaria {
 
@@ -252,7 +253,11 @@ void* system_allocate(size_t size) {
         size_t available = available_bytes();
         if (available != SIZE_MAX && size + kReserve > available) return nullptr;
     }
-    if (!stored) return std::aligned_alloc(kAlignment, size);
+    if (!stored) {
+        // Unlike aligned_alloc, of any size.
+        void* block = nullptr;
+        return posix_memalign(&block, kAlignment, size) == 0 ? block : nullptr;
+    }
     LargeCache& cache = large_cache();
     std::lock_guard lock(cache.mutex);
     return cache.store.take_fresh(size);
@@ -306,9 +311,12 @@ void* allocate_slowly(size_t size, size_t asked) {
 void* allocate(size_t bytes) {
     if (bytes > (size_t{1} << 62)) throw memory_error("memory", str("a block of ", bytes, " bytes is too large"));
     size_t size = class_size(bytes);
-    void* block = size <= kOwnLimit ? own.take(size) : nullptr;
-    if (!block && size > kSmallLimit) block = take_large(size);
-    if (!block) block = allocate_slowly(size, bytes);
+    void* block = nullptr;
+    if constexpr (!kMemoryIsWatched) {
+        if (size <= kOwnLimit) block = own.take(size);
+        if (!block && size > kSmallLimit) block = take_large(size);
+    }
+    if (!block) block = allocate_slowly(kMemoryIsWatched ? std::max<size_t>(bytes, 1) : size, bytes);
     note_allocation(static_cast<int64_t>(size));
     allocated_here += size;
     return block;
@@ -317,6 +325,7 @@ void* allocate(size_t bytes) {
 void release(void* block, size_t bytes) noexcept {
     size_t size = class_size(bytes);
     note_release(static_cast<int64_t>(size));
+    if constexpr (kMemoryIsWatched) return std::free(block);
     if (size <= kOwnLimit && own.give(block, size)) return;
     if (size <= kSmallLimit) return std::free(block);
     // While much is live (training), proportionally more may wait for reuse.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/watched_memory.h"
+
 namespace lunaria {
 
 namespace {
@@ -21,9 +23,7 @@ size_t addresses() {
 }  // namespace
 
 PageStore::PageStore() {
-#ifdef __SANITIZE_ADDRESS__
-    return;  // which watches the bounds of the blocks of malloc
-#endif
+    if constexpr (kMemoryIsWatched) return;
     if (sysconf(_SC_PAGESIZE) != static_cast<long>(kPage)) return;
     const size_t size = addresses();
     void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

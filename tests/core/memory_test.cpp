@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/watched_memory.h"
+
 using namespace lunaria;
 
 namespace {
@@ -39,6 +41,7 @@ TEST(Memory, BlocksOfEverySizeAreAlignedApartAndLargeEnough) {
 }
 
 TEST(Memory, ABlockComesBackForTheNextOneOfItsSize) {
+    if (kMemoryIsWatched) GTEST_SKIP() << "blocks are watched, none is kept";
     for (size_t bytes : {100u, 5'000u, 40'000u, 65'536u, 131'072u, 200'000u}) {
         void* first = allocate(bytes);
         release(first, bytes);
@@ -90,7 +93,18 @@ TEST(Memory, ThePeakIsThatOfAllThreadsTogether) {
     release(mine, kBytes);
 }
 
+TEST(Memory, AddressSanitizerSeesUsesBehindABlockAndAfterItsEnd) {
+    if (!kMemoryIsWatched) GTEST_SKIP() << "not built with AddressSanitizer";
+    for (size_t bytes : {1u, 60u, 5'000u, 40'000u, 200'000u, 3'000'000u}) {
+        volatile auto* block = static_cast<unsigned char*>(allocate(bytes));
+        EXPECT_DEATH(block[bytes] = 1, "buffer-overflow") << bytes;
+        release(const_cast<unsigned char*>(block), bytes);
+        EXPECT_DEATH(block[0] = 1, "use-after-free") << bytes;
+    }
+}
+
 TEST(Memory, FreedBlocksOfMiddleSizeAreKeptOnlyUpToAFewMegabytes) {
+    if (kMemoryIsWatched) GTEST_SKIP() << "blocks are watched, none is kept";
     empty_memory_cache();
     constexpr size_t kBytes = 100'000;
     std::vector<void*> blocks;
