@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -56,6 +57,16 @@ bool dense(const Shape& shape, const Strides& strides) {
         step *= shape[i];
     }
     return true;
+}
+
+[[maybe_unused]] bool lies_in_its_storage(const TensorBody& body) {
+    if (body.size == 0) return true;
+    int64_t first = 0, last = 0;
+    for (int axis = 0; axis < body.shape.rank(); ++axis)
+        (body.strides[axis] < 0 ? first : last) += body.strides[axis] * (body.shape[axis] - 1);
+    const auto element = static_cast<int64_t>(size_of(body.dtype));
+    const int64_t at = static_cast<const char*>(body.data) - static_cast<const char*>(body.storage->data);
+    return at + first * element >= 0 && at + (last + 1) * element <= static_cast<int64_t>(body.storage->bytes);
 }
 
 // Element offset of the `index`-th element in row-major order.
@@ -217,6 +228,7 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) 
     body->contiguous = dense(shape, strides);
     body->storage = body_->storage;
     body->data = static_cast<char*>(body_->data) + offset * static_cast<int64_t>(size_of(dtype()));
+    assert(lies_in_its_storage(*body));
     return adopt(body);
 }
 
