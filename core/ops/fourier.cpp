@@ -199,6 +199,8 @@ void add_fourier_ops(Registry& ops) {
         .doc("Pairs of real numbers, along the last axis, as complex ones.")
         .example("real(view_as_complex(tensor{{3.0, 1.0}}))", "tensor{3.0}")
         .infer([](const Call& c) -> Types {
+            if (is_complex(c.type(0).dtype))
+                throw dtype_error(c.name(), str("input must be real, not ", name_of(c.type(0).dtype)));
             Shape s = c.shape(0);
             if (s.rank() == 0 || s.back() != 2)
                 throw shape_error(c.name(), str("input is ", s, ": its last axis must have size 2"));

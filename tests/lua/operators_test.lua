@@ -173,4 +173,11 @@ t.test("assignment changes the variable that it names", function()
   t.equal(v:tolist(), { 6, 7 })
 end)
 
+t.test("what is complex already is not viewed as complex", function()
+  local pairs_of_complex = o.fft(T { { 1.0, 2.0 }, { 3.0, 4.0 } })
+  t.fails({ "view_as_complex", "real", "complex64" }, o.view_as_complex, pairs_of_complex)
+  local real = o.view_as_real(pairs_of_complex)
+  t.equal(o.view_as_real(o.view_as_complex(real)):tolist(), real:tolist())
+end)
+
 t.finish()
