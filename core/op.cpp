@@ -27,6 +27,10 @@ Op& Op::no_grad(const char* reason) {
     no_grad_reason = reason;
     return *this;
 }
+Op& Op::refuse_grad(const char* reason) {
+    refuses_grad = true;
+    return no_grad(reason);
+}
 Op& Op::expand(ExpandFn f) {
     expand_fn = f;
     return *this;

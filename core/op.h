@@ -105,9 +105,10 @@ class Op {
                 const char* result);  // both are Lua expressions with `tensor` and the operators in scope
     Op& infer(InferFn f);
     Op& grad(GradFn f);
-    Op& no_grad(const char* reason);  // integer results, piecewise constant …
-    Op& expand(ExpandFn f);           // made of other operators: needs neither infer nor grad nor kernel
-    Op& view(ViewFn f);               // shares storage with its operand: needs no kernel (but infer, for graphs)
+    Op& no_grad(const char* reason);      // integer results, piecewise constant …
+    Op& refuse_grad(const char* reason);  // the result depends on operands, but how is not known: an error
+    Op& expand(ExpandFn f);               // made of other operators: needs neither infer nor grad nor kernel
+    Op& view(ViewFn f);                   // shares storage with its operand: needs no kernel (but infer, for graphs)
     Op& host(HostFn f);
     Op& batching(Batching b);
     Op& effect(Effect e);
@@ -134,6 +135,7 @@ class Op {
     InferFn infer_fn = nullptr;
     GradFn grad_fn = nullptr;
     const char* no_grad_reason = nullptr;
+    bool refuses_grad = false;
     ExpandFn expand_fn = nullptr;
     ViewFn view_fn = nullptr;
     HostFn host_fn = nullptr;

@@ -122,8 +122,12 @@ void add_rounding(Registry& ops) {
         .example("nan_to_num(tensor{0/0, 1/0, 2.0}, 0.0, 7.0)", "tensor{0.0, 7.0, 2.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            Expr finite = fn("isfinite", g.in(0)).cast(g.out.dtype());
-            return {cotangent(g, 0, [&] { return g.dout * finite; }), {}, {}, {}};
+            Expr x = g.in(0);
+            auto part = [&](size_t i, const Expr& mask) {
+                return cotangent(g, i, [&] { return where(mask, g.dout, 0.0); });
+            };
+            return {part(0, fn("isfinite", x)), part(1, fn("isnan", x)), part(2, fn("isposinf", x)),
+                    part(3, fn("isneginf", x))};
         })
         .sample("f32[2,3]")
         .sample("f32[5], 1.0, 2.0, -2.0");

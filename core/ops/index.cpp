@@ -1,6 +1,7 @@
 // Operators: gather, scatter, masks. Indices count from 0, negative ones from the end; one out of range is an error.
 #include <algorithm>
 
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -213,7 +214,14 @@ void add_masks(Registry& ops) {
             }
         })
         .half_native()
-        .no_grad("piecewise constant in the indices")
+        .grad([](const GradRule& g) -> Grads {
+            Expr on = g.call("one_hot", {g.args[0], g.args[1], 1, 0, g.args[4]}).cast(g.dout.dtype());
+            return {{},
+                    {},
+                    cotangent(g, 2, [&] { return g.dout * on; }),
+                    cotangent(g, 3, [&] { return g.dout * (1.0 - on); }),
+                    {}};
+        })
         .sample("i64[3]:(0,5), 5")
         .sample("i64[2,3]:(-1,5), 4, 2.0, -1.0, 0");
     ops.add("intopk(x1: tensor, x2: index, k: int)")

@@ -333,7 +333,9 @@ void add_binary_ops(Registry& ops) {
         .doc("0 for negative and 1 for positive numbers; at 0 the second operand.")
         .example("heaviside(tensor{-1.0, 0.0, 2.0}, tensor{0.5})", "tensor{0.0, 0.5, 1.0}")
         .elementwise()
-        .grad(zero_gradient)
+        .grad([](const GradRule& g) -> Grads {
+            return {{}, cotangent(g, 1, [&] { return where(call("equal", {g.in(0), 0.0}), g.dout, 0.0); })};
+        })
         .sample("f32[2,3]:(0.5,2), f32[2,3]")
         .sample("f32[5]:(-2,-0.5), f32[1]");
 

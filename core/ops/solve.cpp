@@ -351,7 +351,7 @@ void add_solve_ops(Registry& ops) {
             Shape s = square(c, 0);
             return {{DType::c64, with_last(batch_of(s), {s.back()})}, {DType::c64, s}};
         })
-        .no_grad("complex results are not differentiated")
+        .refuse_grad("complex results are not differentiated; eigh has a gradient")
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("pinv(x/A/input: float, *, atol: number? = nil, rtol: number? = nil, hermitian: bool = false)")

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/reduce.h"
 
@@ -341,7 +342,7 @@ void add_searches(Registry& ops) {
         .doc("The different elements in ascending order, and for each element of the tensor the index of its value.")
         .example("unique(tensor{2, 5, 2, 1})", "tensor{1, 2, 5}")
         .infer(infer_unique)
-        .no_grad("which elements are kept depends on all of them")
+        .refuse_grad("which elements are kept depends on all of them")
         .sample("i64[7]:(0,4)")
         .sample("f32[2,3]");
     ops.add(
@@ -352,7 +353,7 @@ void add_searches(Registry& ops) {
             "index of each element's run and the lengths of the runs.")
         .example("unique_consecutive(tensor{1, 1, 2, 1})", "tensor{1, 2, 1}")
         .infer(infer_unique_consecutive)
-        .no_grad("which elements are kept depends on all of them")
+        .refuse_grad("which elements are kept depends on all of them")
         .sample("i64[9]:(0,2), true, true")
         .sample("i32[4,3]:(0,2), true, axis=0");
     ops.add("unique_with_pad(x/input: tensor, pad_num: number) -> (values, inverse)")
@@ -362,7 +363,7 @@ void add_searches(Registry& ops) {
             expect_real(call, 0);
             return {{call.type(0).dtype, {call.shape(0).size()}}, {DType::i64, call.shape(0)}};
         })
-        .no_grad("which elements are kept depends on all of them")
+        .refuse_grad("which elements are kept depends on all of them")
         .sample("i64[7]:(0,4), 9")
         .sample("f32[2,3], 0.5");
     ops.add("bincount(input/x: index, weights: float? = nil, minlength: int = 0)")
@@ -371,7 +372,9 @@ void add_searches(Registry& ops) {
             "weights.")
         .example("bincount(tensor{0, 2, 2})", "tensor{1, 0, 2}")
         .infer(infer_bincount)
-        .no_grad("its size depends on the numbers; unsorted_segment_sum is the differentiable form")
+        .grad([](const GradRule& g) -> Grads {
+            return {{}, cotangent(g, 1, [&] { return g.call("gather", {g.dout, g.args[0], 0}); }), {}};
+        })
         .sample("i64[7]:(0,4)")
         .sample("i64[7]:(0,4), f32[7], 9");
     ops.add("histc(input/x: float, bins: int = 100, min: number = 0.0, max: number = 0.0)")

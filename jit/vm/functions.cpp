@@ -1,6 +1,7 @@
 // Small functions of the IR that the machine calls: operators as functions, rules as closures, and the generic forms of
 // what it otherwise does natively.
 #include <array>
+#include <bit>
 #include <deque>
 
 #include "core/ir/substitution.h"
@@ -214,11 +215,17 @@ Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uin
 }
 
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark) {
-    if (!is_differentiable(op)) return {};
+    if (!is_differentiable(op) && !op.refuses_grad) return {};
     uint64_t active = 0;
     for (size_t i = 0; i < args.size(); ++i)
         if (marks_of(args[i]) & mark) active |= uint64_t{1} << std::min<size_t>(i, 63);
     if (!active) return {};
+    if (op.refuses_grad) {
+        const std::string_view name = op.signature.params[static_cast<size_t>(std::countr_zero(active))].name;
+        throw argument_error(op.name(), str("has no gradient with respect to '", name,
+                                            "', which depends on what is differentiated: ", op.no_grad_reason))
+            .hint(str("pass ms.stop_gradient(", name, ") where no gradient is wanted"));
+    }
     auto [rule, function] = rule_of(op, args, result, active);
     const auto count = static_cast<int>(op.signature.params.size());
     Values captures;

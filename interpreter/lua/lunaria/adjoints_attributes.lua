@@ -206,6 +206,34 @@ return function(core, ms)
     local rstd = 1 / ops.sqrt(ops.mean(v * v, -1, true) + eps)
     return ops.cast(v * rstd * gamma, plain.dtype), rstd
   end, true)
+  stands_for("add_layer_norm", function(a, b, weight, bias, eps)
+    return ops.add_layer_norm(stop(a), stop(b), stop(weight), stop(bias), stop(eps))
+  end, function(_, a, b, weight, bias, eps) return ops.layer_norm(a + b, { a.shape[#a.shape] }, weight, bias, eps) end)
+  core.replace(ops.add_rms_norm, function(a, b, gamma, eps)
+    ops.add_rms_norm(stop(a), stop(b), stop(gamma), stop(eps))
+    local x = a + b
+    local y, rstd = ops.rms_norm(x, gamma, eps)
+    return y, rstd, x
+  end, true)
+  -- What the sum of squares is divided by, which is all that the correction changes.
+  local function variance(x, axes, correction, keep)
+    local plain = ops.var(x, axes, 0, keep)
+    local count = x.size / plain.size
+    return plain * (count / (count - correction))
+  end
+  for _, name in ipairs { "var", "std" } do
+    local spread, of_both = ops[name], ops[name .. "_mean"]
+    local function formula(x, axes, correction, keep)
+      local y = variance(x, axes, correction, keep)
+      return name == "std" and ops.sqrt(y) or y
+    end
+    stands_for(name, function(x, axes, correction, keep) return spread(stop(x), axes, stop(correction), keep) end,
+      function(_, ...) return formula(...) end)
+    core.replace(of_both, function(x, axes, correction, keep)
+      of_both(stop(x), axes, stop(correction), keep)
+      return formula(x, axes, correction, keep), ops.mean(x, axes, keep)
+    end, true)
+  end
   stands_for("cosine_similarity", function(a, b, axis, eps)
     return ops.cosine_similarity(stop(a), stop(b), axis, stop(eps))
   end, function(_, a, b, axis, eps)
