@@ -217,6 +217,7 @@ int open_autodiff(lua_State* L) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
+    host.set_gives_keys(protect<next_key>);
     const std::tuple<const char*, lua_CFunction, vm::OperatorFunction> intrinsics[] = {
         {"vjp", protect<vjp>, vm::vjp_function()},
         {"derivative", protect<derivative>, vm::derivative_function()},

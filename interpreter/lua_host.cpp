@@ -6,6 +6,7 @@
 
 #include "core/interrupt.h"
 #include "core/ir/printer.h"
+#include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/lua_reference.h"
@@ -404,6 +405,13 @@ std::string LuaHost::why_opaque(const Value& f) {
     push(L, f);
     std::string problem = "it is not written in Lua";
     if (lua_isfunction(L, -1) && !lua_iscfunction(L, -1)) problem = info_of(-1)->problem;
+    // What coroutine.wrap gave is a function in C that has the coroutine.
+    bool resumes = is_coroutine_resume(lua_tocfunction(L, -1));
+    if (lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
+        resumes |= lua_isthread(L, -1);
+        lua_pop(L, 1);
+    }
+    if (resumes) problem = "the coroutine was created outside of what is differentiated; create it within";
     lua_pop(L, 1);
     return problem;
 }

@@ -136,6 +136,7 @@ class LuaHost final : public vm::Host {
     std::string describe(const Value& v) override;
     std::string why_opaque(const Value& f) override;
     bool is_harmless(const Value& f) override;
+    bool gives_keys(const Value& f) override;
     Value stand_in(const Value& f) override;
     bool holds_floats(const Value& table) override;
     // The function at the index makes stand-ins of methods such as add_: of the operator and the method itself.
@@ -144,6 +145,7 @@ class LuaHost final : public vm::Host {
         in_place_maker_ = luaL_ref(state, LUA_REGISTRYINDEX);
     }
     void set_harmless(lua_State* L, int index) { harmless_.insert(lua_tocfunction(L, index)); }
+    void set_gives_keys(lua_CFunction f) { gives_keys_ = f; }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     bool is_part(const Value& text) override;
@@ -225,7 +227,9 @@ class LuaHost final : public vm::Host {
     bool weakened_ = false;  // a collection of circles runs
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
     LuaArguments arguments_;
+    lua_CFunction c_function(const Value& f);
     std::unordered_set<lua_CFunction> harmless_;
+    lua_CFunction gives_keys_ = nullptr;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
     std::unordered_map<const Op*, Value> operators_, number_functions_, operator_stand_ins_;
     // Names that were read, by a hash of the string's address, with the operator that was found last by each: a name is

@@ -20,15 +20,19 @@ void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed
     lua_pop(state, 1);
 }
 
-bool LuaHost::is_harmless(const Value& f) {
+lua_CFunction LuaHost::c_function(const Value& f) {
     auto* r = vm::object_as<LuaReference>(f);
-    if (!r || r->type != LUA_TFUNCTION) return false;
+    if (!r || r->type != LUA_TFUNCTION) return nullptr;
     luaL_checkstack(L, 2, "function");
     r->push(L);
-    const bool harmless = harmless_.contains(lua_tocfunction(L, -1));
+    lua_CFunction found = lua_tocfunction(L, -1);
     lua_pop(L, 1);
-    return harmless;
+    return found;
 }
+
+bool LuaHost::is_harmless(const Value& f) { return harmless_.contains(c_function(f)); }
+
+bool LuaHost::gives_keys(const Value& f) { return gives_keys_ && c_function(f) == gives_keys_; }
 
 Value LuaHost::stand_in(const Value& f) {
     if (const Op* op = vm::operator_of(f) ? vm::operator_of(f) : operator_in(f)) {

@@ -50,6 +50,7 @@ class WatchingHost : public vm::Host {
         return inner_.put_part(tensor, key, value);
     }
     bool is_harmless(const Value& f) override { return inner_.is_harmless(f); }
+    bool gives_keys(const Value& f) override { return inner_.gives_keys(f); }
     Value stand_in(const Value& f) override { return inner_.stand_in(f); }
     bool holds_floats(const Value& table) override { return inner_.holds_floats(table); }
     Protected call_protected(const std::function<void()>& body) override { return inner_.call_protected(body); }

@@ -145,7 +145,7 @@ void add_distributions(Registry& ops) {
         .example("shape(random_gamma({2}, tensor{1.0, 2.0, 3.0}))", "{2, 3}")
         .infer([](const Call& c) { return infer_per_element(c, 0, 1, DType::f32); })
         .effect(Effect::random)
-        .refuse_grad("the draws are not differentiated with respect to alpha")
+        .refuse_grad("the draws are not differentiated")
         .sample("{2,3}, 0.5, 1")
         .sample("{4}, f32[3]:(1,2)");
     ops.add("gamma(shape/size: shape, alpha: tensor, beta: tensor = 1, seed: int? = nil)")
@@ -160,6 +160,7 @@ void add_distributions(Registry& ops) {
             return c.call("div", {draws, c.args[2]});
         })
         .effect(Effect::random)
+        .refuse_grad("the draws are not differentiated; gamma(shape, alpha) / beta has a gradient by beta")
         .method(false)
         .sample("{2,3}, 2.0, 3.0, 1")
         .sample("{4}, f32[3]:(1,2), f32[3]:(1,2)");

@@ -107,6 +107,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool is_part(const Value& text) override { return host_.is_part(text); }
     Part put_part(const Value& tensor, const Value& key, const Value& value) override;
     bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
+    bool gives_keys(const Value& f) override { return host_.gives_keys(f); }
     bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
     Value stand_in(const Value& f) override { return host_.stand_in(f); }
     Protected call_protected(const std::function<void()>& body) override;

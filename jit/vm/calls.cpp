@@ -1,5 +1,6 @@
 // Calls: of functions, operators and backpropagators.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <unordered_set>
 
@@ -95,12 +96,13 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
 // A function that only the host can run. What it gives must not depend on what is followed.
 void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
     if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
-    bool followed = false, function = false;
+    bool followed = false, function = false, text = false;
     for (const Value& v : args) {
         bool reached = false;
         for (const Value& c : contexts) reached |= reaches(m, *static_cast<Context*>(c.object()), v);
         followed |= reached;
         function |= reached && object_as<Closure>(v);
+        text |= reached && v.kind() == Value::Kind::string;
     }
     if (followed)
         if (Value other = m.host().stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
@@ -119,6 +121,8 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
             throw opaque_error(m, f, "whose result holds numbers that depend on what is differentiated");
         if (r.kind() == Value::Kind::object && !m.host().is_table(r) && function)
             throw opaque_error(m, f, "which keeps a function that uses what is differentiated");
+        if (text && m.host().is_function(r))
+            throw opaque_error(m, f, "which makes a function of a text that was made of a differentiated number");
         // A text that is made of what is followed must not become a number again in silence.
         if (r.kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
     }
@@ -150,6 +154,19 @@ bool follows_field(std::span<const Value> contexts, const Value& table, std::str
         const Shadow* shadow = static_cast<Context*>(c.object())->find(table);
         return shadow && shadow->follows(name);
     });
+}
+
+// Whether a list holds numbers, and something in it is or was followed.
+bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& list) {
+    const bool shadowed = std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
+        return static_cast<Context*>(c.object())->find(list) != nullptr;
+    });
+    for (int64_t i = 1; shadowed; ++i) {
+        const Value item = m.host().raw_get(list, Value(i));
+        if (item.is_nil()) break;
+        if (item.kind() == Value::Kind::number) return true;
+    }
+    return false;
 }
 
 // The host's function that computes the operator by others which take numbers as tensors, if there is one and a number
@@ -208,10 +225,17 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
             return follows_field(contexts, args[k], name) &&
                    m.host().raw_get(args[k], Value(name)).kind() == Value::Kind::number;
         };
-        for (size_t i = 0; i < params.size(); ++i)
-            if (!is_tensor_type(params[i].type) && bound.paths[i].empty() &&
-                (follows(params[i].name) || std::ranges::any_of(params[i].other_names, follows)))
+        auto follows_list = [&](std::string_view name) {
+            const Value list = m.host().raw_get(args[k], Value(name));
+            return m.host().is_table(list) && follows_numbers(m, contexts, list);
+        };
+        for (size_t i = 0; i < params.size(); ++i) {
+            if (is_tensor_type(params[i].type) || !bound.paths[i].empty()) continue;
+            const auto& others = params[i].other_names;
+            if (follows(params[i].name) || std::ranges::any_of(others, follows) || follows_list(params[i].name) ||
+                std::ranges::any_of(others, follows_list) || (i == k && follows_numbers(m, contexts, args[k])))
                 throw attribute_error(op, i);
+        }
     }
 }
 
@@ -248,6 +272,20 @@ bool computes(const ir::Graph& graph) {
 
 bool all_nil(const Values& values) {
     return std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_nil(); });
+}
+
+// Zeros for results that nothing depends on.
+void fill_cotangents(std::span<const Value> results, Values& cotangents) {
+    static const Op& zeros_like = registry().get("zeros_like");
+    cotangents.resize(results.size());
+    for (size_t k = 0; k < results.size(); ++k) {
+        const Value& y = results[k];
+        if (!cotangents[k].is_nil()) continue;
+        if (y.is_tensor() && is_float(y.tensor().dtype()))
+            cotangents[k] = execute(zeros_like, std::array{y, zeros_like.signature.params[1].default_value});
+        else if (y.kind() == Value::Kind::number)
+            cotangents[k] = Value(0.0);
+    }
 }
 
 }  // namespace
@@ -382,6 +420,12 @@ void Machine::call_operator_by(const Op& op, bool ready, std::span<const Value> 
 }
 
 void Machine::call(const Value& f, std::span<const Value> contexts, Values args, const Destination& to) {
+    for (const Value& c : contexts)
+        if (!args.empty() && static_cast<Context*>(c.object())->is_keyed(args[0]) && host().gives_keys(f))
+            throw argument_error("grad",
+                                 "no gradient flows through the keys of a table, among which is a number that "
+                                 "is differentiated")
+                .hint("keep the numbers in values, or pass t[ms.stop_gradient(x)] where no gradient is wanted");
     if (Recorder* r = recorder()) [[unlikely]]
         if (r->call(*this, f, contexts, args, to)) return;
     const int order = static_cast<int>(contexts.size());
@@ -453,6 +497,11 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
         return give(to, {}, {});
     }
     Function& plain = *closure->function;
+    if (&plain.graph == &custom_back_function().function->graph) {
+        // Who wrote it counts on a cotangent for each result.
+        if (all_nil(cotangents)) return give(to, {}, {});
+        fill_cotangents(closure->captures[2].items(), cotangents);
+    }
     if (plain.rule) {
         if (all_nil(cotangents)) return give(to, {}, {});
         check_versions(*closure);

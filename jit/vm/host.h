@@ -72,6 +72,8 @@ class Host {
     virtual std::string describe(const Value& v) = 0;
     // Whether a function of the host, known to be opaque, neither computes with numbers nor keeps or calls anything.
     virtual bool is_harmless(const Value& f) = 0;
+    // Whether a harmless function gives keys of its first argument, a table.
+    virtual bool gives_keys(const Value& f) = 0;
     // What stands for an opaque function where its arguments hold what is differentiated, for an operator that writes
     // where that has to do with it, and for any other operator where a number among its attributes is it; or nil.
     virtual Value stand_in(const Value& f) = 0;

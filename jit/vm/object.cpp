@@ -141,6 +141,7 @@ void Context::for_each_owned(const std::function<void(const Value&)>& f) const {
         f(entry.object);
         f(entry.shadow);
     }
+    for (const auto& [identity, table] : keyed_) f(table);
 }
 
 std::vector<Value> Context::shadows() const {

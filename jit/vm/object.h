@@ -101,6 +101,9 @@ class Shadow final : public Object {
     bool is_box() const { return box_; }
     void make_box() { box_ = true; }
     bool follows(std::string_view name) const { return names_.contains(name); }
+    // A text that was made of what is followed is among what was written.
+    void note_text() { texts_ = true; }
+    bool has_texts() const { return texts_; }
     // Keys and cotangents.
     void for_each_owned(const std::function<void(const Value&)>& f) const;
 
@@ -111,7 +114,7 @@ class Shadow final : public Object {
     struct Equal {
         bool operator()(const Value& a, const Value& b) const;
     };
-    bool single_, box_ = false;
+    bool single_, box_ = false, texts_ = false;
     Value only_;
     std::unordered_map<Value, Value, Hash, Equal> parts_;
     std::set<std::string, std::less<>> names_;
@@ -143,6 +146,9 @@ class Context final : public Object {
         Shadow* shadow = find_identity(v.tensor().body());
         return shadow && shadow->is_box() ? shadow : nullptr;
     }
+    // Tables that have a number which is followed as a key, which cannot be followed there.
+    void note_keyed(const Value& table) { keyed_.try_emplace(identity_of(table), table); }
+    bool is_keyed(const Value& table) const { return !keyed_.empty() && keyed_.contains(identity_of(table)); }
     // The shadow that a value read from `holder` reports to: a parameter's own, or its holder's.
     Shadow* source(const Value& holder, const Value& value) const;
 
@@ -153,6 +159,7 @@ class Context final : public Object {
         Value shadow;
     };
     std::unordered_map<const void*, Entry> shadows_;
+    std::unordered_map<const void*, Value> keyed_;  // kept alive too
 };
 
 // Puts the sum of two dense tensors of one type into one of them that nobody else has, or into a new one; nil: they are

@@ -1,4 +1,6 @@
 // What is followed, and the cotangents of what has an identity.
+#include <algorithm>
+
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/recorder.h"
@@ -20,19 +22,31 @@ void source(Machine& m, const Instr& i) {
     m.set(i, shadow_value(context_of(m.operand(i, 0)).source(m.operand(i, 1), m.operand(i, 2))));
 }
 
+bool holds_text(const Value& v) {
+    return v.kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
+}
+
 void touch(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     const Value& holder = m.operand(i, 1);
     if (holder.is_nil()) return m.set(i, Value());
-    bool followed = false;
+    const Value& key = m.operand(i, 3);
+    if (key.kind() == Value::Kind::number && (key.marks() & context.mark)) context.note_keyed(holder);
+    bool followed = false, texts = false;
+    auto look = [&](const Value& v) {
+        if (!(marks_of(v) & context.mark)) return;
+        followed = true;
+        texts |= holds_text(v);
+    };
     const Slot& values = m.slot(i, 2);
     if (values.items >= 0) {
-        for (const Slot& s : m.items(values)) followed |= (marks_of(m.value(s)) & context.mark) != 0;
+        for (const Slot& s : m.items(values)) look(m.value(s));
     } else {
-        followed = (marks_of(m.get(values)) & context.mark) != 0;
+        look(m.get(values));
     }
     Shadow* shadow = followed ? &context.shadow(holder) : context.find(holder);
-    if (shadow) shadow->note(m.operand(i, 3), followed);
+    if (shadow) shadow->note(key, followed);
+    if (texts) shadow->note_text();
     m.set(i, shadow_value(shadow));
 }
 
@@ -71,7 +85,12 @@ void mark_value(Value& v, uint16_t mark) {
 
 void mark(Machine& m, const Instr& i) {
     Value v = m.operand(i, 2);
-    if (!m.operand(i, 1).is_nil()) mark_value(v, context_of(m.operand(i, 0)).mark);
+    const Value& shadow = m.operand(i, 1);
+    const uint16_t mark = context_of(m.operand(i, 0)).mark;
+    if (!shadow.is_nil()) mark_value(v, mark);
+    if (v.kind() == Value::Kind::string)
+        if (const auto* holder = object_as<Shadow>(shadow); holder && holder->has_texts())
+            v.set_marks(v.marks() | mark);
     m.set(i, std::move(v));
 }
 

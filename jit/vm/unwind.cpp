@@ -271,9 +271,10 @@ bool Machine::unwind(size_t level, Value& error) {
             if (frames_[i].code->function && frames_[i].code->function->failed) return true;
         return false;
     };
-    if (raised_.kind() == error.kind() && (error.is_number()   ? raised_.number() == error.number()
-                                           : error.is_tensor() ? raised_.tensor().same_body(error.tensor())
-                                                               : false))
+    if (raised_.kind() == error.kind() &&
+        (error.is_number()   ? raised_.number() == error.number()
+         : error.is_tensor() ? raised_.tensor().same_body(error.tensor())
+                             : error.kind() == Value::Kind::string && raised_.string() == error.string()))
         error = raised_;
     raised_ = Value();
     bool met = meets();
@@ -398,7 +399,9 @@ void raise(Machine& m, const Instr& i) {
     const int64_t depth = level.is_nil() ? 1 : level.integer();
     if (value.kind() == Value::Kind::string && depth > 0) {
         const std::string place = m.user_place(static_cast<size_t>(depth));
+        const uint16_t marks = value.marks();
         if (!place.empty()) value = Value(str(place, ": ", value.string()));
+        value.set_marks(marks);
     }
     m.raise(value);
 }

@@ -129,7 +129,8 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
             if (!contexts.empty()) {
                 auto& context = *static_cast<Context*>(contexts[0].object());
                 if (Shadow* shadow = context.source(field.holder, field.value)) {
-                    if (field.value.is_tensor() || field.value.is_number())
+                    if (field.value.is_tensor() || field.value.is_number() ||
+                        (field.value.kind() == Value::Kind::string && shadow->has_texts()))
                         field.value.set_marks(field.value.marks() | context.mark);
                     const OperatorFunction& f = shadow_add_function();
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
@@ -181,10 +182,12 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
             Value back;
             if (!contexts.empty()) {
                 auto& context = *static_cast<Context*>(contexts[0].object());
+                if (key.kind() == Value::Kind::number && (key.marks() & context.mark)) context.note_keyed(field.holder);
                 Shadow* shadow =
                     value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
                 if (shadow) {
                     shadow->note(key, (value.marks() & context.mark) != 0);
+                    if (value.kind() == Value::Kind::string && (value.marks() & context.mark)) shadow->note_text();
                     const OperatorFunction& f = shadow_take_function();
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }

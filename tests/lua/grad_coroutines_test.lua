@@ -436,6 +436,25 @@ t.test("a coroutine that outlives its differentiation says where it is resumed, 
   t.fails(texts, function() return next() end)
   t.fails(texts, ms.grad(function(x) return x * next() end), 1.3)
 end)
+t.test("a coroutine that was created outside gives constants, and takes nothing that is differentiated", function()
+  local function counter() return coroutine.create(function(v)
+    while true do v = coroutine.yield((v or 0.5) * 2) end
+  end) end
+  for _, begun in ipairs { true, false } do
+    local thread = counter()
+    if begun then coroutine.resume(thread) end
+    t.equal(ms.grad(function(x) return x * select(2, coroutine.resume(thread)) end)(3.0), 1.0)
+    t.equal(select(2, coroutine.resume(thread, 4)), 8)
+    local text = { "grad_coroutines_test.lua:", "no gradient flows through", "the coroutine was created outside of what is" }
+    t.fails(text, ms.grad(function(x) return (select(2, coroutine.resume(thread, x))) end), 3.0)
+    local doubling = coroutine.wrap(function(v)
+      while true do v = coroutine.yield(v * 2) end
+    end)
+    if begun then doubling(1) end
+    t.fails(text, ms.grad(function(x) return doubling(x) end), 3.0)
+    t.equal(doubling(5), 10)
+  end
+end)
 refuses("a coroutine that an opaque function runs", { "no gradient flows" }, function(x)
   local text = coroutine.wrap(function() coroutine.yield("return " .. x) end)
   return load(text)() * x

@@ -547,5 +547,102 @@ end)
 refuses("an attribute by name", { "matrix_norm", "no gradient with respect to 'ord'" }, function(x)
   return (ops.matrix_norm(ops.ones { 2, 2 }, { ord = x / x })):item()
 end)
+refuses("an attribute that is a list", { "interpolate", "no gradient with respect to 'scale_factor'" }, function(x)
+  return ops.sum(ops.interpolate(ops.ones { 1, 1, 4, 4 }, { scale_factor = { x, 2.0 } })):item()
+end)
+refuses("an attribute that is a list, by position", { "quantile", "no gradient with respect to 'q'" }, function(x)
+  return ops.sum(ops.quantile(ops.arange(4):double(), { x / 2, 0.5 })):item()
+end)
+
+-- A text that was made of a number is still known where it went through something.
+for name, through in pairs {
+  ["a table"] = function(s) return ({ s })[1] end,
+  ["a field"] = function(s)
+    local fields = {}
+    fields.text = s
+    return fields.text
+  end,
+  ["an error"] = function(s) return select(2, pcall(error, s, 0)) end,
+  ["an error with its line"] = function(s)
+    return select(2, pcall(function() error(s) end)):match "%d%.%d+$"
+  end,
+  ["an error in a table"] = function(s) return select(2, pcall(error, { s }))[1] end,
+  ["assert"] = function(s) return select(2, pcall(assert, false, s)) end,
+  ["string.gmatch"] = function(s)
+    local words = {}
+    for word in s:gmatch "%S+" do words[#words + 1] = word end
+    return words[1]
+  end,
+  ["a coroutine"] = function(s)
+    return coroutine.wrap(function(...) coroutine.yield(...) end)(s)
+  end,
+} do
+  refuses("a text through " .. name, { "no gradient flows" }, function(x) return tonumber(through(tostring(x))) * 2 end)
+end
+refuses("a text that is loaded", { "no gradient flows through load, which makes a function of a text" }, function(x)
+  return load("return " .. x)() * 2
+end)
+check("texts beside a number that is followed", function(x)
+  local options = { rate = "0.5", x = x }
+  local ok, message = pcall(error, "no number: 7", 0)
+  return tonumber(options.rate) * options.x * tonumber(message:match "%d") + (ok and 1 or 0)
+end)
+
+-- Numbers as keys.
+check("a number as a key that is looked up", function(x)
+  local seen, sum = {}, 0
+  for _, y in ipairs { x, x * 2, x, 3 } do
+    if not seen[y] then sum = sum + y * y end
+    seen[y] = true
+  end
+  seen[x] = x * x
+  return sum + seen[x]
+end)
+for name, walk in pairs {
+  ["pairs"] = function(list)
+    local sum = 0
+    for key in pairs(list) do sum = sum + key end
+    return sum
+  end,
+  ["next"] = function(list) return (next(list)) end,
+} do
+  refuses("a number as a key that comes back by " .. name, { "no gradient flows through the keys of a table" },
+    function(x) return walk { [x] = true } end)
+  refuses("a key that is written and comes back by " .. name, { "no gradient flows through the keys" }, function(x)
+    local list = {}
+    list[x * 2] = 1
+    return walk(list)
+  end)
+end
+t.test("a key refuses the second derivative too", function()
+  t.fails({ "no gradient flows through the keys" }, ms.grad(ms.grad(function(x)
+    local s = setmetatable({}, {})
+    s[x * x] = x
+    return (next(s)) * x
+  end)), 1.3)
+end)
+
+-- The library's own eyes on variables.
+for name, use in pairs {
+  setlocal = function(x) return debug.setlocal(1, 1, x * x) end,
+  getupvalue = function(x)
+    local _, value = debug.getupvalue(function() return x end, 1)
+    return value
+  end,
+  setupvalue = function(x)
+    local y = 1.0
+    local function f() return y end
+    debug.setupvalue(f, 1, x)
+    return f()
+  end,
+  upvaluejoin = function(x)
+    local y = 1.0
+    local function f() return y end
+    debug.upvaluejoin(f, 1, function() return x end, 1)
+    return f()
+  end,
+} do
+  refuses("debug." .. name, { "debug." .. name .. ": variables cannot be reached" }, function(x) return use(x) and x end)
+end
 
 t.finish()

@@ -208,6 +208,37 @@ t.test("the function that vjp gives can be called again", function()
   t.equal(pull(ms.tensor { 2.0, 4.0 }):tolist(), (first * 2):tolist())
 end)
 
+t.test("a given derivative gets zeros for results that nothing depends on, and is not asked where nothing does", function()
+  local asked = 0
+  local both = ms.custom_vjp(function(x)
+    return x * x, x * 3, "text", x[0]:item()
+  end, function(x, _, _, _, _, d, e, _, n)
+    asked = asked + 1
+    return d * x * 2 + e * 3 + n * ms.tensor({ 1.0, 0.0 }, ms.float64)
+  end)
+  local x = ms.tensor({ 1.0, 2.0 }, ms.float64)
+  local function gradient(f) return ms.grad(function(v) return f(v, both(v)) end)(x) end
+  t.equal(gradient(function(_, y) return ops.sum(y) end):tolist(), { 2.0, 4.0 })
+  t.equal(gradient(function(_, _, z) return ops.sum(z * z) end):tolist(), { 18.0, 36.0 })
+  t.equal(gradient(function(_, _, _, _, n) return n * n end):tolist(), { 2.0, 0.0 })
+  t.equal(gradient(function(_, y, z) return ops.sum(y * z) end):tolist(), { 9.0, 36.0 })
+  t.equal(ms.grad(function(v)
+    return ops.sum(ms.grad(function(u)
+      local _, z = both(u)
+      return ops.sum(z * z)
+    end)(v))
+  end)(x):tolist(), { 18.0, 18.0 })
+  asked = 0
+  t.equal(gradient(function(v) return ops.sum(v) end):tolist(), { 1.0, 1.0 })
+  t.equal(gradient(function(v, y) return ops.sum(v + ops.floor(y)) end):tolist(), { 1.0, 1.0 })
+  t.equal(asked, 0)
+  t.equal(gradient(function(v, y)
+    y = y * 1.0
+    y["..."] = 0.0
+    return ops.sum(v + y)
+  end):tolist(), { 1.0, 1.0 })
+end)
+
 t.test("cotangents and tangents that do not go with what they belong to are refused", function()
   local x = ms.tensor({ 1.0, 2.0, 3.0 }, ms.float64)
   local y, pull = ms.vjp(ops.square, x)

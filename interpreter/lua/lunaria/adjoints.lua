@@ -270,6 +270,14 @@ return function(core, ms)
     }
   end)
 
+  -- Nor of their variables.
+  for _, name in ipairs { "setlocal", "getupvalue", "setupvalue", "upvaluejoin" } do
+    replace(debug[name], function()
+      core.fail("debug." .. name .. ": variables cannot be reached in this way where a derivative is computed\n"
+        .. "  hint: use the variables themselves, or do it outside the function that is differentiated")
+    end, true)
+  end
+
   -- The same in the machine, which differentiates it.
   local open, enter, leave = core.open_batch, core.batch_enter, core.batch_leave
   local inside, failure = core.batch_inside, core.batch_error

@@ -490,7 +490,8 @@ T.vmap = vmap
 T.stop_gradient = core.stop
 
 --- A function with a derivative of its own: back(arguments..., results..., cotangents...) gives one gradient for each
---- argument of f. f may write in place into its own tensors, not into its arguments: that is an error where a derivative
+--- argument of f. The cotangent of a result that nothing depends on is zero; where nothing depends on any of them back is
+--- not called. f may write in place into its own tensors, not into its arguments: that is an error where a derivative
 --- is computed.
 --- @example ms.grad(ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 10 * d end))(3.0) --> 10.0
 function T.custom_vjp(f, back)
