@@ -78,6 +78,7 @@ Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree
 vm::Values Recorder::record(const Value& f) {
     const vm::Watch watch(this);
     LuaHost::Running running(host_, machine_);
+    if (vm::object_as<vm::Closure>(f)) note_function(f);
     Step count;
     count.kind = Step::Kind::count;
     ask(std::move(count), [&](lua_State* L) { lua_pushinteger(L, call_.count); });
@@ -326,8 +327,7 @@ void Recorder::write(Step s, vm::Values& results) {
 void Recorder::know(const Step& step, vm::Values& results) {
     for (size_t k = 0; k < step.expected.size(); ++k) {
         const Expected& e = step.expected[k];
-        if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k]))
-            functions_.insert(vm::identity_of(results[k]));
+        if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k])) note_function(results[k]);
         if (e.typed) {
             open_tensors_ -= sizes_[static_cast<size_t>(e.slot)];
             sizes_[static_cast<size_t>(e.slot)] = false;

@@ -162,6 +162,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Own* own(const Value& table);
     Value adopt(Value table);
 
+    void note_function(const Value& f);
     bool is_counter(const Value& key);
     Value read(const Value& table, const Value& key);
     Value metatable(const Value& table);
@@ -229,6 +230,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::unordered_map<const void*, Own> own_;
     std::unordered_set<const void*> making_;     // tables that were given away
     std::unordered_set<const void*> functions_;  // of the machine, which came from outside
+    std::unordered_set<const void*> foreign_;    // their variables
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
     std::unordered_map<std::string, Value> found_;    // what is known of the outside since the last unknown effect
     std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside

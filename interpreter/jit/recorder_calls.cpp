@@ -57,12 +57,15 @@ bool is_arithmetic(std::string_view name) {
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close"),
                     &marks = lua::primitive("mark"), &arithmetic = lua::primitive("j_arith"),
-                    &operation = lua::primitive("j_op");
+                    &operation = lua::primitive("j_op"), &gets = lua::primitive("cell_get"),
+                    &sets = lua::primitive("cell_set");
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
     contexts_ = {};
     if (i.op == &reads) contexts_ = m.contexts_of(i, kept_contexts_);
     instr_ = &i;
+    if (!foreign_.empty() && (i.op == &gets || i.op == &sets) && foreign_.contains(m.operand(i, 0).object()))
+        stop("a variable is used of a function that was made within a derivative or a compiled function");
     // Rules of derivatives look at the sizes of what they are for.
     if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
     if (!open_) return false;

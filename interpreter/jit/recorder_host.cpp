@@ -65,6 +65,17 @@ void Recorder::check_key(const Value& key) {
     if (key.is_tensor() && !handles_.contains(vm::identity_of(key))) stop("a table has a tensor as key that it makes");
 }
 
+// A function of the machine that comes from outside. Its variables are not those of this run: nobody asks for them.
+void Recorder::note_function(const Value& f) {
+    if (!functions_.insert(vm::identity_of(f)).second) return;
+    auto note = [&](const auto& self, const Value& v) -> void {
+        if (vm::object_as<vm::LocalCell>(v)) foreign_.insert(v.object());
+        if (const auto* closure = vm::object_as<vm::Closure>(v))
+            for (const Value& c : closure->captures) self(self, c);
+    };
+    note(note, f);
+}
+
 Value Recorder::read(const Value& table, const Value& key) {
     if (stopped_.empty()) check_key(key);
     if (!stopped_.empty()) return plain(host_.raw_get(table, key));

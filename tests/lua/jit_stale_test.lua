@@ -23,6 +23,28 @@ local kinds = {
       return x * k
     end, function(n) if n % 2 == 0 then k = n end end
   end,
+  ["variable of a function that a derivative made"] = function()
+    local made
+    ms.grad(function(x)
+      local n = 0
+      made = function(y)
+        n = n + 1
+        return y * n
+      end
+      return x
+    end)(1.0)
+    return made, function() end
+  end,
+  ["variable of a callee that a derivative made"] = function()
+    local made
+    ms.grad(function(x)
+      local n = 0
+      local function count() n = n + 1 return n end
+      made = { count = function() return count() end }
+      return x
+    end)(1.0)
+    return function(y) return y * made.count() end, function() end
+  end,
   ["upvalue of a callee"] = function()
     local k = 1
     local function inner(x) return x + k end
