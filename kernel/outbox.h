@@ -27,6 +27,8 @@ class Outbox {
     // How much of what was put for iopub has not been sent; sent() takes off what has.
     size_t unpublished() const { return unpublished_.load(std::memory_order_relaxed); }
     void sent(size_t bytes) { unpublished_ -= bytes; }
+    // For what the taker publishes that never was a letter.
+    void add_unpublished(size_t bytes) { unpublished_ += bytes; }
     // Everything so far; also makes wake_file() unreadable again.
     std::deque<Letter> take();
     // Makes the taker look, with or without letters.

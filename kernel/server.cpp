@@ -81,8 +81,8 @@ Server::Server(Context& context, const xeus::xconfiguration& c)
         context.log->line("the connection file has no key: whoever reaches the ports can run code");
     // A client may come back under the identity that it had.
     for (zmq::socket_t* socket : {&shell_, &control_socket_, &stdin_}) socket->set(zmq::sockopt::router_handover, true);
-    // Every subscription is reported, also one of a topic that somebody else has: each client is welcomed.
-    iopub_.set(zmq::sockopt::xpub_verbose, true);
+    // Every subscription is reported, also one of a topic that somebody else has, and welcome() makes it take effect.
+    iopub_.set(zmq::sockopt::xpub_manual, true);
     bind(shell_, c, c.m_shell_port);
     bind(control_socket_, c, c.m_control_port);
     bind(stdin_, c, c.m_stdin_port);

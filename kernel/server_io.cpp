@@ -185,17 +185,25 @@ void Server::take_answer(xeus::xmessage message) {
 }
 
 // A subscriber is told when its subscription has taken effect, so that it misses nothing of what it asks for after
-// that.
+// that. ZeroMQ would let it take effect while something else is sent; here it does so with its welcome, which goes out
+// before everything that waits.
 void Server::welcome() {
     for (int i = 0; i < kBatch; ++i) {
         zmq::message_t frame;
         if (!iopub_.recv(frame, zmq::recv_flags::dontwait)) return;
         const std::string_view text = frame.to_string_view();
-        if (text.empty() || text[0] != 1) continue;
+        if (text.empty() || static_cast<uint8_t>(text[0]) > 1) continue;
         const std::string topic(text.substr(1));
+        if (text[0] == 0) {
+            iopub_.set(zmq::sockopt::unsubscribe, topic);
+            continue;
+        }
+        iopub_.set(zmq::sockopt::subscribe, topic);
         xeus::xpub_message message(topic.empty() ? "kernel.iopub_welcome" : topic, header("iopub_welcome"),
                                    nl::json::object(), nl::json::object(), {{"subscription", topic}}, {});
-        outbox_.put(Channel::iopub, wire_.write(std::move(message)));
+        publications_.push_front(wire_.write(std::move(message)));
+        outbox_.add_unpublished(size_of(publications_.front()));
+        publish_letters();
     }
 }
 

@@ -306,6 +306,20 @@ def test_subscribers_are_welcomed():
     raw.close()
 
 
+def test_the_welcome_is_the_first_that_a_subscriber_reads():
+    spoken = kernel.send("""local stop = os.clock() + 1.5
+                            while os.clock() < stop do
+                                clear_output()
+                                local pause = os.clock() + 1e-4
+                                repeat until os.clock() >= pause
+                            end""")
+    for _ in range(60):
+        raw = RawClient(kernel)
+        same(raw.receive("iopub")["header"]["msg_type"], "iopub_welcome")
+        raw.close()
+    kernel.collect(spoken)
+
+
 def test_the_heart_beats_while_a_cell_runs():
     raw = RawClient(kernel)
     request = kernel.send("os.execute('sleep 0.5')")
