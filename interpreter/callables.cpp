@@ -67,20 +67,22 @@ void use_as_function(lua_State* L, int argument) {
     lua_replace(L, argument);
 }
 
-void install_callables(lua_State* L) {
-    const std::tuple<const char*, const char*, lua_CFunction> functions[] = {
-        {LUA_GNAME, "type", protect<type>},
-        {LUA_TABLIBNAME, "sort", protect<sort>},
-        {LUA_STRLIBNAME, "dump", protect<dump>},
-        {LUA_DBLIBNAME, "sethook", protect<sethook>},
-        {LUA_DBLIBNAME, "getlocal", protect<getlocal>}};
-    for (const auto& [library, name, function] : functions) {
+void replace_functions(lua_State* L, std::initializer_list<Replacement> replacements) {
+    for (const auto& [library, name, function] : replacements) {
         lua_getglobal(L, library);
         lua_getfield(L, -1, name);
         lua_pushcclosure(L, function, 1);
         lua_setfield(L, -2, name);
         lua_pop(L, 1);
     }
+}
+
+void install_callables(lua_State* L) {
+    replace_functions(L, {{LUA_GNAME, "type", protect<type>},
+                          {LUA_TABLIBNAME, "sort", protect<sort>},
+                          {LUA_STRLIBNAME, "dump", protect<dump>},
+                          {LUA_DBLIBNAME, "sethook", protect<sethook>},
+                          {LUA_DBLIBNAME, "getlocal", protect<getlocal>}});
 }
 
 }  // namespace lunaria

@@ -2,6 +2,7 @@
 // standard library that want a function take it.
 #pragma once
 
+#include <initializer_list>
 #include <lua.hpp>
 
 namespace lunaria {
@@ -11,6 +12,13 @@ void use_as_function(lua_State* L, int argument);
 // The same with the function that was compiled, for who looks at a function or runs it in a coroutine, where nothing is
 // compiled.
 void use_target(lua_State* L, int argument);
+
+// Puts a function in the place of one of Lua's own, which is its first upvalue.
+struct Replacement {
+    const char *library, *name;
+    lua_CFunction function;
+};
+void replace_functions(lua_State* L, std::initializer_list<Replacement> replacements);
 
 // Has the library's functions do so that are Lua's own.
 void install_callables(lua_State* L);

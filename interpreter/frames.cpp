@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "interpreter/callables.h"
 #include "interpreter/debugger_stack.h"
 #include "interpreter/lua_host.h"
 #include "interpreter/prologue.h"
@@ -201,15 +202,9 @@ bool is_watched(lua_State* thread) {
 }
 
 void install_frames(lua_State* L) {
-    lua_getglobal(L, LUA_DBLIBNAME);
-    const std::pair<const char*, lua_CFunction> functions[] = {
-        {"traceback", protect<traceback>}, {"gethook", protect<gethook>}, {"setlocal", protect<setlocal>}};
-    for (auto [name, function] : functions) {
-        lua_getfield(L, -1, name);
-        lua_pushcclosure(L, function, 1);
-        lua_setfield(L, -2, name);
-    }
-    lua_pop(L, 1);
+    replace_functions(L, {{LUA_DBLIBNAME, "traceback", protect<traceback>},
+                          {LUA_DBLIBNAME, "gethook", protect<gethook>},
+                          {LUA_DBLIBNAME, "setlocal", protect<setlocal>}});
 }
 
 }  // namespace lunaria

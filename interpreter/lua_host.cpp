@@ -205,9 +205,10 @@ Value LuaHost::to_value(lua_State* state, int index) {
     }
 }
 
-// Parameters are keys of tables: the key is the object that came from Lua, while somebody has it.
+// What stands for an object in Lua, for as long as somebody has it there: of a parameter, which may be the key of a
+// table, what came from Lua; of a closure or a coroutine what was made for it.
 void LuaHost::note_handle(lua_State* state, int index, const void* body) {
-    luaL_checkstack(state, 3, "parameter");
+    luaL_checkstack(state, 3, "handle");
     lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
     if (lua_rawgetp(state, -1, body) == LUA_TNIL) {
         lua_pushvalue(state, index);
@@ -217,7 +218,7 @@ void LuaHost::note_handle(lua_State* state, int index, const void* body) {
 }
 
 bool LuaHost::push_handle(lua_State* state, const void* body) {
-    luaL_checkstack(state, 3, "parameter");
+    luaL_checkstack(state, 3, "handle");
     lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
     const bool known = lua_rawgetp(state, -1, body) != LUA_TNIL;
     if (known)
@@ -238,22 +239,17 @@ Value LuaHost::coroutine_at(lua_State* state, int index) {
     return found ? *found : Value();
 }
 
-// A coroutine of the machine is to Lua a thread that never runs: the same one for as long as somebody has it.
+// A coroutine of the machine is to Lua a thread that never runs.
 void LuaHost::push_thread(lua_State* state, const Value& v) {
+    if (push_handle(state, v.object())) return;
     luaL_checkstack(state, 8, "coroutine");
-    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-    if (lua_rawgetp(state, -1, v.object()) == LUA_TNIL) {
-        lua_pop(state, 1);
-        lua_newthread(state);
-        lua_rawgeti(state, LUA_REGISTRYINDEX, threads_);
-        lua_pushvalue(state, -2);
-        push_box(state, v);
-        lua_rawset(state, -3);
-        lua_pop(state, 1);
-        lua_pushvalue(state, -1);
-        lua_rawsetp(state, -3, v.object());
-    }
-    lua_remove(state, -2);
+    lua_newthread(state);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, threads_);
+    lua_pushvalue(state, -2);
+    push_box(state, v);
+    lua_rawset(state, -3);
+    lua_pop(state, 1);
+    note_handle(state, lua_gettop(state), v.object());
 }
 
 void LuaHost::push_number_function(lua_State* L, const Op& primitive) {
@@ -281,16 +277,10 @@ void LuaHost::push(lua_State* state, const Value& v) {
     if (auto* n = vm::object_as<NumberFunction>(v)) return push_number_function(state, n->op);
     if (vm::object_as<vm::Coroutine>(v)) return push_thread(state, v);
     if (vm::object_as<Closure>(v)) {
-        // The same function for the same closure, for as long as somebody has it.
-        lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-        if (lua_rawgetp(state, -1, v.object()) == LUA_TNIL) {
-            lua_pop(state, 1);
-            push_box(state, v);
-            lua_pushcclosure(state, protect<call_closure>, 1);
-            lua_pushvalue(state, -1);
-            lua_rawsetp(state, -3, v.object());
-        }
-        lua_remove(state, -2);
+        if (push_handle(state, v.object())) return;
+        push_box(state, v);
+        lua_pushcclosure(state, protect<call_closure>, 1);
+        note_handle(state, lua_gettop(state), v.object());
         return;
     }
     push_box(state, v);

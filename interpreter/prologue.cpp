@@ -495,18 +495,11 @@ bool release_entry(lua_State* L, int function) {
 }
 
 void hide_entries(lua_State* L) {
-    lua_getglobal(L, LUA_DBLIBNAME);
-    const std::pair<const char*, lua_CFunction> functions[] = {{"getupvalue", protect<getupvalue>},
-                                                               {"setupvalue", protect<setupvalue>},
-                                                               {"upvalueid", protect<upvalueid>},
-                                                               {"upvaluejoin", protect<upvaluejoin>},
-                                                               {"getinfo", protect<getinfo>}};
-    for (auto [name, function] : functions) {
-        lua_getfield(L, -1, name);
-        lua_pushcclosure(L, function, 1);
-        lua_setfield(L, -2, name);
-    }
-    lua_pop(L, 1);
+    replace_functions(L, {{LUA_DBLIBNAME, "getupvalue", protect<getupvalue>},
+                          {LUA_DBLIBNAME, "setupvalue", protect<setupvalue>},
+                          {LUA_DBLIBNAME, "upvalueid", protect<upvalueid>},
+                          {LUA_DBLIBNAME, "upvaluejoin", protect<upvaluejoin>},
+                          {LUA_DBLIBNAME, "getinfo", protect<getinfo>}});
 }
 
 }  // namespace lunaria

@@ -154,10 +154,11 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         live_ += s.live.size();
     }
     effects_ |= s.effect;
+    const bool observed = progress_.observed && position_ == progress_.done;
     std::vector<uint32_t> versions;
-    for (size_t k = 0; s.effect && k < s.live.size(); ++k) versions.push_back(version_at(s.live[k]));
-    const bool done = progress_.observed && position_ == progress_.done;
-    if (done) {
+    if (s.effect && !observed)
+        for (const int32_t slot : s.live) versions.push_back(version_at(slot));
+    if (observed) {
         progress_.observed = false;
         if (at_ < block_->steps.size())
             s.written = block_->steps[at_].written;
@@ -175,7 +176,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         Unwatched unwatched;
         body(results);
     }
-    for (size_t k = 0; !done && k < versions.size(); ++k)
+    for (size_t k = 0; k < versions.size(); ++k)
         if (version_at(s.live[k]) != versions[k]) s.written.push_back(s.live[k]);
     if (s.fails && catching_ == 0) host_.raise(results[0]);
     const bool fails = s.fails;

@@ -157,7 +157,9 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Operand given(const Value& v);    // of a value that an effect gives away
     Value plain(const Value& v);      // without open numbers: for an effect that is carried out now
     Value outward(const Value& v);    // the same with the handles that tensors came with
-    Value decided(const Value& v);    // the number itself, upon which the trace now depends
+    // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
+    Value outside(const Value& key) { return key.is_tensor() ? outward(key) : key; }
+    Value decided(const Value& v);  // the number itself, upon which the trace now depends
     int32_t make(Own& own);
     Own* own(const Value& table);
     Value adopt(Value table);

@@ -90,7 +90,7 @@ Value Recorder::read(const Value& table, const Value& key) {
     s.operands = {operand(table), operand(key)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
     s.counts = is_counter(key);
-    const Value found_by = key.is_tensor() ? outward(key) : key;
+    const Value found_by = outside(key);
     Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, found_by); });
     found_[id] = v;
     return v;
@@ -312,7 +312,7 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     check_key(key);
     if (Own* mine = own(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
-        host_.raw_set(table, key.is_tensor() ? outward(key) : key, value);
+        host_.raw_set(table, outside(key), value);
         if (had == value.is_nil()) mine->changes.push_back({key, !had});
         return;
     }
@@ -324,14 +324,14 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     s.effect = true;
     s.operands = {operand(table), given(any_key ? given_key : key), given(value)};
     if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
-    const Value found_by = key.is_tensor() ? outward(key) : key;
+    const Value found_by = outside(key);
     event(std::move(s), [&](vm::Values&) { host_.raw_set(table, found_by, outward(value)); });
     // Order and length may be others now.
     std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
     const std::string id = question('r', vm::identity_of(table), key);
+    const std::string_view of_table = std::string_view(id).substr(0, id.find(':') + 1);
     if (any_key)
-        std::erase_if(found_,
-                      [&](const auto& entry) { return entry.first.starts_with(id.substr(0, id.find(':') + 1)); });
+        std::erase_if(found_, [&](const auto& entry) { return entry.first.starts_with(of_table); });
     else
         found_[id] = stopped_.empty() ? value : plain(value);
 }

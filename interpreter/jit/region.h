@@ -65,8 +65,8 @@ using SlotTypes = std::unordered_map<int32_t, SlotType>;
 void find_regions(Block& block, SlotTypes& types);
 // Puts questions together, in the regions and between them. To be called whenever the block has changed.
 void find_rows(Block& block);
-// False: the regions of the tree have to be found anew, for an operator that does not fit into one. `at_hand`: nothing
-// comes of it, for now, where a kernel would have to be generated first.
+// False: the regions of the tree have to be found anew, for an operator that does not fit into one. `at_hand`: only
+// kernels that exist are used, so that nothing may come of it.
 bool compile(Block& block, Region& region, bool at_hand);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);

@@ -1,10 +1,10 @@
 #include "jit/autodiff/batched.h"
 
-#include <bit>
 #include <string>
 #include <unordered_map>
 
 #include "core/batching.h"
+#include "core/byte_key.h"
 #include "core/ir/builder.h"
 #include "jit/autodiff/tidy.h"
 #include "jit/autodiff/trace.h"
@@ -160,49 +160,11 @@ class BatchTracer {
     NumberParameters numbers_;
 };
 
-template <class T>
-void append(std::string& key, const T& v) {
-    key.append(reinterpret_cast<const char*>(&v), sizeof v);
-}
-
-// Writes what a graph depends on; false: a tensor in an attribute's place, whose elements nobody compares.
-bool append_fixed(std::string& key, const Value& v) {
-    append(key, v.kind());
-    switch (v.kind()) {
-        case Value::Kind::nil:
-            return true;
-        case Value::Kind::boolean:
-            append(key, v.boolean());
-            return true;
-        case Value::Kind::integer:
-            append(key, v.integer());
-            return true;
-        case Value::Kind::number:
-            append(key, std::bit_cast<uint64_t>(v.number()));
-            return true;
-        case Value::Kind::dtype:
-            append(key, v.dtype());
-            return true;
-        case Value::Kind::string:
-            append(key, v.string().size());
-            key += v.string();
-            return true;
-        case Value::Kind::list: {
-            append(key, v.items().size());
-            bool known = true;
-            for (const Value& item : v.items()) known &= append_fixed(key, item);
-            return known;
-        }
-        default:
-            return false;
-    }
-}
-
 void append_type(std::string& key, const Value& v, bool batched) {
     key += batched ? 'b' : 's';
-    append(key, v.tensor().dtype());
-    append(key, v.tensor().rank());
-    for (int64_t n : v.tensor().shape().dims()) append(key, n);
+    append_bytes(key, v.tensor().dtype());
+    append_bytes(key, v.tensor().rank());
+    for (int64_t n : v.tensor().shape().dims()) append_bytes(key, n);
 }
 
 }  // namespace
@@ -213,17 +175,19 @@ std::shared_ptr<const ir::Graph> batched(const Op& op, std::span<const Value> ar
                                          const std::function<bool(const Value&)>& is_batched, int64_t size) {
     thread_local std::unordered_map<std::string, std::shared_ptr<const ir::Graph>> graphs;
     std::string key;
-    append(key, op.id);
-    append(key, size);
+    append_bytes(key, op.id);
+    append_bytes(key, size);
+    // A tensor in an attribute's place, whose elements nobody compares.
+    const auto refused = [](std::string&, const Value&) { return false; };
     bool known = true;
     for (size_t i = 0; i < args.size(); ++i) {
         const Role r = role(op, args, i, false);
-        append(key, r);
-        if (r == Role::fixed) known &= append_fixed(key, args[i]);
+        append_bytes(key, r);
+        if (r == Role::fixed) known &= append_value(key, args[i], refused);
         if (r == Role::tensor) append_type(key, args[i], is_batched(args[i]));
-        if (r == Role::number) append(key, args[i].kind());
+        if (r == Role::number) append_bytes(key, args[i].kind());
         if (r != Role::list) continue;
-        append(key, args[i].items().size());
+        append_bytes(key, args[i].items().size());
         for (const Value& item : args[i].items()) append_type(key, item, is_batched(item));
     }
     if (known)
