@@ -1,6 +1,7 @@
 #include "backends/cpu/around_cache.h"
 
-#include <atomic>
+#include "core/cache_size.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -8,21 +9,26 @@ namespace {
 
 // On AMD's processors it saves a third of the time of a large addition. Elsewhere ordinary stores were measured to come
 // within a tenth of the memory's speed, which leaves nothing to gain.
-int64_t best_limit() {
+AroundCache best_limits() {
     // What is smaller may still be in the last cache when the next operator reads it.
     constexpr int64_t kLarge = 8 << 20;
     __builtin_cpu_init();
-    return __builtin_cpu_is("amd") ? kLarge : kNeverAround;
+    return {__builtin_cpu_is("amd") ? kLarge : kNeverAround, last_cache_bytes()};
 }
 
-std::atomic<int64_t>& limit() {
-    static std::atomic<int64_t> bytes{best_limit()};
-    return bytes;
+AroundCache& limits() {
+    static AroundCache chosen = best_limits();
+    return chosen;
 }
 
 }  // namespace
 
-int64_t around_cache_bytes() { return limit().load(std::memory_order_relaxed); }
-void set_around_cache_bytes(int64_t bytes) { limit().store(bytes); }
+bool goes_around_cache(int64_t result, int64_t traffic) {
+    const AroundCache& l = limits();
+    return result >= l.bytes && (traffic > l.held || num_threads() == 1);
+}
+
+AroundCache around_cache() { return limits(); }
+void set_around_cache(AroundCache chosen) { limits() = chosen; }
 
 }  // namespace lunaria::cpu

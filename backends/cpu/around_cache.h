@@ -9,10 +9,17 @@
 
 namespace lunaria::cpu {
 
-// Results of so many bytes and more are better written around the caches; kNeverAround where that does not pay.
+// Whether a result of so many bytes is better written around the caches; `traffic` counts what is read for it as well.
+bool goes_around_cache(int64_t result, int64_t traffic);
+
+// Which results do: those of `bytes` and more, kNeverAround where it does not pay. Where several threads write, they
+// come to the memory's limit, and what the last cache holds entirely is better left to it.
 inline constexpr int64_t kNeverAround = std::numeric_limits<int64_t>::max();
-int64_t around_cache_bytes();
-void set_around_cache_bytes(int64_t bytes);  // for tests
+struct AroundCache {
+    int64_t bytes = kNeverAround, held = 0;
+};
+AroundCache around_cache();
+void set_around_cache(AroundCache limits);  // for tests
 
 // To be called by each thread when its part is written: such stores are not ordered with others, and whoever is told
 // that the result is there must see it.

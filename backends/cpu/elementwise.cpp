@@ -245,9 +245,14 @@ bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
     return true;
 }
 
-// The loop for a result of so many bytes, if that is to be written around the caches; nullptr otherwise.
-ElementLoop loop_around_cache(const OpLoops::Entry& entry, int64_t bytes) {
-    return entry.around && bytes >= around_cache_bytes() ? entry.around : nullptr;
+// The loop for a result that is to be written around the caches; nullptr: it is not.
+ElementLoop loop_around_cache(const OpLoops::Entry& entry, const KernelCall& call) {
+    if (!entry.around) return nullptr;
+    const auto result = static_cast<int64_t>(call.out[0].nbytes());
+    int64_t traffic = result;
+    for (const Value& v : call.args)
+        if (v.is_tensor()) traffic += static_cast<int64_t>(v.tensor().nbytes());
+    return goes_around_cache(result, traffic) ? entry.around : nullptr;
 }
 
 // Any layout, halves, missing and mixed operands.
@@ -316,7 +321,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
         walk.run(0, out.size());
         return true;
     }
-    const ElementLoop around = walk.narrow ? nullptr : loop_around_cache(entry, out.size() * walk.out_size);
+    const ElementLoop around = walk.narrow ? nullptr : loop_around_cache(entry, call);
     if (around) walk.loop = around;
     parallel_for(out.size(), kThreadWork / entry.cost, 64, [&](int64_t begin, int64_t end) {
         walk.run(begin, end);
@@ -396,7 +401,7 @@ bool run_elementwise(const KernelCall& call) {
         return true;
     }
     auto out_size = static_cast<int64_t>(size_of(out.dtype()));
-    const ElementLoop around = loop_around_cache(entry, count * out_size), loop = around ? around : entry.loop;
+    const ElementLoop around = loop_around_cache(entry, call), loop = around ? around : entry.loop;
     parallel_for(count, part, 64, [&](int64_t begin, int64_t end) {
         const void* from[kMostOperands];
         for (size_t i = 0; i < operands; ++i) from[i] = static_cast<const char*>(in[i]) + begin * step[i] * size[i];

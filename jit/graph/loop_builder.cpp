@@ -1,13 +1,12 @@
 #include "jit/graph/loop_builder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_map>
 
+#include "core/cache_size.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {
@@ -19,7 +18,7 @@ using Kind = LoopInstruction::Kind;
 // Results of this many bytes and more do not stay in the last cache: storing them past it saves reading them first.
 // Where they would stay, it costs three times as much.
 int64_t streamed_bytes() {
-    static const int64_t bytes = std::max<int64_t>(int64_t{24} << 20, int64_t{sysconf(_SC_LEVEL3_CACHE_SIZE)} / 4 * 3);
+    static const int64_t bytes = std::max(int64_t{24} << 20, last_cache_bytes() / 4 * 3);
     return bytes;
 }
 

@@ -260,12 +260,25 @@ TEST_F(Elementwise, ThreadsDoNotChangeResults) {
 // Takes every result for a large one.
 class AllAround {
   public:
-    AllAround() : before_(cpu::around_cache_bytes()) { cpu::set_around_cache_bytes(0); }
-    ~AllAround() { cpu::set_around_cache_bytes(before_); }
+    AllAround() : before_(cpu::around_cache()) { cpu::set_around_cache({0, 0}); }
+    ~AllAround() { cpu::set_around_cache(before_); }
 
   private:
-    int64_t before_;
+    cpu::AroundCache before_;
 };
+
+TEST_F(Elementwise, WhatTheLastCacheHoldsIsWrittenAroundItByOneThreadOnly) {
+    const AllAround restores;
+    const int before = num_threads();
+    cpu::set_around_cache({1000, 4000});
+    set_num_threads(1);
+    EXPECT_FALSE(cpu::goes_around_cache(999, 8000));
+    EXPECT_TRUE(cpu::goes_around_cache(1000, 2000));
+    set_num_threads(2);
+    EXPECT_FALSE(cpu::goes_around_cache(1000, 4000));
+    EXPECT_TRUE(cpu::goes_around_cache(1000, 4001));
+    set_num_threads(before);
+}
 
 TEST_F(Elementwise, ResultsThatAreWrittenAroundTheCachesAreTheSame) {
     const Tensor dense = numbers(DType::f32, {301, 333}, 1), row = numbers(DType::f32, {333}, 2);
