@@ -49,20 +49,20 @@ int dump(lua_State* L) {
 
 void use_target(lua_State* L, int argument) {
     if (!is_compiled(L, argument)) return;
-    lua_getiuservalue(L, argument, 1);
+    lua_getiuservalue(L, argument, jit::kCompiledTarget);
     lua_replace(L, argument);
 }
 
 void use_as_function(lua_State* L, int argument) {
     if (!is_compiled(L, argument)) return;
     luaL_checkstack(L, 4, "function");
-    if (lua_getiuservalue(L, argument, 3) != LUA_TFUNCTION) {
+    if (lua_getiuservalue(L, argument, jit::kCompiledStandIn) != LUA_TFUNCTION) {
         lua_pop(L, 1);
         luaL_getmetafield(L, argument, "__function");
         lua_pushvalue(L, argument);
         lua_call(L, 1, 1);
         lua_pushvalue(L, -1);
-        lua_setiuservalue(L, argument, 3);
+        lua_setiuservalue(L, argument, jit::kCompiledStandIn);
     }
     lua_replace(L, argument);
 }

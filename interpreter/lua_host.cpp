@@ -470,7 +470,7 @@ Value LuaHost::jit_target(const Value& f) {
     r->push(L);
     Value target = f;
     if (luaL_testudata(L, -1, jit::kMetatable)) {
-        lua_getiuservalue(L, -1, 1);
+        lua_getiuservalue(L, -1, jit::kCompiledTarget);
         target = to_value(L, -1);
         lua_pop(L, 1);
     }

@@ -103,7 +103,7 @@ int add_keeper(lua_State* L, int& reference) {
 
 // Has the objects of the function's records kept by the function itself.
 void keep_objects(Function& f, lua_State* L) {
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, kCompiledKept);
     const int table = lua_gettop(L);
     replace_objects(f.tree, [&](const Value& v) {
         auto* r = vm::object_as<LuaReference>(v);
@@ -154,16 +154,16 @@ void keep_objects(Function& f, lua_State* L) {
 int make(lua_State* L) {
     luaL_checkany(L, 1);
     lua_settop(L, 2);
-    auto* place = lua_newuserdatauv(L, sizeof(Function), 3);
+    auto* place = lua_newuserdatauv(L, sizeof(Function), kCompiledSlots);
     new (place) Function(LuaHost::of(L));
     lua_pushvalue(L, 1);
-    lua_setiuservalue(L, -2, 1);
+    lua_setiuservalue(L, -2, kCompiledTarget);
     // What its records refer to. The function keeps it, and may be collected with it.
     lua_newtable(L);
     static_cast<Function*>(place)->keeper = add_keeper(L, static_cast<Function*>(place)->keepers);
-    lua_setiuservalue(L, -2, 2);
+    lua_setiuservalue(L, -2, kCompiledKept);
     static_cast<Function*>(place)->shelf = lua_newthread(L);
-    lua_setiuservalue(L, -2, 3);
+    lua_setiuservalue(L, -2, kCompiledShelf);
     luaL_setmetatable(L, kMetatable);
     Function& f = *static_cast<Function*>(place);
     if (lua_istable(L, 2)) {
@@ -229,7 +229,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     results.clear();
     if (!progress.effects && f.tree.random) default_generator().set_state(random);
     random = default_generator().state();
-    lua_getiuservalue(L, 1, 1);
+    lua_getiuservalue(L, 1, kCompiledTarget);
     const Value target = f.host.to_value(L, -1);
     lua_pop(L, 1);
     f.resumed += progress.effects;
@@ -288,7 +288,7 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
 bool is_left_to_lua(Function& f, lua_State* L) {
     // A program that is debugged runs as it is written.
     if (!f.stops) {
-        lua_getiuservalue(L, 1, 1);
+        lua_getiuservalue(L, 1, kCompiledTarget);
         f.stops = Debugger::calls_breakpoint(L, -1);
         lua_pop(L, 1);
     }
@@ -383,7 +383,7 @@ int try_call(lua_State* L) {
     f.results.clear();
     Call call{L, 2, lua_gettop(L) - 1};
     luaL_checkstack(L, 16, "graph mode");
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, kCompiledKept);
     call.kept = lua_gettop(L);
     call.shelf = f.shelf;
     const int64_t runs = f.runs;
@@ -421,7 +421,7 @@ int sink(lua_State* L) {
     const bool listed = lua_istable(L, 3);
     const lua_Integer count = listed ? static_cast<lua_Integer>(lua_rawlen(L, 3)) : 0;
     lua_settop(L, 4);
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, kCompiledKept);
     constexpr int kKept = 5;
     Steady steady;
     struct Use {
@@ -469,7 +469,7 @@ int sink(lua_State* L) {
             for (const Value& v : results) f.host.push(L, v);
         } else {
             ++f.interpreted;
-            lua_getiuservalue(L, 1, 1);
+            lua_getiuservalue(L, 1, kCompiledTarget);
             lua_insert(L, kKept + 1);
             lua_call(L, lua_gettop(L) - kKept - 1, LUA_MULTRET);
             if (listed) steady.prepare(f.tree);
@@ -498,7 +498,7 @@ namespace {
 
 int target(lua_State* L) {
     function_at(L, 1);
-    lua_getiuservalue(L, 1, 1);
+    lua_getiuservalue(L, 1, kCompiledTarget);
     return 1;
 }
 

@@ -1,5 +1,5 @@
-// Functions that graph mode compiles: ms.jit(f) is a userdata that holds a tree of traces and, as user values, f, a
-// table of what its records refer to and, once somebody asked for it, a Lua function that calls it.
+// Functions that graph mode compiles: ms.jit(f) is a userdata that holds a tree of traces and, as user values, what
+// it keeps alive.
 #pragma once
 
 #include <lua.hpp>
@@ -10,6 +10,15 @@ namespace lunaria::jit {
 struct Tree;
 
 inline constexpr const char* kMetatable = "lunaria.jit";
+
+// The user values.
+enum CompiledSlot : int {
+    kCompiledTarget = 1,   // the function that was compiled
+    kCompiledKept = 2,     // a table of what its records refer to
+    kCompiledShelf = 3,    // a thread, on whose stack questions are asked
+    kCompiledStandIn = 4,  // once somebody asked for it, a Lua function that calls it
+    kCompiledSlots = 4
+};
 
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
 void push_mode(lua_State* L);

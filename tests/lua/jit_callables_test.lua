@@ -28,6 +28,9 @@ for _, mode in ipairs { ms.PYNATIVE_MODE, ms.GRAPH_MODE } do
       local list = { vector(3), vector(1), vector(2) }
       table.sort(list, less)
       equal(list, { vector(1), vector(2), vector(3) })
+      -- What stands for it is kept beside what it needs itself.
+      collectgarbage()
+      for i = 1, 100 do coroutine.create(function() return i end) end
     end
     assert(ms.jit_report(less).compiled_calls > 3)
   end)

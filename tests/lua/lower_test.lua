@@ -20,7 +20,7 @@ test("every stage is there", function()
   has(low:ir("graph"), "lower_test.lua:9")
   has(low:ir("optimized"), "ops.sum")
   has(low:kernels(), "kernel    matmul")
-  has(tostring(low), "5 operators in 1 graphs")
+  has(tostring(low), "5 operators in 1 graph,")
   fails({ "there is no stage 'llvm'", "optimized" }, function() low:ir("llvm") end)
 end)
 

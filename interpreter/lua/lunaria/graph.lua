@@ -2,6 +2,7 @@
 -- on goes through its records (interpreter/jit/); what they do not know is run by Lua.
 local core = require "lunaria.jit"
 local ms = require "lunaria"
+local counted = require "lunaria.rich.counted"
 require "lunaria.transforms" -- what stands for functions written in C
 
 local try, take, noted, target = core.try, core.take, core.noted, core.target
@@ -103,7 +104,7 @@ end
 function G._overview_text(list)
   local lines = {}
   for i, r in ipairs(list) do
-    lines[i] = ("%s: %d calls, %d compiled%s"):format(r.name, r.calls, r.compiled_calls,
+    lines[i] = ("%s: %s, %d compiled%s"):format(r.name, counted(r.calls, "call"), r.compiled_calls,
       r.eager and ", left to Lua: " .. r.eager or "")
   end
   return #lines > 0 and table.concat(lines, "\n") or "nothing was compiled"
@@ -112,12 +113,13 @@ end
 function G._report_text(r)
   local lines = {}
   local function line(...) lines[#lines + 1] = string.format(...) end
-  line("%d calls: %d compiled, %d run by Lua, %d taken up in the middle", r.calls, r.compiled_calls, r.interpreted_calls,
-    r.resumed_calls)
+  line("%s: %d compiled, %d run by Lua, %d taken up in the middle", counted(r.calls, "call"), r.compiled_calls,
+    r.interpreted_calls, r.resumed_calls)
   if r.choice then line("auto: %s", r.choice) end
   if r.eager then line("left to Lua: %s", r.eager) end
-  line("%d steps in %d branches", r.steps, r.branches)
-  line("%d operators compiled together in %d graphs, in %.3f ms", r.graph_operators, r.graphs, r.compile_seconds * 1e3)
+  line("%s in %s", counted(r.steps, "step"), counted(r.branches, "branch", "branches"))
+  line("%s compiled together in %s, in %.3f ms", counted(r.graph_operators, "operator"), counted(r.graphs, "graph"),
+    r.compile_seconds * 1e3)
   local kinds = {}
   for name, n in pairs(r.kinds) do kinds[#kinds + 1] = ("%s %d"):format(name, n) end
   table.sort(kinds)
@@ -129,7 +131,7 @@ function G._report_text(r)
   end
   for i, effect in ipairs(r.effects) do
     if i > 20 then
-      line("... and %d further effects", #r.effects - 20)
+      line("... and %s", counted(#r.effects - 20, "further effect"))
       break
     end
     line("effect: %s", effect)

@@ -2,6 +2,7 @@
 local core = require "lunaria.jit"
 local ms = require "lunaria"
 local columns = require "lunaria.rich.columns"
+local counted = require "lunaria.rich.counted"
 local report = require "lunaria.rich.report"
 local escaped = require "lunaria.plot.svg_text"
 
@@ -164,8 +165,8 @@ end
 function Lowered:__tostring()
   local operators = 0
   for _, region in ipairs(self.regions) do operators = operators + region.operators end
-  return ("lowered function: %d operators in %d graphs, %d bytes of temporaries"):format(operators, #self.regions,
-    self:memory_plan().bytes)
+  return ("lowered function: %s in %s, %d bytes of temporaries"):format(counted(operators, "operator"),
+    counted(#self.regions, "graph"), self:memory_plan().bytes)
 end
 
 -- A tensor for a specification { shape = ..., dtype = ... }; anything else is an example itself.
