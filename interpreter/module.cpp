@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "backends/cpu/device.h"
 #include "core/device.h"
@@ -123,41 +124,53 @@ int empty_cache(lua_State* L) {
 }
 
 int set_context(lua_State* L) {
-    luaL_checktype(L, 1, LUA_TTABLE);
+    if (!lua_istable(L, 1))
+        throw argument_error("set_context",
+                             str("a table of settings is expected, such as { mode = ms.GRAPH_MODE }, got ",
+                                 lua_isnone(L, 1) ? "nothing" : describe(L, 1)));
     check_options(L, 1, "set_context", {"mode", "device_target", "device_id", "deterministic", "runtime_num_threads"});
+    // All are looked at before one is set.
+    std::optional<int64_t> mode, threads;
+    std::optional<bool> deterministic;
     if (push_option(L, 1, "mode")) {
-        const int64_t mode = integer_at(L, -1, "set_context", "mode");
+        mode = integer_at(L, -1, "set_context", "mode");
         if (mode != pynative_mode && mode != graph_mode)
-            throw value_error("set_context", str("mode must be ms.GRAPH_MODE or ms.PYNATIVE_MODE, got ", mode));
-        jit::push_mode(L);
-        lua_pushboolean(L, mode == graph_mode);
-        lua_setfield(L, -2, "graph");
-        jit::watch_functions(L, mode == graph_mode);
+            throw value_error("set_context", str("mode must be ms.GRAPH_MODE or ms.PYNATIVE_MODE, got ", *mode));
     }
     if (push_option(L, 1, "deterministic")) {
-        const std::string_view text = lua_isstring(L, -1) ? lua_tostring(L, -1) : "";
+        const std::string_view text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
         if (!lua_isboolean(L, -1) && text != "ON" && text != "OFF")
             throw value_error("set_context",
                               str("deterministic must be true, false, \"ON\" or \"OFF\", got ", describe(L, -1)));
-        const bool on = lua_isboolean(L, -1) ? lua_toboolean(L, -1) : text == "ON";
-        jit::push_mode(L);
-        lua_pushboolean(L, on);
-        lua_setfield(L, -2, "deterministic");
+        deterministic = lua_isboolean(L, -1) ? lua_toboolean(L, -1) : text == "ON";
     }
     if (push_option(L, 1, "runtime_num_threads")) {
-        const int64_t n = integer_at(L, -1, "set_context", "runtime_num_threads");
-        if (n < 1 || n > 1024)
-            throw value_error("set_context", str("runtime_num_threads must be between 1 and 1024, got ", n));
-        lunaria::set_num_threads(static_cast<int>(n));
+        threads = integer_at(L, -1, "set_context", "runtime_num_threads");
+        if (*threads < 1 || *threads > 1024)
+            throw value_error("set_context", str("runtime_num_threads must be between 1 and 1024, got ", *threads));
     }
     if (push_option(L, 1, "device_target")) {
-        const std::string name = luaL_tolstring(L, -1, nullptr);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            throw argument_error("set_context", str("device_target must be a string, got ", describe(L, -1)));
+        const std::string name = lua_tostring(L, -1);
         if (name != "CPU")
             throw value_error("set_context", str("device_target '", name, "' is not available; this device is: CPU"));
     }
     if (push_option(L, 1, "device_id")) {
         const int64_t id = integer_at(L, -1, "set_context", "device_id");
         if (id != 0) throw value_error("set_context", str("device_id must be 0, got ", id));
+    }
+    jit::push_mode(L);
+    const int settings = lua_gettop(L);
+    if (deterministic) {
+        lua_pushboolean(L, *deterministic);
+        lua_setfield(L, settings, "deterministic");
+    }
+    if (threads) lunaria::set_num_threads(static_cast<int>(*threads));
+    if (mode) {
+        lua_pushboolean(L, *mode == graph_mode);
+        lua_setfield(L, settings, "graph");
+        jit::watch_functions(L, *mode == graph_mode);
     }
     return 0;
 }

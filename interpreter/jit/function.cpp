@@ -420,6 +420,7 @@ int sink(lua_State* L) {
     const lua_Integer steps = luaL_checkinteger(L, 2);
     const bool listed = lua_istable(L, 3);
     const lua_Integer count = listed ? static_cast<lua_Integer>(lua_rawlen(L, 3)) : 0;
+    luaL_argcheck(L, !listed || count > 0, 3, "there are no batches");
     lua_settop(L, 4);
     lua_getiuservalue(L, 1, kCompiledKept);
     constexpr int kKept = 5;

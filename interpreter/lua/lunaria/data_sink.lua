@@ -1,18 +1,15 @@
 -- Loop sink: many steps and the feeding of them within one call, instead of one call for each step.
 local core = require "lunaria.jit"
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 
-local function fail(message, ...) error("data_sink: " .. message:format(...), 3) end
+local describe, is_callable = arguments.describe, arguments.is_callable
+local function fail(message, ...) arguments.fail("data_sink", message:format(...)) end
 
-local known_options = { steps = "number", collect = "boolean" }
-
-local function is_function(f)
-  local meta = getmetatable(f)
-  return type(f) == "function" or (type(meta) == "table" and meta.__call ~= nil and not ms.is_tensor(f))
-end
+local known_options = { steps = arguments.positive, collect = "boolean" }
 
 -- The arguments of a step: a plain list is one of them, anything else is the only one.
-local function arguments(batch)
+local function arguments_of(batch)
   if type(batch) == "table" and getmetatable(batch) == nil and batch[1] ~= nil then
     return table.pack(table.unpack(batch, 1, batch.n or #batch))
   end
@@ -25,7 +22,7 @@ local function source(dataset, steps)
     local batches = dataset:create_tuple_iterator()
     local function next_batch()
       local batch = batches()
-      if batch ~= nil then return table.unpack(arguments(batch)) end
+      if batch ~= nil then return table.unpack(arguments_of(batch)) end
     end
     return function()
       local results = table.pack(next_batch())
@@ -36,13 +33,14 @@ local function source(dataset, steps)
       return table.unpack(results, 1, results.n)
     end
   end
-  if type(dataset) == "table" and not is_function(dataset) then
+  if type(dataset) == "table" and not is_callable(dataset) then
     local list = {}
-    for i = 1, #dataset do list[i] = arguments(dataset[i]) end
+    for i = 1, #dataset do list[i] = arguments_of(dataset[i]) end
     if #list == 0 then fail("the dataset is an empty table") end
     return list, steps or #list
   end
-  return dataset
+  if type(dataset) == "function" then return dataset end
+  return function() return dataset() end
 end
 
 --- Runs step n times with the batches of dataset, in one call: what a step looked up once is not looked up again, and
@@ -52,26 +50,17 @@ end
 --- end), collect (true: the first result of every step, as a table). Gives the results of the last step.
 --- @example ms.data_sink(function(x) return x * 2 end, {ms.tensor{1.0}, ms.tensor{3.0}}) --> ms.tensor{6.0}
 local function data_sink(step, dataset, options)
-  if not (is_function(step) or core.is_jit(step)) then fail("step must be a function, got a %s", type(step)) end
-  if not (type(dataset) == "table" or is_function(dataset)) then
-    fail("dataset must be a table of batches, a function or an iterator, got a %s", ms.is_tensor(dataset) and "tensor" or type(dataset))
+  if not is_callable(step) then fail("step must be a function, got %s", describe(step)) end
+  if not is_callable(dataset) and type(dataset) ~= "table" then
+    fail("dataset must be a table of batches, a function or an iterator, got %s", describe(dataset))
   end
   if math.type(options) then options = { steps = options } end
-  if options ~= nil and type(options) ~= "table" then fail("options must be a table, got a %s", type(options)) end
-  options = options or {}
-  for key, value in pairs(options) do
-    if not known_options[key] then
-      fail("there is no option '%s'; there are: steps, collect", tostring(key))
-    elseif type(value) ~= known_options[key] then
-      fail("%s must be a %s, got a %s", key, known_options[key], type(value))
-    end
-  end
-  local steps = options.steps
-  if steps and (math.tointeger(steps) == nil or steps < 1) then fail("steps must be a positive integer, got %s", steps) end
+  options = arguments.options("data_sink", options, known_options, "{ steps = 100 }")
+  local steps = math.tointeger(options.steps)
   local batches, count = source(dataset, steps)
   local each = options.collect and {} or nil
   local compiled = core.is_jit(step) and step or ms.jit(step)
-  steps = math.tointeger(count or steps or math.maxinteger)
+  steps = count or steps or math.maxinteger
   local results = table.pack(core.sink(compiled, steps, batches, each))
   if results[1] == 0 then fail("the dataset gives nothing") end
   if options.steps and results[1] < steps then

@@ -3,18 +3,13 @@
 local core = require "lunaria.jit"
 local ms = require "lunaria"
 local counted = require "lunaria.rich.counted"
+local arguments = require "lunaria.nn.arguments"
 require "lunaria.transforms" -- what stands for functions written in C
 
 local try, take, noted, target = core.try, core.take, core.noted, core.target
 
 local G = {}
 local methods = {}
-
-local function check_callable(f, name)
-  local meta = getmetatable(f)
-  if type(f) == "function" or (type(meta) == "table" and meta.__call ~= nil and not ms.is_tensor(f)) then return end
-  error(name .. ": a function or another callable is expected, got a " .. type(f), 3)
-end
 
 -- The function itself is called in place of this one, so that its errors name the lines that they name without ms.jit.
 local function finish(f, ...)
@@ -40,7 +35,22 @@ end
 core.metatable.__name = "compiled function"
 core.metatable.__tostring = function(f) return "compiled " .. tostring(target(f)) end
 
-local known_options = { fullgraph = "boolean", limit = "number", jit_level = "string", backend = "string" }
+local known_options = { fullgraph = "boolean", limit = arguments.positive, jit_level = arguments.one_of("O0", "O1", "auto"),
+  backend = arguments.one_of("ms_backend") }
+
+local function options_for(where, options)
+  return arguments.options(where, options, known_options, "{ fullgraph = true }")
+end
+
+local function jit(where, f, options)
+  if not arguments.is_callable(f) then
+    arguments.fail(where, "a function or another callable is expected, got " .. arguments.describe(f))
+  end
+  options = options_for(where, options)
+  if core.is_jit(f) then f = target(f) end
+  return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit), flat = options.jit_level == "O0",
+    auto = options.jit_level == "auto" })
+end
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
@@ -49,22 +59,14 @@ local known_options = { fullgraph = "boolean", limit = "number", jit_level = "st
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
-    local given = f
-    return function(g) return G.jit(g, given) end
+    local given = options_for("jit", f)
+    return function(g) return jit("jit", g, given) end
   end
-  check_callable(f, "jit")
-  for key, value in pairs(options or {}) do
-    if not known_options[key] then
-      error(("jit: there is no option '%s'; there are: fullgraph, jit_level, limit"):format(tostring(key)), 2)
-    elseif type(value) ~= known_options[key] then
-      error(("jit: %s must be a %s, got a %s"):format(key, known_options[key], type(value)), 2)
-    end
-  end
-  if core.is_jit(f) then f = target(f) end
-  options = options or {}
-  return core.make(f, { fullgraph = options.fullgraph, ways = options.limit, flat = options.jit_level == "O0",
-    auto = options.jit_level == "auto" })
+  return jit("jit", f, options)
 end
+
+-- cell:compile(options): what calls the cell, compiled.
+function G._compile(f, options) return jit("compile", f, options) end
 
 -- What stands for f where graph mode compiled it without being asked.
 local function compiled_for(f)
@@ -95,8 +97,8 @@ function G.jit_report(...)
   local f = ...
   local compiled = compiled_for(f)
   if not compiled then
-    error(("jit_report: %s was not compiled\n  hint: ms.jit(f) compiles a function; graph mode compiles functions that work with "
-      .. "tensors and are called repeatedly"):format(type(f) == "function" and core.name(f) or "this " .. type(f)), 2)
+    arguments.fail("jit_report", ("%s was not compiled"):format(type(f) == "function" and core.name(f) or arguments.describe(f)),
+      "ms.jit(f) compiles a function; graph mode compiles functions that work with tensors and are called repeatedly")
   end
   return setmetatable(core.report(compiled), { __tostring = G._report_text })
 end
@@ -139,13 +141,19 @@ function G._report_text(r)
   return table.concat(lines, "\n")
 end
 
-function methods.kernels(f) return core.kernels(f) end
-function methods.ir(f) return core.text(f) end
-function methods.report(f) return G.jit_report(f) end
+-- f:name(), and what is said where it was f.name().
+local function of_compiled(f, name)
+  if core.is_jit(f) then return f end
+  arguments.fail(name, "a function that ms.jit gave is expected, got " .. arguments.describe(f), ("call it as f:%s(...)"):format(name))
+end
+
+function methods.kernels(f) return core.kernels(of_compiled(f, "kernels")) end
+function methods.ir(f) return core.text(of_compiled(f, "ir")) end
+function methods.report(f) return G.jit_report(of_compiled(f, "report")) end
 --- Compiles for arguments like these, ahead of the first call: tensors as examples, or { shape = ..., dtype = ... } for
 --- tensors of zeros. The function is called once with them, so that what it changes is changed. The result has ir(stage),
 --- kernels(), cost(), memory_plan() and compile(), the compiled function.
-function methods.lower(f, ...) return require "lunaria.lowered" (f, ...) end
+function methods.lower(f, ...) return require "lunaria.lowered" (of_compiled(f, "lower"), ...) end
 
 for name, f in pairs(G) do
   if name:sub(1, 1) ~= "_" then rawset(ms, name, f) end

@@ -1,6 +1,7 @@
 -- A function ahead of time: what f:lower gives, with every stage between the source and the kernels.
 local core = require "lunaria.jit"
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 local columns = require "lunaria.rich.columns"
 local counted = require "lunaria.rich.counted"
 local report = require "lunaria.rich.report"
@@ -13,7 +14,8 @@ Lowered.__name = "lowered function"
 
 local stages = { "source", "trace", "graph", "optimized", "kernels" }
 
-local function fail(message, ...) error("lower: " .. message:format(...), 3) end
+local describe = arguments.describe
+local function fail(message, ...) arguments.fail("lower", message:format(...)) end
 
 --- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "graph" (the
 --- operators of each stretch), "optimized" (after the passes), "kernels" (what is launched).
@@ -30,7 +32,7 @@ function Lowered:ir(stage)
       return table.concat(parts, "\n")
     end
   end
-  fail("there is no stage '%s'; there are: %s", tostring(stage), table.concat(stages, ", "))
+  fail("there is no stage '%s'; there are: %s", type(stage) == "string" and stage or describe(stage), table.concat(stages, ", "))
 end
 
 --- The launch list: one line for each step.
@@ -182,7 +184,6 @@ end
 
 -- f, compiled for arguments like these.
 return function(f, ...)
-  if not core.is_jit(f) then fail("a function that ms.jit gave is expected, got a %s", type(f)) end
   local given = table.pack(...)
   for i = 1, given.n do given[i] = example(given[i], i) end
   local target = core.target(f)

@@ -2,6 +2,7 @@
 -- and wrote, and what it computed.
 local core = require "lunaria.profiling"
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 local report = require "lunaria.rich.report"
 
 local MOST_ROWS = 40
@@ -10,7 +11,8 @@ local Profile = {}
 Profile.__index = Profile
 Profile.__name = "profile"
 
-local function fail(message, ...) error("profile: " .. message:format(...), 3) end
+local describe = arguments.describe
+local function fail(message, ...) arguments.fail("profile", message:format(...)) end
 
 local sort_keys = { seconds = true, count = true, bytes = true, flops = true }
 
@@ -18,7 +20,7 @@ local sort_keys = { seconds = true, count = true, bytes = true, flops = true }
 --- `by` (seconds, count, bytes, flops) comes first.
 function Profile:rows(by)
   by = by or "seconds"
-  if not sort_keys[by] then fail("rows can be sorted by seconds, count, bytes or flops, not by %s", tostring(by)) end
+  if not sort_keys[by] then fail("rows can be sorted by seconds, count, bytes or flops, not by %s", describe(by)) end
   local rows, known = {}, {}
   for _, event in ipairs(self.events) do
     local key = event.operators .. "\n" .. event.place
@@ -74,7 +76,7 @@ report.shows(Profile)
 --- Writes the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev: operators on a line of time, and the
 --- memory of tensors below.
 function Profile:save(path)
-  if type(path) ~= "string" then fail("save needs the name of a file, got a %s", type(path)) end
+  if type(path) ~= "string" then fail("save needs the name of a file, got %s", describe(path)) end
   local list = {}
   for _, e in ipairs(self.events) do
     list[#list + 1] = {
@@ -96,10 +98,7 @@ end
 --- shows the steps of its graphs once it is compiled: call it a few times before.
 --- @example #ms.profile(function(x) return x * 2 + 1 end, ms.tensor{1.0}).events --> 2
 local function profile(f, ...)
-  local meta = getmetatable(f)
-  if type(f) ~= "function" and not (type(meta) == "table" and meta.__call and not ms.is_tensor(f)) then
-    if not require("lunaria.jit").is_jit(f) then fail("a function or another callable is expected, got a %s", type(f)) end
-  end
+  if not arguments.is_callable(f) then fail("a function or another callable is expected, got %s", describe(f)) end
   ms.reset_peak_memory_stats()
   local given = table.pack(core.run(f, ...))
   local results = table.pack(table.unpack(given, 3, given.n))

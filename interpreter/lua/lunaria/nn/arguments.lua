@@ -99,6 +99,48 @@ local function is_options(value)
 end
 arguments.is_options = is_options
 
+--- Whether the value can be called: a function, or an object with __call that is no tensor.
+function arguments.is_callable(value)
+  if type(value) == "function" then return true end
+  local meta = getmetatable(value)
+  return type(meta) == "table" and meta.__call ~= nil and not ms.is_tensor(value)
+end
+
+--- A table of options, which may be nil, as a table. known: for each name the type of its value, or a function that gives
+--- whether a value is one, and in words what it has to be. example: such a table, for messages.
+function arguments.options(where, options, known, example)
+  if options == nil then return {} end
+  if type(options) ~= "table" or getmetatable(options) ~= nil then
+    fail(where, ("a table of options is expected, such as %s, got %s"):format(example, describe(options)))
+  end
+  for name, value in pairs(options) do
+    local wanted = known[name]
+    if wanted == nil then
+      local names = {}
+      for other in pairs(known) do names[#names + 1] = other end
+      table.sort(names)
+      if type(name) ~= "string" then
+        fail(where, ("the table of options has %s as a name; there are: %s"):format(describe(name), table.concat(names, ", ")))
+      end
+      fail(where, ("there is no option '%s'; there are: %s"):format(name, table.concat(names, ", ")), arguments.nearest(name, names))
+    end
+    local fits, words = type(value) == wanted, wanted == "boolean" and "true or false" or "a " .. tostring(wanted)
+    if type(wanted) == "function" then fits, words = wanted(value) end
+    if not fits then fail(where, ("%s must be %s, got %s"):format(name, words, describe(value))) end
+  end
+  return options
+end
+
+--- For arguments.options: a positive integer, and one of some texts.
+function arguments.positive(value) return (math.tointeger(value) or 0) > 0 and math.type(value) ~= nil, "a positive integer" end
+function arguments.one_of(...)
+  local texts, words = {}, {}
+  for i, text in ipairs { ... } do texts[text], words[i] = true, ("'%s'"):format(text) end
+  local last = table.remove(words)
+  local all = #words > 0 and table.concat(words, ", ") .. " or " .. last or last
+  return function(value) return type(value) == "string" and texts[value] ~= nil, all end
+end
+
 --- The arguments of a call by name: those given by position, those in a trailing table of names, and defaults.
 function arguments.bind(where, signature, ...)
   local count, values = select("#", ...), {}

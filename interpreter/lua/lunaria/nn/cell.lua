@@ -134,9 +134,9 @@ local always = setmetatable({}, { __mode = "k" })
 
 --- Has the cell compiled when it is called, whatever the mode; options as for ms.jit. Gives the cell back.
 function Cell:compile(options)
-  local graph = require "lunaria.graph"
+  if not is_cell(self) then fail("compile", "is called on a cell, as net:compile(), got " .. describe(self)) end
+  compiled[self] = require "lunaria.graph"._compile(function(...) return call(self, ...) end, options)
   always[self] = true
-  compiled[self] = graph.jit(function(...) return call(self, ...) end, options)
   jit.note_compiled(self, compiled[self])
   return self
 end
