@@ -139,6 +139,18 @@ Error attribute_error(const Op& op, size_t i) {
 
 }  // namespace
 
+bool settle_numbers(Values& args) {
+    Recorder* r = recorder();
+    if (!r || !r->records()) return false;
+    bool changed = false;
+    for (Value& v : args) {
+        if (v.kind() != Value::Kind::object && !v.is_list()) continue;
+        v = r->settled(v);
+        changed = true;
+    }
+    return changed;
+}
+
 void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed) {
     for (size_t i = 0; i < args.size(); ++i)
         if (args[i].kind() == Value::Kind::number && (args[i].marks() & followed) &&
@@ -377,6 +389,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
         uint16_t bits = 0;
         for (const Value& v : args) bits |= marks_of(v);
         if (bits & followed_by(contexts)) {
+            settle_numbers(args);
             refuse_attributes(op, args, followed_by(contexts));
             // As it is, also while a batch runs: it has nothing to do with these arguments.
             const OperatorFunction function = operator_function(op, args);
@@ -568,6 +581,7 @@ void j_op(Machine& m, const Instr& i) {
         return;
     }
     if ((bits & mark) && autodiff::needs_expansion(*i.op)) {
+        settle_numbers(args);
         OperatorFunction f = operator_function(*i.op, args);
         Destination to = Machine::destination(i);
         to.pack = !i.op->signature.results.empty();

@@ -214,7 +214,11 @@ Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uin
     return rule;
 }
 
-Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark) {
+Value make_pullback(const Op& op, std::span<const Value> given, const Value& result, uint16_t mark) {
+    // The rule is one for these attributes.
+    Values settled;
+    if (recorder()) settled = Values(given);
+    const std::span<const Value> args = settle_numbers(settled) ? std::span<const Value>(settled) : given;
     if (!is_differentiable(op) && !op.refuses_grad) return {};
     uint64_t active = 0;
     for (size_t i = 0; i < args.size(); ++i)

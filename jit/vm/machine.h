@@ -261,6 +261,8 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
 // The function with calls in place of operators: what they come down to is decided when they run. `graph` is
 // straight-line code.
 std::unique_ptr<ir::Graph> with_calls(const ir::Graph& graph);
+// Decides upon the numbers that a recording leaves open; whether there was anything to look at.
+bool settle_numbers(Values& args);
 // The closure that takes cotangents of the call's results back to its arguments; nil when none is followed.
 Value make_pullback(const Op& op, std::span<const Value> args, const Value& result, uint16_t mark);
 // The rule of a call of which the operands marked by the bits of `active` are followed.

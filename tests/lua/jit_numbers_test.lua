@@ -120,6 +120,30 @@ check_gradient("running statistics, written in place", function()
   end
 end)
 
+t.test("attributes of differentiated operators that change", function()
+  local uses = {
+    leaky_relu = function(v, a) return ops.leaky_relu(v, a) end,
+    elu = function(v, a) return ops.elu(v, a) end,
+    huber = function(v, a) return ops.huber_loss(v, v * 0, "mean", a) end,
+    layer_norm = function(v, a) return ops.layer_norm(v, { 4 }, ops.ones { 4 }, ops.zeros { 4 }, a) end,
+    cross_entropy = function(v, a)
+      return ops.cross_entropy(v:reshape(2, 2), ms.tensor { 0, 1 }, nil, -100, "mean", a / 10)
+    end,
+    norm = function(v, a) return ops.norm(v, a + 1) end,
+    nan_to_num = function(v, a) return ops.nan_to_num(v / 0 * v, a, a, a) end,
+  }
+  for name, use in pairs(uses) do
+    local function make()
+      return ms.value_and_grad(function(v, a) return ops.sum(use(v, a) * 1.5) end)
+    end
+    local plain, f = make(), ms.jit(make())
+    for i = 1, 6 do
+      local w, a = ms.tensor { 0.5, -1.0, 2.0, 0.1 * i }, 0.37 * i
+      local ok, message = pcall(t.near, { f(w, a) }, { plain(w, a) }, 1e-5)
+      if not ok then error(name .. ": " .. message) end
+    end
+  end
+end)
 t.test("a number that is differentiated beside one that changes", function()
   local function make() return ms.value_and_grad(function(a, i) return a * a * i + i end) end
   local plain, f = make(), ms.jit(make())

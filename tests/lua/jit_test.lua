@@ -658,7 +658,7 @@ end)
 test("bad options are refused", function()
   fails("there is no option 'speed'", ms.jit, function() end, { speed = 11 })
   fails("a function or another callable is expected", ms.jit, 5)
-  fails("fullgraph must be a boolean", ms.jit, function() end, { fullgraph = 1 })
+  fails("fullgraph must be true or false", ms.jit, function() end, { fullgraph = 1 })
 end)
 
 test("too many cases leave the function to Lua, with the reason", function()
