@@ -40,16 +40,15 @@ Natives::Natives(lua_State* L) {
     note(L, "_G", {"error"}, Native::error);
     note(L, "_G", {"xpcall"}, Native::handler);
     note(L, "_G", {"assert"}, Native::check);
-    note(L, "_G", {"tostring", "tonumber"}, Native::pure);
+    note(L, "_G", {"tostring"}, Native::text);
+    note(L, "_G", {"tonumber"}, Native::pure);
     note(L, "_G", {"print"}, Native::local);
     note(L, "math", {"abs", "acos", "asin", "atan", "ceil", "cos",  "deg", "exp",       "floor", "fmod", "log",
                      "max", "min",  "modf", "rad",  "sin",  "sqrt", "tan", "tointeger", "type",  "ult"},
          Native::pure);
     note(L, "math", {"random", "randomseed"}, Native::local);
-    note(L, "string",
-         {"byte", "char", "find", "format", "gsub", "len", "lower", "match", "pack", "packsize", "rep", "reverse",
-          "sub", "unpack", "upper"},
-         Native::pure);
+    note(L, "string", {"byte", "find", "gsub", "len", "match", "pack", "packsize", "unpack"}, Native::pure);
+    note(L, "string", {"char", "format", "lower", "rep", "reverse", "sub", "upper"}, Native::text);
     note(L, "utf8", {"char", "codepoint", "len", "offset"}, Native::pure);
     note(L, "os", {"time", "clock", "date", "getenv"}, Native::local);
     note(L, "io", {"write"}, Native::local);

@@ -407,7 +407,10 @@ Operand Recorder::operand(const Value& v) {
     const void* identity = vm::identity_of(v);
     if (identity)
         if (auto found = slot_of_.find(identity); found != slot_of_.end()) return slot_operand(found->second);
-    if (v.is_tensor() && !constants_.contains(identity)) stop("a tensor comes from where it cannot be followed");
+    if (v.is_tensor() && !constants_.contains(identity)) {
+        if (!is_in_code(v)) stop("a tensor comes from where it cannot be followed");
+        made(v);
+    }
     if (own(v)) stop("a table that it makes is used in a way that cannot be followed");
     return constant_operand(v);
 }

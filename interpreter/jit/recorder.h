@@ -79,6 +79,12 @@ class Recorder final : public vm::Host, public vm::Recorder {
     void made(const Value& tensor) override;
     Value settled(const Value& v) override;
     void settle_operands(const Op& primitive, vm::Values& operands) override;
+    const Value* open(const Value& v) const override {
+        const OpenNumber* number = open_number(v);
+        return number ? &number->value : nullptr;
+    }
+    Value compute(const Op& primitive, std::span<const Value> operands) override;
+    Value tensor_of(const Value& number, DType dtype, const Shape& shape) override;
     void pass_on() override;
 
     // Of its host.
@@ -153,6 +159,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
     void forget();
 
+    bool is_in_code(const Value& tensor) const;
     Operand operand(const Value& v);  // of a value that stays inside
     Operand given(const Value& v);    // of a value that an effect gives away
     Value plain(const Value& v);      // without open numbers: for an effect that is carried out now
@@ -181,6 +188,11 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool is_plain(const Value& v) const;
     bool native(vm::Machine& m, Native which, const Value& f, vm::Values& args, vm::Values& results);
     bool leaves_key(vm::Machine& m, const vm::Instr& i);
+    // Whether a function takes numbers that are differentiated without looking at them.
+    bool takes_followed(Native which, const Value& f, const vm::Values& args);
+    // What is read of the table from now on may be what was written under a key that was left open.
+    void decide_keys(const Value& table);
+    void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
     // An open number as a tensor without axes, of the same dtype as that beside it; another value as it is.
     Value beside(const Value& v, const Value& other, const Op& primitive);
     static bool holds_open(const Value& v);
@@ -213,9 +225,6 @@ class Recorder final : public vm::Host, public vm::Recorder {
         std::unordered_set<int32_t> cells;
     };
     std::unordered_map<const vm::Code*, Writes> writes_;
-    // Differentiations in whose code something is read now: a number that one of them follows is not left open.
-    std::span<const Value> contexts_;
-    vm::Values kept_contexts_;
     std::string stopped_, surprise_;
     int32_t slots_ = 0, tables_ = 0;
     size_t operators_ = 0;  // since the last sweep
@@ -229,6 +238,9 @@ class Recorder final : public vm::Host, public vm::Recorder {
     std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
+    // By table: open keys under which something was written that is differentiated. What it is owed is kept under the
+    // key as it is now, which nobody else asks for as long as the table is not read.
+    std::unordered_map<const void*, vm::Values> open_keys_;
     std::unordered_map<const void*, Own> own_;
     std::unordered_set<const void*> making_;     // tables that were given away
     std::unordered_set<const void*> functions_;  // of the machine, which came from outside

@@ -18,10 +18,48 @@ bool one_of(std::string_view name, const std::string_view (&list)[N]) {
 
 // Instructions that hand values on without looking at them.
 bool only_moves(std::string_view name) {
-    static constexpr std::string_view kMovers[] = {
-        "call",        "j_call",      "closure",          "table",  "table_extend", "new_table", "cell",
-        "cell_set",    "cell_get",    "spread",           "result", "results_from", "list_at",   "list_shift",
-        "list_concat", "list_length", "current_function", "not",    "stop_point",   "source",    "touch"};
+    static constexpr std::string_view kMovers[] = {"call",
+                                                   "j_call",
+                                                   "closure",
+                                                   "table",
+                                                   "table_extend",
+                                                   "new_table",
+                                                   "cell",
+                                                   "cell_set",
+                                                   "cell_get",
+                                                   "spread",
+                                                   "result",
+                                                   "results_from",
+                                                   "list_at",
+                                                   "list_shift",
+                                                   "list_concat",
+                                                   "list_length",
+                                                   "current_function",
+                                                   "not",
+                                                   "stop_point",
+                                                   "source",
+                                                   "touch",
+                                                   "mark",
+                                                   "box_of",
+                                                   "content",
+                                                   "unless",
+                                                   "follow",
+                                                   "stop",
+                                                   "unmark",
+                                                   "pull",
+                                                   "j_pull",
+                                                   "accumulate",
+                                                   "shadow_take",
+                                                   "to_number",
+                                                   "number_like",
+                                                   "number_tensor"};
+    return one_of(name, kMovers);
+}
+
+// The same but for the operand in the middle, a key or a position.
+bool moves_last(std::string_view name) {
+    static constexpr std::string_view kMovers[] = {"shadow_put", "shadow_add", "shadow_items", "shadow_add_items",
+                                                   "mark_arguments"};
     return one_of(name, kMovers);
 }
 
@@ -47,6 +85,15 @@ bool takes_tensors(const Op& op) {
     return one_of(op.name(), kExact);
 }
 
+// Whether the machine follows numbers through the instruction without looking at them: arithmetic, and functions of
+// numbers within Lua's own.
+bool has_rule(std::string_view name, const vm::Instr& i, bool listed) {
+    static constexpr std::string_view kOperations[] = {"less",    "less_equal", "equal",      "concat",
+                                                       "length",  "bit_and",    "bit_or",     "bit_xor",
+                                                       "bit_not", "shift_left", "shift_right"};
+    return !one_of(name, kOperations) && (listed || i.order == 0);
+}
+
 bool is_arithmetic(std::string_view name) {
     static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
     return one_of(name, kArithmetic);
@@ -55,14 +102,12 @@ bool is_arithmetic(std::string_view name) {
 }  // namespace
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
-    static const Op &reads = lua::primitive("j_index"), &closes = lua::primitive("to_close"),
-                    &marks = lua::primitive("mark"), &arithmetic = lua::primitive("j_arith"),
+    static const Op &closes = lua::primitive("to_close"), &arithmetic = lua::primitive("j_arith"),
                     &operation = lua::primitive("j_op"), &gets = lua::primitive("cell_get"),
-                    &sets = lua::primitive("cell_set");
+                    &sets = lua::primitive("cell_set"), &begins = lua::primitive("seed"),
+                    &touches = lua::primitive("touch");
     // Lua calls the handler first, the machine closes first.
     if (handles_errors_ && i.op == &closes) stop("a variable is closed on the way to xpcall");
-    contexts_ = {};
-    if (i.op == &reads) contexts_ = m.contexts_of(i, kept_contexts_);
     instr_ = &i;
     if (!foreign_.empty() && (i.op == &gets || i.op == &sets) && foreign_.contains(m.operand(i, 0).object()))
         stop("a variable is used of a function that was made within a derivative or a compiled function");
@@ -81,12 +126,26 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     if (!any) return false;
 
     const std::string_view name = i.op ? i.op->name() : std::string_view();
-    // What has no source is not marked.
-    const bool moves = !i.op || (i.op->belongs_to(lua::language()) && only_moves(name)) ||
-                       (i.op == &marks && m.operand(i, 1).is_nil());
+    const bool moves = !i.op || (i.op->belongs_to(lua::language()) && only_moves(name));
     // Of writes into tables the last operand is only handed on.
     const bool writes = name == "raw_set" || name == "set_index" || name == "j_set_index";
-    if (moves && stopped_.empty()) return false;
+    if (moves && stopped_.empty()) {
+        if (i.op == &touches && vm::marks_of(m.value(m.slot(i, 2))) != 0)
+            keep_key(m, m.operand(i, 0), m.operand(i, 1), m.operand(i, 3));
+        return false;
+    }
+    if (i.op && i.op->belongs_to(lua::language()) && moves_last(name) && stopped_.empty()) {
+        if (const vm::Slot& key = m.slot(i, 1); key.at >= 0 && holds_open(m.get(key)))
+            m.reg(key.at) = decided(m.get(key));
+        return false;
+    }
+    if (i.op == &begins && stopped_.empty()) {
+        // A number, which has one as its cotangent.
+        const Value& values = m.operand(i, 1);
+        if (values.is_list() && !values.items().empty() && open_number(values.items()[0]) &&
+            open_number(values.items()[0])->value.is_number())
+            return false;
+    }
     const bool numbers = i.op && i.op->belongs_to(lua::language()) && lua::is_number_primitive(*i.op);
     // The forms of derivatives have their operands in a list.
     const bool listed = i.node && (i.node->op == &arithmetic || i.node->op == &operation) && m.slot(i, 2).items >= 0;
@@ -112,17 +171,31 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     if (name == "concat" && spelled && stopped_.empty()) {
         vm::Values args, real;
         bool text = true;
+        uint16_t marks = 0;
         for (const vm::Slot& slot : slots) {
             args.push_back(m.get(slot));
             real.push_back(plain(args.back()));
-            text &= (real.back().is_number() || real.back().kind() == Value::Kind::string) && args.back().marks() == 0;
+            marks |= args.back().marks();
+            text &= real.back().is_number() || real.back().kind() == Value::Kind::string;
         }
         if (text) {
             Step s;
             s.kind = Step::Kind::number;
             s.op = i.op;
             for (const Value& v : args) s.operands.push_back(operand(v));
-            give(event(std::move(s), [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0]);
+            Value whole =
+                event(std::move(s), [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0];
+            // Nobody makes a number of it in silence.
+            whole.set_marks(marks);
+            give(std::move(whole));
+            return true;
+        }
+    }
+    if (name == "equal" && spelled && stopped_.empty() && slots.size() == 2) {
+        // A number is never equal to what is none.
+        const Value &a = vm::shown(m.get(slots[0])), &b = vm::shown(m.get(slots[1]));
+        if (a.is_number() != b.is_number()) {
+            give(Value(false));
             return true;
         }
     }
@@ -154,6 +227,9 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
                 give(event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
                 return true;
             }
+        } else if (plain_numbers && has_rule(name, i, listed)) {
+            // The machine computes it and keeps what its rule needs.
+            return false;
         } else if (tensor && is_arithmetic(name) && args.size() <= 2) {
             // The machine asks for the operands as it can follow them.
             if (listed) return false;
@@ -198,12 +274,33 @@ bool Recorder::leaves_key(vm::Machine& m, const vm::Instr& i) {
     const auto* key = open_number(m.operand(i, i.slot_count - 2));
     const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
     if (!key || key->value.kind() != Value::Kind::integer) return false;
-    if (i.order > 1 || value.marks() != 0) return false;
+    if (i.order > 1 || (value.marks() != 0 && (i.order == 0 || m.depth > 1))) return false;
+    if (!takes_any_key(object)) return false;
     vm::Values kept;
     const std::span<const Value> contexts = i.order > 0 ? m.contexts_of(i, kept) : std::span<const Value>();
+    auto known = open_keys_.find(vm::identity_of(object));
     for (const Value& c : contexts)
-        if (static_cast<vm::Context*>(c.object())->find(object)) return false;
-    return takes_any_key(object);
+        if (known == open_keys_.end() && static_cast<vm::Context*>(c.object())->find(object)) return false;
+    if (value.marks() != 0) open_keys_[vm::identity_of(object)].push_back(m.operand(i, i.slot_count - 2));
+    return true;
+}
+
+// What is differentiated is about to be written into a table under an open key.
+void Recorder::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
+    const OpenNumber* number = open_number(key);
+    if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 || !takes_any_key(table)) return;
+    const bool known = open_keys_.contains(vm::identity_of(table));
+    if (known || !static_cast<vm::Context*>(context.object())->find(table))
+        open_keys_[vm::identity_of(table)].push_back(key);
+}
+
+void Recorder::decide_keys(const Value& table) {
+    if (open_keys_.empty() || machine_.depth == 0) return;
+    auto found = open_keys_.find(vm::identity_of(table));
+    if (found == open_keys_.end()) return;
+    const vm::Values keys = std::move(found->second);
+    open_keys_.erase(found);
+    for (const Value& key : keys) decided(key);
 }
 
 // A tensor goes into graphs and has rules for derivatives; a number would part the graph in two.
@@ -213,24 +310,73 @@ Value Recorder::beside(const Value& v, const Value& other, const Op& primitive) 
     const bool fits =
         other.is_tensor() && (other.tensor().dtype() == DType::f32 || other.tensor().dtype() == DType::f64);
     if (!fits || !number->value.is_number() || v.marks() || !stopped_.empty() || !takes_tensors(primitive)) return v;
-    const DType dtype = other.tensor().dtype();
+    return tensor_of(v, other.tensor().dtype(), {});
+}
+
+Value Recorder::tensor_of(const Value& v, DType dtype, const Shape& shape) {
+    const OpenNumber* number = open_number(v);
+    if (!stopped_.empty()) return Value(Tensor::full(dtype, shape, number->value.number()));
+    if (shape.rank() > 0) {
+        static const Op& spread = registry().get("broadcast_to");
+        const Value args[] = {tensor_of(v, dtype, {}), Value::ints(shape)};
+        return run(spread, args);
+    }
     const std::string id =
         question(dtype == DType::f32 ? 'f' : 'd', nullptr, Value(static_cast<int64_t>(number->slot)));
     if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s;
     s.kind = Step::Kind::scalar;
-    s.operands = {operand(v), constant_operand(Value(dtype))};
+    s.operands = {slot_operand(number->slot), constant_operand(Value(dtype))};
     const Value tensor =
         event(std::move(s), [&](vm::Values& values) { values.push_back(scalar_tensor(number->value, dtype)); })[0];
     if (stopped_.empty()) found_[id] = tensor;
     return tensor;
 }
 
+Value Recorder::compute(const Op& primitive, std::span<const Value> operands) {
+    vm::Values real;
+    for (const Value& v : operands) real.push_back(plain(v));
+    if (!stopped_.empty()) return run_number(primitive, real);
+    Value result;
+    try {
+        result = run_number(primitive, real);
+    } catch (const Error&) {
+        // It is one for these numbers.
+        for (const Value& v : operands) decided(v);
+        throw;
+    }
+    Step s;
+    s.kind = Step::Kind::number;
+    s.op = &primitive;
+    for (const Value& v : operands) s.operands.push_back(operand(v));
+    return event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0];
+}
+
+// What is left open is computed with as it is, or becomes a tensor beside one.
 void Recorder::settle_operands(const Op& primitive, vm::Values& operands) {
     if (std::ranges::none_of(operands, [](const Value& v) { return open_number(v) != nullptr; })) return;
+    bool numbers = true, tensor = false, exact = true;
+    for (const Value& v : operands) {
+        numbers &= v.is_tensor() || vm::shown(v).is_number();
+        tensor |= v.is_tensor();
+        if (v.is_tensor()) exact &= v.tensor().dtype() == DType::f32 || v.tensor().dtype() == DType::f64;
+    }
+    if (stopped_.empty() && numbers && !tensor) return;
     const Value first = operands[0], last = operands.back();
-    operands[0] = decided(beside(first, last, primitive));
-    if (operands.size() > 1) operands.back() = decided(beside(last, first, primitive));
+    operands[0] = beside(first, last, primitive);
+    if (operands.size() > 1) operands.back() = beside(last, first, primitive);
+    if (stopped_.empty() && numbers && exact) return;
+    for (Value& v : operands) v = decided(v);
+}
+
+bool Recorder::takes_followed(Native which, const Value& f, const vm::Values& args) {
+    if (which == Native::local && host_.is_harmless(f)) return true;
+    for (const Value& v : args)
+        if (const auto* number = open_number(v); number && v.marks() && !number->value.is_number()) return false;
+    const LuaReference* r = vm::object_as<LuaReference>(f);
+    if (r && (r->type != LUA_TFUNCTION || (which != Native::unknown && which != Native::pure))) return false;
+    const vm::Callee::Kind kind = host_.resolve(f).kind;
+    return kind == vm::Callee::Kind::function || kind == vm::Callee::Kind::closure || kind == vm::Callee::Kind::op;
 }
 
 bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
@@ -252,9 +398,16 @@ bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> conte
         lua_pop(L, 1);
     }
     if ((bits & followed) && !tells_kind(which, args)) {
-        // A number that is differentiated is a value of its own.
-        for (Value& v : args)
-            if (v.marks() & followed) v = decided(v);
+        vm::Values texts;
+        if (which == Native::text && native(m, which, f, args, texts)) {
+            for (Value& v : texts) v.set_marks(followed);
+            m.give(to, std::move(texts), {});
+            return true;
+        }
+        // A number that is differentiated is a value of its own for who looks at it.
+        if (!takes_followed(which, f, args))
+            for (Value& v : args)
+                if (v.marks() & followed) v = decided(v);
         return false;
     }
     if (which == Native::unknown) return false;
@@ -415,6 +568,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             }
             results = really();
             return true;
+        case Native::text:
         case Native::pure: {
             bool open = false;
             for (const Value& v : args) {
@@ -470,7 +624,9 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     // Their metamethods may do anything.
     bool calls_back = false;
     for (const Value& v : args) calls_back |= is_table(v) && !metatable(v).is_nil();
-    const bool looks = (which == Native::reader || which == Native::pure || which == Native::check) && !calls_back;
+    const bool looks =
+        (which == Native::reader || which == Native::pure || which == Native::text || which == Native::check) &&
+        !calls_back;
     if (looks)
         for (const Value& v : args)
             if (is_table(v) && !own(v)) read_all(v);

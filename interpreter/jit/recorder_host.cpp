@@ -60,6 +60,14 @@ bool Recorder::is_plain(const Value& v) const {
     return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string;
 }
 
+// Whether it is a constant of what an operator or its rule consists of.
+bool Recorder::is_in_code(const Value& tensor) const {
+    if (!machine_.is_running() || tensor.tensor().parameter() || tensor.tensor().size() != 1) return false;
+    return std::ranges::any_of(machine_.code().constants, [&](const Value& constant) {
+        return constant.is_tensor() && constant.tensor().same_body(tensor.tensor());
+    });
+}
+
 void Recorder::check_key(const Value& key) {
     // By which object it is found again: the one that it came with.
     if (key.is_tensor() && !handles_.contains(vm::identity_of(key))) stop("a table has a tensor as key that it makes");
@@ -80,6 +88,7 @@ Value Recorder::read(const Value& table, const Value& key) {
     if (stopped_.empty()) check_key(key);
     if (!stopped_.empty()) return plain(host_.raw_get(table, key));
     if (own(table)) return host_.raw_get(table, key);
+    decide_keys(table);
     // Nobody outside can have put anything under a key that only this run knows.
     if (own(key) || (vm::object_as<vm::Closure>(key) && !functions_.contains(vm::identity_of(key))))
         return host_.raw_get(table, key);
@@ -275,10 +284,6 @@ vm::Field Recorder::follow(const Value& object, const Value& key, const char* ev
 vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
     const Value key = decided(given_key);
     vm::Field field = follow(object, key, "__index");
-    if (std::ranges::any_of(contexts_, [&](const Value& c) {
-            return static_cast<vm::Context*>(c.object())->find(field.holder) != nullptr;
-        }))
-        field.value = decided(field.value);
     if (!field.raw && field.method.is_nil()) {
         field.raw = true;
         field.value = index(field.holder, key);

@@ -102,7 +102,7 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         for (const Value& c : contexts) reached |= reaches(m, *static_cast<Context*>(c.object()), v);
         followed |= reached;
         function |= reached && object_as<Closure>(v);
-        text |= reached && v.kind() == Value::Kind::string;
+        text |= reached && shown(v).kind() == Value::Kind::string;
     }
     if (followed)
         if (Value other = m.host().stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
@@ -115,16 +115,16 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         const bool given = std::any_of(args.begin(), args.end(), [&](const Value& v) {
             return v.kind() == Value::Kind::object && identity_of(v) == identity_of(r);
         });
-        if (r.kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
+        if (shown(r).kind() == Value::Kind::number || (r.is_tensor() && is_float(r.tensor().dtype())))
             throw opaque_error(m, f, "whose result depends on what is differentiated");
         if (m.host().is_table(r) && !given && m.host().holds_floats(r))
             throw opaque_error(m, f, "whose result holds numbers that depend on what is differentiated");
-        if (r.kind() == Value::Kind::object && !m.host().is_table(r) && function)
+        if (shown(r).kind() == Value::Kind::object && !m.host().is_table(r) && function)
             throw opaque_error(m, f, "which keeps a function that uses what is differentiated");
         if (text && m.host().is_function(r))
             throw opaque_error(m, f, "which makes a function of a text that was made of a differentiated number");
         // A text that is made of what is followed must not become a number again in silence.
-        if (r.kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
+        if (shown(r).kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
     }
     m.give(to, std::move(results), {});
 }
@@ -144,7 +144,7 @@ bool settle_numbers(Values& args) {
     if (!r || !r->records()) return false;
     bool changed = false;
     for (Value& v : args) {
-        if (v.kind() != Value::Kind::object && !v.is_list()) continue;
+        if (!v.is_list() && !is_open(v)) continue;
         v = r->settled(v);
         changed = true;
     }
@@ -153,7 +153,7 @@ bool settle_numbers(Values& args) {
 
 void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed) {
     for (size_t i = 0; i < args.size(); ++i)
-        if (args[i].kind() == Value::Kind::number && (args[i].marks() & followed) &&
+        if (shown(args[i]).kind() == Value::Kind::number && (args[i].marks() & followed) &&
             !is_tensor_type(op.signature.params[i].type))
             throw attribute_error(op, i);
 }
@@ -176,7 +176,7 @@ bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& l
     for (int64_t i = 1; shadowed; ++i) {
         const Value item = m.host().raw_get(list, Value(i));
         if (item.is_nil()) break;
-        if (item.kind() == Value::Kind::number) return true;
+        if (shown(item).kind() == Value::Kind::number) return true;
     }
     return false;
 }
@@ -193,15 +193,15 @@ Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, cons
     auto look = [&](size_t i) {
         const ArgType type = params[i].type;
         if (type != ArgType::number && type != ArgType::scalar && type != ArgType::any) return;
-        if (bound.args[i].kind() != Value::Kind::number) return;
-        if (i < args.size() && args[i].kind() == Value::Kind::number) {
+        if (shown(bound.args[i]).kind() != Value::Kind::number) return;
+        if (i < args.size() && shown(args[i]).kind() == Value::Kind::number) {
             if (args[i].marks() & followed) found.push_back({i, {static_cast<int>(i), {}}});
             return;
         }
         if (last.is_nil()) return;
         auto look_for = [&](std::string_view name) {
             if (follows_field(contexts, last, name) &&
-                m.host().raw_get(last, Value(name)).kind() == Value::Kind::number)
+                shown(m.host().raw_get(last, Value(name))).kind() == Value::Kind::number)
                 found.push_back({i, {static_cast<int>(args.size()) - 1, Value(name)}});
         };
         look_for(params[i].name);
@@ -230,12 +230,12 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
         return false;
     };
     for (size_t k = 0; k < args.size(); ++k) {
-        if (args[k].kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
+        if (shown(args[k]).kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
             throw attribute_error(op, std::min(k, params.size() - 1));
         if (!m.host().is_table(args[k])) continue;
         auto follows = [&](std::string_view name) {
             return follows_field(contexts, args[k], name) &&
-                   m.host().raw_get(args[k], Value(name)).kind() == Value::Kind::number;
+                   shown(m.host().raw_get(args[k], Value(name))).kind() == Value::Kind::number;
         };
         auto follows_list = [&](std::string_view name) {
             const Value list = m.host().raw_get(args[k], Value(name));
@@ -295,7 +295,7 @@ void fill_cotangents(std::span<const Value> results, Values& cotangents) {
         if (!cotangents[k].is_nil()) continue;
         if (y.is_tensor() && is_float(y.tensor().dtype()))
             cotangents[k] = execute(zeros_like, std::array{y, zeros_like.signature.params[1].default_value});
-        else if (y.kind() == Value::Kind::number)
+        else if (shown(y).kind() == Value::Kind::number)
             cotangents[k] = Value(0.0);
     }
 }
@@ -309,18 +309,29 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     Value other = stand_in_for_attributes(*this, op, bound, args, contexts);
-    DType dtype = promoted_dtype(op, bound.args);
+    std::vector<Value> plain;
+    for (const Value& v : bound.args) plain.push_back(shown(v));
+    DType dtype = promoted_dtype(op, plain);
+    const bool exact = dtype == DType::f32 || dtype == DType::f64;
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
     std::string pattern = str(op.id, "/", args.size(), "/", bound.pattern, "/", name_of(dtype));
     for (size_t i = 0; i < params.size(); ++i) {
-        const bool number = bound.args[i].is_number() && is_tensor_type(params[i].type);
-        const auto* path = number && bound.paths[i].size() == 1 ? &bound.paths[i][0] : nullptr;
+        const bool in_tensor = is_tensor_type(params[i].type) && params[i].type != ArgType::tensors;
+        const auto* path = in_tensor && bound.paths[i].size() == 1 ? &bound.paths[i][0] : nullptr;
         bool follows = false;
         if (path && path->argument >= 0) {
-            const Value& given = args[static_cast<size_t>(path->argument)];
-            follows = path->key.is_nil() ? (given.marks() & followed) != 0
-                                         : path->key.kind() == Value::Kind::string &&
-                                               follows_field(contexts, given, path->key.string());
+            Value& given = args[static_cast<size_t>(path->argument)];
+            if (path->key.is_nil()) {
+                // A number that may be another one the next time is no part of the form of the call: it becomes a
+                // tensor where that makes no difference.
+                const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
+                follows = (given.marks() & followed) != 0;
+                if (is_open(given) && !follows && !(exact && real)) given = recorder()->settled(given);
+                follows |= is_open(given);
+                follows &= shown(given).is_number();
+            } else if (bound.args[i].is_number()) {
+                follows = path->key.kind() == Value::Kind::string && follows_field(contexts, given, path->key.string());
+            }
         }
         pattern += follows ? 'N' : '-';
     }
@@ -573,7 +584,8 @@ void j_op(Machine& m, const Instr& i) {
     uint16_t bits = 0;
     for (const Value& v : args) bits |= marks_of(v);
     if (i.op->belongs_to(lua::language())) {
-        Value result = lua::run_number(*i.op, args);
+        const bool open = recorder() && std::ranges::any_of(args, is_open);
+        Value result = open ? recorder()->compute(*i.op, args) : lua::run_number(*i.op, args);
         result.set_marks(bits);
         Value back = bits & mark ? make_pullback(*i.op, args, result, mark) : Value();
         if (i.out >= 0) m.reg(i.out) = std::move(result);

@@ -184,14 +184,17 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
     return function;
 }
 
+Value full(const Value& number, DType dtype, const Shape& shape) {
+    if (is_open(number)) return recorder()->tensor_of(number, dtype, shape);
+    Value v(Tensor::full(dtype, shape, number.number()));
+    if (Recorder* r = recorder()) r->made(v);
+    return v;
+}
+
 Value full_cotangent(const ir::NodeType& type, Value d) {
     if (type.kind != ir::NodeType::Kind::tensor) return d;
-    if (d.is_nil())
-        d = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
-    else if (d.is_number())
-        d = Value(Tensor::full(type.tensor.dtype, type.tensor.shape, d.number()));
-    else
-        return d;
+    if (!d.is_nil()) return shown(d).is_number() ? full(d, type.tensor.dtype, type.tensor.shape) : d;
+    d = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
     if (Recorder* r = recorder()) r->made(d);
     return d;
 }
@@ -215,9 +218,9 @@ Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uin
 }
 
 Value make_pullback(const Op& op, std::span<const Value> given, const Value& result, uint16_t mark) {
-    // The rule is one for these attributes.
+    // The rule is one for these attributes; those of numbers are for any.
     Values settled;
-    if (recorder()) settled = Values(given);
+    if (recorder() && !op.belongs_to(lua::language())) settled = Values(given);
     const std::span<const Value> args = settle_numbers(settled) ? std::span<const Value>(settled) : given;
     if (!is_differentiable(op) && !op.refuses_grad) return {};
     uint64_t active = 0;

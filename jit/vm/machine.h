@@ -271,6 +271,8 @@ struct Rule {
     Function* function = nullptr;
 };
 Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uint64_t active);
+// A number as a tensor all of whose elements are that number.
+Value full(const Value& number, DType dtype, const Shape& shape);
 // A cotangent of this type: zeros in place of nil, a tensor in place of a number.
 Value full_cotangent(const ir::NodeType& type, Value d);
 // Lua's arithmetic on plain numbers as a function of typed primitives.

@@ -1,6 +1,7 @@
 #include "jit/vm/object.h"
 
 #include "core/free_list.h"
+#include "jit/language.h"
 #include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
@@ -182,8 +183,10 @@ Value accumulate(Value a, Value b) {
         sum.set_marks(marks);
         return sum;
     }
-    if (a.is_number() && b.is_number()) {
-        sum = Value(a.number() + b.number());
+    if (shown(a).is_number() && shown(b).is_number()) {
+        static const Op& plus = lua::primitive("add");
+        const Value operands[] = {a, b};
+        sum = is_open(a) || is_open(b) ? recorder()->compute(plus, operands) : Value(a.number() + b.number());
     } else if (a.is_list() && b.is_list()) {
         const auto &x = a.items(), &y = b.items();
         std::vector<Value> items;

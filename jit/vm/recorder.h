@@ -33,6 +33,12 @@ class Recorder {
     virtual Value settled(const Value& v) { return v; }
     // The operands of arithmetic in differentiated code, as it can follow them.
     virtual void settle_operands(const Op&, Values&) {}
+    // The number or text for which v stands, which may be another one the next time; null: v is a value itself.
+    virtual const Value* open(const Value&) const { return nullptr; }
+    // An operation on numbers, some of which may be open; then so is the result.
+    virtual Value compute(const Op&, std::span<const Value>) { return {}; }
+    // An open number as a tensor.
+    virtual Value tensor_of(const Value&, DType, const Shape&) { return {}; }
     // Throws again what is on its way past the program that runs.
     virtual void pass_on() {}
 };
@@ -54,6 +60,16 @@ class Watch {
   private:
     Recorder* before_;
 };
+
+// What v is at present. Nothing but its kind may be relied upon where it stands for a number that may change; marks are
+// those of v itself.
+inline const Value& shown(const Value& v) {
+    if (v.kind() != Value::Kind::object) return v;
+    const Recorder* r = recorder();
+    const Value* open = r ? r->open(v) : nullptr;
+    return open ? *open : v;
+}
+inline bool is_open(const Value& v) { return &shown(v) != &v; }
 
 // Runs an operator for the machine.
 inline Value execute(const Op& op, std::span<const Value> args) {

@@ -23,7 +23,7 @@ void source(Machine& m, const Instr& i) {
 }
 
 bool holds_text(const Value& v) {
-    return v.kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
+    return shown(v).kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
 }
 
 void touch(Machine& m, const Instr& i) {
@@ -31,7 +31,7 @@ void touch(Machine& m, const Instr& i) {
     const Value& holder = m.operand(i, 1);
     if (holder.is_nil()) return m.set(i, Value());
     const Value& key = m.operand(i, 3);
-    if (key.kind() == Value::Kind::number && (key.marks() & context.mark)) context.note_keyed(holder);
+    if (shown(key).kind() == Value::Kind::number && (key.marks() & context.mark)) context.note_keyed(holder);
     bool followed = false, texts = false;
     auto look = [&](const Value& v) {
         if (!(marks_of(v) & context.mark)) return;
@@ -71,7 +71,7 @@ void shadow_of(Machine& m, const Instr& i) {
 }
 
 void mark_value(Value& v, uint16_t mark) {
-    if (v.kind() == Value::Kind::number || v.is_tensor()) {
+    if (shown(v).kind() == Value::Kind::number || v.is_tensor()) {
         if (!v.is_tensor() || is_float(v.tensor().dtype()) || is_complex(v.tensor().dtype()))
             v.set_marks(v.marks() | mark);
     } else if (v.is_list()) {
@@ -88,7 +88,7 @@ void mark(Machine& m, const Instr& i) {
     const Value& shadow = m.operand(i, 1);
     const uint16_t mark = context_of(m.operand(i, 0)).mark;
     if (!shadow.is_nil()) mark_value(v, mark);
-    if (v.kind() == Value::Kind::string)
+    if (shown(v).kind() == Value::Kind::string)
         if (const auto* holder = object_as<Shadow>(shadow); holder && holder->has_texts())
             v.set_marks(v.marks() | mark);
     m.set(i, std::move(v));
@@ -121,7 +121,7 @@ void shadow_get(Machine& m, const Instr& i) {
 
 void shadow_take(Machine& m, const Instr& i) {
     Shadow* s = shadow_at(m, i);
-    m.set(i, s ? s->take(m.operand(i, 1)) : Value());
+    m.set(i, s ? s->take(shown(m.operand(i, 1))) : Value());
 }
 
 void shadow_put(Machine& m, const Instr& i) {
@@ -213,7 +213,7 @@ void seed(Machine& m, const Instr& i) {
     const std::string& name = m.operand(i, 0).string();
     const Value& results = m.operand(i, 1);
     Value y = results.is_list() && !results.items().empty() ? results.items()[0] : Value();
-    if (y.is_number()) return m.set(i, Value(1.0));
+    if (shown(y).is_number()) return m.set(i, Value(1.0));
     if (!y.is_tensor())
         throw argument_error(name, str("the function must return a tensor or a number, got ", text_of(m, y)));
     const Tensor& t = y.tensor();

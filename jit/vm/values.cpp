@@ -29,10 +29,11 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
                 const Destination& to) {
     if (Recorder* r = recorder()) [[unlikely]]
         r->settle_operands(primitive, operands);
-    bool numbers = true, tensor = false;
+    bool numbers = true, tensor = false, open = false;
     for (const Value& v : operands) {
-        numbers &= v.is_number();
+        numbers &= shown(v).is_number();
         tensor |= v.is_tensor();
+        open |= is_open(v);
     }
     if (numbers) {
         uint16_t bits = 0;
@@ -40,25 +41,26 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         if (bits && contexts.size() > 1) {
             return m.enter(number_function(primitive), contexts, std::move(operands), to);
         }
-        Value result = lua::run_number(primitive, operands);
+        Value result = open ? recorder()->compute(primitive, operands) : lua::run_number(primitive, operands);
         Value back;
         if (bits) {
-            if (result.kind() == Value::Kind::number) result.set_marks(bits);
+            if (shown(result).kind() == Value::Kind::number) result.set_marks(bits);
             if (!contexts.empty())
                 back = make_pullback(primitive, operands, result, static_cast<Context*>(contexts[0].object())->mark);
         }
         return m.give_one(to, std::move(result), std::move(back));
     }
     if (tensor) {
+        if (open && contexts.empty()) settle_numbers(operands);
         bool plain = true;
-        for (const Value& v : operands) plain &= v.is_tensor() || v.is_number();
+        for (const Value& v : operands) plain &= v.is_tensor() || shown(v).is_number();
         if (plain)
             if (const Op* op = m.tensor_operator(primitive)) {
                 uint16_t bits = 0;
                 for (const Value& v : operands)
-                    if (v.is_number()) bits |= v.marks();
+                    if (shown(v).is_number()) bits |= v.marks();
                 const auto& params = op->signature.params;
-                if (!(bits & followed_by(contexts))) {
+                if (!open && !(bits & followed_by(contexts))) {
                     for (size_t i = operands.size(); i < params.size(); ++i)
                         operands.push_back(params[i].default_value);
                     if (Machine::has_box(contexts, operands))
@@ -129,8 +131,9 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
             if (!contexts.empty()) {
                 auto& context = *static_cast<Context*>(contexts[0].object());
                 if (Shadow* shadow = context.source(field.holder, field.value)) {
-                    if (field.value.is_tensor() || field.value.is_number() ||
-                        (field.value.kind() == Value::Kind::string && shadow->has_texts()))
+                    const Value& held = shown(field.value);
+                    if (held.is_tensor() || held.is_number() ||
+                        (held.kind() == Value::Kind::string && shadow->has_texts()))
                         field.value.set_marks(field.value.marks() | context.mark);
                     const OperatorFunction& f = shadow_add_function();
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
@@ -182,12 +185,14 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
             Value back;
             if (!contexts.empty()) {
                 auto& context = *static_cast<Context*>(contexts[0].object());
-                if (key.kind() == Value::Kind::number && (key.marks() & context.mark)) context.note_keyed(field.holder);
+                if (shown(key).kind() == Value::Kind::number && (key.marks() & context.mark))
+                    context.note_keyed(field.holder);
                 Shadow* shadow =
                     value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
                 if (shadow) {
                     shadow->note(key, (value.marks() & context.mark) != 0);
-                    if (value.kind() == Value::Kind::string && (value.marks() & context.mark)) shadow->note_text();
+                    if (shown(value).kind() == Value::Kind::string && (value.marks() & context.mark))
+                        shadow->note_text();
                     const OperatorFunction& f = shadow_take_function();
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
@@ -427,18 +432,16 @@ void content(Machine& m, const Instr& i) {
 
 void number_like(Machine& m, const Instr& i) {
     const Value &x = m.operand(i, 0), &t = m.operand(i, 1);
-    if (!x.is_number() || !t.is_tensor()) return m.set(i, Value(x));
-    Value v(Tensor::full(t.tensor().dtype(), t.tensor().shape(), x.number()));
-    if (Recorder* r = recorder()) r->made(v);
+    if (!shown(x).is_number() || !t.is_tensor()) return m.set(i, Value(x));
+    Value v = full(x, t.tensor().dtype(), t.tensor().shape());
     v.set_marks(x.marks());
     m.set(i, std::move(v));
 }
 
 void number_tensor(Machine& m, const Instr& i) {
     const Value& x = m.operand(i, 0);
-    if (!x.is_number()) return m.set(i, Value(x));
-    Value v(Tensor::full(m.operand(i, 1).dtype(), {}, x.number()));
-    if (Recorder* r = recorder()) r->made(v);
+    if (!shown(x).is_number()) return m.set(i, Value(x));
+    Value v = full(x, m.operand(i, 1).dtype(), {});
     v.set_marks(x.marks());
     m.set(i, std::move(v));
 }
@@ -452,8 +455,9 @@ void handle_number(Machine& m, const Instr& i) {
         operands.push_back(m.operand(i, k));
         marks |= operands.back().marks();
     }
-    Value result = lua::run_number(*i.op, operands);
-    if (result.kind() == Value::Kind::number) result.set_marks(marks);
+    Value result = std::ranges::any_of(operands, is_open) ? recorder()->compute(*i.op, operands)
+                                                          : lua::run_number(*i.op, operands);
+    if (shown(result).kind() == Value::Kind::number) result.set_marks(marks);
     m.set(i, std::move(result));
 }
 

@@ -120,6 +120,132 @@ check_gradient("running statistics, written in place", function()
   end
 end)
 
+check_gradient("a loss as a number in arithmetic and comparisons", function()
+  return function(v, i)
+    local loss = ops.sum(v * v)
+    local n = loss:item()
+    if n > 1 then n = n * 2 - 1 / (n + i) end
+    return loss * (1 + n) - n ^ 2 / 3 % 5
+  end
+end)
+check_gradient("a loss as a number in functions of numbers", function()
+  return function(v)
+    local n = ops.sum(ops.abs(v)):item()
+    return ops.sum(v * v) * math.exp(-n / 10) + math.max(n, 1.5) * math.sin(n) - math.abs(n)
+  end
+end)
+check_gradient("a number beside tensors in operators", function()
+  return function(v, i)
+    local n = ops.sum(ops.abs(v)):item()
+    local y = ops.mul(v, n) + ops.clip(v, -n / 4, n / 4) + ops.maximum(v, i / 10) + ops.lerp(v, v * v, i / 40)
+    return ops.sum(y + ops.pow(ops.abs(v) + 1, n / 5) + (ops.abs(v) + 1) ^ (i / 10) + (1 + i / 10) ^ v + v % (i + 0.5))
+  end
+end)
+t.test("integers and halves beside a number", function()
+  local function make()
+    return ms.value_and_grad(function(v, i)
+      local n = ops.cast(ops.abs(v) * 10, ms.int32)
+      local half = ops.cast(v, ms.float16)
+      return ops.sum(v * ops.cast(ops.maximum(n, i), ms.float32)) + ops.sum(ops.cast(ops.mul(half, i / 8), ms.float32))
+    end)
+  end
+  local plain, f = make(), ms.jit(make())
+  for i = 1, 12 do
+    local w = ms.tensor { 0.5, -1.0, 0.1 * i }
+    t.near({ f(w, i) }, { plain(w, i) }, 1e-6)
+  end
+end)
+check_gradient("a list of losses", function()
+  return function(v, i, s)
+    s.log = s.log or {}
+    local loss = ops.sum(v * v) * i
+    s.log[#s.log + 1] = loss:item()
+    s.log[#s.log + 1] = loss:item() * 2
+    return loss
+  end
+end)
+check_gradient("an average of losses that goes into the loss", function()
+  return function(v, _, s)
+    local loss = ops.sum(v * v)
+    s.mean = 0.9 * (s.mean or 0.0) + 0.1 * loss:item()
+    return loss + s.mean
+  end
+end)
+check_gradient("a loss in a text", function()
+  return function(v, i, s)
+    local loss = ops.sum(v * v)
+    s.text = ("step %d: %.6f"):format(i, loss:item()) .. "."
+    return loss
+  end
+end)
+
+-- Gradients of numbers, in a loop.
+local function check_numbers(name, f, ...)
+  local positions = ...
+  check(name, function()
+    local gradient = ms.value_and_grad(f, positions)
+    return function(w, i) return gradient(0.25 * i, i + 0.5, w) end
+  end)
+end
+check_numbers("the slope of a number", function(x) return x * x end)
+check_numbers("slopes of two numbers", function(x, y) return x * y ^ 2 / (x + y) - x % 3 end, { 0, 1 })
+check_numbers("the slope of functions of a number", function(x) return math.sin(x) * math.exp(-x / 50) + math.sqrt(x) end)
+check_numbers("the slope of a number by way of tensors", function(x, _, w) return ops.sum(w * x * x + ops.full({ 4 }, x)) end)
+check_numbers("a slope that depends on comparisons", function(x, y)
+  local sum = x
+  while sum < 6 do sum = sum * 2 + y end
+  return sum * x
+end)
+check_numbers("the slope of an element that is taken out", function(x, _, w) return ops.sum(w * x):item() * x end)
+t.test("the slope of the slope of a number", function()
+  local second = ms.grad(ms.grad(function(x) return x ^ 3 * math.sin(x) end))
+  local f = ms.jit(second)
+  for i = 1, 14 do t.near(f(i * 0.25), second(i * 0.25), 1e-9) end
+end)
+
+t.test("a list of losses that the loss reads again", function()
+  local function make()
+    local log = { 1.0 }
+    return ms.value_and_grad(function(v, k)
+      log[#log + 1] = ops.sum(v * v):item()
+      return ops.sum(v) * log[k] * log[#log]
+    end)
+  end
+  local plain, f = make(), ms.jit(make())
+  for i = 1, 12 do
+    local w, k = ms.tensor { 0.5, 0.1 * i }, i % 3 == 0 and i + 1 or (i + 1) // 2
+    t.near({ f(w, k) }, { plain(w, k) }, 1e-5)
+  end
+end)
+t.test("powers at the edges", function()
+  local function make() return ms.value_and_grad(function(v, e) return ops.sum(v ^ e) + ops.sum(ops.pow(v, e)) end) end
+  local plain, f = make(), ms.jit(make())
+  for _, e in ipairs { 2, 1, 0, 3, 2.0, 1.0, 0.0, 3.0, -1.0, 0.5 } do
+    local w = e == 0.5 and ms.tensor { 0.5, 2.0 } or ms.tensor { -2.0, 0.5, 3.0 }
+    t.near({ f(w, e) }, { plain(w, e) }, 1e-5)
+    if e > 0 and e ~= 0.5 then t.near({ f(w * 0, e) }, { plain(w * 0, e) }, 1e-5) end
+  end
+end)
+t.test("what has no gradient is refused for numbers that change, too", function()
+  local f = ms.jit(ms.grad(function(x) return math.floor(x) * x + tonumber("1") * #tostring(x) end))
+  local plain = ms.grad(function(x) return math.floor(x) * x + tonumber("1") * #tostring(x) end)
+  for i = 1, 6 do
+    local ok, message = pcall(plain, i + 0.5)
+    local ok2, message2 = pcall(f, i + 0.5)
+    t.equal({ ok2, ok2 or (message2:gsub("^.-:%d+: ", "")) }, { ok, ok or (message:gsub("^.-:%d+: ", "")) })
+  end
+  for _, bad in ipairs {
+    function(x) return tonumber(tostring(x)) end, function(x) return ({ [x] = 1 })[x] * x end,
+    function(x) return ops.sum(ops.one_hot(ms.tensor { 0 }, 2, x, 0.0)) end,
+  } do
+    local g, h = ms.grad(bad), ms.jit(ms.grad(bad))
+    for i = 1, 4 do
+      local a, b = { pcall(g, i * 0.5) }, { pcall(h, i * 0.5) }
+      t.equal(b[1], a[1])
+      if a[1] then t.near(b[2], a[2], 1e-6) end
+    end
+  end
+end)
 t.test("attributes of differentiated operators that change", function()
   local uses = {
     leaky_relu = function(v, a) return ops.leaky_relu(v, a) end,
