@@ -115,17 +115,6 @@ int axes_of(const IndexItem& item) {
     }
 }
 
-void check_integer(int64_t i, int axis, int64_t size) {
-    if (size == kUnknownDim || (i >= -size && i < size)) return;
-    if (size == 0) throw index_error(kWhere, str("index ", i, " is out of range: axis ", axis, " is empty"));
-    if (axis == 0)
-        throw index_error(kWhere,
-                          str("index ", i, " is out of range for axis 0 with ", size, size == 1 ? " row" : " rows",
-                              ": tensor indices start at 0, the last row is x[", size - 1, "] or x[-1]"));
-    throw index_error(kWhere, str("index ", i, " is out of range for axis ", axis, " of size ", size,
-                                  ": tensor indices start at 0, the last one is ", size - 1, " or -1"));
-}
-
 // Checks entries against the shape and writes the ellipsis out where it was left away.
 Index completed(const Index& index, const Shape& shape) {
     int used = 0, ellipses = 0;
@@ -140,6 +129,7 @@ Index completed(const Index& index, const Shape& shape) {
         ellipses += item.kind == IndexItem::Kind::ellipsis;
     }
     if (ellipses > 1) throw index_error(kWhere, "an index holds at most one '...'");
+    if (used > 0) check_indexable(shape);
     if (used > shape.rank())
         throw index_error(
             kWhere, str("too many indices: ", used, " for a tensor of rank ", shape.rank(), " (shape ", shape, ")"));
@@ -147,7 +137,7 @@ Index completed(const Index& index, const Shape& shape) {
     if (ellipses == 0) whole.items.push_back(IndexItem::of(IndexItem::Kind::ellipsis));
     int axis = 0;
     for (const IndexItem& item : whole.items) {
-        if (item.kind == IndexItem::Kind::integer) check_integer(item.integer, axis, shape[axis]);
+        if (item.kind == IndexItem::Kind::integer) check_index(item.integer, axis, shape[axis]);
         if (item.kind == IndexItem::Kind::slice && item.step == 0)
             throw value_error(kWhere, "a slice step of 0 goes nowhere");
         if (is_mask(item)) {
@@ -351,6 +341,21 @@ Expr put_under_mask(Builder& builder, const Expr& x, const Value& mask, const Ex
 }
 
 }  // namespace
+
+void check_indexable(const Shape& shape) {
+    if (shape.rank() == 0) throw index_error(kWhere, "a tensor of rank 0 cannot be indexed").hint("use x:item()");
+}
+
+void check_index(int64_t i, int axis, int64_t size) {
+    if (size == kUnknownDim || (i >= -size && i < size)) return;
+    if (size == 0) throw index_error(kWhere, str("index ", i, " is out of range: axis ", axis, " is empty"));
+    if (axis == 0)
+        throw index_error(kWhere,
+                          str("index ", i, " is out of range for axis 0 with ", size, size == 1 ? " row" : " rows",
+                              ": tensor indices start at 0, the last row is x[", size - 1, "] or x[-1]"));
+    throw index_error(kWhere, str("index ", i, " is out of range for axis ", axis, " of size ", size,
+                                  ": tensor indices start at 0, the last one is ", size - 1, " or -1"));
+}
 
 Index parse_index(std::string_view where, std::string_view text) { return SliceText(where, text).read(); }
 

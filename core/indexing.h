@@ -56,6 +56,12 @@ struct Index {
 // Reads "1:3, ::2, ..., -1, None". Throws a syntax error that shows the text with a caret under the mistake.
 Index parse_index(std::string_view where, std::string_view text);
 
+// Throws an index error when a tensor of that shape has no axes.
+void check_indexable(const Shape& shape);
+
+// Throws an index error when a row or element i does not exist on an axis of that size.
+void check_index(int64_t i, int axis, int64_t size);
+
 // What the index picks: a view where it holds no tensors.
 Value index_get(Builder& builder, const Value& x, const Index& index);
 

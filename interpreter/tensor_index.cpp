@@ -14,12 +14,9 @@ constexpr std::string_view kWhere = "index";
 
 // x[i], the everyday case, without the detour over an Index.
 Tensor row(const Tensor& t, int64_t i) {
-    if (t.rank() == 0) throw index_error(kWhere, "a tensor of rank 0 cannot be indexed").hint("use x:item()");
+    check_indexable(t.shape());
     const int64_t n = t.dim(0);
-    if (i < -n || i >= n) {
-        Error e = index_error(kWhere, str("index ", i, " is out of range for axis 0 with size ", n));
-        throw n > 0 && i == n ? e.hint(str("tensor indices start at 0: the last row is x[", n - 1, "] or x[-1]")) : e;
-    }
+    check_index(i, 0, n);
     Shape shape = t.shape();
     Strides strides = t.strides();
     shape.erase(0);

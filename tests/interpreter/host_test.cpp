@@ -157,7 +157,7 @@ TEST(Errors, NameThePlaceAndShowTheSource) {
     const Outcome outcome =
         run(state, "local ms = require 'lunaria'\nlocal function f(x)\n  return x[7] + 1\nend\nf(ms.tensor{1})\n");
     ASSERT_FALSE(outcome.ok);
-    EXPECT_EQ(outcome.message.rfind("test.lua:3: index: index 7 is out of range", 0), 0u) << outcome.message;
+    EXPECT_EQ(outcome.message.rfind("test.lua:3: tensor: index 7 is out of range", 0), 0u) << outcome.message;
     EXPECT_NE(outcome.traceback.find("test.lua:3: in local 'f'\n\t\treturn x[7] + 1"), std::string::npos)
         << outcome.traceback;
     EXPECT_NE(outcome.traceback.find("test.lua:5: in main chunk\n\t\tf(ms.tensor{1})"), std::string::npos)
