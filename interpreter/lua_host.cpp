@@ -97,19 +97,12 @@ LuaHost::~LuaHost() { vm::collect_all_cycles(); }
 
 LuaHost& LuaHost::of(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TNIL) {
-        // Lives in the registry as what Lua destroys last: finalizers run in the opposite order of their making.
+        // Not finalized by Lua: finalizers of programs may still need it.
         auto* place = static_cast<LuaHost*>(lua_newuserdatauv(L, sizeof(LuaHost), 0));
         lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
         lua_State* main = lua_tothread(L, -1);
         lua_pop(L, 1);
         new (place) LuaHost(main);
-        lua_createtable(L, 0, 1);
-        lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<LuaHost*>(lua_touserdata(state, 1))->~LuaHost();
-            return 0;
-        });
-        lua_setfield(L, -2, "__gc");
-        lua_setmetatable(L, -2);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
         lua_pop(L, 1);
         return *place;
@@ -117,6 +110,10 @@ LuaHost& LuaHost::of(lua_State* L) {
     auto* host = static_cast<LuaHost*>(lua_touserdata(L, -1));
     lua_pop(L, 1);
     return *host;
+}
+
+void LuaHost::end(lua_State* L) {
+    if (LuaHost* host = existing(L)) host->~LuaHost();
 }
 
 LuaHost* LuaHost::existing(lua_State* L) {
@@ -332,7 +329,8 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, info_cache_);
     lua_pushvalue(L, index);
     lua_rawget(L, -2);
-    if (const auto* known = static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(L, -1))) {
+    // Collected together with the function it is empty, but still found by what is finalized later.
+    if (const auto* known = static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(L, -1)); known && *known) {
         std::shared_ptr<FunctionInfo> info = *known;
         info->used = infos_made_;
         lua_pop(L, 2);
@@ -371,7 +369,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     new (lua_newuserdatauv(L, sizeof(info), 0)) std::shared_ptr<FunctionInfo>(info);
     if (luaL_newmetatable(L, "lunaria.function")) {
         lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(state, 1))->~shared_ptr();
+            static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(state, 1))->reset();
             return 0;
         });
         lua_setfield(L, -2, "__gc");

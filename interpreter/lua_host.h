@@ -25,6 +25,8 @@ class LuaHost final : public vm::Host {
     static LuaHost& of(lua_State* L);
     // Whether the C function is the one that the machine's pcall runs in.
     static bool is_protection(lua_CFunction f);
+    // Destroys it, if it was made: the state is about to be closed.
+    static void end(lua_State* L);
     // The same as of(), null when it was not made yet.
     static LuaHost* existing(lua_State* L);
 

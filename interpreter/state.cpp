@@ -12,6 +12,7 @@
 #include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
 #include "interpreter/frames.h"
+#include "interpreter/jit/natives.h"
 #include "interpreter/libraries.h"
 #include "interpreter/loader.h"
 #include "interpreter/lua_host.h"
@@ -45,6 +46,21 @@ int call_visitor(lua_State* L) {
     return 0;
 }
 
+// Finalizers run in the opposite order of their making: this one, the first, after all of the program's, which may
+// compute and differentiate.
+void finish_last(lua_State* L) {
+    lua_newuserdatauv(L, 0, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, [](lua_State* state) {
+        jit::end_natives(state);
+        LuaHost::end(state);
+        return 0;
+    });
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
 }  // namespace
 
 // Nobody else uses it, and it is ignored where nobody listens.
@@ -57,6 +73,7 @@ State::State(const Options& options)
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
     running_ = lua_;
     lua_atpanic(lua_, panic);
+    finish_last(lua_);
     if (options.ignore_environment) {
         lua_pushboolean(lua_, true);
         lua_setfield(lua_, LUA_REGISTRYINDEX, "LUA_NOENV");

@@ -52,18 +52,24 @@ struct Function {
     Progress progress;                          // of the call that runs; its memory is kept for the next
 };
 
+// Empty once it was collected: what is finalized after it may still have it.
+using Held = std::optional<Function>;
+
+Held& held_at(lua_State* L, int index) { return *static_cast<Held*>(luaL_checkudata(L, index, kMetatable)); }
+
 Function& function_at(lua_State* L, int index) {
-    return *static_cast<Function*>(luaL_checkudata(L, index, kMetatable));
+    if (Held& held = held_at(L, index)) return *held;
+    throw state_error("graph mode", "the compiled function was collected");
 }
 
 // The same for functions that know the metatable: their upvalue 1.
-Function& own_function(lua_State* L) {
+Held& own_function(lua_State* L) {
     if (lua_getmetatable(L, 1)) {
         const bool ours = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
         lua_pop(L, 1);
-        if (ours) return *static_cast<Function*>(lua_touserdata(L, 1));
+        if (ours) return *static_cast<Held*>(lua_touserdata(L, 1));
     }
-    return function_at(L, 1);
+    return held_at(L, 1);
 }
 
 int keepers_key;
@@ -154,18 +160,16 @@ void keep_objects(Function& f, lua_State* L) {
 int make(lua_State* L) {
     luaL_checkany(L, 1);
     lua_settop(L, 2);
-    auto* place = lua_newuserdatauv(L, sizeof(Function), kCompiledSlots);
-    new (place) Function(LuaHost::of(L));
+    Function& f = **new (lua_newuserdatauv(L, sizeof(Held), kCompiledSlots)) Held(std::in_place, LuaHost::of(L));
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, kCompiledTarget);
     // What its records refer to. The function keeps it, and may be collected with it.
     lua_newtable(L);
-    static_cast<Function*>(place)->keeper = add_keeper(L, static_cast<Function*>(place)->keepers);
+    f.keeper = add_keeper(L, f.keepers);
     lua_setiuservalue(L, -2, kCompiledKept);
-    static_cast<Function*>(place)->shelf = lua_newthread(L);
+    f.shelf = lua_newthread(L);
     lua_setiuservalue(L, -2, kCompiledShelf);
     luaL_setmetatable(L, kMetatable);
-    Function& f = *static_cast<Function*>(place);
     if (lua_istable(L, 2)) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
         if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
@@ -321,7 +325,12 @@ void make_for_entry(lua_State* L, int function) {
     f.limits.live = kLiveUnasked;
 }
 
-bool is_left_to_lua_for_good(lua_State* L, int compiled) { return !function_at(L, compiled).eager.empty(); }
+bool is_left_to_lua_for_good(lua_State* L, int compiled) {
+    const Held& held = held_at(L, compiled);
+    return held && !held->eager.empty();
+}
+
+bool is_collected(lua_State* L, int compiled) { return !held_at(L, compiled); }
 
 namespace {
 
@@ -352,7 +361,7 @@ void note_time(Function& f, std::vector<double>& times, double seconds) {
 
 // noted(f): the plain call is done.
 int noted(lua_State* L) {
-    Function& f = own_function(L);
+    Function& f = *own_function(L);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - f.started;
     if (f.choice.empty()) note_time(f, f.plain_times, taken.count());
     return 0;
@@ -363,7 +372,12 @@ int noted(lua_State* L) {
 // try(f, arguments...): whether the call is done; take(f) gives its results then. nil: it is not, and noted(f) is to
 // be called after it, which wants to know how long it takes.
 int try_call(lua_State* L) {
-    Function& f = own_function(L);
+    Held& held = own_function(L);
+    if (!held) {
+        lua_pushboolean(L, false);
+        return 1;
+    }
+    Function& f = *held;
     ++f.calls;
     if (is_left_to_lua(f, L)) {
         check_full(f);
@@ -488,7 +502,7 @@ int sink(lua_State* L) {
 }  // namespace
 
 int take(lua_State* L) {
-    Function& f = own_function(L);
+    Function& f = *own_function(L);
     vm::Values results = std::move(f.results);
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) f.host.push(L, v);
@@ -498,7 +512,7 @@ int take(lua_State* L) {
 namespace {
 
 int target(lua_State* L) {
-    function_at(L, 1);
+    held_at(L, 1);
     lua_getiuservalue(L, 1, kCompiledTarget);
     return 1;
 }
@@ -629,35 +643,14 @@ int report(lua_State* L) {
     return 1;
 }
 
-int mode_key;
-
 }  // namespace
 
 Tree& tree_at(lua_State* L, int index) { return function_at(L, index).tree; }
 
-void push_mode(lua_State* L) {
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mode_key) != LUA_TNIL) return;
-    lua_pop(L, 1);
-    lua_createtable(L, 0, 1);
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "graph");
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
-}
-
-bool is_deterministic(lua_State* L) {
-    luaL_checkstack(L, 2, "mode");
-    push_mode(L);
-    lua_getfield(L, -1, "deterministic");
-    const bool yes = lua_toboolean(L, -1);
-    lua_pop(L, 2);
-    return yes;
-}
-
 int open(lua_State* L) {
     if (luaL_newmetatable(L, kMetatable)) {
         lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<Function*>(lua_touserdata(state, 1))->~Function();
+            static_cast<Held*>(lua_touserdata(state, 1))->reset();
             return 0;
         });
         lua_setfield(L, -2, "__gc");

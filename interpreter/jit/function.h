@@ -20,12 +20,6 @@ enum CompiledSlot : int {
     kCompiledSlots = 4
 };
 
-// The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
-void push_mode(lua_State* L);
-// Whether a program that is run again is to give the same bits: what it does must not depend on times or on what is in
-// caches (set_context{deterministic = }).
-bool is_deterministic(lua_State* L);
-
 // The module behind lunaria/graph.lua, on the stack.
 int open(lua_State* L);
 
@@ -40,6 +34,8 @@ int take(lua_State* L);
 // promises more.
 void make_for_entry(lua_State* L, int function);
 bool is_left_to_lua_for_good(lua_State* L, int compiled);
+// Whether Lua collected it: it is found for as long as what it stands for can still be finalized.
+bool is_collected(lua_State* L, int compiled);
 
 // lowered(f): what was made of each stretch of operators, compiled now if it was not yet: a list of tables.
 int lowered(lua_State* L);

@@ -29,7 +29,7 @@ struct Calls {
 };
 using Counts = std::array<Calls, 1024>;
 
-int compiled_key, entry_key;
+int compiled_key, entry_key, mode_key;
 
 // For as long as it lives, a call of entry() is on a stack.
 class OnStack {
@@ -140,6 +140,25 @@ void watch_functions(lua_State* L, bool on) {
     set_entry(L);
 }
 
+void push_mode(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mode_key) != LUA_TNIL) return;
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 1);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "graph");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
+}
+
+bool is_deterministic(lua_State* L) {
+    luaL_checkstack(L, 2, "mode");
+    push_mode(L);
+    lua_getfield(L, -1, "deterministic");
+    const bool yes = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return yes;
+}
+
 bool is_entry_function(lua_CFunction f) { return f == protect<entry>; }
 
 int compiled(lua_State* L) {
@@ -147,7 +166,7 @@ int compiled(lua_State* L) {
     lua_settop(L, 1);
     push_compiled(L);
     lua_insert(L, 1);
-    lua_rawget(L, 1);
+    if (lua_rawget(L, 1) != LUA_TNIL && is_collected(L, -1)) lua_pushnil(L);
     return 1;
 }
 
@@ -166,6 +185,10 @@ int all_compiled(lua_State* L) {
     lua_newtable(L);
     lua_Integer count = 0;
     for (lua_pushnil(L); lua_next(L, table);) {
+        if (is_collected(L, -1)) {
+            lua_pop(L, 1);
+            continue;
+        }
         lua_createtable(L, 2, 0);
         lua_insert(L, -2);
         lua_rawseti(L, -2, 2);

@@ -122,14 +122,8 @@ int natives_key;
 
 const Natives& natives_of(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &natives_key) == LUA_TNIL) {
+        // Not finalized by Lua: finalizers of programs may still need it.
         new (lua_newuserdatauv(L, sizeof(Natives), 0)) Natives(L);
-        lua_createtable(L, 0, 1);
-        lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<Natives*>(lua_touserdata(state, 1))->~Natives();
-            return 0;
-        });
-        lua_setfield(L, -2, "__gc");
-        lua_setmetatable(L, -2);
         lua_pushvalue(L, -1);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &natives_key);
         lua_remove(L, -2);
@@ -137,6 +131,12 @@ const Natives& natives_of(lua_State* L) {
     auto* known = static_cast<Natives*>(lua_touserdata(L, -1));
     lua_pop(L, 1);
     return *known;
+}
+
+void end_natives(lua_State* L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &natives_key) != LUA_TNIL)
+        static_cast<Natives*>(lua_touserdata(L, -1))->~Natives();
+    lua_pop(L, 1);
 }
 
 }  // namespace lunaria::jit

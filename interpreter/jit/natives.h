@@ -52,5 +52,7 @@ class Natives {
 
 // Of the libraries of a Lua state, looked up once.
 const Natives& natives_of(lua_State* L);
+// Destroys it, if it was made: the state is about to be closed.
+void end_natives(lua_State* L);
 
 }  // namespace lunaria::jit

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/element.h"
-#include "interpreter/jit/function.h"
+#include "interpreter/jit/hot.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/values.h"

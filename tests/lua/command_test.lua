@@ -244,4 +244,27 @@ t.test("one interrupt that comes twice, as timeout sends it, is one", function()
   end
 end)
 
+t.test("finalizers at the end of a program compute and differentiate", function()
+  local path = script [[
+early = setmetatable({}, { __gc = function()
+  local x = ms.tensor { 1.0, 2.0 }
+  local g = ms.grad(function(v) return (double(v) * v):sum() end)(x)
+  print(double(x):tolist()[2], g:tolist()[2], triple(x):tolist()[2], net(x:reshape { 1, 2 }).shape[2])
+end })
+ms = require "lunaria"
+function double(x) return x * 2 end
+triple, net = ms.jit(function(x) return x * 3 end), ms.nn.Dense(2, 2)
+late = setmetatable({}, getmetatable(early))
+for _ = 1, 5 do
+  ms.grad(function(v) return double(v):sum() end)(triple(ms.tensor { 1.0, 1.0 }))
+  net(ms.tensor { { 1.0, 2.0 } })
+end
+]]
+  for _, mode in ipairs { 0, 1 } do
+    local text, code = run(path, ("LUA_INIT='require(\"lunaria\").set_context{ mode = %d }'"):format(mode))
+    t.equal({ text, code }, { ("4.0\t8.0\t6.0\t2\n"):rep(2), 0 })
+  end
+  os.remove(path)
+end)
+
 t.finish()

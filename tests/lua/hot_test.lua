@@ -320,4 +320,31 @@ test("a training loop in plain functions learns as in eager mode", function()
   t.near(weight, plain, 1e-5)
 end)
 
+test("finalizers call what is collected with them", function()
+  local called, wrong = 0, 0
+  for k = 1, 60 do
+    do
+      local object, count = {}, 0
+      local function f(x)
+        count = count + 1
+        return ops.sum(x * 2) + count
+      end
+      local twice, net = ms.jit(function(x) return x * 2 end), nn.Dense(2, 2)
+      local function all(x) return f(x):item(), ms.grad(f)(x):tolist(), twice(x):tolist(), net(x:reshape { 1, 2 }).shape[2] end
+      -- What compiles comes later than the object, and so is finalized before.
+      setmetatable(object, { __gc = function()
+        called = called + 1
+        local y, g, z, n = all(vector(1, 2))
+        if y ~= 6 + count - 1 or g[1] ~= 2 or z[2] ~= 4 or n ~= 2 then wrong = wrong + 1 end
+      end })
+      for _ = 1, 4 do all(vector(3, 4)) end
+    end
+    if k % 7 == 0 then collectgarbage() end
+    equal(#tostring(ms.jit_report()) > 0, true)
+  end
+  collectgarbage()
+  collectgarbage()
+  if called < 50 or wrong > 0 then error(("%d calls, %d wrong"):format(called, wrong)) end
+end)
+
 t.finish()
