@@ -531,37 +531,65 @@ int32_t Recorder::make(Own& table) {
     }
     const bool known = position_ < progress_.done;
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
-    if (known && !own.content.is_nil()) {
-        // What the outside made of it since.
-        host_.push(L, own.table);
-        host_.push(L, own.content);
+    // What the outside made of it since.
+    if (known && !own.content.is_nil()) pour(own.content, own.table);
+    auto found = slot_of_.find(vm::identity_of(own.table));
+    return found == slot_of_.end() ? -1 : found->second;
+}
+
+void Recorder::pour(const Value& from, const Value& to) {
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 8, "table");
+    host_.push(L, from);
+    host_.push(L, to);
+    auto clear = [&](int table) {
         lua_pushnil(L);
-        while (lua_next(L, -3)) {
+        while (lua_next(L, table)) {
             lua_pop(L, 1);
             lua_pushvalue(L, -1);
             lua_pushnil(L);
-            lua_rawset(L, -5);
+            lua_rawset(L, table);
         }
-        lua_pushnil(L);
-        while (lua_next(L, -2)) {
-            lua_pushvalue(L, -2);
-            lua_insert(L, -2);
-            lua_rawset(L, -5);
-        }
-        if (!lua_getmetatable(L, -1)) lua_pushnil(L);
-        lua_setmetatable(L, -3);
-        lua_pop(L, 2);
+    };
+    const int target = lua_gettop(L), source = target - 1;
+    clear(target);
+    lua_pushnil(L);
+    while (lua_next(L, source)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, target);
     }
-    auto found = slot_of_.find(vm::identity_of(own.table));
-    return found == slot_of_.end() ? -1 : found->second;
+    if (!lua_getmetatable(L, source)) lua_pushnil(L);
+    lua_setmetatable(L, target);
+    clear(source);
+    lua_pushnil(L);
+    lua_setmetatable(L, source);
+    lua_settop(L, source - 1);
+}
+
+// The table that an earlier attempt of this call made as the one of that number, whose content is kept apart; or nil.
+Value Recorder::replayed(int32_t number, Value& content) {
+    const auto found = replayed_.find(number);
+    if (position_ >= progress_.done || found == replayed_.end()) return {};
+    content = host_.new_table(0, 0);
+    pour(found->second, content);
+    return found->second;
 }
 
 Value Recorder::adopt(Value table) {
     auto* r = vm::object_as<LuaReference>(table);
     if (!r || r->type != LUA_TTABLE || own(table) || !stopped_.empty()) return table;
+    const int32_t number = tables_++;
+    Value content;
+    if (const Value known = replayed(number, content)) {
+        pour(table, known);
+        table = known;
+    }
     Own& own = own_[vm::identity_of(table)];
+    own = Own();
     own.table = table;
-    own.number = tables_++;
+    own.number = number;
+    own.content = content;
     lua_State* L = host_.lua();
     luaL_checkstack(L, 8, "table");
     host_.push(L, table);
@@ -577,35 +605,8 @@ Value Recorder::adopt(Value table) {
 
 Value Recorder::new_table(size_t array, size_t fields) {
     const int32_t number = tables_++;
-    Value table, content;
-    if (auto found = replayed_.find(number); position_ < progress_.done && found != replayed_.end()) {
-        table = found->second;
-        content = host_.new_table(0, 0);
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 8, "table");
-        host_.push(L, table);
-        host_.push(L, content);
-        lua_pushnil(L);
-        while (lua_next(L, -3)) {
-            lua_pushvalue(L, -2);
-            lua_insert(L, -2);
-            lua_rawset(L, -4);
-        }
-        lua_pushnil(L);
-        while (lua_next(L, -2)) {
-            lua_pop(L, 1);
-            lua_pushvalue(L, -1);
-            lua_pushnil(L);
-            lua_rawset(L, -5);
-        }
-        if (!lua_getmetatable(L, -2)) lua_pushnil(L);
-        lua_setmetatable(L, -2);
-        lua_pushnil(L);
-        lua_setmetatable(L, -3);
-        lua_pop(L, 2);
-    } else {
-        table = host_.new_table(array, fields);
-    }
+    Value content, table = replayed(number, content);
+    if (!table) table = host_.new_table(array, fields);
     if (!stopped_.empty()) return table;
     Own& own = own_[vm::identity_of(table)];
     own = Own();

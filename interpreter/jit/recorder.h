@@ -170,6 +170,9 @@ class Recorder final : public vm::Host, public vm::Recorder {
     int32_t make(Own& own);
     Own* own(const Value& table);
     Value adopt(Value table);
+    Value replayed(int32_t number, Value& content);
+    // Moves all of a table, its metatable included, into another.
+    void pour(const Value& from, const Value& to);
 
     void note_function(const Value& f);
     bool is_counter(const Value& key);

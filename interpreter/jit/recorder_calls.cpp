@@ -591,8 +591,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
                 return true;
             }
             results = really();
-            for (const Value& v : results)
-                if (!is_plain(v)) adopt(v);
+            for (Value& v : results)
+                if (!is_plain(v)) v = adopt(v);
             return true;
         }
         default:

@@ -347,4 +347,30 @@ test("finalizers call what is collected with them", function()
   if called < 50 or wrong > 0 then error(("%d calls, %d wrong"):format(called, wrong)) end
 end)
 
+test("what an unfinished record made is taken up where it stopped", function()
+  -- The shape and the list are tables that the call makes and hands to functions of the library.
+  local function make()
+    local log = {}
+    return log, function(n, x)
+      local kind, list = tostring(n), x:tolist()
+      log[#log + 1] = kind
+      local text = table.concat(x.shape, "x") .. " " .. ("%.3g"):format(list[1])
+      log[#log + 1] = text
+      return text .. table.concat(list, " "), x * 2
+    end
+  end
+  local expected, plain = make()
+  local log, step = make()
+  for _, n in ipairs { 1, true, 1, 2.5, true, "a", 1, 1, true } do
+    for _, x in ipairs { vector(1, 2), vector(3.5, -1, 2), vector(1, 2) } do
+      eager()
+      local text, y = plain(n, x)
+      graph()
+      equal({ step(n, x) }, { text, y })
+    end
+  end
+  equal(log, expected)
+  equal(ms.jit_report(step).eager, nil)
+end)
+
 t.finish()
