@@ -119,7 +119,8 @@ int number(lua_State* L) {
 int replace(lua_State* L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    LuaHost::of(L).set_replacement(L, 1, 2, lua_toboolean(L, 3) != 0);
+    LuaHost::of(L).set_replacement(L, 1, 2, lua_isboolean(L, 3) && lua_toboolean(L, 3));
+    if (lua_isstring(L, 3)) LuaHost::of(L).set_in_derivatives(L, 1);
     return 0;
 }
 

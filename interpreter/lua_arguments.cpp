@@ -23,7 +23,7 @@ constexpr Entry kEntries[] = {
     {"math", "max", "N*"},       {"math", "min", "N*"},      {"math", "modf", "N"},   {"math", "rad", "N"},
     {"math", "sin", "N"},        {"math", "sqrt", "N"},      {"math", "tan", "N"},    {"table", "insert", "TA"},
     {"table", "move", "TIIIt"},  {"table", "remove", "Ti"},  {"table", "sort", "Tf"}, {"table", "unpack", "Xii"},
-    {"string", "gmatch", "SS-"}, {"string", "gsub", "SSFi"},
+    {"string", "gmatch", "SS-"}, {"string", "gsub", "SSFi"}, {"_G", "tostring", "A"}, {"debug", "getlocal", "AA"},
 };
 
 // Whether Lua has a value of the type; what stands for a value that is not known yet may be any.

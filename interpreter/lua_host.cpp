@@ -163,9 +163,9 @@ Value LuaHost::to_value(lua_State* state, int index) {
             return Value(std::string_view(text, size));
         }
         case LUA_TUSERDATA: {
-            if (const Tensor* t = tensor_at(state, index)) {
-                if (t->parameter()) note_handle(state, lua_absindex(state, index), t->body());
-                return Value(*t);
+            if (TensorBody** place = tensor_place(state, index)) {
+                if (LuaMemory::note(place) != *place) note_tensor(state, lua_absindex(state, index), place);
+                return Value(*reinterpret_cast<const Tensor*>(place));
             }
             if (const Value* v = boxed(state, index)) return *v;
             return reference(state, index);
@@ -202,8 +202,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
     }
 }
 
-// What stands for an object in Lua, for as long as somebody has it there: of a parameter, which may be the key of a
-// table, what came from Lua; of a closure or a coroutine what was made for it.
+// What was made for a closure or a coroutine in Lua, for as long as somebody has it there.
 void LuaHost::note_handle(lua_State* state, int index, const void* body) {
     luaL_checkstack(state, 3, "handle");
     lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
@@ -223,6 +222,43 @@ bool LuaHost::push_handle(lua_State* state, const void* body) {
     else
         lua_pop(state, 2);
     return known;
+}
+
+namespace {
+
+// Whether the value at the index is a handle of that tensor: not one that was released by hand.
+bool holds(lua_State* state, int index, const TensorBody* body) {
+    TensorBody** place = State::of(state).memory().handle(lua_touserdata(state, index));
+    return place && *place == body;
+}
+
+}  // namespace
+
+// To Lua a tensor is the object that holds it: what it is found by as a key of a table, and what it is equal to. So
+// what comes back from the machine is the object that went in, while somebody has it.
+void LuaHost::note_tensor(lua_State* state, int index, TensorBody** place) {
+    luaL_checkstack(state, 3, "tensor");
+    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+    lua_rawgetp(state, -1, *place);
+    if (!holds(state, -1, *place)) {
+        lua_pushvalue(state, index);
+        lua_rawsetp(state, -3, *place);
+    }
+    lua_pop(state, 2);
+    LuaMemory::note(place) = *place;
+}
+
+void LuaHost::push_tensor(lua_State* state, const Tensor& t) {
+    // Nobody else has it, and Lua has no object of it.
+    if (t.body()->refs.load(std::memory_order_relaxed) == 1) return push_shared(state, t);
+    luaL_checkstack(state, 6, "tensor");
+    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
+    lua_rawgetp(state, -1, t.body());
+    lua_remove(state, -2);
+    if (holds(state, -1, t.body())) return;
+    lua_pop(state, 1);
+    push_shared(state, t);
+    note_tensor(state, lua_absindex(state, -1), tensor_place(state, -1));
 }
 
 Value LuaHost::coroutine_at(lua_State* state, int index) {
@@ -263,7 +299,7 @@ void LuaHost::push(lua_State* state, const Value& v) {
         }
         return;
     }
-    if (v.is_tensor()) return push_shared(state, v.tensor());
+    if (v.is_tensor()) return push_tensor(state, v.tensor());
     if (v.kind() != Value::Kind::object) {
         Value copy = v;
         return lunaria::push(state, std::move(copy));
@@ -393,13 +429,8 @@ std::string LuaHost::why_opaque(const Value& f) {
     push(L, f);
     std::string problem = "it is not written in Lua";
     if (lua_isfunction(L, -1) && !lua_iscfunction(L, -1)) problem = info_of(-1)->problem;
-    // What coroutine.wrap gave is a function in C that has the coroutine.
-    bool resumes = is_coroutine_resume(lua_tocfunction(L, -1));
-    if (lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
-        resumes |= lua_isthread(L, -1);
-        lua_pop(L, 1);
-    }
-    if (resumes) problem = "the coroutine was created outside of what is differentiated; create it within";
+    if (is_coroutine_resume(lua_tocfunction(L, -1)) || resumed_by(f, {}))
+        problem = "the coroutine was created outside of what is differentiated; create it within";
     lua_pop(L, 1);
     return problem;
 }

@@ -97,7 +97,10 @@ class LuaHost final : public vm::Host {
     bool collect_cycles(lua_State* L);
     // Whatever is at the index as an object.
     Value reference(lua_State* L, int index);
+    // A tensor that Lua has is the object that Lua has.
     void push(lua_State* L, const Value& v);
+    // The same, a tensor as an object that nobody else sees.
+    void push_briefly(const Value& v);
     // The machine's coroutine that a thread stands for; nil: it is one of Lua's own, or no thread.
     Value coroutine_at(lua_State* L, int index);
     // The machine's own value that a userdata is; null: it is something else.
@@ -136,6 +139,9 @@ class LuaHost final : public vm::Host {
     bool is_table(const Value& v) override;
     bool is_function(const Value& v) override;
     std::string describe(const Value& v) override;
+    Value resumed_by(const Value& f, std::span<const Value> args) override;
+    bool reaches(const Value& coroutine, const vm::Context& context,
+                 const std::function<bool(const Value&)>& follows) override;
     std::string why_opaque(const Value& f) override;
     bool is_harmless(const Value& f) override;
     bool gives_keys(const Value& f) override;
@@ -148,6 +154,9 @@ class LuaHost final : public vm::Host {
     }
     void set_harmless(lua_State* L, int index) { harmless_.insert(lua_tocfunction(L, index)); }
     void set_gives_keys(lua_CFunction f) { gives_keys_ = f; }
+    // The C function at the index is itself where no derivative is computed, also while the call is recorded.
+    void set_in_derivatives(lua_State* L, int index) { in_derivatives_.insert(lua_tocfunction(L, index)); }
+    bool is_in_derivatives(const Value& f) { return in_derivatives_.contains(c_function(f)); }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     bool is_part(const Value& text) override;
@@ -182,13 +191,10 @@ class LuaHost final : public vm::Host {
     void forget_functions();
     const std::shared_ptr<ir::Graph>& graph_of(FunctionInfo& info);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
-    // Pushes what only one operation of this host's own sees. forget() then takes the tensor out of its handle, which
-    // Lua's collector would keep for long.
+    // Takes the tensor out of a handle that push_briefly() made, which Lua's collector would keep for long.
     void forget(int index);
     // A value of the machine as a userdata; see lua_host_cycles.cpp.
     void push_box(lua_State* L, const Value& v);
-    // What object of Lua's is this key of the table at the index.
-    void push_key(int table, const Value& key);
     void push_thread(lua_State* L, const Value& v);
     void for_each_box(const std::function<void(Value&, int)>& f);
     bool many_boxes() const;
@@ -221,6 +227,8 @@ class LuaHost final : public vm::Host {
            settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
     void note_handle(lua_State* state, int index, const void* body);
     bool push_handle(lua_State* state, const void* body);
+    void note_tensor(lua_State* state, int index, TensorBody** place);
+    void push_tensor(lua_State* state, const Tensor& t);
     int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF,
         in_place_maker_ = LUA_NOREF;
     int boxes_ = LUA_NOREF;    // all of them, as weak keys
@@ -230,7 +238,7 @@ class LuaHost final : public vm::Host {
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
     LuaArguments arguments_;
     lua_CFunction c_function(const Value& f);
-    std::unordered_set<lua_CFunction> harmless_;
+    std::unordered_set<lua_CFunction> harmless_, in_derivatives_;
     lua_CFunction gives_keys_ = nullptr;
     std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
     std::unordered_map<const Op*, Value> operators_, number_functions_, operator_stand_ins_;

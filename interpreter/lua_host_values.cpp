@@ -57,7 +57,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     if (key.kind() == Value::Kind::string)
         name = &push_name(key);
     else
-        push_key(base + 1, key);
+        push(L, key);
     for (int i = 0; i < kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);
@@ -103,7 +103,7 @@ Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event
         // Strings and numbers: Lua's own arithmetic.
         if (!reference_of(*v) && !v->is_tensor()) continue;
         const int base = lua_gettop(L);
-        push(L, *v);
+        push_briefly(*v);
         Value method;
         if (luaL_getmetafield(L, -1, std::string(event).c_str()) != LUA_TNIL) method = to_value(L, -1);
         forget(base + 1);
@@ -138,13 +138,18 @@ Value LuaHost::index(const Value& object, const Value& key) {
         lua_settop(L, base);
         return v;
     }
-    push(L, object);
+    push_briefly(object);
     push(L, key);
     lua_gettable(L, base + 1);
     Value v = to_value(L, -1);
     if (!lua_rawequal(L, base + 1, base + 2)) forget(base + 1);
     lua_settop(L, base);
     return v;
+}
+
+void LuaHost::push_briefly(const Value& v) {
+    if (v.is_tensor()) return push_shared(L, v.tensor());
+    push(L, v);
 }
 
 void LuaHost::forget(int index) {
@@ -156,7 +161,7 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
     push(L, object);
-    push_key(base + 1, key);
+    push(L, key);
     push(L, value);
     const bool named = key.kind() == Value::Kind::string && !is_part(key);
     if (object.is_tensor() && !named)
@@ -164,30 +169,6 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
     else
         lua_settable(L, base + 1);
     lua_settop(L, base);
-}
-
-namespace {
-
-constexpr size_t kFewArguments = 8;
-
-bool is_same_tensor(const Value& a, const Value& b) {
-    return a.is_tensor() && b.is_tensor() && a.tensor().body() == b.tensor().body();
-}
-
-}  // namespace
-
-// A tensor as a key: to Lua only the object is the key that it was written with, and the machine has the tensor.
-void LuaHost::push_key(int table, const Value& key) {
-    if (key.is_tensor() && lua_istable(L, table)) {
-        luaL_checkstack(L, 4, "key");
-        lua_pushnil(L);
-        while (lua_next(L, table)) {
-            lua_pop(L, 1);
-            if (const Tensor* t = tensor_at(L, -1); t && t->body() == key.tensor().body()) return;
-        }
-        if (key.tensor().parameter() && push_handle(L, key.tensor().body())) return;
-    }
-    push(L, key);
 }
 
 vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
@@ -200,16 +181,7 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
         operand_error("call", f);
     }
     lua_settop(L, base + 1);
-    for (size_t i = 0; i < args.size(); ++i) {
-        // A tensor that is given twice is one object to Lua.
-        size_t same = i;
-        if (args[i].is_tensor() && args.size() <= kFewArguments)
-            for (same = 0; same < i && !is_same_tensor(args[same], args[i]);) ++same;
-        if (same < i)
-            lua_pushvalue(L, base + 2 + static_cast<int>(same));
-        else
-            push(L, args[i]);
-    }
+    for (const Value& v : args) push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, base) != LUA_OK) {
         // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
         complete_message(f, running_->caller(), running_->calls_method());
@@ -273,8 +245,8 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
     }
     luaL_checkstack(L, 6, "comparison");
     const int base = lua_gettop(L);
-    push(L, a);
-    push(L, b);
+    push_briefly(a);
+    push_briefly(b);
     const char* event = primitive == "less" ? "__lt" : "__le";
     auto has_order = [&](int i) { return luaL_getmetafield(L, i, event) != LUA_TNIL; };
     auto is_plain = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
@@ -325,7 +297,7 @@ Value LuaHost::length(const Value& a) {
     if (!a.is_tensor() && a.kind() != Value::Kind::string && !reference_of(a)) operand_error("get length of", a);
     luaL_checkstack(L, 6, "length");
     const int base = lua_gettop(L);
-    push(L, a);
+    push_briefly(a);
     if (lua_type(L, -1) == LUA_TFUNCTION) {
         lua_settop(L, base);
         operand_error("get length of", a);
@@ -350,7 +322,7 @@ Value LuaHost::raw_get(const Value& table, const Value& key) {
     if (!r || r->type != LUA_TTABLE) return {};
     luaL_checkstack(L, 4, "index");
     r->push(L);
-    push_key(lua_gettop(L), key);
+    push(L, key);
     lua_rawget(L, -2);
     Value v = to_value(L, -1);
     lua_pop(L, 2);
@@ -366,7 +338,7 @@ void LuaHost::raw_set(const Value& table, const Value& key, const Value& value) 
         throw Error(ErrorKind::index, "", "table index is NaN");
     luaL_checkstack(L, 4, "index");
     r->push(L);
-    push_key(lua_gettop(L), key);
+    push(L, key);
     push(L, value);
     lua_rawset(L, -3);
     lua_pop(L, 1);
@@ -503,7 +475,7 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
     Binding binding{&op, {}, nullptr};
     lua_pushlightuserdata(L, &binding);
     lua_pushcclosure(L, bind_here, 1);
-    for (const Value& v : args) push(L, v);
+    for (const Value& v : args) push_briefly(v);
     lua_call(L, static_cast<int>(args.size()), 0);
     if (binding.error) std::rethrow_exception(binding.error);
     Bound bound;

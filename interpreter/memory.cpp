@@ -56,10 +56,11 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
 void LuaMemory::push_handle(lua_State* L, Tensor tensor) {
     expecting_handle_ = true;
     last_block_ = nullptr;
-    void* userdata = lua_newuserdatauv(L, sizeof(TensorBody*), 0);
+    void* userdata = lua_newuserdatauv(L, 2 * sizeof(TensorBody*), 0);
     // When memory ran out at first, Lua may have found some elsewhere after a collection.
     if (std::exchange(expecting_handle_, false) || !handle(userdata)) throw std::bad_alloc();
     if (last_block_) payload_offset_ = static_cast<char*>(userdata) - static_cast<char*>(last_block_);
+    note(static_cast<TensorBody**>(userdata)) = nullptr;
     *static_cast<TensorBody**>(userdata) = tensor.release();
 }
 

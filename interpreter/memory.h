@@ -1,4 +1,4 @@
-// Where a Lua state's memory comes from. Tensor handles (userdata of one pointer) live in slabs of their own, which
+// Where a Lua state's memory comes from. Tensor handles (userdata of two pointers) live in slabs of their own, which
 // buys three things: a handle is recognised by its address alone, whatever metatable somebody gave it; making and
 // freeing one is a push and a pop on a list; and it needs no finalizer, because the tensor is dropped when Lua gives
 // the memory back. A finalizer would cost a call and a second round of the collector for every temporary.
@@ -34,6 +34,8 @@ class LuaMemory {
             return static_cast<TensorBody**>(userdata);
         return find(address) ? static_cast<TensorBody**>(userdata) : nullptr;
     }
+    // Room beside the tensor's place, for whoever keeps record of handles: null in a new handle.
+    static TensorBody*& note(TensorBody** place) { return place[1]; }
 
   private:
     static constexpr uintptr_t kSlab = 256 * 1024;

@@ -38,6 +38,11 @@ class WatchingHost : public vm::Host {
     void raw_set(const Value& t, const Value& k, const Value& v) override { inner_.raw_set(t, k, v); }
     bool is_table(const Value& v) override { return inner_.is_table(v); }
     bool is_function(const Value& v) override { return inner_.is_function(v); }
+    Value resumed_by(const Value& f, std::span<const Value> args) override { return inner_.resumed_by(f, args); }
+    bool reaches(const Value& coroutine, const vm::Context& context,
+                 const std::function<bool(const Value&)>& follows) override {
+        return inner_.reaches(coroutine, context, follows);
+    }
     std::string describe(const Value& v) override { return inner_.describe(v); }
     std::string why_opaque(const Value& f) override { return inner_.why_opaque(f); }
     Bound bind(const Op& op, std::span<const Value> args) override { return inner_.bind(op, args); }

@@ -105,6 +105,11 @@ class Recorder final : public vm::Host, public vm::Recorder {
     void raw_set(const Value& table, const Value& key, const Value& value) override;
     bool is_table(const Value& v) override { return host_.is_table(v); }
     bool is_function(const Value& v) override { return host_.is_function(v); }
+    Value resumed_by(const Value& f, std::span<const Value> args) override { return host_.resumed_by(f, args); }
+    bool reaches(const Value& coroutine, const vm::Context& context,
+                 const std::function<bool(const Value&)>& follows) override {
+        return host_.reaches(coroutine, context, follows);
+    }
     std::string describe(const Value& v) override { return host_.describe(v); }
     std::string why_opaque(const Value& f) override { return host_.why_opaque(f); }
     Bound bind(const Op& op, std::span<const Value> args) override;

@@ -381,9 +381,11 @@ bool Recorder::takes_followed(Native which, const Value& f, const vm::Values& ar
 
 bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
                     const vm::Destination& to) {
+    const bool itself = contexts.empty() && host_.is_in_derivatives(f);
     if (!stopped_.empty()) {
         for (Value& v : args) v = plain(v);
-        return false;
+        if (itself) m.call_host(f, contexts, std::move(args), to);
+        return itself;
     }
     const uint16_t followed = vm::followed_by(contexts);
     uint16_t bits = 0;
@@ -410,9 +412,11 @@ bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> conte
                 if (v.marks() & followed) v = decided(v);
         return false;
     }
-    if (which == Native::unknown) return false;
     vm::Values results;
-    if (!native(m, which, f, args, results)) return false;
+    if (which == Native::unknown || !native(m, which, f, args, results)) {
+        if (itself) m.call_host(f, contexts, std::move(args), to);
+        return itself;
+    }
     m.give(to, std::move(results), {});
     return true;
 }

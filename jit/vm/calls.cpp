@@ -104,6 +104,15 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         function |= reached && object_as<Closure>(v);
         text |= reached && shown(v).kind() == Value::Kind::string;
     }
+    if (const Value coroutine = m.host().resumed_by(f, args)) {
+        // What it does with what it is given, and what it reads or writes where both see it, is not known.
+        for (const Value& c : contexts) {
+            const auto& context = *static_cast<Context*>(c.object());
+            followed |= m.host().reaches(coroutine, context, [&](const Value& v) { return reaches(m, context, v); });
+        }
+        if (followed)
+            throw opaque_error(m, f, "which goes on with a coroutine that has to do with what is differentiated");
+    }
     if (followed)
         if (Value other = m.host().stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
     const bool before = std::exchange(m.called_back, false);

@@ -79,6 +79,11 @@ class Host {
     virtual Value stand_in(const Value& f) = 0;
     // Whether there are floats or tensors in the table or in tables within it.
     virtual bool holds_floats(const Value& table) = 0;
+    // The host's own coroutine, whose functions the machine does not see, that a call of f would go on with; nil: none.
+    virtual Value resumed_by(const Value&, std::span<const Value>) { return {}; }
+    // Whether such a coroutine can come to something that has a shadow in the differentiation, or to a value of the
+    // machine for which `follows` says yes.
+    virtual bool reaches(const Value&, const Context&, const std::function<bool(const Value&)>&) { return false; }
     // Why a function that resolve() called opaque is it: "it is not written in Lua".
     virtual std::string why_opaque(const Value& f) = 0;
 

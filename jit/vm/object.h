@@ -136,8 +136,9 @@ class Context final : public Object {
         if (shadows_.empty()) return nullptr;
         return find_identity(identity_of(object));
     }
-    Shadow& shadow(const Value& object);  // made when it is not there yet
-    std::vector<Value> shadows() const;   // all of them
+    Shadow& shadow(const Value& object);                // made when it is not there yet
+    std::vector<Value> shadows() const;                 // all of them
+    Shadow* find_identity(const void* identity) const;  // the same by what identity_of() gave
     // Objects and their shadows.
     void for_each_owned(const std::function<void(const Value&)>& f) const;
     // The shadow of a tensor that was overwritten in this differentiation; null for everything else.
@@ -153,7 +154,6 @@ class Context final : public Object {
     Shadow* source(const Value& holder, const Value& value) const;
 
   private:
-    Shadow* find_identity(const void* identity) const;
     struct Entry {
         Value object;  // kept alive, so that nothing else gets its identity
         Value shadow;

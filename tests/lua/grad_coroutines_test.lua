@@ -455,6 +455,71 @@ t.test("a coroutine that was created outside gives constants, and takes nothing 
     t.equal(doubling(5), 10)
   end
 end)
+-- luacheck: push globals outer_number outer_table read_outer total
+-- Made outside; each call of what is given goes on with the coroutine.
+local function going_on(f)
+  return coroutine.wrap(function(v)
+    while true do v = coroutine.yield(f(v)) end
+  end)
+end
+do
+  local texts = { "no gradient flows", "has to do with what is differentiated", "was created outside" }
+  local shared, variable, tensor = { deep = {} }, 1.0, ops.ones { 1 }
+  outer_number, outer_table = 1.0, { v = 1.0 }
+  function read_outer() return outer_table.v end
+  local function indirect() return shared.deep.h * 2 end
+  local reads, reads_variable = going_on(function() return shared.h end), going_on(function() return variable * 2 end)
+  local reads_far, reads_global = going_on(indirect), going_on(function() return outer_number end)
+  local reads_field, reads_tensor = going_on(function() return read_outer() end), going_on(function() return tensor:item() end)
+  local calls, writes = going_on(function() return shared.f() end), going_on(function(v) shared.h = v end)
+  local overwrites = going_on(function() shared.h = 5.0 end)
+  local thread = coroutine.create(function() coroutine.yield(variable) end)
+  refuses("a coroutine from outside that reads a table", texts, function(x) shared.h = x * x return reads() * x end)
+  refuses("a coroutine from outside that reads a table in a table", texts, function(x) shared.deep.h = x * x return reads_far() * x end)
+  refuses("a coroutine from outside that reads a variable", texts, function(x) variable = x * x return reads_variable() * x end)
+  refuses("a coroutine from outside that reads a global", texts, function(x) outer_number = x * x return reads_global() * x end)
+  refuses("a coroutine from outside that reads a field of a global", texts, function(x) outer_table.v = x * x return reads_field() * x end)
+  refuses("a coroutine from outside that reads a tensor", texts, function(x) tensor[0] = x * x return reads_tensor() * x end)
+  refuses("a coroutine from outside that calls a function", texts, function(x)
+    shared.f = function() return x * x end
+    return calls() * x
+  end)
+  refuses("a coroutine from outside that keeps what it is given", texts, function(x) writes(x * x) return shared.h * x end)
+  refuses("a coroutine from outside that overwrites", texts, function(x) shared.h = x * x overwrites() return shared.h * x end)
+  refuses("a coroutine from outside that has not begun", texts, function(x)
+    variable = x * x
+    local _, v = coroutine.resume(thread)
+    return v * x
+  end)
+end
+t.test("a coroutine from outside that has nothing to do with what is differentiated goes on", function()
+  local data, trainer, last = {}, { w = ms.Parameter(ms.tensor({ 2.0 }, ms.float64), "w") }, nil
+  for i = 1, 4 do data[i] = ms.tensor({ i * 1.0 }, ms.float64) end
+  local i = 0
+  trainer.next = going_on(function()
+    i = i % #data + 1
+    return data[i], trainer
+  end)
+  total = 0
+  local step = ms.value_and_grad(function()
+    total = 0
+    for _ = 1, 2 do
+      local hidden = { trainer.w * trainer.next() }
+      last = hidden[1]
+      total = total + ops.sum(hidden[1])
+    end
+    return total
+  end, nil, { trainer.w })
+  for _, f in ipairs { step, ms.jit(step) } do
+    for _ = 1, 3 do
+      for _, sum in ipairs { 3.0, 7.0 } do
+        local loss, g = f()
+        t.equal({ loss:item(), g[1]:tolist(), last ~= nil }, { 2 * sum, { sum }, true })
+      end
+    end
+  end
+end)
+-- luacheck: pop
 refuses("a coroutine that an opaque function runs", { "no gradient flows" }, function(x)
   local text = coroutine.wrap(function() coroutine.yield("return " .. x) end)
   return load(text)() * x

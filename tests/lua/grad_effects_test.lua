@@ -641,8 +641,29 @@ for name, use in pairs {
     debug.upvaluejoin(f, 1, function() return x end, 1)
     return f()
   end,
+  getlocal = function(x)
+    local y = x
+    local _, value = debug.getlocal(1, 2)
+    return y + value
+  end,
 } do
   refuses("debug." .. name, { "debug." .. name .. ": variables cannot be reached" }, function(x) return use(x) and x end)
 end
+
+t.test("debug.getlocal of a function names its parameters", function()
+  local function f(first, second) return first, second end
+  t.equal(ms.grad(function(x) return x * #(debug.getlocal(f, 2)) end)(1.5), 6.0)
+end)
+refuses("a number in a text that __tostring makes of a variable", { "no gradient flows", "tonumber" }, function(x)
+  local o = setmetatable({}, { __tostring = function() return tostring(x) end })
+  return tonumber(tostring(o)) * x
+end)
+t.test("__tostring must give a text", function()
+  local o = setmetatable({}, { __tostring = function() return {} end })
+  t.fails("'__tostring' must return a string", ms.grad(function(x)
+    tostring(o)
+    return x
+  end), 1.5)
+end)
 
 t.finish()

@@ -2,14 +2,14 @@
 -- gradients flow through what they move around.
 local table, math, string, debug = table, math, string, debug
 local select, type, error, next, ipairs, pairs, assert = select, type, error, next, ipairs, pairs, assert
-local pcall, tonumber = pcall, tonumber
+local pcall, tonumber, tostring = pcall, tonumber, tostring
 
 return function(core, ms)
   local replace, number = core.replace, core.number
   local ops = ms.ops
 
   -- The originals, for what is in their own replacements.
-  local plain_select, plain_tonumber = core.original(select), core.original(tonumber)
+  local plain_select, plain_tonumber, plain_tostring = core.original(select), core.original(tonumber), core.original(tostring)
 
   -- Opaque functions that look or print, but compute nothing with numbers, keep nothing and call nobody.
   core.harmless(type, getmetatable, setmetatable, rawequal, rawlen, ipairs, print, math.type, collectgarbage,
@@ -64,6 +64,19 @@ return function(core, ms)
     if base == nil and type(value) == "number" then return value end
     return plain_tonumber(value, base)
   end)
+
+  -- A text that a metamethod makes of what is differentiated is known for one.
+  replace(tostring, function(...)
+    local value = ...
+    local method = type(value) == "table" and core.metamethod(value, "__tostring")
+    if not method then return plain_tostring(...) end
+    local text = method(value)
+    if type(text) ~= "string" then
+      if type(text) ~= "number" then error("'__tostring' must return a string") end
+      text = plain_tostring(text)
+    end
+    return text
+  end, "derivative")
 
   replace(table.pack, function(...)
     local t = { ... }
@@ -271,11 +284,19 @@ return function(core, ms)
   end)
 
   -- Nor of their variables.
+  local function refuse(name)
+    core.fail("debug." .. name .. ": variables cannot be reached in this way where a derivative is computed\n"
+      .. "  hint: use the variables themselves, or do it outside the function that is differentiated")
+  end
+  local plain_local = core.original(debug.getlocal)
+  replace(debug.getlocal, function(where, ...)
+    -- The parameters of Lua's own functions are names alone, and other threads are its own.
+    local fine = type(where) == "thread" or (type(where) == "function" and plain_info(where, "S").what ~= "C")
+    if fine then return plain_local(where, ...) end
+    refuse "getlocal"
+  end, "derivative")
   for _, name in ipairs { "setlocal", "getupvalue", "setupvalue", "upvaluejoin" } do
-    replace(debug[name], function()
-      core.fail("debug." .. name .. ": variables cannot be reached in this way where a derivative is computed\n"
-        .. "  hint: use the variables themselves, or do it outside the function that is differentiated")
-    end, true)
+    replace(debug[name], function() refuse(name) end, true)
   end
 
   -- The same in the machine, which differentiates it.
