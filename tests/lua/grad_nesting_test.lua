@@ -172,4 +172,14 @@ t.test("the graph of a derivative is what is shown", function()
   t.equal(ms.ir(function(x) return x * x end):find("mul(", 1, true) ~= nil, true)
 end)
 
+t.test("a function is compiled within what is differentiated", function()
+  local function f(x)
+    local scaled = ms.jit(function(y) return y * y * x end, { fullgraph = true })
+    local double = ms.jit(function(y) return y * 2 end)
+    return scaled(x) * scaled(double(x))
+  end
+  derivatives(f, 1.3, 2, 1e-4)
+  t.near(ms.jit(ms.grad(f))(1.3), ms.grad(f)(1.3), 1e-12)
+end)
+
 t.finish()

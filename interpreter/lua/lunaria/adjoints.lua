@@ -299,6 +299,9 @@ return function(core, ms)
     replace(debug[name], function() refuse(name) end, true)
   end
 
+  -- A function that uses what is differentiated is compiled with what differentiates it, or not at all.
+  replace(require("lunaria.jit").make, function(f) return f end, true)
+
   -- The same in the machine, which differentiates it.
   local open, enter, leave = core.open_batch, core.batch_enter, core.batch_leave
   local inside, failure = core.batch_inside, core.batch_error
