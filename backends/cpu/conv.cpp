@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/conv_pieces.h"
 #include "backends/cpu/dnn.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
@@ -38,15 +39,17 @@ template <class F>
 void for_each_product(const Convolution& c, F f) {
     const Window& w = c.window;
     int64_t group_in = c.in_channels / c.groups, group_out = c.out_channels / c.groups;
+    constexpr unsigned kTurn = 4096;
+    unsigned turn = 0;
     int64_t out_index = 0;
     for (int64_t n = 0; n < c.batch; ++n)
         for (int64_t o = 0; o < c.out_channels; ++o) {
-            poll_interrupt();
             int64_t first_channel = n * c.in_channels + o / group_out * group_in;
             for (int64_t z = 0; z < w.out[0]; ++z)
                 for (int64_t y = 0; y < w.out[1]; ++y)
                     for (int64_t x = 0; x < w.out[2]; ++x, ++out_index)
-                        for (int64_t ch = 0; ch < group_in; ++ch)
+                        for (int64_t ch = 0; ch < group_in; ++ch) {
+                            if (++turn % kTurn == 0) poll_interrupt();
                             for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
                                 int64_t iz = z * w.stride[0] + kz * w.dilation[0] - w.before[0];
                                 if (iz < 0 || iz >= w.in[0]) continue;
@@ -62,6 +65,7 @@ void for_each_product(const Convolution& c, F f) {
                                     }
                                 }
                             }
+                        }
         }
 }
 
@@ -98,36 +102,30 @@ bool plain(const KernelCall& c) {
     return true;
 }
 
-// A long convolution is cut along the batch, so that Ctrl-C does not wait for its end.
-int64_t batch_step(const Convolution& c) {
-    double work = 2.0 * static_cast<double>(c.window.out_size() * c.out_channels) *
-                  static_cast<double>(c.window.kernel_size() * c.in_channels) / static_cast<double>(c.groups);
-    return std::clamp<int64_t>(static_cast<int64_t>(17179869184.0 / (work + 1)), 1, std::max<int64_t>(1, c.batch));
+constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
+
+bool is_pointwise(const Convolution& c) {
+    const Window& w = c.window;
+    return w.kernel == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
 }
 
 template <ConvKind kind>
 bool dnn(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
-    Convolution own, conv = geometry(kind, c, own);
+    Convolution own;
+    const Convolution& conv = geometry(kind, c, own);
     // oneDNN refuses sizes of zero; the plain kernel knows what they give.
     if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
+    // An image that is to be cut is a product of matrices that lie in it; oneDNN would have copies of its rows.
+    const double image = products_of(conv) / static_cast<double>(conv.batch);
+    if (kind == ConvKind::forward && image > kMostProducts * num_threads() && is_pointwise(conv)) return false;
     float *first = c.tensor(0).data<float>(), *second = c.tensor(1).data<float>(), *result = c.out[0].data<float>();
     // Memory that somebody planned stays where it is.
     Tensor* replaceable = c.out[0].is_sole_owner() ? &c.out[0] : nullptr;
     if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second, replaceable);
     const float* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<float>() : nullptr;
-    int64_t images = conv.batch, step = batch_step(conv);
-    int64_t in_step = conv.in_channels * conv.window.in_size(), out_step = conv.out_channels * conv.window.out_size();
-    for (int64_t at = 0; at < images; at += step) {
-        if (at) safe_point();
-        conv.batch = std::min(step, images - at);
-        bool done = kind == ConvKind::forward
-                        ? dnn_convolve(kind, conv, first + at * in_step, second, bias, result + at * out_step)
-                        : dnn_convolve(kind, conv, result + at * in_step, second, nullptr, first + at * out_step,
-                                       step >= images ? replaceable : nullptr);
-        if (!done) return false;
-    }
-    return true;
+    return kind == ConvKind::forward ? dnn_convolve(kind, conv, first, second, bias, result)
+                                     : dnn_convolve(kind, conv, result, second, nullptr, first, replaceable);
 }
 
 constexpr int64_t kImage = 0, kRow = 1, kColumn = 2, kChannel = 3;
@@ -166,30 +164,14 @@ bool dnn_last(const KernelCall& c) {
     const Tensor x = lies_front ? front : c.tensor(0).contiguous(), weight = c.tensor(1).contiguous();
     const Tensor bias = c.has(2) ? c.tensor(2).contiguous() : Tensor();
     const ConvLayout layout = lies_front ? ConvLayout::front_to_last : ConvLayout::last;
-    const int64_t images = conv.batch, step = batch_step(conv);
-    const int64_t in_step = conv.in_channels * conv.window.in_size(),
-                  out_step = conv.out_channels * conv.window.out_size();
-    for (int64_t at = 0; at < images; at += step) {
-        if (at) poll_interrupt();
-        conv.batch = std::min(step, images - at);
-        if (!dnn_convolve_last(layout, conv, x.data<float>() + at * in_step, weight.data<float>(),
-                               bias ? bias.data<float>() : nullptr, c.out[0].data<float>() + at * out_step))
-            return false;
-    }
-    return true;
+    return dnn_convolve_last(layout, conv, x.data<float>(), weight.data<float>(), bias ? bias.data<float>() : nullptr,
+                             c.out[0].data<float>());
 }
 
 // A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have, of the pixels that it
 // looks at. With a stride oneDNN does the same, but first makes machine code for every kind of product, which takes as
 // long as a hundred of them. Without one, forward, the products here serve f64 only: oneDNN shares those of f32 out
 // better.
-constexpr Window::Sizes kOnes{1, 1, 1}, kNone{0, 0, 0};
-
-bool is_pointwise(const Convolution& c) {
-    const Window& w = c.window;
-    return w.kernel == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
-}
-
 // Calls f(pixel of the input, pixel of the output) for the first ones of each row.
 template <class F>
 void for_each_row(const Window& w, F f) {
@@ -300,16 +282,15 @@ bool is_small(const Convolution& c) {
     const Window& w = c.window;
     const bool plain = w.axes == 2 && w.stride == kOnes && w.dilation == kOnes && w.before == kNone &&
                        w.after == kNone && c.groups == 1;
-    if (!plain || c.in_channels > 8 || c.in_channels * w.kernel_size() > kMostTaps ||
-        c.out_channels > kMostLaneChannels)
+    if (!plain || products_of(c) > kMostProducts * static_cast<double>(c.batch) || c.in_channels > 8 ||
+        c.in_channels * w.kernel_size() > kMostTaps || c.out_channels > kMostLaneChannels)
         return false;
     const int64_t width = w.out[2];
     if (width < conv_loops().narrowest || width > kWidest) return false;
     // Registers that are half empty are made up for only where there is little to do at all.
     constexpr int64_t kLittle = 1 << 20;
     constexpr double kFull = 0.8;
-    return filled(width) >= kFull || filled(c.out_channels) >= kFull ||
-           c.batch * c.out_channels * w.out_size() * c.in_channels * w.kernel_size() <= kLittle;
+    return filled(width) >= kFull || filled(c.out_channels) >= kFull || products_of(c) <= kLittle;
 }
 
 // The weights with the channels as lanes: those of a compiled program stay in that order as long as nobody writes to

@@ -4,7 +4,8 @@
 //
 // A batch is worked off in parts of a few images, each by one thread from one layout to the other and back, so that
 // what is in between stays in that thread's cache and threads meet once per call. oneDNN's own way, all threads on each
-// of the three steps, remains for what cannot be cut: fewer images than threads, and gradients of weights.
+// of the three steps, remains for what cannot be cut: fewer images than threads, and gradients of weights. What takes
+// long is cut into pieces all the same (conv_pieces.h), for the sake of interrupts.
 #include "backends/cpu/dnn.h"
 
 #include <omp.h>
@@ -18,11 +19,14 @@
 #include <list>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "backends/cpu/conv_pieces.h"
 #include "backends/cpu/copy.h"
 #include "core/memory.h"
 #include "core/prepared.h"
 #include "core/threads.h"
+#include "core/visit.h"
 
 namespace lunaria::cpu {
 
@@ -93,6 +97,46 @@ class Workspace {
     size_t bytes_ = 0;
 };
 
+memory::dims dims(const Shape& s) { return {s.begin(), s.end()}; }
+
+memory::desc plain_desc(const memory::dims& d) {
+    using tag = memory::format_tag;
+    constexpr tag kPlain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
+    return {d, memory::data_type::f32, kPlain[d.size() - 1]};
+}
+
+memory::desc last_desc(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::acdb}; }
+
+// What the strides of an array depend on in which a piece of a convolution lies.
+struct Planes {
+    int64_t in_channels = 0, out_channels = 0;
+    Window::Sizes in{0, 0, 0}, out{0, 0, 0};
+
+    bool operator==(const Planes&) const = default;
+};
+
+// Images of the sizes `d` in an array with so many channels and so large planes.
+memory::desc images_within(const memory::dims& d, int64_t channels, const Window::Sizes& plane, bool last) {
+    const size_t axes = d.size() - 2;
+    memory::dims strides(d.size());
+    int64_t step = last ? channels : 1;
+    for (size_t i = axes; i-- > 0;) {
+        strides[i + 2] = step;
+        step *= plane[i + Window::kAxes - axes];
+    }
+    strides[1] = last ? 1 : step;
+    // An only image has no next one: with the stride of a dense array, it is dense when its rows are.
+    strides[0] = d[0] == 1 ? strides[1] * d[1] : last ? step : step * channels;
+    if (d[0] == 1 && last) strides[0] = strides[2] * d[2];
+    return {d, memory::data_type::f32, strides};
+}
+memory::desc weights_within(const memory::dims& d, int64_t in_channels) {
+    memory::dims strides(d.size(), 1);
+    for (size_t i = d.size() - 1; i-- > 1;) strides[i] = strides[i + 1] * d[i + 1];
+    strides[0] = strides[1] * in_channels;
+    return {d, memory::data_type::f32, strides};
+}
+
 // One operand of a primitive: the tensor's array, and, where the primitive wants another layout, the reorder.
 struct Operand {
     memory outer, inner;
@@ -102,7 +146,7 @@ struct Operand {
     void describe(const memory::desc& plain, const memory::desc& wanted, bool is_result) {
         outer = memory(plain, engine(), nullptr);
         reordered = plain != wanted;
-        channels_last = plain.dims().size() == 4 &&
+        channels_last = plain.dims().size() == 4 && plain == plain_desc(plain.dims()) &&
                         wanted == memory::desc(plain.dims(), memory::data_type::f32, memory::format_tag::acdb);
         inner = reordered ? memory(wanted, engine(), nullptr) : outer;
         if (reordered) reorder = is_result ? dnnl::reorder(inner, outer) : dnnl::reorder(outer, inner);
@@ -153,6 +197,8 @@ struct ConvKey {
     int threads;
     Convolution conv;
     ConvLayout layout = ConvLayout::front;
+    // Of a piece: the sizes of the whole in which it lies; else zeros.
+    Planes whole{};
 
     bool operator==(const ConvKey& o) const {
         const Window &a = conv.window, &b = o.conv.window;
@@ -160,7 +206,7 @@ struct ConvKey {
                conv.batch == o.conv.batch && conv.in_channels == o.conv.in_channels &&
                conv.out_channels == o.conv.out_channels && conv.groups == o.conv.groups && a.axes == b.axes &&
                a.in == b.in && a.kernel == b.kernel && a.stride == b.stride && a.dilation == b.dilation &&
-               a.before == b.before && a.after == b.after;
+               a.before == b.before && a.after == b.after && whole == o.whole;
     }
 };
 
@@ -172,21 +218,11 @@ struct ConvHash {
                      64 * static_cast<uint64_t>(k.threads);
         auto mix = [&h](int64_t v) { h = (h ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u + (h >> 29); };
         for (int64_t v : {c.batch, c.in_channels, c.out_channels, c.groups}) mix(v);
-        for (auto* sizes : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after})
+        for (auto* sizes : {&w.in, &w.kernel, &w.stride, &w.dilation, &w.before, &w.after, &k.whole.in})
             for (int64_t v : *sizes) mix(v);
         return static_cast<size_t>(h);
     }
 };
-
-memory::dims dims(const Shape& s) { return {s.begin(), s.end()}; }
-
-memory::desc plain_desc(const memory::dims& d) {
-    using tag = memory::format_tag;
-    constexpr tag kPlain[] = {tag::a, tag::ab, tag::abc, tag::abcd, tag::abcde, tag::abcdef};
-    return {d, memory::data_type::f32, kPlain[d.size() - 1]};
-}
-
-memory::desc last_desc(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::acdb}; }
 
 // What oneDNN has for every case and is slow in all.
 bool is_fallback(const char* implementation) {
@@ -219,6 +255,16 @@ class ConvPrimitive {
             wt[0] /= c.groups;
             wt.insert(wt.begin(), c.groups);
         }
+        const bool is_piece = key.whole != Planes();
+        auto outer_images = [&](const memory::dims& d, int64_t channels, const Window::Sizes& plane, bool last) {
+            return is_piece ? images_within(d, channels, plane, last) : last ? last_desc(d) : plain_desc(d);
+        };
+        const memory::desc outer_x =
+            outer_images(x, key.whole.in_channels, key.whole.in, key.layout == ConvLayout::last);
+        const memory::desc outer_y =
+            outer_images(y, key.whole.out_channels, key.whole.out, key.layout != ConvLayout::front);
+        const memory::desc outer_w =
+            is_piece && c.groups == 1 ? weights_within(wt, key.whole.in_channels) : plain_desc(wt);
         memory::dims stride = dims(w.attribute(w.stride)), dilation = dims(w.attribute(w.dilation));
         for (auto& d : dilation) --d;  // oneDNN counts the gaps
         memory::dims before = dims(w.attribute(w.before)), after = dims(w.attribute(w.after));
@@ -241,13 +287,12 @@ class ConvPrimitive {
                        : Forward::desc(prop, kAlgorithm, any(x), any(wt), any(y), stride, dilation, before, after);
         };
         auto adopt = [&](const auto& pd, const memory::desc& in_x, const memory::desc& in_w, const memory::desc& in_y) {
-            x_.describe(plain_desc(x), in_x, kind_ == ConvKind::input_grad);
-            w_.describe(plain_desc(wt), in_w, kind_ == ConvKind::weight_grad);
-            y_.describe(plain_desc(y), in_y, kind_ == ConvKind::forward);
+            x_.describe(outer_x, in_x, kind_ == ConvKind::input_grad);
+            w_.describe(outer_w, in_w, kind_ == ConvKind::weight_grad);
+            y_.describe(outer_y, in_y, kind_ == ConvKind::forward);
             scratch_ = memory(pd.scratchpad_desc(), engine(), nullptr);
         };
         if (key.layout != ConvLayout::front) {
-            const memory::desc outer_x = key.layout == ConvLayout::last ? last_desc(x) : plain_desc(x);
             using Forward = dnnl::convolution_forward;
             auto choose = [&](const memory::desc& in_x, const memory::desc& in_y) {
                 const memory::desc any_w(wt, memory::data_type::f32, memory::format_tag::any);
@@ -263,8 +308,8 @@ class ConvPrimitive {
                             {y, memory::data_type::f32, memory::format_tag::any});
             primitive_ = Forward(pd);
             x_.describe(outer_x, pd.src_desc(), false);
-            w_.describe(plain_desc(wt), pd.weights_desc(), false);
-            y_.describe(last_desc(y), pd.dst_desc(), true);
+            w_.describe(outer_w, pd.weights_desc(), false);
+            y_.describe(outer_y, pd.dst_desc(), true);
             scratch_ = memory(pd.scratchpad_desc(), engine(), nullptr);
             if (has_bias_) bias_ = memory(bias, engine(), nullptr);
             return;
@@ -331,6 +376,29 @@ class ConvPrimitive {
         w_.point(w, buffer->data());
         read_weights();
         return buffer->data();
+    }
+    // In which layout it computes the gradient of w, and in which it should be.
+    memory::desc inner_weights() const { return w_.inner.get_desc(); }
+    memory::desc outer_weights() const { return w_.outer.get_desc(); }
+
+    // The gradient of w, in the layout given.
+    void run_weights(float* x, float* y, void* w, const memory::desc& layout) {
+        const bool converts = inner_weights() != layout;
+        const Buffer x_buffer(x_.buffer_bytes()), y_buffer(y_.buffer_bytes());
+        const Buffer own(converts ? inner_weights().get_size() : 0), scratch(scratch_.get_desc().get_size());
+        x_.point(x, x_buffer.data());
+        y_.point(y, y_buffer.data());
+        w_.inner.set_data_handle(converts ? own.data() : w);
+        scratch_.set_data_handle(scratch.data());
+        dnnl::stream& stream = this_stream();
+        x_.read(stream);
+        y_.read(stream);
+        execute(stream, nullptr);
+        if (converts) {
+            memory wanted(layout, engine(), w);
+            dnnl::reorder(w_.inner, wanted).execute(stream, w_.inner, wanted);
+        }
+        stream.wait();
     }
     // Forward or the gradient of x, with weights that read_weights has seen.
     void run_part(float* x, void* weights, const float* bias, float* y) {
@@ -466,11 +534,6 @@ int64_t images_per_part(const Convolution& c, int threads) {
     return even ? even : any;
 }
 
-double products_of(const Convolution& c) {
-    return static_cast<double>(c.batch * c.out_channels * c.window.out_size()) *
-           static_cast<double>(c.window.kernel_size()) * static_cast<double>(c.in_channels / c.groups);
-}
-
 bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, float* x, float* w, const float* bias,
                     float* y) {
     ConvKey key{kind, bias != nullptr, true, omp_get_max_threads(), conv};
@@ -488,34 +551,148 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
                      const SingleThread alone(true);
                      ConvPrimitive* own = conv_cache().find(key);
                      if (!own) done = false;
-                     for (int64_t i = begin; own && i < end; ++i)
+                     for (int64_t i = begin; own && i < end; ++i) {
+                         poll_interrupt();
                          own->run_part(x + i * x_step, inner, bias, y + i * y_step);
+                     }
                  });
     return done;
+}
+
+// Parts for each thread are looked at for interrupts one by one, and between turns of many of them is a safe point.
+bool convolve_turns(ConvKind kind, const Convolution& conv, int64_t images, int64_t parts_at_once, float* x, float* w,
+                    const float* bias, float* y) {
+    const int64_t turn = images * parts_at_once;
+    Convolution some = conv;
+    for (int64_t at = 0; at < conv.batch; at += turn) {
+        if (at > 0) safe_point();
+        some.batch = std::min(turn, conv.batch - at);
+        if (!convolve_parts(kind, some, images, x + at * conv.in_channels * conv.window.in_size(), w, bias,
+                            y + at * conv.out_channels * conv.window.out_size()))
+            return false;
+    }
+    return true;
+}
+
+// The gradients of the same weights that pieces give, added up in the layout of the first one.
+class WeightSum {
+  public:
+    void add(ConvPrimitive& primitive, float* x, float* y, float* w) {
+        if (w_ != w) {
+            finish();
+            w_ = w;
+            inner_ = primitive.inner_weights();
+            outer_ = primitive.outer_weights();
+            if (inner_ != outer_) sum_.emplace(inner_.get_size());
+            return primitive.run_weights(x, y, sum(), inner_);
+        }
+        if (!part_) part_.emplace(inner_.get_size());
+        primitive.run_weights(x, y, part_->data(), inner_);
+        float* const to = sum();
+        const auto* const more = static_cast<const float*>(part_->data());
+        parallel_for(static_cast<int64_t>(inner_.get_size() / sizeof(float)), kWorthwhile,
+                     [to, more](int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i) to[i] += more[i];
+                     });
+    }
+    void finish() {
+        if (sum_) {
+            memory from(inner_, engine(), sum_->data()), to(outer_, engine(), w_);
+            dnnl::stream stream(engine());
+            dnnl::reorder(from, to).execute(stream, from, to);
+            stream.wait();
+        }
+        sum_.reset();
+        part_.reset();
+        w_ = nullptr;
+    }
+
+  private:
+    static constexpr int64_t kWorthwhile = 1 << 16;
+    float* sum() { return sum_ ? static_cast<float*>(sum_->data()) : w_; }
+
+    memory::desc inner_, outer_;
+    std::optional<Buffer> sum_, part_;
+    float* w_ = nullptr;
+};
+
+// One after the other, each with all threads. Programs of others may run in between, so that nothing of the cache is
+// kept.
+bool convolve_pieces(ConvKind kind, ConvLayout layout, const Convolution& conv, double most, float* x, float* w,
+                     const float* bias, float* y) {
+    const Planes whole{conv.in_channels, conv.out_channels, conv.window.in, conv.window.out};
+    const int64_t filter = conv.window.kernel_size(), group_in = conv.in_channels / conv.groups;
+    std::optional<Buffer> weights;
+    memory::desc layout_of_weights;
+    const float* read = nullptr;
+    WeightSum sum;
+    bool first = true;
+    for (const ConvPiece& piece : conv_pieces(kind, conv, most)) {
+        if (!std::exchange(first, false)) safe_point();
+        ConvPrimitive* primitive =
+            conv_cache().find({kind, bias != nullptr, false, omp_get_max_threads(), piece.conv, layout, whole});
+        if (!primitive) return false;
+        std::optional<PoolUse> all_threads;
+        if (!omp_in_parallel()) all_threads.emplace();
+        float* const piece_x = x + start_of(piece.image, piece.in_channel, piece.in, whole.in_channels, whole.in,
+                                            layout == ConvLayout::last);
+        float* const piece_y = y + start_of(piece.image, piece.out_channel, piece.out, whole.out_channels, whole.out,
+                                            layout != ConvLayout::front);
+        float* const piece_w = w + (piece.out_channel * group_in + piece.in_channel) * filter;
+        if (kind == ConvKind::weight_grad) {
+            sum.add(*primitive, piece_x, piece_y, piece_w);
+            continue;
+        }
+        void* inner = nullptr;
+        if (weights && read == piece_w && layout_of_weights == primitive->inner_weights()) {
+            inner = weights->data();
+        } else {
+            weights.reset();
+            inner = primitive->read_weights(piece_w, weights);
+            layout_of_weights = primitive->inner_weights();
+            read = piece_w;
+        }
+        primitive->run_part(piece_x, inner, bias ? bias + piece.out_channel : nullptr, piece_y);
+    }
+    sum.finish();
+    return true;
 }
 
 }  // namespace
 
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
-                  Tensor* gradient) {
+                  Tensor* gradient, double most) {
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+    const double products = products_of(conv);
     if (kind != ConvKind::weight_grad)
-        if (const int64_t images = images_per_part(conv, threads))
-            return convolve_parts(kind, conv, images, x, w, bias, y);
+        if (const int64_t images = images_per_part(conv, threads)) {
+            const double part = products / static_cast<double>(conv.batch) * static_cast<double>(images);
+            // Seconds of work for each thread, so that threads seldom wait for each other.
+            constexpr double kTurn = 64;
+            const auto parts = static_cast<int64_t>(std::min(kTurn * most / (part + 1), 1e9));
+            if (part <= most) return convolve_turns(kind, conv, images, parts * threads, x, w, bias, y);
+        }
+    most *= kind == ConvKind::weight_grad ? 2 * threads : threads;  // gradients of weights have to be added up
+    if (products > most) return convolve_pieces(kind, ConvLayout::front, conv, most, x, w, bias, y);
     ConvPrimitive* primitive = conv_cache().find({kind, bias != nullptr, false, omp_get_max_threads(), conv});
     if (!primitive) return false;
     std::optional<PoolUse> all_threads;
-    if (threads > 1 && products_of(conv) > 4e6) all_threads.emplace();
+    if (threads > 1 && products > 4e6) all_threads.emplace();
     primitive->run(x, w, bias, y, gradient);
     return true;
 }
 
-bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y) {
-    const int threads = omp_get_max_threads();
-    ConvPrimitive* primitive = conv_cache().find({ConvKind::forward, bias != nullptr, false, threads, conv, layout});
+bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,
+                       double most) {
+    const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+    const double products = products_of(conv);
+    if (products > most * threads)
+        return convolve_pieces(ConvKind::forward, layout, conv, most * threads, x, w, bias, y);
+    ConvPrimitive* primitive =
+        conv_cache().find({ConvKind::forward, bias != nullptr, false, omp_get_max_threads(), conv, layout});
     if (!primitive) return false;
     std::optional<PoolUse> all_threads;
-    if (threads > 1 && !omp_in_parallel() && products_of(conv) > 4e6) all_threads.emplace();
+    if (threads > 1 && products > 4e6) all_threads.emplace();
     primitive->run(x, w, bias, y, nullptr);
     return true;
 }

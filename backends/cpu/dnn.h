@@ -17,10 +17,14 @@ enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
 // `gradient` is the tensor of the x or w that is computed, when all of it is. Where the primitive computes in a layout
 // of its own, the tensor is without memory until the operands' copies in their layouts are gone: it is another one
 // afterwards.
+//
+// Looks for an interrupt, and offers safe points, after so many products for each thread: some hundredths of a second.
+inline constexpr double kMostProducts = 1073741824.0;
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
-                  Tensor* gradient = nullptr);
+                  Tensor* gradient = nullptr, double most = kMostProducts);
 
 // y = convolution(x, w) + bias, with the layouts of x and y as `layout` says (not front).
-bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y);
+bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,
+                       double most = kMostProducts);
 
 }  // namespace lunaria::cpu
