@@ -47,9 +47,15 @@ bool fast_concat(const KernelCall& call) {
                 std::memcpy(to + row * width, from + row * length, static_cast<size_t>(length));
         };
         // Of hundreds of short parts each is copied faster than it is shared out.
-        constexpr int64_t kWorthwhile = 1 << 17;
+        constexpr int64_t kWorthwhile = 1 << 17, kLong = 1 << 24;
         if (rows * length <= kWorthwhile)
             copy_rows(0, rows);
+        else if (length > kLong)
+            for (int64_t row = 0; row < rows; ++row)
+                parallel_for(length, kWorthwhile, kAlignment, [&](int64_t begin, int64_t end) {
+                    std::memcpy(to + row * width + begin, from + row * length + begin,
+                                static_cast<size_t>(end - begin));
+                });
         else
             parallel_for(rows, kWorthwhile / length + 1, copy_rows);
         start += length;

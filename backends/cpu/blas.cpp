@@ -1,6 +1,7 @@
 #include "backends/cpu/blas.h"
 
 #include <cblas.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <limits>
@@ -125,15 +126,16 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     }
     // A product of several seconds is cut into blocks, so that Ctrl-C does not wait for its end. Each packs its part of
     // b, which so many rows make up for, and goes over its part of c, which so many columns of a do.
-    constexpr double kBlock = 68719476736.0 / sizeof(T), kShared = 1e7;
+    constexpr double kBlockOfThread = 34359738368.0 / sizeof(T), kShared = 1e7;
     constexpr double kRows = 1024, kDeep = 512, kLeastRows = 64;
+    const double block = kBlockOfThread * (omp_in_parallel() ? 1 : num_threads());
     const double work = 2.0 * static_cast<double>(n);
     std::optional<PoolUse> all_threads;
     if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > kShared) all_threads.emplace();
     int64_t rows_together = m, deep = k;
-    if (work * static_cast<double>(m) * static_cast<double>(k) > kBlock) {
-        deep = std::min(k, static_cast<int64_t>(std::max(kDeep, kBlock / (work * kRows))));
-        rows_together = static_cast<int64_t>(std::max(kLeastRows, kBlock / (work * static_cast<double>(deep))));
+    if (work * static_cast<double>(m) * static_cast<double>(k) > block) {
+        deep = std::min(k, static_cast<int64_t>(std::max(kDeep, block / (work * kRows))));
+        rows_together = static_cast<int64_t>(std::max(kLeastRows, block / (work * static_cast<double>(deep))));
     }
     for (int64_t row = 0; row < m; row += rows_together) {
         const int64_t rows = std::min(rows_together, m - row);

@@ -16,7 +16,8 @@ struct MatrixRef {
 };
 
 // c = a·b + beta·c, where c is dense and row-major with a.rows × b.columns elements. Operands whose rows or columns are
-// dense are used as they lie; others are copied first. Polls for interrupts between blocks of a few gigaflops.
+// dense are used as they lie; others are copied first. Polls for interrupts between blocks of
+// some hundredths of a second.
 // False when a size is beyond BLAS's 32-bit integers.
 template <class T>
 bool gemm(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, T beta);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -115,6 +116,9 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
     }
 }
 
+// Elements of a row between two looks at an interrupt.
+constexpr int64_t kLongRun = 1 << 20;
+
 template <class T>
 void copy_rows(const CopyPlan& plan) {
     auto* from = reinterpret_cast<const T*>(plan.from);
@@ -131,7 +135,9 @@ void copy_rows(const CopyPlan& plan) {
     parallel_for(rows, std::max<int64_t>(kThreadBytes / (inner * plan.width), 1), [&](int64_t begin, int64_t end) {
         Odometer odometer(plan, plan.rank - 1, begin);
         for (int64_t row = begin; row < end; ++row, odometer.next())
-            copy_run(from + odometer.in, in, to + odometer.out, out, inner);
+            in_ranges(inner, kLongRun, [&](int64_t first, int64_t last) {
+                copy_run(from + odometer.in + first * in, in, to + odometer.out + first * out, out, last - first);
+            });
     });
 }
 
@@ -174,6 +180,8 @@ void copy_transposed(CopyPlan plan, int axis) {
     parallel_for(
         batches * down * across, std::max<int64_t>(kThreadBytes / tile_bytes, 1), [&](int64_t begin, int64_t end) {
             for (int64_t tile = begin; tile < end; ++tile) {
+                // Each may be the first to write to some large pages, which the system fills with zeros then.
+                poll_interrupt();
                 Odometer batch(outer, outer.rank, tile / (down * across));
                 int64_t r = tile / across % down * kSide, c = tile % across * kSide;
                 const char* from = plan.from + (batch.in + r * from_stride + c) * plan.width;

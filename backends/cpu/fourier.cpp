@@ -10,6 +10,8 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/fourier_plan.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/scratch.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -53,7 +55,7 @@ class Bundle {
     SplitNumbers numbers() const { return x_.numbers(); }
     // Room for `count` elements of each signal as pairs of floats.
     Complex64* pairs(int64_t count) {
-        pairs_.resize(static_cast<size_t>(count * signals_));
+        if (pairs_.size() < static_cast<size_t>(count * signals_)) pairs_.resize(static_cast<size_t>(count * signals_));
         return pairs_.data();
     }
 
@@ -61,7 +63,7 @@ class Bundle {
     std::shared_ptr<const FourierPlan> plan_;
     int64_t signals_;
     SplitArray x_, scratch_;
-    std::vector<Complex64> pairs_;
+    Scratch<Complex64> pairs_;
 };
 
 // Calls work(bundle, first line) until every line was in a bundle.
@@ -108,35 +110,56 @@ struct Direction {
 // Elements 0 .. count - 1 of lines, to pairs[element * signals + line].
 void gather(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals, int64_t count,
             Complex64* pairs) {
-    if (lines.inner == 1)
-        return copy_loops().transpose[3](from + starts[0], lines.length, pairs, signals, signals, count, false);
-    for (int64_t i = 0; i < count; ++i)
-        for (int64_t j = 0; j < signals; ++j) pairs[i * signals + j] = from[starts[j] + i * lines.inner];
+    in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        if (lines.inner == 1)
+            return copy_loops().transpose[3](from + starts[0] + begin, lines.length, pairs + begin * signals, signals,
+                                             signals, end - begin, false);
+        for (int64_t i = begin; i < end; ++i)
+            for (int64_t j = 0; j < signals; ++j) pairs[i * signals + j] = from[starts[j] + i * lines.inner];
+    });
 }
 // And back.
 void scatter(const Complex64* pairs, Complex64* to, const Lines& lines, const Starts& starts, int64_t signals,
              int64_t count) {
-    if (lines.inner == 1)
-        return copy_loops().transpose[3](pairs, signals, to + starts[0], lines.length, count, signals, false);
-    for (int64_t i = 0; i < count; ++i)
-        for (int64_t j = 0; j < signals; ++j) to[starts[j] + i * lines.inner] = pairs[i * signals + j];
+    in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        if (lines.inner == 1)
+            return copy_loops().transpose[3](pairs + begin * signals, signals, to + starts[0] + begin, lines.length,
+                                             end - begin, signals, false);
+        for (int64_t i = begin; i < end; ++i)
+            for (int64_t j = 0; j < signals; ++j) to[starts[j] + i * lines.inner] = pairs[i * signals + j];
+    });
 }
 
 float* floats(Complex64* pairs) { return reinterpret_cast<float*>(pairs); }
 
+SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
+
+void clear(Complex64* pairs, int64_t begin, int64_t end) {
+    for_elements(end - begin, [&](int64_t i) { pairs[begin + i] = Complex64(); });
+}
+void split(Complex64* pairs, const SplitNumbers& x, int64_t count, double sign) {
+    in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        fourier_loops().split(floats(pairs + begin), behind(x, begin), end - begin, sign);
+    });
+}
+void join(const SplitNumbers& x, Complex64* pairs, int64_t count, double scale, double sign) {
+    in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        fourier_loops().join(behind(x, begin), floats(pairs + begin), end - begin, scale, sign);
+    });
+}
+
 void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
-    const FourierLoops& loops = fourier_loops();
     for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
         const int64_t width = bundle.signals(), given = std::min(in.length, d.n);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(d.n, out.length));
         gather(from, in, read, width, given, pairs);
-        std::fill(pairs + given * width, pairs + d.n * width, Complex64());
-        loops.split(floats(pairs), bundle.numbers(), d.n * width, sign);
+        clear(pairs, given * width, d.n * width);
+        split(pairs, bundle.numbers(), d.n * width, sign);
         bundle.transform();
-        loops.join(bundle.numbers(), floats(pairs), out.length * width, d.scale, sign);
+        join(bundle.numbers(), pairs, out.length * width, d.scale, sign);
         scatter(pairs, to, out, write, width, out.length);
     });
 }
@@ -152,16 +175,17 @@ void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to,
     const int64_t half = d.n / 2;
     const auto plan = FourierPlan::of(half);
     const SplitNumbers turns = plan->half_turns();
-    const FourierLoops& loops = fourier_loops();
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
         const int64_t width = bundle.signals();
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(half, out.length));
         gather(from, in, read, width, half, pairs);
-        loops.split(floats(pairs), bundle.numbers(), half * width, 1.0);
+        split(pairs, bundle.numbers(), half * width, 1.0);
         bundle.transform();
-        loops.real_spectrum(bundle.numbers(), turns, half, width, out.length - 1, d.scale, d.inverse ? -1.0 : 1.0,
-                            floats(pairs));
+        in_ranges(out.length, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+            fourier_loops().real_spectrum(bundle.numbers(), turns, half, width, begin, end, d.scale,
+                                          d.inverse ? -1.0 : 1.0, floats(pairs));
+        });
         scatter(pairs, to, out, write, width, out.length);
     });
 }
@@ -172,16 +196,17 @@ void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* 
     const int64_t half = d.n / 2;
     const auto plan = FourierPlan::of(half);
     const SplitNumbers turns = plan->half_turns();
-    const FourierLoops& loops = fourier_loops();
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
         const int64_t width = bundle.signals(), given = std::min(in.length, half + 1);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(half + 1);
         gather(from, in, read, width, given, pairs);
-        std::fill(pairs + given * width, pairs + (half + 1) * width, Complex64());
-        loops.real_signal(floats(pairs), turns, half, width, bundle.numbers());
+        clear(pairs, given * width, (half + 1) * width);
+        in_ranges(half, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+            fourier_loops().real_signal(floats(pairs), turns, half, width, begin, end, bundle.numbers());
+        });
         bundle.transform();
-        loops.join(bundle.numbers(), floats(pairs), half * width, d.scale, -1.0);
+        join(bundle.numbers(), pairs, half * width, d.scale, -1.0);
         scatter(pairs, to, out, write, width, half);
     });
 }
@@ -192,18 +217,20 @@ void transform_complex(const T* from, const Lines& in, Complex64* to, const Line
     const double sign = d.inverse ? -1.0 : 1.0;
     for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
         const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
-        for (int64_t i = 0; i < d.n; ++i)
+        for_elements(d.n, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number v = i < in.length ? number(from[read[j] + i * in.inner]) : Number{0, 0};
                 bundle.set(i, j, {v.re, sign * v.im});
             }
+        });
         bundle.transform();
-        for (int64_t i = 0; i < out.length; ++i)
+        for_elements(out.length, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number v = bundle.at(i, j);
                 to[write[j] + i * out.inner] =
                     Complex64(static_cast<float>(v.re * d.scale), static_cast<float>(v.im * sign * d.scale));
             }
+        });
     });
 }
 
@@ -220,10 +247,11 @@ void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& 
         auto element = [&](int64_t j, int64_t i) {
             return i < in.length ? static_cast<double>(from[read[j] + i * in.inner]) : 0.0;
         };
-        for (int64_t i = 0; i < half; ++i)
+        for_elements(half, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) bundle.set(i, j, {element(j, 2 * i), element(j, 2 * i + 1)});
+        });
         bundle.transform();
-        for (int64_t k = 0; k <= half; ++k)
+        for_elements(half + 1, [&](int64_t k) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number a = bundle.at(k % half, j), b = bundle.at((half - k) % half, j);
                 // The transforms of the even and the odd elements.
@@ -237,6 +265,7 @@ void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& 
                 if (k > 0 && d.n - k != k && d.n - k < out.length)
                     to[write[j] + (d.n - k) * out.inner] = Complex64(real, -imaginary);
             }
+        });
     });
 }
 
@@ -282,18 +311,19 @@ void transform_to_real(const T* from, const Lines& in, Out* to, const Lines& out
         };
         if (!by_half) {
             for (int64_t j = 0; j < bundle.signals(); ++j)
-                for (int64_t k = 0; k <= n / 2; ++k) {
+                for_elements(n / 2 + 1, [&](int64_t k) {
                     const Number v = element(j, k);
                     bundle.set(k, j, {v.re, -v.im});
                     if (k > 0) bundle.set(n - k, j, v);
-                }
+                });
             bundle.transform();
-            for (int64_t i = 0; i < n; ++i)
+            for_elements(n, [&](int64_t i) {
                 for (int64_t j = 0; j < bundle.signals(); ++j) put(j, i, bundle.at(i, j).re);
+            });
             return;
         }
         const int64_t half = n / 2;
-        for (int64_t k = 0; k < half; ++k)
+        for_elements(half, [&](int64_t k) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number a = element(j, k), b = element(j, half - k);
                 const Number even{a.re + b.re, a.im - b.im}, apart{a.re - b.re, a.im + b.im};
@@ -302,13 +332,15 @@ void transform_to_real(const T* from, const Lines& in, Out* to, const Lines& out
                 const double im = apart.im * turn.re[k] - apart.re * turn.im[k];
                 bundle.set(k, j, {even.re - im, -(even.im + re)});
             }
+        });
         bundle.transform();
-        for (int64_t i = 0; i < half; ++i)
+        for_elements(half, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number v = bundle.at(i, j);
                 put(j, 2 * i, v.re);
                 put(j, 2 * i + 1, -v.im);
             }
+        });
     });
 }
 

@@ -23,17 +23,6 @@ const FourierLoops& fourier_loops() {
 
 namespace {
 
-// Numbers between two looks at an interrupt.
-constexpr int64_t kBlock = 1 << 17;
-
-template <class F>
-void in_blocks(int64_t n, F f) {
-    for (int64_t begin = 0; begin < n; begin += kBlock) {
-        if (begin > 0) poll_interrupt();
-        for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) f(i);
-    }
-}
-
 void set_root(const SplitArray& a, int64_t at, double turns) {
     // Quarters are exact: half a turn of pi in f64 has a sine of 1e-16.
     const double quarters = 4.0 * turns, nearest = std::rint(quarters), angle = 0.5 * std::numbers::pi * quarters;
@@ -45,7 +34,7 @@ void set_root(const SplitArray& a, int64_t at, double turns) {
 
 SplitArray roots_of(int64_t n) {
     SplitArray roots(static_cast<size_t>(n));
-    in_blocks(n, [&](int64_t i) { set_root(roots, i, -static_cast<double>(i) / static_cast<double>(n)); });
+    for_elements(n, [&](int64_t i) { set_root(roots, i, -static_cast<double>(i) / static_cast<double>(n)); });
     return roots;
 }
 
@@ -58,6 +47,14 @@ std::vector<int> radices_of(int64_t n) {
     return radices;
 }
 
+void multiply(const SplitArray& x, const SplitArray& factor, int64_t count, int64_t signals, bool conjugate) {
+    const SplitNumbers numbers = x.numbers(), factors = factor.numbers();
+    in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        fourier_loops().multiply({numbers.re + begin * signals, numbers.im + begin * signals},
+                                 {factors.re + begin, factors.im + begin}, end - begin, signals, conjugate);
+    });
+}
+
 }  // namespace
 
 FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
@@ -67,7 +64,7 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
         while (padded < 2 * n - 1) padded *= 2;
         padded_ = of(padded);
         chirp_ = SplitArray(static_cast<size_t>(n));
-        in_blocks(n, [&](int64_t i) {
+        for_elements(n, [&](int64_t i) {
             // i² modulo 2n: the angle stays small, and exact.
             const auto square =
                 static_cast<unsigned __int128>(i) * static_cast<uint64_t>(i) % (2 * static_cast<uint64_t>(n));
@@ -75,10 +72,11 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
         });
         filter_ = SplitArray(static_cast<size_t>(padded));
         const SplitNumbers chirp = chirp_.numbers();
-        for (int64_t i = n; i < padded; ++i) filter_.set(static_cast<size_t>(i), 0, 0);
-        for (int64_t i = 0; i < n; ++i)
+        for_elements(padded - n, [&](int64_t i) { filter_.set(static_cast<size_t>(n + i), 0, 0); });
+        for_elements(n, [&](int64_t i) {
             for (const int64_t at : {i, (padded - i) % padded})
                 filter_.set(static_cast<size_t>(at), chirp.re[i], -chirp.im[i]);
+        });
         SplitArray scratch(static_cast<size_t>(padded));
         (*padded_)(filter_, scratch, 1);
         return;
@@ -86,11 +84,11 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
     roots_ = roots_of(n);
     const int64_t radix = radices_.front(), steps = n / radix;
     first_roots_ = SplitArray(static_cast<size_t>((radix - 1) * steps));
+    const SplitNumbers root = roots_.numbers();
     for (int64_t r = 1; r < radix; ++r)
-        for (int64_t p = 0; p < steps; ++p) {
-            const SplitNumbers root = roots_.numbers();
+        for_elements(steps, [&](int64_t p) {
             first_roots_.set(static_cast<size_t>((r - 1) * steps + p), root.re[r * p], root.im[r * p]);
-        }
+        });
     units_.resize(radices_.size());
     for (size_t i = 0; i < radices_.size(); ++i)
         if (radices_[i] > 5) units_[i] = roots_of(radices_[i]);
@@ -109,7 +107,8 @@ void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signa
         pass.root_step = n_ / pass.length;
         pass.unit = units_[i].numbers();
         const int64_t steps = pass.length / pass.radix;
-        const int64_t columns = std::min(pass.stride, kBlock), rows = std::max<int64_t>(kBlock / columns, 1);
+        const int64_t columns = std::min(pass.stride, kElementsBetweenLooks),
+                      rows = std::max<int64_t>(kElementsBetweenLooks / columns, 1);
         for (int64_t p = 0; p < steps; p += rows)
             for (int64_t q = 0; q < pass.stride; q += columns) {
                 if (p > 0 || q > 0) poll_interrupt();
@@ -127,24 +126,24 @@ void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signa
 
 void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const {
     if (!padded_) return pass_by_pass(x, scratch, signals);
-    const FourierLoops& loops = fourier_loops();
-    const auto used = static_cast<size_t>(n_ * signals), room_used = static_cast<size_t>(padded_->n_ * signals);
-    loops.multiply(x.numbers(), chirp_.numbers(), n_, signals, false);
-    std::fill(x.numbers().re + used, x.numbers().re + room_used, 0.0);
-    std::fill(x.numbers().im + used, x.numbers().im + room_used, 0.0);
+    const auto used = n_ * signals;
+    multiply(x, chirp_, n_, signals, false);
+    for_elements(padded_->n_ * signals - used, [&](int64_t i) { x.set(static_cast<size_t>(used + i), 0, 0); });
     padded_->pass_by_pass(x, scratch, signals);
     // The inverse transform by way of conjugates.
-    loops.multiply(x.numbers(), filter_.numbers(), padded_->n_, signals, true);
+    multiply(x, filter_, padded_->n_, signals, true);
     padded_->pass_by_pass(x, scratch, signals);
     const double scale = 1.0 / static_cast<double>(padded_->n_);
-    for (size_t i = 0; i < used; ++i) x.set(i, x.numbers().re[i] * scale, x.numbers().im[i] * -scale);
-    loops.multiply(x.numbers(), chirp_.numbers(), n_, signals, false);
+    const SplitNumbers numbers = x.numbers();
+    for_elements(used,
+                 [&](int64_t i) { x.set(static_cast<size_t>(i), numbers.re[i] * scale, numbers.im[i] * -scale); });
+    multiply(x, chirp_, n_, signals, false);
 }
 
 SplitNumbers FourierPlan::half_turns() const {
     std::call_once(has_half_turns_, [&] {
         half_turns_ = SplitArray(static_cast<size_t>(n_ + 1));
-        in_blocks(n_ + 1, [&](int64_t k) {
+        for_elements(n_ + 1, [&](int64_t k) {
             set_root(half_turns_, k, -0.5 * static_cast<double>(k) / static_cast<double>(n_));
         });
     });

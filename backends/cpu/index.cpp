@@ -15,7 +15,7 @@ namespace {
 // Copies `elements` elements from each offset (in elements) of the source, one after another into the target. The
 // offset of piece i of block o is o * stride + offsets[i].
 template <class T>
-void copy_pieces(const char* from, char* to, const std::vector<int64_t>& offsets, int64_t blocks, int64_t stride,
+void copy_pieces(const char* from, char* to, const Scratch<int64_t>& offsets, int64_t blocks, int64_t stride,
                  int64_t elements) {
     auto* source = reinterpret_cast<const T*>(from);
     auto* target = reinterpret_cast<T*>(to);
@@ -37,7 +37,7 @@ void copy_pieces(const char* from, char* to, const std::vector<int64_t>& offsets
     });
 }
 
-bool copy_any_pieces(const KernelCall& call, const std::vector<int64_t>& offsets, int64_t blocks, int64_t stride,
+bool copy_any_pieces(const KernelCall& call, const Scratch<int64_t>& offsets, int64_t blocks, int64_t stride,
                      int64_t elements) {
     auto* from = static_cast<const char*>(call.tensor(0).raw());
     auto* to = static_cast<char*>(call.out[0].raw());
@@ -62,11 +62,11 @@ bool gather(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
     AxisSplit s(in.shape(), axis_of(call, 2, in.rank()));
     auto at = checked_indices(call, call.tensor(1), s.size);
-    for (int64_t& offset : at) offset *= s.inner;
+    for_elements(static_cast<int64_t>(at.size()), [&](int64_t i) { at[static_cast<size_t>(i)] *= s.inner; });
     return copy_any_pieces(call, at, s.outer, s.size * s.inner, s.inner);
 }
 
-bool take_offsets(const KernelCall& call, const std::vector<int64_t>& offsets, int64_t elements) {
+bool take_offsets(const KernelCall& call, const Scratch<int64_t>& offsets, int64_t elements) {
     return copy_any_pieces(call, offsets, 1, 0, elements);
 }
 
@@ -100,21 +100,24 @@ bool index_add(const KernelCall& call) {
         else
             factor = static_cast<A>(alpha);
         for (int64_t o = 0; o < s.outer; ++o)
-            for (int64_t row : at)
-                for (int64_t i = 0; i < s.inner; ++i) {
-                    T& element = to[(o * s.size + row) * s.inner + i];
-                    element = static_cast<T>(static_cast<A>(element) + static_cast<A>(*from++) * factor);
+            in_ranges(static_cast<int64_t>(at.size()), offsets_between_looks(s.inner), [&](int64_t begin, int64_t end) {
+                for (int64_t k = begin; k < end; ++k) {
+                    T* const row = to + (o * s.size + at[static_cast<size_t>(k)]) * s.inner;
+                    for (int64_t i = 0; i < s.inner; ++i)
+                        row[i] = static_cast<T>(static_cast<A>(row[i]) + static_cast<A>(*from++) * factor);
                 }
+            });
     });
     return true;
 }
 
 // Rows are added in the order of the indices; threads share the blocks or the columns, never a row's element.
 template <class T>
-void add_rows(const CopyLoops& loops, T* to, const T* from, const std::vector<int64_t>& at, const AxisSplit& s,
-              T factor) {
+void add_rows(const CopyLoops& loops, T* to, const T* from, const Scratch<int64_t>& at, const AxisSplit& s, T factor) {
+    const auto turn = static_cast<size_t>(offsets_between_looks(s.inner));
     auto add = [&](int64_t block, int64_t begin, int64_t end) {
         for (size_t i = 0; i < at.size(); ++i) {
+            if (i % turn == 0) poll_interrupt();
             T* row = to + (block * s.size + at[i]) * s.inner + begin;
             const T* values =
                 from + (block * static_cast<int64_t>(at.size()) + static_cast<int64_t>(i)) * s.inner + begin;

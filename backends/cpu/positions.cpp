@@ -1,5 +1,6 @@
 #include "backends/cpu/positions.h"
 
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -27,27 +28,31 @@ int axis_of(const KernelCall& call, size_t i, int rank) {
     return normal_axis(call.op.name(), call.args[i].integer(), rank, call.op.signature.params[i].name);
 }
 
-std::vector<int64_t> checked_indices(const KernelCall& call, const Tensor& index, int64_t size) {
-    std::vector<int64_t> at(static_cast<size_t>(index.size()));
-    for (size_t i = 0; i < at.size(); ++i) at[i] = checked_index(call, index.data<int64_t>()[i], size);
+Scratch<int64_t> checked_indices(const KernelCall& call, const Tensor& index, int64_t size) {
+    Scratch<int64_t> at(static_cast<size_t>(index.size()));
+    const int64_t* given = index.data<int64_t>();
+    for_elements(index.size(), [&](int64_t i) { at[static_cast<size_t>(i)] = checked_index(call, given[i], size); });
     return at;
 }
 
-std::vector<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape) {
+Scratch<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape) {
     int64_t depth = indices.shape().back();
     Strides strides = contiguous_strides(shape);
     int64_t count = 1;
     for (int i = 0; i + 1 < indices.rank(); ++i) count *= indices.dim(i);
-    std::vector<int64_t> offsets(static_cast<size_t>(count));
+    Scratch<int64_t> offsets(static_cast<size_t>(count));
     const int64_t* index = indices.data<int64_t>();
-    for (int64_t& offset : offsets)
+    for_elements(count, [&](int64_t i) {
+        int64_t offset = 0;
         for (int axis = 0; axis < depth; ++axis) offset += checked_index(call, *index++, shape[axis]) * strides[axis];
+        offsets[static_cast<size_t>(i)] = offset;
+    });
     return offsets;
 }
 
-std::vector<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis) {
+Scratch<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis) {
     Strides strides = contiguous_strides(shape);
-    std::vector<int64_t> offsets(static_cast<size_t>(index.size()));
+    Scratch<int64_t> offsets(static_cast<size_t>(index.size()));
     if (offsets.empty()) return offsets;
     int last = shape.rank() - 1;
     int64_t inner = last < 0 ? 1 : index.shape().back(), size = last < 0 ? 1 : shape[axis];

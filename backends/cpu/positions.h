@@ -1,11 +1,13 @@
 // Positions along axes: checks and address arithmetic that gathers and scatters share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
+#include "backends/cpu/scratch.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 
 namespace lunaria::cpu {
@@ -21,12 +23,17 @@ int64_t checked_index(const KernelCall& call, int64_t index, int64_t size, std::
 // Parameter i as an axis of a tensor with `rank` axes.
 int axis_of(const KernelCall& call, size_t i, int rank);
 // All elements of a dense i64 tensor, checked.
-std::vector<int64_t> checked_indices(const KernelCall& call, const Tensor& index, int64_t size);
+Scratch<int64_t> checked_indices(const KernelCall& call, const Tensor& index, int64_t size);
 // Element offsets of the points in the last axis of `indices`, in a dense tensor of `shape`.
-std::vector<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape);
+Scratch<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape);
 // Element offsets, for each position of `index`, of the element of a dense tensor of `shape` with that coordinate
 // along `axis`.
-std::vector<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis);
+Scratch<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis);
+
+// How many pieces of so many elements are done between two looks at an interrupt.
+inline int64_t offsets_between_looks(int64_t elements) {
+    return std::max<int64_t>(1, kElementsBetweenLooks / std::max<int64_t>(1, elements));
+}
 
 // The type in which values of T are combined.
 template <class T>

@@ -2,9 +2,12 @@
 // follows from i alone, so the numbers depend neither on threads nor on vector width.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "backends/cpu/copy.h"
+#include "backends/cpu/scratch.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/random.h"
 #include "core/threads.h"
@@ -59,22 +62,35 @@ class ElementStream {
     int used_ = 4;
 };
 
+int64_t blocks_of(uint64_t size, uint64_t elements) { return static_cast<int64_t>((size + elements - 1) / elements); }
+
+// Each element by itself, several threads at once.
+template <class F>
+void draw_elements(int64_t count, F draw) {
+    constexpr int64_t kWorthwhile = 4096;
+    parallel_for(count, kWorthwhile, 64, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) draw(i);
+    });
+}
+
 bool rand(const KernelCall& call) {
     Tensor& out = call.out[0];
     RandomStream stream = stream_of(call);
     uint64_t size = static_cast<uint64_t>(out.size());
     if (out.dtype() == DType::f64) {
-        for (uint64_t i = 0; i < size; i += 2) {
+        for_elements(blocks_of(size, 2), [&](int64_t block) {
+            const auto i = static_cast<uint64_t>(block) * 2;
             auto w = philox(stream.seed, i / 2, stream.counter);
             out.data<double>()[i] = unit_double(w[0], w[1]);
             if (i + 1 < size) out.data<double>()[i + 1] = unit_double(w[2], w[3]);
-        }
+        });
         return true;
     }
-    for (uint64_t i = 0; i < size; i += 4) {
+    for_elements(blocks_of(size, 4), [&](int64_t block) {
+        const auto i = static_cast<uint64_t>(block) * 4;
         auto w = philox(stream.seed, i / 4, stream.counter);
         for (uint64_t k = 0; k < 4 && i + k < size; ++k) out.data<float>()[i + k] = unit_float(w[k]);
-    }
+    });
     return true;
 }
 
@@ -92,33 +108,35 @@ bool randn(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     uint64_t size = static_cast<uint64_t>(out.size());
     if (out.dtype() == DType::f64) {
-        for (uint64_t i = 0; i < size; i += 2) {
+        for_elements(blocks_of(size, 2), [&](int64_t block) {
+            const auto i = static_cast<uint64_t>(block) * 2;
             auto w = philox(stream.seed, i / 2, stream.counter);
             auto pair = normal_pair(unit_double(w[0], w[1]) + 0x1p-53, unit_double(w[2], w[3]));
             out.data<double>()[i] = pair.first;
             if (i + 1 < size) out.data<double>()[i + 1] = pair.second;
-        }
+        });
         return true;
     }
-    for (uint64_t i = 0; i < size; i += 4) {
+    for_elements(blocks_of(size, 4), [&](int64_t block) {
+        const auto i = static_cast<uint64_t>(block) * 4;
         auto w = philox(stream.seed, i / 4, stream.counter);
         for (uint64_t k = 0; k < 4 && i + k < size; k += 2) {
             auto pair = normal_pair((w[k] + 1.0) * 0x1p-32, w[k + 1] * 0x1p-32);
             out.data<float>()[i + k] = static_cast<float>(pair.first);
             if (i + k + 1 < size) out.data<float>()[i + k + 1] = static_cast<float>(pair.second);
         }
-    }
+    });
     return true;
 }
 
 bool standard_laplace(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     float* out = call.out[0].data<float>();
-    for (int64_t i = 0; i < call.out[0].size(); ++i) {
+    draw_elements(call.out[0].size(), [&](int64_t i) {
         ElementStream words(stream, i);
         double magnitude = -std::log(words.positive_unit());
         out[i] = static_cast<float>(words.bits() >> 63 ? magnitude : -magnitude);
-    }
+    });
     return true;
 }
 
@@ -164,10 +182,13 @@ bool draw_each(const KernelCall& call) {
     Tensor parameters = call.tensor(1).cast(DType::f64);
     Tensor& out = call.out[0];
     Tensor draws = Tensor::empty(DType::f64, out.shape());
-    for (int64_t i = 0; i < out.size(); ++i) {
+    const double* parameter = parameters.data<double>();
+    double* draw = draws.data<double>();
+    const int64_t period = parameters.size();
+    draw_elements(out.size(), [&](int64_t i) {
         ElementStream words(stream, i);
-        draws.data<double>()[i] = kDraw(words, parameters.data<double>()[i % parameters.size()]);
-    }
+        draw[i] = kDraw(words, parameter[i % period]);
+    });
     copy_elements(draws, out);
     return true;
 }
@@ -178,18 +199,20 @@ bool randint(const KernelCall& call) {
     uint64_t range = static_cast<uint64_t>(call.args[1].integer()) - low;
     Tensor& out = call.out[0];
     Tensor draws = out.dtype() == DType::i64 ? out : Tensor::empty(DType::i64, out.shape());
-    for (int64_t i = 0; i < out.size(); ++i)
-        draws.data<int64_t>()[i] = static_cast<int64_t>(low + ElementStream(stream, i).below(range));
+    int64_t* draw = draws.data<int64_t>();
+    draw_elements(out.size(),
+                  [&](int64_t i) { draw[i] = static_cast<int64_t>(low + ElementStream(stream, i).below(range)); });
     if (!draws.same_body(out)) copy_elements(draws, out);
     return true;
 }
 
 // The first `count` of `size` things in random order.
 void shuffle(std::span<int64_t> things, size_t count, RandomStream stream) {
-    for (size_t i = 0; i < count && i + 1 < things.size(); ++i) {
-        uint64_t rest = things.size() - i;
-        std::swap(things[i], things[i + ElementStream(stream, static_cast<int64_t>(i)).below(rest)]);
-    }
+    for_elements(static_cast<int64_t>(std::min(count, things.size())), [&](int64_t place) {
+        const auto i = static_cast<size_t>(place);
+        const uint64_t rest = things.size() - i;
+        std::swap(things[i], things[i + ElementStream(stream, place).below(rest)]);
+    });
 }
 
 bool randperm(const KernelCall& call) {
@@ -198,7 +221,7 @@ bool randperm(const KernelCall& call) {
     std::span<int64_t> numbers(order.data<int64_t>(), static_cast<size_t>(order.size()));
     // Unsigned, so that an offset near the end of the range wraps around.
     uint64_t next = static_cast<uint64_t>(call.args[2].integer());
-    for (int64_t& number : numbers) number = static_cast<int64_t>(next++);
+    for_elements(order.size(), [&](int64_t i) { numbers[static_cast<size_t>(i)] = static_cast<int64_t>(next++); });
     shuffle(numbers, numbers.size(), stream_of(call));
     if (!order.same_body(out)) copy_elements(order, out);
     return true;
@@ -212,37 +235,40 @@ bool multinomial(const KernelCall& call) {
     int64_t* out = call.out[0].data<int64_t>();
     for (int64_t row = 0, rows = weights.size() / classes; row < rows; ++row) {
         const double* w = weights.data<double>() + row * classes;
-        std::vector<double> sums(static_cast<size_t>(classes));
+        Scratch<double> sums(static_cast<size_t>(classes));
         double total = 0;
         int64_t possible = 0;
-        for (int64_t i = 0; i < classes; ++i) {
+        for_elements(classes, [&](int64_t i) {
             if (!(w[i] >= 0) || std::isinf(w[i]))
                 throw value_error(call.op.name(), str("weight ", i, " is ", w[i],
                                                       ": probabilities must be finite and not "
                                                       "negative"));
             possible += w[i] > 0;
             sums[static_cast<size_t>(i)] = total += w[i];
-        }
+        });
         if (possible == 0) throw value_error(call.op.name(), "all probabilities of a row are zero");
         if (!replacement && draws > possible)
             throw value_error(call.op.name(), str("cannot draw ", draws, " different classes from the ", possible,
                                                   " that have a positive probability"));
         if (replacement) {
-            for (int64_t k = 0; k < draws; ++k) {
+            for_elements(draws, [&](int64_t k) {
                 double at = ElementStream(stream, row * draws + k).unit() * total;
                 auto found = std::upper_bound(sums.begin(), sums.end(), at);
                 // Rounding may push `at` to the total; the last class that can be drawn is meant.
                 if (found == sums.end()) found = std::lower_bound(sums.begin(), sums.end(), total);
                 *out++ = found - sums.begin();
-            }
+            });
             continue;
         }
         // The smallest of independent exponential times with rates w are a sample without replacement.
-        std::vector<std::pair<double, int64_t>> times;
-        for (int64_t i = 0; i < classes; ++i)
+        using Time = std::pair<double, int64_t>;
+        Scratch<Time> times;
+        times.reserve(static_cast<size_t>(possible));
+        for_elements(classes, [&](int64_t i) {
             if (w[i] > 0)
                 times.emplace_back(-std::log(ElementStream(stream, row * classes + i).positive_unit()) / w[i], i);
-        std::partial_sort(times.begin(), times.begin() + draws, times.end());
+        });
+        std::partial_sort(times.begin(), times.begin() + draws, times.end(), InterruptibleLess(std::less<Time>()));
         for (int64_t k = 0; k < draws; ++k) *out++ = times[static_cast<size_t>(k)].second;
     }
     return true;

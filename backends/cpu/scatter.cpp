@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/positions.h"
+#include "core/interrupt.h"
 
 namespace lunaria::cpu {
 
@@ -20,13 +21,15 @@ A smaller(A a, A b) {
 
 // Runs combine(offset, elements at `offset`, values) for each offset, with `f` the reduction.
 template <class T, class F>
-void combine(T* out, const T* values, const std::vector<int64_t>& offsets, int64_t elements, F f) {
+void combine(T* out, const T* values, const Scratch<int64_t>& offsets, int64_t elements, F f) {
     using A = Accumulator<T>;
-    for (int64_t offset : offsets)
-        for (int64_t i = 0; i < elements; ++i) {
-            T& element = out[offset + i];
-            element = static_cast<T>(f(static_cast<A>(element), static_cast<A>(*values++)));
+    in_ranges(static_cast<int64_t>(offsets.size()), offsets_between_looks(elements), [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+            T* const to = out + offsets[static_cast<size_t>(k)];
+            for (int64_t i = 0; i < elements; ++i)
+                to[i] = static_cast<T>(f(static_cast<A>(to[i]), static_cast<A>(*values++)));
         }
+    });
 }
 
 template <class A>
@@ -47,7 +50,7 @@ A wrapping(A a, A b, F f) {
         return f(a, b);
 }
 
-void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const std::vector<int64_t>& offsets,
+void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const Scratch<int64_t>& offsets,
                   int64_t elements, const std::string& how) {
     visit_dtype(out.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -120,8 +123,10 @@ bool segment(const KernelCall& call) {
                       : kHow == Segment::max  ? lowest<T>()
                                               : std::numeric_limits<T>::max();
             std::fill(to, to + out.size(), start);
+            const int64_t turn = offsets_between_looks(inner);
             std::vector<bool> seen(static_cast<size_t>(segments));
             for (int64_t i = 0; i < ids.size(); ++i, from += inner) {
+                if (i % turn == 0) poll_interrupt();
                 int64_t id = ids.data<int64_t>()[i];
                 if (id < 0) continue;
                 if (id >= segments)

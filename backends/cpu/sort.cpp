@@ -1,6 +1,7 @@
 // CPU kernels: sorting, order statistics and search.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -28,8 +29,7 @@ void with_element(const Tensor& t, F f) {
 // The items of a line; descending ones have their keys reversed. Places must fit 32 bits for narrow keys: longer lines
 // take wide ones.
 template <class K, class T>
-void gather_items(const T* line, int64_t n, int64_t stride, bool descending,
-                  std::vector<typename ItemOf<K>::Item>& items) {
+void gather_items(const T* line, int64_t n, int64_t stride, bool descending, Scratch<typename ItemOf<K>::Item>& items) {
     items.resize(static_cast<size_t>(n));
     K flip = descending ? static_cast<K>(~K(0)) : K(0);
     constexpr int64_t kBlock = int64_t{1} << 20;
@@ -60,7 +60,7 @@ void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
-            std::vector<typename ItemOf<K>::Item> items, scratch;
+            Scratch<typename ItemOf<K>::Item> items, scratch;
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = in + view.start(l);
                 gather_items<K>(line, view.n, view.inner, descending, items);
@@ -75,7 +75,7 @@ void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
 // most elements of the line do not even enter.
 template <class K, class T>
 void first_items(const T* line, int64_t n, int64_t stride, bool descending, int64_t k,
-                 std::vector<typename ItemOf<K>::Item>& items, std::vector<typename ItemOf<K>::Item>& scratch) {
+                 Scratch<typename ItemOf<K>::Item>& items, Scratch<typename ItemOf<K>::Item>& scratch) {
     // A larger heap does not stay in a core's cache.
     constexpr int64_t kHeap = 16384, kBlock = 1 << 20;
     if (k > n / 16 || k == 0 || k > kHeap) {
@@ -114,11 +114,11 @@ bool sort(const KernelCall& c) {
         T* values = only_indices ? nullptr : c.out[0].data<T>();
         sort_lines(c.tensor(0).data<T>(), view, c.args[2].boolean(), [&](const T* line, int64_t l, auto place) {
             int64_t start = view.start(l);
-            for (int64_t k = 0; k < view.n; ++k) {
+            for_elements(view.n, [&](int64_t k) {
                 int64_t from = place(k);
                 indices[start + k * view.inner] = from;
                 if (values) values[start + k * view.inner] = line[from * view.inner];
-            }
+            });
         });
     });
     return true;
@@ -139,16 +139,16 @@ bool topk(const KernelCall& c) {
         with_key<T>(view.n, [&](auto key) {
             using K = decltype(key);
             parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
-                std::vector<typename ItemOf<K>::Item> items, scratch;
+                Scratch<typename ItemOf<K>::Item> items, scratch;
                 for (int64_t l = begin; l < end; ++l) {
                     const T* line = c.tensor(0).data<T>() + view.start(l);
                     first_items<K>(line, view.n, view.inner, descending, k, items, scratch);
                     int64_t start = l / view.inner * k * view.inner + l % view.inner;
-                    for (int64_t j = 0; j < k; ++j) {
+                    for_elements(k, [&](int64_t j) {
                         int64_t from = ItemOf<K>::place(items[static_cast<size_t>(j)]);
                         indices[start + j * view.inner] = from;
                         values[start + j * view.inner] = line[from * view.inner];
-                    }
+                    });
                 }
             });
         });
@@ -163,17 +163,17 @@ bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
-            std::vector<WideItem> items(static_cast<size_t>(view.n));
+            Scratch<WideItem> items(static_cast<size_t>(view.n));
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = c.tensor(0).data<T>() + view.start(l);
                 int64_t numbers = 0;
-                for (int64_t k = 0; k < view.n; ++k) {
+                for_elements(view.n, [&](int64_t k) {
                     T x = line[k * view.inner];
                     items[static_cast<size_t>(k)] = {sort_key(x), static_cast<uint64_t>(k)};
                     numbers += x == x;
-                }
+                });
                 auto at = items.begin() + rank(view.n, numbers);
-                std::nth_element(items.begin(), at, items.end());
+                std::nth_element(items.begin(), at, items.end(), InterruptibleLess(std::less<WideItem>()));
                 int64_t place = static_cast<int64_t>(at->place);
                 c.out[0].data<T>()[l] = line[place * view.inner];
                 c.out[1].data<int64_t>()[l] = place;
@@ -200,11 +200,11 @@ std::vector<T> unique_of(const Tensor& x, int64_t* inverse) {
     std::vector<T> values;
     AxisView flat({x.size()}, 0);
     sort_lines(x.data<T>(), flat, false, [&](const T* line, int64_t, auto place) {
-        for (int64_t k = 0; k < flat.n; ++k) {
+        for_elements(flat.n, [&](int64_t k) {
             T v = line[place(k)];
             if (values.empty() || sort_key(values.back()) != sort_key(v)) values.push_back(v);
             inverse[place(k)] = static_cast<int64_t>(values.size()) - 1;
-        }
+        });
     });
     return values;
 }
@@ -276,11 +276,11 @@ bool unique_consecutive(const KernelCall& c) {
         };
         // A position is written always and kept where a run starts: data decide no branch.
         auto find_runs = [&](auto starts) {
-            for (int64_t k = 0; k < view.n; ++k) {
+            for_elements(view.n, [&](int64_t k) {
                 first[runs] = k;
                 runs += starts(k) ? 1 : 0;
                 if (wants_inverse) inverse.data<int64_t>()[k] = runs - 1;
-            }
+            });
         };
         if (view.lines() == 1 && view.inner == 1)
             find_runs([&](int64_t k) { return k == 0 || sort_key(in[k]) != sort_key(in[k - 1]); });
@@ -294,7 +294,7 @@ bool unique_consecutive(const KernelCall& c) {
         c.out[0] = Tensor::empty(x.dtype(), shape);
         T* out = c.out[0].data<T>();
         if (view.lines() == 1 && view.inner == 1)
-            for (int64_t r = 0; r < runs; ++r) out[r] = in[first[r]];
+            for_elements(runs, [&](int64_t r) { out[r] = in[first[r]]; });
         else
             for (int64_t o = 0; o < view.outer; ++o)
                 for (int64_t r = 0; r < runs; ++r)
@@ -315,19 +315,20 @@ bool unique_consecutive(const KernelCall& c) {
 bool bincount(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     int64_t length = c.args[2].integer();
-    for (int64_t i = 0; i < x.size(); ++i) {
+    for_elements(x.size(), [&](int64_t i) {
         int64_t v = x.data<int64_t>()[i];
         if (v < 0) throw value_error("bincount", str("the input holds ", v, ": it must not be negative"));
         if (v >= int64_t{1} << 28)
             throw value_error("bincount", str("the input holds ", v, ": too large to count up to"));
         length = std::max(length, v + 1);
-    }
+    });
     DType to = c.has(1) ? c.tensor(1).dtype() : DType::i64;
     c.out[0] = Tensor::zeros(to, {length});
     with_element(c.out[0], [&](auto zero) {
         using T = decltype(zero);
-        for (int64_t i = 0; i < x.size(); ++i)
-            c.out[0].data<T>()[x.data<int64_t>()[i]] += c.has(1) ? c.tensor(1).data<T>()[i] : T(1);
+        T* const counts = c.out[0].data<T>();
+        for_elements(x.size(),
+                     [&](int64_t i) { counts[x.data<int64_t>()[i]] += c.has(1) ? c.tensor(1).data<T>()[i] : T(1); });
     });
     return true;
 }
@@ -340,25 +341,25 @@ bool histc(const KernelCall& c) {
         using T = decltype(zero);
         const T* in = x.data<T>();
         if (low == high) {
-            for (int64_t i = 0; i < x.size(); ++i) {
+            for_elements(x.size(), [&](int64_t i) {
                 double v = static_cast<double>(in[i]);
                 if (!std::isfinite(v))
                     throw value_error("histc", str("the range of the input is not finite: it holds ", v));
                 low = i ? std::min(low, v) : v;
                 high = i ? std::max(high, v) : v;
-            }
+            });
             if (low == high) {
                 low -= 1;
                 high += 1;
             }
         }
         std::vector<int64_t> counts(static_cast<size_t>(bins));
-        for (int64_t i = 0; i < x.size(); ++i) {
+        for_elements(x.size(), [&](int64_t i) {
             double v = static_cast<double>(in[i]);
-            if (!(v >= low && v <= high)) continue;
+            if (!(v >= low && v <= high)) return;
             auto bin = static_cast<int64_t>((v - low) / (high - low) * static_cast<double>(bins));
             ++counts[static_cast<size_t>(std::min(bin, bins - 1))];
-        }
+        });
         for (int64_t b = 0; b < bins; ++b) c.out[0].data<T>()[b] = static_cast<T>(counts[static_cast<size_t>(b)]);
     });
     return true;
@@ -371,7 +372,7 @@ bool searchsorted(const KernelCall& c) {
     bool right = c.args[3].boolean(), narrow = c.args[2].boolean();
     with_element(sequence, [&](auto zero) {
         using T = decltype(zero);
-        for (int64_t i = 0; i < values.size(); ++i) {
+        for_elements(values.size(), [&](int64_t i) {
             const T* row = sequence.data<T>() + (sequence.rank() > 1 ? i / per_row * n : 0);
             auto key = sort_key(values.data<T>()[i]);
             const T* at = right ? std::upper_bound(row, row + n, key, [](auto k, T e) { return k < sort_key(e); })
@@ -380,7 +381,7 @@ bool searchsorted(const KernelCall& c) {
                 c.out[0].data<int32_t>()[i] = static_cast<int32_t>(at - row);
             else
                 c.out[0].data<int64_t>()[i] = at - row;
-        }
+        });
     });
     return true;
 }

@@ -15,8 +15,9 @@ constexpr size_t kRadixFrom = 256;
 
 // Looks at an interrupt in between.
 template <class Item, class F>
-void in_blocks(const std::vector<Item>& items, F f) {
-    constexpr size_t kBlock = size_t{1} << 20;
+void in_blocks(const Scratch<Item>& items, F f) {
+    // Each item may be the first to write to a large page, which the system fills with zeros then.
+    constexpr size_t kBlock = 64;
     for (size_t begin = 0; begin < items.size(); begin += kBlock) {
         if (begin > 0) poll_interrupt();
         for (size_t i = begin, end = std::min(items.size(), begin + kBlock); i < end; ++i) f(items[i]);
@@ -25,7 +26,7 @@ void in_blocks(const std::vector<Item>& items, F f) {
 
 // Least significant digit first; keys of the same digit keep their order, so the places need no looking at.
 template <class Item, class KeyOf>
-void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits, KeyOf key_of) {
+void radix_sort(Scratch<Item>& items, Scratch<Item>& scratch, int digits, KeyOf key_of) {
     constexpr int kBits = 8;
     constexpr size_t kBuckets = size_t{1} << kBits;
     scratch.resize(items.size());
@@ -53,12 +54,12 @@ void radix_sort(std::vector<Item>& items, std::vector<Item>& scratch, int digits
 
 }  // namespace
 
-void sort_items(std::vector<NarrowItem>& items, std::vector<NarrowItem>& scratch) {
+void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch) {
     if (items.size() < kRadixFrom) return std::sort(items.begin(), items.end());
     radix_sort(items, scratch, 4, [](NarrowItem i) { return static_cast<uint32_t>(i >> 32); });
 }
 
-void sort_items(std::vector<WideItem>& items, std::vector<WideItem>& scratch) {
+void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch) {
     if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());
     radix_sort(items, scratch, 8, [](const WideItem& i) { return i.key; });
 }

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
+
+#include "backends/cpu/scratch.h"
 
 namespace lunaria::cpu {
 
@@ -58,7 +59,7 @@ struct ItemOf<uint32_t> {
 };
 
 // Sorts the items; `scratch` is working memory that may be reused between calls.
-void sort_items(std::vector<NarrowItem>& items, std::vector<NarrowItem>& scratch);
-void sort_items(std::vector<WideItem>& items, std::vector<WideItem>& scratch);
+void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch);
+void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
 
 }  // namespace lunaria::cpu

@@ -177,6 +177,12 @@ void FileSink::write_some(const char* bytes, size_t count) {
     }
 }
 
+void StringSink::write_some(const char* bytes, size_t count) {
+    if (count > text_.capacity() - text_.size()) text_.reserve(std::max(text_.size() + count, 2 * text_.capacity()));
+    in_ranges(static_cast<int64_t>(count), static_cast<int64_t>(kChunk),
+              [&](int64_t begin, int64_t end) { text_.append(bytes + begin, static_cast<size_t>(end - begin)); });
+}
+
 void FileSink::commit() {
     if (!temporary_.empty()) {
         if (fsync(file_) != 0) fail("writing failed");

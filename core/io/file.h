@@ -66,7 +66,7 @@ class StringSink final : public Sink {
     const std::string& text() const { return text_; }
 
   private:
-    void write_some(const char* bytes, size_t count) override { text_.append(bytes, count); }
+    void write_some(const char* bytes, size_t count) override;
     std::string text_;
 };
 

@@ -197,6 +197,11 @@ std::string deflate_bytes(std::string_view bytes) {
     return out;
 }
 
-uint32_t crc32_of(std::string_view bytes, uint32_t start) { return checksum(bytes.data(), bytes.size(), start); }
+uint32_t crc32_of(std::string_view bytes, uint32_t start) {
+    in_ranges(static_cast<int64_t>(bytes.size()), int64_t{1} << 22, [&](int64_t begin, int64_t end) {
+        start = checksum(bytes.data() + begin, static_cast<size_t>(end - begin), start);
+    });
+    return start;
+}
 
 }  // namespace lunaria

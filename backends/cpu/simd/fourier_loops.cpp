@@ -194,9 +194,9 @@ void join(SplitNumbers x, float* pairs, int64_t count, double scale, double sign
     }
 }
 
-void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t last, double scale,
-                   double sign, float* pairs) {
-    for (int64_t k = 0; k <= half && k <= last; ++k) {
+void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
+                   double scale, double sign, float* pairs) {
+    for (int64_t k = begin; k <= half && k < end; ++k) {
         const int64_t a = k % half * width, b = (half - k) % half * width;
         const double cosine = turns.re[k], sine = turns.im[k];
         float* to = pairs + 2 * k * width;
@@ -209,7 +209,7 @@ void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t wid
         }
     }
     // The other half mirrors this one.
-    for (int64_t k = half + 1; k <= last; ++k) {
+    for (int64_t k = begin > half ? begin : half + 1; k < end; ++k) {
         const float* from = pairs + 2 * (2 * half - k) * width;
         float* to = pairs + 2 * k * width;
         for (int64_t j = 0; j < width; ++j) {
@@ -219,8 +219,9 @@ void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t wid
     }
 }
 
-void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, SplitNumbers x) {
-    for (int64_t k = 0; k < half; ++k) {
+void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
+                 SplitNumbers x) {
+    for (int64_t k = begin; k < end; ++k) {
         const float *a = pairs + 2 * k * width, *b = pairs + 2 * (half - k) * width;
         const double cosine = turns.re[k], sine = turns.im[k];
         // Of the elements that mirror themselves, the first and the last, only the real part counts.

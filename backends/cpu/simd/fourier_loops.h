@@ -34,13 +34,15 @@ struct FourierLoops {
     // x = pairs, the imaginary parts times sign; and back, all times scale.
     void (*split)(const float* pairs, SplitNumbers x, int64_t count, double sign);
     void (*join)(SplitNumbers x, float* pairs, int64_t count, double scale, double sign);
-    // Elements 0 .. last of the spectrum of real signals of length 2 half, whose even and odd elements were the real
-    // and imaginary parts of what x is the transform of. turns: see FourierPlan::half_turns. last <= 2 half - 1
-    void (*real_spectrum)(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t last, double scale,
-                          double sign, float* pairs);
+    // Elements begin .. end - 1 of the spectrum of real signals of length 2 half, whose even and odd elements were the
+    // real and imaginary parts of what x is the transform of. turns: see FourierPlan::half_turns. end <= 2 half; those
+    // from half + 1 on mirror earlier ones, which have to be there.
+    void (*real_spectrum)(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
+                          double scale, double sign, float* pairs);
     // The other way: x, whose conjugated transform has the even and odd elements of the real signals with this
-    // spectrum.
-    void (*real_signal)(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, SplitNumbers x);
+    // spectrum; elements begin .. end - 1 of it.
+    void (*real_signal)(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
+                        SplitNumbers x);
     // x[i * width + j] *= factor[i] for i < count, j < width; then the conjugate of it, if asked for.
     void (*multiply)(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width, bool conjugate);
 };
