@@ -71,6 +71,7 @@ class TableBuilder final : public JsonEvents {
     }
     // Puts the value on top into the table below, or below its key.
     void store() {
+        poll_interrupt();
         if (open_.empty()) return;
         if (open_.back().is_array)
             lua_rawseti(L_, -2, ++open_.back().count);

@@ -17,11 +17,6 @@ bool is_compiled(lua_State* L, int argument) {
 // The library's own function, in this very call of ours.
 int original(lua_State* L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
 
-int sort(lua_State* L) {
-    use_as_function(L, 2);
-    return original(L);
-}
-
 int sethook(lua_State* L) {
     use_as_function(L, lua_isthread(L, 1) ? 2 : 1);
     return set_program_hook(L, original);
@@ -79,7 +74,6 @@ void replace_functions(lua_State* L, std::initializer_list<Replacement> replacem
 
 void install_callables(lua_State* L) {
     replace_functions(L, {{LUA_GNAME, "type", protect<type>},
-                          {LUA_TABLIBNAME, "sort", protect<sort>},
                           {LUA_STRLIBNAME, "dump", protect<dump>},
                           {LUA_DBLIBNAME, "sethook", protect<sethook>},
                           {LUA_DBLIBNAME, "getlocal", protect<getlocal>}});

@@ -18,6 +18,7 @@
 #include "interpreter/lua_host.h"
 #include "interpreter/patterns.h"
 #include "interpreter/protect.h"
+#include "interpreter/table_functions.h"
 #include "jit/vm/recorder.h"
 
 namespace lunaria {
@@ -81,6 +82,7 @@ State::State(const Options& options)
     luaL_openlibs(lua_);
     track_coroutines(lua_);
     install_patterns(lua_);
+    install_table_functions(lua_);
     debugger_->install(lua_);
     loader_->install(lua_);
     hide_entries(lua_);

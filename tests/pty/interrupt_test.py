@@ -73,8 +73,67 @@ def test_it_stops_operators_that_take_seconds():
         ("a = ms.ops.rand({50000000})", "topk(a, 5000000)"),
         ("a = ms.ops.rand({300000000})", "cumsum(a, 0)"),
         ("a = ms.ops.rand({200000000})", "nonzero(a)"),
+        ("a = ms.ops.rand({4000037})", "fft(a)"),
+        ("a = ms.ops.rand({1 << 25})", "rfft(a)"),
+        ("a = ms.ops.rand({30000000})", "sort(a)"),
+        ("a = ms.ops.randint(0, 1000000, {30000000})", "unique(a)"),
+        ("a = ms.ops.randint(0, 100000000, {50000000}) b = ms.ops.rand({100000000})", "gather(b, a, 0)"),
+        ("", "randperm(50000000)"),
+        ("", "randint(0, 10, {100000000})"),
+        ("a = ms.tensor{2.0}", "gamma({50000000}, a, a)"),
+        ("a = ms.ops.rand({5000000})", "multinomial(a, 1000000)"),
     ]:
         stopped("while true do x = ms.ops." + call + " end", setup + ";")
+
+
+def test_it_stops_large_convolutions():
+    for setup, call in [
+        ("a = ms.ops.rand({1, 64, 500, 500}) b = ms.ops.rand({64, 64, 15, 15})", "conv2d(a, b)"),
+        ("a = ms.ops.rand({64, 256, 28, 28}) b = ms.ops.rand({512, 256, 3, 3})", "conv2d(a, b)"),
+        ("a = ms.ops.rand({1, 512, 50000}) b = ms.ops.rand({512, 512, 9})", "conv1d(a, b)"),
+        ("a = ms.ops.rand({1, 64, 30, 60, 60}) b = ms.ops.rand({64, 64, 5, 5, 5})", "conv3d(a, b)"),
+        ("a = ms.ops.rand({1, 1024, 300, 300}) b = ms.ops.rand({1024, 1024, 1, 1})", "conv2d(a, b)"),
+        ("a = ms.ops.rand({1, 64, 500, 500}) b = ms.ops.rand({64, 64, 15, 15})",
+         "conv_input_grad(a, b, {1, 64, 514, 514}, 1, 0, 1, 1)"),
+        ("a = ms.ops.rand({1, 64, 514, 514}) b = ms.ops.rand({1, 64, 500, 500})",
+         "conv_weight_grad(a, b, {64, 64, 15, 15}, 1, 0, 1, 1)"),
+        ("a = ms.ops.rand({8, 64, 40, 40}):double() b = ms.ops.rand({64, 64, 7, 7}):double()", "conv2d(a, b)"),
+    ]:
+        stopped("while true do x = ms.ops." + call + " end", setup + ";")
+
+
+def test_it_stops_reading_and_writing_and_takes_its_name_from_that():
+    stopped("x = ms.json.decode(s) while true do end",
+            "t = {} for i = 1, 5000000 do t[i] = i + 0.5 end s = ms.json.encode(t) t = nil;")
+    stopped("while true do s = ('x'):rep(100000000) s = s .. s end")
+    stopped("x = io.open('/dev/zero'):read('a')")
+    t = session()
+    t.run("x = ms.ops.rand({150000000});")
+    for kind in ["npy", "npz", "safetensors"]:
+        path = f"{t.home}/large.{kind}"
+        t.send(f"while true do ms.save('{path}', {{x = x}}) end\r" if kind != "npy" else
+               f"while true do ms.save('{path}', x) end\r")
+        time.sleep(0.4)
+        # The system may have to write out what the file has so far before anybody is asked again.
+        holds(t.interrupt(5.0), "interrupted!")
+    t.leave()
+
+
+def test_it_stops_functions_of_the_table_library():
+    fill = "t = {} for i = 1, 3000000 do t[i] = math.random() end;"
+    stopped("while true do table.sort(table.move(t, 1, #t, 1, {})) end", fill)
+    stopped("table.sort(t, function(a, b) return a > b end) while true do end", fill)
+    stopped("while true do x = table.concat(t, ', ') end", fill)
+    stopped("while true do table.move({}, 1, 1 << 40, 2) end")
+    t = session()
+    t.run("t = {} for i = 1, 3000000 do t[i] = (i * 7919) % 3000000 end;")
+    t.send("while true do table.sort(t, function(a, b) return a < b end) table.sort(t, function(a, b) return a > b end) end\r")
+    time.sleep(0.4)
+    holds(t.interrupt(), "interrupted!")
+    # Whatever the order: each is still there once.
+    t.run("s, n = {}, 0 for i = 1, #t do if not s[t[i]] then s[t[i]] = true n = n + 1 end end")
+    same(t.run("n"), "3000000")
+    t.leave()
 
 
 def test_it_stops_a_flood_of_output():
