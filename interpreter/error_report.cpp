@@ -217,9 +217,10 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
     // Running out of memory does not pass through the handler, nor do errors within it.
     if (report.message.empty()) report.message = error_text(L);
     lua_pop(L, 1);
-    if (interrupt_requested())
+    if (interrupt_requested()) {
         report.kind = ErrorReport::Kind::interrupt;
-    else if (status == LUA_ERRMEM)
+        if (status == LUA_ERRMEM) report.message = kRefusedMemory;
+    } else if (status == LUA_ERRMEM)
         report.kind = ErrorReport::Kind::memory;
     return false;
 }

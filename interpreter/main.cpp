@@ -94,6 +94,14 @@ class ScriptDebugger {
     std::optional<DebuggerPrompt> prompt_;
 };
 
+// A full disk is told by the exit status: the functions that write to the standard output leave it at that. Runs after
+// everything else, os.exit included.
+void check_output() {
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+    std::fputs("lunaria: the standard output could not be written, or not all of it: is the disk full?\n", stderr);
+    std::_Exit(1);
+}
+
 int report(State& state, const Outcome& outcome) {
     if (outcome.ok) return 0;
     std::fflush(stdout);
@@ -217,6 +225,7 @@ int become_kernel(char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
+    std::atexit(check_output);
     try {
         if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
         const CommandLine command = parse_command_line(count, arguments);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "interpreter/operators.h"
 #include "interpreter/values.h"
 
@@ -160,6 +161,10 @@ class Printer {
         size_t more = 0;
         lua_pushnil(L_);
         while (lua_next(L_, index)) {
+            if (interrupt_requested()) {
+                lua_pop(L_, 2);
+                break;
+            }
             const bool in_list = lua_isinteger(L_, -2) && lua_tointeger(L_, -2) >= 1 && lua_tointeger(L_, -2) <= length;
             if (!in_list) {
                 if (static_cast<int>(entries.size() + rows.size()) >= options_.entries || left_ <= 0) {

@@ -5,6 +5,7 @@
 #include "interpreter/debugger_stack.h"
 #include "interpreter/error_report.h"
 #include "interpreter/frames.h"
+#include "interpreter/pretty.h"
 #include "interpreter/protect.h"
 
 namespace lunaria {
@@ -96,12 +97,16 @@ int call_body(lua_State* L) {
 
 std::string error_text(lua_State* L) {
     if (const char* text = lua_tostring(L, -1)) return text;
-    if (luaL_callmeta(L, -1, "__tostring") && lua_type(L, -1) == LUA_TSTRING) {
-        std::string result = lua_tostring(L, -1);
+    const PrettyOptions few{.width = 100, .depth = 3, .entries = 20, .total = 60, .text = 400};
+    if (luaL_getmetafield(L, -1, "__tostring") != LUA_TNIL) {
         lua_pop(L, 1);
-        return result;
+        return pretty(L, -1, few);
     }
-    return str("(error object is a ", luaL_typename(L, -1), " value)");
+    if (!lua_istable(L, -1)) return str("(error object is a ", luaL_typename(L, -1), " value)");
+    // Lua puts a place in front of texts only.
+    const std::string text = pretty(L, -1, few);
+    const bool one_line = text.find('\n') == std::string::npos;
+    return str(current_place(L), one_line ? "error object " : "the error object is a table:\n", text);
 }
 
 Outcome call_protected(State& state, int arguments, int results) {
@@ -119,6 +124,7 @@ Outcome call_protected(State& state, int arguments, int results) {
     if (outcome.message.empty()) outcome.message = error_text(L);
     lua_pop(L, 1);
     outcome.interrupted = interrupt_requested();
+    if (outcome.interrupted && status == LUA_ERRMEM) outcome.message = kRefusedMemory;
     return outcome;
 }
 

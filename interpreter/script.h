@@ -25,7 +25,11 @@ Outcome run_protected(State& state, const std::function<void(lua_State*)>& body)
 // `results` values (or LUA_MULTRET) if all went well.
 Outcome call_protected(State& state, int arguments, int results);
 
-// Text of the error object on top of the stack, as the lua command shows it.
+// The message of an interrupt that came as a request for memory that was refused (interpreter/memory.h).
+inline constexpr const char* kRefusedMemory = "interrupted!";
+
+// Text of the error object on top of the stack: a string, what its __tostring says, or the contents of a table with the
+// place of who runs now.
 std::string error_text(lua_State* L);
 
 }  // namespace lunaria

@@ -166,7 +166,14 @@ TEST(Errors, NameThePlaceAndShowTheSource) {
 
 TEST(Errors, AnyValueMayBeThrown) {
     State state;
-    EXPECT_EQ(run(state, "error({})").message, "(error object is a table value)");
+    EXPECT_EQ(run(state, "error({})").message, "test.lua:1: error object {}");
+    EXPECT_EQ(run(state, "local function f()\n  error{code = 42, list = {1, 'a'}}\nend\nf()").message,
+              "test.lua:2: error object {code = 42, list = {1, \"a\"}}");
+    const Outcome large = run(state, "local t = {} for i = 1, 1e6 do t[i] = 'text' end error(t)");
+    EXPECT_EQ(large.message.rfind("test.lua:1: the error object is a table:\n{", 0), 0u) << large.message;
+    EXPECT_LT(large.message.size(), 1000u);
+    EXPECT_EQ(run(state, "error(setmetatable({}, {__tostring = function() error('broken') end}))").message,
+              "<error in __tostring: test.lua:1: broken>");
     EXPECT_EQ(run(state, "error(setmetatable({}, {__tostring = function() return 'mine' end}))").message, "mine");
     EXPECT_EQ(run(state, "error()").message, "(error object is a nil value)");
     EXPECT_NE(run(state, "local function f() return f() + 1 end f()").message.find("stack overflow"),

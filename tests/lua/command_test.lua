@@ -73,6 +73,41 @@ t.test("standard input is a script when it is no terminal", function()
   t.equal({ run("- a b", "echo 'print(...)' |") }, { "a\tb\n", 0 })
 end)
 
+t.test("output that cannot be written is an error", function()
+  local lost = "lunaria: the standard output could not be written, or not all of it: is the disk full?\n"
+  local function to_full_disk(arguments, before)
+    local pipe = assert(io.popen((before or "") .. " " .. quoted(program) .. " " .. arguments .. " 2>&1 >/dev/full", "r"))
+    local errors = pipe:read("a")
+    local _, _, code = pipe:close()
+    return errors, code
+  end
+  local path = script "for i = 1, 3 do print(i) end"
+  t.equal({ to_full_disk(path) }, { lost, 1 })
+  t.equal({ to_full_disk "-e 'print(1)'" }, { lost, 1 })
+  t.equal({ to_full_disk "-e 'io.write(1)'" }, { lost, 1 })
+  t.equal({ to_full_disk "-e 'print(1) os.exit(true, true)'" }, { lost, 1 })
+  t.equal({ to_full_disk("", "echo 'print(1)' |") }, { lost, 1 })
+  t.equal({ to_full_disk "--help" }, { lost, 1 })
+  t.equal({ to_full_disk "-e 'os.exit(3)'" }, { "", 3 })
+  t.equal({ to_full_disk "-e 'x = 1'" }, { "", 0 })
+  os.remove(path)
+end)
+
+t.test("an error that is a table shows what is in it and where it came from", function()
+  local path = script "local function f(n)\n  error { code = n, list = { 1, 'a' } }\nend\nf(42)\n"
+  local text, code = run(path)
+  t.equal(code, 1)
+  assert(text:find("lunaria: " .. path .. ':2: error object {code = 42, list = {1, "a"}}\n', 1, true), text)
+  assert(text:find(path .. ":4: in main chunk", 1, true), text)
+  os.remove(path)
+  text = run "-e 'error(setmetatable({}, { __tostring = function() return \"mine\" end }))'"
+  assert(text:find("lunaria: mine\nstack traceback:", 1, true), text)
+  text = run "-e 'coroutine.wrap(function() error { 7 } end)()'"
+  assert(text:find("error object {7}", 1, true), text)
+  text = run "-e 'error()'"
+  assert(text:find("(error object is a nil value)", 1, true), text)
+end)
+
 t.test("an uncaught error prints a traceback with source lines and exits with 1", function()
   local path = script "local ms = require 'lunaria'\nlocal function f(x)\n  return ms.ops.matmul(x, x)\nend\nf(ms.ops.ones({2, 3}))\n"
   local text, code = run(path)
