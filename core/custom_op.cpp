@@ -181,18 +181,17 @@ std::unordered_map<std::string, int64_t> sizes_of(const Call& c, const IndexRule
         const Shape shape = c.shape(i);
         const auto& indices = rule.inputs[i];
         if (shape.rank() != static_cast<int>(indices.size()))
-            throw shape_error(c.name(),
-                              str(c.op.signature.params[i].name, " has shape ", shape, " and the rule gives it ",
-                                  indices.size(), indices.size() == 1 ? " index" : " indices"));
+            throw shape_error(c.name(), str(param_name(c, i), " has shape ", shape, " and the rule gives it ",
+                                            indices.size(), indices.size() == 1 ? " index" : " indices"));
         for (size_t k = 0; k < indices.size(); ++k) {
             const int64_t size = shape[static_cast<int>(k)];
             auto [found, is_new] = sizes.emplace(indices[k], size);
             if (is_new)
                 source[indices[k]] = i;
             else if (found->second != size)
-                throw shape_error(c.name(), str("index ", indices[k], " has ", found->second, " values in ",
-                                                c.op.signature.params[source[indices[k]]].name, " and ", size, " in ",
-                                                c.op.signature.params[i].name));
+                throw shape_error(c.name(),
+                                  str("index ", indices[k], " has ", found->second, " values in ",
+                                      param_name(c, source[indices[k]]), " and ", size, " in ", param_name(c, i)));
         }
     }
     return sizes;

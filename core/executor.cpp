@@ -2,6 +2,7 @@
 #include <array>
 
 #include "core/consume.h"
+#include "core/expansion.h"
 #include "core/infer.h"
 #include "core/interrupt.h"
 #include "core/op.h"
@@ -240,13 +241,15 @@ Value run_consuming(const Op& op, std::span<Value> args) {
 }
 
 Value run(const Op& op, std::span<const Value> given) {
-    Profile* profile = Profile::current();
-    if (!profile) [[likely]]
-        return run_unwatched(op, given);
-    Profile::Watch watch(profile, op, given);
-    Value result = run_unwatched(op, given);
-    watch.done(result);
-    return result;
+    return speaking_of(op, [&] {
+        Profile* profile = Profile::current();
+        if (!profile) [[likely]]
+            return run_unwatched(op, given);
+        Profile::Watch watch(profile, op, given);
+        Value result = run_unwatched(op, given);
+        watch.done(result);
+        return result;
+    });
 }
 
 namespace {
@@ -271,8 +274,7 @@ Value run_unwatched(const Op& op, std::span<const Value> given) {
     }
     Call call(op, args, dtype);
     if (op.view_fn) return op.view_fn(call);
-    if (op.expand_fn && !(op.infer_fn && has_kernel(op)))
-        return op.expand_fn(ExpandCall(call, eager_builder())).value();
+    if (op.expand_fn && !(op.infer_fn && has_kernel(op))) return expand(ExpandCall(call, eager_builder()));
 
     Types types = op.infer_fn(call);
     bool widen = false;

@@ -52,15 +52,13 @@ Shape Call::axes(size_t i, size_t of) const {
     auto list = ints(i);
     // A single value counts as a row of one here, as in numpy and PyTorch.
     if (rank(of) == 0 && std::ranges::all_of(list, [](int64_t axis) { return axis == 0 || axis == -1; })) return {};
-    if (!list.empty()) return normal_axes(name(), list, rank(of), op.signature.params[i].name);
+    if (!list.empty()) return normal_axes(name(), list, rank(of), param_name(*this, i));
     Shape all;
     for (int axis = 0; axis < rank(of); ++axis) all.push_back(axis);
     return all;
 }
 
-int Call::axis(size_t i, size_t of) const {
-    return normal_axis(name(), integer(i), rank(of), op.signature.params[i].name);
-}
+int Call::axis(size_t i, size_t of) const { return normal_axis(name(), integer(i), rank(of), param_name(*this, i)); }
 
 namespace {
 
@@ -152,38 +150,34 @@ Types broadcast_to_bool(const Call& call) { return {{DType::boolean, broadcast_o
 
 void expect_rank(const Call& call, size_t i, int rank) {
     if (call.rank(i) != rank)
-        throw shape_error(call.name(), str(call.op.signature.params[i].name, " must have ", rank, " axes, not shape ",
-                                           call.shape(i), " (rank ", call.rank(i), ")"));
+        throw shape_error(call.name(), str(param_name(call, i), " must have ", rank, " axes, not shape ", call.shape(i),
+                                           " (rank ", call.rank(i), ")"));
 }
 
 void expect_rank_at_least(const Call& call, size_t i, int rank) {
     if (call.rank(i) < rank)
-        throw shape_error(call.name(), str(call.op.signature.params[i].name, " must have at least ", rank,
-                                           " axes, not shape ", call.shape(i), " (rank ", call.rank(i), ")"));
+        throw shape_error(call.name(), str(param_name(call, i), " must have at least ", rank, " axes, not shape ",
+                                           call.shape(i), " (rank ", call.rank(i), ")"));
 }
 
 void expect_same_shape(const Call& call, size_t i, size_t j) {
     if (!(call.shape(i) == call.shape(j)))
-        throw shape_error(call.name(),
-                          str(call.op.signature.params[i].name, " has shape ", call.shape(i), " and ",
-                              call.op.signature.params[j].name, " has shape ", call.shape(j), ": they must be equal"));
+        throw shape_error(call.name(), str(param_name(call, i), " has shape ", call.shape(i), " and ",
+                                           param_name(call, j), " has shape ", call.shape(j), ": they must be equal"));
 }
 
 void expect_float(const Call& call, size_t i) {
     DType t = call.type(i).dtype;
     if (!is_float(t))
-        throw dtype_error(call.name(),
-                          str(call.op.signature.params[i].name, " must be a float tensor, not ", name_of(t)));
+        throw dtype_error(call.name(), str(param_name(call, i), " must be a float tensor, not ", name_of(t)));
 }
 
 void expect_positive(const Call& call, size_t i, int64_t value) {
-    if (value <= 0)
-        throw value_error(call.name(), str(call.op.signature.params[i].name, " must be positive, not ", value));
+    if (value <= 0) throw value_error(call.name(), str(param_name(call, i), " must be positive, not ", value));
 }
 
 void expect_not_negative(const Call& call, size_t i, int64_t value) {
-    if (value < 0)
-        throw value_error(call.name(), str(call.op.signature.params[i].name, " must not be negative, got ", value));
+    if (value < 0) throw value_error(call.name(), str(param_name(call, i), " must not be negative, got ", value));
 }
 
 }  // namespace lunaria

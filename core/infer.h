@@ -6,6 +6,10 @@
 
 namespace lunaria {
 
+// Of parameter i, for messages: while a composite operator is expanded, of the composite's parameter that its argument
+// comes from.
+std::string_view param_name(const Call& call, size_t i);
+
 void expect_rank(const Call& call, size_t i, int rank);
 void expect_rank_at_least(const Call& call, size_t i, int rank);
 void expect_same_shape(const Call& call, size_t i, size_t j);

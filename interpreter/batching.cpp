@@ -6,6 +6,7 @@
 
 #include "core/batching.h"
 #include "core/element.h"
+#include "core/expansion.h"
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
 #include "core/random.h"
@@ -300,7 +301,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         }
         if (op.expand_fn) {
             Expansion expansion(*this);
-            return op.expand_fn(ExpandCall(call, expansion)).value();
+            return expand(ExpandCall(call, expansion));
         }
         return one_by_one(op, args, batched);
     }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "core/expansion.h"
 #include "interpreter/lua_reference.h"
 #include "interpreter/operators.h"
 #include "interpreter/values.h"
@@ -245,7 +246,7 @@ class FormulaHost final : public WatchingHost, public vm::Recorder, public Build
         if (!is_pointwise(op)) {
             if (!op.expand_fn || op.side_effect != Effect::none) throw no_scalar(op);
             try {
-                return op.expand_fn(ExpandCall(Call(op, args, promoted_dtype(op, args)), *this)).value();
+                return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), *this));
             } catch (const Error&) {
                 throw no_scalar(op);
             }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/custom_op.h"
+#include "core/expansion.h"
 #include "core/ir/builder.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
@@ -130,7 +131,7 @@ class TracingHost final : public WatchingHost {
         // Readers of the file know the operators of the registry alone.
         if (custom_op(op)) {
             Recording recording(*this);
-            return op.expand_fn(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording)).value();
+            return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording));
         }
         if (op.side_effect == Effect::state)
             throw state_error(kWhere, str("ops.", op.name(), " writes into a tensor, which cannot be saved"));

@@ -1,4 +1,5 @@
 #include "core/ir/builder.h"
+#include "core/expansion.h"
 
 namespace lunaria::ir {
 
@@ -21,9 +22,9 @@ NodeType infer_call(const Op& op, std::span<const Value> args) {
         if (!op.expand_fn) throw state_error(op.name(), "has neither an inference rule nor an expansion");
         Graph scratch("scratch");
         GraphBuilder builder(scratch);
-        return type_of_result(op.expand_fn(ExpandCall(call, builder)).value());
+        return type_of_result(expand(ExpandCall(call, builder)));
     }
-    Types types = op.infer_fn(call);
+    Types types = speaking_of(op, [&] { return op.infer_fn(call); });
     if (types.size() == 1) return NodeType::of(types[0]);
     std::vector<NodeType> items;
     for (TensorType& t : types) items.push_back(NodeType::of(std::move(t)));
@@ -62,7 +63,7 @@ Value GraphBuilder::emit(const Op& op, std::span<const Value> given) {
     std::vector<Value> args;
     for (size_t i = 0; i < given.size(); ++i) args.push_back(operand(op, op.signature.params[i], given[i], dtype));
     if (expands && op.expand_fn && !op.infer_fn && !op.grad_fn && !op.no_grad_reason)
-        return op.expand_fn(ExpandCall(Call(op, args, dtype), *this)).value();
+        return expand(ExpandCall(Call(op, args, dtype), *this));
     NodeType type = infer_call(op, args);
     Node* node = graph_->add_call(op, std::move(args), std::move(type));
     node->span = span;

@@ -133,7 +133,7 @@ Expr hidden_keys(const ExpandCall& c, int64_t queries, int64_t keys) {
 Expr expand_flash_attention(const ExpandCall& c) {
     for (size_t i : {kPaddingMask, kPrefix, kQueryLengths, kKeyLengths})
         if (c.has(i))
-            throw argument_error(c.name(), str(c.op.signature.params[i].name, " is not supported"))
+            throw argument_error(c.name(), str(param_name(c, i), " is not supported"))
                 .hint("say the same with attn_mask, where true hides a key");
     double keep = c.number(kKeepProb);
     if (!(keep > 0 && keep <= 1)) throw value_error(c.name(), str("keep_prob must be in (0, 1], not ", keep));

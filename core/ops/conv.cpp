@@ -17,8 +17,8 @@ enum GradParam : size_t { kFirst, kSecond, kSize, kGradStride, kGradPadding, kGr
 int spatial_axes(const Call& c, size_t i) {
     int axes = c.rank(i) - 2;
     if (axes < 1 || axes > Window::kAxes)
-        throw shape_error(c.name(), str(c.op.signature.params[i].name, " must have 3 to 5 axes, not shape ", c.shape(i),
-                                        " (rank ", c.rank(i), ")"));
+        throw shape_error(c.name(), str(param_name(c, i), " must have 3 to 5 axes, not shape ", c.shape(i), " (rank ",
+                                        c.rank(i), ")"));
     return axes;
 }
 

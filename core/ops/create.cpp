@@ -1,6 +1,7 @@
 // Operators: constructors, ranges, windows.
 #include <cmath>
 
+#include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -19,7 +20,7 @@ void check_fill(const Call& c, size_t i) {
     const Value& v = c.args[i];
     bool scalar = v.is_number() || v.kind() == Value::Kind::boolean;
     if (!scalar && !((v.is_tensor() || v.is_node()) && type_of(v).shape.size() == 1))
-        throw argument_error(c.name(), str(c.op.signature.params[i].name,
+        throw argument_error(c.name(), str(param_name(c, i),
                                            " must be a number, a bool or a tensor of one "
                                            "element, not ",
                                            to_string(v)));
@@ -184,8 +185,7 @@ int64_t steps_of(const Call& c, size_t i) {
 }
 
 void expect_finite(const Call& c, size_t i) {
-    if (std::isnan(c.number(i)))
-        throw value_error(c.name(), str(c.op.signature.params[i].name, " must be a number, not nan"));
+    if (std::isnan(c.number(i))) throw value_error(c.name(), str(param_name(c, i), " must be a number, not nan"));
 }
 
 void add_ranges(Registry& ops) {

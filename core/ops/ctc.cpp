@@ -27,7 +27,7 @@ Types infer_ctc_path(const Call& call) {
     for (size_t i : {size_t{1}, size_t{2}}) {
         expect_rank(call, i, 1);
         if (call.shape(i)[0] != targets[0] && call.shape(i).known() && targets.known())
-            throw shape_error(call.name(), str(call.op.signature.params[i].name, " has ", call.shape(i)[0],
+            throw shape_error(call.name(), str(param_name(call, i), " has ", call.shape(i)[0],
                                                " lengths for a batch of ", targets[0]));
     }
     Shape states{targets[0], targets[1] < 0 ? kUnknownDim : 2 * targets[1] + 1};

@@ -1,6 +1,7 @@
 // Operators: gather, scatter, masks. Indices count from 0, negative ones from the end; one out of range is an error.
 #include <algorithm>
 
+#include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
@@ -20,7 +21,7 @@ Shape gathered_shape(const Shape& input, int axis, const Shape& index) {
 
 void expect_vector_index(const Call& c, size_t i) {
     if (c.rank(i) > 1)
-        throw shape_error(c.name(), str(c.op.signature.params[i].name, " must be a vector, not of shape ", c.shape(i)));
+        throw shape_error(c.name(), str(param_name(c, i), " must be a vector, not of shape ", c.shape(i)));
 }
 
 // y of index_add and index_copy: x with `count` positions along the axis.
@@ -30,8 +31,8 @@ Types infer_rows(const Call& c, int axis) {
     if (c.rank(1) == 1) wanted[axis] = c.shape(1)[0];
     if (c.rank(1) == 0) wanted[axis] = 1;
     if (wanted.known() && c.shape(2).known() && !(wanted == c.shape(2)))
-        throw shape_error(c.name(), str(c.op.signature.params[2].name, " must have shape ", wanted, " (x ", c.shape(0),
-                                        " with ", wanted[axis], " positions along axis ", axis, "), not ", c.shape(2)));
+        throw shape_error(c.name(), str(param_name(c, 2), " must have shape ", wanted, " (x ", c.shape(0), " with ",
+                                        wanted[axis], " positions along axis ", axis, "), not ", c.shape(2)));
     return {{c.dtype, c.shape(0)}};
 }
 
@@ -199,8 +200,8 @@ void add_masks(Registry& ops) {
             expect_not_negative(c, 1, c.integer(1));
             for (size_t i : {2u, 3u})
                 if (c.shape(i).size() != 1)
-                    throw shape_error(
-                        c.name(), str(c.op.signature.params[i].name, " must have one element, not shape ", c.shape(i)));
+                    throw shape_error(c.name(),
+                                      str(param_name(c, i), " must have one element, not shape ", c.shape(i)));
             Shape shape = c.shape(0);
             std::vector<int64_t> sizes(shape.begin(), shape.end());
             int axis = normal_axis(c.name(), c.integer(4), c.rank(0) + 1);

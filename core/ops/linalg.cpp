@@ -8,8 +8,6 @@ namespace lunaria {
 
 namespace {
 
-std::string_view param_name(const Call& c, size_t i) { return c.op.signature.params[i].name; }
-
 Shape matmul_shape(const Call& c) {
     Shape a = c.shape(0), b = c.shape(1);
     for (size_t i : {0, 1})

@@ -74,8 +74,8 @@ void expect_channels(const Call& call, size_t i, int64_t channels) {
     if (!call.has(i)) return;
     Shape shape = call.shape(i);
     if (shape.rank() != 1 || (shape[0] != channels && shape[0] != kUnknownDim && channels != kUnknownDim))
-        throw shape_error(call.name(), str(call.op.signature.params[i].name, " has shape ", shape, ": it must be (",
-                                           channels, "), one value per channel (axis 1) of the input"));
+        throw shape_error(call.name(), str(param_name(call, i), " has shape ", shape, ": it must be (", channels,
+                                           "), one value per channel (axis 1) of the input"));
 }
 
 void expect_eps(const Call& call, size_t i) {
@@ -97,7 +97,7 @@ void expect_trailing(const Call& call, size_t i, const Shape& shape) {
         fits = a == b || a == kUnknownDim || b == kUnknownDim;
     }
     if (!fits)
-        throw shape_error(call.name(), str(call.op.signature.params[i].name, " ", shape,
+        throw shape_error(call.name(), str(param_name(call, i), " ", shape,
                                            " must be the last axes of the input, whose shape is ", x));
 }
 
@@ -107,7 +107,7 @@ Types infer_layer_norm(const Call& call) {
     expect_trailing(call, 1, normalized);
     for (size_t i : {size_t{2}, size_t{3}})
         if (call.has(i) && !(call.shape(i) == normalized) && call.shape(i).known())
-            throw shape_error(call.name(), str(call.op.signature.params[i].name, " has shape ", call.shape(i),
+            throw shape_error(call.name(), str(param_name(call, i), " has shape ", call.shape(i),
                                                ": it must be normalized_shape ", normalized));
     expect_eps(call, 4);
     return {{call.dtype, call.shape(0)}};

@@ -1,6 +1,7 @@
 // Operators: steps of optimizers. One call updates a whole list of parameters in place, with their moments, and makes
 // no temporaries; the formulas leave bias corrections and schedules to the caller, who gives plain numbers. They have
 // no results.
+#include "core/infer.h"
 #include "core/op.h"
 #include "core/ops/families.h"
 
@@ -31,7 +32,7 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others, size_t o
     for (size_t i = 0; i < count; ++i) expect_float_tensor(params.items()[i], str("params[", i + 1, "]"));
     for (size_t which : others) {
         const Value& list = c.args[which];
-        const std::string_view name = c.op.signature.params[which].name;
+        const std::string_view name = param_name(c, which);
         if (list.is_nil() && which == optional) continue;
         if (!list.is_list())
             throw argument_error(where, str(name, " must be a table of tensors, got ", to_string(list)));

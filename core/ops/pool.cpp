@@ -19,7 +19,7 @@ int axes_in_name(std::string_view name) { return name[name.find_first_of("123")]
 void expect_planes(const Call& c, size_t i, int axes) {
     int rank = c.rank(i);
     if (rank != axes + 1 && rank != axes + 2)
-        throw shape_error(c.name(), str(c.op.signature.params[i].name, " must have ", axes + 2, " axes (or ", axes + 1,
+        throw shape_error(c.name(), str(param_name(c, i), " must have ", axes + 2, " axes (or ", axes + 1,
                                         " without a batch), not shape ", c.shape(i), " (rank ", rank, ")"));
 }
 

@@ -38,8 +38,7 @@ void expect_not_empty(const Call& call, const Shape& axes) {
 
 void expect_real(const Call& call, size_t i) {
     if (is_complex(call.type(i).dtype))
-        throw dtype_error(call.name(),
-                          str(call.op.signature.params[i].name, " must be real: complex numbers have no order"));
+        throw dtype_error(call.name(), str(param_name(call, i), " must be real: complex numbers have no order"));
 }
 
 Expr keep_axes(const Expr& e, const Shape& shape, const Shape& axes) {

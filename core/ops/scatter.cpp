@@ -2,6 +2,7 @@
 // position occurs several times, the values are combined in the order of the indices, whatever the number of threads.
 #include <algorithm>
 
+#include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -72,13 +73,12 @@ Types infer_scatter_nd(const Call& c) {
     expect_rank_at_least(c, 1, 1);
     if (index.back() > x.rank())
         throw shape_error(c.name(), str("indices of shape ", index, " hold ", index.back(), " coordinates, but ",
-                                        c.op.signature.params[0].name, " of shape ", x, " has ", x.rank(), " axes"));
+                                        param_name(c, 0), " of shape ", x, " has ", x.rank(), " axes"));
     for (int i = 0; i + 1 < index.rank(); ++i) wanted.push_back(index[i]);
     for (int i = static_cast<int>(index.back()); i < x.rank(); ++i) wanted.push_back(x[i]);
     if (wanted.known() && c.shape(2).known() && !(wanted == c.shape(2)))
-        throw shape_error(c.name(),
-                          str(c.op.signature.params[2].name, " must have shape ", wanted, ", not ", c.shape(2), " (",
-                              c.op.signature.params[0].name, " has shape ", x, " and indices ", index, ")"));
+        throw shape_error(c.name(), str(param_name(c, 2), " must have shape ", wanted, ", not ", c.shape(2), " (",
+                                        param_name(c, 0), " has shape ", x, " and indices ", index, ")"));
     return {{c.dtype, x}};
 }
 

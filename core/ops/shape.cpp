@@ -1,6 +1,7 @@
 // Operators: views that keep every element (reshape, transposes, broadcasting) and what is known from types alone.
 #include <algorithm>
 
+#include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -74,11 +75,11 @@ Shape transpose_order(const Call& call) {
         return reversed;
     }
     auto axes = call.ints(1);
-    Shape order = normal_axes(call.name(), axes, rank, call.op.signature.params[1].name);
+    Shape order = normal_axes(call.name(), axes, rank, param_name(call, 1));
     if (order.rank() != rank)
         throw shape_error(call.name(),
-                          str(call.op.signature.params[1].name, " must name each of the ", rank,
-                              " axes of the tensor once, not ", order.rank(), " of them (shape ", call.shape(0), ")"));
+                          str(param_name(call, 1), " must name each of the ", rank, " axes of the tensor once, not ",
+                              order.rank(), " of them (shape ", call.shape(0), ")"));
     return order;
 }
 
@@ -233,11 +234,10 @@ void add_reshapes(Registry& ops) {
         .grad(grad_reshape)
         .sample("f32[1,3,1]")
         .sample("f32[1,3,1,5], {0,-2}");
-    rearranges(
-        ops.add("expand_dims(input/x/input_x: tensor, axis/dim: int)"),
-        [](const Call& c, Layout& layout) {
-            layout.insert(normal_axis(c.name(), c.integer(1), layout.shape.rank() + 1, c.op.signature.params[1].name));
-        })
+    rearranges(ops.add("expand_dims(input/x/input_x: tensor, axis/dim: int)"),
+               [](const Call& c, Layout& layout) {
+                   layout.insert(normal_axis(c.name(), c.integer(1), layout.shape.rank() + 1, param_name(c, 1)));
+               })
         .doc("A new axis of size 1 at position axis.")
         .example("expand_dims(tensor{1, 2}, 0)", "tensor{{1, 2}}")
         .grad(grad_reshape)

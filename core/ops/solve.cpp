@@ -17,8 +17,7 @@ Shape square(const Call& c, size_t i) {
     Shape s = c.shape(i);
     int64_t rows = s[s.rank() - 2], columns = s.back();
     if (rows != columns && rows != kUnknownDim && columns != kUnknownDim)
-        throw shape_error(c.name(),
-                          str(c.op.signature.params[i].name, " must be a square matrix or a batch of them, not ", s));
+        throw shape_error(c.name(), str(param_name(c, i), " must be a square matrix or a batch of them, not ", s));
     return s;
 }
 

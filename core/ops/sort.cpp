@@ -175,8 +175,8 @@ Expr expand_cov(const ExpandCall& c) {
     for (size_t i : {size_t{2}, size_t{3}}) {
         if (!c.has(i)) continue;
         if (!(c.shape(i) == Shape{n}) && c.shape(i).known())
-            throw shape_error(c.name(), str(c.op.signature.params[i].name, " has shape ", c.shape(i), ": it must be (",
-                                            n, "), one per observation"));
+            throw shape_error(c.name(), str(param_name(c, i), " has shape ", c.shape(i), ": it must be (", n,
+                                            "), one per observation"));
         Expr weight = c.in(i).cast(x.dtype());
         w = w ? w * weight : weight;
     }

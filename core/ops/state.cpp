@@ -2,6 +2,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -55,8 +56,8 @@ Value move_statistics(const Call& c) {
         Tensor running = c.args[i].tensor();
         const Tensor& batch = c.args[i + 2].tensor();
         if (!(running.shape() == batch.shape()))
-            throw shape_error(c.name(), str(c.op.signature.params[i].name, " has shape ", running.shape(), " and ",
-                                            c.op.signature.params[i + 2].name, " ", batch.shape()));
+            throw shape_error(c.name(), str(param_name(c, i), " has shape ", running.shape(), " and ",
+                                            param_name(c, i + 2), " ", batch.shape()));
         // The variance of the batch is the biased one; the running one estimates that of the data.
         const double factor = i == 1 && count > 1 ? count / (count - 1) : 1.0;
         running.own_storage();

@@ -1,16 +1,15 @@
 #include "core/ops/window.h"
+#include "core/infer.h"
 
 namespace lunaria {
 
 namespace {
-std::string_view name_of_param(const Call& c, size_t i) { return c.op.signature.params[i].name; }
-
 // Attributes this large are mistakes, and sums of a few of them still do not overflow.
 constexpr int64_t kMostAttribute = int64_t{1} << 40;
 
 int64_t checked(const Call& c, size_t i, int64_t value, int64_t least) {
     if (value < least || value > kMostAttribute)
-        throw value_error(c.name(), str(name_of_param(c, i), " must be ", least > 0 ? "positive" : "at least 0",
+        throw value_error(c.name(), str(param_name(c, i), " must be ", least > 0 ? "positive" : "at least 0",
                                         value > kMostAttribute ? " and less than 2^40" : "", ", not ", value));
     return value;
 }
@@ -33,7 +32,7 @@ Window::Sizes window_sizes(const Call& c, size_t i, int axes, int64_t least) {
     Window::Sizes sizes{1, 1, 1};
     auto n = static_cast<size_t>(axes);
     if (list.size() != 1 && list.size() != n)
-        throw value_error(c.name(), str(name_of_param(c, i), " must be one number or ", axes,
+        throw value_error(c.name(), str(param_name(c, i), " must be one number or ", axes,
                                         axes == 1 ? "" : " (one per axis)", ", not ", to_string(c.args[i])));
     for (size_t axis = 0; axis < n; ++axis)
         sizes[Window::kAxes - n + axis] = checked(c, i, list.size() == 1 ? list[0] : list[axis], least);
@@ -44,7 +43,7 @@ void window_padding(const Call& c, size_t i, Window& w) {
     const Integers list(c.args[i]);
     auto n = static_cast<size_t>(w.axes), offset = Window::kAxes - n;
     if (list.size() != 1 && list.size() != n && list.size() != 2 * n)
-        throw value_error(c.name(), str(name_of_param(c, i), " must be one number, ", n, " or ", 2 * n,
+        throw value_error(c.name(), str(param_name(c, i), " must be one number, ", n, " or ", 2 * n,
                                         " (before and after for each axis), not ", to_string(c.args[i])));
     for (size_t axis = 0; axis < n; ++axis) {
         bool two = list.size() == 2 * n;

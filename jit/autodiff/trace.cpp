@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/expansion.h"
 #include "core/ir/builder.h"
 #include "jit/autodiff/tidy.h"
 
@@ -163,7 +164,7 @@ Pullback trace_pullback(const Op& op, std::span<const Value> args, const Value& 
 
 std::unique_ptr<ir::Graph> trace_expansion(const Op& op, std::span<const Value> args) {
     Tracer tracer(op, args, 0);
-    tracer.raw().result = op.expand_fn(ExpandCall(tracer.call(), tracer.builder())).value();
+    tracer.raw().result = expand(ExpandCall(tracer.call(), tracer.builder()));
     std::vector<size_t> kept;
     return tracer.finish(std::vector<bool>(tracer.raw().parameters().size(), true), kept);
 }

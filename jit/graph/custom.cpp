@@ -4,6 +4,7 @@
 #include <list>
 
 #include "core/custom_op.h"
+#include "core/expansion.h"
 #include "jit/graph/executable.h"
 
 namespace lunaria::graph {
@@ -49,7 +50,7 @@ std::shared_ptr<const Executable> find(const KernelCall& call) {
         args.emplace_back(
             graph.add_parameter(std::string(op.signature.params[i].name), ir::NodeType::of(form.types[i])));
     }
-    const Value result = op.expand_fn(ExpandCall(Call(op, args, call.dtype), builder)).value();
+    const Value result = expand(ExpandCall(Call(op, args, call.dtype), builder));
     graph.result = Value::list({result});
     form.executable = compile(graph);
     compiled.forms.push_front(std::move(form));

@@ -1,5 +1,6 @@
 // Composite operators are expanded under the rule by which eager mode does it, so that both run the same kernels.
 #include "core/custom_op.h"
+#include "core/expansion.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -35,7 +36,7 @@ bool expand_composites(ir::Graph& graph) {
     while (rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!node.op || !is_composite(*node.op)) return {};
         Call call(*node.op, node.args, promoted_dtype(*node.op, node.args));
-        return as_operand(node.op->expand_fn(ExpandCall(call, builder)).value(), node.type, graph);
+        return as_operand(expand(ExpandCall(call, builder)), node.type, graph);
     }))
         changed = true;
     return changed;

@@ -476,6 +476,7 @@ Function& derivative_of(Function& function, int order) {
             derivative.primal = primal;
             derivative.rule = f->rule;
             derivative.packs = f->packs;
+            derivative.whole = f->whole;
             derivative.failed = f->failed;
         }
         f = &function_of(*f->derivative_graph);

@@ -74,7 +74,8 @@ struct Function final : ir::Attachment {
     // Of a rule that is one, made when it runs first.
     std::unique_ptr<const RuleChain> chain;
     bool chain_known = false;
-    bool packs = false;  // several results are one list
+    bool packs = false;         // several results are one list
+    const Op* whole = nullptr;  // the composite operator that this is the expansion of
     // Of a function that meets the errors of what it calls: what it is from the failed call on. The nodes before and
     // with that call are the same in both.
     const OperatorFunction* failed = nullptr;

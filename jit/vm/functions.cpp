@@ -142,7 +142,9 @@ OperatorFunction over_arguments(const Op& op, std::span<const Value> args, std::
 }
 
 OperatorFunction expansion_function(const Op& op, std::span<const Value> args) {
-    return over_arguments(op, args, autodiff::expansion(op, args));
+    const OperatorFunction function = over_arguments(op, args, autodiff::expansion(op, args));
+    function.function->whole = &op;
+    return function;
 }
 
 OperatorFunction operator_function(const Op& op, std::span<const Value> args) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/expansion.h"
 #include "jit/language.h"
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
@@ -263,10 +264,12 @@ void Machine::loop(size_t base) {
         }
     } catch (const Error& e) {
         if (!e.place().empty()) throw;
-        host().failed(e);
+        const Op* whole = code_->function ? code_->function->whole : nullptr;
+        const Error told = whole ? named_after(*whole, e) : e;
+        host().failed(told);
         std::string where = here();
-        if (where.empty()) throw;
-        throw Error(e).at(where);
+        if (where.empty() && !whole) throw;
+        throw told.at(where);
     }
 }
 

@@ -24,6 +24,32 @@ t.test("signs of the language", function()
   t.equal((~T { true, false }):tolist(), { false, true })
 end)
 
+-- In every way to run it.
+local function fails_everywhere(text, f, ...)
+  t.fails(text, f, ...)
+  t.fails(text, ms.grad(f), ...)
+  t.fails(text, ms.grad(function(a, ...) return ms.grad(f)(a, ...):sum() end), ...)
+  local compiled = ms.jit(f)
+  for _ = 1, 3 do t.fails(text, compiled, ...) end
+end
+
+t.test("operators that are made of others speak for themselves", function()
+  local w = T { { 1.0, 2.0 }, { 3.0, 4.0 } }
+  local function embed(weight, rows) return o.embedding(rows, weight * 2):sum() end
+  fails_everywhere("embedding: index 5 is out of range", embed, w, T { 0, 5 })
+  local compiled, slope = ms.jit(embed), ms.jit(ms.grad(embed))
+  for _ = 1, 4 do
+    compiled(w, T { 0, 1 })
+    slope(w, T { 0, 1 })
+  end
+  t.fails("embedding: index 5 is out of range", compiled, w, T { 0, 5 })
+  t.fails("embedding: index 5 is out of range", slope, w, T { 0, 5 })
+  t.fails("embedding: index 5 is out of range", ms.vmap(embed, { 0, false }), o.stack { w, w }, T { 0, 5 })
+  fails_everywhere("mse_loss: shapes (2, 2) and (3) do not broadcast", o.mse_loss, w, T { 1.0, 2.0, 3.0 })
+  fails_everywhere("cross_entropy: label 7 at position 1 is out of range", o.cross_entropy, w, T { 0, 7 })
+  fails_everywhere("addmv: vec must have 1 axes", function(m) return o.addmv(T { 1.0, 2.0 }, m, m):sum() end, w)
+end)
+
 t.test("limits beyond the range of the dtype limit nothing, or everything", function()
   local bytes = T({ 0, 1, 3, 200 }, { dtype = "uint8" })
   t.equal(o.clamp(bytes, -1, 2):tolist(), { 0, 1, 2, 2 })

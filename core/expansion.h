@@ -1,0 +1,25 @@
+// Composite operators at work, and whose names are told when something in them fails: users know the operator that they
+// called and its parameters, not what it is made of.
+#pragma once
+
+#include "core/op.h"
+
+namespace lunaria {
+
+// What a composite operator comes to.
+Value expand(const ExpandCall& call);
+
+// An error as the user of `op` may see it: one of an operator that it is made of becomes its own.
+Error named_after(const Op& op, const Error& e);
+
+// Does what `op` does, and names errors after it.
+template <class F>
+auto speaking_of(const Op& op, F&& f) -> decltype(f()) {
+    try {
+        return f();
+    } catch (const Error& e) {
+        throw named_after(op, e);
+    }
+}
+
+}  // namespace lunaria
