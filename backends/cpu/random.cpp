@@ -7,6 +7,7 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/scratch.h"
+#include "core/infer.h"
 #include "core/interrupt.h"
 #include "core/op.h"
 #include "core/random.h"
@@ -176,10 +177,19 @@ double poisson_draw(ElementStream& words, double mean) {
     }
 }
 
+Error negative_parameter(const KernelCall& call, int64_t i, double value) {
+    const std::string_view name = param_name(Call(call.op, call.args, call.dtype), 1);
+    const std::string at = call.tensor(1).size() > 1 ? str(" (element ", i, ")") : "";
+    return value_error(call.op.name(), str(name, " must not be negative, got ", value, at))
+        .hint(str("where it is computed, keep it positive with ops.softplus or ops.exp"));
+}
+
 template <double (*kDraw)(ElementStream&, double)>
 bool draw_each(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     Tensor parameters = call.tensor(1).cast(DType::f64);
+    for (int64_t i = 0; i < parameters.size(); ++i)
+        if (const double p = parameters.data<double>()[i]; p < 0) throw negative_parameter(call, i, p);
     Tensor& out = call.out[0];
     Tensor draws = Tensor::empty(DType::f64, out.shape());
     const double* parameter = parameters.data<double>();

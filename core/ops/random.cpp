@@ -1,6 +1,7 @@
 // Operators: random numbers. Element i of a call depends on the seed, the call's counter and i alone (core/random.h).
 #include <cmath>
 
+#include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -29,8 +30,16 @@ void expect_probability(const Call& c, size_t i) {
     if (!c.args[i].is_number()) return;
     double p = c.number(i);
     if (!(p >= 0 && p <= 1))
-        throw value_error(c.name(),
-                          str(c.op.signature.params[i].name, " must be a probability in the range 0 .. 1, not ", p));
+        throw value_error(c.name(), str(param_name(c, i), " must be a probability in the range 0 .. 1, not ", p));
+}
+
+void expect_positive_numbers(const Call& c, size_t i) {
+    const Value& v = c.args[i];
+    auto check = [&](double number) {
+        if (number <= 0) throw value_error(c.name(), str(param_name(c, i), " must be positive, not ", number));
+    };
+    if (v.is_number()) check(v.number());
+    for (int64_t k = 0; v.is_tensor() && k < v.tensor().size(); ++k) check(v.tensor().at(k));
 }
 
 void add_plain_numbers(Registry& ops) {
@@ -141,7 +150,9 @@ void add_distributions(Registry& ops) {
         .sample("{2,3}, 0.0, 1.0, 1")
         .sample("{4,3}, f32[3], f32[3]:(1,2)");
     ops.add("random_gamma(shape/size: shape, alpha: tensor, seed: int? = nil)")
-        .doc("Numbers from the gamma distribution with shape parameter alpha and scale 1, shape many for each alpha.")
+        .doc(
+            "Numbers from the gamma distribution with shape parameter alpha, which must not be negative, and scale 1, "
+            "shape many for each alpha.")
         .example("shape(random_gamma({2}, tensor{1.0, 2.0, 3.0}))", "{2, 3}")
         .infer([](const Call& c) { return infer_per_element(c, 0, 1, DType::f32); })
         .effect(Effect::random)
@@ -149,10 +160,11 @@ void add_distributions(Registry& ops) {
         .sample("{2,3}, 0.5, 1")
         .sample("{4}, f32[3]:(1,2)");
     ops.add("gamma(shape/size: shape, alpha: tensor, beta: tensor = 1, seed: int? = nil)")
-        .doc("Numbers from the gamma distribution with shape parameter alpha and rate beta.")
+        .doc("Numbers from the gamma distribution with shape parameter alpha and rate beta, which must be positive.")
         .example("shape(gamma({2, 3}, 2.0, 3.0))", "{2, 3}")
         .expand([](const ExpandCall& c) {
             Shape joint = broadcast(c.name(), c.shape(1), c.shape(2));
+            expect_positive_numbers(c, 2);
             Expr alpha = c.args[1].is_tensor() || c.args[1].is_node()
                              ? c.in(1)
                              : c.call("full", {Shape{}, c.args[1], DType::f32});
@@ -165,7 +177,7 @@ void add_distributions(Registry& ops) {
         .sample("{2,3}, 2.0, 3.0, 1")
         .sample("{4}, f32[3]:(1,2), f32[3]:(1,2)");
     ops.add("random_poisson(shape/size: shape, rate: tensor, seed: int? = nil, dtype: dtype = \"int64\")")
-        .doc("Numbers from the Poisson distribution, shape many for each rate.")
+        .doc("Numbers from the Poisson distribution, shape many for each rate, which must not be negative.")
         .example("shape(random_poisson({2}, tensor{1.0, 2.0, 3.0}))", "{2, 3}")
         .infer([](const Call& c) { return infer_per_element(c, 0, 1, c.args[3].dtype()); })
         .effect(Effect::random)
@@ -174,7 +186,7 @@ void add_distributions(Registry& ops) {
         .sample("{4}, f32[3]:(1,2), dtype=float32")
         .sample("{40}, 33.5, 1");
     ops.add("poisson(shape/size: shape, mean/rate: tensor, seed: int? = nil)")
-        .doc("Numbers from the Poisson distribution with the given mean, as float32.")
+        .doc("Numbers from the Poisson distribution with the given mean, which must not be negative, as float32.")
         .example("shape(poisson({2, 3}, 4.0))", "{2, 3}")
         .expand([](const ExpandCall& c) {
             return c.call("random_poisson", {c.args[0], c.args[1], c.args[2], DType::f32});

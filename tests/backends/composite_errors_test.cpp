@@ -58,5 +58,12 @@ TEST_F(CompositeErrors, hints_stay) {
         "counted from the end, must be equal, or one of them 1");
 }
 
+TEST_F(CompositeErrors, kernels_know_the_names_as_well) {
+    const Arg args[] = {Shape{2}, -1.0};
+    EXPECT_EQ(error_of(eager_builder(), "poisson", args),
+              "poisson: mean must not be negative, got -1\n  hint: where it is computed, keep it positive with "
+              "ops.softplus or ops.exp");
+}
+
 }  // namespace
 }  // namespace lunaria

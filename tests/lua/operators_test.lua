@@ -50,6 +50,22 @@ t.test("operators that are made of others speak for themselves", function()
   fails_everywhere("addmv: vec must have 1 axes", function(m) return o.addmv(T { 1.0, 2.0 }, m, m):sum() end, w)
 end)
 
+t.test("samplers refuse parameters that no distribution has", function()
+  for _ = 1, 2 do
+    local draw = ms.jit(function(p) return o.poisson({ 2 }, p * 1) + o.gamma({ 2 }, o.abs(p) + 1) end)
+    for _ = 1, 3 do draw(T { 1.0, 2.0 }) end
+    t.fails("poisson: mean must not be negative, got -2 (element 1)", draw, T { 1.0, -2.0 })
+  end
+  t.fails("gamma: alpha must not be negative, got -1", o.gamma, { 2 }, -1)
+  t.fails("gamma: alpha must not be negative, got -0.5 (element 2)", o.gamma, { 2 }, T { 1.0, 0.0, -0.5 })
+  t.fails("gamma: beta must be positive, not -3", o.gamma, { 2 }, 1, -3)
+  t.fails("gamma: beta must be positive, not 0", o.gamma, { 2 }, 1, T { 1.0, 0.0 })
+  t.fails("random_gamma: alpha must not be negative", o.random_gamma, { 2 }, T { -1.0 })
+  t.fails("random_poisson: rate must not be negative", o.random_poisson, { 2 }, T { -1.0 })
+  t.equal(o.gamma({ 2 }, 0.0):tolist(), { 0, 0 })
+  t.equal(o.poisson({ 2 }, 0.0):tolist(), { 0, 0 })
+end)
+
 t.test("limits beyond the range of the dtype limit nothing, or everything", function()
   local bytes = T({ 0, 1, 3, 200 }, { dtype = "uint8" })
   t.equal(o.clamp(bytes, -1, 2):tolist(), { 0, 1, 2, 2 })
