@@ -33,7 +33,7 @@ struct Lines {
 };
 
 // Signals that go through a transform together, and how many numbers of theirs stay in a core's cache.
-constexpr int64_t kTogether = 8, kCached = 32 * 1024;
+constexpr int64_t kTogether = kSideBySide, kCached = 32 * 1024;
 
 struct Number {
     double re, im;
@@ -131,13 +131,14 @@ void scatter(const Complex64* pairs, Complex64* to, const Lines& lines, const St
 }
 
 float* floats(Complex64* pairs) { return reinterpret_cast<float*>(pairs); }
+const float* floats(const Complex64* pairs) { return reinterpret_cast<const float*>(pairs); }
 
 SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
 
 void clear(Complex64* pairs, int64_t begin, int64_t end) {
     for_elements(end - begin, [&](int64_t i) { pairs[begin + i] = Complex64(); });
 }
-void split(Complex64* pairs, const SplitNumbers& x, int64_t count, double sign) {
+void split(const Complex64* pairs, const SplitNumbers& x, int64_t count, double sign) {
     in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
         fourier_loops().split(floats(pairs + begin), behind(x, begin), end - begin, sign);
     });
@@ -148,6 +149,24 @@ void join(const SplitNumbers& x, Complex64* pairs, int64_t count, double scale, 
     });
 }
 
+// The first `given` elements of lines side by side and zeros up to `count`: gathered into `room`, unless they lie so.
+const Complex64* side_by_side(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals,
+                              int64_t given, int64_t count, Complex64* room) {
+    if (signals == 1 && lines.inner == 1 && given == count) return from + starts[0];
+    gather(from, lines, starts, signals, given, room);
+    clear(room, given * signals, count * signals);
+    return room;
+}
+
+// Calls put(pairs) for `count` elements of lines side by side, and brings them to their places, if they are not there.
+template <class Put>
+void put_apart(Complex64* to, const Lines& lines, const Starts& starts, int64_t signals, int64_t count, Complex64* room,
+               Put put) {
+    if (signals == 1 && lines.inner == 1) return put(to + starts[0]);
+    put(room);
+    scatter(room, to, lines, starts, signals, count);
+}
+
 void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
@@ -155,12 +174,11 @@ void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, cons
         const int64_t width = bundle.signals(), given = std::min(in.length, d.n);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(d.n, out.length));
-        gather(from, in, read, width, given, pairs);
-        clear(pairs, given * width, d.n * width);
-        split(pairs, bundle.numbers(), d.n * width, sign);
+        const Complex64* x = side_by_side(from, in, read, width, given, d.n, pairs);
+        split(x, bundle.numbers(), d.n * width, sign);
         bundle.transform();
-        join(bundle.numbers(), pairs, out.length * width, d.scale, sign);
-        scatter(pairs, to, out, write, width, out.length);
+        put_apart(to, out, write, width, out.length, pairs,
+                  [&](Complex64* result) { join(bundle.numbers(), result, out.length * width, d.scale, sign); });
     });
 }
 
@@ -179,14 +197,15 @@ void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to,
         const int64_t width = bundle.signals();
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(half, out.length));
-        gather(from, in, read, width, half, pairs);
-        split(pairs, bundle.numbers(), half * width, 1.0);
+        const Complex64* x = side_by_side(from, in, read, width, half, half, pairs);
+        split(x, bundle.numbers(), half * width, 1.0);
         bundle.transform();
-        in_ranges(out.length, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
-            fourier_loops().real_spectrum(bundle.numbers(), turns, half, width, begin, end, d.scale,
-                                          d.inverse ? -1.0 : 1.0, floats(pairs));
+        put_apart(to, out, write, width, out.length, pairs, [&](Complex64* result) {
+            in_ranges(out.length, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+                fourier_loops().real_spectrum(bundle.numbers(), turns, half, width, begin, end, d.scale,
+                                              d.inverse ? -1.0 : 1.0, floats(result));
+            });
         });
-        scatter(pairs, to, out, write, width, out.length);
     });
 }
 
@@ -200,14 +219,13 @@ void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* 
         const int64_t width = bundle.signals(), given = std::min(in.length, half + 1);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(half + 1);
-        gather(from, in, read, width, given, pairs);
-        clear(pairs, given * width, (half + 1) * width);
+        const Complex64* x = side_by_side(from, in, read, width, given, half + 1, pairs);
         in_ranges(half, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
-            fourier_loops().real_signal(floats(pairs), turns, half, width, begin, end, bundle.numbers());
+            fourier_loops().real_signal(floats(x), turns, half, width, begin, end, bundle.numbers());
         });
         bundle.transform();
-        join(bundle.numbers(), pairs, half * width, d.scale, -1.0);
-        scatter(pairs, to, out, write, width, half);
+        put_apart(to, out, write, width, half, pairs,
+                  [&](Complex64* result) { join(bundle.numbers(), result, half * width, d.scale, -1.0); });
     });
 }
 

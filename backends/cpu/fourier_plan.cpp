@@ -7,6 +7,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "core/interrupt.h"
+#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -36,6 +37,16 @@ SplitArray roots_of(int64_t n) {
     SplitArray roots(static_cast<size_t>(n));
     for_elements(n, [&](int64_t i) { set_root(roots, i, -static_cast<double>(i) / static_cast<double>(n)); });
     return roots;
+}
+
+// The longest columns of a long signal, and rows not much longer, that go through side by side in a core's cache; 0: it
+// is not long, or does not divide so.
+int64_t columns_of(int64_t n) {
+    constexpr int64_t kLong = 1 << 15, kLongestStep = 4096;
+    if (n < kLong) return 0;
+    auto length = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+    while (n % length != 0) --length;
+    return n / length <= kLongestStep ? length : 0;
 }
 
 // Fours first: they cost least, and the columns that they leave fill registers. Empty if n has a large prime factor.
@@ -81,6 +92,11 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
         (*padded_)(filter_, scratch, 1);
         return;
     }
+    if (const int64_t length = columns_of(n)) {
+        across_ = of(length);
+        along_ = of(n / length);
+        return;
+    }
     roots_ = roots_of(n);
     const int64_t radix = radices_.front(), steps = n / radix;
     first_roots_ = SplitArray(static_cast<size_t>((radix - 1) * steps));
@@ -124,15 +140,57 @@ void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signa
     }
 }
 
+// As a matrix of n = columns' length x rows' length: element (i, j) of what comes of the columns is turned by
+// e^(-2 pi i (i j) / n), and the rows' results go to every columns-th place. So all of it passes through the cache
+// twice, and not once for every factor of n.
+void FourierPlan::in_two_steps(const SplitArray& x, const SplitArray& scratch) const {
+    const FourierLoops& loops = fourier_loops();
+    const int64_t height = across_->n_, width = along_->n_;
+    // Calls work(room, work room, first, how many) for lines side by side.
+    auto side_by_side = [](int64_t lines, const FourierPlan& plan, auto work) {
+        constexpr int64_t kWorthwhile = 8192;
+        const int64_t bundles = (lines + kSideBySide - 1) / kSideBySide;
+        parallel_for(bundles, kWorthwhile / (plan.n_ * kSideBySide) + 1, [&](int64_t begin, int64_t end) {
+            SplitArray room(plan.room(kSideBySide)), other(plan.room(kSideBySide));
+            for (int64_t i = begin; i < end; ++i)
+                work(room, other, i * kSideBySide, std::min(kSideBySide, lines - i * kSideBySide));
+        });
+    };
+    side_by_side(width, *across_, [&](SplitArray& column, SplitArray& other, int64_t first, int64_t count) {
+        const SplitNumbers from = x.numbers(), in = column.numbers();
+        for (int64_t i = 0; i < height; ++i) {
+            std::copy_n(from.re + i * width + first, count, in.re + i * count);
+            std::copy_n(from.im + i * width + first, count, in.im + i * count);
+        }
+        (*across_)(column, other, count);
+        SplitArray roots(kSideBySide);
+        for (int64_t j = 0; j < count; ++j)
+            set_root(roots, j, -static_cast<double>(first + j) / static_cast<double>(n_));
+        loops.turn_and_part(column.numbers(), roots.numbers(), height, count, scratch.numbers(), first, width);
+    });
+    side_by_side(height, *along_, [&](SplitArray& row, SplitArray& other, int64_t first, int64_t count) {
+        const SplitNumbers from = scratch.numbers(), to = x.numbers();
+        std::copy_n(from.re + first * width, count * width, row.numbers().re);
+        std::copy_n(from.im + first * width, count * width, row.numbers().im);
+        (*along_)(row, other, count);
+        const SplitNumbers out = row.numbers();
+        for (int64_t i = 0; i < width; ++i) {
+            std::copy_n(out.re + i * count, count, to.re + i * height + first);
+            std::copy_n(out.im + i * count, count, to.im + i * height + first);
+        }
+    });
+}
+
 void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const {
+    if (across_) return in_two_steps(x, scratch);
     if (!padded_) return pass_by_pass(x, scratch, signals);
     const auto used = n_ * signals;
     multiply(x, chirp_, n_, signals, false);
     for_elements(padded_->n_ * signals - used, [&](int64_t i) { x.set(static_cast<size_t>(used + i), 0, 0); });
-    padded_->pass_by_pass(x, scratch, signals);
+    (*padded_)(x, scratch, signals);
     // The inverse transform by way of conjugates.
     multiply(x, filter_, padded_->n_, signals, true);
-    padded_->pass_by_pass(x, scratch, signals);
+    (*padded_)(x, scratch, signals);
     const double scale = 1.0 / static_cast<double>(padded_->n_);
     const SplitNumbers numbers = x.numbers();
     for_elements(used,
@@ -143,8 +201,17 @@ void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals
 SplitNumbers FourierPlan::half_turns() const {
     std::call_once(has_half_turns_, [&] {
         half_turns_ = SplitArray(static_cast<size_t>(n_ + 1));
+        // Every so many of them, and the ones between as products: sines take long.
+        constexpr int64_t kStep = 256;
+        auto turns = [&](int64_t k) { return -0.5 * static_cast<double>(k) / static_cast<double>(n_); };
+        SplitArray near(kStep), far(1);
+        for (int64_t k = 0; k < std::min(kStep, n_ + 1); ++k) set_root(near, k, turns(k));
+        const SplitNumbers b = near.numbers(), a = far.numbers();
         for_elements(n_ + 1, [&](int64_t k) {
-            set_root(half_turns_, k, -0.5 * static_cast<double>(k) / static_cast<double>(n_));
+            const int64_t j = k % kStep;
+            if (j == 0) set_root(far, 0, turns(k));
+            half_turns_.set(static_cast<size_t>(k), a.re[0] * b.re[j] - a.im[0] * b.im[j],
+                            a.re[0] * b.im[j] + a.im[0] * b.re[j]);
         });
     });
     return half_turns_.numbers();

@@ -1,6 +1,7 @@
 // Discrete Fourier transforms of one length, in f64. Lengths without prime factors above 13 are done factor by factor
-// (Stockham's method, backends/cpu/simd/fourier_loops.h); the others become a convolution of a length that is a power
-// of two (L. Bluestein, 1970), so that every length costs n log n.
+// (Stockham's method, backends/cpu/simd/fourier_loops.h), long ones in two steps of lengths that stay in a core's cache
+// (W. M. Gentleman and G. Sande, 1966); the others become a convolution of a length that is a power of two
+// (L. Bluestein, 1970), so that every length costs n log n.
 #pragma once
 
 #include <cstddef>
@@ -56,11 +57,13 @@ class FourierPlan {
 
   private:
     void pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const;
+    void in_two_steps(const SplitArray& x, const SplitArray& scratch) const;
 
     int64_t n_;
     std::vector<int> radices_;
     SplitArray roots_, first_roots_;  // of the whole length; as the first pass of a lone signal reads them
     std::vector<SplitArray> units_;   // of each radix that is done by definition
+    std::shared_ptr<const FourierPlan> across_, along_;  // of a long signal: its columns and its rows
     std::shared_ptr<const FourierPlan> padded_;
     SplitArray chirp_, filter_;
     mutable std::once_flag has_half_turns_;

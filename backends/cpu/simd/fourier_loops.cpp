@@ -179,6 +179,43 @@ void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width,
         }
 }
 
+template <int64_t kWidth>
+void turn_columns(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t given_width, SplitNumbers to,
+                  int64_t first, int64_t length) {
+    const int64_t width = kWidth ? kWidth : given_width;
+    // The powers of the roots one after another: a rounding in f64 more each time.
+    double turn_re[kSideBySide], turn_im[kSideBySide];
+    for (int64_t j = 0; j < width; ++j) {
+        turn_re[j] = 1;
+        turn_im[j] = 0;
+    }
+    for (int64_t begin = 0; begin < count; begin += kSideBySide) {
+        const int64_t rows = count - begin < kSideBySide ? count - begin : kSideBySide;
+        double re[kSideBySide][kSideBySide], im[kSideBySide][kSideBySide];
+        for (int64_t i = 0; i < rows; ++i) {
+            const double *from_re = x.re + (begin + i) * width, *from_im = x.im + (begin + i) * width;
+            for (int64_t j = 0; j < width; ++j) {
+                const double c = turn_re[j], s = turn_im[j];
+                re[i][j] = from_re[j] * c - from_im[j] * s;
+                im[i][j] = from_re[j] * s + from_im[j] * c;
+                turn_re[j] = c * roots.re[j] - s * roots.im[j];
+                turn_im[j] = c * roots.im[j] + s * roots.re[j];
+            }
+        }
+        double *to_re = to.re + begin * length + first * rows, *to_im = to.im + begin * length + first * rows;
+        for (int64_t j = 0; j < width; ++j)
+            for (int64_t i = 0; i < rows; ++i) {
+                to_re[j * rows + i] = re[i][j];
+                to_im[j * rows + i] = im[i][j];
+            }
+    }
+}
+void turn_and_part(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to, int64_t first,
+                   int64_t length) {
+    if (width == kSideBySide) return turn_columns<kSideBySide>(x, roots, count, width, to, first, length);
+    turn_columns<0>(x, roots, count, width, to, first, length);
+}
+
 void split(const float* pairs, SplitNumbers x, int64_t count, double sign) {
     for (int64_t i = 0; i < count; ++i) {
         x.re[i] = static_cast<double>(pairs[2 * i]);
@@ -240,6 +277,6 @@ void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t w
 
 }  // namespace
 
-const FourierLoops fourier_loops = {pass, split, join, real_spectrum, real_signal, multiply};
+const FourierLoops fourier_loops = {pass, split, join, real_spectrum, real_signal, multiply, turn_and_part};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -27,6 +27,8 @@ struct FourierPass {
 };
 
 inline constexpr int kLargestRadix = 13;
+// Signals that go through a transform together: a cache line of them.
+inline constexpr int64_t kSideBySide = 8;
 
 // `width` signals side by side, as numbers apart and as pairs of floats: element i of signal j is number i * width + j.
 struct FourierLoops {
@@ -45,6 +47,10 @@ struct FourierLoops {
                         SplitNumbers x);
     // x[i * width + j] *= factor[i] for i < count, j < width; then the conjugate of it, if asked for.
     void (*multiply)(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width, bool conjugate);
+    // x[i * width + j] times roots[j]^i for i < count, j < width, to where these i are side by side: kSideBySide of
+    // them, or what is left, after those before, as numbers first + j of as many signals of `length` elements.
+    void (*turn_and_part)(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to,
+                          int64_t first, int64_t length);
 };
 
 namespace v2 {

@@ -84,5 +84,43 @@ TEST_F(Fourier, EveryLengthIsWhatTheDefinitionSays) {
         }
 }
 
+// Lengths that are done in two steps, of rows and columns that fill bundles and that do not, and a convolution by way
+// of such a length.
+TEST_F(Fourier, LongSignalsAreWhatTheDefinitionSays) {
+    for (int64_t n : {32768, 36015, 45000, 65536, 100000, 32771, 1 << 18})
+        for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+            if (!cpu::isa_available(isa)) continue;
+            cpu::set_isa(isa);
+            Tensor x = apply("randn", {Value::ints({n, 2}), DType::f32, 5});
+            Tensor signal = apply("view_as_complex", {x}), real = apply("randn", {Value::ints({n}), DType::f32, 6});
+            const Tensor got = apply("view_as_real", {apply("fft", {signal})});
+            const Tensor half = apply("rfft", {real}), pairs = apply("view_as_real", {half});
+            const double close = 1e-6 * std::sqrt(static_cast<double>(n)) * std::log2(static_cast<double>(n));
+            std::vector<Complex> roots;
+            for (int64_t i = 0; i < n; ++i)
+                roots.push_back(
+                    std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n)));
+            for (int64_t k : {int64_t{0}, int64_t{1}, int64_t{7}, int64_t{180}, n / 3, n / 2, n / 2 + 1, n - 1}) {
+                Complex sum = 0, of_real = 0;
+                for (int64_t i = 0; i < n; ++i) {
+                    const Complex& root = roots[static_cast<size_t>(i * k % n)];
+                    sum += Complex(x.at(2 * i), x.at(2 * i + 1)) * root;
+                    of_real += real.at(i) * root;
+                }
+                EXPECT_NEAR(got.at(2 * k), sum.real(), close) << n << " bin " << k;
+                EXPECT_NEAR(got.at(2 * k + 1), sum.imag(), close) << n << " bin " << k;
+                if (k > n / 2) continue;
+                EXPECT_NEAR(pairs.at(2 * k), of_real.real(), close) << n << " bin " << k;
+                EXPECT_NEAR(pairs.at(2 * k + 1), of_real.imag(), close) << n << " bin " << k;
+            }
+            const Tensor back = apply("view_as_real", {apply("ifft", {apply("fft", {signal})})});
+            const Tensor again = apply("irfft", {half, n});
+            double apart = 0;
+            for (int64_t i = 0; i < 2 * n; ++i) apart = std::max(apart, std::abs(back.at(i) - x.at(i)));
+            for (int64_t i = 0; i < n; ++i) apart = std::max(apart, std::abs(again.at(i) - real.at(i)));
+            EXPECT_LT(apart, 2e-6) << n;
+        }
+}
+
 }  // namespace
 }  // namespace lunaria
