@@ -45,6 +45,9 @@ void mark_special(Loops& loops) {
     mark("pow", &OpLoops::raises);
     mark("clamp", &OpLoops::has_limits);
     mark("nan_to_num", &OpLoops::has_replacements);
+    for (auto name : {"isnan", "isinf", "isposinf", "isneginf", "isfinite"})
+        if (const Op* op = registry().find(name))
+            loops.ops[static_cast<size_t>(op->id)].of_integers = op->name() == "isfinite";
     for (auto name : {"logical_and", "logical_or", "logical_xor", "logical_not"}) mark(name, &OpLoops::takes_bools);
 }
 
@@ -370,6 +373,13 @@ bool run_elementwise(const KernelCall& call) {
     const OpLoops::Entry& entry = loops.by_dtype[index_of(call.dtype)];
     bool special = loops.takes_bools || loops.has_limits || (is_integer(call.dtype) && (loops.divides || loops.raises));
     auto operands = static_cast<size_t>(entry.operands);
+    if (loops.of_integers && (is_integer(call.dtype) || call.dtype == DType::boolean)) {
+        auto* to = static_cast<uint8_t*>(out.raw());
+        parallel_for(count, kThreadWork, 64, [&](int64_t begin, int64_t end) {
+            std::memset(to + begin, *loops.of_integers, static_cast<size_t>(end - begin));
+        });
+        return true;
+    }
     if (!entry.loop || special || (operands != call.args.size() && !fits(entry, call)))
         return run_walk(call, loops, tables.conversions, false);
 

@@ -2,6 +2,8 @@
 // set, and walks it over operands of any layout.
 #pragma once
 
+#include <optional>
+
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/simd/loops.h"
 
@@ -21,6 +23,8 @@ struct OpLoops {
     bool has_replacements = false;  // operands 1 to 3 may be missing: 0 and the largest numbers
     bool has_limits = false;        // operands 1 and 2 may be missing: no limit
     bool takes_bools = false;       // operands are converted to bool
+    // Asks for what integers never are: the answer for all of them.
+    std::optional<bool> of_integers;
 };
 
 // What one more thread must be worth, in additions of floats.

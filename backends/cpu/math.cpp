@@ -67,11 +67,11 @@ ElementLoop neighbours_of(DType dtype) {
     }
 }
 
-bool nextafter(const KernelCall& call) {
+bool nextafter_by(ElementLoop loop, const KernelCall& call) {
     const Tensor& out = call.out[0];
+    if (!loop) return false;
     Walk walk;
-    walk.loop = neighbours_of(out.dtype());
-    if (!walk.loop) return false;
+    walk.loop = loop;
     walk.operands = 2;
     walk.out = static_cast<char*>(out.raw());
     walk.out_size = static_cast<int>(size_of(out.dtype()));
@@ -80,6 +80,10 @@ bool nextafter(const KernelCall& call) {
     parallel_for(out.size(), 16 * 1024, 64, [&](int64_t begin, int64_t end) { walk.run(begin, end); });
     return true;
 }
+bool nextafter(const KernelCall& call) { return nextafter_by(neighbours_of(call.out[0].dtype()), call); }
+bool nextafter_fast(const KernelCall& call) {
+    return nextafter_by(loops_of(call.op).by_dtype[static_cast<size_t>(call.out[0].dtype())].loop, call);
+}
 
 }  // namespace
 
@@ -87,6 +91,7 @@ void add_math_kernels(KernelTable& table) {
     add_elementwise_kernels(table);
     table.fast("cast", cast_dense);
     table.plain("nextafter", nextafter);
+    table.fast("nextafter", nextafter_fast);
     table.fast("div", div_rounded<false>);
     table.plain("div", [](const KernelCall& call) {
         return call.has(2) ? div_rounded<true>(call) : run_elementwise_plain(call);

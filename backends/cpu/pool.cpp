@@ -412,31 +412,62 @@ void place_gradients(const Window& w, const T* dout, const T* plane, T* out) {
     std::fill(out + 2 * w.out[1] * width, out + w.in_size(), T(0));
 }
 
+// The largest of windows along a row.
+template <class T>
+void largest_along(const Window& w, const T* row, T* out, T lowest) {
+    const int64_t kernel = w.kernel[2], dilation = w.dilation[2], stride = w.stride[2], before = w.before[2];
+    auto one_by_one = [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t from = i * stride - before;
+            const KernelRange r(from, kernel, dilation, w.in[2]);
+            T most = lowest;
+            for (int64_t k = r.begin; k < r.end; ++k) {
+                const T x = row[from + k * dilation];
+                most = x > most || is_nan(x) ? x : most;
+            }
+            out[i] = most;
+        }
+    };
+    // Windows that lie inside as a whole.
+    const int64_t reach = capped_product(kernel - 1, dilation), room = w.in[2] - 1 + before - reach;
+    const int64_t first = std::min(w.out[2], (before + stride - 1) / stride);
+    const int64_t end = room < 0 ? first : std::clamp(room / stride + 1, first, w.out[2]);
+    one_by_one(0, first);
+    if constexpr (std::is_floating_point_v<T>) {
+        if (first < end)
+            pool_loops<T>().largest_along(row + first * stride - before, kernel, dilation, stride, end - first,
+                                          out + first);
+    } else {
+        std::fill(out + first, out + end, lowest);
+        for (int64_t k = 0; k < kernel && first < end; ++k)
+            raise_to(out + first, row + first * stride - before + k * dilation, end - first, stride);
+    }
+    one_by_one(end, w.out[2]);
+}
+
 // The rows under a window first, element by element, then along the row: so each element is looked at once per axis.
 template <class T>
 void largest_of_windows(const Window& w, const T* plane, T* out, T lowest) {
-    const KernelRange of_first(-w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
-    const KernelRange of_last((w.out[2] - 1) * w.stride[2] - w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
-    const auto memory = std::make_unique<T[]>(static_cast<size_t>(w.in[2]));
-    T* const row = memory.get();
+    std::unique_ptr<T[]> memory;
     for (int64_t z = 0; z < w.out[0]; ++z) {
         const int64_t z0 = z * w.stride[0] - w.before[0];
         const KernelRange rz(z0, w.kernel[0], w.dilation[0], w.in[0]);
         for (int64_t y = 0; y < w.out[1]; ++y, out += w.out[2]) {
             const int64_t y0 = y * w.stride[1] - w.before[1];
             const KernelRange ry(y0, w.kernel[1], w.dilation[1], w.in[1]);
+            auto row_at = [&](int64_t kz, int64_t ky) {
+                return plane + ((z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1]) * w.in[2];
+            };
+            if (rz.end - rz.begin == 1 && ry.end - ry.begin == 1) {
+                largest_along(w, row_at(rz.begin, ry.begin), out, lowest);
+                continue;
+            }
+            if (!memory) memory = std::make_unique<T[]>(static_cast<size_t>(w.in[2]));
+            T* const row = memory.get();
             std::fill_n(row, w.in[2], lowest);
             for (int64_t kz = rz.begin; kz < rz.end; ++kz)
-                for (int64_t ky = ry.begin; ky < ry.end; ++ky) {
-                    const int64_t in = (z0 + kz * w.dilation[0]) * w.in[1] + y0 + ky * w.dilation[1];
-                    raise_to(row, plane + in * w.in[2], w.in[2], 1);
-                }
-            std::fill_n(out, w.out[2], lowest);
-            for (int64_t kx = of_last.begin; kx < of_first.end; ++kx) {
-                const int64_t offset = kx * w.dilation[2] - w.before[2];
-                const RowRange r(w, offset);
-                raise_to(out + r.begin, row + (r.begin * w.stride[2] + offset), r.end - r.begin, w.stride[2]);
-            }
+                for (int64_t ky = ry.begin; ky < ry.end; ++ky) raise_to(row, row_at(kz, ky), w.in[2], 1);
+            largest_along(w, row, out, lowest);
         }
     }
 }

@@ -237,18 +237,10 @@ bool var_plain(const KernelCall& c) {
     return true;
 }
 
-double order_of(const Value& v) {
-    if (v.is_nil()) return 2;
-    if (v.kind() == Value::Kind::string)
-        return v.string() == "-inf" ? -std::numeric_limits<double>::infinity()
-                                    : std::numeric_limits<double>::infinity();
-    return v.number();
-}
-
 // In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
 bool vector_norm_plain(const KernelCall& c) {
     ReduceLayout layout = reduce_layout(c, 2);
-    double order = order_of(c.args[1]);
+    double order = norm_order(c.args[1]);
     Tensor x = c.tensor(0).cast(c.out[0].dtype());
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
@@ -289,6 +281,14 @@ bool vector_norm_plain(const KernelCall& c) {
 }
 
 }  // namespace
+
+double norm_order(const Value& v) {
+    if (v.is_nil()) return 2;
+    if (v.kind() == Value::Kind::string)
+        return v.string() == "-inf" ? -std::numeric_limits<double>::infinity()
+                                    : std::numeric_limits<double>::infinity();
+    return v.number();
+}
 
 void add_reduce_kernels(KernelTable& table) {
     table.plain("sum", sum_plain);

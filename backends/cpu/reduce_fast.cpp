@@ -2,6 +2,7 @@
 // After merging axes nearly every reduction is one of four: all of it, rows, columns, or columns within blocks
 // (kept × reduced × kept); sums also of rows that belong together (reduced × kept × reduced, the statistics of a batch
 // norm). The rest is left to the plain kernels.
+#include <atomic>
 #include <cmath>
 
 #include "backends/cpu/columns.h"
@@ -173,27 +174,36 @@ bool var_fast(const KernelCall& c) {
     });
 }
 
+// Powers in the dtype of the elements: where they leave its range, or the small ones fall out of it and are more than
+// rounding in the total, the plain kernel, which scales, has to do it.
 bool norm_fast(const KernelCall& c) {
-    if (c.tensor(0).dtype() != c.out[0].dtype() || c.out[0].dtype() != DType::f32) return false;
-    if (!(c.args[1].is_nil() || (c.args[1].is_number() && c.args[1].number() == 2))) return false;
-    ReduceLayout layout = reduce_layout(c, 2);
-    Pattern p(layout);
+    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    const double order = norm_order(c.args[1]);
+    // A root of very low order makes rounding errors many times as large.
+    if (order != 0 && !(std::abs(order) >= 0.25 && std::abs(order) <= 64)) return false;
+    const Pattern p(reduce_layout(c, 2));
     if (!p.known) return false;
-    const ReduceLoops<float>& loops = reduce_loops<float>();
-    float* out = c.out[0].data<float>();
-    static const std::vector<double> zeros(1024);
-    bool regular = true;
-    // Squares in f32: where they leave its range the plain kernel, which works in double, has to do it.
-    sums(
-        p, c.tensor(0).data<float>(), [&](int64_t, const float* from, int64_t n) { return loops.squares(from, n, 0); },
-        [&](int64_t, const float* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
-            for (int64_t j = 0; j < width; j += 1024)
-                loops.square_columns(from + j, rows, std::min<int64_t>(1024, width - j), stride, zeros.data(),
-                                     totals + j);
-        },
-        [&](int64_t o, double total) { out[o] = static_cast<float>(std::sqrt(total)); });
-    for (int64_t o = 0; o < layout.outputs; ++o) regular &= out[o] > 1e-12f && out[o] < 1e18f;
-    return regular;
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const ReduceLoops<T>& loops = reduce_loops<T>();
+        T* out = c.out[0].data<T>();
+        bool regular = true;
+        const double least = sizeof(T) == 4 ? 1e-24 : 1e-280, most = sizeof(T) == 4 ? 1e36 : 1e300;
+        sums(
+            p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.powers(from, n, order); },
+            [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
+                loops.power_columns(from, rows, width, stride, order, totals);
+            },
+            [&](int64_t o, double total) {
+                // Threads have different results, and only one value to write here.
+                if (order != 0 && !(total > least && total < most))
+                    std::atomic_ref(regular).store(false, std::memory_order_relaxed);
+                out[o] = static_cast<T>(order == 0 || order == 1 ? total
+                                        : order == 2             ? std::sqrt(total)
+                                                                 : std::pow(total, 1 / order));
+            });
+        return regular;
+    });
 }
 
 template <bool largest>

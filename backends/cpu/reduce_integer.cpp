@@ -47,19 +47,24 @@ void over_columns(const Pattern& p, const T* x, R* out, Columns columns, First f
         });
 }
 
-template <bool product>
-bool total(const KernelCall& c) {
-    if (c.out[0].dtype() != DType::i64) return false;
+// Calls f(pattern, elements, loops of their type); false: it is another layout, or no tensor of integers.
+template <class F>
+bool over_integers(const KernelCall& c, F f) {
     return with_integer(c.tensor(0).dtype(), [&](auto zero) {
         using T = decltype(zero);
         const Pattern p(reduce_layout(c));
-        if (!p.known || p.repeat > 1) return false;
-        const IntegerLoops<T>& loops = integer_rows<T>().loops;
-        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        return p.known && p.repeat == 1 && f(p, static_cast<const T*>(c.tensor(0).raw()), integer_rows<T>().loops);
+    });
+}
+
+template <bool product>
+bool total(const KernelCall& c) {
+    if (c.out[0].dtype() != DType::i64) return false;
+    return over_integers(c, [&](const Pattern& p, const auto* x, const auto& loops) {
         auto* out = c.out[0].data<int64_t>();
         if (p.inner > 1)
             over_columns(p, x, out, product ? loops.product_columns : loops.sum_columns,
-                         [](const T*, int64_t* to, int64_t width) {
+                         [](const auto*, int64_t* to, int64_t width) {
                              std::fill_n(to, width, product ? 1 : 0);
                              return int64_t{0};
                          });
@@ -78,12 +83,7 @@ bool integer_product(const KernelCall& c) { return total<true>(c); }
 template <bool largest>
 bool integer_extremum(const KernelCall& c) {
     if (c.out.size() != 1 || c.out[0].dtype() != c.tensor(0).dtype()) return false;
-    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        const Pattern p(reduce_layout(c));
-        if (!p.known || p.repeat > 1) return false;
-        const IntegerLoops<T>& loops = integer_rows<T>().loops;
-        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+    return over_integers(c, [&]<class T>(const Pattern& p, const T* x, const IntegerLoops<T>& loops) {
         auto* out = static_cast<T*>(c.out[0].raw());
         if (p.inner > 1) {
             over_columns(p, x, out, largest ? loops.largest_columns : loops.smallest_columns,
@@ -105,12 +105,8 @@ template bool integer_extremum<false>(const KernelCall& c);
 template <bool largest, bool only_index>
 bool integer_first_extremum(const KernelCall& c) {
     if (!only_index && c.out.size() == 1) return integer_extremum<largest>(c);
-    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
-        using T = decltype(zero);
-        const Pattern p(reduce_layout(c));
-        if (!p.known || p.repeat > 1 || p.inner > 1) return false;
-        const IntegerLoops<T>& loops = integer_rows<T>().loops;
-        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+    return over_integers(c, [&]<class T>(const Pattern& p, const T* x, const IntegerLoops<T>& loops) {
+        if (p.inner > 1) return false;
         auto* values = only_index ? nullptr : static_cast<T*>(c.out[0].raw());
         auto* at = c.out[only_index ? 0 : 1].template data<int64_t>();
         const auto row = largest ? loops.largest : loops.smallest;

@@ -136,29 +136,32 @@ bool running_fast(const KernelCall& c) {
     return done;
 }
 
-template <bool largest>
-bool running_extremum(const KernelCall& c) {
-    AxisView view = axis_view(c, 1);
+// Calls f(view, elements, results, their places) for a type that has an order.
+template <class F>
+bool with_extremum(const KernelCall& c, F f) {
     visit_dtype(c.out[0].dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_arithmetic_v<T>) {
-            const T* in = c.tensor(0).data<T>();
-            T* values = c.out[0].data<T>();
-            int64_t* indices = c.out[1].data<int64_t>();
-            scan(view, false, int64_t{-1}, [&](int64_t k, int64_t at, int64_t& best) {
-                int64_t line = at - k * view.inner;
-                bool better = best < 0;
-                if (!better) {
-                    T x = in[at], y = in[line + best * view.inner];
-                    better = x != x || (y == y && (largest ? x >= y : x <= y));
-                }
-                if (better) best = k;
-                values[at] = in[line + best * view.inner];
-                indices[at] = best;
-            });
-        }
+        if constexpr (std::is_arithmetic_v<T>)
+            f(axis_view(c, 1), c.tensor(0).data<T>(), c.out[0].data<T>(), c.out[1].data<int64_t>());
     });
     return true;
+}
+
+template <bool largest>
+bool running_extremum(const KernelCall& c) {
+    return with_extremum(c, []<class T>(const AxisView& view, const T* in, T* values, int64_t* indices) {
+        scan(view, false, int64_t{-1}, [&](int64_t k, int64_t at, int64_t& best) {
+            int64_t line = at - k * view.inner;
+            bool better = best < 0;
+            if (!better) {
+                T x = in[at], y = in[line + best * view.inner];
+                better = x != x || (y == y && (largest ? x >= y : x <= y));
+            }
+            if (better) best = k;
+            values[at] = in[line + best * view.inner];
+            indices[at] = best;
+        });
+    });
 }
 
 // Along the last axis one line after the other: what is best so far stays in a register, and new bests are rare.
@@ -209,29 +212,18 @@ void best_of_columns(const T* in, T* values, int64_t* indices, int64_t n, int64_
 
 template <bool largest>
 bool running_extremum_fast(const KernelCall& c) {
-    const AxisView view = axis_view(c, 1);
-    if (view.n == 0) return false;
-    bool done = false;
-    visit_dtype(c.out[0].dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_arithmetic_v<T>) {
-            const T* in = c.tensor(0).data<T>();
-            T* values = c.out[0].data<T>();
-            int64_t* indices = c.out[1].data<int64_t>();
-            const int64_t size = view.n * view.inner;
-            parallel_for(view.outer, worthwhile_rows(size, 2), [&](int64_t begin, int64_t end) {
-                for (int64_t o = begin; o < end; ++o) {
-                    const int64_t from = o * size;
-                    if (view.inner == 1)
-                        best_of_line<largest>(in + from, values + from, indices + from, view.n);
-                    else
-                        best_of_columns<largest>(in + from, values + from, indices + from, view.n, view.inner);
-                }
-            });
-            done = true;
-        }
+    return with_extremum(c, []<class T>(const AxisView& view, const T* in, T* values, int64_t* indices) {
+        const int64_t size = view.n * view.inner;
+        parallel_for(size > 0 ? view.outer : 0, worthwhile_rows(size, 2), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o) {
+                const int64_t from = o * size;
+                if (view.inner == 1)
+                    best_of_line<largest>(in + from, values + from, indices + from, view.n);
+                else
+                    best_of_columns<largest>(in + from, values + from, indices + from, view.n, view.inner);
+            }
+        });
     });
-    return done;
 }
 
 struct LogSum {

@@ -54,9 +54,30 @@ void with_key(int64_t n, F f) {
 // Comparing or moving an element costs about as much as this many additions.
 constexpr int64_t kCost = 16;
 
+// Long lines of keys of 64 bits.
+template <class T, class Done>
+void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done done) {
+    const uint64_t flip = descending ? ~uint64_t{0} : 0;
+    parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+        Scratch<uint64_t> keys(static_cast<size_t>(view.n));
+        Scratch<uint32_t> places(keys.size());
+        for (int64_t l = begin; l < end; ++l) {
+            const T* line = in + view.start(l);
+            for_elements(view.n, [&](int64_t k) {
+                keys[static_cast<size_t>(k)] = static_cast<uint64_t>(sort_key(line[k * view.inner])) ^ flip;
+                places[static_cast<size_t>(k)] = static_cast<uint32_t>(k);
+            });
+            sort_places(keys, places);
+            done(line, l, [&](int64_t k) { return static_cast<int64_t>(places[static_cast<size_t>(k)]); });
+        }
+    });
+}
+
 // Sorts each line, several at a time, and hands it over: done(line, line number, place of the k-th element).
 template <class T, class Done>
 void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
+    if (sizeof(T) == 8 && view.n >= static_cast<int64_t>(kRadixFrom) && view.n < kNarrowPlaces)
+        return sort_wide_lines(in, view, descending, done);
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
@@ -240,11 +261,24 @@ bool first_of_runs(const KernelCall& c) {
         if (n > 0) out[0] = in[0];
         for (int64_t begin = 1; begin < n; begin += kBlock) {
             poll_interrupt();
-            for (int64_t k = begin, end = std::min(n, begin + kBlock); k < end; ++k) {
-                const T a = in[k], b = in[k - 1];
-                out[runs] = a;
-                runs += ((a != b) & ((a == a) | (b == b))) ? 1 : 0;
+            const int64_t end = std::min(n, begin + kBlock);
+            if constexpr (std::is_floating_point_v<T>) {
+                // The run that goes on keeps its first element: -0 is equal to 0.
+                T* const last = out + runs - 1;
+                const T first = *last;
+                runs += reduce_loops<T>().first_of_runs(in + begin - 1, end - begin + 1, last) - 1;
+                *last = first;
+            } else {
+                for (int64_t k = begin; k < end; ++k) {
+                    out[runs] = in[k];
+                    runs += in[k] != in[k - 1] ? 1 : 0;
+                }
             }
+        }
+        // More than half of the room: it is not worth a copy.
+        if (2 * runs > n) {
+            c.out[0] = found.view({runs}, {1});
+            return;
         }
         c.out[0] = Tensor::empty(x.dtype(), {runs});
         std::copy_n(out, runs, c.out[0].data<T>());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "core/interrupt.h"
@@ -9,9 +10,6 @@
 namespace lunaria::cpu {
 
 namespace {
-
-// Comparison sorts win below this length.
-constexpr size_t kRadixFrom = 256;
 
 // Looks at an interrupt in between.
 template <class Item, class F>
@@ -62,6 +60,45 @@ void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch) {
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch) {
     if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());
     radix_sort(items, scratch, 8, [](const WideItem& i) { return i.key; });
+}
+
+// In 32 bits of the keys, the upper ones of those in which they differ: items of one word go through half as many
+// digits as the keys have. What is then still together is mostly alone, or nearly so.
+void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places) {
+    uint64_t least = ~uint64_t{0}, most = 0;
+    const auto count = static_cast<int64_t>(places.size());
+    for_elements(count, [&](int64_t i) {
+        const uint64_t key = keys[places[static_cast<size_t>(i)]];
+        least = std::min(least, key);
+        most = std::max(most, key);
+    });
+    if (least >= most) return;
+    const int shift = std::max(0, static_cast<int>(std::bit_width(most - least)) - 32);
+    auto short_key = [&](uint32_t place) { return static_cast<uint32_t>((keys[place] - least) >> shift); };
+    Scratch<NarrowItem> items(places.size()), scratch;
+    for_elements(count, [&](int64_t k) {
+        const auto i = static_cast<size_t>(k);
+        items[i] = ItemOf<uint32_t>::make(short_key(places[i]), places[i]);
+    });
+    sort_items(items, scratch);
+    for_elements(count, [&](int64_t k) {
+        const auto i = static_cast<size_t>(k);
+        places[i] = static_cast<uint32_t>(ItemOf<uint32_t>::place(items[i]));
+    });
+    if (shift == 0) return;
+    for (size_t begin = 0, end; begin < places.size(); begin = end) {
+        end = begin + 1;
+        while (end < places.size() && ItemOf<uint32_t>::key(items[end]) == ItemOf<uint32_t>::key(items[begin])) ++end;
+        const auto from = places.begin() + static_cast<ptrdiff_t>(begin),
+                   to = places.begin() + static_cast<ptrdiff_t>(end);
+        if (end - begin < kRadixFrom) {
+            std::sort(from, to, [&](uint32_t a, uint32_t b) { return keys[a] != keys[b] ? keys[a] < keys[b] : a < b; });
+            continue;
+        }
+        Scratch<uint32_t> together(from, to);
+        sort_places(keys, together);
+        std::copy(together.begin(), together.end(), from);
+    }
 }
 
 }  // namespace lunaria::cpu

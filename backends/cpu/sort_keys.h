@@ -19,9 +19,10 @@ SortKey<T> sort_key(T x) {
     using K = SortKey<T>;
     constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
     if constexpr (std::is_floating_point_v<T>) {
-        if (x != x) return ~K(0);
-        K bits = std::bit_cast<K>(x + T(0));  // -0 + 0 is +0
-        return bits & kSign ? ~bits : bits | kSign;
+        const K bits = std::bit_cast<K>(x + T(0));  // -0 + 0 is +0
+        // Without branches: signs are often random.
+        const K flip = (K(0) - (bits >> (sizeof(K) * 8 - 1))) | kSign;
+        return (bits ^ flip) | (K(0) - static_cast<K>(x != x));
     } else if constexpr (std::is_signed_v<T>) {
         return static_cast<K>(x) ^ kSign;
     } else {
@@ -58,8 +59,14 @@ struct ItemOf<uint32_t> {
     static uint32_t key(Item i) { return static_cast<uint32_t>(i >> 32); }
 };
 
+// From this length on sorting by digits wins over comparing.
+inline constexpr size_t kRadixFrom = 256;
+
 // Sorts the items; `scratch` is working memory that may be reused between calls.
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch);
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
+
+// Sorts places, which are in ascending order, by the keys that stand there; those of equal keys stay in their order.
+void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places);
 
 }  // namespace lunaria::cpu

@@ -1,4 +1,4 @@
-// Folding a row into one pack, and a pack into one number.
+// Folding a row into one pack, and a pack into one number; what reductions of integers and of floats have in common.
 #pragma once
 
 #include <utility>
@@ -93,6 +93,35 @@ template <bool Largest, class T>
 [[gnu::always_inline]] inline T best_of(const T* x, int64_t n) {
     auto step = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return better<Largest>(a, p); };
     return best_lane<Largest, Pack<T>::lanes / 2>(fold(x, n, spread(x[0]), x[0], step, step));
+}
+
+template <bool Largest, class T>
+T best_row(const T* x, int64_t n) {
+    return best_of<Largest>(x, n);
+}
+
+// The first place of `value`, which must be there: of the first NaN if it is NaN.
+template <class T>
+int64_t find(const T* x, int64_t n, T value) {
+    constexpr int lanes = Pack<T>::lanes;
+    const bool nan = value != value;
+    const Pack<T> wanted = spread(value);
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const Pack<T> p = Pack<T>::load(x + i);
+        if (any(nan ? p != p : p == wanted)) break;
+    }
+    while (i + 1 < n && !(nan ? x[i] != x[i] : x[i] == value)) ++i;
+    return i;
+}
+
+// A tile of columns whose accumulators stay in the first-level cache.
+inline constexpr int64_t kTileColumns = 1024;
+
+// f(tile of columns, its width) for all tiles.
+template <class F>
+[[gnu::always_inline]] inline void tiles(int64_t width, F f) {
+    for (int64_t j = 0; j < width; j += kTileColumns) f(j, width - j < kTileColumns ? width - j : kTileColumns);
 }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -7,12 +7,18 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// A tile of columns whose totals stay in the first-level cache.
-constexpr int64_t kTile = 1024;
-
-template <class F>
-[[gnu::always_inline]] inline void tiles(int64_t width, F f) {
-    for (int64_t j = 0; j < width; j += kTile) f(j, width - j < kTile ? width - j : kTile);
+// The sum of of(x[i]) as long as whole blocks of Lanes elements go: in totals of a narrow type, added up after so many
+// steps that they are not full. `i` is where it stopped.
+template <class Narrow, int64_t Lanes, int64_t Steps, class T, class Of>
+[[gnu::always_inline]] inline uint64_t narrow_sum(const T* x, int64_t n, int64_t& i, Of of) {
+    uint64_t total = 0;
+    while (i + Lanes <= n) {
+        Narrow part[Lanes] = {};
+        for (int64_t step = 0; step < Steps && i + Lanes <= n; ++step, i += Lanes)
+            for (int64_t j = 0; j < Lanes; ++j) part[j] = static_cast<Narrow>(part[j] + of(x[i + j]));
+        for (Narrow p : part) total += static_cast<uint64_t>(static_cast<int64_t>(p));
+    }
+    return total;
 }
 
 template <class T>
@@ -20,15 +26,8 @@ int64_t sum_row(const T* x, int64_t n) {
     uint64_t total = 0;
     int64_t i = 0;
     if constexpr (sizeof(T) == 1) {
-        // In 16 bits as long as they hold it.
         using Wide = std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>;
-        constexpr int64_t kLanes = 64, kSteps = 128;
-        for (; i + kLanes <= n;) {
-            Wide part[kLanes] = {};
-            for (int64_t step = 0; step < kSteps && i + kLanes <= n; ++step, i += kLanes)
-                for (int64_t j = 0; j < kLanes; ++j) part[j] = static_cast<Wide>(part[j] + x[i + j]);
-            for (Wide p : part) total += static_cast<uint64_t>(static_cast<int64_t>(p));
-        }
+        total = narrow_sum<Wide, 64, 128>(x, n, i, [](T v) { return v; });
     }
     for (; i < n; ++i) total += static_cast<uint64_t>(static_cast<int64_t>(x[i]));
     return static_cast<int64_t>(total);
@@ -48,75 +47,57 @@ int64_t product_row(const T* x, int64_t n) {
     return static_cast<int64_t>(total);
 }
 
-template <bool Largest, class T>
-T best_row(const T* x, int64_t n) {
-    return best_of<Largest>(x, n);
-}
-
-template <class T>
-int64_t find(const T* x, int64_t n, T value) {
-    constexpr int lanes = Pack<T>::lanes;
-    const Pack<T> wanted = spread(value);
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        if (any(Pack<T>::load(x + i) == wanted)) break;
-    while (i + 1 < n && x[i] != value) ++i;
-    return i;
+// f(part of a row, its first column, its columns) for all rows, tile by tile.
+template <class T, class F>
+[[gnu::always_inline]] inline void rows_of_tiles(const T* x, int64_t rows, int64_t width, int64_t stride, F f) {
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            for (int64_t r = 0; r < rows; ++r) f(x + r * stride + first, first, columns);
+        });
 }
 
 template <bool Product, class T>
 void total_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals) {
-    tiles(width, [&](int64_t first, int64_t columns) {
-        auto* t = reinterpret_cast<uint64_t*>(totals + first);
-        for (int64_t r = 0; r < rows; ++r) {
-            const T* p = x + r * stride + first;
+    rows_of_tiles(
+        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+            auto* t = reinterpret_cast<uint64_t*>(totals + first);
             for (int64_t j = 0; j < columns; ++j) {
                 const auto value = static_cast<uint64_t>(static_cast<int64_t>(p[j]));
                 t[j] = Product ? t[j] * value : t[j] + value;
             }
-        }
-    });
+        });
 }
 
 template <bool Largest, class T>
 void best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, T* best) {
-    tiles(width, [&](int64_t first, int64_t columns) {
-        T* b = best + first;
-        for (int64_t r = 0; r < rows; ++r) {
-            const T* p = x + r * stride + first;
+    rows_of_tiles(
+        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+            T* b = best + first;
             for (int64_t j = 0; j < columns; ++j) b[j] = (Largest ? p[j] > b[j] : p[j] < b[j]) ? p[j] : b[j];
-        }
-    });
+        });
 }
 
 template <class T>
 int64_t count_row(const T* x, int64_t n) {
-    // Counts as wide as the elements, added up before they are full.
+    int64_t i = 0;
+    // Counts as wide as the elements.
     using Count = std::make_unsigned_t<BitsOf<T>>;
-    constexpr int64_t kLanes = 256 / sizeof(T), kSteps = 255;
-    int64_t total = 0, i = 0;
-    while (i + kLanes <= n) {
-        Count part[kLanes] = {};
-        for (int64_t step = 0; step < kSteps && i + kLanes <= n; ++step, i += kLanes)
-            for (int64_t j = 0; j < kLanes; ++j) part[j] = static_cast<Count>(part[j] + (x[i + j] != T(0)));
-        for (Count p : part) total += static_cast<int64_t>(p);
-    }
-    for (; i < n; ++i) total += x[i] != T(0);
-    return total;
+    const uint64_t total = narrow_sum<Count, 256 / sizeof(T), 255>(x, n, i, [](T v) { return v != T(0); });
+    auto count = static_cast<int64_t>(total);
+    for (; i < n; ++i) count += x[i] != T(0);
+    return count;
 }
 
 template <bool All, class T>
 void truth_columns(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result) {
-    tiles(width, [&](int64_t first, int64_t columns) {
-        uint8_t* to = result + first;
-        for (int64_t r = 0; r < rows; ++r) {
-            const T* p = x + r * stride + first;
+    rows_of_tiles(
+        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+            uint8_t* to = result + first;
             for (int64_t j = 0; j < columns; ++j) {
                 const uint8_t truth = p[j] != T(0);
                 to[j] = static_cast<uint8_t>(All ? to[j] & truth : to[j] | truth);
             }
-        }
-    });
+        });
 }
 
 template <class T>

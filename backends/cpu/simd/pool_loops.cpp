@@ -1,6 +1,7 @@
 #include "backends/cpu/simd/pool_loops.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "backends/cpu/simd/pack.h"
@@ -101,6 +102,65 @@ void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* 
     }
 }
 
+// Pack i of every Step-th element from `in` on, and where Step is 2 of those beside them in `next`, if they are wanted.
+// `left` results are asked for from here on: behind what they read there may be nothing.
+template <int Step, class T>
+[[gnu::always_inline]] inline Pack<T> strided(const T* in, int64_t left, bool with_next, Pack<T>& next) {
+    constexpr int kLanes = Pack<T>::lanes;
+    if constexpr (Step == 1) {
+        return left >= kLanes ? Pack<T>::load(in) : load_part(in, static_cast<int>(left));
+    } else {
+        const auto pairs = Pairs<T>::load(in, left > kLanes ? 2 * kLanes : 2 * left - (with_next ? 0 : 1));
+        next = pairs.odd;
+        return pairs.even;
+    }
+}
+
+template <int Step, class T>
+[[gnu::always_inline]] inline void largest_by_packs(const T* in, int64_t kernel, int64_t dilation, int64_t count,
+                                                    T* out) {
+    constexpr int kLanes = Pack<T>::lanes;
+    // Where a window's elements lie side by side, two come from one pair of registers.
+    const bool neighbours = Step == 2 && dilation == 1;
+    for (int64_t i = 0; i < count; i += kLanes) {
+        const int64_t left = count - i;
+        Pack<T> most(-__builtin_inf()), next = most;
+        for (int64_t k = 0; k < kernel; ++k) {
+            const bool with_next = neighbours && k + 1 < kernel;
+            const Pack<T> x = strided<Step>(in + i * Step + k * dilation, left, with_next, next);
+            most = larger(most, x);
+            if (!with_next) continue;
+            most = larger(most, next);
+            ++k;
+        }
+        if (left >= kLanes)
+            most.store(out + i);
+        else
+            store_part(out + i, most, static_cast<int>(left));
+    }
+}
+
+template <class T>
+void largest_along(const T* in, int64_t kernel, int64_t dilation, int64_t stride, int64_t count, T* out) {
+    // Of windows that many networks have the compiler knows the size.
+    auto of = [&](auto step) {
+        constexpr int kStep = decltype(step)::value;
+        if (dilation == 1 && kernel == 2) return largest_by_packs<kStep>(in, 2, 1, count, out);
+        if (dilation == 1 && kernel == 3) return largest_by_packs<kStep>(in, 3, 1, count, out);
+        largest_by_packs<kStep>(in, kernel, dilation, count, out);
+    };
+    if (stride == 1) return of(std::integral_constant<int, 1>());
+    if (stride == 2) return of(std::integral_constant<int, 2>());
+    for (int64_t i = 0; i < count; ++i) {
+        T most = in[i * stride];
+        for (int64_t k = 1; k < kernel; ++k) {
+            const T x = in[i * stride + k * dilation];
+            most = (x > most) | (x != x) ? x : most;
+        }
+        out[i] = most;
+    }
+}
+
 template <class T>
 void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count, T* out) {
     constexpr int kLanes = Pack<T>::lanes;
@@ -162,7 +222,7 @@ void place_of_four(const T* plane, const T* dout, int64_t width, int64_t rows, i
 
 template <class T>
 constexpr PoolLoopsOf<T> loops_of() {
-    return {raise<T>, largest_of_rows<T>, largest_of_four<T>, place_of_four<T>};
+    return {raise<T>, largest_of_rows<T>, largest_along<T>, largest_of_four<T>, place_of_four<T>};
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ struct PoolLoopsOf {
     void (*raise)(T* out, const T* in, int64_t count, int64_t stride);
     // out[i] = the largest of the elements i of all rows, of which there is at least one.
     void (*largest_of_rows)(const T* const* rows, int64_t row_count, int64_t count, T* out);
+    // out[i] = the largest of in[i * stride + k * dilation] for k = 0 .. kernel - 1.
+    void (*largest_along)(const T* in, int64_t kernel, int64_t dilation, int64_t stride, int64_t count, T* out);
     // A plane of `rows` by `count` windows of two by two elements each, side by side from the first element of rows of
     // `width` on. out[i] = the largest of each window.
     void (*largest_of_four)(const T* plane, int64_t width, int64_t rows, int64_t count, T* out);

@@ -8,8 +8,8 @@ namespace {
 
 // Elements that one set of accumulators takes before it is added up in double.
 constexpr int64_t kBlock = 16384;
-// A tile of columns whose accumulators stay in the first-level cache, and the rows they take before they are added up.
-constexpr int64_t kTile = 1024, kTileRows = 512;
+// Rows that the accumulators of a tile take before they are added up.
+constexpr int64_t kTileRows = 512;
 
 template <class T>
 double sum_row(const T* x, int64_t n) {
@@ -80,6 +80,30 @@ double square_row(const T* x, int64_t n, double from) {
     return total;
 }
 
+template <class T>
+struct Power {
+    T order;
+    // A function of its own: powers are long, and this stands in many places.
+    [[gnu::noinline]] static Pack<T> of(Pack<T> x, T order) {
+        return order == T(0) ? select(x != Pack<T>(0), Pack<T>(1), Pack<T>(0)) : pow(abs(x), spread(order));
+    }
+    [[gnu::always_inline]] Pack<T> operator()(Pack<T> x, int64_t = 0) const { return of(x, order); }
+    [[gnu::always_inline]] T operator()(T x, int64_t = 0) const { return of(spread(x), order).v[0]; }
+};
+template <class T>
+double sum_powers(const T* x, int64_t n, double order) {
+    const Power<T> power{static_cast<T>(order)};
+    // What has the power 0.
+    const T fill = order < 0 ? T(__builtin_inf()) : T(0);
+    double total = 0;
+    for (int64_t i = 0; i < n; i += kBlock) {
+        auto add = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + p; };
+        auto step = [power](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + power(p); };
+        total += sum_lanes(fold(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), fill, step, add));
+    }
+    return total;
+}
+
 // In double, so that a product of many floats does not leave their range on the way.
 double product_row(const float* x, int64_t n) {
     constexpr int lanes = Pack<float>::lanes;
@@ -113,29 +137,35 @@ double product_row(const double* x, int64_t n) {
     return product;
 }
 
-template <bool Largest, class T>
-T best_row(const T* x, int64_t n) {
-    return best_of<Largest>(x, n);
-}
-
+// Mostly elements differ from the ones before, or are equal to them, by whole packs. Where they do so by turns, an
+// element is written always and kept where a run starts: data decide no branch.
 template <class T>
-int64_t find(const T* x, int64_t n, T value) {
+int64_t first_of_runs(const T* x, int64_t n, T* out) {
     constexpr int lanes = Pack<T>::lanes;
-    bool nan = value != value;
-    Pack<T> wanted = spread(value);
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        Pack<T> p = Pack<T>::load(x + i);
-        if (any(nan ? p != p : p == wanted)) break;
+    if (n == 0) return 0;
+    out[0] = x[0];
+    int64_t runs = 1, i = 1;
+    auto one_by_one = [&](int64_t end) __attribute__((always_inline)) {
+        for (; i < end; ++i) {
+            const T a = x[i], b = x[i - 1];
+            out[runs] = a;
+            runs += ((a != b) & ((a == a) | (b == b))) ? 1 : 0;
+        }
+    };
+    while (i + lanes <= n) {
+        const Pack<T> a = Pack<T>::load(x + i), b = Pack<T>::load(x + i - 1);
+        const Mask<T> starts = (a != b) & ((a == a) | (b == b));
+        if (!any(!starts)) {
+            a.store(out + runs);
+            runs += lanes;
+        } else if (any(starts)) {
+            one_by_one(i + lanes);
+            continue;
+        }
+        i += lanes;
     }
-    while (i + 1 < n && !(nan ? x[i] != x[i] : x[i] == value)) ++i;
-    return i;
-}
-
-// f(tile of columns, its width) for all tiles.
-template <class F>
-[[gnu::always_inline]] inline void tiles(int64_t width, F f) {
-    for (int64_t j = 0; j < width; j += kTile) f(j, width - j < kTile ? width - j : kTile);
+    one_by_one(n);
+    return runs;
 }
 
 // Adds value(x, column) of the rows to the totals. Four rows are added to each other first: that many fewer visits of
@@ -148,7 +178,7 @@ template <class T, class Value>
     // The accumulators lie where x lies within a page: a processor that compares the lower bits of addresses only would
     // else take loads of x for loads of what was just stored to an accumulator a little further on.
     constexpr int64_t kPage = 4096;
-    alignas(64) char space[kPage + kTile * sizeof(T)];
+    alignas(64) char space[kPage + kTileColumns * sizeof(T)];
     T* const part = reinterpret_cast<T*>(space + (reinterpret_cast<uintptr_t>(x) - reinterpret_cast<uintptr_t>(space)) %
                                                      kPage / 64 * 64);
     tiles(
@@ -211,7 +241,7 @@ void product_columns(const T* x, int64_t rows, int64_t width, int64_t stride, do
 
 template <class T>
 void square_columns(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals) {
-    alignas(64) T centre[kTile];
+    alignas(64) T centre[kTileColumns];
     tiles(
         width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
             for (int64_t j = 0; j < columns; ++j) centre[j] = static_cast<T>(from[first + j]);
@@ -225,6 +255,11 @@ void square_columns(const T* x, int64_t rows, int64_t width, int64_t stride, con
             };
             add_columns(x + first, rows, columns, stride, totals + first, Square{centre});
         });
+}
+
+template <class T>
+void power_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals) {
+    add_columns(x, rows, width, stride, totals, Power<T>{static_cast<T>(order)});
 }
 
 template <bool Largest, class T>
@@ -258,7 +293,7 @@ template <bool Largest, class T>
 void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best, int64_t* at) {
     constexpr int lanes = Pack<T>::lanes;
     using Place = BitsOf<T>;
-    alignas(64) Place place[kTile];
+    alignas(64) Place place[kTileColumns];
     tiles(
         width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
             T* b = best + first;
@@ -291,6 +326,7 @@ ReduceLoops<T> loops() {
     l.sum = sum_row<T>;
     l.sum_rows = sum_rows<T>;
     l.squares = square_row<T>;
+    l.powers = sum_powers<T>;
     l.product = product_row;
     l.sum_numbers = sum_numbers<T>;
     l.sum_number_columns = sum_number_columns<T>;
@@ -298,8 +334,10 @@ ReduceLoops<T> loops() {
     l.largest = best_row<true, T>;
     l.smallest = best_row<false, T>;
     l.find = find<T>;
+    l.first_of_runs = first_of_runs<T>;
     l.sum_columns = sum_columns<T>;
     l.square_columns = square_columns<T>;
+    l.power_columns = power_columns<T>;
     l.largest_columns = best_columns<true, T>;
     l.smallest_columns = best_columns<false, T>;
     l.first_largest_columns = first_best_columns<true, T>;

@@ -12,6 +12,8 @@ struct ReduceLoops {
     double (*sum)(const T* x, int64_t n);
     void (*sum_rows)(const T* x, int64_t rows, int64_t n, double* totals);  // of each row, dense ones
     double (*squares)(const T* x, int64_t n, double from);                  // of the differences from `from`
+    // Of the powers of magnitudes; with order 0 how many are not 0.
+    double (*powers)(const T* x, int64_t n, double order);
     double (*product)(const T* x, int64_t n);
     double (*sum_numbers)(const T* x, int64_t n);  // of those that are not NaN
     // Of at least one element; NaN if there is one.
@@ -19,12 +21,15 @@ struct ReduceLoops {
     T (*smallest)(const T* x, int64_t n);
     // Index of the first element equal to `value` (the first NaN if it is NaN), which must be there.
     int64_t (*find)(const T* x, int64_t n, T value);
+    // The first elements of runs of equal ones, where NaN is equal to NaN, to `out`, which has room for n; how many.
+    int64_t (*first_of_runs)(const T* x, int64_t n, T* out);
 
     // totals[j] += the sum (the squares) of column j.
     void (*sum_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
     void (*sum_number_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
     void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);  // *= column j
     void (*square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals);
+    void (*power_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals);
     // best[j] = the extremum of column j and best[j] as it was.
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
     void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);

@@ -200,6 +200,82 @@ TEST_F(Elementwise, EveryDtypeLayoutAndBroadcastAgreesWithThePlainKernelOnEveryI
     }
 }
 
+TEST_F(Elementwise, WholePowersAndQuotientsAgreeWithThePlainKernelOnEveryInstructionSet) {
+    for (DType t : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64}) {
+        std::mt19937_64 random(3);
+        // All of the type's range, its ends included.
+        Tensor x = Tensor::empty(DType::i64, {1003}), y = Tensor::empty(DType::i64, {1003});
+        Tensor exponents = Tensor::empty(DType::i64, {1003});
+        for (int64_t i = 0; i < x.size(); ++i) {
+            x.data<int64_t>()[i] = static_cast<int64_t>(random() >> (random() % 64));
+            y.data<int64_t>()[i] = static_cast<int64_t>(random() >> (random() % 64)) * (random() % 2 ? 1 : -1);
+            exponents.data<int64_t>()[i] = static_cast<int64_t>(i % 7 ? random() % 9 : random() % 100);
+        }
+        x = x.cast(t);
+        y = y.cast(t);
+        const auto lowest = static_cast<int64_t>(-(uint64_t{1} << (8 * size_of(t) - 1)));
+        for (int64_t i = 0; i < x.size(); ++i) {
+            if (i % 5 == 0) x.set_at(i, t == DType::u8 ? 0 : static_cast<double>(lowest));
+            if (y.integer_at(i) == 0 || i % 3 == 0) y.set_at(i, t == DType::u8 ? 255 : -1);
+        }
+        const auto check = [&](const char* name, const Value& a, const Value& b) {
+            const Op& op = registry().get(name);
+            Value args[] = {a, b};
+            const Tensor want = run_plain(op, args).tensor();
+            for (Isa isa : isas()) {
+                cpu::set_isa(isa);
+                const Tensor got = run(op, args).tensor();
+                for (int64_t i = 0; i < want.size(); ++i)
+                    ASSERT_EQ(got.integer_at(i), want.integer_at(i))
+                        << name << ' ' << name_of(t) << " on " << cpu::name_of(isa) << " at " << i;
+            }
+        };
+        for (int64_t n : {0, 1, 2, 3, 4, 5, 10, 63, 64, 100}) check("pow", x, Value(n));
+        check("pow", x, exponents.cast(t));
+        for (const char* name : {"floor_divide", "truncate_div", "remainder", "fmod"}) {
+            check(name, x, y);
+            for (int64_t n : {1, 7, 100}) check(name, x, Value(n));
+            if (t != DType::u8) check(name, x, Value(int64_t{-1}));
+        }
+    }
+}
+
+TEST_F(Elementwise, WhatIntegersNeverAreIsKnownWithoutLooking) {
+    for (DType t : {DType::boolean, DType::u8, DType::i16, DType::i64})
+        for (const char* name : {"isnan", "isinf", "isposinf", "isneginf", "isfinite"}) {
+            const Op& op = registry().get(name);
+            Value args[] = {Tensor::full(t, {3, 70}, 1).view({70, 2}, {1, 70})};
+            expect_same(run_plain(op, args).tensor(), run(op, args).tensor(), str(name, " of ", name_of(t)));
+            EXPECT_EQ(run(op, args).tensor().at(5), std::string(name) == "isfinite");
+        }
+}
+
+TEST_F(Elementwise, NeighboursAgreeWithThePlainKernelOnEveryInstructionSet) {
+    const Op& op = registry().get("nextafter");
+    for (DType t : {DType::f16, DType::f32, DType::f64}) {
+        const double tiny = t == DType::f32 ? 0x1p-149 : 0x1p-1074;
+        const double large = t == DType::f32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+        const std::vector<double> ends = {0.0,    -0.0, 1,        -1,        tiny,         -tiny, large,
+                                          -large, 1.5,  HUGE_VAL, -HUGE_VAL, std::nan(""), 2,     0x1p-126};
+        std::vector<double> from, to;
+        for (double a : ends)
+            for (double b : ends) from.push_back(a), to.push_back(b);
+        const auto n = static_cast<int64_t>(from.size());
+        Value args[] = {filled(t, {n}, from), filled(t, {n}, to)};
+        const Tensor want = run_plain(op, args).tensor();
+        for (Isa isa : isas()) {
+            cpu::set_isa(isa);
+            const Tensor got = run(op, args).tensor();
+            for (int64_t i = 0; i < n; ++i) {
+                const double a = want.at(i), b = got.at(i);
+                ASSERT_TRUE((a == b && std::signbit(a) == std::signbit(b)) || (a != a && b != b))
+                    << from[static_cast<size_t>(i)] << " to " << to[static_cast<size_t>(i)] << " on "
+                    << cpu::name_of(isa) << ": " << a << " and " << b;
+            }
+        }
+    }
+}
+
 TEST_F(Elementwise, LongRowsAreBroadcastWithoutCopies) {
     Tensor x = numbers(DType::f32, {5, 1000}, 1), row = numbers(DType::f32, {1000}, 2),
            column = numbers(DType::f32, {5, 1}, 3);

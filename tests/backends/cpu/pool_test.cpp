@@ -5,6 +5,7 @@
 #include <random>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/elementwise.h"
 #include "core/op.h"
 
 namespace lunaria {
@@ -34,6 +35,44 @@ TEST(PoolTest, two_by_two_windows_agree_with_the_plain_kernel_on_ties_and_nan) {
                 EXPECT_EQ(fast.at(i), plain.at(i)) << name << ' ' << i;
         }
     }
+}
+
+TEST(PoolTest, windows_along_a_line_agree_with_the_plain_kernel_on_every_instruction_set) {
+    std::mt19937 random(3);
+    const double values[] = {0.0, -0.0, 1.0, -1.0, 2.0, -INFINITY, INFINITY, -7.0};
+    const cpu::Isa before = cpu::current_isa();
+    const Op& op = registry().get("max_window");
+    auto one = [](int64_t n) { return Value::ints(Shape{n}); };
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32})
+        for (const int64_t size : {1, 4, 31, 65, 200})
+            for (const int64_t kernel : {1, 2, 3, 4, 5, 9})
+                for (const int64_t stride : {1, 2, 3})
+                    for (const int64_t dilation : {1, 2})
+                        for (const int64_t padding : {int64_t{0}, kernel / 2}) {
+                            // Of padding alone there is no largest.
+                            if (size < dilation || size + 2 * padding < (kernel - 1) * dilation + 1) continue;
+                            Tensor x = Tensor::empty(dtype, {2, 3, size});
+                            for (int64_t i = 0; i < x.size(); ++i)
+                                x.set_at(i, dtype == DType::i32  ? static_cast<double>(random() % 100) - 50
+                                            : random() % 53 == 0 ? NAN
+                                                                 : values[random() % 8]);
+                            const std::vector<Value> args{Value(x),     one(kernel),   one(stride),
+                                                          one(padding), one(dilation), Value(kernel == 4)};
+                            set_current_device(&cpu::plain_device());
+                            const Tensor plain = run(op, args).tensor();
+                            set_current_device(&cpu::device());
+                            for (cpu::Isa isa : {cpu::Isa::v2, cpu::Isa::avx2, cpu::Isa::avx512}) {
+                                if (!cpu::isa_available(isa)) continue;
+                                cpu::set_isa(isa);
+                                const Tensor fast = run(op, args).tensor();
+                                for (int64_t i = 0; i < fast.size(); ++i)
+                                    ASSERT_TRUE(fast.at(i) == plain.at(i) ||
+                                                (std::isnan(fast.at(i)) && std::isnan(plain.at(i))))
+                                        << name_of(dtype) << ' ' << size << " by " << kernel << " stride " << stride
+                                        << " dilation " << dilation << " padding " << padding << " at " << i;
+                            }
+                        }
+    cpu::set_isa(before);
 }
 
 TEST(PoolTest, windows_of_channels_agree_with_the_plain_kernel_on_nan) {

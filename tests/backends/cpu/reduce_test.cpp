@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
@@ -142,6 +143,17 @@ TEST_F(Reduce, every_instruction_set_reduces_as_the_plain_kernels_do) {
             }
 }
 
+TEST_F(Reduce, every_instruction_set_has_the_norms_of_the_plain_kernels) {
+    for (const std::string& shape : kShapes)
+        for (bool special : {false, true})
+            for (const char* order : {"0", "1", "2", "3", "4", "0.5", "2.5", "7", "-1", "-2.5", "0.1", "100"}) {
+                const std::string x = "f32[" + shape + "], " + order;
+                compare("vector_norm", x, special);
+                for (int axis = 0; axis < rank_of(shape); ++axis)
+                    compare("vector_norm", x + ", " + std::to_string(axis), special);
+            }
+}
+
 TEST_F(Reduce, every_instruction_set_reduces_integers_as_the_plain_kernels_do) {
     const std::vector<Shape> shapes = {{1},        {5},        {3, 70},    {70, 3},  {1000, 3}, {40, 129},
                                        {3, 40, 2}, {17, 1025}, {33000, 2}, {200003}, {300, 1}};
@@ -276,6 +288,26 @@ TEST_F(Reduce, norms_of_large_and_small_numbers_neither_overflow_nor_vanish) {
     EXPECT_NEAR(apply("norm", {row({3e200, 4e200}, DType::f64)}).tensor().at(0) / 5e200, 1, 1e-12);
 }
 
+TEST_F(Reduce, norms_of_any_order_neither_overflow_nor_vanish) {
+    for (const double order : {0.5, 1.0, 3.0, 4.0, 6.5})
+        for (const double scale : {1e-44, 1e-30, 1e-12, 1e-7, 1e7, 1e12, 1e30}) {
+            const double want = std::pow(std::pow(3.0, order) + std::pow(4.0, order), 1 / order);
+            // The smallest floats have few digits.
+            const Tensor x = row({3 * scale, 4 * scale});
+            const double least = x.at(0) / (3 * scale);
+            if (want * scale > 3e38) continue;
+            EXPECT_NEAR(apply("vector_norm", {x, order}).tensor().at(0) / (want * scale), least,
+                        scale < 1e-40 ? 0.2 : 1e-5)
+                << order << " of " << scale;
+        }
+    for (const double order : {-2.0, 0.5, 3.0}) {
+        EXPECT_EQ(apply("vector_norm", {row({0, 0, 0}), order}).tensor().at(0), 0) << order;
+        EXPECT_TRUE(std::isnan(apply("vector_norm", {row({1, kNan}), order}).tensor().at(0))) << order;
+    }
+    EXPECT_EQ(apply("vector_norm", {row({1, -kInf, 2}), 3.0}).tensor().at(0), kInf);
+    EXPECT_EQ(apply("vector_norm", {row({1, 0, kNan, -0.0}), 0}).tensor().at(0), 2);
+}
+
 TEST_F(Reduce, softmax_and_logsumexp_take_extreme_rows) {
     EXPECT_EQ(numbers(apply("softmax", {row({1000, -kInf, -1000})})), (std::vector<double>{1, 0, 0}));
     EXPECT_EQ(apply("logsumexp", {row({-kInf, -kInf})}).tensor().at(0), -kInf);
@@ -314,6 +346,80 @@ TEST_F(Reduce, long_lines_of_every_type_are_sorted) {
             EXPECT_EQ(few.items()[1].tensor().at(i), places.at(i)) << name_of(dtype);
         }
     }
+}
+
+TEST_F(Reduce, long_lines_of_wide_keys_are_sorted) {
+    constexpr int64_t kRange[] = {0, 1, 1000, int64_t{1} << 33, int64_t{1} << 50, std::numeric_limits<int64_t>::max()};
+    for (const DType dtype : {DType::i64, DType::f64})
+        for (const int64_t range : kRange)
+            for (const int64_t outlier : {int64_t{0}, int64_t{1} << 62, std::numeric_limits<int64_t>::min()})
+                for (const bool down : {false, true}) {
+                    const int64_t n = 3000;
+                    Tensor x = Tensor::empty(dtype, {n, 2});
+                    for (int64_t i = 0; i < x.size(); ++i) {
+                        const auto draw = philox(4, static_cast<uint64_t>(i), 0);
+                        uint64_t v = static_cast<uint64_t>(draw[0]) << 32 | draw[1];
+                        v = v % (static_cast<uint64_t>(range) + 1) - static_cast<uint64_t>(range) / 2;
+                        if (i == 77) v = static_cast<uint64_t>(outlier);
+                        if (dtype == DType::i64)
+                            x.data<int64_t>()[i] = static_cast<int64_t>(v);
+                        else
+                            x.data<double>()[i] =
+                                i % 500 == 3 ? kNan : static_cast<double>(static_cast<int64_t>(v)) / 3;
+                    }
+                    const Value sorted = apply("sort", {x, 0, down});
+                    const Tensor &values = sorted.items()[0].tensor(), &places = sorted.items()[1].tensor();
+                    auto visit = [&](auto zero) {
+                        using T = decltype(zero);
+                        for (int64_t column : {0, 1}) {
+                            std::vector<int64_t> want(n);
+                            std::iota(want.begin(), want.end(), 0);
+                            auto at = [&](int64_t k) { return x.data<T>()[2 * k + column]; };
+                            // NaN is the largest.
+                            auto less = [&](T a, T b) { return a < b || (b != b && a == a); };
+                            std::stable_sort(want.begin(), want.end(), [&](int64_t a, int64_t b) {
+                                return down ? less(at(b), at(a)) : less(at(a), at(b));
+                            });
+                            for (int64_t k = 0; k < n; ++k) {
+                                const int64_t place = places.integer_at(2 * k + column);
+                                ASSERT_EQ(place, want[static_cast<size_t>(k)]) << range << ' ' << outlier << ' ' << k;
+                                const T got = values.data<T>()[2 * k + column];
+                                ASSERT_TRUE(got == at(place) || got != got);
+                            }
+                        }
+                    };
+                    dtype == DType::i64 ? visit(int64_t{}) : visit(double{});
+                }
+}
+
+TEST_F(Reduce, runs_have_their_first_elements_on_every_instruction_set) {
+    const double kinds[] = {1, 1, 1, -0.0, 0.0, kNan, kNan, 2};
+    for (const DType dtype : {DType::f32, DType::f64, DType::i64, DType::u8})
+        for (const int64_t length : {0, 1, 2, 5, 17, 33, 1000, 70001})
+            for (const int64_t run : {1, 3, 40, 1000}) {
+                Tensor x = Tensor::empty(dtype, {length});
+                std::vector<double> want;
+                for (int64_t i = 0; i < length; ++i) {
+                    double v = run == 1 ? static_cast<double>(i % 200)
+                                        : kinds[philox(4, static_cast<uint64_t>(i / (i % 2 + run)), 0)[0] % 8];
+                    if (std::isnan(v) && is_integer(dtype)) v = 7;
+                    x.set_at(i, v);
+                    const double before = i > 0 ? x.at(i - 1) : 0;
+                    if (i == 0 || !(v == before || (v != v && before != before))) want.push_back(x.at(i));
+                }
+                for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+                    if (!cpu::isa_available(isa)) continue;
+                    cpu::set_isa(isa);
+                    const Tensor got = apply("unique_consecutive", {x}).tensor();
+                    ASSERT_EQ(got.size(), static_cast<int64_t>(want.size())) << length << " by " << run;
+                    for (int64_t i = 0; i < got.size(); ++i) {
+                        const double a = got.at(i), b = want[static_cast<size_t>(i)];
+                        ASSERT_TRUE((a == b && (is_integer(dtype) || std::signbit(a) == std::signbit(b))) ||
+                                    (a != a && b != b))
+                            << i;
+                    }
+                }
+            }
 }
 
 TEST_F(Reduce, integers_beyond_two_to_the_53_keep_their_order) {
