@@ -50,6 +50,9 @@ size_t class_index(size_t size) {
     return 16 + 5 * 4 + (power - 15) * 16 + (above >> (power - 4)) - 1;
 }
 constexpr size_t kOwnClasses = 16 + 5 * 4 + 2 * 16;
+// The same of the smallest blocks, of which small tensors are made, at a glance.
+constexpr size_t kTiny = 1024;
+size_t tiny_class(size_t bytes) { return (bytes - (bytes != 0)) / 64; }
 
 // What one thread has taken and given back. Only the thread itself writes here, but for `unseen`, so that counting
 // takes no locked instruction, of which two would be a tenth of a small operator's time.
@@ -127,20 +130,29 @@ struct Own {
     struct Link {
         Link* next;
     };
+    // Tensors may outlive the thread's variables.
+    enum class State : uint8_t { fresh, open, closed };
     std::array<Link*, kOwnClasses> head{};
     std::array<uint32_t, kOwnClasses> count{};
     size_t middle_bytes = 0;  // of the blocks that are not small
     Account account;
-    bool closed = false;  // tensors may outlive the thread's variables
+    State state = State::fresh;
 
-    Own() {
+    void open() {
+        if (state == State::closed) return;
+        struct Closer {
+            Own* own;
+            ~Closer() { own->close(); }
+        };
+        thread_local Closer closer{this};
+        state = State::open;
         Ledger& all = ledger();
         std::lock_guard lock(all.mutex);
         all.accounts.push_back(&account);
     }
-    ~Own() {
+    void close() {
         clear();
-        closed = true;
+        state = State::closed;
         Ledger& all = ledger();
         std::lock_guard lock(all.mutex);
         std::erase(all.accounts, &account);
@@ -154,19 +166,20 @@ struct Own {
         middle_bytes = 0;
     }
 
-    void* take(size_t size) {
-        const size_t c = class_index(size);
+    void* take(size_t size) { return take_class(class_index(size), size); }
+    bool give(void* block, size_t size) { return give_class(class_index(size), block, size); }
+
+    void* take_class(size_t c, size_t size) {
         if (!head[c]) return nullptr;
         --count[c];
         if (size > kSmallLimit) middle_bytes -= size;
         return std::exchange(head[c], head[c]->next);
     }
     // False when there are enough.
-    bool give(void* block, size_t size) {
-        const size_t c = class_index(size);
+    bool give_class(size_t c, void* block, size_t size) {
         // About a megabyte per class: what the Lua collector frees at one step is taken again before the next.
         constexpr size_t kEnough = 1u << 20;
-        if (closed || (count[c] * size >= kEnough && count[c] >= 16)) return false;
+        if (state != State::open || (count[c] * size >= kEnough && count[c] >= 16)) return false;
         if (size > kSmallLimit) {
             if (middle_bytes + size > kOwnMiddle) return false;
             middle_bytes += size;
@@ -176,10 +189,18 @@ struct Own {
         return true;
     }
 };
-thread_local Own own;
+// With nothing to construct or destroy, so that no access asks whether the thread has it yet.
+constinit thread_local Own own_memory;
 
-void note_allocation(int64_t size) {
-    if (own.closed) [[unlikely]] {
+Own& own() {
+    Own& mine = own_memory;
+    if (mine.state != Own::State::open) [[unlikely]]
+        mine.open();
+    return mine;
+}
+
+void note_allocation(Own& own, int64_t size) {
+    if (own.state == Own::State::closed) [[unlikely]] {
         ledger().left_balance += size;
         ++ledger().left_allocations;
         return;
@@ -194,8 +215,8 @@ void note_allocation(int64_t size) {
     }
 }
 
-void note_release(int64_t size) {
-    if (own.closed) [[unlikely]] {
+void note_release(Own& own, int64_t size) {
+    if (own.state == Own::State::closed) [[unlikely]] {
         ledger().left_balance -= size;
         return;
     }
@@ -295,7 +316,7 @@ void* take_large(size_t size) {
 void* allocate_slowly(size_t size, size_t asked) {
     if (void* block = system_allocate(size)) return block;
     drop_large(0);
-    own.clear();
+    own().clear();
     if (void* block = system_allocate(size)) return block;
     if (pressure_handler() && pressure_handler()()) {
         drop_large(0);
@@ -309,24 +330,41 @@ void* allocate_slowly(size_t size, size_t asked) {
 }  // namespace
 
 void* allocate(size_t bytes) {
+    if (!kMemoryIsWatched && bytes <= kTiny) [[likely]] {
+        Own& mine = own();
+        const size_t c = tiny_class(bytes), size = (c + 1) * 64;
+        if (void* block = mine.take_class(c, size)) [[likely]] {
+            note_allocation(mine, static_cast<int64_t>(size));
+            allocated_here += size;
+            return block;
+        }
+    }
     if (bytes > (size_t{1} << 62)) throw memory_error("memory", str("a block of ", bytes, " bytes is too large"));
     size_t size = class_size(bytes);
     void* block = nullptr;
+    Own& mine = own();
     if constexpr (!kMemoryIsWatched) {
-        if (size <= kOwnLimit) block = own.take(size);
+        if (size <= kOwnLimit) block = mine.take(size);
         if (!block && size > kSmallLimit) block = take_large(size);
     }
     if (!block) block = allocate_slowly(kMemoryIsWatched ? std::max<size_t>(bytes, 1) : size, bytes);
-    note_allocation(static_cast<int64_t>(size));
+    note_allocation(mine, static_cast<int64_t>(size));
     allocated_here += size;
     return block;
 }
 
 void release(void* block, size_t bytes) noexcept {
+    Own& mine = own();
+    if (!kMemoryIsWatched && bytes <= kTiny) [[likely]] {
+        const size_t c = tiny_class(bytes), size = (c + 1) * 64;
+        note_release(mine, static_cast<int64_t>(size));
+        if (!mine.give_class(c, block, size)) std::free(block);
+        return;
+    }
     size_t size = class_size(bytes);
-    note_release(static_cast<int64_t>(size));
+    note_release(mine, static_cast<int64_t>(size));
     if constexpr (kMemoryIsWatched) return std::free(block);
-    if (size <= kOwnLimit && own.give(block, size)) return;
+    if (size <= kOwnLimit && mine.give(block, size)) return;
     if (size <= kSmallLimit) return std::free(block);
     // While much is live (training), proportionally more may wait for reuse.
     size_t limit = kCacheLimit;
@@ -363,7 +401,8 @@ void use_huge_pages(void* block, size_t bytes) noexcept {
 
 MemoryStats memory_stats() {
     Ledger& all = ledger();
-    Account* mine = own.closed ? nullptr : &own.account;
+    Own& here = own();
+    Account* mine = here.state == Own::State::closed ? nullptr : &here.account;
     std::lock_guard lock(all.mutex);
     const int64_t live = all.look(mine);
     int64_t allocations = all.left_allocations;
@@ -380,7 +419,7 @@ void reset_peak_memory() {
 
 void empty_memory_cache() {
     drop_large(0);
-    own.clear();
+    own().clear();
 }
 
 void set_memory_pressure_handler(std::function<bool()> handler) { pressure_handler() = std::move(handler); }

@@ -13,13 +13,11 @@ namespace lunaria {
 
 namespace {
 
-thread_local FreeList<TensorBody> free_bodies;
-thread_local FreeList<Storage> free_storages;
+constinit thread_local FreeList<TensorBody> free_bodies;
+constinit thread_local FreeList<Storage> free_storages;
 
 void drop_storage(Storage* storage) noexcept {
-    if (storage->refs.load(std::memory_order_acquire) != 1 &&
-        storage->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
-        return;
+    if (!drop_reference(storage->refs)) return;
     if (storage->release_foreign)
         storage->release_foreign(*storage);
     else if (storage->device)
@@ -179,6 +177,14 @@ Tensor Tensor::empty(DType dtype, const Shape& shape, Device* device) {
     return adopt(new_body(dtype, shape, new_storage(bytes, device)));
 }
 
+Tensor Tensor::like(const Tensor& t) {
+    Storage* storage = new_storage(t.nbytes(), nullptr);
+    const TensorBody& body = *t.body_;
+    // Not its strides: those of axes of size 1 may be anything.
+    return adopt(new (free_bodies.take()) TensorBody{
+        1, body.dtype, true, body.shape, contiguous_strides(body.shape), 0, body.size, storage, storage->data, 0, {}});
+}
+
 Tensor Tensor::zeros(DType dtype, const Shape& shape) {
     Tensor t = empty(dtype, shape);
     if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
@@ -211,6 +217,12 @@ Tensor Tensor::over(void* data, DType dtype, const Shape& shape, void (*release)
     return adopt(new_body(dtype, shape, storage));
 }
 
+void Tensor::retain(TensorBody* body) noexcept { add_reference(body->refs); }
+
+void Tensor::drop(TensorBody* body) noexcept {
+    if (drop_reference(body->refs)) destroy(body);
+}
+
 void Tensor::destroy(TensorBody* body) noexcept {
     drop_storage(body->storage);
     body->~TensorBody();
@@ -218,16 +230,11 @@ void Tensor::destroy(TensorBody* body) noexcept {
 }
 
 Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) const {
-    body_->storage->refs.fetch_add(1, std::memory_order_relaxed);
-    auto* body = new (free_bodies.take()) TensorBody;
-    body->dtype = dtype();
-    body->shape = shape;
-    body->strides = strides;
-    body->offset = body_->offset + offset;
-    body->size = shape.size();
-    body->contiguous = dense(shape, strides);
-    body->storage = body_->storage;
-    body->data = static_cast<char*>(body_->data) + offset * static_cast<int64_t>(size_of(dtype()));
+    add_reference(body_->storage->refs);
+    char* data = static_cast<char*>(body_->data) + offset * static_cast<int64_t>(size_of(dtype()));
+    auto* body = new (free_bodies.take()) TensorBody{
+        1, dtype(), dense(shape, strides), shape, strides, body_->offset + offset, shape.size(), body_->storage, data,
+        0, {}};
     assert(lies_in_its_storage(*body));
     return adopt(body);
 }

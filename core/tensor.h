@@ -12,6 +12,7 @@
 
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/references.h"
 #include "core/shape.h"
 
 namespace lunaria {
@@ -55,6 +56,8 @@ class Tensor {
     Tensor() = default;
     // Dense, contents undefined.
     static Tensor empty(DType dtype, const Shape& shape, Device* device = nullptr);
+    // The same in host memory, with the dtype and shape of a dense tensor.
+    static Tensor like(const Tensor& t);
     static Tensor zeros(DType dtype, const Shape& shape);
     // Every element is `value` (rounded to the dtype).
     static Tensor full(DType dtype, const Shape& shape, double value);
@@ -67,7 +70,7 @@ class Tensor {
     static Tensor over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign);
 
     Tensor(const Tensor& other) : body_(other.body_) {
-        if (body_) body_->refs.fetch_add(1, std::memory_order_relaxed);
+        if (body_) retain(body_);
     }
     Tensor(Tensor&& other) noexcept : body_(std::exchange(other.body_, nullptr)) {}
     Tensor& operator=(Tensor other) noexcept {
@@ -143,12 +146,8 @@ class Tensor {
         t.body_ = body;
         return t;
     }
-    static void retain(TensorBody* body) { body->refs.fetch_add(1, std::memory_order_relaxed); }
-    static void drop(TensorBody* body) noexcept {
-        // A sole owner needs no read-modify-write: nobody else can have a reference to copy.
-        if (body->refs.load(std::memory_order_acquire) == 1 || body->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
-            destroy(body);
-    }
+    static void retain(TensorBody* body) noexcept;
+    static void drop(TensorBody* body) noexcept;
 
   private:
     static void destroy(TensorBody* body) noexcept;

@@ -4,8 +4,50 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/free_list.h"
 
 namespace lunaria {
+
+namespace {
+
+constinit thread_local FreeList<ListObject> free_lists;
+
+// Vectors without items that have room for some.
+struct SpareRoom {
+    static constexpr size_t kMost = kMemoryIsWatched ? 0 : 32, kMostItems = 16;
+    std::vector<std::vector<Value>> spare;
+    bool closed = false;  // lists may outlive the thread's variables
+    SpareRoom() { spare.reserve(kMost); }
+    ~SpareRoom() { closed = true; }
+
+    std::vector<Value> take() {
+        if (closed || spare.empty()) return {};
+        std::vector<Value> room = std::move(spare.back());
+        spare.pop_back();
+        return room;
+    }
+    void give(std::vector<Value>&& items) {
+        if (items.capacity() == 0 || items.capacity() > kMostItems) return;
+        items.clear();
+        if (!closed && spare.size() < kMost) spare.push_back(std::move(items));
+    }
+};
+SpareRoom& spare_room() {
+    thread_local SpareRoom room;
+    return room;
+}
+
+}  // namespace
+
+void* ListObject::operator new(size_t) { return free_lists.take(); }
+void ListObject::operator delete(void* block) noexcept { free_lists.give(block); }
+ListObject::~ListObject() { spare_room().give(std::move(items)); }
+
+Value Value::list_of(std::span<Value> items) {
+    std::vector<Value> room = spare_room().take();
+    room.assign(std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+    return list(std::move(room));
+}
 
 Value Value::list(std::vector<Value> items) {
     Value v;
@@ -16,12 +58,13 @@ Value Value::list(std::vector<Value> items) {
 
 Value Value::ints(std::span<const int64_t> items) { return list(std::vector<Value>(items.begin(), items.end())); }
 
+void Value::add_owner() const noexcept {
+    add_reference(kind_ == Kind::tensor ? payload_.tensor->refs : payload_.object->refs);
+}
+
 void Value::drop() noexcept {
     if (kind_ == Kind::tensor) return Tensor::drop(payload_.tensor);
-    // A sole owner needs no read-modify-write: nobody else can have a reference to copy.
-    Object* object = payload_.object;
-    if (object->refs.load(std::memory_order_acquire) == 1 || object->refs.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        delete object;
+    if (drop_reference(payload_.object->refs)) delete payload_.object;
 }
 
 bool same_value(const Value& a, const Value& b) {

@@ -58,10 +58,14 @@ class Value {
         return v;
     }
     static Value list(std::vector<Value> items);
+    // The items are moved out. Short lists that are made so take no new memory: each thread keeps that of earlier ones.
+    static Value list_of(std::span<Value> items);
     static Value ints(std::span<const int64_t> items);
     static Value ints(const Shape& shape) { return ints(shape.dims()); }
 
-    Value(const Value& other) : kind_(other.kind_), marks_(other.marks_), payload_(other.payload_) { retain(); }
+    Value(const Value& other) : kind_(other.kind_), marks_(other.marks_), payload_(other.payload_) {
+        if (kind_ >= Kind::string) add_owner();
+    }
     Value(Value&& other) noexcept
         : kind_(std::exchange(other.kind_, Kind::nil)), marks_(other.marks_), payload_(other.payload_) {}
     Value& operator=(Value other) noexcept {
@@ -100,12 +104,8 @@ class Value {
     void set_marks(uint16_t bits) { marks_ = bits; }
 
   private:
-    void retain() const {
-        if (kind_ == Kind::tensor)
-            Tensor::retain(payload_.tensor);
-        else if (kind_ >= Kind::string)
-            payload_.object->refs.fetch_add(1, std::memory_order_relaxed);
-    }
+    // Not inline, as copies are everywhere and code that is not in the nearest cache takes longer than the call.
+    void add_owner() const noexcept;
     void drop() noexcept;
 
     Kind kind_ = Kind::nil;
@@ -124,6 +124,9 @@ static_assert(sizeof(Value) == 16 && sizeof(Tensor) == sizeof(TensorBody*));
 struct ListObject final : Object {
     std::vector<Value> items;
     explicit ListObject(std::vector<Value> v) : items(std::move(v)) {}
+    ~ListObject() override;
+    static void* operator new(size_t);
+    static void operator delete(void* block) noexcept;
 };
 
 inline const std::vector<Value>& Value::items() const { return static_cast<ListObject*>(payload_.object)->items; }

@@ -61,6 +61,30 @@ TEST(Tensor, tensors_may_die_on_another_thread) {
     std::thread([moved = std::move(t)]() mutable { moved = Tensor(); }).join();
 }
 
+TEST(Tensor, several_threads_count_references_to_the_same_one) {
+    const Tensor t = Tensor::zeros(DType::f32, {4});
+    const Value list = Value::ints(Shape{1, 2, 3});
+    const Tensor before = t;  // counted while there may have been one thread only
+    auto copy = [&] {
+        std::vector<Tensor> tensors;
+        std::vector<Value> values;
+        for (int k = 0; k < 100000; ++k) {
+            tensors.push_back(t);
+            values.push_back(list);
+            if (k % 16 == 0) {
+                tensors.clear();
+                values.clear();
+            }
+        }
+    };
+    std::thread first(copy), second(copy);
+    copy();
+    first.join();
+    second.join();
+    EXPECT_EQ(t.body()->refs.load(), 2);
+    EXPECT_EQ(list.object()->refs.load(), 1);
+}
+
 TEST(Tensor, every_write_counts_the_version_up) {
     Tensor t = counting({4});
     uint32_t before = t.version();
@@ -136,6 +160,28 @@ TEST(Memory, more_than_there_is_raises_an_error_and_calls_the_pressure_handler) 
     EXPECT_EQ(calls, 1);
     set_memory_pressure_handler(nullptr);
     EXPECT_THROW(allocate(SIZE_MAX), Error);
+}
+
+TEST(Value, lists_take_over_what_they_are_made_of) {
+    for (int round = 0; round < 100; ++round) {
+        Tensor t = Tensor::zeros(DType::f32, {2});
+        {
+            std::vector<Value> items(static_cast<size_t>(round % 20));
+            for (size_t k = 0; k < items.size(); ++k) items[k] = k % 3 == 0 ? Value(t) : Value(static_cast<int64_t>(k));
+            const Value list = Value::list_of(items);
+            ASSERT_EQ(list.items().size(), items.size());
+            for (size_t k = 0; k < items.size(); ++k) {
+                EXPECT_TRUE(items[k].is_nil());
+                EXPECT_TRUE(k % 3 == 0 ? list.items()[k].tensor().same_body(t)
+                                       : list.items()[k].integer() == static_cast<int64_t>(k));
+            }
+            Value outer[] = {list, Value("text"), Value::list_of({})};
+            const Value nested = Value::list_of(outer);
+            EXPECT_TRUE(same_value(nested.items()[0], list));
+            EXPECT_TRUE(nested.items()[2].items().empty());
+        }
+        EXPECT_TRUE(t.is_sole_owner());
+    }
 }
 
 TEST(Value, is_counted_and_compares_by_content) {
