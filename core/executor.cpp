@@ -7,6 +7,7 @@
 #include "core/interrupt.h"
 #include "core/op.h"
 #include "core/ops/matrix.h"
+#include "core/ops/reduce.h"
 #include "core/profile.h"
 #include "core/random.h"
 
@@ -144,6 +145,21 @@ Value run_plain_product(const Op& op, std::span<const Value> args) {
     return run_kernels(op, call);
 }
 
+// The sum of all elements of a dense tensor of floats: how losses end.
+bool is_plain_sum(const Op& op, std::span<const Value> args) {
+    if (op.infer_fn != infer_sum || op.expand_fn || !args[0].is_tensor() || !args[1].is_nil() || !args[3].is_nil())
+        return false;
+    const Tensor& x = args[0].tensor();
+    return !args[2].boolean() && (x.dtype() == DType::f32 || x.dtype() == DType::f64) && x.is_contiguous();
+}
+
+Value run_plain_sum(const Op& op, std::span<const Value> args) {
+    const DType dtype = args[0].tensor().dtype();
+    Tensor out = Tensor::empty(dtype, {});
+    KernelCall call{op, args, {&out, 1}, dtype};
+    return run_kernels(op, call);
+}
+
 Value convert_operand(const Op& op, const Param& param, const Value& v, DType dtype) {
     auto as_tensor = [&](DType t) {
         if (v.is_tensor()) return v;
@@ -258,6 +274,7 @@ Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
     if (op.is_elementwise) return run_elementwise(op, given);
     if (is_plain_product(op, given)) return run_plain_product(op, given);
+    if (is_plain_sum(op, given)) return run_plain_sum(op, given);
     check_tensor_args(op, given);
     DType dtype = promoted_dtype(op, given);
     if (op.host_fn) return op.host_fn(Call(op, given, dtype));

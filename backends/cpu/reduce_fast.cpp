@@ -76,12 +76,13 @@ bool sum_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
     return with_real(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
-        ReduceLayout layout = reduce_layout(c);
-        Pattern p(layout);
+        // Of all elements: what losses are made of.
+        const bool all = c.args[1].is_nil();
+        const Pattern p = all ? Pattern(c.tensor(0).size()) : Pattern(reduce_layout(c));
         if (!p.known) return false;
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
-        double scale = mean ? 1.0 / static_cast<double>(layout.count) : 1.0;
+        double scale = mean ? 1.0 / static_cast<double>(p.n * p.repeat) : 1.0;
         if (p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements)) {
             sum_rows(p, c.tensor(0).data<T>(), scale, out);
             return true;

@@ -10,6 +10,8 @@ struct Pattern {
     bool known = false;
     int64_t repeat = 1, outer = 1, n = 1, inner = 1;
 
+    // One row.
+    explicit Pattern(int64_t n) : known(n != 0), n(n) {}
     explicit Pattern(const ReduceLayout& l) {
         int kept = l.kept.rank(), reduced = l.reduced.rank();
         if (l.count == 0 || l.outputs == 0 || reduced == 0) return;

@@ -57,8 +57,6 @@ Types reduce_to(const Call& call, DType dtype) {
     return {{dtype, reduced_shape(call.shape(0), call.axes(1, 0), call.boolean(2))}};
 }
 
-Types infer_sum(const Call& call) { return reduce_to(call, sum_dtype(call)); }
-
 Types infer_mean(const Call& call) { return reduce_to(call, call.dtype_or(3, call.dtype)); }
 
 Types infer_extremum(const Call& call) {
@@ -395,6 +393,8 @@ void add_spread(Registry& ops) {
 }
 
 }  // namespace
+
+Types infer_sum(const Call& call) { return reduce_to(call, sum_dtype(call)); }
 
 void add_reduce_ops(Registry& ops) {
     add_sums(ops);

@@ -22,6 +22,9 @@ void expect_real(const Call& call, size_t i);
 // A reduced expression with its reduced axes put back as axes of size 1.
 Expr keep_axes(const Expr& e, const Shape& shape, const Shape& axes);
 
+// Of the operators that are called like sum.
+Types infer_sum(const Call& call);
+
 void add_vector_norm_ops(Registry& ops);  // core/ops/vector_norm.cpp
 void add_scan_ops(Registry& ops);         // core/ops/scan.cpp
 
