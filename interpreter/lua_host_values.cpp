@@ -54,10 +54,20 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     field.holder = object;
     push(L, object);
     Name* name = nullptr;
-    if (key.kind() == Value::Kind::string)
+    if (key.kind() == Value::Kind::string) {
         name = &push_name(key);
-    else
+        // Mostly the table itself has it.
+        if (lua_rawget(L, base + 1) != LUA_TNIL) {
+            field.raw = true;
+            field.value = value_by(*name);
+            lua_settop(L, base);
+            return field;
+        }
+        lua_settop(L, base + 1);
+        push_name(key);
+    } else {
         push(L, key);
+    }
     for (int i = 0; i < kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);

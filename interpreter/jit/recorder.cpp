@@ -695,7 +695,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (!list && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;
     if (list && stopped_.empty()) block_->steps[at_ - 1].list = true;
     if (!list) return results[0];
-    return Value::list(std::move(results).vector());
+    return std::move(results).list();
 }
 
 }  // namespace lunaria::jit

@@ -626,7 +626,10 @@ void make_pull(Machine& m, const Instr& i) {
 
 void closure(Machine& m, const Instr& i) {
     const auto* graph = reinterpret_cast<const ir::Graph*>(static_cast<intptr_t>(m.operand(i, 0).integer()));
-    m.set(i, make_object<Closure>(function_of(*graph), m.owner(), m.values(m.slot(i, 1))));
+    auto* made = new Closure(function_of(*graph), m.owner());
+    Value v = Value::adopt(made);
+    made->captures = m.values(m.slot(i, 1));
+    m.set(i, std::move(v));
 }
 
 void current_function(Machine& m, const Instr& i) { m.set(i, m.callee()); }
@@ -668,7 +671,20 @@ void handle_transpose(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     if (!v.is_tensor() || v.tensor().rank() != 2 || recorder()) return handle_operator(m, i);
     const Tensor& t = v.tensor();
-    set_view(m, i, t.view({t.dim(1), t.dim(0)}, {t.strides()[1], t.strides()[0]}), v.marks());
+    Shape shape = t.shape();
+    Strides strides = t.strides();
+    std::swap(shape[0], shape[1]);
+    std::swap(strides[0], strides[1]);
+    set_view(m, i, t.view(shape, strides), v.marks());
+}
+
+void handle_broadcast(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (!v.is_tensor() || v.tensor().rank() != 0 || recorder()) return handle_operator(m, i);
+    const Shape& shape = i.node->type.tensor.shape;
+    Strides strides;
+    strides.resize(shape.rank(), 0);
+    set_view(m, i, v.tensor().view(shape, strides), v.marks());
 }
 
 std::span<const NamedHandler> call_handlers() {

@@ -204,13 +204,15 @@ class Compiler {
         return ~static_cast<int32_t>(code_->constants.size() - 1);
     }
 
-    // Rules are full of these two, whose results are known beforehand but for their content.
+    // Rules are full of these, whose results are known beforehand but for their content.
     static Handler operator_handler(const Node& node) {
-        static const Op &transpose = registry().get("transpose"), &reshape = registry().get("reshape");
+        static const Op &transpose = registry().get("transpose"), &reshape = registry().get("reshape"),
+                        &broadcast_to = registry().get("broadcast_to");
         if (node.op == &transpose && node.args[1].is_list() && same_value(node.args[1], Value::ints(Shape{1, 0})))
             return handle_transpose;
         const bool known = node.type.kind == ir::NodeType::Kind::tensor && node.type.tensor.shape.known();
-        return node.op == &reshape && known ? handle_reshape : handle_operator;
+        if (known && node.op == &broadcast_to) return handle_broadcast;
+        return known && node.op == &reshape ? handle_reshape : handle_operator;
     }
 
     static bool has_nodes(const Value& v) {

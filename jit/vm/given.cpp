@@ -32,7 +32,7 @@ void hold(Machine& m, const Instr& i) {
         marks |= v.marks();
         v = own_handle(v);
     }
-    Value list = Value::list(std::move(held).vector());
+    Value list = std::move(held).list();
     list.set_marks(marks);
     m.set(i, std::move(list));
 }
@@ -81,7 +81,7 @@ void unwritten(Machine& m, const Instr& i) {
         }
         marks |= v.marks();
     }
-    Value list = Value::list(std::move(results).vector());
+    Value list = std::move(results).list();
     list.set_marks(marks);
     m.set(i, std::move(list));
 }

@@ -12,6 +12,7 @@ void handle_item(Machine&, const Instr&);
 void handle_operator(Machine&, const Instr&);
 void handle_transpose(Machine&, const Instr&);  // of a matrix
 void handle_reshape(Machine&, const Instr&);    // to the shape of the node's type
+void handle_broadcast(Machine&, const Instr&);  // of one number, to the shape of the node's type
 void handle_number(Machine&, const Instr&);
 void handle_stop_point(Machine&, const Instr&);
 

@@ -59,8 +59,16 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
 
 void Machine::pop() {
     Frame& frame = frames_.back();
-    for (size_t i = 0; i < frame.code->registers; ++i)
-        if (frame.registers[i]) clear(frame.registers[i]);
+    // Nearly all of them hold nil by now.
+    Value* r = frame.registers;
+    size_t left = frame.code->registers;
+    for (; left >= 4; left -= 4, r += 4) {
+        const int kinds = static_cast<int>(r[0].kind()) | static_cast<int>(r[1].kind()) |
+                          static_cast<int>(r[2].kind()) | static_cast<int>(r[3].kind());
+        if (kinds)
+            for (size_t k = 0; k < 4; ++k) clear(r[k]);
+    }
+    for (; left > 0; --left) clear(*r++);
     chunk_ = frame.chunk;
     used_ = frame.used;
     frames_.pop_back();
@@ -90,17 +98,17 @@ void Machine::enter(Function& function, Value callee, std::span<const Value> con
     to.pack |= function.packs;
     const Code& code = code_of(function);
     push(code, std::move(callee), std::move(owner), to);
+    // The registers of a new frame hold nil.
     Value* at = registers_;
-    for (const Value& c : contexts) *at++ = c;
-    if (!contexts.empty()) *at++ = frames_.back().callee;
-    for (Value& v : captures) *at++ = std::move(v);
+    for (const Value& c : contexts) new (at++) Value(c);
+    if (!contexts.empty()) new (at++) Value(frames_.back().callee);
+    const size_t captured = captures.size();
+    captures.move_to(at);
+    at += captured;
     const size_t fixed = code.parameters - static_cast<size_t>(at - registers_) - function.graph.variadic;
-    for (size_t i = 0; i < std::min(fixed, args.size()); ++i) at[i] = std::move(args[i]);
-    if (function.graph.variadic) {
-        Values rest;
-        for (size_t i = fixed; i < args.size(); ++i) rest.push_back(std::move(args[i]));
-        at[fixed] = Value::list(std::move(rest).vector());
-    }
+    const size_t given = std::min(fixed, args.size());
+    for (size_t i = 0; i < given; ++i) move_over(at[i], args[i]);
+    if (function.graph.variadic) at[fixed] = Value::list_of({args.begin() + given, args.size() - given});
 }
 
 void Machine::give_one(const Destination& to, Value result, Value back) {
@@ -124,14 +132,14 @@ void Machine::give(const Destination& to, Values results, std::span<Value> backs
     if (to.pack && results.size() > 1) {
         uint16_t marks = 0;
         for (const Value& v : results) marks |= v.marks();
-        Value packed = Value::list(std::move(results).vector());
+        Value packed = std::move(results).list();
         packed.set_marks(marks);
         results.clear();
         results.push_back(std::move(packed));
     }
     if (to.out < 0) return;
     if (to.results < 0) {
-        registers_[to.out] = Value::list(std::move(results).vector());
+        registers_[to.out] = std::move(results).list();
         return;
     }
     for (int32_t k = 0; k < to.results; ++k)
@@ -161,7 +169,7 @@ Value Machine::value(const Slot& s) {
         list.push_back(value(item));
         marks |= list.back().marks();
     }
-    Value v = Value::list(std::move(list).vector());
+    Value v = std::move(list).list();
     v.set_marks(marks);
     return v;
 }
@@ -170,7 +178,14 @@ Values Machine::values(const Slot& s) {
     Values list;
     if (s.items >= 0) {
         list.reserve(static_cast<size_t>(s.items));
-        for (const Slot& item : items(s)) list.push_back(item.items >= 0 ? value(item) : take(item));
+        for (const Slot& item : items(s)) {
+            if (item.items >= 0)
+                list.push_reserved(value(item));
+            else if (item.last)
+                list.push_reserved(std::move(registers_[item.at]));
+            else
+                list.push_reserved(get(item));
+        }
         return list;
     }
     const Value& v = get(s);
@@ -372,8 +387,12 @@ void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> 
     const Value r = take(slot(i, 0));
     Value* at = outside.own;
     const bool sole = closure.refs.load(std::memory_order_acquire) == 1;
-    for (Value& v : closure.captures) *at++ = sole ? std::move(v) : v;
-    if (sole) closure.captures.clear();
+    const size_t captured = closure.captures.size();
+    if (sole)
+        closure.captures.move_to(at);
+    else
+        for (size_t k = 0; k < captured; ++k) at[k] = closure.captures[k];
+    at += captured;
     const auto& parameters = rule.graph.parameters();
     for (size_t k = 0; rule.graph.captures + k < parameters.size(); ++k)
         *at++ = full_cotangent(parameters[rule.graph.captures + k]->type, k < given.size() ? given[k] : Value());
@@ -388,7 +407,7 @@ void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> 
     if (i.out < 0) return;
     Values results = values(slot(*instr, 0));
     if (i.results < 0) {
-        outside.registers[i.out] = Value::list(std::move(results).vector());
+        outside.registers[i.out] = std::move(results).list();
         return;
     }
     for (int32_t k = 0; k < i.results; ++k)
@@ -411,10 +430,25 @@ void jump_to(Machine& m, const Instr& i, uint32_t target, const Slot& list) {
     const std::span<const Slot> args = m.items(list);
     std::vector<Value>& moving = m.moving();
     if (moving.size() < args.size()) moving.resize(args.size());
-    for (size_t k = 0; k < args.size(); ++k) moving[k] = args[k].items >= 0 ? m.value(args[k]) : m.take(args[k]);
-    for (uint32_t k = 0; k < i.kill_count; ++k) Machine::clear(m.reg(m.code().kills[i.kills + k]));
-    const auto& to = m.code().blocks[target].parameters;
-    for (size_t k = 0; k < to.size(); ++k) m.reg(to[k]) = std::move(moving[k]);
+    // What is taken leaves nil behind, and so does what was moved on.
+    for (size_t k = 0; k < args.size(); ++k) {
+        const Slot& s = args[k];
+        if (s.items >= 0)
+            moving[k] = m.value(s);
+        else if (s.last)
+            Machine::move_over(moving[k], m.reg(s.at));
+        else
+            moving[k] = m.get(s);
+    }
+    const Code& code = m.code();
+    for (const int32_t *kill = code.kills.data() + i.kills, *end = kill + i.kill_count; kill != end; ++kill)
+        Machine::clear(m.reg(*kill));
+    const auto& to = code.blocks[target].parameters;
+    for (size_t k = 0; k < to.size(); ++k) {
+        Value& place = m.reg(to[k]);
+        place.~Value();
+        Machine::move_over(place, moving[k]);
+    }
     for (size_t k = to.size(); k < args.size(); ++k) Machine::clear(moving[k]);
     m.go_to(target);
 }

@@ -63,6 +63,8 @@ class Machine {
         v.~Value();
         new (&v) Value();
     }
+    // Moves a value to a place that holds nil or plain data.
+    static void move_over(Value& place, Value& from) { new (&place) Value(std::move(from)); }
     void set(const Instr& i, Value v) {
         if (i.out >= 0) registers_[i.out] = std::move(v);
     }
@@ -109,7 +111,8 @@ class Machine {
     bool pull_rule(const Instr& i);
     // The same of a rule that is a chain; false: some operand is not as the chain needs it.
     bool pull_chain(const Instr& i, Closure& closure, std::span<const Slot> given);
-    // An elementwise operator on dense tensors of one shape, once differentiated; false: they are something else.
+    // An elementwise operator on dense tensors of one shape (but for axes of size 1 in front), once differentiated;
+    // false: they are something else.
     bool follow_elementwise(const Op& op, const Instr& i, std::span<const Slot> operands, const Context& context);
     // Backpropagators: nil gives nil.
     void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
@@ -232,12 +235,22 @@ class Machine {
     // What calls of elementwise operators came down to the last time; by a hash of the instruction.
     struct Site {
         const Op* op = nullptr;
+        const ChainKernel* kernel = nullptr;
         uint64_t active = 0;
+        size_t operands = 0;
         DType dtype = DType::f32;
-        Shape shape;
-        std::shared_ptr<const autodiff::Pullback> rule;
+        Shape shape;  // of the result
+        // Of the operands, whose shapes lack nothing but axes of size 1 in front; and one that lacks none.
+        std::array<uint8_t, 3> ranks{};
+        uint8_t widest = 0;
+        std::shared_ptr<const autodiff::Pullback> rule;  // null: not known yet, or nothing is followed
         Function* function = nullptr;
+        uint32_t saved = 0;  // operands that the rule needs, by bits
     };
+    static bool fits(const Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands);
+    static bool set_up(Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands);
+    void find_rule(Site& site, std::span<const Slot> operands, const Value& result);
+    int spare_operand(const Site& site, std::span<const Slot> operands) const;
     std::array<Site, 256> sites_;
     std::vector<Value> moving_;
 

@@ -1,5 +1,7 @@
 #include "jit/vm/object.h"
 
+#include <algorithm>
+
 #include "core/free_list.h"
 #include "jit/language.h"
 #include "jit/vm/recorder.h"
@@ -38,14 +40,16 @@ Graveyard& graveyard() {
 }  // namespace
 
 namespace {
-thread_local FreeList<Closure> free_closures;
+constinit thread_local FreeList<Closure> free_closures;
 }  // namespace
 
 void* Closure::operator new(size_t) { return free_closures.take(); }
 void Closure::operator delete(void* block) noexcept { free_closures.give(block); }
 
 Closure::~Closure() {
-    if (!captures.empty()) graveyard().bury(std::move(captures));
+    const bool deep =
+        std::ranges::any_of(captures, [](const Value& v) { return v.kind() >= Value::Kind::list && !v.is_tensor(); });
+    if (deep) graveyard().bury(std::move(captures));
 }
 
 Shadow::~Shadow() {

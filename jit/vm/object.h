@@ -40,6 +40,8 @@ class Closure final : public Object {
     // `owner` keeps the function's graph alive.
     Closure(Function& function, std::shared_ptr<const void> owner, Values captures)
         : function(&function), owner(std::move(owner)), captures(std::move(captures)) {}
+    // What it captures is put in afterwards.
+    Closure(Function& function, std::shared_ptr<const void> owner) : function(&function), owner(std::move(owner)) {}
     ~Closure() override;
     // Every operator that is followed makes one.
     static void* operator new(size_t);
@@ -183,7 +185,7 @@ Value make_object(Args&&... args) {
 
 // A value that refers to an object that others own as well.
 inline Value share(Object& object) {
-    object.refs.fetch_add(1, std::memory_order_relaxed);
+    add_reference(object.refs);
     return Value::adopt(&object);
 }
 

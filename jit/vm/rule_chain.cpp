@@ -143,6 +143,8 @@ class ChainBuilder {
             return false;
         }
         made_->results.push_back(made);
+        if (made.kind != RuleChain::Result::Kind::none) made_->wanted = made_->results.size();
+        if (made.kind == RuleChain::Result::Kind::parameter) made_->given_back |= uint32_t{1} << made.index;
         return true;
     }
 

@@ -29,6 +29,8 @@ struct RuleChain {
     std::vector<Input> inputs;
     std::vector<double> numbers;  // constants: inputs after the others
     std::vector<Result> results;
+    size_t wanted = 0;                          // of the results, up to the last one that is none
+    uint32_t given_back = 0;                    // parameters that are results
     std::unique_ptr<const ChainKernel> kernel;  // null: the results are parameters
 };
 

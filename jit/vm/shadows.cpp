@@ -78,7 +78,7 @@ void mark_value(Value& v, uint16_t mark) {
         Values items = v.items();
         for (Value& item : items) mark_value(item, mark);
         uint16_t marks = v.marks() | mark;
-        v = Value::list(std::move(items).vector());
+        v = std::move(items).list();
         v.set_marks(marks);
     }
 }
@@ -137,7 +137,7 @@ void shadow_items(Machine& m, const Instr& i) {
     const int64_t from = m.operand(i, 1).integer(), count = m.operand(i, 2).integer();
     if (Shadow* s = shadow_at(m, i))
         for (int64_t k = 1; k <= count; ++k) items.push_back(s->get(Value(from + k)));
-    m.set(i, Value::list(std::move(items).vector()));
+    m.set(i, std::move(items).list());
 }
 
 void shadow_add_items(Machine& m, const Instr& i) {
@@ -195,7 +195,7 @@ void mark_arguments(Machine& m, const Instr& i) {
         }
         marks |= args[k].marks();
     }
-    Value v = Value::list(std::move(args).vector());
+    Value v = std::move(args).list();
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
@@ -237,7 +237,7 @@ void unmark_value(Value& v, uint16_t mark) {
     uint16_t marks = v.marks();
     Values items = v.items();
     for (Value& item : items) unmark_value(item, mark);
-    v = Value::list(std::move(items).vector());
+    v = std::move(items).list();
     v.set_marks(marks);
 }
 

@@ -285,7 +285,7 @@ void spread(Machine& m, const Instr& i) {
     for (Value& v : rest) list.push_back(std::move(v));
     uint16_t marks = 0;
     for (const Value& v : list) marks |= v.marks();
-    Value v = Value::list(std::move(list).vector());
+    Value v = std::move(list).list();
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
@@ -391,13 +391,18 @@ void list_concat(Machine& m, const Instr& i) {
     for (Value& v : m.values(m.slot(i, 1))) list.push_back(std::move(v));
     uint16_t marks = 0;
     for (const Value& v : list) marks |= v.marks();
-    Value v = Value::list(std::move(list).vector());
+    Value v = std::move(list).list();
     v.set_marks(marks);
     m.set(i, std::move(v));
 }
 
 void accumulate_values(Machine& m, const Instr& i) {
     Value a = m.take(m.slot(i, 0)), b = m.take(m.slot(i, 1));
+    const auto marks = static_cast<uint16_t>(a.marks() | b.marks());
+    if (Value sum = sum_of_dense(a, b)) {
+        sum.set_marks(marks);
+        return m.set(i, std::move(sum));
+    }
     m.set(i, accumulate(std::move(a), std::move(b)));
 }
 

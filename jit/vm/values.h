@@ -50,6 +50,13 @@ class Values {
         reserve(size_ + list.size());
         for (const Value& v : list) new (data_ + size_++) Value(v);
     }
+    // For a place that has been reserved.
+    void push_reserved(Value v) { new (data_ + size_++) Value(std::move(v)); }
+    // Moves them to places that hold nil.
+    void move_to(Value* place) {
+        std::memcpy(static_cast<void*>(place), data_, size_ * sizeof(Value));
+        size_ = 0;
+    }
     void push_front(Value v) {
         push_back(Value());
         for (size_t i = size_; --i > 0;) data_[i] = std::move(data_[i - 1]);
@@ -72,6 +79,8 @@ class Values {
         size_ = 0;
     }
     std::vector<Value> vector() && { return {std::make_move_iterator(begin()), std::make_move_iterator(end())}; }
+    // As one value.
+    Value list() && { return Value::list_of({data_, size_}); }
 
   private:
     static constexpr size_t kInline = 6;
@@ -93,7 +102,8 @@ class Values {
         } else {
             data_ = inline_data();
             capacity_ = kInline;
-            std::memcpy(static_cast<void*>(data_), other.data_, other.size_ * sizeof(Value));
+            // All of them, whether they are there or not: a copy of known size is no call.
+            std::memcpy(inline_, other.inline_, sizeof inline_);
         }
         size_ = other.size_;
         other.data_ = other.inline_data();

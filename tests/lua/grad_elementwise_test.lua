@@ -42,6 +42,10 @@ t.test("the same call site takes other shapes and dtypes", function()
     { T({ 1.0, 2.0 }, ms.float64), T({ 3.0, 4.0 }, ms.float64), { 9, 16 }, { 6, 16 } },
     { T { { 1.0 }, { 2.0 } }, T { { 3.0 }, { 4.0 } }, { { 9 }, { 16 } }, { { 6 }, { 16 } } },
     { T { { 1.0, 2.0 } }, T { 3.0, 4.0 }, { { 9, 16 } }, { 6, 16 } },
+    { T { 1.0, 2.0 }, T { { 3.0, 4.0 } }, { 9, 16 }, { { 6, 16 } } },
+    { T { { { 1.0, 2.0 } } }, T { { 3.0, 4.0 } }, { { { 9, 16 } } }, { { 6, 16 } } },
+    { T { { 1.0, 2.0 }, { 3.0, 4.0 } }, T { 1.0, 2.0 }, { { 1, 4 }, { 1, 4 } }, { 8, 24 } },
+    { T { { 2.0 } }, T(3.0), { { 9 } }, 12 },
     { T { 1.0, 2.0 }, T(3.0), { 9, 9 }, 18 },
     { T({ 1.0, 2.0 }, ms.float16), T({ 3.0, 4.0 }, ms.float16), { 9, 16 }, { 6, 16 } },
   } do
@@ -59,6 +63,62 @@ t.test("operands of other layouts", function()
   t.equal(g:tolist(), { { 0, 2, 8 }, { 18, 32, 50 } })
   local w = ms.grad(function(a) return ops.sum(ops.exp(a) * 0 + a * a) end)(x)
   t.equal(w:tolist(), { { 0, 2, 4 }, { 6, 8, 10 } })
+end)
+
+t.test("results take no memory that is needed later", function()
+  local function f(x)
+    local a = x + 1
+    local view, held, later = a["0:2"], {}, nil
+    local b = ops.tanh(a)
+    local c = a - b
+    local d = -c
+    held.d = d
+    local e = ops.exp(d)
+    local closure = function() return e end
+    local g = e + e
+    g = g * g
+    for _ = 1, 3 do
+      later = g
+      g = -g - x
+    end
+    local h = ops.sigmoid(g - held.d)
+    return ops.sum(h * closure() + later), a, view, b, held.d, e, later, h
+  end
+  for _, dtype in ipairs { ms.float32, ms.float64 } do
+    local x = ops.linspace(0.1, 0.9, 8):astype(dtype)
+    local plain = { f(x) }
+    local values, gradient = ms.value_and_grad(f, 0, nil, true)(x)
+    for i = 1, #plain do
+      local expected, found = plain[i]:reshape({ -1 }), values[i]:reshape({ -1 })
+      t.equal(found.size, expected.size)
+      for k = 0, expected.size - 1 do t.near(found[k]:item(), expected[k]:item(), 1e-6) end
+    end
+    if dtype == ms.float64 then
+      local expected = slopes(function(v) return (f(v)) end, x)
+      for i = 1, #expected do t.near(gradient[i - 1]:item(), expected[i], 1e-6) end
+    end
+    t.equal(x:tolist(), ops.linspace(0.1, 0.9, 8):astype(dtype):tolist())
+  end
+end)
+
+t.test("sums of all elements, of none and of parts", function()
+  local x = T { { 1.0, 2.0, 3.0 }, { 4.0, 5.0, 6.0 } }
+  for _, case in ipairs {
+    { x, 21 }, { x:t(), 21 }, { x["1"], 15 }, { x[":, 1"], 7 }, { T(3.0), 3 }, { ops.zeros { 0 }, 0 }, { ops.zeros { 2, 0 }, 0 },
+    { x:astype(ms.float64), 21 }, { x:astype(ms.float16), 21 }, { x:astype(ms.int32), 21 },
+  } do
+    local sum = ops.sum(case[1])
+    t.equal({ sum:item(), sum.ndim, sum.dtype == case[1].dtype or sum.dtype == ms.int64 }, { case[2], 0, true })
+    if ms.ops.is_floating_point(case[1]) then
+      local g = ms.grad(function(v) return ops.sum(v) * 2 end)(case[1])
+      t.equal(g:tolist(), (ops.ones_like(case[1]) * 2):tolist())
+      t.equal(g.shape, case[1].shape)
+    end
+  end
+  t.equal(ops.sum(x, nil, true).shape, { 1, 1 })
+  t.equal(ops.sum(x, { dtype = ms.float64 }).dtype, ms.float64)
+  t.equal(ops.prod(x):item(), 720)
+  t.equal(ops.mean(x):item(), 3.5)
 end)
 
 t.test("nothing that somebody has is written over", function()
