@@ -116,7 +116,10 @@ TEST_F(Threads, ThreadsThatWereBoundToWakeUpAreFreeAfterwards) {
             parallel_for(1000, 1, add);
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
             { const PoolUse use; }
-            EXPECT_EQ(allowed_processors(), before);
+            const auto after = allowed_processors();
+            EXPECT_GE(after.size(), static_cast<size_t>(threads));
+            // The pool ends threads that it has too many of in its own time.
+            for (const auto& [thread, allowed] : after) EXPECT_TRUE(before.contains(thread) && before.at(thread) == allowed) << allowed;
         }
         EXPECT_EQ(sum.load(), 4000);
     }

@@ -1,7 +1,7 @@
 """Requests of a subshell are answered while a cell of the main shell runs, whatever that cell is busy with."""
 import time
 
-from jupyter import PATIENCE, Kernel, holds, main, same, within
+from jupyter import PATIENCE, Kernel, holds, interruptible, main, same, within
 
 kernel = Kernel()
 
@@ -18,7 +18,7 @@ BUSY = {
     "compiled_functions": "local f = ms.jit(function(x) return ms.ops.tanh(x) * 0.5 end)\nlocal x = ms.ops.ones({50}) started = true\n"
                           "while not done do x = f(x) end return done + 7",
     "question": "started = true local line = io.read() return done + 7",
-    "own_hook": "local lines = 0 debug.sethook(function() lines = lines + 1 end, 'l')\nstarted = true while not done do\nlocal a = 1\nend\n"
+    "own_hook": "local lines = 0 debug.sethook(function() lines = lines + 1 end, 'l')\nstarted = true while not done do\nlocal a = {}\nend\n"
                 "local hook = debug.gethook() debug.sethook()\nreturn hook and lines > 100 and done + 7",
 }
 
@@ -33,6 +33,8 @@ class Subshell:
         self.id = reply["subshell_id"]
 
     def send(self, kind, content):
+        if "code" in content:
+            content = {**content, "code": interruptible(content["code"])}
         message = self.kernel.client.session.msg(kind, content)
         message["header"]["subshell_id"] = self.id
         self.kernel.client.shell_channel.send(message)
@@ -178,7 +180,7 @@ def test_counts_and_history_are_those_of_the_cells():
     same(kernel.collect(request).content["execution_count"], first + 2)
     tail = kernel.ask("history", hist_access_type="tail", n=2).content["history"]
     same([entry[1:] for entry in tail],
-         [[first + 3, "done = 'by a subshell'"], [first + 2, "started = true while not done do end"]])
+         [[first + 3, "done = 'by a subshell'"], [first + 2, interruptible("started = true while not done do end")]])
     shell.close()
 
 

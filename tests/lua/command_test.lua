@@ -250,8 +250,11 @@ t.test("-E ignores the environment", function()
   t.equal({ run("-E -e 'print(y)'", "LUA_INIT='y = 5'") }, { "nil\n", 0 })
 end)
 
+-- ThreadSanitizer holds a signal back until the program next calls a library: there, the loop asks for memory.
+local endless = os.getenv "TSAN_OPTIONS" and "while true do local _ = {} end" or "while true do end"
+
 t.test("Ctrl-C ends a script with 130", function()
-  local text, code = run("-e 'while true do end'", "timeout -s INT 1")
+  local text, code = run("-e '" .. endless .. "'", "timeout -s INT 1")
   assert(text:find("interrupted!", 1, true), text)
   assert(code == 130 or code == 124, tostring(code)) -- timeout itself may report 124
 end)
@@ -270,7 +273,7 @@ t.test("--docs writes a page for each family and an index", function()
 end)
 
 t.test("one interrupt that comes twice, as timeout sends it, is one", function()
-  local loop = quoted(program) .. " -e 'while true do end' 2>&1 & p=$!; sleep 0.5; kill -INT $p $p; wait $p; echo code $?"
+  local loop = quoted(program) .. " -e '" .. endless .. "' 2>&1 & p=$!; sleep 0.5; kill -INT $p $p; wait $p; echo code $?"
   for _ = 1, 3 do
     local pipe = assert(io.popen(loop, "r"))
     local text = pipe:read("a")

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 namespace lunaria::lua {
 namespace {
@@ -156,11 +156,10 @@ TEST(Cursor, TakesLinearTimeOnHostileText) {
                                  repeat("x'a'", 50000),
                                  repeat("\xFF\x00", 50000)};
     for (const std::string& text : texts) {
-        const auto start = std::chrono::steady_clock::now();
+        const std::clock_t start = std::clock();  // of this process alone: tests share a machine
         const auto context = cursor_context(text, text.size());
         EXPECT_LE(context.word_begin, text.size());
-        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-        EXPECT_LT(elapsed.count(), 1.0) << text.substr(0, 12);
+        EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1.0) << text.substr(0, 12);
     }
     EXPECT_EQ(at(std::string(8000, '(') + "x.y|").base.text, "x");
     EXPECT_EQ(cursor_context("abc", 99).word, "abc");
