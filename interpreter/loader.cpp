@@ -19,8 +19,9 @@ namespace lunaria {
 namespace {
 
 constexpr size_t kVersionsKept = 16;
-// load() is often used for data; texts named by themselves need no keeping, others are bounded by this many names.
-constexpr size_t kNamesKept = 4096;
+// Texts named by themselves need no keeping. Of the others, a session of a hundred thousand cells fits.
+constexpr size_t kBytesKept = size_t{1} << 25;
+constexpr size_t kBytesOfName = 256;  // what a name takes besides its characters and texts
 constexpr size_t kTreesKept = 64;
 
 std::string read_stream(std::FILE* file) {
@@ -246,17 +247,40 @@ void Loader::compile_file(lua_State* L, const char* path) {
 }
 
 void Loader::keep(const std::string& name, std::string_view text) {
-    if (name == text || (texts_.size() >= kNamesKept && !texts_.contains(name))) return;
-    Versions& versions = texts_[name];
+    if (name == text) return;
+    const auto [at, is_new] = texts_.try_emplace(name);
+    Versions& versions = at->second;
+    if (is_new) {
+        versions.complete = !dropped_names_;  // else a function of an older text of this name may be about
+        kept_bytes_ += kBytesOfName + name.size();
+        if (!name.starts_with(kLibraryChunks)) (name.starts_with('@') ? droppable_files_ : droppable_).push_back(at);
+    }
     auto& texts = versions.texts;
     if (const auto known = std::find(texts.begin(), texts.end(), text); known != texts.end()) {
-        std::rotate(texts.begin(), known, known + 1);
+        texts.splice(texts.begin(), texts, known);
         return;
     }
     texts.emplace_front(text);
-    if (texts.size() <= kVersionsKept) return;
-    texts.pop_back();
-    versions.complete = false;
+    kept_bytes_ += text.size();
+    if (texts.size() > kVersionsKept) {
+        kept_bytes_ -= texts.back().size();
+        texts.pop_back();
+        versions.complete = false;
+    }
+    make_room(at);
+}
+
+void Loader::make_room(Texts::iterator latest) {
+    while (kept_bytes_ > kBytesKept) {
+        auto& list = droppable_.empty() || droppable_.front() == latest ? droppable_files_ : droppable_;
+        if (list.empty() || list.front() == latest) return;
+        const Texts::iterator oldest = list.front();
+        list.pop_front();
+        kept_bytes_ -= kBytesOfName + oldest->first.size();
+        for (const std::string& text : oldest->second.texts) kept_bytes_ -= text.size();
+        texts_.erase(oldest);
+        dropped_names_ = true;
+    }
 }
 
 std::vector<std::string_view> Loader::sources(std::string_view name) const {
@@ -273,8 +297,8 @@ std::vector<std::string_view> Loader::candidates(const std::string& name, bool& 
     std::vector<std::string_view> texts = sources(name);
     const auto kept = texts_.find(name);
     if (kept == texts_.end()) {
-        // Its own text, unless another was loaded under that name when no more names were kept.
-        certain = texts_.size() < kNamesKept;
+        // Its own text, unless another was loaded under that name and dropped.
+        certain = !dropped_names_;
         return texts;
     }
     if (!name.starts_with('@') && !name.starts_with('=')) texts.push_back(name);
@@ -354,6 +378,7 @@ FunctionSource Loader::source_of(lua_State* L, int index) {
     }
     if (!result.function)
         result.problem = texts.size() > 1 ? "its source is no longer kept: other texts were loaded under the same name"
+                         : dropped_names_ ? "its source is no longer kept: too many other texts were loaded since"
                                           : "its source is not known";
     return result;
 }

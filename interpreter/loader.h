@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <lua.hpp>
 #include <map>
 #include <memory>
@@ -73,10 +74,17 @@ class Loader {
 
     // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
     struct Versions {
-        std::deque<std::string> texts;  // the latest first
-        bool complete = true;           // none was dropped
+        std::list<std::string> texts;  // the latest first
+        bool complete = true;          // none was dropped
     };
-    std::map<std::string, Versions, std::less<>> texts_;
+    using Texts = std::map<std::string, Versions, std::less<>>;
+    void make_room(Texts::iterator latest);
+
+    Texts texts_;
+    // What make_room() drops, the oldest first: cells and what was loaded, then files. The library's are kept.
+    std::deque<Texts::iterator> droppable_, droppable_files_;
+    size_t kept_bytes_ = 0;
+    bool dropped_names_ = false;
     bool mentions_breakpoint_ = false;
     Prologues prologues_;
     // Trees that were asked for lately, the latest first.

@@ -119,7 +119,8 @@ TEST_F(Threads, ThreadsThatWereBoundToWakeUpAreFreeAfterwards) {
             const auto after = allowed_processors();
             EXPECT_GE(after.size(), static_cast<size_t>(threads));
             // The pool ends threads that it has too many of in its own time.
-            for (const auto& [thread, allowed] : after) EXPECT_TRUE(before.contains(thread) && before.at(thread) == allowed) << allowed;
+            for (const auto& [thread, allowed] : after)
+                EXPECT_TRUE(before.contains(thread) && before.at(thread) == allowed) << allowed;
         }
         EXPECT_EQ(sum.load(), 4000);
     }

@@ -121,6 +121,26 @@ TEST_F(Sources, AreNotInventedWhenTheTextWasDropped) {
     EXPECT_EQ(text("last"), "function(x) return x * 40 end");
 }
 
+TEST_F(Sources, OfALongSessionAreKept) {
+    run("for i = 1, 5000 do load('return function(x) return x * ' .. i .. ' end', '=In[' .. i .. ']')() end "
+        "last = load('return function(x) return x + 1 end', '=In[5001]')()");
+    EXPECT_EQ(text("last"), "function(x) return x + 1 end");
+}
+
+TEST_F(Sources, AreDroppedInOrderWhenThereAreMegabytesOfThem) {
+    run("library = function(x) return x end", "@library.lua");
+    run("first = load('return function(x) return x * 0 end', '=first')() "
+        "for i = 1, 40 do last = load('return function(x) return x * ' .. i .. ' end --' .. ('-'):rep(2^20), '=n' .. "
+        "i)() end");
+    EXPECT_NE(text("first").find("no longer kept"), std::string::npos) << text("first");
+    EXPECT_EQ(text("last"), "function(x) return x * 40 end");
+    EXPECT_EQ(text("library"), "function(x) return x end");
+    // What was dropped is not taken for what came under its name since.
+    run("again = load('return function(x) return x * 7 end', '=first')()");
+    EXPECT_EQ(text("again"), "function(x) return x * 7 end");
+    EXPECT_NE(text("first").find("no longer kept"), std::string::npos) << text("first");
+}
+
 TEST_F(Sources, OfTextsThatComeBackAreKept) {
     run("fs = {} for i = 1, 200 do fs[i] = load('return function(x) return x * ' .. i % 8 .. ' end', '=n')() end "
         "first, last = fs[1], fs[200]");
