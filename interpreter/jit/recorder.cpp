@@ -1,7 +1,6 @@
 #include "interpreter/jit/recorder.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/element.h"
 #include "core/interrupt.h"
@@ -30,25 +29,6 @@ Operand slot_operand(int32_t slot) {
     Operand o;
     o.slot = slot;
     return o;
-}
-
-std::string question(char kind, const void* object, const Value& key) {
-    std::string id(1, kind);
-    id +=
-        std::to_string(reinterpret_cast<uintptr_t>(object)) + ':' + std::to_string(static_cast<int>(key.kind())) + ':';
-    switch (key.kind()) {
-        case Value::Kind::string:
-            return id + key.string();
-        case Value::Kind::number:
-            return id + std::to_string(std::bit_cast<int64_t>(key.number()));
-        case Value::Kind::nil:
-            return id;
-        case Value::Kind::object:
-        case Value::Kind::tensor:
-            return id + std::to_string(reinterpret_cast<uintptr_t>(vm::identity_of(key)));
-        default:
-            return id + std::to_string(key.integer());
-    }
 }
 
 Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,

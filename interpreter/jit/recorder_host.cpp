@@ -1,5 +1,6 @@
 // What the machine asks of its host, watched.
 #include <algorithm>
+#include <bit>
 
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
@@ -9,6 +10,25 @@
 #include "interpreter/values.h"
 
 namespace lunaria::jit {
+
+std::string question(char kind, const void* object, const Value& key) {
+    std::string id(1, kind);
+    id +=
+        std::to_string(reinterpret_cast<uintptr_t>(object)) + ':' + std::to_string(static_cast<int>(key.kind())) + ':';
+    switch (key.kind()) {
+        case Value::Kind::string:
+            return id + key.string();
+        case Value::Kind::number:
+            return id + std::to_string(std::bit_cast<int64_t>(key.number()));
+        case Value::Kind::nil:
+            return id;
+        case Value::Kind::object:
+        case Value::Kind::tensor:
+            return id + std::to_string(reinterpret_cast<uintptr_t>(vm::identity_of(key)));
+        default:
+            return id + std::to_string(key.integer());
+    }
+}
 
 namespace {
 
