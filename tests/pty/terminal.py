@@ -14,7 +14,7 @@ IN_GRAPH_MODE = {"LUA_INIT": 'require("lunaria").set_context{ mode = 0 }'} if "-
 # The promise is 0.1 s. On the clock they are generous, since tests share a machine; what the process computes until it
 # is back at the prompt, on all of its threads, depends on them less.
 INTERRUPT_LIMIT = 1.0
-INTERRUPT_WORK = 0.1 * min(os.cpu_count(), 4)
+INTERRUPT_WORK = 0.3 * min(os.cpu_count(), 4)
 # Sanitizers make everything take longer.
 SANITIZED = 5 if any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")) else 0
 
