@@ -15,11 +15,9 @@ namespace {
 template <class Item, class F>
 void in_blocks(const Scratch<Item>& items, F f) {
     // Each item may be the first to write to a large page, which the system fills with zeros then.
-    constexpr size_t kBlock = 64;
-    for (size_t begin = 0; begin < items.size(); begin += kBlock) {
-        if (begin > 0) poll_interrupt();
-        for (size_t i = begin, end = std::min(items.size(), begin + kBlock); i < end; ++i) f(items[i]);
-    }
+    in_ranges(static_cast<int64_t>(items.size()), 64, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) f(items[static_cast<size_t>(i)]);
+    });
 }
 
 // Least significant digit first; keys of the same digit keep their order, so the places need no looking at.

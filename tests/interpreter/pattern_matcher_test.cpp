@@ -10,6 +10,7 @@
 #include "core/interrupt.h"
 #include "interpreter/patterns.h"
 #include "interpreter/state.h"
+#include "tests/interpreter/plain_lua.h"
 
 namespace lunaria {
 
@@ -76,27 +77,11 @@ lines[#lines + 1] = show(pcall(string.find, "a", "["))
 return table.concat(lines, "\n")
 )lua";
 
-struct Close {
-    void operator()(lua_State* L) const { lua_close(L); }
-};
-
-std::string try_patterns(int seed, bool ours) {
-    const std::unique_ptr<lua_State, Close> owner(luaL_newstate());
-    lua_State* L = owner.get();
-    luaL_openlibs(L);
-    if (ours) install_patterns(L);
-    lua_pushinteger(L, seed);
-    lua_setglobal(L, "seed");
-    EXPECT_EQ(luaL_dostring(L, kTry), LUA_OK) << lua_tostring(L, -1);
-    size_t size = 0;
-    const char* text = lua_tolstring(L, -1, &size);
-    return text ? std::string(text, size) : std::string();
-}
-
 }  // namespace
 
 TEST(PatternMatcher, gives_what_the_library_of_lua_gives) {
-    for (int seed = 1; seed <= 4; ++seed) EXPECT_EQ(try_patterns(seed, true), try_patterns(seed, false)) << seed;
+    for (int seed = 1; seed <= 4; ++seed)
+        EXPECT_EQ(run_seeded(kTry, seed, install_patterns), run_seeded(kTry, seed)) << seed;
 }
 
 TEST(PatternMatcher, stops_when_it_is_interrupted) {

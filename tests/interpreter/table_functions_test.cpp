@@ -9,6 +9,7 @@
 
 #include "core/interrupt.h"
 #include "interpreter/state.h"
+#include "tests/interpreter/plain_lua.h"
 
 namespace lunaria {
 
@@ -150,31 +151,15 @@ note((place:gsub("%d+", "")))
 return join(lines, "\n")
 )lua";
 
-struct Close {
-    void operator()(lua_State* L) const { lua_close(L); }
-};
-
-std::string try_functions(int seed, bool ours) {
-    const std::unique_ptr<lua_State, Close> owner(luaL_newstate());
-    lua_State* L = owner.get();
-    luaL_openlibs(L);
-    if (ours) install_table_functions(L);
-    lua_pushinteger(L, seed);
-    lua_setglobal(L, "seed");
-    EXPECT_EQ(luaL_dostring(L, kTry), LUA_OK) << lua_tostring(L, -1);
-    size_t size = 0;
-    const char* text = lua_tolstring(L, -1, &size);
-    return text ? std::string(text, size) : std::string();
-}
-
 }  // namespace
 
 TEST(TableFunctions, give_what_the_library_of_lua_gives) {
-    for (int seed = 1; seed <= 4; ++seed) EXPECT_EQ(try_functions(seed, true), try_functions(seed, false)) << seed;
+    for (int seed = 1; seed <= 4; ++seed)
+        EXPECT_EQ(run_seeded(kTry, seed, install_table_functions), run_seeded(kTry, seed)) << seed;
 }
 
 TEST(TableFunctions, stop_when_they_are_interrupted_and_lose_no_element) {
-    const std::unique_ptr<lua_State, Close> owner(luaL_newstate());
+    const PlainState owner(luaL_newstate());
     lua_State* L = owner.get();
     luaL_openlibs(L);
     install_table_functions(L);
