@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/signals.h"
+
 namespace lunaria {
 
 namespace {
@@ -29,6 +31,7 @@ PoolPlacement& PoolPlacement::own() {
 
 void PoolPlacement::note(int worker) noexcept {
     thread_local const pid_t id = gettid();
+    leave_signals_to_others();
     Worker& w = workers_[static_cast<size_t>(worker)];
     w.id = id;
     w.processor = sched_getcpu();

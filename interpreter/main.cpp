@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/signals.h"
 #include "interpreter/command_line.h"
 #include "interpreter/debugger_prompt.h"
 #include "interpreter/docs.h"
@@ -182,7 +183,8 @@ int run_command(const CommandLine& command) {
     State state({.ignore_environment = command.ignore_environment});
     std::optional<ScriptDebugger> debugger(std::in_place, state);
     interruptible = &state;
-    signal(SIGINT, on_interrupt);
+    // A wait that it ends starts again.
+    handle_signal(SIGINT, on_interrupt, SA_RESTART);
     set_arg_table(state.lua(), command);
     int code = 0;
     if (!command.ignore_environment) code = report(state, run_protected(state, run_init));

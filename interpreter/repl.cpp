@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/signals.h"
 #include "interpreter/line_reader.h"
 #include "interpreter/loader.h"
 #include "interpreter/session.h"
@@ -36,14 +37,12 @@ class InterruptHandler {
   public:
     explicit InterruptHandler(Session& session) {
         running_session = &session;
-        struct sigaction action {};
-        action.sa_handler = on_interrupt;
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGINT, &action, &before_);
+        sigaction(SIGINT, nullptr, &before_);
+        handle_signal(SIGINT, on_interrupt);
         // A child that ends before it has read all is no reason for the session to end. Not ignored: children would be
         // told to ignore it as well.
-        action.sa_handler = [](int) {};
-        sigaction(SIGPIPE, &action, &pipe_before_);
+        sigaction(SIGPIPE, nullptr, &pipe_before_);
+        handle_signal(SIGPIPE, [](int) {});
     }
     ~InterruptHandler() {
         sigaction(SIGPIPE, &pipe_before_, nullptr);

@@ -8,6 +8,7 @@
 
 #include "core/interrupt.h"
 #include "core/memory.h"
+#include "core/signals.h"
 #include "interpreter/callables.h"
 #include "interpreter/coroutines.h"
 #include "interpreter/debugger.h"
@@ -203,11 +204,7 @@ void State::interrupt() noexcept {
 
 void State::listen() {
     listening = this;
-    struct sigaction action {};
-    action.sa_handler = on_nudge;
-    action.sa_flags = SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    sigaction(kNudge, &action, nullptr);
+    handle_signal(kNudge, on_nudge, SA_RESTART);
     listens_ = true;
 }
 

@@ -14,6 +14,7 @@
 #include <xeus/xeus_context.hpp>
 #include <xeus/xkernel.hpp>
 
+#include "core/signals.h"
 #include "interpreter/session.h"
 #include "kernel/connection.h"
 #include "kernel/dap_session.h"
@@ -51,13 +52,6 @@ void on_crash(int number) {
     raise(number);
 }
 
-void handle(int number, void (*handler)(int)) {
-    struct sigaction action {};
-    action.sa_handler = handler;
-    sigemptyset(&action.sa_mask);
-    sigaction(number, &action, nullptr);
-}
-
 // SIGINT goes to the calling thread alone: all threads that are made while this lives have it blocked. A signal must
 // not reach a thread that waits in ZeroMQ.
 class BlockedInterrupts {
@@ -92,11 +86,11 @@ int run_kernel(const std::string& file) {
     State state;
     Session session(state);
     running_session = &session;
-    handle(SIGINT, on_interrupt);
+    handle_signal(SIGINT, on_interrupt);
     // A child that ends before it has read all is no reason for the kernel to end. Not ignored: children would be told
     // to ignore it as well.
-    handle(SIGPIPE, [](int) {});
-    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle(number, on_crash);
+    handle_signal(SIGPIPE, [](int) {});
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle_signal(number, on_crash);
 
     auto interpreter = std::make_unique<Interpreter>(session);
     Interpreter& lua = *interpreter;

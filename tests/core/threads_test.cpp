@@ -1,6 +1,7 @@
 #include "core/threads.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -53,6 +54,21 @@ TEST_F(Threads, LittleWorkStaysOnTheCallersThread) {
         EXPECT_EQ(begin, 0);
         EXPECT_EQ(end, 100);
     });
+}
+
+// Only the thread that runs the program has a stack for handlers.
+TEST_F(Threads, OthersOfThePoolTakeNoSignals) {
+    set_num_threads(3);
+    const auto self = std::this_thread::get_id();
+    std::atomic<int> others = 0;
+    parallel_for(3, 1, [&](int64_t, int64_t) {
+        sigset_t blocked;
+        pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+        const bool other = std::this_thread::get_id() != self;
+        for (const int number : {SIGINT, SIGURG}) EXPECT_EQ(sigismember(&blocked, number), other);
+        others += other;
+    });
+    EXPECT_EQ(others, 2);
 }
 
 TEST_F(Threads, AnExceptionOfTheBodyReachesTheCaller) {
