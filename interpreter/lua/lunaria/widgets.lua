@@ -9,9 +9,9 @@ local fail, describe = arguments.fail, arguments.describe
 local MODULES = { controls = "@jupyter-widgets/controls", base = "@jupyter-widgets/base" }
 local models = {}
 
-local function open_model(state, kind)
+local function open_model(state, kind, view_kind)
   state._model_module, state._model_module_version = MODULES[kind], "2.0.0"
-  state._view_module, state._view_module_version = MODULES[kind], "2.0.0"
+  state._view_module, state._view_module_version = MODULES[view_kind or kind], "2.0.0"
   local comm = ms.comm.open("jupyter.widget", { state = state, buffer_paths = ms.json.array {} }, { metadata = { version = "2.1.0" } })
   models[comm.id] = state
   return comm
@@ -143,11 +143,10 @@ end
 
 local function new(kind, model, state)
   local layout = open_model({ _model_name = "LayoutModel", _view_name = "LayoutView" }, "base")
-  local style = open_model({ _model_name = model.style, _view_name = "StyleView" }, "controls")
+  local style = open_model({ _model_name = model.style, _view_name = "StyleView" }, "controls", "base")
   state._model_name, state._view_name, state._dom_classes = model.name .. "Model", model.name .. "View", ms.json.array {}
   state.layout, state.style = "IPY_MODEL_" .. layout.id, "IPY_MODEL_" .. style.id
   local comm = open_model(state, "controls")
-  models[comm.id]._view_module = MODULES.controls
   local self = setmetatable({ _kind = kind, _state = state, _comm = comm, _changed = {}, _clicked = {} }, Widget)
   comm:on_message(function(data)
     receive(self, data)
