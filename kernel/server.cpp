@@ -108,10 +108,15 @@ void Server::update_config_impl(xeus::xconfiguration& c) const {
 }
 
 nl::json Server::header(const std::string& type) {
-    static const std::string session(xeus::new_xguid().c_str());
-    nl::json result = xeus::make_header(type, "kernel", session);
+    nl::json result = xeus::make_header(type, "kernel", "");
     result["version"] = kProtocol;
-    return result;
+    return with_session(std::move(result));
+}
+
+nl::json Server::with_session(nl::json header) {
+    static const std::string session(xeus::new_xguid().c_str());
+    header["session"] = session;
+    return header;
 }
 
 std::optional<Server::Current> Server::current() const {
@@ -177,17 +182,17 @@ void Server::send_shell_impl(xeus::xmessage message) {
     if (request && content.contains("execution_count")) content["execution_count"] = request->count;
     if (request && request->stop_on_error && content["status"] == "error") abort_waiting(request->shell);
     // Xeus answers the request that came last, also after one within another.
-    outbox_.put(Channel::shell,
-                wire_.write(xeus::xmessage(request ? request->identities : message.identities(), message.header(),
-                                           request ? request->header : message.parent_header(), message.metadata(),
-                                           std::move(content), std::move(message).buffers())));
+    outbox_.put(Channel::shell, wire_.write(xeus::xmessage(
+                                    request ? request->identities : message.identities(),
+                                    with_session(message.header()), request ? request->header : message.parent_header(),
+                                    message.metadata(), std::move(content), std::move(message).buffers())));
 }
 
 void Server::send_control_impl(xeus::xmessage message) {
     nl::json content = mended(type_of(message.header()), message.content(), has_debugger());
     outbox_.put(Channel::control,
-                wire_.write(xeus::xmessage(message.identities(), message.header(), message.parent_header(),
-                                           message.metadata(), std::move(content), {})));
+                wire_.write(xeus::xmessage(message.identities(), with_session(message.header()),
+                                           message.parent_header(), message.metadata(), std::move(content), {})));
 }
 
 void Server::send_stdin_impl(xeus::xmessage message) { outbox_.put(Channel::stdin, wire_.write(std::move(message))); }
@@ -203,12 +208,15 @@ void Server::write(bool is_error, std::string_view text) {
     streams_.write(is_error, text);
 }
 
+void Server::publish_as_is(xeus::xpub_message message) {
+    outbox_.put(Channel::iopub,
+                wire_.write(xeus::xpub_message(message.topic(), with_session(message.header()), message.parent_header(),
+                                               message.metadata(), message.content(), std::move(message).buffers())));
+}
+
 void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
     const auto request = channel == xeus::channel::SHELL ? current() : std::nullopt;
-    if (!request) {
-        outbox_.put(Channel::iopub, wire_.write(std::move(message)));
-        return;
-    }
+    if (!request) return publish_as_is(std::move(message));
     wait_for_room();
     nl::json content = message.content();
     if (content.contains("execution_count")) content["execution_count"] = request->count;
@@ -218,8 +226,8 @@ void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
     else
         streams_.flush();
     outbox_.put(Channel::iopub,
-                wire_.write(xeus::xpub_message(message.topic(), message.header(), request->header, message.metadata(),
-                                               std::move(content), std::move(message).buffers())));
+                wire_.write(xeus::xpub_message(message.topic(), with_session(message.header()), request->header,
+                                               message.metadata(), std::move(content), std::move(message).buffers())));
 }
 
 void Server::send_comm(const CommMessage& message) {
@@ -285,7 +293,7 @@ void Server::start_threads() {
 }
 
 void Server::start_impl(xeus::xpub_message message) {
-    outbox_.put(Channel::iopub, wire_.write(std::move(message)));
+    publish_as_is(std::move(message));
     run_main();
 }
 

@@ -78,6 +78,9 @@ class Server final : public xeus::xserver {
     void wake();
 
     static nl::json header(const std::string& type);
+    // One session for all: what xeus makes itself has another, and a page drops what is not of the session that came
+    // last, which it takes for something that the kernel sent before a restart.
+    static nl::json with_session(nl::json header);
 
   protected:
     xeus::xcontrol_messenger& get_control_messenger_impl() override;
@@ -146,6 +149,7 @@ class Server final : public xeus::xserver {
     void answer_aborted(const xeus::xmessage& request);
 
     void wait_for_room();
+    void publish_as_is(xeus::xpub_message message);
 
     // Any thread.
     void status(const nl::json& parent, const char* state);

@@ -293,6 +293,31 @@ def test_comms_are_opened_from_both_sides():
     same(len(cell.of("comm_close")), 1)
 
 
+# JupyterLab drops what is of another session than the message that came last.
+def test_all_messages_are_of_one_session():
+    control = kernel.client.control_channel
+    sessions = {}
+    for kind in ["kernel_info_request", "debug_request", "create_subshell_request"]:
+        control.send(kernel.client.session.msg(kind, {"type": "request", "seq": 1, "command": "debugInfo"}))
+        reply = control.get_msg(timeout=PATIENCE)
+        sessions[reply["msg_type"]] = reply["header"]["session"]
+    cells = [run("print(1) display('x', {id = 'y'}):update('z') c = ms.comm.open('t') c:send({}) c:close() return 1"),
+             run("error('x')"), kernel.ask("comm_info"), kernel.ask("complete", "ms.", 3)]
+    for message in [m for cell in cells for m in [cell.reply, *cell.messages]]:
+        sessions[message["msg_type"]] = message["header"]["session"]
+    same(len(sessions), 16)
+    same(len(set(sessions.values())), 1)
+
+
+def test_widgets_name_classes_that_the_page_has():
+    cell = run("s = ms.widgets.slider{} ms.widgets.progress{} ms.widgets.button{}")
+    states = [c["data"]["state"] for c in cell.of("comm_open")]
+    classes = {(state["_view_name"], state["_view_module"]) for state in states}
+    controls, base = "@jupyter-widgets/controls", "@jupyter-widgets/base"
+    same(classes, {("IntSliderView", controls), ("ProgressView", controls), ("ButtonView", controls), ("LayoutView", base),
+                   ("StyleView", base)})
+
+
 def test_comm_buffers_are_bytes():
     cell = run("c = ms.comm.open('t'); c:send({}, {buffers = {'\\0\\1\\255'}})")
     [message] = [m for m in cell.messages if m["msg_type"] == "comm_msg"]

@@ -20,6 +20,10 @@ PATIENCE = 60  # s; a browser on a busy machine
 KERNEL = "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel"
 
 
+class Elsewhere(RuntimeError):
+    """The page is being left for another one."""
+
+
 class Page:
     """One page of a Chromium, by the DevTools protocol."""
 
@@ -36,10 +40,12 @@ class Page:
             message = json.loads(text)
             if message.get("id") == self.number:
                 if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
+                    failure = Elsewhere if "navigated" in message["error"]["message"] else RuntimeError
+                    raise failure(f"{method}: {message['error']}")
                 return message["result"]
-            if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
-                self.log.append(json.dumps(message["params"])[:400])
+            said, details = message.get("method"), message.get("params", {})
+            if said == "Runtime.exceptionThrown" or said == "Runtime.consoleAPICalled" and details["type"] == "error":
+                self.log.append(json.dumps(details)[:4000])
 
     async def evaluate(self, expression):
         answer = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
@@ -50,8 +56,11 @@ class Page:
     async def wait(self, what, expression, patience=PATIENCE):
         end = time.monotonic() + patience
         while time.monotonic() < end:
-            if await self.evaluate(expression):
-                return
+            try:
+                if await self.evaluate(expression):
+                    return
+            except Elsewhere:
+                pass
             await asyncio.sleep(0.2)
         raise AssertionError(f"waited in vain for {what}; the page says: {self.log[-5:]}")
 
@@ -132,7 +141,7 @@ async def with_page(notebook, size, check, program, pictures):
                     process.wait()
 
 
-def main(notebook, size, check, attempts=1):
+def main(notebook, size, check):
     """Opens the notebook and exits by whether check(page, folder for pictures or None) found something to fail."""
     if not shutil.which("chromium"):
         print("there is no chromium: skipped\n0 passed, 0 failed")
@@ -140,12 +149,9 @@ def main(notebook, size, check, attempts=1):
     pictures = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
-    for _ in range(attempts):
-        try:
-            failed = asyncio.run(with_page(notebook, size, check, os.path.abspath(sys.argv[1]), pictures))
-        except AssertionError as e:
-            print(f"FAIL: {e}")
-            failed = True
-        if not failed:
-            break
+    try:
+        failed = asyncio.run(with_page(notebook, size, check, os.path.abspath(sys.argv[1]), pictures))
+    except AssertionError as e:
+        print(f"FAIL: {e}")
+        failed = True
     sys.exit(failed)
