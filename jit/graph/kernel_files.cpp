@@ -4,11 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 namespace lunaria::graph {
 
@@ -62,6 +66,7 @@ class File {
         if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022) ||
             info.st_size < 0 || static_cast<size_t>(info.st_size) > kMostBytes)
             return {};
+        note_use(info.st_mtime);
         std::string content(static_cast<size_t>(info.st_size), 0);
         size_t done = 0;
         while (done < content.size()) {
@@ -81,10 +86,56 @@ class File {
     }
 
   private:
+    // Files that are read stay young, to the day.
+    void note_use(time_t last) const {
+        constexpr time_t kDay = 24 * 60 * 60;
+        if (std::time(nullptr) - last > kDay) futimens(fd_, nullptr);
+    }
+
     int fd_;
 };
 
+struct Known {
+    std::filesystem::file_time_type used;
+    uint64_t bytes;
+    std::filesystem::path path;
+};
+
+// What others remove meanwhile is left out.
+std::vector<Known> known_files() {
+    std::vector<Known> found;
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at(folder(), failed), end; !failed && at != end; at.increment(failed)) {
+        std::error_code gone;
+        const auto used = at->last_write_time(gone);
+        const uint64_t bytes = gone ? 0 : at->file_size(gone);
+        if (!gone && at->is_regular_file(gone)) found.push_back({used, bytes, at->path()});
+    }
+    return found;
+}
+
+// The first file that a process writes, and some later ones, may be one too many.
+void trim_now_and_then() {
+    static std::atomic<unsigned> written = 0;
+    if (written++ % 256 == 0) trim_kernel_files();
+}
+
 }  // namespace
+
+void trim_kernel_files(uint64_t most) {
+    if (folder().empty()) return;
+    std::vector<Known> files = known_files();
+    uint64_t bytes = 0;
+    for (const Known& file : files) bytes += file.bytes;
+    if (bytes <= most) return;
+    std::ranges::sort(files, {}, &Known::used);
+    for (const Known& file : files) {
+        if (bytes <= most / 4 * 3) break;
+        std::error_code failed;
+        std::filesystem::remove(file.path, failed);
+        bytes -= file.bytes;
+    }
+}
 
 std::string read_kernel_file(std::string_view key) {
     const std::filesystem::path path = path_of(key);
@@ -126,6 +177,7 @@ void write_kernel_file(std::string_view key, std::string_view object) {
     }
     if (complete) std::filesystem::rename(draft, path, failed);
     if (!complete || failed) std::filesystem::remove(draft, failed);
+    trim_now_and_then();
 }
 
 }  // namespace lunaria::graph

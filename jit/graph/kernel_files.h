@@ -3,6 +3,7 @@
 // time see either all of it or nothing. Whatever goes wrong means that there is no such file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,10 @@ namespace lunaria::graph {
 // The object file for the key; empty when there is none.
 std::string read_kernel_file(std::string_view key);
 void write_kernel_file(std::string_view key, std::string_view object);
+
+// All files together: what is written beyond that takes the place of what has not been read for the longest time.
+inline constexpr uint64_t kMostKernelBytes = uint64_t{512} << 20;
+// Where there is more than `most`, removes files down to three quarters of it; of several processes each may.
+void trim_kernel_files(uint64_t most = kMostKernelBytes);
 
 }  // namespace lunaria::graph

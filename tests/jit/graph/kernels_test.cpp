@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -80,6 +82,27 @@ TEST_F(KernelCacheTest, a_damaged_file_counts_as_none) {
     EXPECT_EQ(read_kernel_file("key"), "whole");
     std::filesystem::resize_file(file, 20);
     EXPECT_EQ(read_kernel_file("key"), "");
+}
+
+TEST_F(KernelCacheTest, what_was_not_read_for_the_longest_time_goes_first) {
+    const auto age = [this](const std::string& key, int days) {
+        const auto before = files();
+        write_kernel_file(key, std::string(10000, 'x'));
+        for (const auto& file : files())
+            if (std::ranges::find(before, file) == before.end())
+                std::filesystem::last_write_time(
+                    file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * days));
+    };
+    for (int days = 8; days > 0; --days) age("of day " + std::to_string(days), days);
+    EXPECT_NE(read_kernel_file("of day 8"), "");
+    trim_kernel_files(80000 + 8 * 1000);
+    EXPECT_EQ(files().size(), 8u);
+    trim_kernel_files(70000);
+    EXPECT_NE(read_kernel_file("of day 8"), "");
+    for (int days = 7; days > 0; --days)
+        EXPECT_EQ(read_kernel_file("of day " + std::to_string(days)).empty(), days > 4);
+    std::filesystem::remove_all(folder_);
+    trim_kernel_files(0);
 }
 
 TEST_F(KernelCacheTest, code_that_others_may_write_is_not_run) {
