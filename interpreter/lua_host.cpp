@@ -17,6 +17,7 @@
 #include "jit/lower/lower.h"
 #include "jit/number.h"
 #include "jit/vm/cycles.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria {
 
@@ -133,6 +134,8 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
             host.entries_.pop_back();
         }
     } restore{*this, L};
+    // Who watches a program that runs has nothing to do with what a finalizer in the midst of it calls.
+    const vm::Watch unwatched(nullptr);
     const At at(*this, state, &machine_, nullptr);
     entries_.push_back({state, innermost_call(), machine_.frame_count()});
     L = state;

@@ -59,7 +59,8 @@ void LuaMemory::push_handle(lua_State* L, Tensor tensor) {
     void* userdata = lua_newuserdatauv(L, 2 * sizeof(TensorBody*), 0);
     // When memory ran out at first, Lua may have found some elsewhere after a collection.
     if (std::exchange(expecting_handle_, false) || !handle(userdata)) throw std::bad_alloc();
-    if (last_block_) payload_offset_ = static_cast<char*>(userdata) - static_cast<char*>(last_block_);
+    // Once: a finalizer that Lua ran after it had the memory may have made handles, and with them the last block.
+    if (payload_offset_ == 0) payload_offset_ = static_cast<char*>(userdata) - static_cast<char*>(last_block_);
     note(static_cast<TensorBody**>(userdata)) = nullptr;
     *static_cast<TensorBody**>(userdata) = tensor.release();
 }

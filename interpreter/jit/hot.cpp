@@ -1,5 +1,6 @@
 #include "interpreter/jit/hot.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/memory.h"
@@ -27,7 +28,30 @@ struct Calls {
     int working = 0, idle = 0;
     uint64_t bytes = 0;  // of tensors that this thread had made at the last call
 };
-using Counts = std::array<Calls, 1024>;
+// Few functions share a set, the one that was called last in front. A newcomer mostly takes the last place, so that of
+// many that take turns some stay long enough; now and then the first one, so that nobody stays who is never called.
+struct Counts {
+    static constexpr size_t kSets = 512;
+    std::array<std::array<Calls, 4>, kSets> sets;
+    unsigned newcomers = 0;
+
+    Calls& of(const void* function, uint64_t bytes) {
+        // Addresses lie at steps of a few sizes.
+        const uint64_t mixed = reinterpret_cast<uintptr_t>(function) * uint64_t{0x9e3779b97f4a7c15};
+        auto& set = sets[(mixed >> 32) % kSets];
+        constexpr unsigned kNowAndThen = 8;
+        auto place = std::ranges::find(set, function, &Calls::function);
+        const bool is_known = place != set.end();
+        if (!is_known) {
+            place = std::ranges::find(set, nullptr, &Calls::function);
+            if (place == set.end()) --place;
+            *place = {function, 0, 0, bytes};
+        }
+        if (!is_known && ++newcomers % kNowAndThen != 0) return *place;
+        std::rotate(set.begin(), place, place + 1);
+        return set.front();
+    }
+};
 
 int compiled_key, entry_key, mode_key;
 
@@ -57,15 +81,17 @@ void push_compiled(lua_State* L) {
 }
 
 bool is_hot(Counts& counts, const void* function, bool& idle) {
-    Calls& c = counts[(reinterpret_cast<uintptr_t>(function) >> 4) % counts.size()];
     const uint64_t bytes = thread_allocated_bytes();
-    if (c.function != function)
-        c = {function, 0, 0, bytes};
+    Calls& c = counts.of(function, bytes);
+    if (c.bytes != bytes)
+        ++c.working;
     else
-        ++(c.bytes != bytes ? c.working : c.idle);
+        ++c.idle;
     c.bytes = bytes;
-    idle = c.working == 0 && c.idle >= kIdle;
-    return c.working >= kWorking;
+    idle = c.working == 0 && c.idle > kIdle;
+    const bool hot = c.working >= kWorking;
+    if (hot || idle) c = {};  // it is not asked for again
+    return hot;
 }
 
 // entry(false, arguments...): the compiled function if it did the call, false if the body has to; entry(compiled): the

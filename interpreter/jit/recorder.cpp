@@ -445,15 +445,15 @@ Value Recorder::outward(const Value& v) {
         lua_pop(L, 2);
         return handle;
     }
-    Value& handle = handles_[vm::identity_of(v)];
-    if (handle.is_nil()) {
-        // From now on Lua has one.
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "tensor");
-        host_.push(L, v);
-        handle = host_.reference(L, -1);
-        lua_pop(L, 1);
-    }
+    if (const auto known = handles_.find(vm::identity_of(v)); known != handles_.end() && !known->second.is_nil())
+        return known->second;
+    // From now on Lua has one.
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "tensor");
+    host_.push(L, v);
+    Value handle = host_.reference(L, -1);
+    lua_pop(L, 1);
+    handles_[vm::identity_of(v)] = handle;
     return handle;
 }
 

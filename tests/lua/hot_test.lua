@@ -373,4 +373,45 @@ test("what an unfinished record made is taken up where it stopped", function()
   equal(ms.jit_report(step).eager, nil)
 end)
 
+test("hundreds of functions that take turns are compiled", function()
+  local x, list, compiled = vector(1, 2), {}, 0
+  for k = 1, 300 do list[k] = function(v) return v * k + 1 end end
+  for _ = 1, 6 do
+    for k, f in ipairs(list) do equal(f(x):tolist(), { k + 1, 2 * k + 1 }) end
+  end
+  for _, f in ipairs(list) do compiled = compiled + (pcall(ms.jit_report, f) and 1 or 0) end
+  if compiled < 290 then error(compiled .. " of 300") end
+end)
+
+test("finalizers make tensors and differentiate while others are made and functions compile", function()
+  local x, going, called, wrong = vector(1, 2), true, 0, 0
+  local square = ms.grad(function(v) return ops.sum(v * v) end)
+  local function again()
+    setmetatable({}, { __gc = function()
+      if not going then return end
+      local g = square(x):tolist()
+      called, wrong = called + 1, wrong + (g[1] == 2 and g[2] == 4 and 0 or 1)
+      again()
+    end })
+  end
+  collectgarbage("incremental", 1, 10000, 0)
+  for _ = 1, 20 do again() end
+  local rounds = 0
+  while called < 2000 and rounds < 5000 do
+    rounds = rounds + 1
+    local f = ms.jit(function(v)
+      local t = {}
+      for i = 1, 10 do t[i] = v * i end
+      return t[1] + t[10], tostring(v.shape[1]), ("%s"):format(t[2]), #t
+    end)
+    for _ = 1, 4 do
+      local y, text, shown, n = f(x)
+      equal({ y:tolist(), text, #shown > 0, n }, { { 11, 22 }, "2", true, 10 })
+    end
+  end
+  going = false
+  collectgarbage("generational", 20, 100)
+  if called < 2000 or wrong > 0 then error(("%d calls, %d wrong"):format(called, wrong)) end
+end)
+
 t.finish()
