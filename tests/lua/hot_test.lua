@@ -400,9 +400,9 @@ test("finalizers make tensors and differentiate while others are made and functi
   while called < 2000 and rounds < 5000 do
     rounds = rounds + 1
     local f = ms.jit(function(v)
-      local t = {}
-      for i = 1, 10 do t[i] = v * i end
-      return t[1] + t[10], tostring(v.shape[1]), ("%s"):format(t[2]), #t
+      local list = {}
+      for i = 1, 10 do list[i] = v * i end
+      return list[1] + list[10], tostring(v.shape[1]), ("%s"):format(list[2]), #list
     end)
     for _ = 1, 4 do
       local y, text, shown, n = f(x)
