@@ -274,7 +274,7 @@ def test_subshells_are_listed_deleted_and_then_unknown():
 
 def test_a_thousand_requests_in_the_middle_of_a_cell_keep_their_order():
     shell = Subshell()
-    request = start("started = true local n = 0 while not done do n = n + 1 end return n > 0")
+    request = start("started = true local n = 0 while not done do n = n + 1 + #{} end return n > 0")
     while shell.value("started") != "true":
         time.sleep(0.01)
     sent = [shell.send("execute_request", {"code": f"seen = {i}", "silent": True, "user_expressions": {}}) for i in range(1000)]
