@@ -376,7 +376,7 @@ end)
 test("hundreds of functions that take turns are compiled", function()
   local x, list, compiled = vector(1, 2), {}, 0
   for k = 1, 300 do list[k] = function(v) return v * k + 1 end end
-  for _ = 1, 6 do
+  for _ = 1, 20 do
     for k, f in ipairs(list) do equal(f(x):tolist(), { k + 1, 2 * k + 1 }) end
   end
   for _, f in ipairs(list) do compiled = compiled + (pcall(ms.jit_report, f) and 1 or 0) end
