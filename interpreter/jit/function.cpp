@@ -475,7 +475,7 @@ int sink(lua_State* L) {
             compiled = attempt(f, L, call, results);
             f.progress.steady = nullptr;
             // The records have grown, or something was met that they do not know.
-            if (listed && (f.runs == runs || done == 0)) steady.prepare(f.tree);
+            if (listed && (f.runs == runs || done == 0 || !steady.is_of(f.tree))) steady.prepare(f.tree);
         }
         check_full(f);
         if (compiled) {

@@ -183,7 +183,7 @@ class Runner {
                     i = asked.end;
                     continue;
                 }
-                if (!pass(step)) return false;
+                if (!pass(*block, i)) return false;
                 finish(step);
                 ++i;
                 continue;
@@ -242,13 +242,19 @@ class Runner {
             lua_gc(L, LUA_GCCOLLECT);
     }
 
-    // Whether these questions are answered as expected; in a loop they are known already.
-    bool hold(const Guards& guards) { return !progress_.steady && !guards.empty() && guards.hold(call_.shelf); }
+    // Whether these questions are answered as expected; in a loop that is known once they were.
+    bool hold(const Guards& guards) {
+        if (guards.empty()) return false;
+        if (!progress_.steady) return guards.hold(call_.shelf);
+        bool* const known = progress_.steady->is_of(tree_) ? progress_.steady->known_to_hold(guards) : nullptr;
+        if (!known) return false;
+        return *known = *known || guards.hold(call_.shelf);
+    }
 
     // The steps of a row that it does not ask as one.
     bool pass_rest(Block& block, const Row& row) {
         for (size_t i : row.guards.rest()) {
-            if (pass(block.steps[i])) continue;
+            if (pass(block, i)) continue;
             for (size_t k = row.begin; k < i; ++k) finish(block.steps[k]);
             return false;
         }
@@ -258,9 +264,10 @@ class Runner {
     }
 
     // Carries out a step and keeps what it gives; false where it does not give what it should.
-    bool pass(const Step& step) {
+    bool pass(const Block& block, size_t i) {
+        const Step& step = block.steps[i];
         if (asks(step)) {
-            Steady::Answer* answer = progress_.steady ? progress_.steady->find(*progress_.path.back(), step) : nullptr;
+            Steady::Answer* answer = progress_.steady ? progress_.steady->find(block, i) : nullptr;
             if (answer && answer->known) return repeat(step.expected[0], *answer);
             const int top = lua_gettop(L);
             push(step);
@@ -302,7 +309,7 @@ class Runner {
     // The region's operators at once, after everything in it that may not be as it was.
     bool run(Block& block, Region& region) {
         for (size_t i : hold(region.guards) ? region.guards.rest() : region.first) {
-            if (pass(block.steps[i])) continue;
+            if (pass(block, i)) continue;
             // Up to there one by one; what comes before it in the region and is no operator has been done.
             const bool observed = std::exchange(progress_.observed, false);
             vm::Values results = std::move(progress_.results);
@@ -362,7 +369,7 @@ class Runner {
     bool one_by_one(Block& block, size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) {
             if (block.steps[i].kind == Step::Kind::op) {
-                if (!pass(block.steps[i])) return false;
+                if (!pass(block, i)) return false;
                 progress_.effects |= block.steps[i].effect;
             }
             ++progress_.done;
@@ -378,7 +385,7 @@ class Runner {
                 progress_.effects = true;
                 continue;
             }
-            if (pass(block.steps[i])) {
+            if (pass(block, i)) {
                 progress_.effects |= block.steps[i].effect;
                 continue;
             }
@@ -388,7 +395,7 @@ class Runner {
             for (int32_t s : region.outputs) slots_[static_cast<size_t>(s)] = Value();
             for (size_t k = region.begin; k < i; ++k) {
                 const Step& step = block.steps[k];
-                if (step.kind == Step::Kind::op && !step.effect && !pass(step)) return false;
+                if (step.kind == Step::Kind::op && !step.effect && !pass(block, k)) return false;
                 ++progress_.done;
             }
             progress_.observed = observed;

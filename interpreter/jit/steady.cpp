@@ -1,6 +1,9 @@
 #include "interpreter/jit/steady.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "interpreter/jit/region.h"
 
 namespace lunaria::jit {
 
@@ -15,8 +18,11 @@ void visit(const Block& block, const std::function<void(const Block&)>& f) {
 struct Writes {
     bool anything = false;  // they run code that may do whatever it likes
     bool upvalues = false;
-    bool integers = false;  // under keys that are not known
-    std::vector<Value> keys;
+    struct Set {
+        const Operand* table;
+        const Operand* key;  // an integer where it is not known
+    };
+    std::vector<Set> sets;
 
     explicit Writes(const Tree& tree) {
         visit(tree.root, [&](const Block& block) {
@@ -35,27 +41,30 @@ struct Writes {
                 upvalues = true;
                 break;
             case Step::Kind::raw_set:
-                integers |= step.operands[1].slot >= 0;
-                if (step.operands[1].slot < 0) keys.push_back(step.operands[1].constant);
+                sets.push_back({&step.operands[0], &step.operands[1]});
                 break;
             default:
                 break;
         }
     }
+    static bool may_change(const Step& asks, const Set& set) {
+        const Operand& table = asks.operands[0];
+        if (set.table->slot < 0 && table.slot < 0 && !identical(set.table->constant, table.constant)) return false;
+        const auto is_text = [](const Operand& o) { return o.slot < 0 && o.constant.kind() == Value::Kind::string; };
+        if (asks.kind == Step::Kind::next) return true;
+        if (asks.kind == Step::Kind::length) return !is_text(*set.key);
+        const Operand& key = asks.operands[1];
+        if (set.key->slot >= 0) return !is_text(key);
+        return key.slot >= 0 || identical(set.key->constant, key.constant);
+    }
     bool touches(const Step& step) const {
         switch (step.kind) {
-            case Step::Kind::read:
-                if (integers && step.operands[1].constant.kind() != Value::Kind::string) return true;
-                return std::ranges::any_of(keys, [&](const Value& key) {
-                    return step.operands[1].slot >= 0 || identical(key, step.operands[1].constant);
-                });
             case Step::Kind::upvalue:
                 return upvalues;
+            case Step::Kind::read:
             case Step::Kind::length:
-                return integers ||
-                       std::ranges::any_of(keys, [](const Value& key) { return key.kind() != Value::Kind::string; });
             case Step::Kind::next:
-                return integers || !keys.empty();
+                return std::ranges::any_of(sets, [&](const Set& set) { return may_change(step, set); });
             default:
                 return false;
         }
@@ -71,7 +80,9 @@ bool asks_a_constant(const Step& step) {
 
 void Steady::prepare(const Tree& tree) {
     answers_.clear();
+    held_.clear();
     block_ = nullptr;
+    settled_ = tree.settled;
     const Writes writes(tree);
     if (writes.anything) return;
     visit(tree.root, [&](const Block& block) {
@@ -82,7 +93,20 @@ void Steady::prepare(const Tree& tree) {
             const bool asks = step.kind > Step::Kind::argument && step.kind <= Step::Kind::next;
             answers[i].keeps = asks && asks_a_constant(step) && !writes.touches(step);
         }
+        for (const auto& region : block.regions) add(region->guards, answers, region->first);
+        for (const Row& row : block.rows) {
+            std::vector<size_t> steps(row.end - row.begin);
+            std::iota(steps.begin(), steps.end(), row.begin);
+            add(row.guards, answers, steps);
+        }
     });
+}
+
+// `steps` are those that the guards ask and the rest of them.
+void Steady::add(const Guards& guards, const std::vector<Answer>& answers, const std::vector<size_t>& steps) {
+    const bool keeps = std::ranges::all_of(
+        steps, [&](size_t i) { return answers[i].keeps || std::ranges::binary_search(guards.rest(), i); });
+    if (keeps && !guards.empty()) held_[&guards] = false;
 }
 
 }  // namespace lunaria::jit

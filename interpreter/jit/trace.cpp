@@ -237,6 +237,7 @@ void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f) { 
 
 void settle(Tree& tree) {
     tree.dirty = false;
+    ++tree.settled;
     tree.branches = 0;
     tree.steps = 0;
     tree.slots = 0;

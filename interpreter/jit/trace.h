@@ -107,6 +107,7 @@ struct Tree {
     std::unordered_set<const void*> tables;  // that are read as those very objects
     bool random = false;                     // numbers are drawn in it
     bool dirty = false;                      // it has to be settled again
+    uint64_t settled = 0;                    // how often that was done
     size_t branches = 1, steps = 0;
     int32_t slots = 0;  // the most on a path
 };

@@ -59,6 +59,25 @@ test("what the step itself changes is followed", function()
   equal(#state.list, 7)
 end)
 
+test("a table that the step writes is looked at anew under each of its names", function()
+  local counts, other, list = { a = 1, n = 0 }, { a = 5 }, { 1.0 }
+  local alias = counts
+  local function step(x)
+    counts.n = counts.n + 1
+    local total = 0
+    for _, v in pairs(alias) do total = total + v end
+    for _, v in pairs(other) do total = total + v end
+    list[#list + 1] = 1.0
+    return x * (total + #list + alias.n)
+  end
+  local batches, wanted = {}, {}
+  for i = 1, 7 do batches[i] = { ms.tensor { i + 0.0 } } end
+  for i = 1, 20 do wanted[i] = ((i - 1) % 7 + 1) * (1 + i + 5 + i + 1 + i) + 0.0 end
+  local got = ms.data_sink(step, batches, { steps = 20, collect = true })
+  for i = 1, 20 do got[i] = got[i]:item() end
+  equal(got, wanted)
+end)
+
 test("an upvalue that changes, weights that are replaced", function()
   local n, cell = 0, { w = ms.tensor { 1.0 } }
   local function step(x)
