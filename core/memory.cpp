@@ -389,14 +389,15 @@ void release(void* block, size_t bytes) noexcept {
     if (full) drop_large(limit);
 }
 
-void use_huge_pages(void* block, size_t bytes) noexcept {
+void use_huge_pages(void* block, size_t bytes, bool keeps_content) noexcept {
     static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto address = reinterpret_cast<uintptr_t>(block);
     const uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes) / page * page;
     if (end < begin + kHugePage) return;
     auto* const first = reinterpret_cast<void*>(begin);
+    if (madvise(first, end - begin, MADV_HUGEPAGE) != 0 || keeps_content) return;
     // Pages that are there already stay small: without them, the next touch brings large ones.
-    if (madvise(first, end - begin, MADV_HUGEPAGE) == 0) madvise(first, end - begin, MADV_DONTNEED);
+    madvise(first, end - begin, MADV_DONTNEED);
 }
 
 MemoryStats memory_stats() {

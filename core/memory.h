@@ -25,8 +25,8 @@ void* allocate(size_t bytes);
 // `bytes` as given to allocate.
 void release(void* block, size_t bytes) noexcept;
 // For memory that is about to be written and then read from end to end many times: asks the system for large pages,
-// which are slow to get and fast to read. What was in it is lost.
-void use_huge_pages(void* block, size_t bytes) noexcept;
+// which are slow to get and fast to read. What was in it is lost, or else what is there stays in small ones.
+void use_huge_pages(void* block, size_t bytes, bool keeps_content = false) noexcept;
 
 MemoryStats memory_stats();
 void reset_peak_memory();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/interrupt.h"
+#include "core/memory.h"
 
 namespace lunaria {
 
@@ -36,7 +37,9 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
             if (memory.slot_size_ == 0) memory.slot_size_ = (new_size + 15) & ~size_t{15};
             return memory.last_block_ = memory.take_slot();
         }
-        return std::malloc(new_size);
+        void* const fresh = std::malloc(new_size);
+        if (fresh && new_size >= kInterruptible) use_huge_pages(fresh, new_size, true);
+        return fresh;
     }
     if (new_size == 0) {
         // Only a block that could be a handle by its size is looked up.
@@ -50,7 +53,10 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
         }
         return nullptr;
     }
-    return std::realloc(block, new_size);
+    void* const larger = std::realloc(block, new_size);
+    // A buffer that grows is about to be filled, half a million small pages to a gigabyte or two otherwise.
+    if (larger && new_size >= kInterruptible && new_size > old_size) use_huge_pages(larger, new_size, true);
+    return larger;
 }
 
 void LuaMemory::push_handle(lua_State* L, Tensor tensor) {
