@@ -2,10 +2,10 @@
 import os
 import time
 
-from terminal import holds, main, same, session
+from terminal import INTERRUPT_LIMIT, holds, main, same, session
 
 
-def stopped(cell, setup=None, limit=1.0):
+def stopped(cell, setup=None, limit=INTERRUPT_LIMIT):
     # ThreadSanitizer holds a signal back until the next call of a library: here, for memory.
     if "TSAN_OPTIONS" in os.environ:
         cell = cell.replace("do end", "do local t = {} end")

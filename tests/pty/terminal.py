@@ -11,9 +11,10 @@ import pexpect
 PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/lunaria")
 # --graph after the program: sessions start in graph mode, in which nothing may look otherwise.
 IN_GRAPH_MODE = {"LUA_INIT": 'require("lunaria").set_context{ mode = 0 }'} if "--graph" in sys.argv else {}
-# The promise is 0.1 s. On the clock they are generous, since tests share a machine; what the process computes until it
-# is back at the prompt, on all of its threads, depends on them less.
-INTERRUPT_LIMIT = 1.0
+# The promise is 0.1 s. On the clock they are generous, since tests share a machine, and a system that has to clear or take
+# back gigabytes takes as long as it does; what the process itself computes until it is back at the prompt, on all of its
+# threads, depends on them less.
+INTERRUPT_LIMIT = 2.0
 INTERRUPT_WORK = 0.3 * min(os.cpu_count(), 4)
 # Sanitizers make everything take longer.
 SANITIZED = 5 if any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")) else 0
@@ -62,14 +63,14 @@ class Terminal:
         crowd = max(1, os.getloadavg()[0] / os.cpu_count())
         assert took < limit * crowd, f"{took:.2f} s to stop"
         # Caches and memory that others use as well make the same work take longer.
-        assert work < max(INTERRUPT_WORK, limit / 2) * min(crowd, 3) + SANITIZED, f"{work:.2f} s of computing to stop"
+        assert work < max(INTERRUPT_WORK, limit / 4) * min(crowd, 3) + SANITIZED, f"{work:.2f} s of computing to stop"
         return text
 
     def processor_time(self):
-        """Of all threads of the process, in seconds."""
+        """Of all threads of the process, without that of the system, in seconds."""
         with open(f"/proc/{self.child.pid}/stat", encoding="utf-8") as f:
             fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return int(fields[11]) / os.sysconf("SC_CLK_TCK")
 
     def leave(self):
         """Ctrl-D at an empty prompt; gives the exit code."""
