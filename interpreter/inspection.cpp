@@ -55,25 +55,23 @@ Listing find_listing(lua_State* L, int index) {
     return {std::string(source.function->doc), std::string(source.chunk->text(source.function->span))};
 }
 
-// Pushes the function that describes one written in C (see lua/lunaria/help/index.lua), whose name is then in `name`.
-// False: nothing was pushed.
+// Pushes the function that describes one without a text of its own (see lua/lunaria/help/index.lua), whose name is then
+// in `name`. False: nothing was pushed.
 bool push_description(lua_State* L, int index, std::string& name) {
     const int top = lua_gettop(L);
     index = lua_absindex(L, index);
     luaL_checkstack(L, 8, "help");
-    if (lua_iscfunction(L, index)) {
-        lua_getglobal(L, "require");
-        lua_pushliteral(L, "lunaria.help.index");
-        // What is wrong with the library is no reason to answer nothing.
-        if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
-            lua_pushvalue(L, index);
-            if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "name") == LUA_TSTRING) {
-                name = lua_tostring(L, -1);
-                lua_getfield(L, -2, "declaration");
-                lua_replace(L, top + 1);
-                lua_settop(L, top + 1);
-                return true;
-            }
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria.help.index");
+    // What is wrong with the library is no reason to answer nothing.
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
+        lua_pushvalue(L, index);
+        if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "name") == LUA_TSTRING) {
+            name = lua_tostring(L, -1);
+            lua_getfield(L, -2, "declaration");
+            lua_replace(L, top + 1);
+            lua_settop(L, top + 1);
+            return true;
         }
     }
     lua_settop(L, top);
@@ -96,7 +94,8 @@ std::string call_text(lua_State* L, int index, std::string_view name) {
 Inspection inspect_function(lua_State* L, int index, std::string_view name, int level) {
     std::string own_name;
     if (push_description(L, index, own_name)) {
-        Inspection described = inspect_function(L, lua_gettop(L), name.empty() ? own_name : name, 0);
+        Inspection described =
+            inspect_function(L, lua_gettop(L), name.empty() ? own_name : name, lua_iscfunction(L, index) ? 0 : level);
         lua_pop(L, 1);
         return described;
     }

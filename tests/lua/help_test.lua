@@ -23,7 +23,7 @@ end
 
 -- A signature, an empty line and text.
 local function check(name, f)
-  local text = help_of(f)
+  local text = help_of(f):gsub("\n\nDefined in [^\n]*", "")
   if not text:find("%(.-%)[^\n]*\n\n%s*%S") then error(name .. ": " .. text, 0) end
 end
 

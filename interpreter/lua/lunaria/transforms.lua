@@ -485,8 +485,6 @@ end
 
 T.vmap = vmap
 
---- The value itself, with no gradient flowing through it.
---- @example ms.grad(function(x) return x * ms.stop_gradient(x) end)(3.0) --> 3.0
 T.stop_gradient = core.stop
 
 --- A function with a derivative of its own: back(arguments..., results..., cotangents...) gives one gradient for each
@@ -586,6 +584,10 @@ function T.ir(f, order)
   local text = known and core.graph_text(known.f, known.order + (order or 0)) or core.graph_text(f, order or 0)
   return require "lunaria.rich.graph" (text)
 end
+
+-- For help, which finds the text of a function where it stands: what those below are made of.
+core.declared = {}
+for _, name in ipairs { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" } do core.declared[name] = T[name] end
 
 -- What ms.ir shows for the result of grad is J of the function, not the library's code around it.
 for _, name in ipairs { "grad", "value_and_grad" } do

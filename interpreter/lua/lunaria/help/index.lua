@@ -1,5 +1,5 @@
--- What is known of functions that are written in C, by the function: { declaration = a function with its signature and
--- comment, name = what it is called }.
+-- What is known of functions that are written in C or made by others, by the function: { declaration = a function with its
+-- signature and comment, name = what it is called }.
 local ms = require "lunaria"
 local known = {}
 
@@ -15,6 +15,8 @@ end
 
 local own, lua = require "lunaria.help.ms", require "lunaria.help.lua"
 add(own, ms, "ms.")
+require "lunaria.transforms"
+add(require("lunaria.autodiff").declared, ms, "ms.")
 add(own.json, ms.json, "ms.json.")
 add(own.random, ms.random, "ms.random.")
 add(require "lunaria.help.tensor", ms.tensor(0.0), "x:")

@@ -10,6 +10,12 @@ local M = { json = {}, random = {} }
 ---     Parameter (name=weight, shape=(2, 3), dtype=Float32, requires_grad=true)
 function M.Parameter(data, name, requires_grad) end
 
+--- The value itself, a tensor, a number or anything else, with no gradient flowing through it.
+---
+---     > ms.grad(function(x) return x * ms.stop_gradient(x) end)(3.0)
+---     3.0
+function M.stop_gradient(x) end
+
 --- The parameters of a list, checked: what gradients and optimizers take as weights.
 ---
 ---     > #ms.ParameterTuple({ ms.Parameter(ms.ones { 2 }), ms.Parameter(ms.zeros { 2 }) })
