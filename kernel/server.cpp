@@ -208,15 +208,15 @@ void Server::write(bool is_error, std::string_view text) {
     streams_.write(is_error, text);
 }
 
-void Server::publish_as_is(xeus::xpub_message message) {
-    outbox_.put(Channel::iopub,
-                wire_.write(xeus::xpub_message(message.topic(), with_session(message.header()), message.parent_header(),
-                                               message.metadata(), message.content(), std::move(message).buffers())));
+void Server::publish_as(const xeus::xpub_message& message, const nl::json& parent, nl::json content) {
+    outbox_.put(Channel::iopub, wire_.write(xeus::xpub_message(message.topic(), with_session(message.header()), parent,
+                                                               message.metadata(), std::move(content),
+                                                               xeus::buffer_sequence(message.buffers()))));
 }
 
 void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
     const auto request = channel == xeus::channel::SHELL ? current() : std::nullopt;
-    if (!request) return publish_as_is(std::move(message));
+    if (!request) return publish_as(message, message.parent_header(), message.content());
     wait_for_room();
     nl::json content = message.content();
     if (content.contains("execution_count")) content["execution_count"] = request->count;
@@ -225,9 +225,7 @@ void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
         streams_.finish_cell();
     else
         streams_.flush();
-    outbox_.put(Channel::iopub,
-                wire_.write(xeus::xpub_message(message.topic(), with_session(message.header()), request->header,
-                                               message.metadata(), std::move(content), std::move(message).buffers())));
+    publish_as(message, request->header, std::move(content));
 }
 
 void Server::send_comm(const CommMessage& message) {
@@ -293,7 +291,7 @@ void Server::start_threads() {
 }
 
 void Server::start_impl(xeus::xpub_message message) {
-    publish_as_is(std::move(message));
+    publish_as(message, message.parent_header(), message.content());
     run_main();
 }
 

@@ -149,7 +149,7 @@ class Server final : public xeus::xserver {
     void answer_aborted(const xeus::xmessage& request);
 
     void wait_for_room();
-    void publish_as_is(xeus::xpub_message message);
+    void publish_as(const xeus::xpub_message& message, const nl::json& parent, nl::json content);
 
     // Any thread.
     void status(const nl::json& parent, const char* state);

@@ -586,8 +586,9 @@ function T.ir(f, order)
 end
 
 -- For help, which finds the text of a function where it stands: what those below are made of.
+local wrapped = { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" }
 core.declared = {}
-for _, name in ipairs { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" } do core.declared[name] = T[name] end
+for _, name in ipairs(wrapped) do core.declared[name] = T[name] end
 
 -- What ms.ir shows for the result of grad is J of the function, not the library's code around it.
 for _, name in ipairs { "grad", "value_and_grad" } do
@@ -603,7 +604,7 @@ end
 -- In graph mode the functions that these give are compiled from their second call on.
 local jit = require "lunaria.jit"
 local mode, inside = jit.mode, jit.inside
-for _, name in ipairs { "grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian" } do
+for _, name in ipairs(wrapped) do
   local plain = T[name]
   T[name] = function(f, ...)
     local result, compiled = plain(f, ...), nil
