@@ -36,6 +36,10 @@ constexpr int64_t kStreamRows = 2, kStreamDepth = 32;
 // Multiplications that are never worth a second thread.
 constexpr int64_t kAlone = 300000;
 
+// Elements of b that are never worth one where each is used once or twice: they come from memory or a far cache, which
+// takes longer than to multiply them.
+constexpr int64_t kAloneStreamed = 98304;
+
 // From this many on, OpenBLAS's copies of both operands pay.
 constexpr double kMost = 2e9;
 
@@ -76,13 +80,16 @@ class TileProduct {
           bias_(bias),
           packs_(false),
           is_packed_(true),
+          streams_(a.rows <= kStreamRows),
+          backwards_(streams_ && b.turn()),
           width_(b.width),
           panels_((b.columns + b.width - 1) / b.width) {
-        const int64_t steps = a.rows <= kStreamRows ? 1 : (b.rows + kDepth - 1) / kDepth;
+        const int64_t steps = streams_ ? 1 : (b.rows + kDepth - 1) / kDepth;
         depth_ = (b.rows + steps - 1) / steps;
     }
 
     void run() {
+        if (streams_) return run_streamed();
         // Few panels are cut into blocks of rows, so that all threads have about as much to do.
         const int64_t products = a_.rows * b_.rows * b_.columns;
         if (products <= kAlone) return multiply_panels(0, panels_);
@@ -101,6 +108,21 @@ class TileProduct {
     }
 
   private:
+    // Each thread has its own columns, whose part of b lies in its own cache as far as there is room.
+    void run_streamed() {
+        const int64_t threads = b_.rows * b_.columns <= kAloneStreamed ? 1 : std::min<int64_t>(num_threads(), panels_);
+        parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t share = begin; share < end; ++share) {
+                const int64_t first = panels_ * share / threads, behind = panels_ * (share + 1) / threads;
+                for (int64_t i = 0; i < behind - first; ++i) {
+                    poll_interrupt();
+                    const int64_t panel = backwards_ ? behind - 1 - i : first + i;
+                    multiply(panel * width_, rows_of(0, a_.rows, 0), 0, 0);
+                }
+            }
+        });
+    }
+
     // Blocks are counted panel by panel.
     void multiply_panels(int64_t begin, int64_t end) const {
         if (blocks_ == 1 && a_.rows * b_.rows * static_cast<int64_t>(sizeof(T)) > kNear)
@@ -204,7 +226,7 @@ class TileProduct {
     T* c_;
     bool add_;
     const T* bias_;
-    bool packs_, is_packed_ = false;
+    bool packs_, is_packed_ = false, streams_ = false, backwards_ = false;
     int64_t width_, panels_, depth_, blocks_ = 1;
 };
 
@@ -241,7 +263,7 @@ bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b) {
 template <class T>
 PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
     const GemmLoops<T>& loops = gemm_loops<T>();
-    PackedMatrix<T> packed{b.rows, b.columns, a_rows <= kStreamRows ? loops.wide : loops.panel, {}};
+    PackedMatrix<T> packed{b.rows, b.columns, a_rows <= kStreamRows ? loops.strip : loops.panel, {}};
     packed.memory = Tensor::empty(dtype_of<T>(), {b.rows, loops.whole(b.columns)});
     for (int64_t column = 0; column < b.columns; column += packed.width)
         loops.pack(b.data + column * b.column_stride, b.row_stride, b.column_stride, b.rows,

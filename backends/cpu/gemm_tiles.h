@@ -2,6 +2,8 @@
 // copies both operands or splits small work badly.
 #pragma once
 
+#include <atomic>
+
 #include "backends/cpu/blas.h"
 #include "core/tensor.h"
 
@@ -17,6 +19,15 @@ template <class T>
 struct PackedMatrix {
     int64_t rows, columns, width;
     Tensor memory;
+    mutable bool backwards = false;
+
+    // Whether a product that reads the matrix once goes from its end to its begin: every other one does, and finds in
+    // the cache what the one before has read last. From the begin each time, a matrix a little larger than the cache
+    // would drive itself out. Sums are the same either way: each column has its own.
+    bool turn() const {
+        const std::atomic_ref<bool> way(backwards);
+        return way.exchange(!way.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
 };
 
 // Whether products of so many rows with b are done by the loops here.

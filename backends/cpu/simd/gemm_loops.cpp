@@ -23,6 +23,8 @@ constexpr int kPanel = 2, kWide = 4;
 constexpr int kMostRows[] = {8, 6};
 #endif
 constexpr int kWideRows = 2;
+// As few as hide how long an addition takes, so that parts of b that are read together are small.
+constexpr int kStrip = 4;
 
 template <class T>
 struct Operands {
@@ -174,7 +176,7 @@ static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, 
 }
 
 template <class T>
-constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kWide* Pack<T>::lanes, multiply<T>, pack<T>};
+constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>};
 
 }  // namespace
 

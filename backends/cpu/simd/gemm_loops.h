@@ -10,7 +10,7 @@ template <class T>
 struct GemmLoops {
     int64_t lanes;  // elements of a vector register
     int64_t panel;  // columns whose sums for a few rows fit into the registers
-    int64_t wide;   // the same for one or two rows
+    int64_t strip;  // the same for one or two rows of a, where it is b that takes the time
     // c = a·b, or c + a·b, where a is m × k with any strides, and b and c have dense rows, `b_row` and `c_row` apart.
     // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c. Where
     // `bias` is not null, its n elements are added to each row.

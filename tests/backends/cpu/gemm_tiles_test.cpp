@@ -156,6 +156,29 @@ TEST(GemmTilesTest, work_for_several_threads_is_cut_without_a_gap) {
     set_num_threads(threads);
 }
 
+TEST(GemmTilesTest, a_packed_matrix_is_read_from_either_end_by_any_number_of_threads_to_the_same_bits) {
+    const int threads = num_threads();
+    for (const int64_t rows : {1, 2}) {
+        std::mt19937 random(3);
+        Matrix<float> a(rows, 400, false, 1, random), b(400, 1001, true, 1, random);
+        const PackedMatrix<float> packed = pack_matrix(rows, b.ref);
+        std::vector<float> first;
+        const bool way = packed.turn();
+        for (const int n : {1, 2, 3, 5, 40})
+            for (int turn = 0; turn < 2; ++turn) {
+                set_num_threads(n);
+                std::vector<float> c(static_cast<size_t>(rows * 1001) + 64, NAN);
+                packed_product(a.ref, packed, c.data(), static_cast<const float*>(nullptr));
+                for (size_t i = static_cast<size_t>(rows * 1001); i < c.size(); ++i) ASSERT_TRUE(std::isnan(c[i]));
+                c.resize(static_cast<size_t>(rows * 1001));
+                if (first.empty()) first = c;
+                ASSERT_EQ(c, first) << n << " threads";
+            }
+        EXPECT_NE(packed.turn(), way) << "eleven turns";
+    }
+    set_num_threads(threads);
+}
+
 TEST(GemmTilesTest, what_is_too_large_for_a_cache_is_taken_part_by_part) {
     const int threads = num_threads();
     set_num_threads(1);
