@@ -33,8 +33,10 @@ void PoolPlacement::note(int worker) noexcept {
     thread_local const pid_t id = gettid();
     leave_signals_to_others();
     Worker& w = workers_[static_cast<size_t>(worker)];
-    w.id = id;
-    w.processor = sched_getcpu();
+    // A line that is only read stays with all who read it.
+    const int processor = sched_getcpu();
+    if (w.id != id) w.id = id;
+    if (w.processor != processor) w.processor = processor;
 }
 
 void PoolPlacement::bind() {

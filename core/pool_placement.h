@@ -58,8 +58,9 @@ class PoolPlacement {
     void release();
 
     std::vector<Worker> workers_;  // by number; the first stands for the thread itself
-    bool crowded_ = false;         // two threads were last seen on one processor, and another one is free
-    bool too_many_ = false;        // more threads than processors
+    // On another line than what the workers read: written at each use.
+    alignas(64) bool crowded_ = false;  // two threads were last seen on one processor, and another one is free
+    bool too_many_ = false;             // more threads than processors
     Clock::time_point last_use_, last_bound_;
 };
 

@@ -24,6 +24,39 @@ std::atomic<int>& thread_count() {
     return count;
 }
 
+// In pieces, between which an interrupt is noticed.
+void walk(detail::RangeBody body, void* context, int64_t begin, int64_t end, int64_t piece) {
+    for (int64_t at = begin; at < end; at += piece) {
+        if (at != begin) poll_interrupt();
+        body(context, at, std::min(at + piece, end));
+    }
+}
+
+// What the threads have to know, side by side: each line of memory that one has written and others read costs them as
+// much as a few hundred additions.
+struct alignas(64) Region {
+    detail::RangeBody body;
+    void* context;
+    int64_t count, piece, share, threads;
+    PoolPlacement* placement;
+    std::atomic<bool> failed{false};
+    std::exception_ptr failure{};
+
+    // An exception must not leave a parallel region: it is carried out by hand.
+    void run(int number, int64_t step) noexcept {
+        if (number) placement->note(number);
+        // The pool may give fewer threads than asked for: the shares are then dealt out in turn.
+        for (int64_t i = number; i < threads; i += step) {
+            const int64_t begin = std::min(i * share, count);
+            try {
+                walk(body, context, begin, std::min(begin + share, count), piece);
+            } catch (...) {
+                if (!failed.exchange(true)) failure = std::current_exception();
+            }
+        }
+    }
+};
+
 }  // namespace
 
 int num_threads() { return thread_count().load(std::memory_order_relaxed); }
@@ -41,37 +74,23 @@ void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody 
     part = std::max<int64_t>(part, 1);
     if (count <= part) return body(context, 0, count);
     int64_t piece = (part * kPartsPerPiece + align - 1) / align * align;
-    auto walk = [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; at += piece) {
-            if (at != begin) poll_interrupt();
-            body(context, at, std::min(at + piece, end));
-        }
-    };
     int64_t threads = std::min<int64_t>(num_threads(), (count + part - 1) / part);
-    if (threads <= 1 || omp_in_parallel()) return walk(0, count);
+    if (threads <= 1 || omp_in_parallel()) return walk(body, context, 0, count, piece);
 
-    int64_t share = ((count + threads - 1) / threads + align - 1) / align * align;
-    std::exception_ptr failure;
-    std::atomic<bool> failed{false};
-    PoolPlacement& placement = PoolPlacement::own();
+    Region region{body,
+                  context,
+                  count,
+                  piece,
+                  ((count + threads - 1) / threads + align - 1) / align * align,
+                  threads,
+                  &PoolPlacement::own()};
+    PoolPlacement& placement = *region.placement;
     placement.before(static_cast<int>(threads));
-    // An exception must not leave the parallel region: it is carried out by hand.
-#pragma omp parallel num_threads(static_cast <int>(threads))
-    {
-        // The pool may give fewer threads than asked for: the shares are then dealt out in turn.
-        int64_t step = omp_get_num_threads();
-        if (const int number = omp_get_thread_num()) placement.note(number);
-        for (int64_t i = omp_get_thread_num(); i < threads; i += step) {
-            int64_t begin = std::min(i * share, count), end = std::min(begin + share, count);
-            try {
-                walk(begin, end);
-            } catch (...) {
-                if (!failed.exchange(true)) failure = std::current_exception();
-            }
-        }
-    }
+    Region* const shared = &region;
+#pragma omp parallel num_threads(static_cast <int>(threads)) firstprivate(shared)
+    shared->run(omp_get_thread_num(), omp_get_num_threads());
     placement.after();
-    if (failure) std::rethrow_exception(failure);
+    if (region.failure) std::rethrow_exception(region.failure);
 }
 
 PoolUse::PoolUse() {
