@@ -28,7 +28,9 @@ namespace {
 constexpr size_t kSmallLimit = 32 * 1024;
 constexpr size_t kOwnLimit = 128 * 1024;    // each thread keeps free blocks up to this size for itself ...
 constexpr size_t kOwnMiddle = 4u << 20;     // ... of those that are not small not more than this in all
-constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept at most while few bytes are live
+constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept in any case
+constexpr size_t kSwingLeast = 128u << 20;  // ... and of those that were in use just before as much as this,
+constexpr size_t kSwingShare = 16;          // or this part of the machine's memory
 constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
 constexpr size_t kHugePage = 2u << 20;
 constexpr size_t kStoreLeast = 256u << 10;  // of class sizes from here on all are multiples of a page
@@ -100,6 +102,34 @@ struct LargeCache {
     std::map<size_t, std::vector<Block>> blocks;  // of each size the last one freed stands last
     size_t bytes = 0;
     uint64_t releases = 0;
+
+    // Blocks above kOwnLimit in use, and the most of them lately: since twice that much was given back, and in the time
+    // before that.
+    size_t in_use = 0, high = 0, high_before = 0, given_back = 0;
+
+    void count_taken(size_t size) {
+        in_use += size;
+        high = std::max(high, in_use);
+    }
+    void count_given_back(size_t size) {
+        in_use -= std::min(in_use, size);
+        given_back += size;
+        if (given_back / 2 <= high) return;
+        high_before = std::exchange(high, in_use);
+        given_back = 0;
+    }
+    void forget_high() {
+        high = high_before = in_use;
+        given_back = 0;
+    }
+    // Free bytes that were in use together a short while ago. The next turns of a loop take again what the collector
+    // has found in one go, and pages that were given to the system meanwhile would have to be cleared anew.
+    size_t swing() const {
+        static const size_t physical = static_cast<size_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
+                                       static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 0L));
+        static const size_t most = std::max(kSwingLeast, physical / kSwingShare);
+        return std::min(std::max(high, high_before) - in_use, most);
+    }
 
     // Takes the block out that has waited longest, of those of `least` bytes and more; {nullptr, 0} without one.
     std::pair<void*, size_t> take_oldest(size_t least) {
@@ -303,6 +333,7 @@ void drop_large(size_t down_to) {
 void* take_large(size_t size) {
     LargeCache& cache = large_cache();
     std::lock_guard lock(cache.mutex);
+    if (size > kOwnLimit) cache.count_taken(size);
     auto found = cache.blocks.find(size);
     if (found == cache.blocks.end()) return nullptr;
     void* block = found->second.back().address;
@@ -321,6 +352,11 @@ void* allocate_slowly(size_t size, size_t asked) {
     if (pressure_handler() && pressure_handler()()) {
         drop_large(0);
         if (void* block = system_allocate(size)) return block;
+    }
+    if (!kMemoryIsWatched && size > kOwnLimit) {
+        std::lock_guard lock(large_cache().mutex);
+        large_cache().in_use -= size;
+        large_cache().forget_high();
     }
     throw memory_error("memory", str("not enough memory for a block of ", asked, " bytes: ", memory_stats().live_bytes,
                                      " bytes are in use by tensors"))
@@ -368,13 +404,15 @@ void release(void* block, size_t bytes) noexcept {
     if (size <= kSmallLimit) return std::free(block);
     // While much is live (training), proportionally more may wait for reuse.
     size_t limit = kCacheLimit;
-    if (ledger().cached.load(std::memory_order_relaxed) + static_cast<int64_t>(size) >
-        static_cast<int64_t>(kCacheLimit))
-        limit = std::max(limit, static_cast<size_t>(std::max<int64_t>(memory_stats().live_bytes, 0)));
+    const bool many = ledger().cached.load(std::memory_order_relaxed) + static_cast<int64_t>(size) >
+                      static_cast<int64_t>(kCacheLimit);
+    if (many) limit = std::max(limit, static_cast<size_t>(std::max<int64_t>(memory_stats().live_bytes, 0)));
     LargeCache& cache = large_cache();
     bool full;
     {
         std::lock_guard lock(cache.mutex);
+        if (size > kOwnLimit) cache.count_given_back(size);
+        if (many) limit = std::max(limit, cache.swing());
         if (size <= limit) {
             cache.blocks[size].push_back({block, ++cache.releases});
             cache.bytes += size;
@@ -419,8 +457,18 @@ void reset_peak_memory() {
 }
 
 void empty_memory_cache() {
+    trim_memory_cache();
     drop_large(0);
     own().clear();
+}
+
+void trim_memory_cache() {
+    {
+        LargeCache& cache = large_cache();
+        std::lock_guard lock(cache.mutex);
+        cache.forget_high();
+    }
+    drop_large(std::max(kCacheLimit, static_cast<size_t>(std::max<int64_t>(memory_stats().live_bytes, 0))));
 }
 
 void set_memory_pressure_handler(std::function<bool()> handler) { pressure_handler() = std::move(handler); }

@@ -32,6 +32,8 @@ MemoryStats memory_stats();
 void reset_peak_memory();
 // Gives all cached blocks back to the system.
 void empty_memory_cache();
+// Gives those back that only wait for a loop to take them again: to be called where a program rests.
+void trim_memory_cache();
 
 // Called before an allocation fails (the Lua collector frees unreachable tensors there); true when something was freed.
 void set_memory_pressure_handler(std::function<bool()> handler);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "core/memory.h"
 #include "interpreter/cell.h"
 #include "interpreter/debugger.h"
 #include "interpreter/libraries.h"
@@ -164,7 +165,9 @@ void Session::set_hooks(Hooks hooks) {
 
 Execution Session::execute(const std::string& text, const ExecuteOptions& options) {
     Execution execution = execute_cell(text, options);
-    if (!running_) run_after_cell(execution);
+    if (running_) return execution;
+    run_after_cell(execution);
+    trim_memory_cache();
     return execution;
 }
 

@@ -115,3 +115,25 @@ TEST(Memory, FreedBlocksOfMiddleSizeAreKeptOnlyUpToAFewMegabytes) {
     empty_memory_cache();
     EXPECT_EQ(memory_stats().cached_bytes, 0);
 }
+
+TEST(Memory, WhatALoopTakesAndGivesBackInOneGoIsKeptUntilItTakesLess) {
+    if (kMemoryIsWatched) GTEST_SKIP() << "blocks are watched, none is kept";
+    empty_memory_cache();
+    constexpr size_t kBytes = 16 << 20;
+    auto turn = [](int count) {
+        std::vector<void*> blocks;
+        for (int i = 0; i < count; ++i) blocks.push_back(allocate(kBytes));
+        for (void* block : blocks) release(block, kBytes);
+    };
+    auto cached = [] { return memory_stats().cached_bytes / static_cast<int64_t>(kBytes); };
+    turn(8);
+    EXPECT_EQ(cached(), 8);
+    turn(8);
+    EXPECT_EQ(cached(), 8);
+    for (int i = 0; i < 100; ++i) turn(1);
+    EXPECT_EQ(cached(), 3);
+    turn(8);
+    trim_memory_cache();
+    EXPECT_EQ(cached(), 3);
+    empty_memory_cache();
+}
