@@ -9,6 +9,7 @@
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
+#include "core/cache_size.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -46,11 +47,22 @@ void sums(const Pattern& p, const T* x, Row row, Columns columns, Store store) {
     }
 }
 
+// Whether the array fills half of the last cache: of more than that, part has been driven out since it was written.
+template <class T>
+bool is_far(const Pattern& p) {
+    static const int64_t half = last_cache_bytes() / 2;
+    return p.repeat * p.outer * p.n * p.inner * static_cast<int64_t>(sizeof(T)) >= half;
+}
+template <class T>
+auto sum_loop(const Pattern& p) {
+    return is_far<T>(p) ? reduce_loops<T>().sum_far : reduce_loops<T>().sum;
+}
+
 template <class T>
 void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
     const ReduceLoops<T>& loops = reduce_loops<T>();
     sums(
-        p, x, [&](int64_t, const T* from, int64_t n) { return loops.sum(from, n); },
+        p, x, [sum = sum_loop<T>(p)](int64_t, const T* from, int64_t n) { return sum(from, n); },
         [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
             loops.sum_columns(from, rows, width, stride, totals);
         },
@@ -60,12 +72,13 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
 // Of rows that are not to be cut.
 template <class T>
 void sum_rows(const Pattern& p, const T* x, double scale, T* out) {
+    const auto sum = is_far<T>(p) ? reduce_loops<T>().sum_rows_far : reduce_loops<T>().sum_rows;
     parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
         constexpr int64_t kMost = 64;
         double totals[kMost];
         for (int64_t o = begin; o < end; o += kMost) {
             const int64_t rows = std::min(kMost, end - o);
-            reduce_loops<T>().sum_rows(x + o * p.n, rows, p.n, totals);
+            sum(x + o * p.n, rows, p.n, totals);
             for (int64_t i = 0; i < rows; ++i) out[o + i] = static_cast<T>(totals[i] * scale);
         }
     });
@@ -88,7 +101,8 @@ bool sum_fast(const KernelCall& c) {
             return true;
         }
         sums(
-            p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.sum(from, n); },
+            p, c.tensor(0).data<T>(),
+            [sum = sum_loop<T>(p)](int64_t, const T* from, int64_t n) { return sum(from, n); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_columns(from, rows, width, stride, totals);
             },

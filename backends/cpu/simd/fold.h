@@ -23,15 +23,17 @@ template <class T>
 
 // Steps the packs of x[0 .. n) into accumulators, several at a time to hide the latency, and joins these. The last pack
 // is filled up with `fill`. step(accumulator, position, pack of x). What lies a page ahead, in the next row if this one
-// is shorter, is asked for: from the last cache it comes an eighth faster than when the processor alone reads ahead.
-template <class T, class Step, class Join>
+// is shorter, is asked for unless Far: from the second cache it comes in half the time that it takes when the processor
+// alone reads ahead, from the last one a tenth faster, from memory a tenth slower.
+template <bool Far = false, class T, class Step, class Join>
 [[gnu::always_inline]] inline Pack<T> fold(const T* x, int64_t n, Pack<T> identity, T fill, Step step, Join join) {
     constexpr int lanes = Pack<T>::lanes;
     constexpr int64_t kLine = 64 / sizeof(T), kAhead = 4096 / sizeof(T);
     Pack<T> a = identity, b = identity, c = identity, d = identity;
     int64_t i = 0;
     for (; i + 4 * lanes <= n; i += 4 * lanes) {
-        for (int64_t line = 0; line < 4 * lanes; line += kLine) __builtin_prefetch(x + i + kAhead + line);
+        if constexpr (!Far)
+            for (int64_t line = 0; line < 4 * lanes; line += kLine) __builtin_prefetch(x + i + kAhead + line);
         a = step(a, Pack<T>::load(x + i));
         b = step(b, Pack<T>::load(x + i + lanes));
         c = step(c, Pack<T>::load(x + i + 2 * lanes));
@@ -42,17 +44,20 @@ template <class T, class Step, class Join>
     return join(join(a, b), join(c, d));
 }
 
+// The lower or the upper half of a vector, out of its register.
+template <int First, class V, int... I>
+[[gnu::always_inline]] inline auto lanes_from(V x, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(x, x, (First + I)...);
+}
+
 // Halves onto halves: a chain of as many additions as lanes would take longer than a short row.
 template <int Count, class V>
 [[gnu::always_inline]] inline double sum_of_doubles(V x) {
     if constexpr (Count == 2) {
         return x[0] + x[1];
     } else {
-        typedef double Half __attribute__((vector_size(Count * 4)));
-        Half low, high;
-        __builtin_memcpy(&low, &x, Count * 4);
-        __builtin_memcpy(&high, reinterpret_cast<const char*>(&x) + Count * 4, Count * 4);
-        return sum_of_doubles<Count / 2>(low + high);
+        constexpr std::make_integer_sequence<int, Count / 2> half;
+        return sum_of_doubles<Count / 2>(lanes_from<0>(x, half) + lanes_from<Count / 2>(x, half));
     }
 }
 template <class T>
@@ -61,11 +66,9 @@ template <class T>
     if constexpr (sizeof(T) == 8) {
         return sum_of_doubles<lanes>(p.v);
     } else {
-        typedef float Half __attribute__((vector_size(kBytes / 2)));
         typedef double Wide __attribute__((vector_size(kBytes)));
-        Half low, high;
-        __builtin_memcpy(&low, &p.v, kBytes / 2);
-        __builtin_memcpy(&high, reinterpret_cast<const char*>(&p.v) + kBytes / 2, kBytes / 2);
+        constexpr std::make_integer_sequence<int, lanes / 2> half;
+        const auto low = lanes_from<0>(p.v, half), high = lanes_from<lanes / 2>(p.v, half);
         return sum_of_doubles<lanes / 2>(__builtin_convertvector(low, Wide) + __builtin_convertvector(high, Wide));
     }
 }

@@ -1,4 +1,6 @@
 // Sums, sums of squares and extrema of rows and of columns.
+#include <type_traits>
+
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
 
@@ -11,12 +13,12 @@ constexpr int64_t kBlock = 16384;
 // Rows that the accumulators of a tile take before they are added up.
 constexpr int64_t kTileRows = 512;
 
-template <class T>
+template <bool Far, class T>
 double sum_row(const T* x, int64_t n) {
     double total = 0;
     for (int64_t i = 0; i < n; i += kBlock) {
         auto add = [](Pack<T> a, Pack<T> p) __attribute__((always_inline)) { return a + p; };
-        total += sum_lanes(fold(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), T(0), add, add));
+        total += sum_lanes(fold<Far>(x + i, n - i < kBlock ? n - i : kBlock, Pack<T>(0), T(0), add, add));
     }
     return total;
 }
@@ -37,21 +39,17 @@ double sum_numbers(const T* x, int64_t n) {
     return total;
 }
 
-// Two rows at a time: adding up the lanes of one takes place while the other is still read.
-template <class T>
+// Short rows two at a time: adding up the lanes of one takes place while the other is read.
+template <bool Far, class T>
 void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
     constexpr int lanes = Pack<T>::lanes;
-    constexpr int64_t kLine = 64 / sizeof(T);
+    constexpr int64_t kShort = 16 * lanes;
     int64_t r = 0;
-    for (; r + 2 <= rows && n <= kBlock && n % lanes == 0; r += 2) {
+    for (; r + 2 <= rows && n <= kShort && n % lanes == 0; r += 2) {
         const T *p = x + r * n, *q = p + n;
         Pack<T> a(0), b(0), c(0), d(0);
         int64_t i = 0;
         for (; i + 2 * lanes <= n; i += 2 * lanes) {
-            for (int64_t line = 0; line < 2 * lanes; line += kLine) {
-                __builtin_prefetch(p + 2 * n + i + line);
-                __builtin_prefetch(q + 2 * n + i + line);
-            }
             a = a + Pack<T>::load(p + i);
             b = b + Pack<T>::load(p + i + lanes);
             c = c + Pack<T>::load(q + i);
@@ -64,7 +62,7 @@ void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
         totals[r] = sum_lanes(a + b);
         totals[r + 1] = sum_lanes(c + d);
     }
-    for (; r < rows; ++r) totals[r] = sum_row(x + r * n, n);
+    for (; r < rows; ++r) totals[r] = sum_row<Far>(x + r * n, n);
 }
 
 template <class T>
@@ -168,13 +166,13 @@ int64_t first_of_runs(const T* x, int64_t n, T* out) {
     return runs;
 }
 
-// Adds value(x, column) of the rows to the totals. Four rows are added to each other first: that many fewer visits of
-// the accumulators, and a shorter chain of roundings. The next four are asked for meanwhile: a processor that reads
-// ahead by itself would begin anew with every row.
+// Adds value(x, column) of the rows to the totals. Eight rows are added to each other first: that many fewer visits of
+// the accumulators, and a shorter chain of roundings. A few packs of one row after the other, which the processor then
+// reads ahead by itself: asking for what comes next takes a third longer where it comes from memory.
 template <class T, class Value>
 [[gnu::always_inline]] inline void add_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals,
                                                Value value) {
-    constexpr int lanes = Pack<T>::lanes;
+    constexpr int lanes = Pack<T>::lanes, kRows = 8, kPacks = 4;
     // The accumulators lie where x lies within a page: a processor that compares the lower bits of addresses only would
     // else take loads of x for loads of what was just stored to an accumulator a little further on.
     constexpr int64_t kPage = 4096;
@@ -187,27 +185,34 @@ template <class T, class Value>
                 int64_t end = rows - block < kTileRows ? rows : block + kTileRows;
                 for (int64_t j = 0; j < columns; ++j) part[j] = T(0);
                 int64_t r = block;
-                for (; r + 4 <= end; r += 4) {
+                auto add_some = [&](auto count) __attribute__((always_inline)) {
                     const T* p = x + r * stride + first;
+                    auto at = [&](int k, int64_t j) __attribute__((always_inline)) {
+                        return value(Pack<T>::load(p + k * stride + j), first + j);
+                    };
                     int64_t j = 0;
+                    for (; j + kPacks * lanes <= columns; j += kPacks * lanes) {
+                        Pack<T> sum[kPacks];
+                        for (int c = 0; c < kPacks; ++c) sum[c] = at(0, j + c * lanes);
+                        for (int k = 1; k < count; ++k)
+                            for (int c = 0; c < kPacks; ++c) sum[c] = sum[c] + at(k, j + c * lanes);
+                        for (int c = 0; c < kPacks; ++c) {
+                            T* const to = part + j + c * lanes;
+                            (Pack<T>::load(to) + sum[c]).store(to);
+                        }
+                    }
                     for (; j + lanes <= columns; j += lanes) {
-                        auto at = [&](int k) __attribute__((always_inline)) {
-                            __builtin_prefetch(p + (k + 4) * stride + j);
-                            return value(Pack<T>::load(p + k * stride + j), first + j);
-                        };
-                        const Pack<T> sum = (at(0) + at(1)) + (at(2) + at(3));
+                        Pack<T> sum = at(0, j);
+                        for (int k = 1; k < count; ++k) sum = sum + at(k, j);
                         (Pack<T>::load(part + j) + sum).store(part + j);
                     }
                     for (; j < columns; ++j)
-                        for (int k = 0; k < 4; ++k) part[j] += value(p[k * stride + j], first + j);
-                }
-                for (; r < end; ++r) {
-                    const T* p = x + r * stride + first;
-                    int64_t j = 0;
-                    for (; j + lanes <= columns; j += lanes)
-                        (Pack<T>::load(part + j) + value(Pack<T>::load(p + j), first + j)).store(part + j);
-                    for (; j < columns; ++j) part[j] += value(p[j], first + j);
-                }
+                        for (int k = 0; k < count; ++k) part[j] += value(p[k * stride + j], first + j);
+                    r += count;
+                };
+                while (r + kRows <= end) add_some(std::integral_constant<int, kRows>());
+                if (r + 4 <= end) add_some(std::integral_constant<int, 4>());
+                while (r < end) add_some(std::integral_constant<int, 1>());
                 for (int64_t j = 0; j < columns; ++j) totals[first + j] += static_cast<double>(part[j]);
             }
         });
@@ -323,8 +328,10 @@ void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride,
 template <class T>
 ReduceLoops<T> loops() {
     ReduceLoops<T> l;
-    l.sum = sum_row<T>;
-    l.sum_rows = sum_rows<T>;
+    l.sum = sum_row<false, T>;
+    l.sum_far = sum_row<true, T>;
+    l.sum_rows = sum_rows<false, T>;
+    l.sum_rows_far = sum_rows<true, T>;
     l.squares = square_row<T>;
     l.powers = sum_powers<T>;
     l.product = product_row;

@@ -11,7 +11,10 @@ template <class T>
 struct ReduceLoops {
     double (*sum)(const T* x, int64_t n);
     void (*sum_rows)(const T* x, int64_t rows, int64_t n, double* totals);  // of each row, dense ones
-    double (*squares)(const T* x, int64_t n, double from);                  // of the differences from `from`
+    // The same of what comes from memory, or from the far end of the last cache.
+    double (*sum_far)(const T* x, int64_t n);
+    void (*sum_rows_far)(const T* x, int64_t rows, int64_t n, double* totals);
+    double (*squares)(const T* x, int64_t n, double from);  // of the differences from `from`
     // Of the powers of magnitudes; with order 0 how many are not 0.
     double (*powers)(const T* x, int64_t n, double order);
     double (*product)(const T* x, int64_t n);
