@@ -167,7 +167,8 @@ Execution Session::execute(const std::string& text, const ExecuteOptions& option
     Execution execution = execute_cell(text, options);
     if (running_) return execution;
     run_after_cell(execution);
-    trim_memory_cache();
+    // Giving back gigabytes takes longer than who interrupts wants to wait: that is left to the next cell.
+    if (!execution.error || execution.error->kind != ErrorReport::Kind::interrupt) trim_memory_cache();
     return execution;
 }
 

@@ -215,33 +215,45 @@ bool kthvalue(const KernelCall& c) {
     return select(c, 2, [k](int64_t, int64_t) { return k - 1; });
 }
 
-// The different elements in order and the number of each element; NaN counts as equal to NaN.
+// The first `count` elements of a tensor: itself where they are more than half, and a copy would not be worth it.
+Tensor front_of(const Tensor& x, int64_t count) {
+    if (2 * count > x.size()) return x.view({count}, {1});
+    Tensor front = Tensor::empty(x.dtype(), {count});
+    copy_elements(x.view({count}, {1}), front);
+    return front;
+}
+
+// The different elements in order, to `values`, and the number of each element; how many they are. NaN counts as equal
+// to NaN.
 template <class T>
-std::vector<T> unique_of(const Tensor& x, int64_t* inverse) {
-    std::vector<T> values;
+int64_t unique_of(const Tensor& x, T* values, int64_t* inverse) {
+    int64_t count = 0;
     AxisView flat({x.size()}, 0);
     sort_lines(x.data<T>(), flat, false, [&](const T* line, int64_t, auto place) {
-        for_elements(flat.n, [&](int64_t k) {
-            T v = line[place(k)];
-            if (values.empty() || sort_key(values.back()) != sort_key(v)) values.push_back(v);
-            inverse[place(k)] = static_cast<int64_t>(values.size()) - 1;
+        // Each number may be the first that is written to a large page, which the system fills with zeros then.
+        in_ranges(flat.n, 64, [&](int64_t begin, int64_t end) {
+            for (int64_t k = begin; k < end; ++k) {
+                const int64_t from = place(k);
+                const T v = line[from];
+                if (count == 0 || sort_key(values[count - 1]) != sort_key(v)) values[count++] = v;
+                inverse[from] = count - 1;
+            }
         });
     });
-    return values;
+    return count;
 }
 
 bool unique(const KernelCall& c) {
-    bool padded = c.op.name() == "unique_with_pad";
-    with_element(c.tensor(0), [&](auto zero) {
+    const bool padded = c.op.name() == "unique_with_pad";
+    const Tensor& x = c.tensor(0);
+    with_element(x, [&](auto zero) {
         using T = decltype(zero);
-        std::vector<T> values = unique_of<T>(c.tensor(0), c.out[1].data<int64_t>());
-        int64_t n = static_cast<int64_t>(values.size());
-        if (padded) {
-            for (int64_t i = n; i < c.out[0].size(); ++i) c.out[0].set_at(i, c.args[1].number());
-        } else {
-            c.out[0] = Tensor::empty(c.tensor(0).dtype(), {n});
-        }
-        std::copy(values.begin(), values.end(), c.out[0].data<T>());
+        Tensor found = padded ? c.out[0] : Tensor::empty(x.dtype(), {x.size()});
+        const int64_t count = unique_of<T>(x, found.data<T>(), c.out[1].data<int64_t>());
+        if (padded)
+            for_elements(found.size() - count, [&](int64_t i) { found.set_at(count + i, c.args[1].number()); });
+        else
+            c.out[0] = front_of(found, count);
     });
     return true;
 }
@@ -275,13 +287,7 @@ bool first_of_runs(const KernelCall& c) {
                 }
             }
         }
-        // More than half of the room: it is not worth a copy.
-        if (2 * runs > n) {
-            c.out[0] = found.view({runs}, {1});
-            return;
-        }
-        c.out[0] = Tensor::empty(x.dtype(), {runs});
-        std::copy_n(out, runs, c.out[0].data<T>());
+        c.out[0] = front_of(found, runs);
     });
     return true;
 }
