@@ -174,6 +174,27 @@ void FileSink::write_some(const char* bytes, size_t count) {
         if (done < 0) fail("writing failed");
         bytes += done;
         count -= static_cast<size_t>(done);
+        at_ += static_cast<uint64_t>(done);
+        if (!temporary_.empty() && at_ - begun_ >= kChunk) hurry();
+    }
+}
+
+// Sends what is written on its way to the disk, a little of it at a time: all of a large file in commit() would be
+// seconds in which no interrupt is noticed.
+void FileSink::hurry() {
+    constexpr uint64_t kUnderWay = 4 * kChunk;
+    auto sync = [this](uint64_t from, uint64_t to, unsigned how) {
+        if (sync_file_range(file_, static_cast<off_t>(from), static_cast<off_t>(to - from), how) == 0) return;
+        // Told here, it would not be told again at the end; some file systems have no such call.
+        if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail("writing failed");
+    };
+    sync(begun_, at_, SYNC_FILE_RANGE_WRITE);
+    begun_ = at_;
+    while (begun_ - on_disk_ > kUnderWay) {
+        poll_interrupt();
+        sync(on_disk_, on_disk_ + kChunk,
+             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        on_disk_ += kChunk;
     }
 }
 

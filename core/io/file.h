@@ -85,11 +85,13 @@ class FileSink final : public Sink {
   private:
     void write_some(const char* bytes, size_t count) override;
     void open_temporary();
+    void hurry();
     [[noreturn]] void fail(std::string_view doing) const;
 
     std::string target_;     // the path with its last symbolic links resolved
     std::string temporary_;  // empty for a device
     int file_ = -1;
+    uint64_t at_ = 0, begun_ = 0, on_disk_ = 0;  // written, on its way to the disk, and there
 };
 
 // Replaces the file by `bytes`.
