@@ -21,12 +21,26 @@ constexpr int kWorking = 2;
 // Calls without any, after which a function is left alone.
 constexpr int kIdle = 64;
 
-// By address, of the functions that were called lately. One that is made where another was inherits its calls, which
-// does no harm.
+// Where a function was defined.
+struct Definition {
+    const char* source = nullptr;
+    int line = 0;
+    bool operator==(const Definition&) const = default;
+};
+
+Definition definition_of(lua_State* L, int function) {
+    lua_Debug info;
+    lua_pushvalue(L, function);
+    lua_getinfo(L, ">S", &info);
+    return {info.source, info.linedefined};
+}
+
+// By address, of the functions that were called lately.
 struct Calls {
     const void* function = nullptr;
     int working = 0, idle = 0;
-    uint64_t bytes = 0;  // of tensors that this thread had made at the last call
+    uint64_t bytes = 0;     // of tensors that this thread had made at the last call
+    Definition definition;  // of the function that was called first
 };
 // Few functions share a set, the one that was called last in front. A newcomer mostly takes the last place, so that of
 // many that take turns some stay long enough; now and then the first one, so that nobody stays who is never called.
@@ -35,7 +49,8 @@ struct Counts {
     std::array<std::array<Calls, 4>, kSets> sets;
     unsigned newcomers = 0;
 
-    Calls& of(const void* function, uint64_t bytes) {
+    Calls& of(lua_State* L, int index, uint64_t bytes) {
+        const void* function = lua_topointer(L, index);
         // Addresses lie at steps of a few sizes.
         const uint64_t mixed = reinterpret_cast<uintptr_t>(function) * uint64_t{0x9e3779b97f4a7c15};
         auto& set = sets[(mixed >> 32) % kSets];
@@ -45,7 +60,7 @@ struct Counts {
         if (!is_known) {
             place = std::ranges::find(set, nullptr, &Calls::function);
             if (place == set.end()) --place;
-            *place = {function, 0, 0, bytes};
+            *place = {function, 0, 0, bytes, definition_of(L, index)};
         }
         if (!is_known && ++newcomers % kNowAndThen != 0) return *place;
         std::rotate(set.begin(), place, place + 1);
@@ -80,9 +95,9 @@ void push_compiled(lua_State* L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &compiled_key);
 }
 
-bool is_hot(Counts& counts, const void* function, bool& idle) {
+bool is_hot(Counts& counts, lua_State* L, int function, bool& idle) {
     const uint64_t bytes = thread_allocated_bytes();
-    Calls& c = counts.of(function, bytes);
+    Calls& c = counts.of(L, function, bytes);
     if (c.bytes != bytes)
         ++c.working;
     else
@@ -90,8 +105,14 @@ bool is_hot(Counts& counts, const void* function, bool& idle) {
     c.bytes = bytes;
     idle = c.working == 0 && c.idle > kIdle;
     const bool hot = c.working >= kWorking;
-    if (hot || idle) c = {};  // it is not asked for again
-    return hot;
+    if (!hot && !idle) return false;
+    const bool is_known = c.definition == definition_of(L, function);
+    c = {};
+    if (is_known) return hot;  // it is not asked for again
+    // Another was made there before, whose calls say nothing of this one.
+    counts.of(L, function, bytes);
+    idle = false;
+    return false;
 }
 
 // entry(false, arguments...): the compiled function if it did the call, false if the body has to; entry(compiled): the
@@ -115,7 +136,7 @@ int entry(lua_State* L) {
     if (lua_isnil(L, -1)) {
         bool idle = false;
         auto& counts = *static_cast<Counts*>(lua_touserdata(L, lua_upvalueindex(3)));
-        if (!is_hot(counts, lua_topointer(L, function), idle)) {
+        if (!is_hot(counts, L, function, idle)) {
             if (idle) release_entry(L, function);
             return decline();
         }

@@ -347,6 +347,22 @@ test("finalizers call what is collected with them", function()
   if called < 50 or wrong > 0 then error(("%d calls, %d wrong"):format(called, wrong)) end
 end)
 
+test("a function is not taken for one that was made in its place before", function()
+  local x, kept = vector(1, 2), {}
+  for k = 1, 200 do
+    do
+      local function before(v) return v + k end
+      before(x)
+      before(x)
+    end
+    collectgarbage()
+    local function once(v) return v * k end
+    kept[k] = once
+    once(x)
+    equal(is_compiled(once), false)
+  end
+end)
+
 test("what an unfinished record made is taken up where it stopped", function()
   -- The shape and the list are tables that the call makes and hands to functions of the library.
   local function make()
