@@ -672,7 +672,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     }
     // Results that were known beforehand say nothing of their form; the operator does.
     list |= results.size() != 1 || !op.signature.results.empty();
-    if (!list && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;
+    if (!list && stopped_.empty() && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;
     if (list && stopped_.empty()) block_->steps[at_ - 1].list = true;
     if (!list) return results[0];
     return std::move(results).list();

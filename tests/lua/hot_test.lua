@@ -389,6 +389,31 @@ test("what an unfinished record made is taken up where it stopped", function()
   equal(ms.jit_report(step).eager, nil)
 end)
 
+test("a record that becomes too long is left at any operator", function()
+  local x, y = ms.tensor { { 1.0, 2.0 }, { 0.5, -1.0 } }, ms.tensor { 0, 1 }
+  local gradient = ms.value_and_grad(function(a) return ops.cross_entropy(a, y) end)
+  eager()
+  local value, slope = gradient(x)
+  graph()
+  for more = 0, 16 do
+    -- What asks the clock cannot be begun again.
+    local function many(outer, count)
+      local last, d
+      for _ = 1, more do ops.neg(x) end
+      for _ = 1, outer do
+        local _ = os.clock()
+        for _ = 1, count do last, d = gradient(x) end
+      end
+      return last, d
+    end
+    for _ = 1, 3 do many(2, 2) end
+    local last, d = many(7, 250)
+    t.near(last, value, 1e-6)
+    t.near(d, slope, 1e-6)
+    equal(ms.jit_report(many).eager ~= nil, true)
+  end
+end)
+
 test("hundreds of functions that take turns are compiled", function()
   local x, list, compiled = vector(1, 2), {}, 0
   for k = 1, 300 do list[k] = function(v) return v * k + 1 end end
