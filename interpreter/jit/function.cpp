@@ -174,6 +174,7 @@ int make(lua_State* L) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
         if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
+        if (push_option(L, 2, "steps")) f.limits.steps = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "auto")) f.automatic = lua_toboolean(L, -1);
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
         if (push_option(L, 2, "label")) f.label = lua_tostring(L, -1);

@@ -86,7 +86,7 @@ void Recorder::stop(std::string why) {
     if (!stopped_.empty()) return;
     const std::string place = machine_.here();
     stopped_ = place.empty() ? why : str(place, ": ", why);
-    if (effects_) return;
+    if (effects_) return settle_tables();
     restart_ = true;
     throw state_error("graph mode", stopped_);
 }
@@ -374,6 +374,14 @@ Recorder::~Recorder() {
 Recorder::Own* Recorder::own(const Value& table) {
     auto found = own_.find(vm::identity_of(table));
     return found == own_.end() ? nullptr : &found->second;
+}
+
+// From now on everybody may look into the tables that the run has made.
+void Recorder::settle_tables() {
+    for (const auto& [identity, own] : own_)
+        for (const auto& change : own.changes)
+            if (const Value value = host_.raw_get(own.table, change.key); open_number(value))
+                host_.raw_set(own.table, change.key, plain(value));
 }
 
 Operand Recorder::operand(const Value& v) {

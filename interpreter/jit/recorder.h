@@ -163,6 +163,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     void sweep();
     // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
     void forget();
+    void settle_tables();
 
     bool is_in_code(const Value& tensor) const;
     Operand operand(const Value& v);  // of a value that stays inside

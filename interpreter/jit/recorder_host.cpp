@@ -333,8 +333,8 @@ Value Recorder::raw_get(const Value& table, const Value& key) {
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
     const bool any_key = open_number(given_key) && takes_any_key(table);
     const Value key = any_key ? plain(given_key) : decided(given_key);
+    if (stopped_.empty() && is_table(table)) check_key(key);
     if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, outward(key), outward(value));
-    check_key(key);
     if (Own* mine = own(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
         host_.raw_set(table, outside(key), value);

@@ -132,7 +132,7 @@ function judge(program, case)
 end
 
 -- "pass" when the compiled function does what the plain one does wherever it is called.
-local left_to_lua, why_left = 0, {}
+local left_to_lua, why_left, short = 0, {}, 0
 -- Compiled operators may round otherwise; what is an integer or a word is the same to the letter.
 local function same_text(found, expected)
   if found == expected then return true end
@@ -175,8 +175,10 @@ local function judge_graph(program, case)
   if not ran or not plain then return "invalid", plain end
   local fine, value = pcall(call, plain, case)
   if not fine or not (math.abs(value) < 1e3) then return "skip", tostring(value) end
-  for _, wrap in ipairs { function(f) return f end, gradient_of } do
-    local eager, compiled = wrap(build()), ms.jit(wrap(build()))
+  -- A record that ends early ends anywhere: within an operator, with tables half filled.
+  short = short % 251 + 37
+  for way, wrap in ipairs { function(f) return f end, gradient_of, function(f) return f end, gradient_of } do
+    local eager, compiled = wrap(build()), ms.jit(wrap(build()), way > 2 and { max_steps = short } or {})
     for round = 1, 2 do
       for k, step in ipairs { 0, 0.7, -0.9, 2.1, 0 } do
         local direction = step ~= 0 and case.directions[k % 2 + 1] or nil
@@ -188,7 +190,7 @@ local function judge_graph(program, case)
       end
     end
     local reason = ms.jit_report(compiled).eager
-    if reason then
+    if reason and way <= 2 then
       left_to_lua = left_to_lua + 1
       reason = reason:gsub("^program:%d+: ", "")
       why_left[reason] = (why_left[reason] or 0) + 1

@@ -35,7 +35,8 @@ end
 core.metatable.__name = "compiled function"
 core.metatable.__tostring = function(f) return "compiled " .. tostring(target(f)) end
 
-local known_options = { fullgraph = "boolean", limit = arguments.positive, jit_level = arguments.one_of("O0", "O1", "auto"),
+local known_options = { fullgraph = "boolean", limit = arguments.positive,
+  max_steps = arguments.positive, jit_level = arguments.one_of("O0", "O1", "auto"),
   backend = arguments.one_of("ms_backend") }
 
 local function options_for(where, options)
@@ -48,14 +49,15 @@ local function jit(where, f, options)
   end
   options = options_for(where, options)
   if core.is_jit(f) then f = target(f) end
-  return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit), flat = options.jit_level == "O0",
-    auto = options.jit_level == "auto" })
+  return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit),
+    steps = math.tointeger(options.max_steps), flat = options.jit_level == "O0", auto = options.jit_level == "auto" })
 end
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
---- (how many cases of one place are kept, 8), jit_level ("O0": operators run one by one, "O1": they are compiled together,
---- "auto": the first calls are done plainly and compiled in turn, and what was faster is kept; ms.jit_report tells the times).
+--- (how many cases of one place are kept, 8), max_steps (of all records, 100000: what takes more is left to Lua), jit_level ("O0":
+--- operators run one by one, "O1": they are compiled together, "auto": the first calls are done plainly and compiled in turn, and
+--- what was faster is kept; ms.jit_report tells the times).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
