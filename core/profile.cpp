@@ -50,7 +50,7 @@ double flops_of(const Op& op, std::span<const Value> args, std::span<const Tenso
     double out = 0, in = 0;
     for (const TensorType& t : results) out += size_of_shape(t.shape);
     for (const Value& v : args) in += elements(v);
-    if (is_one_of(name, {"matmul", "mm", "bmm", "mv", "dot", "dense"}) && is_tensor_like(args[0]))
+    if (is_one_of(name, {"matmul", "mm", "bmm", "mv", "dot", "dense", "affine"}) && is_tensor_like(args[0]))
         return 2 * out * static_cast<double>(dim(args[0], -1));
     if (is_one_of(name, {"addmm", "baddbmm"})) return 2 * out * static_cast<double>(dim(args[1], -1));
     if (name.starts_with("conv")) {

@@ -10,6 +10,7 @@
 #include "backends/cpu/conv_pieces.h"
 #include "backends/cpu/dnn.h"
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/simd/conv_loops.h"
 #include "core/interrupt.h"
@@ -94,11 +95,18 @@ void plain_convolution(ConvKind kind, const Convolution& conv, const KernelCall&
     std::transform(sums.begin(), sums.end(), result.data<T>(), [](double s) { return static_cast<T>(s); });
 }
 
-template <ConvKind kind>
+template <ConvKind kind, bool relu = false>
 bool plain(const KernelCall& c) {
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
     Convolution conv = read_geometry(kind, c);
-    c.dtype == DType::f32 ? plain_convolution<float>(kind, conv, c) : plain_convolution<double>(kind, conv, c);
+    auto run = [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        plain_convolution<T>(kind, conv, c);
+        const std::span<T> result(c.out[0].data<T>(), static_cast<size_t>(relu ? c.out[0].size() : 0));
+        for (T& y : result)
+            if (y < T(0)) y = T(0);
+    };
+    c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
     return true;
 }
 
@@ -109,7 +117,7 @@ bool is_pointwise(const Convolution& c) {
     return w.kernel == kOnes && w.before == kNone && w.after == kNone && c.groups == 1;
 }
 
-template <ConvKind kind>
+template <ConvKind kind, bool relu = false>
 bool dnn(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
     Convolution own;
@@ -124,8 +132,9 @@ bool dnn(const KernelCall& c) {
     Tensor* replaceable = c.out[0].is_sole_owner() ? &c.out[0] : nullptr;
     if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second, replaceable);
     const float* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<float>() : nullptr;
-    return kind == ConvKind::forward ? dnn_convolve(kind, conv, first, second, bias, result)
-                                     : dnn_convolve(kind, conv, result, second, nullptr, first, replaceable);
+    return kind == ConvKind::forward
+               ? dnn_convolve(kind, conv, first, second, bias, result, nullptr, kMostProducts, relu)
+               : dnn_convolve(kind, conv, result, second, nullptr, first, replaceable);
 }
 
 constexpr int64_t kImage = 0, kRow = 1, kColumn = 2, kChannel = 3;
@@ -223,7 +232,7 @@ bool multiply_pixels(const Convolution& c, T* image, T* w, const T* bias, T* y, 
 
 // All of them: where there is one for each thread, every thread takes its own.
 template <class T, ConvKind kind>
-bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y) {
+bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y, bool relu) {
     const int64_t x_step = c.in_channels * c.window.in_size(), y_step = c.out_channels * c.window.out_size();
     // In products: what is worth a thread, and what is done without a look at interrupts.
     constexpr int64_t kWorthwhile = 1 << 20, kTurn = 1 << 30;
@@ -234,8 +243,10 @@ bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y) {
     for (int64_t n = 0; n < c.batch; n += turn) {
         if (n) safe_point();
         auto multiply = [&](int64_t begin, int64_t end) {
-            for (int64_t i = n + begin; i < n + end; ++i)
+            for (int64_t i = n + begin; i < n + end; ++i) {
                 if (!multiply_pixels<T, kind>(c, x + i * x_step, w, bias, y + i * y_step, n > 0)) done = false;
+                if (relu) cut_negatives(y + i * y_step, y_step);
+            }
         };
         const int64_t count = std::min(turn, c.batch - n);
         count > 1 ? parallel_for(count, kWorthwhile / products + 1, multiply) : multiply(0, count);
@@ -245,7 +256,7 @@ bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y) {
 }
 
 // With a stride or without one.
-template <ConvKind kind, bool strided>
+template <ConvKind kind, bool strided, bool relu = false>
 bool pointwise(const KernelCall& c) {
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
     Convolution own;
@@ -256,9 +267,11 @@ bool pointwise(const KernelCall& c) {
         using T = typename decltype(tag)::type;
         T *first = c.tensor(0).data<T>(), *second = c.tensor(1).data<T>(), *result = c.out[0].data<T>();
         const T* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<T>() : nullptr;
-        if constexpr (kind == ConvKind::forward) return multiply_images<T, kind>(conv, first, second, bias, result);
-        if constexpr (kind == ConvKind::input_grad) return multiply_images<T, kind>(conv, result, second, bias, first);
-        return multiply_images<T, kind>(conv, first, result, bias, second);
+        if constexpr (kind == ConvKind::forward)
+            return multiply_images<T, kind>(conv, first, second, bias, result, relu);
+        if constexpr (kind == ConvKind::input_grad)
+            return multiply_images<T, kind>(conv, result, second, bias, first, false);
+        return multiply_images<T, kind>(conv, first, result, bias, second, false);
     };
     return c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
 }
@@ -320,6 +333,7 @@ class LaneWeights {
     const float* data_ = nullptr;
 };
 
+template <bool relu = false>
 bool convolve_small(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
     Convolution own;
@@ -337,7 +351,10 @@ bool convolve_small(const KernelCall& c) {
     const int64_t work = out_step * conv.in_channels * w.kernel_size();
     auto images = [&](auto* convolve, const float* weights) {
         parallel_for(conv.batch, kWorthwhile / std::max<int64_t>(work, 1) + 1, [&](int64_t begin, int64_t end) {
-            for (int64_t n = begin; n < end; ++n) convolve(small, x + n * in_step, weights, bias, y + n * out_step);
+            for (int64_t n = begin; n < end; ++n) {
+                convolve(small, x + n * in_step, weights, bias, y + n * out_step);
+                if (relu) cut_negatives(y + n * out_step, out_step);
+            }
         });
     };
     // Channels as lanes have to be brought into the image's order in the end: a few percent.
@@ -354,11 +371,16 @@ bool convolve_small(const KernelCall& c) {
 void add_conv_kernels(KernelTable& table) {
     for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
         table.plain(op, plain<ConvKind::forward>);
-        if (std::string_view(op) == "conv2d") table.fast(op, convolve_small);
+        if (std::string_view(op) == "conv2d") table.fast(op, convolve_small<>);
         table.fast(op, pointwise<ConvKind::forward, true>);
         table.fast(op, dnn<ConvKind::forward>);
         table.fast(op, pointwise<ConvKind::forward, false>);
     }
+    table.plain("conv2d_relu", plain<ConvKind::forward, true>);
+    table.fast("conv2d_relu", convolve_small<true>);
+    table.fast("conv2d_relu", pointwise<ConvKind::forward, true, true>);
+    table.fast("conv2d_relu", dnn<ConvKind::forward, true>);
+    table.fast("conv2d_relu", pointwise<ConvKind::forward, false, true>);
     table.fast("conv2d_last", dnn_last);
     table.plain("conv2d_last", plain_last);
     table.plain("conv_input_grad", plain<ConvKind::input_grad>);

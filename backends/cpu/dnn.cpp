@@ -23,6 +23,7 @@
 
 #include "backends/cpu/conv_pieces.h"
 #include "backends/cpu/copy.h"
+#include "backends/cpu/gemm_tiles.h"
 #include "core/memory.h"
 #include "core/prepared.h"
 #include "core/threads.h"
@@ -535,7 +536,7 @@ int64_t images_per_part(const Convolution& c, int threads) {
 }
 
 bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, float* x, float* w, const float* bias,
-                    float* y) {
+                    float* y, bool relu) {
     ConvKey key{kind, bias != nullptr, true, omp_get_max_threads(), conv};
     key.conv.batch = images;
     ConvPrimitive* first = conv_cache().find(key);
@@ -554,6 +555,7 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
                      for (int64_t i = begin; own && i < end; ++i) {
                          poll_interrupt();
                          own->run_part(x + i * x_step, inner, bias, y + i * y_step);
+                         if (relu) cut_negatives(y + i * y_step, y_step);
                      }
                  });
     return done;
@@ -561,14 +563,14 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
 
 // Parts for each thread are looked at for interrupts one by one, and between turns of many of them is a safe point.
 bool convolve_turns(ConvKind kind, const Convolution& conv, int64_t images, int64_t parts_at_once, float* x, float* w,
-                    const float* bias, float* y) {
+                    const float* bias, float* y, bool relu) {
     const int64_t turn = images * parts_at_once;
     Convolution some = conv;
     for (int64_t at = 0; at < conv.batch; at += turn) {
         if (at > 0) safe_point();
         some.batch = std::min(turn, conv.batch - at);
         if (!convolve_parts(kind, some, images, x + at * conv.in_channels * conv.window.in_size(), w, bias,
-                            y + at * conv.out_channels * conv.window.out_size()))
+                            y + at * conv.out_channels * conv.window.out_size(), relu))
             return false;
     }
     return true;
@@ -661,7 +663,7 @@ bool convolve_pieces(ConvKind kind, ConvLayout layout, const Convolution& conv, 
 }  // namespace
 
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
-                  Tensor* gradient, double most) {
+                  Tensor* gradient, double most, bool relu) {
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const double products = products_of(conv);
     if (kind != ConvKind::weight_grad)
@@ -670,16 +672,20 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
             // Seconds of work for each thread, so that threads seldom wait for each other.
             constexpr double kTurn = 64;
             const auto parts = static_cast<int64_t>(std::min(kTurn * most / (part + 1), 1e9));
-            if (part <= most) return convolve_turns(kind, conv, images, parts * threads, x, w, bias, y);
+            if (part <= most) return convolve_turns(kind, conv, images, parts * threads, x, w, bias, y, relu);
         }
     most *= kind == ConvKind::weight_grad ? 2 * threads : threads;  // gradients of weights have to be added up
-    if (products > most) return convolve_pieces(kind, ConvLayout::front, conv, most, x, w, bias, y);
+    auto finish = [&] {
+        if (relu) cut_negatives(y, conv.output_shape().size());
+        return true;
+    };
+    if (products > most) return convolve_pieces(kind, ConvLayout::front, conv, most, x, w, bias, y) && finish();
     ConvPrimitive* primitive = conv_cache().find({kind, bias != nullptr, false, omp_get_max_threads(), conv});
     if (!primitive) return false;
     std::optional<PoolUse> all_threads;
     if (threads > 1 && products > 4e6) all_threads.emplace();
     primitive->run(x, w, bias, y, gradient);
-    return true;
+    return finish();
 }
 
 bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,

@@ -18,10 +18,13 @@ enum class ConvKind : uint8_t { forward, input_grad, weight_grad };
 // of its own, the tensor is without memory until the operands' copies in their layouts are gone: it is another one
 // afterwards.
 //
+// With `relu`, 0 takes the place of what is negative in a part of y as soon as it is there (not oneDNN's own, which
+// makes 0 of what is no number).
+//
 // Looks for an interrupt, and offers safe points, after so many products for each thread: some hundredths of a second.
 inline constexpr double kMostProducts = 1073741824.0;
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
-                  Tensor* gradient = nullptr, double most = kMostProducts);
+                  Tensor* gradient = nullptr, double most = kMostProducts, bool relu = false);
 
 // y = convolution(x, w) + bias, with the layouts of x and y as `layout` says (not front).
 bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,

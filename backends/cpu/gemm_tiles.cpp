@@ -55,8 +55,8 @@ constexpr int64_t kStrip = 24;
 template <class T>
 class TileProduct {
   public:
-    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias)
-        : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add), bias_(bias) {
+    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after)
+        : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add), after_(after) {
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
         // Steps of about the same depth.
@@ -71,13 +71,13 @@ class TileProduct {
         panels_ = b.columns <= width_ ? 1 : (b.columns + width_ - 1) / width_;
     }
 
-    TileProduct(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias)
+    TileProduct(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after)
         : loops_(gemm_loops<T>()),
           a_(a),
           b_{b.memory.template data<T>(), b.rows, b.columns, 0, 1},
           c_(c),
           add_(false),
-          bias_(bias),
+          after_(after),
           packs_(false),
           is_packed_(true),
           streams_(a.rows <= kStreamRows),
@@ -191,13 +191,14 @@ class TileProduct {
     // a is a copy of that kind.
     void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k, bool in_strips = false) const {
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
-        const T* bias = bias_ && k == 0 ? bias_ + column : nullptr;
-        const bool add = add_ || k > 0;
+        const T* bias = after_.bias && k == 0 ? after_.bias + column : nullptr;
+        const bool add = add_ || k > 0, cuts = after_.relu && k + depth >= b_.rows;
         const int64_t step = in_strips ? kStrip : rows;
         auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, T* c, const T* from) {
             for (int64_t i = 0; i < rows; i += step)
                 loops_.multiply(std::min(step, rows - i), width, depth, a.data + i * depth, a.row_stride,
                                 a.column_stride, b, b_row, c + i * b_.columns, b_.columns, add, from);
+            if (cuts) loops_.cut(c, rows, width, b_.columns);
         };
         T* c = c_ + first_row * b_.columns + column;
         if (is_packed_) {
@@ -225,7 +226,7 @@ class TileProduct {
     MatrixRef<T> a_, b_;
     T* c_;
     bool add_;
-    const T* bias_;
+    Epilogue<T> after_;
     bool packs_, is_packed_ = false, streams_ = false, backwards_ = false;
     int64_t width_, panels_, depth_, blocks_ = 1;
 };
@@ -233,7 +234,7 @@ class TileProduct {
 }  // namespace
 
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias) {
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
     const GemmLoops<T>& loops = gemm_loops<T>();
     // The smallest ones are a single panel that is read as it lies.
@@ -241,14 +242,15 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, 
         b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
         a.rows * b.rows * b.columns <= kAlone) {
         loops.multiply(a.rows, b.columns, b.rows, a.data, a.row_stride, a.column_stride, b.data, b.row_stride, c,
-                       b.columns, add, bias);
+                       b.columns, add, after.bias);
+        if (after.relu) loops.cut(c, a.rows, b.columns, b.columns);
         return true;
     }
     if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > kMost)
         return false;
     // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
     if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
-    TileProduct<T>(a, b, c, add, bias).run();
+    TileProduct<T>(a, b, c, add, after).run();
     return true;
 }
 
@@ -272,19 +274,31 @@ PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
 }
 
 template <class T>
-void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias) {
-    TileProduct<T>(a, b, c, bias).run();
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after) {
+    TileProduct<T>(a, b, c, after).run();
+}
+
+template <class T>
+void cut_negatives(T* c, int64_t n) {
+    parallel_for(n, kThreadWork,
+                 [&](int64_t begin, int64_t end) { gemm_loops<T>().cut(c + begin, 1, end - begin, end - begin); });
 }
 
 const void* packing() { return &gemm_table(); }
 
-template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool, const float*);
-template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool, const double*);
+template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool,
+                                  const Epilogue<float>&);
+template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool,
+                                   const Epilogue<double>&);
 template bool is_worth_packing<float>(int64_t, const MatrixRef<float>&);
 template bool is_worth_packing<double>(int64_t, const MatrixRef<double>&);
 template PackedMatrix<float> pack_matrix<float>(int64_t, const MatrixRef<float>&);
 template PackedMatrix<double> pack_matrix<double>(int64_t, const MatrixRef<double>&);
-template void packed_product<float>(const MatrixRef<float>&, const PackedMatrix<float>&, float*, const float*);
-template void packed_product<double>(const MatrixRef<double>&, const PackedMatrix<double>&, double*, const double*);
+template void packed_product<float>(const MatrixRef<float>&, const PackedMatrix<float>&, float*,
+                                    const Epilogue<float>&);
+template void packed_product<double>(const MatrixRef<double>&, const PackedMatrix<double>&, double*,
+                                     const Epilogue<double>&);
+template void cut_negatives<float>(float*, int64_t);
+template void cut_negatives<double>(double*, int64_t);
 
 }  // namespace lunaria::cpu

@@ -9,10 +9,17 @@
 
 namespace lunaria::cpu {
 
-// c = a·b, or c + a·b, where c is dense and row-major, plus `bias` in each row where that is not null. False where
-// OpenBLAS is the better choice.
+// What is done to a product as soon as a part of it is complete: `bias` is added to each row where it is not null, and
+// with `relu` what is negative becomes 0.
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const T* bias = nullptr);
+struct Epilogue {
+    const T* bias = nullptr;
+    bool relu = false;
+};
+
+// c = a·b, or c + a·b, where c is dense and row-major, and then `after`. False where OpenBLAS is the better choice.
+template <class T>
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after = {});
 
 // A right side in the order in which the loops read it: panels of `width` columns, each row by row in whole vectors.
 template <class T>
@@ -36,9 +43,11 @@ bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b);
 // For products with about so many rows on the left.
 template <class T>
 PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b);
-// c = a·b, plus `bias` where that is not null.
 template <class T>
-void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const T* bias);
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after);
+// 0 in place of what is negative in n elements, by all threads where they are many.
+template <class T>
+void cut_negatives(T* c, int64_t n);
 // Differs between instruction sets, for which matrices are packed differently.
 const void* packing();
 

@@ -193,16 +193,18 @@ const PackedMatrix<T>* kept_packed(int64_t rows, const MatrixRef<T>& b) {
 }
 
 template <class T>
-bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, const Tensor& out) {
+bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, bool relu,
+                  const Tensor& out) {
     T* to = out.data<T>();
     const T* row = bias && bias->rank() && bias->strides()[0] == 1 ? bias->data<T>() : nullptr;
+    const Epilogue<T> after{row, relu};
     if (p.batches == 1 && (row || !bias)) {
         const MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
         if (const PackedMatrix<T>* packed = kept_packed(p.m, y)) {
-            packed_product(x, *packed, to, row);
+            packed_product(x, *packed, to, after);
             return true;
         }
-        if (row && tile_product(x, y, to, false, row)) return true;
+        if ((row || relu) && tile_product(x, y, to, false, after)) return true;
     }
     if (bias) spread_rows<T>(*bias, to, p.m * p.batches, p.n);
     auto one = [&](int64_t batch) {
@@ -213,7 +215,11 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
         }
         return multiply(x, y, to + batch * p.m * p.n, bias != nullptr);
     };
-    if (p.batches == 1) return one(0);
+    auto finish = [&] {
+        if (relu) cut_negatives(to, p.m * p.batches * p.n);
+        return true;
+    };
+    if (p.batches == 1) return one(0) && finish();
     // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
     // each.
     double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -224,13 +230,13 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
             poll_interrupt();
             if (!one(i)) return false;
         }
-        return true;
+        return finish();
     }
     parallel_for(p.batches, static_cast<int64_t>(kWorthwhile / (work + 1)) + 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
             if (!one(i)) done = false;
     });
-    return done;
+    return done && finish();
 }
 
 // Two matrices, which need none of the sizes and strides of batches.
@@ -248,8 +254,41 @@ bool fast(const KernelCall& c, bool b_transposed) {
     if (!b_transposed && a.rank() == 2 && b.rank() == 2)
         return c.dtype == DType::f32 ? matrices<float>(a, b, c.out[0]) : matrices<double>(a, b, c.out[0]);
     Product p = product_of(a, b, b_transposed);
-    return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, c.out[0])
-                                 : fast_product<double>(p, a, b, bias, c.out[0]);
+    return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, false, c.out[0])
+                                 : fast_product<double>(p, a, b, bias, false, c.out[0]);
+}
+
+enum AffineArg : size_t { kBias = 2, kTransposed, kRelu };
+
+bool fast_affine(const KernelCall& c) {
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    if (c.out[0].size() == 0) return true;
+    const Tensor &a = c.tensor(0), &b = c.tensor(1);
+    const Tensor* bias = c.has(kBias) ? &c.tensor(kBias) : nullptr;
+    const bool relu = c.args[kRelu].boolean();
+    const Product p = product_of(a, b, c.args[kTransposed].boolean());
+    return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, relu, c.out[0])
+                                 : fast_product<double>(p, a, b, bias, relu, c.out[0]);
+}
+
+template <class T>
+void plain_relu(const Tensor& out) {
+    T* const to = out.data<T>();
+    for (int64_t i = 0; i < out.size(); ++i)
+        if (to[i] < T(0)) to[i] = T(0);
+}
+
+bool plain_affine(const KernelCall& c) {
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    const Tensor* bias = c.has(kBias) ? &c.tensor(kBias) : nullptr;
+    const Product p = product_of(c.tensor(0), c.tensor(1), c.args[kTransposed].boolean());
+    auto run = [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        plain_product<T>(p, c.tensor(0), c.tensor(1), bias, c.out[0]);
+        if (c.args[kRelu].boolean()) plain_relu<T>(c.out[0]);
+        return true;
+    };
+    return c.dtype == DType::f32 ? run(TypeTag<float>{}) : run(TypeTag<double>{});
 }
 
 bool fast_matmul(const KernelCall& c) { return fast(c, false); }
@@ -264,6 +303,8 @@ void add_linalg_kernels(KernelTable& table) {
     }
     table.plain("dense", plain_dense);
     table.fast("dense", fast_dense);
+    table.plain("affine", plain_affine);
+    table.fast("affine", fast_affine);
 }
 
 }  // namespace lunaria::cpu

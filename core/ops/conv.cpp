@@ -139,6 +139,12 @@ Grads weight_grad_grad(const GradRule& g) {
 }
 
 // Between (batch, height, width, channels) and (batch, channels, height, width).
+Expr expand_conv_relu(const ExpandCall& c) {
+    std::vector<Arg> args{c.in(kInput), c.in(kWeight), c.has(kBias) ? Arg(c.in(kBias)) : Arg(Value())};
+    args.insert(args.end(), c.args.begin() + kStride, c.args.end());
+    return c.call("relu", {c.builder.call_args("conv2d", args)});
+}
+
 const Shape kToFront{0, 3, 1, 2}, kToBack{0, 2, 3, 1};
 
 Expr expand_conv_last(const ExpandCall& c) {
@@ -304,6 +310,19 @@ void add_conv_ops(Registry& ops) {
             .example("conv3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}))", "tensor{{{{{8.0}}}}}")
             .sample("f32[1,2,4,5,4], f32[3,2,2,3,2], f32[3]")
             .sample("f32[1,2,3,3,4], f32[2,1,2,2,2], stride=2, pad_mode=\"pad\", padding=1, groups=2"));
+    // A primitive for compiled programs: each image is cut while it is in the cache.
+    ops.add(
+           "conv2d_relu(input/x: float, weight: float, bias: float? = nil, stride: ints = 1, "
+           "pad_mode: \"valid\"|\"same\"|\"pad\" = \"valid\", padding/pad: ints = 0, dilation: ints = 1, "
+           "groups/group: int = 1)")
+        .doc("Convolution as conv2d does it, with 0 in place of what is negative.")
+        .example("conv2d_relu(tensor{{{{1.0, -2.0}}}}, ones({1, 1, 1, 1}))", "tensor{{{{1.0, 0.0}}}}")
+        .infer(infer_conv)
+        .expand(expand_conv_relu)
+        .sample("f32[2,3,5,7], f32[4,3,3,2], f32[4], stride=2, pad_mode=\"same\"")
+        .sample("f32[2,3,12,16], f32[6,3,3,3], f32[6]")
+        .sample("f32[3,8,5,6], f32[5,8,1,1], f32[5]")
+        .sample("f32[1,4,5,4], f32[6,2,3,3], pad_mode=\"pad\", padding={1, 2, 0, 1}, groups=2");
     // A primitive because a program whose convolutions follow one another keeps this layout from one to the next; the
     // libraries compute in it, and would otherwise go there and back in each of them.
     ops.add(

@@ -122,6 +122,33 @@ Grads dense_grad(const GradRule& g) {
     return {matmul(g.dout, g.in(1)), matmul(matrix_transpose(d), rows), db};
 }
 
+enum AffineParam : size_t { kAffineInput, kAffineWeight, kAffineBias, kAffineTransposed, kAffineRelu };
+
+Types infer_affine(const Call& c) {
+    if (c.boolean(kAffineTransposed)) return infer_dense(c);
+    expect_rank_at_least(c, kAffineInput, 1);
+    expect_rank(c, kAffineWeight, 2);
+    const Shape x = c.shape(kAffineInput), w = c.shape(kAffineWeight);
+    if (x.back() != w[0])
+        throw shape_error(c.name(), str("input is ", x, " and weight is ", w, ": the last axis of input (", x.back(),
+                                        ") must equal the first axis of weight (", w[0], ")"))
+            .hint("weight is (inputs, outputs) with transposed = false");
+    if (c.has(kAffineBias) && !(c.shape(kAffineBias) == Shape{w[1]}))
+        throw shape_error(c.name(), str("bias is ", c.shape(kAffineBias), " and weight is ", w,
+                                        ": bias must have shape (", w[1], "), one number per output"));
+    Shape out = x;
+    out[out.rank() - 1] = w[1];
+    return {{c.dtype, out}};
+}
+
+Expr expand_affine(const ExpandCall& c) {
+    const Arg bias = c.has(kAffineBias) ? Arg(c.in(kAffineBias)) : Arg(Value());
+    Expr y = c.boolean(kAffineTransposed) ? c.call("dense", {c.in(kAffineInput), c.in(kAffineWeight), bias})
+                                          : matmul(c.in(kAffineInput), c.in(kAffineWeight));
+    if (!c.boolean(kAffineTransposed) && c.has(kAffineBias)) y = c.call("add", {y, c.in(kAffineBias)});
+    return c.boolean(kAffineRelu) ? c.call("relu", {y}) : y;
+}
+
 // beta * input + alpha * product. A factor of 1 is left out, so that integers stay integers.
 Expr scaled_sum(const ExpandCall& c, size_t beta, size_t alpha, Expr product) {
     Expr input = c.in(0);
@@ -292,6 +319,23 @@ void add_linalg_ops(Registry& ops) {
         .sample("f32[3,4], f32[5,4], f32[5]")
         .sample("f32[2,3,7], f32[2,7]")
         .sample("f32[4], f32[3,4], f32[3]");
+    // A primitive for compiled programs: what follows a product is done to each part of the result while it is in the
+    // cache.
+    ops.add(
+           "affine(input/x: float, weight/w: float, bias/b: float? = nil, transposed: bool = true, "
+           "relu: bool = false)")
+        .doc(
+            "Input times the transpose of weight (outputs, inputs), or times weight (inputs, outputs) where transposed "
+            "is false, plus bias; with relu, 0 in place of what is negative.")
+        .example("affine(tensor{{1.0, -2.0}}, tensor{{1.0, 0.0}, {0.0, 3.0}}, tensor{0.5, 0.5}, true, true)",
+                 "tensor{{1.5, 0.0}}")
+        .infer(infer_affine)
+        .expand(expand_affine)
+        .strided()
+        .sample("f32[3,4], f32[5,4], f32[5], true, true")
+        .sample("f32[2,3,7], f32[7,2], f32[2], false")
+        .sample("f32[9,40], f32[40,33], nil, false, true")
+        .sample("f32[4], f32[3,4]");
     ops.add("dot(input/x1/a: same, other/x2/b/tensor: same)")
         .doc(
             "Sum over the last axis of the first operand and the last but one of the second; of two vectors, their "

@@ -126,7 +126,7 @@ struct Executable::Context {
     bool may_prepare(const Step& step) const {
         if (step.kind != Step::Kind::kernel) return false;
         const std::string_view name = step.op->name();
-        if (!name.starts_with("conv") && name != "dense") return false;
+        if (!name.starts_with("conv") && name != "dense" && name != "affine") return false;
         return std::any_of(step.uses.begin(), step.uses.end(), [&](const Use& use) {
             const Root::Home home = program.plan.roots[program.plan.handles[use.handle].root].home;
             return use.arg == 1 && (home == Root::Home::input || home == Root::Home::constant);

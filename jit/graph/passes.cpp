@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
     {"channels", keep_channels_last},
     {"dead", remove_dead_code},
 };
+constexpr Pass kLast{"epilogues", fuse_epilogues};
 // Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.
 constexpr int kMostRounds = 8;
 
@@ -38,6 +39,11 @@ void run_passes(ir::Graph& graph) {
     const char* wish = std::getenv("LUNARIA_DUMP");
     const bool dump = wish && std::string_view(wish).find("passes") != std::string_view::npos;
     if (dump) std::cerr << "before all passes:\n" << ir::print(graph) << '\n';
+    auto run = [&](const Pass& pass) {
+        const bool changed = pass.run(graph);
+        if (changed && dump) std::cerr << "after " << pass.name << ":\n" << ir::print(graph) << '\n';
+        return changed;
+    };
     // A pass that found nothing to do is not asked again before another one has changed the graph.
     int version = 0;
     int done[std::size(kPasses)];
@@ -48,12 +54,12 @@ void run_passes(ir::Graph& graph) {
         for (size_t p = 0; p < std::size(kPasses); ++p) {
             if (done[p] == version) continue;
             done[p] = version;
-            if (!kPasses[p].run(graph)) continue;
+            if (!run(kPasses[p])) continue;
             ++version;
             changed = true;
-            if (dump) std::cerr << "after " << kPasses[p].name << ":\n" << ir::print(graph) << '\n';
         }
     }
+    run(kLast);
 }
 
 }  // namespace lunaria::graph

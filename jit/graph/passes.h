@@ -28,13 +28,16 @@ bool lay_out_weights(ir::Graph& graph);
 bool fuse_attention(ir::Graph& graph);
 // Convolutions of inference that follow one another keep the channels of a pixel side by side.
 bool keep_channels_last(ir::Graph& graph);
+// What follows a product of matrices or a convolution, a bias or relu, is done to each part of its result as soon as
+// that is there. To be run after those above, which know the operators that these are made of.
+bool fuse_epilogues(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
 // Values that are needed again long after they were made are made again where that is cheap and spares memory; gives
 // the nodes that do. To be run after all others, which would undo it.
 std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph);
 
-// All of them in their order but the last, until nothing changes. With LUNARIA_DUMP=passes in the environment each pass
+// All of them in their order but the last, until nothing changes, and fuse_epilogues at the end. With LUNARIA_DUMP=passes in the environment each pass
 // that changed something prints the graph to the standard error stream.
 void run_passes(ir::Graph& graph);
 

@@ -28,17 +28,6 @@ bool is_product(const ir::Node& node) {
            is_matrix(node.args[1]);
 }
 
-// How many writes come before each node: what reads variables may not be moved across one.
-std::unordered_map<const ir::Node*, int> epochs_of(const ir::Graph& graph) {
-    std::unordered_map<const ir::Node*, int> epochs;
-    int epoch = 0;
-    for (const ir::Node* node : graph.body()) {
-        if (node->op && node->op->side_effect == Effect::state) ++epoch;
-        epochs[node] = epoch;
-    }
-    return epochs;
-}
-
 // Sums of more than two values as the sums of two that they are made of.
 class Sums {
   public:

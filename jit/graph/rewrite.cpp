@@ -55,6 +55,16 @@ bool rewrite(ir::Graph& graph, const Rule& rule) {
     return !map.empty();
 }
 
+std::unordered_map<const ir::Node*, int> epochs_of(const ir::Graph& graph) {
+    std::unordered_map<const ir::Node*, int> epochs;
+    int epoch = 0;
+    for (const ir::Node* node : graph.body()) {
+        if (node->op && node->op->side_effect == Effect::state) ++epoch;
+        epochs[node] = epoch;
+    }
+    return epochs;
+}
+
 std::optional<double> constant_number(const Value& v) {
     if (v.is_number()) return v.number();
     if (v.kind() == Value::Kind::boolean) return v.boolean() ? 1.0 : 0.0;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <unordered_map>
 
 #include "core/ir/builder.h"
 
@@ -23,6 +24,9 @@ bool has_effect(const ir::Node& node);
 
 // The tensor type of a node, a constant tensor or a number beside tensors; nothing for other values.
 std::optional<TensorType> static_type(const Value& v);
+
+// How many writes come before each node: what reads variables may not be moved across one.
+std::unordered_map<const ir::Node*, int> epochs_of(const ir::Graph& graph);
 
 // Whether all results of the node have sizes that are known before it runs.
 bool has_static_shape(const ir::NodeType& type);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/device.h"
 #include "core/op.h"
@@ -65,6 +66,37 @@ TEST_F(Linalg, vectors_times_small_and_large_matrices_agree_with_the_plain_kerne
             for (const Tensor& y : {b, bt}) {
                 expect_near(matmul(x, y), judge(x, y), 1e-4);
                 expect_near(matmul(transposed(y), transposed(x)), judge(transposed(y), transposed(x)), 1e-4);
+            }
+    }
+}
+
+TEST_F(Linalg, what_follows_a_product_is_done_to_all_of_it) {
+    // Few rows, few columns, deeper than a step, a left side beyond a core's cache, and more work than the loops do.
+    struct Size {
+        int64_t m, k, n;
+    };
+    for (const Size& s : {Size{1, 300, 70},
+                          {2, 33, 5},
+                          {3, 7, 16},
+                          {30, 900, 75},
+                          {40, 48, 130},
+                          {2100, 400, 33},
+                          {1030, 1000, 2000}}) {
+        Tensor a = random({s.m, s.k}, 1), w = random({s.n, s.k}, 2), bias = random({s.n}, 3);
+        a.set_at(s.k - 1, std::numeric_limits<double>::quiet_NaN());
+        for (const Tensor& right : {w, transposed(w).contiguous()})
+            for (const bool relu : {false, true}) {
+                const bool turned = right.same_body(w);
+                const Tensor y = call("affine", {a, right, bias, turned, relu}).tensor();
+                Tensor want = matmul(a, transposed(w));
+                for (int64_t i = 0; i < want.size(); ++i) {
+                    const double x = want.at(i) + bias.at(i % s.n);
+                    want.set_at(i, relu && x < 0 ? 0 : x);
+                }
+                for (int64_t i = 0; i < want.size(); ++i)
+                    ASSERT_TRUE(std::abs(y.at(i) - want.at(i)) < 1e-3 || (std::isnan(y.at(i)) && i < s.n))
+                        << s.m << 'x' << s.k << 'x' << s.n << ", element " << i << ": " << y.at(i) << ' ' << want.at(i);
+                EXPECT_TRUE(std::isnan(y.at(0)));
             }
     }
 }

@@ -176,7 +176,22 @@ static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, 
 }
 
 template <class T>
-constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>};
+static void cut(T* c, int64_t m, int64_t n, int64_t row) {
+    using V = typename Pack<T>::V;
+    constexpr int64_t kLanes = Pack<T>::lanes;
+    // What is no number stays.
+    auto of = [](V x) { return Pack<T>(x < V{} ? V{} : x); };
+    for (int64_t i = 0; i < m; ++i, c += row) {
+        int64_t j = 0;
+        for (; j + kLanes <= n; j += kLanes) of(Pack<T>::load(c + j).v).store(c + j);
+        const int rest = static_cast<int>(n - j);
+        if (rest) store_part(c + j, of(load_part(c + j, rest).v), rest);
+    }
+}
+
+template <class T>
+constexpr GemmLoops<T> kLoops{
+    Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>, cut<T>};
 
 }  // namespace
 

@@ -19,6 +19,9 @@ struct GemmLoops {
     // Copies a k × n matrix of any strides into dense rows of n rounded up to a multiple of `lanes`, with zeros behind.
     void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
 
+    // 0 in place of what is negative, in m rows of n elements that are `row` apart.
+    void (*cut)(T* c, int64_t m, int64_t n, int64_t row);
+
     int64_t whole(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
 };
 

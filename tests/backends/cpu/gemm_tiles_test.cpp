@@ -81,36 +81,37 @@ TEST(GemmTilesTest, products_of_all_sizes_and_layouts_are_exact_on_every_instruc
     set_isa(before);
 }
 
-// A bias in every row, with the right side as it lies and packed.
+// A bias in every row and relu or neither, with the right side as it lies and packed.
 template <class T>
-void expect_biased(int64_t m, int64_t k, int64_t n) {
+void expect_finished(int64_t m, int64_t k, int64_t n) {
     std::mt19937 random(11);
     Matrix<T> a(m, k, false, 1, random), b(k, n, true, 1, random);
     std::vector<T> bias(static_cast<size_t>(n));
     for (int64_t j = 0; j < n; ++j) bias[static_cast<size_t>(j)] = T(j % 7);
     const PackedMatrix<T> packed = pack_matrix(m, b.ref);
     for (const bool is_packed : {false, true})
-        for (const bool biased : {false, true}) {
+        for (const bool finished : {false, true}) {
             std::vector<T> c(static_cast<size_t>(m * n) + 64, T(NAN));
-            const T* row = biased ? bias.data() : nullptr;
+            const Epilogue<T> after{finished ? bias.data() : nullptr, finished};
             if (is_packed)
-                packed_product(a.ref, packed, c.data(), row);
-            else if (!tile_product(a.ref, b.ref, c.data(), false, row))
+                packed_product(a.ref, packed, c.data(), after);
+            else if (!tile_product(a.ref, b.ref, c.data(), false, after))
                 continue;
             for (int64_t i = 0; i < m; ++i)
                 for (int64_t j = 0; j < n; ++j) {
-                    double sum = biased ? static_cast<double>(j % 7) : 0;
+                    double sum = finished ? static_cast<double>(j % 7) : 0;
                     for (int64_t x = 0; x < k; ++x)
                         sum += static_cast<double>(a.at(i, x)) * static_cast<double>(b.at(x, j));
+                    if (finished) sum = std::max(sum, 0.0);
                     ASSERT_NEAR(c[static_cast<size_t>(i * n + j)], sum, sizeof(T) == 4 ? 2e-4 : 1e-11)
                         << name_of(current_isa()) << ' ' << m << 'x' << k << 'x' << n << " at " << i << ", " << j
-                        << (is_packed ? " packed" : "") << (biased ? " biased" : "");
+                        << (is_packed ? " packed" : "") << (finished ? " finished" : "");
                 }
             for (size_t i = static_cast<size_t>(m * n); i < c.size(); ++i) ASSERT_TRUE(std::isnan(c[i]));
         }
 }
 
-TEST(GemmTilesTest, products_with_packed_matrices_and_a_bias_are_exact) {
+TEST(GemmTilesTest, products_with_packed_matrices_a_bias_and_relu_are_exact) {
     const Isa before = current_isa();
     for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
         if (!isa_available(isa)) continue;
@@ -118,10 +119,10 @@ TEST(GemmTilesTest, products_with_packed_matrices_and_a_bias_are_exact) {
         for (const int64_t m : {1, 2, 3, 13, 50})
             for (const int64_t k : {1, 33, 500})
                 for (const int64_t n : {2, 10, 31, 64, 84, 150, 300}) {
-                    expect_biased<float>(m, k, n);
-                    expect_biased<double>(m, k, n);
+                    expect_finished<float>(m, k, n);
+                    expect_finished<double>(m, k, n);
                 }
-        expect_biased<float>(460, 800, 70);
+        expect_finished<float>(460, 800, 70);
     }
     set_isa(before);
 }
@@ -168,7 +169,7 @@ TEST(GemmTilesTest, a_packed_matrix_is_read_from_either_end_by_any_number_of_thr
             for (int turn = 0; turn < 2; ++turn) {
                 set_num_threads(n);
                 std::vector<float> c(static_cast<size_t>(rows * 1001) + 64, NAN);
-                packed_product(a.ref, packed, c.data(), static_cast<const float*>(nullptr));
+                packed_product(a.ref, packed, c.data(), {});
                 for (size_t i = static_cast<size_t>(rows * 1001); i < c.size(); ++i) ASSERT_TRUE(std::isnan(c[i]));
                 c.resize(static_cast<size_t>(rows * 1001));
                 if (first.empty()) first = c;
