@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "core/tensor.h"
 #include "core/threads.h"
@@ -66,15 +67,22 @@ MatrixRef<T> readable(const MatrixRef<T>& m, Tensor& storage) {
     return {storage.data<T>(), m.rows, m.columns, m.columns, 1};
 }
 
+// The vectors of OpenBLAS's kernels.
+Isa blas_isa() {
+    static const Isa isa = [] {
+        const std::string_view core = openblas_get_corename();
+        if (core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids") return Isa::avx512;
+        return core == "Haswell" || core == "Zen" ? Isa::avx2 : Isa::v2;
+    }();
+    return isa;
+}
+
 // Up to about a million multiplications some cores have gemm kernels that read both operands as they lie, and these
 // take less time than gemv. Beyond that gemm copies its operands first, gemv does not: a third of the time.
 bool gemm_suits_vectors(int64_t m, int64_t k, int64_t n) {
-    static const bool has_small_kernels = [] {
-        const std::string_view core = openblas_get_corename();
-        return core == "SkylakeX" || core == "Cooperlake" || core == "SapphireRapids";
-    }();
     constexpr double kMost = 1e6;
-    return has_small_kernels && static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) <= kMost;
+    return blas_isa() == Isa::avx512 &&
+           static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) <= kMost;
 }
 
 // Multiplications that another thread is worth, and elements of a result that no two threads share.
@@ -92,6 +100,8 @@ bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, 
 }
 
 }  // namespace
+
+bool outdoes_blas() { return current_isa() > blas_isa(); }
 
 template <class T>
 bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta) {
@@ -132,6 +142,7 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     const double work = 2.0 * static_cast<double>(n);
     std::optional<PoolUse> all_threads;
     if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > kShared) all_threads.emplace();
+    const bool own = outdoes_blas() && (beta == T(0) || beta == T(1));
     int64_t rows_together = m, deep = k;
     if (work * static_cast<double>(m) * static_cast<double>(k) > block) {
         deep = std::min(k, static_cast<int64_t>(std::max(kDeep, block / (work * kRows))));
@@ -143,10 +154,14 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
         do {
             if (row > 0 || from > 0) safe_point();
             const int64_t depth = std::min(deep, k - from);
-            call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n), static_cast<int>(depth),
-                      a.data + row * a.row_stride + from * a.column_stride, static_cast<int>(la.leading),
-                      b.data + from * b.row_stride, static_cast<int>(lb.leading), from > 0 ? T(1) : beta, c + row * n,
-                      static_cast<int>(n));
+            const MatrixRef<T> left{a.data + row * a.row_stride + from * a.column_stride, rows, depth, a.row_stride,
+                                    a.column_stride};
+            const MatrixRef<T> right{b.data + from * b.row_stride, depth, n, b.row_stride, b.column_stride};
+            const bool adds = from > 0 || beta == T(1);
+            if (!own || !tile_product(left, right, c + row * n, adds, {}, std::numeric_limits<double>::infinity()))
+                call_gemm(la.transpose, lb.transpose, static_cast<int>(rows), static_cast<int>(n),
+                          static_cast<int>(depth), left.data, static_cast<int>(la.leading), right.data,
+                          static_cast<int>(lb.leading), from > 0 ? T(1) : beta, c + row * n, static_cast<int>(n));
             from += depth;
         } while (from < k);
     }

@@ -40,9 +40,6 @@ constexpr int64_t kAlone = 300000;
 // takes longer than to multiply them.
 constexpr int64_t kAloneStreamed = 98304;
 
-// From this many on, OpenBLAS's copies of both operands pay.
-constexpr double kMost = 2e9;
-
 // Bytes of a that stay in a core's own cache beside a panel of b.
 constexpr int64_t kNear = 1280 << 10;
 
@@ -151,13 +148,15 @@ class TileProduct {
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t first = a_.rows * part / parts, behind = a_.rows * (part + 1) / parts;
             for (int64_t k = 0; k < b_.rows; k += depth_) {
-                if (part + k > 0) poll_interrupt();
                 const int64_t depth = std::min(depth_, b_.rows - k);
                 T* to = copy.data<T>();
                 if (in_strips) {
                     copy_strips(a_.data + first + k * a_.column_stride, behind - first, depth, to);
                     const MatrixRef<T> strips{to, behind - first, depth, 1, kStrip};
-                    for (int64_t panel = begin; panel < end; ++panel) multiply(panel * width_, strips, first, k, true);
+                    for (int64_t panel = begin; panel < end; ++panel) {
+                        poll_interrupt();
+                        multiply(panel * width_, strips, first, k, true);
+                    }
                     continue;
                 }
                 for (int64_t i = first; i < behind; ++i, to += row) {
@@ -168,7 +167,10 @@ class TileProduct {
                         for (int64_t j = 0; j < depth; ++j) to[j] = from[j * a_.column_stride];
                 }
                 const MatrixRef<T> rows{copy.data<T>(), behind - first, depth, row, 1};
-                for (int64_t panel = begin; panel < end; ++panel) multiply(panel * width_, rows, first, k);
+                for (int64_t panel = begin; panel < end; ++panel) {
+                    poll_interrupt();
+                    multiply(panel * width_, rows, first, k);
+                }
             }
         }
     }
@@ -234,7 +236,7 @@ class TileProduct {
 }  // namespace
 
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after) {
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after, double most) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
     const GemmLoops<T>& loops = gemm_loops<T>();
     // The smallest ones are a single panel that is read as it lies.
@@ -246,7 +248,7 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, 
         if (after.relu) loops.cut(c, a.rows, b.columns, b.columns);
         return true;
     }
-    if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > kMost)
+    if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > most)
         return false;
     // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
     if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
@@ -259,7 +261,7 @@ bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b) {
     const double products = static_cast<double>(a_rows) * static_cast<double>(b.rows) * static_cast<double>(b.columns);
     // With more rows than this, bringing b into order each time costs nothing beside the product.
     constexpr int64_t kManyRows = 512;
-    return b.rows >= 1 && b.columns >= 2 && a_rows >= 1 && a_rows <= kManyRows && products <= kMost;
+    return b.rows >= 1 && b.columns >= 2 && a_rows >= 1 && a_rows <= kManyRows && products <= kManyProducts;
 }
 
 template <class T>
@@ -287,9 +289,9 @@ void cut_negatives(T* c, int64_t n) {
 const void* packing() { return &gemm_table(); }
 
 template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float>&, float*, bool,
-                                  const Epilogue<float>&);
+                                  const Epilogue<float>&, double);
 template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool,
-                                   const Epilogue<double>&);
+                                   const Epilogue<double>&, double);
 template bool is_worth_packing<float>(int64_t, const MatrixRef<float>&);
 template bool is_worth_packing<double>(int64_t, const MatrixRef<double>&);
 template PackedMatrix<float> pack_matrix<float>(int64_t, const MatrixRef<float>&);

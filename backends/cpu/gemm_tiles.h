@@ -17,9 +17,14 @@ struct Epilogue {
     bool relu = false;
 };
 
-// c = a·b, or c + a·b, where c is dense and row-major, and then `after`. False where OpenBLAS is the better choice.
+// From so many multiplications on, OpenBLAS's copies of both operands pay where its vectors are as long.
+inline constexpr double kManyProducts = 2e9;
+
+// c = a·b, or c + a·b, where c is dense and row-major, and then `after`. False where OpenBLAS is the better choice, and
+// beyond `most` multiplications.
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after = {});
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after = {},
+                  double most = kManyProducts);
 
 // A right side in the order in which the loops read it: panels of `width` columns, each row by row in whole vectors.
 template <class T>

@@ -6,6 +6,7 @@
 #include "backends/cpu/device.h"
 #include "core/op.h"
 #include "core/random.h"
+#include "core/threads.h"
 
 namespace lunaria {
 namespace {
@@ -99,6 +100,30 @@ TEST_F(Linalg, what_follows_a_product_is_done_to_all_of_it) {
                 EXPECT_TRUE(std::isnan(y.at(0)));
             }
     }
+}
+
+// More than is done without a look at interrupts: judged by elements from everywhere.
+TEST_F(Linalg, large_products_are_cut_into_blocks_without_a_gap) {
+    struct Size {
+        int64_t m, k, n;
+        DType dtype;
+    };
+    const int threads = num_threads();
+    set_num_threads(1);
+    for (const Size& s : {Size{1700, 1700, 1700, DType::f32}, {1300, 1300, 1400, DType::f64}}) {
+        Tensor a = random({s.m, s.k}, 1, s.dtype), b = random({s.k, s.n}, 2, s.dtype);
+        for (const Tensor& right : {b, transposed(transposed(b).contiguous())}) {
+            const Tensor c = matmul(a, right);
+            for (int64_t i = 0; i < 500; ++i) {
+                const int64_t row = i * 7919 % s.m, column = i * 104729 % s.n;
+                double sum = 0;
+                for (int64_t j = 0; j < s.k; ++j) sum += a.at(row * s.k + j) * b.at(j * s.n + column);
+                ASSERT_NEAR(c.at(row * s.n + column), sum, s.dtype == DType::f32 ? 1e-3 : 1e-10)
+                    << "row " << row << ", column " << column;
+            }
+        }
+    }
+    set_num_threads(threads);
 }
 
 TEST_F(Linalg, an_empty_inner_axis_gives_zeros) {
