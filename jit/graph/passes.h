@@ -37,8 +37,9 @@ bool simplify_views(ir::Graph& graph);
 // the nodes that do. To be run after all others, which would undo it.
 std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph);
 
-// All of them in their order but the last, until nothing changes, and fuse_epilogues at the end. With LUNARIA_DUMP=passes in the environment each pass
-// that changed something prints the graph to the standard error stream.
+// All of them in their order but the last, until nothing changes, and fuse_epilogues at the end. With
+// LUNARIA_DUMP=passes in the environment each pass that changed something prints the graph to the standard error
+// stream.
 void run_passes(ir::Graph& graph);
 
 }  // namespace lunaria::graph

@@ -190,8 +190,8 @@ static void cut(T* c, int64_t m, int64_t n, int64_t row) {
 }
 
 template <class T>
-constexpr GemmLoops<T> kLoops{
-    Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>, cut<T>};
+constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>,
+                              cut<T>};
 
 }  // namespace
 

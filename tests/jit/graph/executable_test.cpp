@@ -499,7 +499,8 @@ TEST_F(ExecutableTest, weights_that_kernels_keep_are_followed_when_they_change) 
         Shape x, weight;
     };
     for (const Case& c : {Case{"conv2d", {1, 16, 9, 9}, {16, 16, 3, 3}}, Case{"conv2d", {1, 6, 14, 14}, {16, 6, 5, 5}},
-                          Case{"dense", {1, 300}, {150, 300}}, Case{"dense", {40, 500}, {70, 500}}, Case{"affine", {1, 300}, {150, 300}}}) {
+                          Case{"dense", {1, 300}, {150, 300}}, Case{"dense", {40, 500}, {70, 500}},
+                          Case{"affine", {1, 300}, {150, 300}}}) {
         auto graph = graph_with({{f, c.x}, {f, c.weight}}, [&](auto&, auto& x) {
             return call(c.op, {x[0], x[1]}).value();
         });
