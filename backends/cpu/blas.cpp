@@ -77,6 +77,9 @@ Isa blas_isa() {
     return isa;
 }
 
+// Whether the loops of our own have longer ones: OpenBLAS knows no processor that is newer than itself.
+bool outdoes_blas() { return current_isa() > blas_isa(); }
+
 // Up to about a million multiplications some cores have gemm kernels that read both operands as they lie, and these
 // take less time than gemv. Beyond that gemm copies its operands first, gemv does not: a third of the time.
 bool gemm_suits_vectors(int64_t m, int64_t k, int64_t n) {
@@ -100,8 +103,6 @@ bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, 
 }
 
 }  // namespace
-
-bool outdoes_blas() { return current_isa() > blas_isa(); }
 
 template <class T>
 bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta) {

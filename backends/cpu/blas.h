@@ -22,7 +22,4 @@ struct MatrixRef {
 template <class T>
 bool gemm(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, T beta);
 
-// Whether the loops of our own have longer vectors than OpenBLAS's: it knows no processor that is newer than itself.
-bool outdoes_blas();
-
 }  // namespace lunaria::cpu
