@@ -12,13 +12,13 @@
 #include <optional>
 
 #include "core/signals.h"
-#include "interpreter/command_line.h"
-#include "interpreter/debugger_prompt.h"
-#include "interpreter/docs.h"
-#include "interpreter/line_reader.h"
-#include "interpreter/loader.h"
-#include "interpreter/repl.h"
-#include "interpreter/script.h"
+#include "interpreter/debugger/debugger_prompt.h"
+#include "interpreter/loader/loader.h"
+#include "interpreter/session/command_line.h"
+#include "interpreter/session/docs.h"
+#include "interpreter/session/script.h"
+#include "interpreter/terminal/line_reader.h"
+#include "interpreter/terminal/repl.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <new>
 #include <utility>
 
-#include "interpreter/lua_host.h"
-#include "interpreter/prologue.h"
+#include "interpreter/host/lua_host.h"
+#include "interpreter/loader/prologue.h"
 #include "jit/frontend/syntax_error.h"
 
 namespace lunaria {

@@ -40,7 +40,7 @@ class State {
 
     // Registry key of the metatable of tensor handles.
     int tensor_metatable = LUA_NOREF;
-    int prologue_calls = 0;  // in progress, on any stack (interpreter/frames.h)
+    int prologue_calls = 0;  // in progress, on any stack (interpreter/loader/frames.h)
 
     // Make the collector keep pace with the bytes of tensors, which it does not see. To be called before an operator
     // allocates its results, so that they can take the place of what the last ones left behind ...

@@ -16,7 +16,7 @@
 #include <sstream>
 #include <vector>
 
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 
 namespace lunaria::jupyter {
 

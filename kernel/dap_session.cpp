@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "interpreter/loader.h"
+#include "interpreter/loader/loader.h"
 #include "kernel/interpreter.h"
 
 namespace lunaria::jupyter {

@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
-#include "interpreter/debugger_variables.h"
-#include "interpreter/session.h"
+#include "interpreter/debugger/debugger_variables.h"
+#include "interpreter/session/session.h"
 #include "kernel/host.h"
 
 namespace lunaria::jupyter {

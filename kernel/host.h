@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "interpreter/display.h"
+#include "interpreter/display/display.h"
 
 namespace lunaria::jupyter {
 

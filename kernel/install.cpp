@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 #include "kernel/logo.h"
 
 namespace lunaria::jupyter {

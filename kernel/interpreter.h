@@ -1,12 +1,12 @@
-// Requests that concern Lua, answered by a session (interpreter/session.h). Everything here runs on the main thread but
-// for kernel_info_request and interrupt.
+// Requests that concern Lua, answered by a session (interpreter/session/session.h). Everything here runs on the main
+// thread but for kernel_info_request and interrupt.
 #pragma once
 
 #include <pthread.h>
 
 #include <xeus/xinterpreter.hpp>
 
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 #include "kernel/host.h"
 #include "kernel/server.h"
 

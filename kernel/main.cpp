@@ -15,7 +15,7 @@
 #include <xeus/xkernel.hpp>
 
 #include "core/signals.h"
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 #include "kernel/connection.h"
 #include "kernel/dap_session.h"
 #include "kernel/history.h"

@@ -3,7 +3,7 @@
 #include <xeus/xguid.hpp>
 #include <xeus/xmiddleware.hpp>
 
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 #include "kernel/requests.h"
 
 namespace lunaria::jupyter {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "interpreter/session.h"
+#include "interpreter/session/session.h"
 #include "kernel/requests.h"
 #include "kernel/server.h"
 

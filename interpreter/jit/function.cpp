@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "core/log.h"
-#include "interpreter/debugger.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/debugger/debugger.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/jit/region.h"
-#include "interpreter/lua_reference.h"
 #include "interpreter/protect.h"
-#include "interpreter/values.h"
 
 namespace lunaria::jit {
 

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "core/memory.h"
-#include "interpreter/frames.h"
+#include "interpreter/host/lua_host.h"
 #include "interpreter/jit/function.h"
-#include "interpreter/lua_host.h"
-#include "interpreter/prologue.h"
+#include "interpreter/loader/frames.h"
+#include "interpreter/loader/prologue.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 

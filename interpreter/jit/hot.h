@@ -1,6 +1,6 @@
 // Functions that graph mode compiles without being asked: those of the user's that are called again and again and work
-// with tensors. Their prologue (interpreter/prologue.h) asks for each call; a function that turns out to gain nothing
-// is left alone.
+// with tensors. Their prologue (interpreter/loader/prologue.h) asks for each call; a function that turns out to gain
+// nothing is left alone.
 #pragma once
 
 #include <lua.hpp>

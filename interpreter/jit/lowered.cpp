@@ -1,7 +1,7 @@
 // What became of a compiled function's operators, stage by stage, as tables for lunaria/lowered.lua.
+#include "interpreter/bindings/values.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/jit/region.h"
-#include "interpreter/values.h"
 
 namespace lunaria::jit {
 

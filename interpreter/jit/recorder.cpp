@@ -4,9 +4,9 @@
 
 #include "core/element.h"
 #include "core/interrupt.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/region.h"
-#include "interpreter/lua_reference.h"
-#include "interpreter/values.h"
 #include "jit/language.h"
 
 namespace lunaria::jit {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/element.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/recorder.h"
-#include "interpreter/lua_reference.h"
 #include "jit/language.h"
 #include "jit/number.h"
 

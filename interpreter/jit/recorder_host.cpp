@@ -4,10 +4,10 @@
 
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
+#include "interpreter/bindings/tensor_index.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/recorder.h"
-#include "interpreter/lua_reference.h"
-#include "interpreter/tensor_index.h"
-#include "interpreter/values.h"
 
 namespace lunaria::jit {
 

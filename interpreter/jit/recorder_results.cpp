@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/random.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/recorder.h"
-#include "interpreter/lua_reference.h"
 
 namespace lunaria::jit {
 

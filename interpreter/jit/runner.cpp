@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "core/element.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/region.h"
-#include "interpreter/lua_reference.h"
-#include "interpreter/values.h"
 #include "jit/number.h"
 
 namespace lunaria::jit {

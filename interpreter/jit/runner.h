@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/random.h"
+#include "interpreter/host/lua_host.h"
 #include "interpreter/jit/steady.h"
 #include "interpreter/jit/trace.h"
-#include "interpreter/lua_host.h"
 
 namespace lunaria::jit {
 

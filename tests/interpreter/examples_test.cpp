@@ -6,8 +6,8 @@
 
 #include "backends/cpu/device.h"
 #include "core/op.h"
+#include "interpreter/bindings/values.h"
 #include "interpreter/state.h"
-#include "interpreter/values.h"
 
 namespace lunaria {
 namespace {

@@ -1,5 +1,5 @@
 -- Operators of one's own: ms.op turns a function of numbers into an operator on tensors. The function is followed once,
--- when it is defined (interpreter/formula_trace.h); what it computes is compiled into one loop over the elements.
+-- when it is defined (interpreter/watchers/formula_trace.h); what it computes is compiled into one loop over the elements.
 local core = require "lunaria.custom_ops"
 
 local known_fields = { name = "string", inputs = "table", expr = "function", doc = "string", output = "string",

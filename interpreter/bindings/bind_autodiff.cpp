@@ -1,0 +1,276 @@
+// What the transforms in lunaria/transforms.lua are made of: one reverse derivative, access to shadows, and the table
+// of what stands for the standard library's functions where a derivative is computed.
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/tensor_methods.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_host.h"
+#include "interpreter/protect.h"
+#include "interpreter/watchers/batching.h"
+#include "jit/language.h"
+
+namespace lunaria {
+
+namespace {
+
+int run(lua_State* L, const vm::OperatorFunction& function) {
+    LuaHost& host = LuaHost::of(L);
+    vm::Values args;
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
+    Value f = vm::make_object<vm::Closure>(*function.function, function.owner, vm::Values());
+    vm::Values results = host.run(L, f, std::move(args));
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    for (const Value& v : results) host.push(L, v);
+    return static_cast<int>(results.size());
+}
+
+int vjp(lua_State* L) { return run(L, vm::vjp_function()); }
+int derivative(lua_State* L) { return run(L, vm::derivative_function()); }
+int gradient(lua_State* L) { return run(L, vm::gradient_function()); }
+
+int cotangent(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    Value context = host.to_value(L, 1);
+    vm::Shadow* shadow =
+        vm::object_as<vm::Context>(context) ? vm::object_as<vm::Context>(context)->find(host.to_value(L, 2)) : nullptr;
+    host.push(L, shadow ? shadow->get(host.to_value(L, 3)) : Value());
+    return 1;
+}
+
+int custom(lua_State* L) { return run(L, vm::custom_function()); }
+int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
+int open_batch(lua_State* L) { return run(L, vm::open_batch_function()); }
+int batch_enter(lua_State* L) { return run(L, vm::batch_enter_function()); }
+int batch_leave(lua_State* L) { return run(L, vm::batch_leave_function()); }
+int batch_inside(lua_State* L) { return run(L, vm::batch_inside_function()); }
+int batch_error(lua_State* L) { return run(L, vm::batch_error_function()); }
+int stop(lua_State* L) {
+    lua_settop(L, 1);
+    // A handle of its own, as of every operator: what is written into x later changes this value no more than any
+    // other.
+    if (const Tensor* t = tensor_at(L, 1)) push(L, t->view(t->shape(), t->strides()));
+    return 1;
+}
+// Undifferentiated, every use of a tensor is one of its present content.
+int content(lua_State* L) {
+    lua_settop(L, 1);
+    return 1;
+}
+int overwrite(lua_State* L) {
+    check_tensor(L, 1, "overwrite");
+    const Tensor value = check_tensor(L, 2, "overwrite");
+    reinterpret_cast<Tensor&>(*tensor_place(L, 1)).assign("overwrite", value);
+    lua_settop(L, 1);
+    return 1;
+}
+int raw_get(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    lua_rawget(L, 1);
+    return 1;
+}
+int raw_set(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 3);
+    lua_rawset(L, 1);
+    return 1;
+}
+
+// The only element of a tensor.
+int item(lua_State* L) {
+    lua_settop(L, 1);
+    lua_getfield(L, 1, "item");
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+int metamethod(lua_State* L) {
+    luaL_checkany(L, 1);
+    if (luaL_getmetafield(L, 1, luaL_checkstring(L, 2)) == LUA_TNIL) lua_pushnil(L);
+    return 1;
+}
+
+// The key after another in a table's order.
+int next_key(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 2);
+    if (!lua_next(L, 1)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pop(L, 1);
+    return 1;
+}
+
+// Whether a gradient by the value exists: floating-point numbers and tensors.
+int is_float(lua_State* L) {
+    bool yes = lua_type(L, 1) == LUA_TNUMBER && !lua_isinteger(L, 1);
+    if (const Tensor* t = lua_type(L, 1) == LUA_TUSERDATA ? tensor_at(L, 1) : nullptr)
+        yes = lunaria::is_float(t->dtype()) || is_complex(t->dtype());
+    lua_pushboolean(L, yes);
+    return 1;
+}
+
+int number(lua_State* L) {
+    LuaHost::push_number_function(L, lua::primitive(luaL_checkstring(L, 1)));
+    return 1;
+}
+
+int replace(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    LuaHost::of(L).set_replacement(L, 1, 2, lua_isboolean(L, 3) && lua_toboolean(L, 3));
+    if (lua_isstring(L, 3)) LuaHost::of(L).set_in_derivatives(L, 1);
+    return 0;
+}
+
+// fits_in_place(old, value): whether a method such as add_ may put the value in the place of the old one.
+int fits(lua_State* L) {
+    const Tensor* value = tensor_at(L, 2);
+    lua_pushboolean(L, value && fits_in_place(check_tensor(L, 1, "fits"), *value));
+    return 1;
+}
+
+// fills(t, value): whether a number or tensor can be the content of all of t.
+int fills(lua_State* L) {
+    const Shape& shape = check_tensor(L, 1, "fills").shape();
+    const Tensor* value = tensor_at(L, 2);
+    bool fit = value ? value->rank() <= shape.rank() : lua_type(L, 2) == LUA_TNUMBER;
+    for (int i = 1; value && fit && i <= value->rank(); ++i)
+        fit = value->dim(value->rank() - i) == 1 || value->dim(value->rank() - i) == shape[shape.rank() - i];
+    lua_pushboolean(L, fit);
+    return 1;
+}
+
+int in_place(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    LuaHost::of(L).set_in_place_maker(L, 1);
+    return 0;
+}
+
+int harmless(lua_State* L) {
+    for (int i = 1, n = lua_gettop(L); i <= n; ++i) {
+        luaL_checktype(L, i, LUA_TFUNCTION);
+        LuaHost::of(L).set_harmless(L, i);
+    }
+    return 0;
+}
+
+// The function itself where another stands for it: upvalue 1.
+int call_original(lua_State* L) {
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+int original(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    lua_pushcclosure(L, protect<call_original>, 1);
+    return 1;
+}
+
+// note(t, key, f, order): t[key] = { f = f, order = order }. What only serves to show a function is no effect.
+int note(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_createtable(L, 0, 2);
+    lua_pushvalue(L, 3);
+    lua_setfield(L, -2, "f");
+    lua_pushvalue(L, 4);
+    lua_setfield(L, -2, "order");
+    lua_pushvalue(L, 2);
+    lua_insert(L, -2);
+    lua_rawset(L, 1);
+    return 0;
+}
+
+// An error of whoever called into the library: with the line of the user's text.
+int fail(lua_State* L) { throw Error(ErrorKind::argument, "", luaL_checkstring(L, 1)); }
+
+int graph_text(lua_State* L) {
+    const int order = static_cast<int>(luaL_optinteger(L, 2, 0));
+    push(L, std::string_view(LuaHost::of(L).graph_text(L, 1, order)));
+    return 1;
+}
+
+}  // namespace
+
+int open_autodiff(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    lua_newtable(L);
+    const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},
+                                                               {"metamethod", protect<metamethod>},
+                                                               {"number", protect<number>},
+                                                               {"replace", protect<replace>},
+                                                               {"is_float", protect<is_float>},
+                                                               {"harmless", protect<harmless>},
+                                                               {"original", protect<original>},
+                                                               {"note", protect<note>},
+                                                               {"graph_text", protect<graph_text>},
+                                                               {"fail", protect<fail>},
+                                                               {"batch", protect<batch>},
+                                                               {"count_batch_rules", protect<count_batch_rules>},
+                                                               {"fits", protect<fits>},
+                                                               {"in_place", protect<in_place>},
+                                                               {"fills", protect<fills>}};
+    for (auto [name, function] : functions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    host.set_gives_keys(protect<next_key>);
+    const std::tuple<const char*, lua_CFunction, vm::OperatorFunction> intrinsics[] = {
+        {"vjp", protect<vjp>, vm::vjp_function()},
+        {"derivative", protect<derivative>, vm::derivative_function()},
+        {"gradient", protect<gradient>, vm::gradient_function()},
+        {"cotangent", protect<cotangent>, vm::shadow_function()},
+        {"custom", protect<custom>, vm::custom_function()},
+        {"checkpoint", protect<checkpoint>, vm::checkpoint_function()},
+        {"stop", protect<stop>, vm::stop_function()},
+        {"open_batch", protect<open_batch>, vm::open_batch_function()},
+        {"batch_enter", protect<batch_enter>, vm::batch_enter_function()},
+        {"batch_leave", protect<batch_leave>, vm::batch_leave_function()},
+        {"batch_inside", protect<batch_inside>, vm::batch_inside_function()},
+        {"batch_error", protect<batch_error>, vm::batch_error_function()},
+        {"raw_get", protect<raw_get>, vm::raw_index_function()},
+        {"raw_set", protect<raw_set>, vm::raw_set_function()},
+        {"content", protect<content>, vm::content_function()},
+        {"overwrite", protect<overwrite>, vm::overwrite_function()},
+        {"item", protect<item>, vm::item_function()}};
+    for (const auto& [name, function, graph] : intrinsics) {
+        lua_pushcfunction(L, function);
+        host.set_intrinsic(L, -1, graph);
+        lua_setfield(L, -2, name);
+    }
+    // The method of tensors; with indices it is written in Lua.
+    lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
+    lua_getfield(L, -1, "__index");
+    lua_getupvalue(L, -1, 1);
+    lua_getfield(L, -1, "item");
+    host.set_intrinsic(L, -1, vm::item_function(), "X-");
+    lua_pop(L, 4);
+    // Lua's own functions that the machine has its own of.
+    const std::pair<const char*, vm::OperatorFunction> own[] = {
+        {"pcall", vm::pcall_function()}, {"xpcall", vm::xpcall_function()}, {"error", vm::error_function()}};
+    for (const auto& [name, graph] : own) {
+        lua_getglobal(L, name);
+        host.set_intrinsic(L, -1, graph);
+        lua_pop(L, 1);
+    }
+    using Native = vm::NativeFunction::Kind;
+    const std::pair<const char*, Native> coroutines[] = {
+        {"create", Native::create}, {"wrap", Native::wrap},       {"resume", Native::resume},
+        {"yield", Native::yield},   {"status", Native::status},   {"isyieldable", Native::is_yieldable},
+        {"close", Native::close},   {"running", Native::running},
+    };
+    lua_getglobal(L, LUA_COLIBNAME);
+    for (const auto& [name, kind] : coroutines) {
+        lua_getfield(L, -1, name);
+        host.set_intrinsic(L, -1, vm::native_function(kind, host.to_value(L, -1)));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return 1;
+}
+
+}  // namespace lunaria

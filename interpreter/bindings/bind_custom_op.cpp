@@ -1,0 +1,62 @@
+// The module "lunaria.custom_ops": what lunaria/op.lua defines operators with.
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/operators.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/protect.h"
+#include "interpreter/watchers/formula_trace.h"
+#include "jit/graph/custom.h"
+
+namespace lunaria {
+
+namespace {
+
+std::vector<std::string> texts_at(lua_State* L, int index) {
+    std::vector<std::string> texts;
+    index = lua_absindex(L, index);
+    for (lua_Integer i = 1, n = luaL_len(L, index); i <= n; ++i) {
+        lua_rawgeti(L, index, i);
+        texts.emplace_back(luaL_checkstring(L, -1));
+        lua_pop(L, 1);
+    }
+    return texts;
+}
+
+// define(name, doc, names of inputs, which of them are masks, f[, output, indices of the inputs, reduce])
+int define(lua_State* L) {
+    const std::string name = luaL_checkstring(L, 1), doc = luaL_checkstring(L, 2);
+    std::vector<CustomOp::Input> inputs;
+    for (std::string& input : texts_at(L, 3)) inputs.push_back({std::move(input), false});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        lua_rawgeti(L, 4, static_cast<lua_Integer>(i) + 1);
+        inputs[i].mask = lua_toboolean(L, -1);
+        lua_pop(L, 1);
+    }
+    if (registry().find(name)) throw argument_error("op", str("there is an operator '", name, "' in ms.ops"));
+    const auto formula = trace_formula(L, LuaHost::of(L).to_value(L, 5), inputs);
+    if (lua_isnoneornil(L, 6)) {
+        push_operator(L, CustomOp::define(name, doc, std::move(inputs), *formula));
+        return 1;
+    }
+    IndexRule rule;
+    rule.output = texts_at(L, 6);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        lua_rawgeti(L, 7, static_cast<lua_Integer>(i) + 1);
+        rule.inputs.push_back(texts_at(L, -1));
+        lua_pop(L, 1);
+    }
+    rule.reduce = luaL_optstring(L, 8, "");
+    push_operator(L, CustomOp::define(name, doc, std::move(inputs), *formula, std::move(rule)));
+    return 1;
+}
+
+}  // namespace
+
+int open_custom_ops(lua_State* L) {
+    set_custom_kernel(graph::run_custom);
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, protect<define>);
+    lua_setfield(L, -2, "define");
+    return 1;
+}
+
+}  // namespace lunaria

@@ -1,0 +1,74 @@
+// ms.help and what scripts ask about the terminal.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/display/output.h"
+#include "interpreter/protect.h"
+#include "interpreter/session/inspection.h"
+#include "interpreter/terminal/terminal_text.h"
+
+namespace lunaria {
+
+namespace {
+
+// help(x): prints what is known about a function, an operator (also by name), or any other value.
+int help(lua_State* L) {
+    Inspection found;
+    if (lua_gettop(L) == 0) {
+        found.text =
+            "help(x) prints what is known about x: a function, an operator or its name, a tensor, a table.\n"
+            "ms.ops holds the operators; x:name(...) calls one as a method of a tensor.\n"
+            "In a session, ?name does the same as help(name), and %lsmagic lists the commands.\n";
+    } else if (lua_type(L, 1) == LUA_TSTRING) {
+        const std::string name = lua_tostring(L, 1);
+        found = inspect(State::of(L), name, name.size());
+        if (!found.found) {
+            std::string near;
+            for (std::string_view similar : registry().similar(name)) near += str(near.empty() ? "" : ", ", similar);
+            Error e = argument_error("help", str("nothing is known about '", name, "'"));
+            throw near.empty() ? e : e.hint(str("operators with a similar name: ", near));
+        }
+    } else {
+        found = inspect_value(L, 1, "");
+    }
+    lua_getglobal(L, "print");
+    while (found.text.ends_with('\n')) found.text.pop_back();
+    push(L, std::string_view(found.text));
+    lua_call(L, 1, 0);
+    return 0;
+}
+
+// is_terminal([file]): whether a person sees what is written to the file (standard error).
+int is_terminal(lua_State* L) {
+    std::FILE* file = stderr;
+    if (!lua_isnoneornil(L, 1)) {
+        const auto* stream = static_cast<luaL_Stream*>(luaL_testudata(L, 1, LUA_FILEHANDLE));
+        file = stream && stream->closef ? stream->f : nullptr;
+    }
+    lua_pushboolean(L, file && isatty(fileno(file)) && !is_output_redirected(L));
+    return 1;
+}
+
+// terminal_size(): columns and rows of the terminal, or 80 and 24.
+int size_of_terminal(lua_State* L) {
+    const TerminalSize size = terminal_size();
+    lua_pushinteger(L, size.columns);
+    lua_pushinteger(L, size.rows);
+    return 2;
+}
+
+}  // namespace
+
+void bind_session(lua_State* L) {
+    lua_pushcfunction(L, protect<help>);
+    lua_setfield(L, -2, "help");
+    lua_pushcfunction(L, protect<is_terminal>);
+    lua_setfield(L, -2, "is_terminal");
+    lua_pushcfunction(L, protect<size_of_terminal>);
+    lua_setfield(L, -2, "terminal_size");
+}
+
+}  // namespace lunaria

@@ -1,0 +1,209 @@
+// The debugger's engine: breakpoints, steps, stops at errors, and the evaluation of Lua in the frames of a stopped
+// program. It knows no front end: whoever shows stops to a person is called with each, in Lua's thread, and says how to
+// go on.
+//
+// Nothing is paid while nothing is debugged: the line hook is there only while breakpoints, watches or steps want it,
+// and functions that the virtual machine runs have stop points only then.
+//
+// Breakpoints, stops at errors and pause may be set from any thread; all else belongs to Lua's.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <lua.hpp>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/error.h"
+#include "interpreter/debugger/debugger_stack.h"
+#include "interpreter/loader/fingerprint.h"
+
+namespace lunaria {
+
+struct Breakpoint {
+    int id = 0;
+    std::string source;  // as messages name the chunk, the end of that path, or what rename_sources() makes of it
+    int line = 0;
+    std::string condition;  // Lua; empty: none
+    int from_hit = 1;       // stops at that hit and all later ones
+    std::string log;        // instead of stopping: a text with {expressions}
+    bool temporary = false, enabled = true;
+    int hits = 0;
+};
+
+enum class StopReason { entry, call, breakpoint, step, pause, error, watch };
+enum class Resume { go, into, over, out, leave };
+
+struct Stop {
+    lua_State* thread;
+    StopReason reason;
+    std::string text;              // the error's message, what changed, why a condition failed
+    std::vector<int> breakpoints;  // that were hit
+    int value = LUA_NOREF;         // of an error: its object, in the registry
+};
+
+struct Watch {
+    int id = 0;
+    std::string expression, value;
+    Fingerprint print;   // of the value: its text may hide a change
+    std::string chunk;   // of the function whose variables it means
+    int first_line = 0;  // of that function
+    bool stops = true;   // when it changes; otherwise it is only shown
+};
+
+class Debugger {
+  public:
+    using Front = std::function<Resume(const Stop&)>;
+
+    explicit Debugger(State& state) : state_(state) {}
+    Debugger(const Debugger&) = delete;
+    Debugger& operator=(const Debugger&) = delete;
+
+    // The global `breakpoint`, and pcall and xpcall as they are but for stops at errors.
+    void install(lua_State* L);
+
+    // Any thread. Breakpoints get their ids here; ids stay where source and line do.
+    std::vector<Breakpoint> set_breakpoints(const std::string& source, std::vector<Breakpoint> list);
+    int add_breakpoint(Breakpoint b);
+    bool change_breakpoint(int id, const std::function<void(Breakpoint&)>& change);
+    bool remove_breakpoint(int id);
+    void remove_breakpoints();
+    std::vector<Breakpoint> breakpoints() const;
+    void stop_at_errors(bool caught, bool uncaught);
+    void request_pause();
+
+    // In Lua's thread, also by a signal handler: another thread has changed something.
+    void on_nudge() noexcept;
+
+    // Who shows stops from now on; without one nothing stops.
+    void set_front(Front front);
+    Front front() const;
+    // Where the texts of breakpoints with `log` go; by default Lua's print.
+    void set_log(std::function<void(const std::string& text)> log);
+    // While it is on, programs of the machine have stop points even without breakpoints.
+    void set_attached(bool attached) { attached_ = attached; }
+
+    // Lua's thread from here on.
+    // Another name for a chunk, as breakpoints have it: the file of a notebook's cell. Empty: none.
+    void rename_sources(std::function<std::string(const std::string& source)> name) { rename_ = std::move(name); }
+    std::string source_name(const std::string& source) const;
+    // Stops at the next line of the user's.
+    void stop_at_next_line();
+    // A cell or script is over: steps end with it.
+    void end_of_run();
+    // Runs `body`, which must not throw, without stops.
+    void quietly(const std::function<void()>& body);
+    // Whether the program was ended from a stop; asking forgets it.
+    bool take_left() { return std::exchange(left_, false); }
+
+    std::vector<Watch>& watches() { return watches_; }
+    int add_watch(Watch w);
+    // Takes the value of its expression in a frame of the stopped program; whether that has changed. Nothing where it
+    // cannot be evaluated, for the reason in `problem`.
+    std::optional<bool> look(Watch& w, size_t frame, std::string& problem);
+    // Watches want every line; to be called when there are others.
+    void update();
+
+    // While the program is stopped.
+    bool is_stopped() const { return stopped_; }
+    const DebugStack& stack() const { return stack_; }
+    // Looks around in frames that are gone, with the same means as in a stopped program.
+    void inspect(DebugStack stack, const std::function<void()>& body);
+    // Runs `body` in a Lua thread of its own; Lua's errors end up in `error`. Ctrl-C ends it.
+    bool guarded(const std::function<void(lua_State*)>& body, std::string& error);
+    // Pushes what the Lua code gives in a frame (npos: with globals alone), an expression or statements: how many
+    // values. Assignments reach the variables.
+    int evaluate(lua_State* T, size_t frame, const std::string& code);
+
+    // What runs tells, see the State, the virtual machine's host and the functions that report errors.
+    bool wants_stop_points() const;
+    // Whether the text of the function at `index` mentions breakpoint.
+    static bool calls_breakpoint(lua_State* L, int index);
+    // Whether somebody debugs.
+    bool is_active() const;
+    void on_line(lua_State* L, lua_Debug* record);
+    void on_machine_line(lua_State* L);
+    void on_poll(lua_State* L) {
+        if (pause_.load(std::memory_order_relaxed)) [[unlikely]]
+            stop(L, {L, StopReason::pause, {}, {}});
+    }
+    void on_failure(lua_State* L, const Error& e);
+    // The error object on top of the stack of L, which raised it.
+    void on_error(lua_State* L, bool outermost);
+    // A coroutine ended with the error on top of its stack.
+    void on_dead_coroutine(lua_State* thread);
+    // Pushes a message handler that tells of errors, if somebody wants to know; answers whether.
+    bool push_error_handler(lua_State* L);
+    // Pushes one for a function that the machine calls, which also keeps the frames for later.
+    static void push_call_handler(lua_State* L);
+    void on_call_error(lua_State* L);
+    void forget_error() { reported_ = false; }
+    // Takes the message handlers of xpcalls away: for an error that is raised in a hook, within which no other hook
+    // could stop a handler that does not end.
+    void skip_handlers(lua_State* L);
+
+  private:
+    enum class Mode { none, into, over };
+    struct Place {
+        std::string source, chunk;
+        int line = 0;
+    };
+    struct Position {
+        lua_State* thread = nullptr;
+        int threads = 0, levels = 0;
+        size_t machine = 0;              // frames of the machine, 0 for a function of Lua
+        const void* function = nullptr;  // null: any
+    };
+    // Breakpoints as Lua's thread sees them.
+    struct Lines {
+        std::vector<Breakpoint> list;
+        std::vector<bool> at;  // by line
+        bool has(int line) const { return static_cast<size_t>(line) < at.size() && at[static_cast<size_t>(line)]; }
+    };
+    static void line_hook(lua_State* L, lua_Debug* record);
+    static int breakpoint_function(lua_State* L);
+    bool is_armed() const;
+    void changed();  // from any thread
+    void refresh();
+    bool matches(const std::string& wanted, const std::string& source);
+    bool hits(lua_State* L, const Place& place, Stop& s);
+    bool steps_here(const Position& now);
+    bool watches_changed(lua_State* L, const Place& place, int first_line, Stop& s);
+    void at_place(lua_State* L, const Place& place, int first_line, const Position& now);
+    Position position_of(const StackFrame& frame) const;
+    void go_on(Resume how);
+    void stop(lua_State* L, Stop s);
+    bool is_caught(lua_State* L) const;
+    void write_log(const std::string& text);
+    std::string filled_in(lua_State* L, const std::string& text);
+
+    State& state_;
+    std::function<std::string(const std::string&)> rename_;
+    std::unordered_map<std::string, std::string> paths_;  // of sources, made absolute
+
+    mutable std::mutex mutex_;  // for what follows, up to the atomics
+    std::vector<Breakpoint> breakpoints_;
+    int next_id_ = 1;
+    Front front_;
+    std::function<void(const std::string&)> log_;
+    std::atomic<uint64_t> version_{0};
+    std::atomic<bool> any_{false}, has_front_{false}, pause_{false}, attached_{false}, caught_{false}, uncaught_{false};
+
+    uint64_t known_version_ = 0;
+    Lines lines_;
+    Mode mode_ = Mode::none;
+    Position from_;
+    std::vector<Watch> watches_;
+    int next_watch_ = 1;
+    bool busy_ = false;     // stopped, or evaluating for itself: nothing stops
+    bool stopped_ = false;  // a front end has the word
+    bool left_ = false;
+    bool reported_ = false;  // the error on its way was shown
+    DebugStack stack_;
+    uint64_t stop_count_ = 0;  // what was made for a stop knows by it that the stop is over
+};
+
+}  // namespace lunaria

@@ -1,0 +1,127 @@
+// The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
+#include <algorithm>
+#include <utility>
+
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_host.h"
+#include "interpreter/loader/prologue.h"
+#include "interpreter/protect.h"
+#include "jit/frontend/ast.h"
+
+namespace lunaria {
+
+LuaHost::At::At(LuaHost& host, lua_State* L, const vm::Machine* machine, const std::string* const* text) : host_(host) {
+    lua_Debug caller;
+    const bool known = lua_getstack(L, 0, &caller) != 0;
+    host.places_.push_back({known ? caller.i_ci : nullptr, machine, text});
+}
+
+std::string LuaHost::innermost_place() const { return place_of(innermost_call()); }
+
+std::string LuaHost::place_of(const void* call) const {
+    const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const Place& p) { return p.call == call; });
+    if (found == places_.rend()) return {};
+    if (found->machine) return found->machine->here();
+    return found->text && *found->text ? **found->text : std::string();
+}
+
+// `level` functions further out than who called the machine.
+std::string LuaHost::outer_place(size_t level) {
+    lua_Debug frame;
+    bool below = false, stood_for = false;
+    for (int at = 0; lua_getstack(L, at, &frame); ++at) {
+        lua_getinfo(L, "Sln", &frame);
+        if (frame.i_ci == innermost_call()) {
+            below = true;
+            stood_for = is_entry_call(frame);
+            continue;
+        }
+        if (!below || std::exchange(stood_for, false)) continue;
+        if (std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks)) continue;
+        if (level-- == 0) return frame.currentline > 0 ? str(frame.short_src, ":", frame.currentline) : std::string();
+    }
+    return {};
+}
+
+void LuaHost::complete_message(const Value& f, const std::string& place, bool method) {
+    if (lua_type(L, -1) != LUA_TSTRING || place.empty()) return;
+    push(L, f);
+    const bool c = lua_iscfunction(L, -1);
+    lua_pop(L, 1);
+    if (!c) return;
+    std::string message = lua_tostring(L, -1);
+    // What Lua's own operations raise inside a C function has no place in Lua either.
+    if (message.starts_with("attempt to ")) return;
+    const size_t colon = message.find(':');
+    if (colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
+        message[colon + 1] <= '9')
+        return;
+    // Lua names a function as the call does, without its library.
+    const size_t name = message.starts_with("bad argument #") ? message.find(" to '") : std::string::npos;
+    if (name != std::string::npos) {
+        const size_t dot = message.find('.', name), end = message.find('\'', name + 5);
+        if (dot < end) message.erase(name + 5, dot + 1 - (name + 5));
+        constexpr size_t kNumber = std::string_view("bad argument #").size();
+        const int number = std::stoi(message.substr(kNumber, 9)) - 1;
+        if (method && number == 0)
+            message.replace(0, message.find(" to '") + 4, "calling").replace(message.rfind(" ("), 2, " on bad self (");
+        else if (method)
+            message.replace(kNumber, message.find(' ', kNumber) - kNumber, std::to_string(number));
+    }
+    lua_pop(L, 1);
+    lunaria::push(L, std::string_view(place + ": " + message));
+}
+
+namespace {
+
+// Whether the node is the operation, or what became of it in a derivative.
+bool comes_from(const ir::Node& node, const ir::Node& operation) {
+    if (&node == &operation) return true;
+    if (!node.span.chunk || node.span.chunk != operation.span.chunk || node.span.line != operation.span.line ||
+        node.span.column != operation.span.column || !node.op->name().starts_with("j_"))
+        return false;
+    const std::string_view name = node.op->name().substr(2);
+    if (name == "index" && name == operation.op->name()) {
+        // a.b.c is two of them at one place.
+        const Value &key = node.args.back(), &other = operation.args.back();
+        return key.kind() != Value::Kind::string || other.kind() != Value::Kind::string ||
+               key.string() == other.string();
+    }
+    return name == "arith" || name == operation.op->name();
+}
+
+}  // namespace
+
+std::string LuaHost::operand_name(bool second) const {
+    const ir::Node* node = running_->node();
+    if (!node || !node->op) return {};
+    std::string found;
+    for (const auto& [function, info] : infos_) {
+        // Variables of Lunaria's own Lua say nothing to the user.
+        if (info->chunk->name().starts_with("lunaria:")) continue;
+        for (const lower::Operation& o : info->operations) {
+            const lua::Expr* e = second ? o.second : o.first;
+            if (!e || !comes_from(*node, *o.node)) continue;
+            const auto* method = e->get_if<lua::MethodCall>();
+            const std::string name = !method                        ? lower::name_of(*e)
+                                     : o.node->op->name() == "call" ? str("method '", method->name, "'")
+                                                                    : std::string();
+            if (o.node == node) return name.empty() ? name : str(" (", name, ")");
+            // Of operations at one place none can be told from the other.
+            if (!found.empty() && found != name) return {};
+            found = name;
+        }
+    }
+    return found.empty() ? found : str(" (", found, ")");
+}
+
+void LuaHost::operand_error(std::string_view what, const Value& v, bool second) {
+    // What an operator calls is its metamethod and no variable.
+    const ir::Node* node = running_->node();
+    const bool named =
+        what != "call" || (node && node->op && (node->op->name() == "call" || node->op->name() == "j_call"));
+    throw Error(ErrorKind::argument, "",
+                str("attempt to ", what, " a ", type_text(v), " value", named ? operand_name(second) : std::string()));
+}
+
+}  // namespace lunaria

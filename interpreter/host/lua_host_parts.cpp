@@ -1,0 +1,110 @@
+// What brackets and properties of a tensor stand for, as functions of it: t[i], t[i] = v, t.T.
+#include "core/indexing.h"
+#include "core/ir/builder.h"
+#include "interpreter/bindings/tensor_index.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_host.h"
+#include "jit/language.h"
+
+namespace lunaria {
+
+// The properties that are functions of the elements: the transposed matrix.
+vm::Host::Part LuaHost::property_of(const Value& tensor, const std::string& name) {
+    const int rank = tensor.tensor().rank();
+    const bool last_two = name == "mT" || name == "mH";
+    if ((name != "T" && !last_two) || (last_two && rank < 2)) return {};
+    std::shared_ptr<const ir::Graph>& kept = parts_[str(to_string(tensor), "|", name)];
+    if (!kept) {
+        auto graph = std::make_shared<ir::Graph>(name);
+        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
+        Shape order;
+        for (int i = 0; i < rank; ++i) order.push_back(last_two && i < rank - 2 ? i : rank - 1 - i);
+        if (last_two) {
+            order[rank - 2] = rank - 1;
+            order[rank - 1] = rank - 2;
+        }
+        ir::GraphBuilder builder(*graph);
+        graph->result = Value::list({builder.call("transpose", {x, Value::ints(order)}).value()});
+        kept = graph;
+    }
+    Part part;
+    part.function = kept;
+    return part;
+}
+
+vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
+    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return property_of(tensor, key.string());
+    return indexed(tensor, key, nullptr);
+}
+
+bool LuaHost::is_part(const Value& text) { return is_slice_text(text.string()); }
+
+vm::Host::Part LuaHost::put_part(const Value& tensor, const Value& key, const Value& value) {
+    if (!value.is_number() && !value.is_tensor())
+        throw argument_error("index", str("a number or a tensor is expected, got ", type_text(value)));
+    return indexed(tensor, key, &value);
+}
+
+vm::Host::Part LuaHost::indexed(const Value& tensor, const Value& key, const Value* value) {
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    push(L, key);
+    Index index = index_at(L, base + 1);
+    lua_settop(L, base);
+    Part part;
+    std::string name = str(to_string(Value(tensor)), "|");
+    if (value) {
+        name += value->is_tensor() ? to_string(*value) + "=" : "number=";
+        part.args = {Value(), *value};
+    }
+    const size_t given = part.args.size();
+    for (IndexItem& item : index.items) {
+        name += str(static_cast<int>(item.kind), ":", item.integer, ":", item.start.value_or(INT64_MIN), ":",
+                    item.stop.value_or(INT64_MIN), ":", item.step, ":");
+        // A mask picks as many elements as it has trues: the graph is for this one.
+        if (item.kind == IndexItem::Kind::tensor) {
+            if (item.tensor.tensor().dtype() == DType::boolean) {
+                name += "mask";
+            }
+            name += to_string(item.tensor);
+            part.args.push_back(item.tensor);
+        }
+        name += ';';
+    }
+    const bool mask = name.find("mask") != std::string::npos;
+    std::shared_ptr<const ir::Graph>& kept = parts_[name];
+    if (!kept || mask) {
+        if (parts_.size() > 2000) {
+            parts_.clear();
+            return indexed(tensor, key, value);
+        }
+        auto graph = std::make_shared<ir::Graph>("index");
+        Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor)))), put;
+        if (value) {
+            graph->add_parameter("key", {});
+            const bool number = value->is_number();
+            put = Value(graph->add_parameter("value", number ? ir::NodeType{} : ir::NodeType::of(type_of(*value))));
+            const DType dtype = tensor.tensor().dtype();
+            if (number)
+                put = Value(graph->add_call(lua::primitive("number_tensor"), {put, Value(dtype)},
+                                            ir::NodeType::of({dtype, {}})));
+        }
+        for (IndexItem& item : index.items)
+            if (item.kind == IndexItem::Kind::tensor && !mask)
+                item.tensor = Value(graph->add_parameter("i", ir::NodeType::of(type_of(item.tensor))));
+        if (mask)
+            for (size_t k = given; k < part.args.size(); ++k) graph->add_parameter("i", {});
+        ir::GraphBuilder builder(*graph);
+        const Value whole = x;
+        if (value) x = Value(graph->add_call(lua::primitive("content"), {x, Value::list({})}, x.node()->type));
+        Value result = value ? index_put(builder, x, index, put) : index_get(builder, x, index);
+        if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {whole, result}, {}));
+        graph->result = Value::list({result});
+        kept = graph;
+    }
+    part.function = kept;
+    if (mask) parts_.erase(name);
+    return part;
+}
+
+}  // namespace lunaria

@@ -1,0 +1,653 @@
+// Lua's operations on behalf of the machine.
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "core/indexing.h"
+#include "core/visit.h"
+#include "interpreter/bindings/operators.h"
+#include "interpreter/bindings/tensor_index.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/debugger/debugger.h"
+#include "interpreter/host/lua_host.h"
+#include "interpreter/host/lua_reference.h"
+#include "interpreter/protect.h"
+#include "jit/frontend/ast.h"
+
+namespace lunaria {
+
+using vm::Field;
+
+namespace {
+
+constexpr int kMostMetatables = 100;
+
+LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
+
+}  // namespace
+
+UpvalueCell::UpvalueCell(LuaHost& host, Value function, lua_State* L, int index, int position)
+    : host_(host), function_(std::move(function)), position_(position), identity_(lua_upvalueid(L, index, position)) {}
+
+Value UpvalueCell::get() const {
+    lua_State* L = host_.lua();
+    host_.push(L, function_);
+    lua_getupvalue(L, -1, position_);
+    Value v = host_.to_value(L, -1);
+    lua_pop(L, 2);
+    return v;
+}
+
+void UpvalueCell::set(Value v) {
+    lua_State* L = host_.lua();
+    host_.push(L, function_);
+    host_.push(L, v);
+    lua_setupvalue(L, -2, position_);
+    lua_pop(L, 1);
+}
+
+// Follows the chain of metatables from object[key] for reading (`__index`) or writing (`__newindex`).
+Field LuaHost::follow_chain(const Value& object, const Value& key, const char* event) {
+    luaL_checkstack(L, 10, "index");
+    const int base = lua_gettop(L);
+    Field field;
+    field.holder = object;
+    push(L, object);
+    Name* name = nullptr;
+    if (key.kind() == Value::Kind::string) {
+        name = &push_name(key);
+        // Mostly the table itself has it.
+        if (lua_rawget(L, base + 1) != LUA_TNIL) {
+            field.raw = true;
+            field.value = value_by(*name);
+            lua_settop(L, base);
+            return field;
+        }
+        lua_settop(L, base + 1);
+        push_name(key);
+    } else {
+        push(L, key);
+    }
+    for (int i = 0; i < kMostMetatables; ++i) {
+        // On the stack: the table, the key.
+        lua_pushvalue(L, base + 2);
+        if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, event) == LUA_TNIL) {
+            field.raw = true;
+            lua_settop(L, base + 3);
+            field.value = name ? value_by(*name) : to_value(L, base + 3);
+            break;
+        }
+        if (lua_isfunction(L, -1)) {
+            field.method = to_value(L, -1);
+            break;
+        }
+        field.holder = to_value(L, -1);
+        if (!lua_istable(L, -1)) break;
+        lua_copy(L, -1, base + 1);
+        lua_settop(L, base + 2);
+    }
+    lua_settop(L, base);
+    return field;
+}
+
+Field LuaHost::find_field(const Value& object, const Value& key) {
+    Field field = follow_chain(object, key, "__index");
+    if (!field.raw && field.method.is_nil()) {
+        // The chain ends in a userdata, say: whatever indexing it gives.
+        field.raw = true;
+        field.value = index(field.holder, key);
+        field.holder = object;
+    }
+    return field;
+}
+
+Field LuaHost::find_new_field(const Value& object, const Value& key) {
+    Field field = follow_chain(object, key, "__newindex");
+    if (!field.raw && field.method.is_nil()) field.holder = object;
+    return field;
+}
+
+Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event) {
+    luaL_checkstack(L, 6, "metamethod");
+    for (const Value* v : {&a, &b}) {
+        // Strings and numbers: Lua's own arithmetic.
+        if (!reference_of(*v) && !v->is_tensor()) continue;
+        const int base = lua_gettop(L);
+        push_briefly(*v);
+        Value method;
+        if (luaL_getmetafield(L, -1, std::string(event).c_str()) != LUA_TNIL) method = to_value(L, -1);
+        forget(base + 1);
+        lua_settop(L, base);
+        if (!method.is_nil()) return method;
+    }
+    return {};
+}
+
+const Op* LuaHost::tensor_operator(std::string_view primitive) {
+    static const std::array<std::pair<std::string_view, const Op*>, 8> kOperators{
+        {{"add", registry().find("add")},
+         {"sub", registry().find("sub")},
+         {"mul", registry().find("mul")},
+         {"div", registry().find("div")},
+         {"mod", registry().find("remainder")},
+         {"pow", registry().find("pow")},
+         {"floor_div", registry().find("floor_divide")},
+         {"minus", registry().find("neg")}}};
+    for (const auto& [name, op] : kOperators)
+        if (name == primitive) return op;
+    return nullptr;
+}
+
+Value LuaHost::index(const Value& object, const Value& key) {
+    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    if (object.is_tensor() && !(key.kind() == Value::Kind::string && !is_slice_text(key.string()))) {
+        push(L, key);
+        Value v(index_tensor(L, object.tensor(), lua_gettop(L)));
+        lua_settop(L, base);
+        return v;
+    }
+    push_briefly(object);
+    push(L, key);
+    lua_gettable(L, base + 1);
+    Value v = to_value(L, -1);
+    if (!lua_rawequal(L, base + 1, base + 2)) forget(base + 1);
+    lua_settop(L, base);
+    return v;
+}
+
+void LuaHost::push_briefly(const Value& v) {
+    if (v.is_tensor()) return push_shared(L, v.tensor());
+    push(L, v);
+}
+
+void LuaHost::forget(int index) {
+    if (tensor_at(L, index)) set_tensor(L, index, Tensor());
+}
+
+void LuaHost::set_index(const Value& object, const Value& key, const Value& value) {
+    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    push(L, object);
+    push(L, key);
+    push(L, value);
+    const bool named = key.kind() == Value::Kind::string && !is_part(key);
+    if (object.is_tensor() && !named)
+        set_by_index(L, base + 1, base + 2, base + 3);
+    else
+        lua_settable(L, base + 1);
+    lua_settop(L, base);
+}
+
+vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
+    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
+    const int base = lua_gettop(L) + 1;
+    Debugger::push_call_handler(L);
+    push(L, f);
+    if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
+        lua_settop(L, base - 1);
+        operand_error("call", f);
+    }
+    lua_settop(L, base + 1);
+    for (const Value& v : args) push(L, v);
+    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, base) != LUA_OK) {
+        // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
+        complete_message(f, running_->caller(), running_->calls_method());
+        lua_error(L);
+    }
+    vm::Values results;
+    for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(to_value(L, i));
+    lua_settop(L, base - 1);
+    return results;
+}
+
+Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
+    struct Operation {
+        std::string_view primitive;
+        int code;
+        const char* event;
+    };
+    static constexpr Operation kOperations[] = {
+        {"add", LUA_OPADD, "__add"},         {"sub", LUA_OPSUB, "__sub"},        {"mul", LUA_OPMUL, "__mul"},
+        {"mod", LUA_OPMOD, "__mod"},         {"pow", LUA_OPPOW, "__pow"},        {"div", LUA_OPDIV, "__div"},
+        {"floor_div", LUA_OPIDIV, "__idiv"}, {"bit_and", LUA_OPBAND, "__band"},  {"bit_or", LUA_OPBOR, "__bor"},
+        {"bit_xor", LUA_OPBXOR, "__bxor"},   {"shift_left", LUA_OPSHL, "__shl"}, {"shift_right", LUA_OPSHR, "__shr"},
+        {"minus", LUA_OPUNM, "__unm"},       {"bit_not", LUA_OPBNOT, "__bnot"}};
+    luaL_checkstack(L, 6, "arithmetic");
+    const int base = lua_gettop(L);
+    const Operation& operation = *std::ranges::find(kOperations, primitive, &Operation::primitive);
+    const bool unary = operation.code == LUA_OPUNM || operation.code == LUA_OPBNOT;
+    push(L, a);
+    push(L, unary ? a : b);
+    auto has_event = [&](int i) {
+        const bool has = luaL_getmetafield(L, i, operation.event) != LUA_TNIL;
+        if (has) lua_pop(L, 1);
+        return has;
+    };
+    // Lua's own words for what has no such metamethod; those of strings know the types only.
+    auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING; };
+    const bool bits = primitive.starts_with("bit") || primitive.starts_with("shift");
+    const bool texts = !bits && (is_text(base + 1) || is_text(base + 2));
+    auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(i); };
+    if (!(a.is_number() && b.is_number()) && helpless(base + 1) && helpless(base + 2)) {
+        const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
+        const std::string words = str("attempt to ", operation.event + 2, " a '", luaL_typename(L, base + 1),
+                                      "' with a '", luaL_typename(L, base + 2), "'");
+        const bool second = lua_type(L, base + 1) == LUA_TNUMBER;
+        if (!numbers) lua_settop(L, base);
+        if (!numbers && texts) throw Error(ErrorKind::argument, "", words);
+        if (!numbers)
+            operand_error(bits ? "perform bitwise operation on" : "perform arithmetic on", second ? b : a, second);
+    }
+    if (unary) lua_pop(L, 1);
+    lua_arith(L, operation.code);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b) {
+    if (primitive == "equal") {
+        if (a.is_tensor() && b.is_tensor()) return a.tensor().same_body(b.tensor());
+        if (!reference_of(a) || !reference_of(b)) return vm::identity_of(a) == vm::identity_of(b);
+    }
+    luaL_checkstack(L, 6, "comparison");
+    const int base = lua_gettop(L);
+    push_briefly(a);
+    push_briefly(b);
+    const char* event = primitive == "less" ? "__lt" : "__le";
+    auto has_order = [&](int i) { return luaL_getmetafield(L, i, event) != LUA_TNIL; };
+    auto is_plain = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
+    if (primitive != "equal") {
+        const bool tensors = a.is_tensor() || b.is_tensor();
+        const bool same = lua_type(L, base + 1) == lua_type(L, base + 2);
+        const bool fine = tensors || (same && is_plain(base + 1)) || has_order(base + 1) || has_order(base + 2);
+        lua_settop(L, base + 2);
+        if (!fine) {
+            lua_settop(L, base);
+            throw Error(ErrorKind::argument, "",
+                        same ? str("attempt to compare two ", type_text(a), " values")
+                             : str("attempt to compare ", type_text(a), " with ", type_text(b)));
+        }
+    }
+    const int operation = primitive == "equal" ? LUA_OPEQ : primitive == "less" ? LUA_OPLT : LUA_OPLE;
+    const bool result = lua_compare(L, base + 1, base + 2, operation) != 0;
+    // A metamethod of a table or userdata may have kept the tensor beside it.
+    if (!reference_of(a) && !reference_of(b)) {
+        forget(base + 1);
+        forget(base + 2);
+    }
+    lua_settop(L, base);
+    return result;
+}
+
+Value LuaHost::concat(const Value& a, const Value& b) {
+    luaL_checkstack(L, 6, "concatenation");
+    const int base = lua_gettop(L);
+    push(L, a);
+    push(L, b);
+    auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
+    if (!a.is_tensor() && !b.is_tensor() && !(is_text(base + 1) && is_text(base + 2)) &&
+        luaL_getmetafield(L, base + 1, "__concat") == LUA_TNIL &&
+        luaL_getmetafield(L, base + 2, "__concat") == LUA_TNIL) {
+        const bool second = is_text(base + 1);
+        lua_settop(L, base);
+        operand_error("concatenate", second ? b : a, second);
+    }
+    lua_settop(L, base + 2);
+    lua_concat(L, 2);
+    Value v = to_value(L, -1);
+    lua_settop(L, base);
+    return v;
+}
+
+Value LuaHost::length(const Value& a) {
+    if (!a.is_tensor() && a.kind() != Value::Kind::string && !reference_of(a)) operand_error("get length of", a);
+    luaL_checkstack(L, 6, "length");
+    const int base = lua_gettop(L);
+    push_briefly(a);
+    if (lua_type(L, -1) == LUA_TFUNCTION) {
+        lua_settop(L, base);
+        operand_error("get length of", a);
+    }
+    lua_len(L, -1);
+    Value v = to_value(L, -1);
+    forget(base + 1);
+    lua_settop(L, base);
+    return v;
+}
+
+Value LuaHost::new_table(size_t array, size_t fields) {
+    luaL_checkstack(L, 4, "table");
+    lua_createtable(L, static_cast<int>(array), static_cast<int>(fields));
+    Value v = to_value(L, -1);
+    lua_pop(L, 1);
+    return v;
+}
+
+Value LuaHost::raw_get(const Value& table, const Value& key) {
+    auto* r = reference_of(table);
+    if (!r || r->type != LUA_TTABLE) return {};
+    luaL_checkstack(L, 4, "index");
+    r->push(L);
+    push(L, key);
+    lua_rawget(L, -2);
+    Value v = to_value(L, -1);
+    lua_pop(L, 2);
+    return v;
+}
+
+void LuaHost::raw_set(const Value& table, const Value& key, const Value& value) {
+    auto* r = reference_of(table);
+    if (!r || r->type != LUA_TTABLE)
+        throw argument_error("", str("bad argument #1 to 'rawset' (table expected, got ", describe(table), ")"));
+    if (key.is_nil()) throw Error(ErrorKind::index, "", "table index is nil");
+    if (key.kind() == Value::Kind::number && key.number() != key.number())
+        throw Error(ErrorKind::index, "", "table index is NaN");
+    luaL_checkstack(L, 4, "index");
+    r->push(L);
+    push(L, key);
+    push(L, value);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+bool LuaHost::is_table(const Value& v) {
+    auto* r = reference_of(v);
+    return r && r->type == LUA_TTABLE;
+}
+
+bool LuaHost::is_function(const Value& v) {
+    if (v.kind() != Value::Kind::object) return false;
+    auto* r = reference_of(v);
+    return r ? jit_target(v).object() != r || r->type == LUA_TFUNCTION : true;
+}
+
+std::string LuaHost::type_text(const Value& v) {
+    luaL_checkstack(L, 4, "type");
+    push(L, v);
+    std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, -1);
+    lua_pop(L, 1);
+    return text;
+}
+
+namespace {
+
+// "string.format" of the function on top of the stack; empty when it is in no library.
+std::string library_name(lua_State* L) {
+    const int function = lua_gettop(L);
+    std::string text;
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushnil(L);
+    while (text.empty() && lua_next(L, function + 1)) {
+        if (lua_istable(L, -1) && lua_type(L, -2) == LUA_TSTRING) {
+            lua_pushnil(L);
+            while (text.empty() && lua_next(L, function + 3)) {
+                if (lua_rawequal(L, -1, function) && lua_type(L, -2) == LUA_TSTRING) {
+                    const std::string library = lua_tostring(L, function + 2);
+                    text = (library == "_G" ? "" : library + ".") + lua_tostring(L, -2);
+                }
+                lua_pop(L, 1);
+            }
+        }
+        lua_settop(L, function + 2);
+    }
+    lua_settop(L, function);
+    return text;
+}
+
+}  // namespace
+
+namespace {
+
+// The name of the tensor method on top of the stack; empty when it is none.
+std::string method_name(lua_State* L) {
+    const int function = lua_gettop(L);
+    std::string text;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
+    lua_getfield(L, -1, "__index");
+    if (lua_isfunction(L, -1) && lua_getupvalue(L, -1, 1) && lua_istable(L, -1)) {
+        const int methods = lua_gettop(L);
+        lua_pushnil(L);
+        while (text.empty() && lua_next(L, methods)) {
+            if (lua_rawequal(L, -1, function) && lua_type(L, -2) == LUA_TSTRING)
+                text = std::string("tensor:") + lua_tostring(L, -2);
+            lua_pop(L, 1);
+        }
+    }
+    lua_settop(L, function);
+    return text;
+}
+
+}  // namespace
+
+// Functions by what the user knows them by: their place in the libraries or globals, their name in the source, where
+// they were defined.
+std::string LuaHost::describe(const Value& v) {
+    luaL_checkstack(L, 10, "description");
+    push(L, v);
+    if (!lua_isfunction(L, -1)) {
+        lua_pop(L, 1);
+        return type_text(v);
+    }
+    std::string name = library_name(L), place;
+    // What stands before another function is known by that one.
+    if (name.empty() && lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
+        if (lua_isfunction(L, -1)) {
+            lua_remove(L, -2);
+            name = library_name(L);
+        } else {
+            lua_pop(L, 1);
+        }
+    }
+    if (name.empty()) name = method_name(L);
+    if (!lua_iscfunction(L, -1)) {
+        if (name.empty())
+            if (const lua::Function* f = State::of(L).loader().source_of(L, -1).function) name = f->name;
+        lua_Debug info;
+        lua_pushvalue(L, -1);
+        lua_getinfo(L, ">S", &info);
+        place = *info.what == 'm' ? std::string(info.short_src) : str(info.short_src, ":", info.linedefined);
+    }
+    lua_pop(L, 1);
+    if (place.empty()) return name.empty() ? "a function" : name;
+    return name.empty() ? str("the function at ", place) : str(name, " (", place, ")");
+}
+
+namespace {
+
+struct Binding {
+    const Op* op;
+    std::vector<Value> args;
+    std::exception_ptr error;
+};
+
+// Binds what is on the stack, which starts at 1 in a call of its own.
+int bind_here(lua_State* L) {
+    auto& binding = *static_cast<Binding*>(lua_touserdata(L, lua_upvalueindex(1)));
+    try {
+        binding.args = bind_arguments(L, *binding.op);
+    } catch (const std::exception&) {
+        binding.error = std::current_exception();
+    }
+    // The handles were made for this call.
+    for (int i = lua_gettop(L); i > 0; --i)
+        if (tensor_at(L, i)) set_tensor(L, i, Tensor());
+    return 0;
+}
+
+}  // namespace
+
+vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
+    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
+    Binding binding{&op, {}, nullptr};
+    lua_pushlightuserdata(L, &binding);
+    lua_pushcclosure(L, bind_here, 1);
+    for (const Value& v : args) push_briefly(v);
+    lua_call(L, static_cast<int>(args.size()), 0);
+    if (binding.error) std::rethrow_exception(binding.error);
+    Bound bound;
+    bound.args = std::move(binding.args);
+    // Where does each tensor come from? Bodies tell: a handle's tensor is bound as it is.
+    auto path_of = [&](const Value& v, size_t from) -> Bound::Path {
+        for (size_t k = from; k < args.size(); ++k)
+            if ((v.is_tensor() && args[k].is_tensor() && args[k].tensor().same_body(v.tensor())) ||
+                (v.is_number() && args[k].is_number() && args[k].kind() == v.kind() && args[k].number() == v.number()))
+                return {static_cast<int>(k), {}};
+        for (size_t k = 0; k < args.size(); ++k) {
+            if (!is_table(args[k])) continue;
+            const int base = lua_gettop(L);
+            push(L, args[k]);
+            lua_pushnil(L);
+            while (lua_next(L, base + 1)) {
+                const Value item = to_value(L, -1);
+                const bool same = (v.is_tensor() && item.is_tensor() && item.tensor().same_body(v.tensor())) ||
+                                  (v.is_number() && item.is_number() && item.number() == v.number());
+                if (same) {
+                    lua_pop(L, 1);
+                    Bound::Path path{static_cast<int>(k), to_value(L, -1)};
+                    lua_settop(L, base);
+                    return path;
+                }
+                lua_pop(L, 1);
+            }
+            lua_settop(L, base);
+        }
+        return {};
+    };
+    for (size_t i = 0; i < bound.args.size(); ++i) {
+        auto& paths = bound.paths.emplace_back();
+        const ArgType type = op.signature.params[i].type;
+        if (!is_tensor_type(type) || bound.args[i].is_nil()) continue;
+        if (bound.args[i].is_list()) {
+            // A list given as a table is read by position, which also tells equal tensors apart.
+            const std::vector<Value>& items = bound.args[i].items();
+            auto is_item = [&](const Value& given, size_t m) {
+                return given.is_tensor() && items[m].is_tensor() && given.tensor().same_body(items[m].tensor());
+            };
+            int table = -1;
+            for (size_t k = 0; k < args.size() && table < 0; ++k) {
+                if (!is_table(args[k])) continue;
+                size_t numbers = 0;
+                for (size_t m = 0; m < items.size() && table < 0; ++m) {
+                    const Value given = raw_get(args[k], Value(static_cast<int64_t>(m) + 1));
+                    numbers += given.is_number();
+                    if (is_item(given, m) || numbers == items.size()) table = static_cast<int>(k);
+                }
+            }
+            for (size_t m = 0; m < items.size(); ++m) {
+                if (table < 0) {
+                    paths.push_back(path_of(items[m], 0));
+                    continue;
+                }
+                Bound::Path path{table, Value(static_cast<int64_t>(m) + 1), {}};
+                const Value given = raw_get(args[static_cast<size_t>(table)], path.key);
+                if (given.is_number() && items[m].is_tensor())
+                    path.number_as = Value(items[m].tensor().dtype());
+                else if (!is_item(given, m))
+                    throw argument_error(op.name(), str("item ", m + 1, " of the list is ", describe(given),
+                                                        ": no gradient flows through lists within lists"))
+                        .hint("make a tensor of it first, with ops.stack or ms.tensor");
+                paths.push_back(std::move(path));
+            }
+        } else {
+            Bound::Path path =
+                path_of(bound.args[i], i < args.size() && args[i].kind() == bound.args[i].kind() ? i : 0);
+            if (path.argument < 0) path = path_of(bound.args[i], 0);
+            paths.push_back(std::move(path));
+        }
+    }
+    for (const auto& paths : bound.paths) {
+        bound.pattern += ';';
+        for (const auto& path : paths)
+            bound.pattern +=
+                str(path.argument, path.key.is_nil() ? "" : ".", path.key.is_nil() ? "" : to_string(path.key),
+                    path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
+    }
+    return bound;
+}
+
+void LuaHost::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
+    std::unordered_set<const void*> seen;
+    std::vector<Value> waiting{table};
+    while (!waiting.empty()) {
+        Value t = std::move(waiting.back());
+        waiting.pop_back();
+        if (!seen.insert(vm::identity_of(t)).second) continue;
+        f(t);
+        luaL_checkstack(L, 6, "tables");
+        const int base = lua_gettop(L);
+        push(L, t);
+        lua_pushnil(L);
+        while (lua_next(L, base + 1)) {
+            if (lua_istable(L, -1)) waiting.push_back(to_value(L, -1));
+            lua_pop(L, 1);
+        }
+        lua_settop(L, base);
+    }
+}
+
+bool LuaHost::holds_floats(const Value& table) {
+    bool found = false;
+    for_each_table(table, [&](const Value& t) {
+        const int base = lua_gettop(L);
+        push(L, t);
+        lua_pushnil(L);
+        while (!found && lua_next(L, base + 1)) {
+            const Tensor* tensor = tensor_at(L, -1);
+            found |= (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1)) || (tensor && is_float(tensor->dtype()));
+            lua_pop(L, 1);
+        }
+        lua_settop(L, base);
+    });
+    return found;
+}
+
+namespace {
+
+int run_body(lua_State* L) {
+    const auto& body = *static_cast<const std::function<void()>*>(lua_touserdata(L, 1));
+    lua_settop(L, 0);
+    body();
+    return 0;
+}
+
+}  // namespace
+
+bool LuaHost::is_protection(lua_CFunction f) { return f == protect<run_body>; }
+
+vm::Host::Protected LuaHost::call_protected(const std::function<void()>& body) {
+    luaL_checkstack(L, 6, "pcall");
+    const int base = lua_gettop(L);
+    Debugger& debugger = State::of(main_).debugger();
+    const int handler = debugger.push_error_handler(L) ? base + 1 : 0;
+    lua_pushcfunction(L, protect<run_body>);
+    lua_pushlightuserdata(L, const_cast<std::function<void()>*>(&body));
+    Protected outcome;
+    if (lua_pcall(L, 1, 0, handler) != LUA_OK) {
+        outcome = {false, to_value(L, -1)};
+        debugger.forget_error();
+    }
+    lua_settop(L, base);
+    return outcome;
+}
+
+void LuaHost::raise(const Value& error) {
+    luaL_checkstack(L, 2, "error");
+    push(L, error);
+    lua_error(L);
+    std::abort();  // not reached; lua_error does not say that it never returns
+}
+
+void LuaHost::poll() {
+    safe_point();
+    State::of(main_).debugger().on_poll(L);
+}
+
+void LuaHost::at_line() { State::of(main_).debugger().on_machine_line(L); }
+
+void LuaHost::failed(const Error& e) { State::of(main_).debugger().on_failure(L, e); }
+
+}  // namespace lunaria

@@ -1,0 +1,101 @@
+#include "interpreter/library/lua_arguments.h"
+
+#include <cmath>
+#include <string>
+
+#include "interpreter/host/lua_reference.h"
+
+namespace lunaria {
+
+namespace {
+
+struct Entry {
+    const char* library;
+    const char* name;
+    std::string_view kinds;
+};
+constexpr Entry kEntries[] = {
+    {"_G", "assert", "A"},       {"_G", "error", "ai"},      {"_G", "ipairs", "A"},   {"_G", "next", "T"},
+    {"_G", "pairs", "A"},        {"_G", "pcall", "A"},       {"_G", "rawget", "TA"},  {"_G", "rawset", "TAA"},
+    {"_G", "select", "#"},       {"_G", "tonumber", "A-"},   {"_G", "xpcall", "AF"},  {"math", "abs", "N"},
+    {"math", "acos", "N"},       {"math", "asin", "N"},      {"math", "atan", "Nn"},  {"math", "cos", "N"},
+    {"math", "deg", "N"},        {"math", "exp", "N"},       {"math", "fmod", "NN"},  {"math", "log", "Nn"},
+    {"math", "max", "N*"},       {"math", "min", "N*"},      {"math", "modf", "N"},   {"math", "rad", "N"},
+    {"math", "sin", "N"},        {"math", "sqrt", "N"},      {"math", "tan", "N"},    {"table", "insert", "TA"},
+    {"table", "move", "TIIIt"},  {"table", "remove", "Ti"},  {"table", "sort", "Tf"}, {"table", "unpack", "Xii"},
+    {"string", "gmatch", "SS-"}, {"string", "gsub", "SSFi"}, {"_G", "tostring", "A"}, {"debug", "getlocal", "AA"},
+};
+
+// Whether Lua has a value of the type; what stands for a value that is not known yet may be any.
+bool is(const Value& v, char kind) {
+    const auto* reference = v.kind() == Value::Kind::object ? dynamic_cast<const LuaReference*>(v.object()) : nullptr;
+    const bool known = v.kind() != Value::Kind::object || reference;
+    const auto refers_to = [&](int type) { return reference ? reference->type == type : !known; };
+    switch (kind) {
+        case 'N':
+            return v.is_number() || v.is_tensor() || !known;
+        case 'I':
+            return v.kind() == Value::Kind::number
+                       ? std::trunc(v.number()) == v.number() && std::abs(v.number()) < 0x1p63
+                       : is(v, 'N');
+        case '#':
+            return v.kind() == Value::Kind::string ? v.string() == "#" : is(v, 'I');
+        case 'S':
+            return v.kind() == Value::Kind::string || !known;
+        case 'X':
+            return v.is_tensor() || refers_to(LUA_TTABLE);
+        case 'T':
+            return refers_to(LUA_TTABLE);
+        case 'F':
+            return refers_to(LUA_TFUNCTION);
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
+void LuaArguments::note_library(lua_State* L) {
+    luaL_checkstack(L, 4, "arguments");
+    for (const auto& [library, name, kinds] : kEntries) {
+        if (luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); lua_getfield(L, -1, library) == LUA_TTABLE) {
+            lua_getfield(L, -1, name);
+            if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, kinds);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 2);
+    }
+}
+
+void LuaArguments::note(lua_State* L, lua_CFunction f, std::string_view kinds) {
+    if (kinds_.empty()) note_library(L);
+    kinds_[f] = kinds;
+}
+
+std::string_view LuaArguments::of(lua_State* L, lua_CFunction f) {
+    if (kinds_.empty()) note_library(L);
+    auto found = kinds_.find(f);
+    return found == kinds_.end() ? std::string_view() : found->second;
+}
+
+bool LuaArguments::fit(std::string_view kinds, std::span<const Value> args) {
+    char kind = 0;
+    for (size_t at = 0, k = 0;; ++at) {
+        const bool more = k < kinds.size() && kinds[k] == '*';
+        if (!more) {
+            if (k == kinds.size()) return true;
+            kind = kinds[k++];
+        } else if (at >= args.size()) {
+            return true;
+        }
+        const bool optional = (kind >= 'a' && kind <= 'z') || kind == '-';
+        if (at >= args.size() || (args[at].is_nil() && kind != 'A')) {
+            if (optional) continue;
+            return false;
+        }
+        if (kind == '-') return false;
+        if (!is(args[at], optional ? static_cast<char>(kind - 'a' + 'A') : kind)) return false;
+    }
+}
+
+}  // namespace lunaria

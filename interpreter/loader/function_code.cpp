@@ -1,0 +1,169 @@
+#include "interpreter/loader/function_code.h"
+
+namespace lunaria {
+
+namespace {
+
+// Types of constants in a dump, from Lua's lobject.h.
+enum : uint8_t { kNil = 0, kFalse = 1, kTrue = 17, kInteger = 3, kFloat = 19, kShortString = 4, kLongString = 20 };
+
+constexpr size_t kUpvalueSize = 3;  // in stack or not, index, kind
+
+// Reads within the dump only: past its end, or at what no dump holds, everything is zero and good() false.
+class DumpReader {
+  public:
+    explicit DumpReader(std::string_view dump) : dump_(dump) {}
+
+    bool good() const { return good_; }
+    bool at_end() const { return at_ == dump_.size(); }
+
+    void header() {
+        constexpr std::string_view kStart = LUA_SIGNATURE
+            "\x54"
+            "\0"
+            "\x19\x93\r\n\x1a\n";
+        constexpr size_t kStartSize = 12;
+        if (take(kStartSize) != std::string_view(kStart.data(), kStartSize)) good_ = false;
+        instruction_size_ = byte();
+        if (byte() != sizeof(lua_Integer) || byte() != sizeof(lua_Number)) good_ = false;
+        take(sizeof(lua_Integer) + sizeof(lua_Number));  // samples of both
+        byte();                                          // number of upvalues
+    }
+
+    void function(std::vector<FunctionCode>& list) {
+        string();  // the chunk's name, where it is not the outer function's
+        const size_t begin = at_, place = list.size();
+        list.emplace_back();
+        list[place].first_line = static_cast<uint32_t>(number());
+        list[place].last_line = static_cast<uint32_t>(number());
+        byte();  // parameters
+        const bool variadic = byte() != 0;
+        byte();  // registers
+        take_items(instruction_size_);
+        constants();
+        take_items(kUpvalueSize);
+        for (size_t n = number(); n > 0 && good_; --n) function(list);
+        lines(list[place], variadic);
+        for (size_t n = number(); n > 0 && good_; --n) {
+            string();  // a local variable and where it is in scope
+            number();
+            number();
+        }
+        for (size_t n = number(); n > 0 && good_; --n) string();  // names of upvalues
+        if (good_) list[place].bytes = dump_.substr(begin, at_ - begin);
+    }
+
+  private:
+    std::string_view take(size_t size) {
+        if (!good_ || size > dump_.size() - at_) {
+            good_ = false;
+            return {};
+        }
+        at_ += size;
+        return dump_.substr(at_ - size, size);
+    }
+
+    void take_items(size_t size) {
+        const size_t count = number();
+        if (size != 0 && count > dump_.size() / size)
+            good_ = false;
+        else
+            take(count * size);
+    }
+
+    uint8_t byte() {
+        const std::string_view b = take(1);
+        return b.empty() ? 0 : static_cast<uint8_t>(b[0]);
+    }
+
+    // Seven bits a byte, the highest first; the last byte is marked.
+    size_t number() {
+        size_t n = 0;
+        while (good_) {
+            const uint8_t b = byte();
+            n = n << 7 | (b & 0x7f);
+            if (b & 0x80) return n;
+        }
+        return 0;
+    }
+
+    // Its length plus one, as zero stands for no string.
+    void string() {
+        if (const size_t n = number()) take(n - 1);
+    }
+
+    // Of each instruction the difference to the line before, or a mark: then the line is in a list of its own. The
+    // first instruction of a variadic function only sorts arguments, which no debugger stops at.
+    void lines(FunctionCode& f, bool variadic) {
+        constexpr signed char kMark = -0x80;
+        const size_t count = number();
+        const std::string_view differences = take(count);
+        std::vector<size_t> absolute;
+        for (size_t n = number(); n > 0 && good_; --n) {
+            number();
+            absolute.push_back(number());
+        }
+        size_t next = 0;
+        int line = static_cast<int>(f.first_line);
+        for (size_t i = 0; i < differences.size(); ++i) {
+            const auto difference = static_cast<signed char>(differences[i]);
+            if (difference != kMark)
+                line += difference;
+            else if (next < absolute.size())
+                line = static_cast<int>(absolute[next++]);
+            if (i > 0 || !variadic) f.lines.push_back(line);
+        }
+    }
+
+    void constants() {
+        for (size_t n = number(); n > 0 && good_; --n) {
+            switch (byte()) {
+                case kNil:
+                case kFalse:
+                case kTrue:
+                    break;
+                case kInteger:
+                    take(sizeof(lua_Integer));
+                    break;
+                case kFloat:
+                    take(sizeof(lua_Number));
+                    break;
+                case kShortString:
+                case kLongString:
+                    string();
+                    break;
+                default:
+                    good_ = false;
+            }
+        }
+    }
+
+    std::string_view dump_;
+    size_t at_ = 0, instruction_size_ = 0;
+    bool good_ = true;
+};
+
+}  // namespace
+
+std::string dump_function(lua_State* L, int index) {
+    std::string dump;
+    const lua_Writer append = [](lua_State*, const void* piece, size_t size, void* to) {
+        static_cast<std::string*>(to)->append(static_cast<const char*>(piece), size);
+        return 0;
+    };
+    lua_pushvalue(L, index);
+    if (lua_dump(L, append, &dump, 0) != 0) dump.clear();
+    lua_pop(L, 1);
+    return dump;
+}
+
+std::vector<FunctionCode> read_dump(std::string_view dump) {
+    DumpReader reader(dump);
+    std::vector<FunctionCode> list;
+    reader.header();
+    if (reader.good()) reader.function(list);
+    if (!reader.good() || !reader.at_end()) list.clear();
+    return list;
+}
+
+}  // namespace lunaria

@@ -1,0 +1,70 @@
+#include "interpreter/session/command_line.h"
+
+#include "core/error.h"
+
+namespace lunaria {
+
+const std::string_view kUsage =
+    "usage: lunaria [options] [script or notebook.ipynb [args]]\n"
+    "  -e STAT      execute the statements in STAT\n"
+    "  -i           start a session after the script\n"
+    "  -l NAME      require the module NAME into the global NAME; -l g=NAME into the global g\n"
+    "  -v           print the version (also --version)\n"
+    "  -E           ignore environment variables\n"
+    "  -W           turn warnings on\n"
+    "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
+    "  --debug      stop the script at its first line and ask what to do\n"
+    "  --docs DIR   write the reference of all operators to DIR\n"
+    "  --help       print this text\n"
+    "  --           stop handling options\n"
+    "  -            run standard input as a script\n"
+    "Without a script and with a terminal, a session starts; otherwise standard input is the script.\n";
+
+CommandLine parse_command_line(int count, const char* const* given) {
+    CommandLine result;
+    for (int i = 0; i < count; ++i) result.arguments.emplace_back(given[i]);
+    int i = 1;
+    // The text of an option: the rest of the word or the next one.
+    auto text_of = [&](const std::string& word) {
+        if (word.size() > 2) return word.substr(2);
+        if (++i >= count) throw argument_error("lunaria", str("option ", word, " needs an argument"));
+        return std::string(given[i]);
+    };
+    for (; i < count; ++i) {
+        const std::string word = given[i];
+        if (word.empty() || word[0] != '-' || word == "-") break;
+        if (word == "--") {
+            ++i;
+            break;
+        }
+        if (word == "--version" || word == "-v") {
+            result.version = true;
+        } else if (word == "--help" || word == "-h") {
+            result.help = true;
+        } else if (word == "--debug") {
+            result.debug = true;
+        } else if (word == "--docs") {
+            if (++i >= count) throw argument_error("lunaria", "option --docs needs a folder");
+            result.docs = given[i];
+        } else if (word == "-i") {
+            result.interactive = true;
+        } else if (word == "-E") {
+            result.ignore_environment = true;
+        } else if (word == "-W") {
+            result.steps.push_back({CommandLine::Step::Kind::warnings, ""});
+        } else if (word.starts_with("-e")) {
+            result.steps.push_back({CommandLine::Step::Kind::execute, text_of(word)});
+        } else if (word.starts_with("-l")) {
+            result.steps.push_back({CommandLine::Step::Kind::require_module, text_of(word)});
+        } else {
+            throw argument_error("lunaria", str("unrecognized option '", word, "'"))
+                .hint("lunaria --help lists the options");
+        }
+    }
+    if (result.debug && i >= count) throw argument_error("lunaria", "option --debug needs a script");
+    result.script_position = i < count ? i : 0;
+    if (i < count) result.script = given[i];
+    return result;
+}
+
+}  // namespace lunaria

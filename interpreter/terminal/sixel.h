@@ -1,0 +1,13 @@
+// Pictures for terminals that draw sixels: columns of six pixels as characters, one colour after the other.
+#pragma once
+
+#include <string>
+
+#include "interpreter/display/svg_picture.h"
+
+namespace lunaria {
+
+// In the 216 colours of a cube; where the picture is transparent the terminal's own colour stays.
+std::string sixel_text(const Picture& picture);
+
+}  // namespace lunaria

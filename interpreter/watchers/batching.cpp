@@ -1,0 +1,604 @@
+#include "interpreter/watchers/batching.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/batching.h"
+#include "core/element.h"
+#include "core/expansion.h"
+#include "core/interrupt.h"
+#include "core/ir/substitution.h"
+#include "core/random.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/debugger/debugger.h"
+#include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/natives.h"
+#include "interpreter/jit/recorder.h"
+#include "interpreter/protect.h"
+#include "interpreter/watchers/watching_host.h"
+#include "jit/language.h"
+#include "jit/vm/recorder.h"
+#include "jit/vm/region.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr std::string_view kWhere = "vmap";
+// Stand-ins that nobody uses any more are looked for after so many operators.
+constexpr size_t kSweep = 256;
+
+Error not_for_a_batch(std::string_view why) {
+    return state_error(kWhere, str("the samples have to be taken one after the other: ", why));
+}
+
+class Batcher final : public WatchingHost, public vm::Recorder, public Builder, public vm::Region {
+  public:
+    // `around`: the host of what calls the function.
+    Batcher(LuaHost& host, vm::Host& around, int64_t size)
+        : WatchingHost(host, around),
+          natives_(jit::natives_of(host.lua())),
+          size_(size),
+          outer_(vm::recorder()),
+          around_(dynamic_cast<Batcher*>(outer_)),
+          recorder_(around_ ? around_->recorder_ : outer_),
+          random_(default_generator().state()) {
+        for (const auto& [library, name] : {std::pair("math", "type"), std::pair("lunaria.autodiff", "metamethod")})
+            if (lua_CFunction c = function_of(library, name)) looking_.push_back(c);
+    }
+
+    vm::Values run(const Value& f, vm::Values args) {
+        vm::Machine machine(*this);
+        const vm::Watch watch(this);
+        LuaHost::Running running(host_, machine);
+        return machine.run(f, args);
+    }
+    Protected attempt(const std::function<void()>& body) override {
+        Protected outcome = host_.call_protected(body);
+        if (outcome.ok) return outcome;
+        undo();
+        poll_interrupt();
+        if (recorder_) recorder_->pass_on();
+        return outcome;
+    }
+    Value enter(const Value& batched) override { return sample_of(batched); }
+    int64_t size() const override { return size_; }
+    vm::Host& inside() override { return *this; }
+    vm::Recorder& watcher() override { return *this; }
+    Value open_batch(vm::Host& host, int64_t size) override { return host_.open_batch(host, size); }
+
+    // As if the run had never been.
+    void undo() const {
+        if (drew_) default_generator().set_state(random_);
+    }
+
+    // A tensor like one sample of the batch.
+    Value sample_of(const Value& batched) {
+        if (!batched.is_tensor()) throw not_for_a_batch("an argument is no tensor");
+        if (recorder_) recorder_->settled(batched);
+        const Tensor& t = batched.tensor();
+        Shape shape;
+        for (int k = 1; k < t.rank(); ++k) shape.push_back(t.dim(k));
+        Value v(
+            Tensor::zeros(t.dtype(), {}).view(shape, Shape(std::vector<int64_t>(static_cast<size_t>(t.rank()) - 1))));
+        samples_.insert_or_assign(v.tensor().body(), Sample{v.tensor(), batched});
+        return v;
+    }
+    // The batched tensor that it stands for; nil: it stands for itself.
+    Value taken(const Value& v) const override {
+        if (!v.is_tensor()) return {};
+        const auto found = samples_.find(v.tensor().body());
+        return found == samples_.end() ? Value() : found->second.batched;
+    }
+
+    // Of the host.
+    vm::Callee resolve(const Value& f) override {
+        vm::Callee callee = inner_.resolve(f);
+        callee.intrinsic |= callee.kind == vm::Callee::Kind::function;
+        return callee;
+    }
+    const Op* operator_in(const Value& f) override { return inner_.operator_in(f); }
+    const Op* tensor_operator(std::string_view primitive) override { return inner_.tensor_operator(primitive); }
+    vm::Values call(const Value& f, std::span<const Value> args) override {
+        using jit::Native;
+        const Native kind = native(f);
+        // Nothing is compiled in here, as within a recording.
+        if (kind == Native::inside) return {Value(true)};
+        const bool plain = std::ranges::all_of(
+            args, [](const Value& v) { return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string; });
+        bool known = false;
+        switch (kind) {
+            case Native::select:
+            case Native::check:
+            case Native::type_of:
+            case Native::get_metatable:
+            case Native::raw_equal:
+            case Native::raw_length:
+            case Native::next_key:
+            case Native::ipairs:
+            case Native::is_tensor:
+            case Native::is_parameter:
+            case Native::ignored:
+            case Native::itself:
+            case Native::shape:
+            case Native::rank:
+                known = true;
+                break;
+            case Native::pairs:
+                known =
+                    !args.empty() && host_.is_table(args[0]) && inner_.metamethod(args[0], args[0], "__pairs").is_nil();
+                break;
+            case Native::set_metatable:
+                known = !args.empty() && is_own(args[0]);
+                break;
+            case Native::pure:
+                known = plain;
+                break;
+            case Native::reader:
+                known = std::ranges::none_of(args, [&](const Value& v) { return holds_sample(v, 0); });
+                break;
+            default:
+                break;
+        }
+        known = known || std::ranges::find(looking_, c_function(f)) != looking_.end();
+        if (!known) throw not_for_a_batch(str(host_.describe(f), " is called"));
+        return inner_.call(f, args);
+    }
+    Value index(const Value& object, const Value& key) override {
+        if (holds_sample(key, 0)) throw not_for_a_batch("an index depends on the sample");
+        if (!is_sample(object)) return inner_.index(object, key);
+        const Part part = inner_.part_of(object, key);
+        if (part.function) {
+            std::vector<Value> args = part.args;
+            args.insert(args.begin(), object);
+            if (recorder_)
+                for (const auto& node : part.function->nodes())
+                    if (node->kind == ir::NodeKind::constant) recorder_->made(node->constant);
+            const Value result = ir::replay(
+                *part.function, args,
+                [&](const Op& op, const std::vector<Value>& operands) { return run(op, operands); },
+                [](const Value& results, size_t i) { return results.items().at(i); });
+            return result.is_list() && !result.items().empty() ? result.items()[0] : result;
+        }
+        Value found = host_.index(object, key);
+        if (recorder_ && host_.is_table(found)) found = inner_.index(object, key);
+        if (found.is_tensor()) throw not_for_a_batch("part of a tensor is read that is no operator's");
+        return found;
+    }
+    Part part_of(const Value& t, const Value& key) override {
+        if (holds_sample(key, 0)) throw not_for_a_batch("an index depends on the sample");
+        return inner_.part_of(t, key);
+    }
+    void set_index(const Value&, const Value&, const Value&) override {
+        throw not_for_a_batch("something outside is written");
+    }
+    Part put_part(const Value&, const Value&, const Value&) override { throw not_for_a_batch("a tensor is written"); }
+    Value new_table(size_t array, size_t fields) override {
+        Value table = inner_.new_table(array, fields);
+        own_.emplace(vm::identity_of(table), table);
+        return table;
+    }
+    void raw_set(const Value& table, const Value& key, const Value& value) override {
+        if (!is_own(table)) throw not_for_a_batch("a table from outside is written");
+        inner_.raw_set(table, key, value);
+    }
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+        if (is_sample(a) || is_sample(b)) throw not_for_a_batch("arithmetic of another kind");
+        return inner_.arithmetic(primitive, a, b);
+    }
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override {
+        if (primitive != "equal" && (is_sample(a) || is_sample(b)))
+            throw not_for_a_batch("it decides by a sample's elements");
+        return inner_.compare(primitive, a, b);
+    }
+    Value concat(const Value& a, const Value& b) override {
+        if (is_sample(a) || is_sample(b)) throw not_for_a_batch("a sample becomes a text");
+        return inner_.concat(a, b);
+    }
+    Bound bind(const Op& op, std::span<const Value> args) override {
+        Bound bound = inner_.bind(op, args);
+        // Tables become lists of the tensors in them, or tensors of their elements.
+        for (const Value& v : args)
+            if (host_.is_table(v) && holds_sample(v, 0) &&
+                count_samples(Value::list({bound.args.begin(), bound.args.end()})) == 0)
+                throw not_for_a_batch("a table of samples becomes a tensor");
+        for (size_t i = 0; i < bound.args.size(); ++i)
+            for (const auto& path : bound.paths[i])
+                if (path.argument < 0 &&
+                    std::ranges::any_of(args,
+                                        [&](const Value& v) { return host_.is_table(v) && holds_sample(v, 0); }) &&
+                    bound.args[i].is_tensor() && !is_sample(bound.args[i]) && !is_default(op, i, bound.args[i]))
+                    throw not_for_a_batch("a table of samples becomes a tensor");
+        return bound;
+    }
+    [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
+
+    // Of the machine's watcher.
+    bool records() const override { return true; }
+    bool step(vm::Machine& m, const vm::Instr& i) override {
+        if (recorder_) settle(m, i);
+        if (!i.op || !i.op->belongs_to(lua::language())) return watched(m, i);
+        switch (kind_of(*i.op)) {
+            case Kind::cell: {
+                Value cell = vm::make_object<vm::LocalCell>(m.operand(i, 0));
+                own_.emplace(cell.object(), cell);
+                m.set(i, std::move(cell));
+                return true;
+            }
+            case Kind::cell_set:
+                if (!own_.contains(m.operand(i, 0).object()))
+                    throw not_for_a_batch("a variable from outside is written");
+                break;
+            case Kind::forbidden:
+                // A generic loop has nothing to close, as a rule.
+                if (m.operand(i, 0).is_nil()) break;
+                throw not_for_a_batch("errors are met, variables closed or tensors written");
+            case Kind::follow:
+                // The derivative that it has of its own is called where the batch is no more.
+                if (holds_sample(m.operand(i, 1), 0) && is_around(m.operand(i, 0)))
+                    throw not_for_a_batch("a function with a derivative of its own is differentiated");
+                break;
+            case Kind::other:
+                break;
+        }
+        return watched(m, i);
+    }
+    bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+              const vm::Destination& to) override {
+        if (!recorder_) return false;
+        if (native(f) == jit::Native::item && !args.empty() && is_sample(args[0]))
+            throw not_for_a_batch("a sample becomes a number");
+        return recorder_->call(m, f, contexts, args, to);
+    }
+    Value number_of(const Value& tensor) override {
+        if (is_sample(tensor)) throw not_for_a_batch("a sample becomes a number");
+        return recorder_ ? recorder_->number_of(tensor) : element(tensor.tensor(), 0);
+    }
+    void made(const Value& tensor) override {
+        if (recorder_) recorder_->made(tensor);
+    }
+    void pass_on() override {
+        if (recorder_) recorder_->pass_on();
+    }
+    Value settled(const Value& v) override { return recorder_ ? recorder_->settled(v) : v; }
+    void admit(const Op& op) override {
+        if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
+        if (op.side_effect == Effect::random) will_draw(op);
+    }
+
+    Value run(const Op& op, std::span<const Value> given) override {
+        std::vector<Value> args(given.begin(), given.end());
+        if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
+        std::vector<Value> batched(args.size());
+        bool any = false;
+        for (size_t i = 0; i < args.size(); ++i) {
+            batched[i] = batch_of(args[i]);
+            any |= !batched[i].is_nil();
+            if (!batched[i].is_nil() && !is_tensor_type(op.signature.params[i].type))
+                throw not_for_a_batch("an attribute depends on the sample");
+        }
+        if (op.side_effect == Effect::random) return draw(op, args, batched);
+        if (!any) return really(op, args);
+        if (op.host_fn) return lunaria::run(op, args);
+        if (is_by_type(op)) {
+            args[0] = sample(args[0], batched[0], 0);
+            return really(op, args);
+        }
+        for (size_t i = 0; i < args.size(); ++i) {
+            args[i] = settled(args[i]);
+            // What is differentiated around the batch sees sums over all samples where they share an operand.
+            if (batched[i].is_nil() && vm::is_differentiable(op) && (vm::marks_of(args[i]) & vm::followed_by(contexts)))
+                throw not_for_a_batch("what all samples share is added to what one has, and differentiated");
+        }
+        check_tensor_args(op, args);
+        const Call call(op, args, promoted_dtype(op, args));
+        const BatchCall whole(call, *this, batched, size_);
+        if (op.infer_fn && has_batch_rule(op)) {
+            const Types types = op.infer_fn(call);
+            Value results = apply_batch_rule(whole, types);
+            if (!results.is_nil() && fits(results, types)) return stand_ins(results);
+        }
+        if (op.expand_fn) {
+            Expansion expansion(*this);
+            return expand(ExpandCall(call, expansion));
+        }
+        return one_by_one(op, args, batched);
+    }
+
+    // Of the builder that the rules are written for: operators on whole batches.
+    Value emit(const Op& op, std::span<const Value> args) override { return really(op, args); }
+    Value item(const Value& results, size_t i) override { return results.items().at(i); }
+    Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
+
+  private:
+    enum class Kind : uint8_t { other, cell, cell_set, forbidden, follow };
+    struct Sample {
+        Tensor stand_in;  // kept, so that no other tensor gets its body
+        Value batched;
+    };
+    // Of the builder of what composite operators are made of: operators on samples.
+    class Expansion final : public Builder {
+      public:
+        explicit Expansion(Batcher& batcher) : batcher_(batcher) {}
+        Value emit(const Op& op, std::span<const Value> args) override { return batcher_.run(op, args); }
+        Value item(const Value& results, size_t i) override { return results.items().at(i); }
+        Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
+
+      private:
+        Batcher& batcher_;
+    };
+
+    static Kind kind_of(const Op& primitive) {
+        static const std::vector<Kind> kinds = [] {
+            std::vector<Kind> list(lua::language().all().size(), Kind::other);
+            auto note = [&](std::string_view name, Kind kind) {
+                list[static_cast<size_t>(lua::primitive(name).id)] = kind;
+            };
+            note("cell", Kind::cell);
+            note("cell_set", Kind::cell_set);
+            note("follow", Kind::follow);
+            // Errors are met, variables closed for each sample; a tensor that is written may be known outside.
+            for (const char* name : {"guard", "to_close", "overwrite"}) note(name, Kind::forbidden);
+            return list;
+        }();
+        return kinds[static_cast<size_t>(primitive.id)];
+    }
+    bool is_around(const Value& context) const {
+        return std::ranges::any_of(contexts, [&](const Value& c) { return c.object() == context.object(); });
+    }
+    // Numbers that are left open go no further together with samples.
+    void settle(vm::Machine& m, const vm::Instr& i) const {
+        bool sample = false;
+        for (uint32_t k = 0; k < i.slot_count; ++k) sample |= m.slot(i, k).items < 0 && is_sample(m.operand(i, k));
+        for (uint32_t k = 0; sample && k < i.slot_count; ++k) {
+            const vm::Slot& slot = m.slot(i, k);
+            if (slot.items >= 0 || slot.at < 0 || m.get(slot).kind() != Value::Kind::object) continue;
+            if (jit::open_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
+        }
+    }
+    bool watched(vm::Machine& m, const vm::Instr& i) { return recorder_ && recorder_->step(m, i); }
+    // Operators that look at the type of their operand alone.
+    static bool is_by_type(const Op& op) {
+        return op.name() == "zeros_like" || op.name() == "ones_like" || op.name() == "full_like";
+    }
+    static bool is_default(const Op& op, size_t i, const Value& v) {
+        const Param& param = op.signature.params[i];
+        return param.has_default && param.default_value.is_tensor() &&
+               v.tensor().same_body(param.default_value.tensor());
+    }
+
+    lua_CFunction function_of(const char* library, const char* name) const {
+        lua_State* L = host_.lua();
+        const int top = lua_gettop(L);
+        luaL_checkstack(L, 4, kWhere.data());
+        lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+        if (lua_getfield(L, -1, library) == LUA_TTABLE) lua_getfield(L, -1, name);
+        const lua_CFunction c = lua_tocfunction(L, -1);
+        lua_settop(L, top);
+        return c;
+    }
+    lua_CFunction c_function(const Value& f) const {
+        auto* r = vm::object_as<LuaReference>(f);
+        if (!r || r->type != LUA_TFUNCTION) return nullptr;
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 1, kWhere.data());
+        r->push(L);
+        const lua_CFunction c = lua_tocfunction(L, -1);
+        lua_pop(L, 1);
+        return c;
+    }
+    jit::Native native(const Value& f) const {
+        auto* r = vm::object_as<LuaReference>(f);
+        if (!r || r->type != LUA_TFUNCTION) return jit::Native::unknown;
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, kWhere.data());
+        r->push(L);
+        const jit::Native kind = natives_.find(L, -1);
+        lua_pop(L, 1);
+        return kind;
+    }
+    // Whether it stands for samples, of this batch or of one around it.
+    bool is_sample(const Value& v) const {
+        return v.is_tensor() && (samples_.contains(v.tensor().body()) || (around_ && around_->is_sample(v)));
+    }
+    bool holds_sample(const Value& v, int depth) const {
+        if (is_sample(v)) return true;
+        if (v.is_list()) return std::ranges::any_of(v.items(), [&](const Value& i) { return holds_sample(i, depth); });
+        if (auto* closure = vm::object_as<vm::Closure>(v); closure && depth < 8)
+            return std::ranges::any_of(closure->captures, [&](const Value& i) { return holds_sample(i, depth + 1); });
+        if (!host_.is_table(v)) return false;
+        if (depth >= 8) return true;
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 6, kWhere.data());
+        host_.push(L, v);
+        const int table = lua_gettop(L);
+        bool found = false;
+        lua_pushnil(L);
+        while (!found && lua_next(L, table)) {
+            const int type = lua_type(L, -1);
+            if (type == LUA_TUSERDATA || type == LUA_TTABLE || type == LUA_TFUNCTION)
+                found = holds_sample(host_.to_value(L, -1), depth + 1);
+            lua_pop(L, 1);
+        }
+        lua_settop(L, table - 1);
+        return found;
+    }
+    size_t count_samples(const Value& v) const {
+        if (is_sample(v)) return 1;
+        size_t count = 0;
+        if (v.is_list())
+            for (const Value& item : v.items()) count += count_samples(item);
+        return count;
+    }
+    bool is_own(const Value& table) const { return own_.contains(vm::identity_of(table)); }
+
+    // An argument with the tensors of the batch, nil for what is the same for all samples.
+    Value batch_of(const Value& v) const {
+        if (!v.is_list()) return taken(v);
+        std::vector<Value> items;
+        bool any = false;
+        for (const Value& item : v.items()) {
+            items.push_back(batch_of(item));
+            any |= !items.back().is_nil();
+        }
+        return any ? Value::list(std::move(items)) : Value();
+    }
+    // Runs an operator for whoever watches outside.
+    Value really(const Op& op, std::span<const Value> args) const {
+        const vm::Watch watch(outer_);
+        return vm::execute(op, args);
+    }
+    bool fits(const Value& results, const Types& types) const {
+        auto good = [&](const Value& v, const TensorType& type) {
+            if (!v.is_tensor() || v.tensor().dtype() != type.dtype || v.tensor().rank() != type.shape.rank() + 1 ||
+                v.tensor().dim(0) != size_)
+                return false;
+            for (int k = 0; k < type.shape.rank(); ++k)
+                if (v.tensor().dim(k + 1) != type.shape[k]) return false;
+            return true;
+        };
+        if (!results.is_list()) return types.size() == 1 && good(results, types[0]);
+        if (results.items().size() != types.size()) return false;
+        for (size_t j = 0; j < types.size(); ++j)
+            if (!good(results.items()[j], types[j])) return false;
+        return true;
+    }
+    Value stand_ins(const Value& results) {
+        if (++operators_ % kSweep == 0)
+            std::erase_if(samples_, [](const auto& entry) {
+                return entry.second.stand_in.body()->refs.load(std::memory_order_relaxed) == 1;
+            });
+        if (!results.is_list()) return sample_of(results);
+        std::vector<Value> items;
+        for (const Value& v : results.items()) items.push_back(sample_of(v));
+        return Value::list(std::move(items));
+    }
+
+    Value sample(const Value& arg, const Value& batched, int64_t i) {
+        if (batched.is_nil()) return arg;
+        if (batched.is_list()) {
+            std::vector<Value> items;
+            for (size_t k = 0; k < arg.items().size(); ++k)
+                items.push_back(sample(arg.items()[k], batched.items()[k], i));
+            return Value::list(std::move(items));
+        }
+        return Expr(*this, batched)
+            .builder()
+            .call("narrow", {Expr(*this, batched), int64_t{0}, i, int64_t{1}})
+            .reshape(arg.tensor().shape())
+            .value();
+    }
+    // The operator on one sample after the other.
+    Value one_by_one(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
+        std::vector<std::vector<Expr>> columns;
+        bool several = false;
+        for (int64_t i = 0; i < size_; ++i) {
+            std::vector<Value> own;
+            for (size_t k = 0; k < args.size(); ++k) own.push_back(sample(args[k], batched[k], i));
+            const Value result = really(op, own);
+            several = result.is_list();
+            const std::vector<Value> items = several ? result.items() : std::vector<Value>{result};
+            if (i == 0) columns.resize(items.size());
+            if (items.size() != columns.size()) throw not_for_a_batch("results differ in number");
+            for (size_t k = 0; k < items.size(); ++k) {
+                if (!items[k].is_tensor()) throw not_for_a_batch("a result is no tensor");
+                columns[k].emplace_back(*this, items[k]);
+            }
+        }
+        std::vector<Value> results;
+        for (auto& column : columns) results.push_back(Builder::call("stack", {list(column), int64_t{0}}).value());
+        return stand_ins(several ? Value::list(std::move(results)) : results[0]);
+    }
+    // Numbers come in the order in which a loop over the samples would draw them, which is known for one call alone.
+    void will_draw(const Op& op) {
+        if (recorder_) throw not_for_a_batch("random numbers are drawn");
+        if (std::exchange(drew_, true)) throw not_for_a_batch("random numbers are drawn more than once");
+        if (op.expand_fn && !op.infer_fn) throw not_for_a_batch("random numbers are drawn by several operators");
+    }
+    Value draw(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
+        will_draw(op);
+        return one_by_one(op, args, batched);
+    }
+
+    const jit::Natives& natives_;
+    const int64_t size_;
+    vm::Recorder* const outer_;
+    Batcher* const around_;
+    vm::Recorder* const recorder_;  // who writes down what runs; null: nobody
+    const RandomStream random_;
+    bool drew_ = false;
+    std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is
+    size_t operators_ = 0;
+    std::unordered_map<const void*, Sample> samples_;
+    std::unordered_map<const void*, Value> own_;  // tables and variables that the run made
+};
+
+int give_stand_in(lua_State* L) {
+    auto* batcher = static_cast<Batcher*>(lua_touserdata(L, lua_upvalueindex(1)));
+    LuaHost& host = LuaHost::of(L);
+    host.push(L, batcher->sample_of(host.to_value(L, 1)));
+    return 1;
+}
+int give_taken(lua_State* L) {
+    auto* batcher = static_cast<Batcher*>(lua_touserdata(L, lua_upvalueindex(1)));
+    LuaHost& host = LuaHost::of(L);
+    host.push(L, batcher->taken(host.to_value(L, 1)));
+    return 1;
+}
+
+}  // namespace
+
+int batch(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    LuaHost::Thread thread(host, L);
+    const int64_t size = luaL_checkinteger(L, 2);
+    lua_settop(L, 4);
+    Batcher batcher(host, host, size);
+    if (vm::recorder() || State::of(L).debugger().wants_stop_points()) {
+        lua_pushnil(L);
+        return 1;
+    }
+    auto push_helper = [&](lua_CFunction f) {
+        lua_pushlightuserdata(L, &batcher);
+        lua_pushcclosure(L, f, 1);
+    };
+    lua_pushvalue(L, 3);
+    push_helper(protect<give_stand_in>);
+    lua_call(L, 1, LUA_MULTRET);
+    vm::Values args, results;
+    for (int i = 5, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
+    lua_settop(L, 4);
+    const Value f = host.to_value(L, 1);
+    const auto outcome = batcher.attempt([&] { results = batcher.run(f, std::move(args)); });
+    if (!outcome.ok) {
+        lua_pushboolean(L, false);
+        host.push(L, outcome.error);
+        return 2;
+    }
+    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
+    lua_pushboolean(L, true);
+    lua_pushvalue(L, 4);
+    push_helper(protect<give_taken>);
+    for (const Value& v : results) host.push(L, v);
+    lua_call(L, static_cast<int>(results.size()) + 1, LUA_MULTRET);
+    return lua_gettop(L) - 4;
+}
+
+Value LuaHost::open_batch(vm::Host& around, int64_t size) {
+    if (State::of(L).debugger().wants_stop_points()) return {};
+    return Value::adopt(new Batcher(*this, around, size));
+}
+
+int count_batch_rules(lua_State* L) {
+    lua_Integer with_rule = 0, all = 0;
+    for (const auto& op : registry().all()) {
+        ++all;
+        with_rule += has_batch_rule(*op) || (op->expand_fn && op->side_effect == Effect::none);
+    }
+    lua_pushinteger(L, with_rule);
+    lua_pushinteger(L, all);
+    return 2;
+}
+
+}  // namespace lunaria

@@ -1,0 +1,23 @@
+// The straight-line graph of the operators that a Lua function calls on given tensors, for saving: control flow, tables
+// and Lua functions are run by the virtual machine and leave no trace, tensors of parameters become named constants.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/ir/graph.h"
+#include "interpreter/host/lua_host.h"
+
+namespace lunaria {
+
+// `f` is called with the tensors in the Lua thread L. The graph has one parameter per tensor; its result is the list of
+// f's results. Since what depends on the elements of a tensor other than by operators (a branch, a number read by
+// item()) cannot be in the graph, the graph is compared with f on other inputs: throws state_error where they differ,
+// argument_error for results that are no tensors, and what f throws.
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Tensor> inputs);
+
+// Whether the graph consists of operators on tensors alone and gives a list of results.
+bool is_plain(const ir::Graph& graph);
+
+}  // namespace lunaria
