@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import complexity as lizard
 import junit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +123,11 @@ def file_sizes():
             yield f"{path}: {lines} lines; the limit is {LINES}"
 
 
+def complexity():
+    """Functions and classes that one can take in."""
+    return lizard.complaints(ROOT)
+
+
 def plain_text():
     """Files end in a newline, and no line of theirs in a space."""
     for path in files(*SOURCE):
@@ -134,7 +140,7 @@ def plain_text():
 
 
 def spelling():
-    skip = "./.git,./build*,./.peers,./.jupyter,./.cache,./tests/data,__pycache__"
+    skip = "./.git,./build*,./.peers,./.jupyter,./.tools,./.cache,./tests/data,__pycache__"
     # Pictures in notebooks are letters without meaning.
     pictures = r"[A-Za-z0-9+/=]{60,}"
     return run(["codespell", "--quiet-level=3", "--skip", skip, "--ignore-words", "tests/check/words.txt", "--ignore-regex", pictures])
@@ -169,7 +175,7 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, plain_text, spelling, strange_words, house_map]
+CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, complexity, plain_text, spelling, strange_words, house_map]
 
 
 def main():

@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 
 import check
+import complexity as lizard
 import junit
 import summary
 
@@ -55,6 +56,27 @@ class Checks(unittest.TestCase):
         found = list(which())
         target.unlink()
         return len(found)
+
+    def test_complexity(self):
+        if lizard.measure(check.ROOT, ["."]) is None:
+            self.skipTest("lizard is not installed")
+        tangled = "int f(int x) {\n" + "if (x) ++x;\n" * 25 + "return x;\n}\n"
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", tangled), 1)
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", tangled.replace("if (x) ++x;\n", "", 1)), 0)
+        long = "void Long::f() {\n" + "g();\n" * 600 + "}\n"
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", long), 0)
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", long + long.replace("f()", "h()")), 1)
+
+    def test_known_complexity_may_only_fall(self):
+        if lizard.measure(check.ROOT, ["."]) is None:
+            self.skipTest("lizard is not installed")
+        known = check.ROOT / lizard.KNOWN
+        known.parent.mkdir(parents=True)
+        known.write_text("core/a.cpp f 27\n")
+        tangled = "int f(int x) {\n" + "if (x) ++x;\n" * 26 + "return x;\n}\n"
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", tangled), 0)
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", tangled.replace("if", "if (x) ++x;\nif", 1)), 1)
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", "int f(int x) { return x; }\n"), 1)
 
     def test_layers(self):
         self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "jit/b.h"\n'), 1)

@@ -1,0 +1,69 @@
+"""How entangled functions are and how long classes: lizard's cyclomatic complexity, at most 25 for a function, and the
+lines of all methods of a class, at most 1,000 in all its files. What was above a limit when the limit came stands in
+complexity.txt with its figure, which may only fall.
+
+usage: complexity.py [--update]     --update writes what is above a limit now into complexity.txt"""
+import collections
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KNOWN = "tests/check/complexity.txt"
+FOLDERS = ["core", "backends", "jit", "interpreter", "kernel"]
+COMPLEXITY, CLASS_LINES = 25, 1000
+# ./dev check makes an environment that has lizard.
+OWN = ROOT / ".tools/bin/python3"
+PYTHON = str(OWN) if OWN.exists() else sys.executable
+
+
+def measure(root, folders):
+    """(name, figure, limit) of each function, "path function", and of each class, "class Name"."""
+    command = [PYTHON, "-m", "lizard", "-l", "cpp", "-l", "lua", "--csv", *folders]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    if "No module named" in done.stderr:
+        return None
+    found, classes = collections.Counter(), collections.Counter()
+    for row in csv.reader(done.stdout.splitlines()):
+        complexity, length, path, name = int(row[1]), int(row[4]), row[6], row[7]
+        key = f"{path} {name}"
+        found[key] = max(found[key], complexity)
+        scope, _, _ = name.rpartition("::")
+        # Namespaces are written in small letters.
+        if scope.rpartition("::")[2][:1].isupper() and not scope.rpartition("::")[2].isupper():
+            classes[f"class {scope}"] += length
+    return [(k, v, COMPLEXITY) for k, v in found.items()] + [(k, v, CLASS_LINES) for k, v in classes.items()]
+
+
+def known(root):
+    file = root / KNOWN
+    if not file.exists():
+        return {}
+    rows = (line.rpartition(" ") for line in file.read_text().splitlines() if line and not line.startswith("#"))
+    return {name: int(figure) for name, _, figure in rows}
+
+
+def complaints(root=ROOT, folders=FOLDERS):
+    measured = measure(root, [f for f in folders if (root / f).is_dir()])
+    if measured is None:
+        yield "lizard is not installed"
+        return
+    allowed = known(root)
+    above = {name: figure for name, figure, limit in measured if figure > limit}
+    for name, figure, limit in sorted(measured):
+        if figure > max(limit, allowed.get(name, 0)):
+            what = "lines" if name.startswith("class ") else "is the complexity"
+            yield f"{name}: {figure} {what}; the limit is {max(limit, allowed.get(name, 0))}"
+    for name in sorted(allowed):
+        if name not in above:
+            yield f"{KNOWN}: {name} is within the limit now, or gone: take the row out"
+
+
+if __name__ == "__main__":
+    if "--update" in sys.argv:
+        rows = sorted(f"{name} {figure}" for name, figure, limit in measure(ROOT, FOLDERS) if figure > limit)
+        head = "# What was above a limit of complexity.py when the limit came: name and figure, which may only fall.\n"
+        (ROOT / KNOWN).write_text(head + "\n".join(rows) + "\n")
+    else:
+        print("\n".join(complaints()) or "ok")
