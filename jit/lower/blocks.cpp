@@ -1,6 +1,5 @@
 #include "jit/lower/blocks.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "jit/language.h"
@@ -176,10 +175,8 @@ Value Blocks::localise(const Block& block, const Value& v) {
     if (v.is_node()) {
         ir::Node* node = v.node();
         if (node->kind == ir::NodeKind::constant || &node->graph() == block.graph) return v;
-        size_t at = 0;
-        while (block.lifted_[at] != node) ++at;
         const auto& parameters = block.graph->parameters();
-        return Value(parameters[parameters.size() - block.lifted_.size() + at]);
+        return Value(parameters[parameters.size() - block.lifted_.size() + block.lifted_at_.at(node)]);
     }
     if (!v.is_list()) return v;
     std::vector<Value> items;
@@ -190,7 +187,7 @@ Value Blocks::localise(const Block& block, const Value& v) {
 void Blocks::lift(const std::vector<Block*>& reachable) {
     auto need = [](Block& block, ir::Node* node) {
         if (node->kind == ir::NodeKind::constant || &node->graph() == block.graph) return false;
-        if (std::find(block.lifted_.begin(), block.lifted_.end(), node) != block.lifted_.end()) return false;
+        if (!block.lifted_at_.try_emplace(node, block.lifted_.size()).second) return false;
         block.lifted_.push_back(node);
         return true;
     };

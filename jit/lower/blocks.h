@@ -52,6 +52,7 @@ class Block {
     };
     std::vector<Phi> phis_;
     std::vector<ir::Node*> lifted_;  // values of other blocks, in the order of the parameters made for them
+    std::unordered_map<const ir::Node*, size_t> lifted_at_;  // their places in that order
 };
 
 class Blocks {

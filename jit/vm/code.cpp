@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/custom_op.h"
 #include "jit/autodiff/pullback.h"
@@ -57,11 +58,17 @@ class Compiler {
     }
 
   private:
+    struct Alias {
+        const Node* source;
+        int32_t index;
+    };
+
     void block(const ir::Graph& b) {
         spread_.clear();
         alias_.clear();
+        aliases_of_.clear();
         last_.clear();
-        shared_.clear();
+        held_until_.clear();
         free_.clear();
         next_ = base_;
         needed_ = needed(b);
@@ -110,9 +117,10 @@ class Compiler {
     }
 
     // Nodes that have an effect or serve one.
-    std::unordered_map<const Node*, bool> needed(const ir::Graph& b) const {
-        std::unordered_map<const Node*, bool> result;
-        auto want = [&](Node* n) { result[n] = true; };
+    static std::unordered_set<const Node*> needed(const ir::Graph& b) {
+        std::unordered_set<const Node*> result;
+        result.reserve(b.body().size());
+        auto want = [&](Node* n) { result.insert(n); };
         ir::for_each_node(b.result, want);
         for (size_t i = b.body().size(); i-- > 0;) {
             const Node& node = *b.body()[i];
@@ -122,7 +130,7 @@ class Compiler {
                                           "shadow_get", "source", "capture_key", "list_length", "mark"}) ||
                 !is_primitive(*node.op);
             if (node.kind == NodeKind::item ? !result.contains(&node) : (!effect && !result.contains(&node))) continue;
-            result[&node] = true;
+            result.insert(&node);
             for (const Value& arg : node.args) ir::for_each_node(arg, want);
         }
         return result;
@@ -131,8 +139,8 @@ class Compiler {
     // Lists of results that are only taken apart are never made: each result has a register.
     void find_spread(const ir::Graph& b) {
         std::unordered_map<const Node*, int64_t> most;
-        std::unordered_map<const Node*, bool> whole;
-        auto note = [&](Node* n) { whole[n] = true; };
+        std::unordered_set<const Node*> whole;
+        auto note = [&](Node* n) { whole.insert(n); };
         for (const Node* node : b.body()) {
             if (!needed_.contains(node)) continue;
             if (node->kind == NodeKind::item && is_ordered_item(*node)) continue;
@@ -153,9 +161,13 @@ class Compiler {
         for (const Node* node : b.body())
             if (node->op && is_primitive(*node->op) && node->op->name() == "result" && node->args[0].is_node() &&
                 spread_.contains(node->args[0].node()))
-                alias_[node] = {node->args[0].node(), static_cast<int32_t>(node->args[1].integer())};
+                add_alias(node, {node->args[0].node(), static_cast<int32_t>(node->args[1].integer())});
         for (const Node* node : b.body())
-            if (node->kind == NodeKind::item && is_ordered_item(*node)) alias_[node] = {node->args[0].node(), 0};
+            if (node->kind == NodeKind::item && is_ordered_item(*node)) add_alias(node, {node->args[0].node(), 0});
+    }
+
+    void add_alias(const Node* node, Alias alias) {
+        if (alias_.try_emplace(node, alias).second) aliases_of_[alias.source].push_back(node);
     }
 
     static bool is_ordered_item(const Node& item) {
@@ -187,6 +199,7 @@ class Compiler {
         if (!free_.empty()) {
             int32_t r = free_.back();
             free_.pop_back();
+            held_until_.erase(r);
             return r;
         }
         return static_cast<int32_t>(next_++);
@@ -258,18 +271,17 @@ class Compiler {
     }
 
     // Registers of operands that are not used after instruction i.
-    std::vector<int32_t> dying(std::span<const Value> args, size_t i) {
+    std::vector<int32_t> dying(std::span<const Value> args, size_t i) const {
         std::vector<int32_t> result;
         for (const Value& arg : args)
             ir::for_each_node(arg, [&](Node* n) {
                 auto found = register_.find(n);
                 if (n->kind == NodeKind::constant || found == register_.end() || last_.at(n) > i) return;
-                // Several nodes may share a register only as aliases of one output, which is one value.
-                for (auto& [other, r] : shared_)
-                    if (r == found->second && other != n && last_.contains(other) && last_.at(other) > i) return;
-                if (std::find(result.begin(), result.end(), found->second) == result.end())
-                    result.push_back(found->second);
+                auto held = held_until_.find(found->second);
+                if (held == held_until_.end() || held->second <= i) result.push_back(found->second);
             });
+        std::sort(result.begin(), result.end());
+        result.erase(std::unique(result.begin(), result.end()), result.end());
         return result;
     }
 
@@ -278,16 +290,16 @@ class Compiler {
         mark_last(instr.slots, instr.slot_count, dying);
     }
     void mark_last(uint32_t first, uint32_t slots, const std::vector<int32_t>& dying) {
+        if (dying.empty()) return;
         std::unordered_map<int32_t, int> count;
+        for (int32_t r : dying) count[r] = 0;
         auto walk = [&](auto& self, uint32_t from, uint32_t n, bool mark) -> void {
             for (uint32_t k = from; k < from + n; ++k) {
                 Slot& s = code_->slots[k];
                 if (s.items >= 0)
                     self(self, static_cast<uint32_t>(s.at), static_cast<uint32_t>(s.items), mark);
-                else if (s.at >= 0 && mark)
-                    s.last = count[s.at] == 1 && std::find(dying.begin(), dying.end(), s.at) != dying.end();
-                else if (s.at >= 0)
-                    ++count[s.at];
+                else if (auto found = count.find(s.at); found != count.end())
+                    mark ? void(s.last = found->second == 1) : void(++found->second);
             }
         };
         walk(walk, first, slots, false);
@@ -342,17 +354,18 @@ class Compiler {
         const bool primitive = node.op && is_primitive(*node.op);
         auto bind = [&](const Node* n, int32_t r) {
             register_[n] = r;
-            shared_.push_back({n, r});
+            if (auto last = last_.find(n); last != last_.end()) held_until_[r] = std::max(held_until_[r], last->second);
         };
         // All results spread over registers, aliases included.
         auto bind_results = [&](const Node* list, int32_t count) {
             instr.results = count;
             instr.out = count > 0 ? take_run(count) : -1;
             std::vector<bool> used(static_cast<size_t>(count));
-            for (auto& [n, a] : alias_)
-                if (a.source == list && n->kind != NodeKind::item && last_.contains(n)) {
-                    bind(n, instr.out + a.index);
-                    used[static_cast<size_t>(a.index)] = true;
+            for (const Node* n : aliases_of_[list])
+                if (n->kind != NodeKind::item && last_.contains(n)) {
+                    const int32_t index = alias_.at(n).index;
+                    bind(n, instr.out + index);
+                    used[static_cast<size_t>(index)] = true;
                 }
             for (int32_t k = 0; k < count; ++k)
                 if (!used[static_cast<size_t>(k)]) unused.push_back(instr.out + k);
@@ -360,8 +373,8 @@ class Compiler {
         if (primitive && is_ordered(name)) {
             const Node* first = nullptr;
             std::vector<const Node*> rest(static_cast<size_t>(instr.order));
-            for (auto& [n, a] : alias_) {
-                if (n->kind != NodeKind::item || a.source != &node) continue;
+            for (const Node* n : aliases_of_[&node]) {
+                if (n->kind != NodeKind::item) continue;
                 if (n->index == 0)
                     first = n;
                 else
@@ -439,10 +452,6 @@ class Compiler {
         code_->instrs.push_back(instr);
     }
 
-    struct Alias {
-        const Node* source;
-        int32_t index;
-    };
     const ir::Graph& graph_;
     const ir::Graph* wanted_;
     std::unordered_map<const Node*, size_t> wanted_last_;
@@ -450,10 +459,12 @@ class Compiler {
     const std::vector<const ir::Graph*> blocks_ = ir::blocks_of(graph_);
     std::unordered_map<const ir::Graph*, size_t> index_;
     std::unordered_map<const Node*, int32_t> register_;
-    std::vector<std::pair<const Node*, int32_t>> shared_;
-    std::unordered_map<const Node*, bool> needed_;
+    // Until where a register is used. Several nodes share one only as aliases of one output, which is one value.
+    std::unordered_map<int32_t, size_t> held_until_;
+    std::unordered_set<const Node*> needed_;
     std::unordered_map<const Node*, int32_t> spread_;
     std::unordered_map<const Node*, Alias> alias_;
+    std::unordered_map<const Node*, std::vector<const Node*>> aliases_of_;
     std::unordered_map<const Node*, size_t> last_;
     std::vector<int32_t> free_;
     size_t base_ = 0, next_ = 0, top_ = 0;
