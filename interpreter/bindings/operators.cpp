@@ -134,6 +134,32 @@ int find_parameter(const Op& op, std::string_view key) {
         .hint(near.empty() ? str("the signature is ", op.signature.text) : near);
 }
 
+using Path = vm::Host::Bound::Path;
+using Paths = std::vector<std::vector<Path>>;
+
+// Where the argument comes from that was made of the value at the index, which is found by the path.
+std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& param, const Value& arg, Path path) {
+    if (lua_isnil(L, index)) return {};
+    const bool as_it_is = lua_isnumber(L, index) || tensor_at(L, index);
+    if (is_tensor_type(param.type) && param.type != ArgType::tensors && !as_it_is) return {};
+    if (param.type != ArgType::tensors || !lua_istable(L, index)) return {std::move(path)};
+    std::vector<Path> paths;
+    for (const Value& item : arg.items()) {
+        Path& at = paths.emplace_back(path);
+        at.item = static_cast<int64_t>(paths.size());
+        const int type = lua_rawgeti(L, index, at.item);
+        const Tensor* tensor = tensor_at(L, -1);
+        if (type == LUA_TNUMBER)
+            at.number_as = Value(item.tensor().dtype());
+        else if (!tensor || !tensor->same_body(item.tensor()))
+            throw argument_error(op.name(), str(param.name, "[", at.item, "] is ", describe(L, lua_gettop(L)),
+                                                ": no gradient flows through what is made a tensor on the way"))
+                .hint("make a tensor of it first, with ops.stack or ms.tensor");
+        lua_pop(L, 1);
+    }
+    return paths;
+}
+
 bool is_list_of_integers(lua_State* L, int from, int to) {
     for (int i = from; i <= to; ++i)
         if (!lua_isinteger(L, i)) return false;
@@ -151,13 +177,14 @@ const Op* operator_at(lua_State* L, int index) {
     return op;
 }
 
-std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
+std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
     const auto& params = op.signature.params;
     const int top = lua_gettop(L);
     const auto by_position =
         static_cast<size_t>(std::ranges::count_if(params, [](const Param& p) { return !p.by_name_only; }));
     std::vector<Value> args(params.size());
     std::vector<bool> given(params.size());
+    if (paths) paths->assign(params.size(), {});
 
     int last = top;  // of the arguments by position
     int options = 0;
@@ -183,7 +210,10 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
             if (end - index > 1 && !needs_more && (param.type == ArgType::shape || overflows) &&
                 is_list_of_integers(L, index, end - 1)) {
                 std::vector<int64_t> sizes;
-                for (; index < end; ++index) sizes.push_back(lua_tointeger(L, index));
+                for (; index < end; ++index) {
+                    sizes.push_back(lua_tointeger(L, index));
+                    if (paths) (*paths)[next].push_back({.argument = static_cast<size_t>(index) - 1});
+                }
                 args[next] = Value::ints(sizes);
                 given[next++] = true;
                 continue;
@@ -195,12 +225,15 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
                 const Tensor* t = tensor_at(L, index);
                 if (!t) break;
                 items.emplace_back(*t);
+                if (paths) (*paths)[next].push_back({.argument = static_cast<size_t>(index) - 1});
             }
             args[next] = Value::list(std::move(items));
             given[next++] = true;
             continue;
         }
         args[next] = argument_at(L, index, op, param);
+        if (paths)
+            (*paths)[next] = paths_of(L, index, op, param, args[next], {.argument = static_cast<size_t>(index) - 1});
         given[next++] = true;
         ++index;
     }
@@ -219,6 +252,9 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op) {
             const auto at = static_cast<size_t>(i);
             if (given[at]) throw argument_error(op.name(), str(params[at].name, " is given twice"));
             args[at] = argument_at(L, lua_gettop(L), op, params[at]);
+            if (paths)
+                (*paths)[at] = paths_of(L, lua_gettop(L), op, params[at], args[at],
+                                        {.argument = static_cast<size_t>(options) - 1, .name = Value(key)});
             given[at] = true;
             lua_pop(L, 1);
         }

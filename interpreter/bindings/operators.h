@@ -4,6 +4,7 @@
 #include <lua.hpp>
 
 #include "core/op.h"
+#include "jit/vm/host.h"
 
 namespace lunaria {
 
@@ -19,7 +20,9 @@ const Op* operator_at(lua_State* L, int index);
 int call_operator(lua_State* L, const Op& op);
 
 // All arguments of a call, in the order of the signature, from the values on the stack: by position, by name in a
-// trailing table, sizes spelled out. Throws argument_error.
-std::vector<Value> bind_arguments(lua_State* L, const Op& op);
+// trailing table, sizes spelled out. Throws argument_error. `paths`, where it is asked for: where each came from, with
+// the value at stack index 1 as argument 0.
+std::vector<Value> bind_arguments(lua_State* L, const Op& op,
+                                  std::vector<std::vector<vm::Host::Bound::Path>>* paths = nullptr);
 
 }  // namespace lunaria

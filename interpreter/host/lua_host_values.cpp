@@ -460,7 +460,7 @@ namespace {
 
 struct Binding {
     const Op* op;
-    std::vector<Value> args;
+    vm::Host::Bound bound;
     std::exception_ptr error;
 };
 
@@ -468,7 +468,7 @@ struct Binding {
 int bind_here(lua_State* L) {
     auto& binding = *static_cast<Binding*>(lua_touserdata(L, lua_upvalueindex(1)));
     try {
-        binding.args = bind_arguments(L, *binding.op);
+        binding.bound.args = bind_arguments(L, *binding.op, &binding.bound.paths);
     } catch (const std::exception&) {
         binding.error = std::current_exception();
     }
@@ -488,85 +488,7 @@ vm::Host::Bound LuaHost::bind(const Op& op, std::span<const Value> args) {
     for (const Value& v : args) push_briefly(v);
     lua_call(L, static_cast<int>(args.size()), 0);
     if (binding.error) std::rethrow_exception(binding.error);
-    Bound bound;
-    bound.args = std::move(binding.args);
-    // Where does each tensor come from? Bodies tell: a handle's tensor is bound as it is.
-    auto path_of = [&](const Value& v, size_t from) -> Bound::Path {
-        for (size_t k = from; k < args.size(); ++k)
-            if ((v.is_tensor() && args[k].is_tensor() && args[k].tensor().same_body(v.tensor())) ||
-                (v.is_number() && args[k].is_number() && args[k].kind() == v.kind() && args[k].number() == v.number()))
-                return {static_cast<int>(k), {}};
-        for (size_t k = 0; k < args.size(); ++k) {
-            if (!is_table(args[k])) continue;
-            const int base = lua_gettop(L);
-            push(L, args[k]);
-            lua_pushnil(L);
-            while (lua_next(L, base + 1)) {
-                const Value item = to_value(L, -1);
-                const bool same = (v.is_tensor() && item.is_tensor() && item.tensor().same_body(v.tensor())) ||
-                                  (v.is_number() && item.is_number() && item.number() == v.number());
-                if (same) {
-                    lua_pop(L, 1);
-                    Bound::Path path{static_cast<int>(k), to_value(L, -1)};
-                    lua_settop(L, base);
-                    return path;
-                }
-                lua_pop(L, 1);
-            }
-            lua_settop(L, base);
-        }
-        return {};
-    };
-    for (size_t i = 0; i < bound.args.size(); ++i) {
-        auto& paths = bound.paths.emplace_back();
-        const ArgType type = op.signature.params[i].type;
-        if (!is_tensor_type(type) || bound.args[i].is_nil()) continue;
-        if (bound.args[i].is_list()) {
-            // A list given as a table is read by position, which also tells equal tensors apart.
-            const std::vector<Value>& items = bound.args[i].items();
-            auto is_item = [&](const Value& given, size_t m) {
-                return given.is_tensor() && items[m].is_tensor() && given.tensor().same_body(items[m].tensor());
-            };
-            int table = -1;
-            for (size_t k = 0; k < args.size() && table < 0; ++k) {
-                if (!is_table(args[k])) continue;
-                size_t numbers = 0;
-                for (size_t m = 0; m < items.size() && table < 0; ++m) {
-                    const Value given = raw_get(args[k], Value(static_cast<int64_t>(m) + 1));
-                    numbers += given.is_number();
-                    if (is_item(given, m) || numbers == items.size()) table = static_cast<int>(k);
-                }
-            }
-            for (size_t m = 0; m < items.size(); ++m) {
-                if (table < 0) {
-                    paths.push_back(path_of(items[m], 0));
-                    continue;
-                }
-                Bound::Path path{table, Value(static_cast<int64_t>(m) + 1), {}};
-                const Value given = raw_get(args[static_cast<size_t>(table)], path.key);
-                if (given.is_number() && items[m].is_tensor())
-                    path.number_as = Value(items[m].tensor().dtype());
-                else if (!is_item(given, m))
-                    throw argument_error(op.name(), str("item ", m + 1, " of the list is ", describe(given),
-                                                        ": no gradient flows through lists within lists"))
-                        .hint("make a tensor of it first, with ops.stack or ms.tensor");
-                paths.push_back(std::move(path));
-            }
-        } else {
-            Bound::Path path =
-                path_of(bound.args[i], i < args.size() && args[i].kind() == bound.args[i].kind() ? i : 0);
-            if (path.argument < 0) path = path_of(bound.args[i], 0);
-            paths.push_back(std::move(path));
-        }
-    }
-    for (const auto& paths : bound.paths) {
-        bound.pattern += ';';
-        for (const auto& path : paths)
-            bound.pattern +=
-                str(path.argument, path.key.is_nil() ? "" : ".", path.key.is_nil() ? "" : to_string(path.key),
-                    path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
-    }
-    return bound;
+    return std::move(binding.bound);
 }
 
 void LuaHost::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {

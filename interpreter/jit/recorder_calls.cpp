@@ -669,25 +669,17 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     };
     for (const Value& v : bound.args) note(note, v);
     if (!open) return bound;
-    // Where each argument is the parameter of its position, an open number stays one.
-    bool positional = args.size() <= bound.args.size();
-    for (size_t k = 0; k < args.size() && positional; ++k) {
-        const Value &given = real[k], &got = bound.args[k];
-        if (given.is_nil()) continue;
-        if (given.is_number() || given.kind() == Value::Kind::boolean || given.kind() == Value::Kind::string)
-            positional = identical(given, got);
-        else if (given.is_tensor())
-            positional = got.is_tensor() && got.tensor().same_body(given.tensor());
-        else
-            positional = got.is_list();
+    // An open number that an operator takes as it is stays one.
+    std::vector<bool> stays(args.size());
+    for (size_t i = 0; i < bound.args.size(); ++i) {
+        if (bound.paths[i].size() != 1 || !bound.paths[i][0].name.is_nil()) continue;
+        const size_t k = bound.paths[i][0].argument;
+        if (!open_number(args[k]) || !identical(real[k], bound.args[i])) continue;
+        bound.args[i] = takes_tensors(op) && i < 2 ? beside(args[k], bound.args[1 - i], op) : args[k];
+        stays[k] = true;
     }
-    for (size_t k = 0; k < args.size(); ++k) {
-        if (!open_number(args[k])) continue;
-        if (positional)
-            bound.args[k] = takes_tensors(op) && k < 2 ? beside(args[k], bound.args[1 - k], op) : args[k];
-        else
-            decided(args[k]);
-    }
+    for (size_t k = 0; k < args.size(); ++k)
+        if (open_number(args[k]) && !stays[k]) decided(args[k]);
     return bound;
 }
 

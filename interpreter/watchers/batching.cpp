@@ -203,13 +203,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
             if (host_.is_table(v) && holds_sample(v, 0) &&
                 count_samples(Value::list({bound.args.begin(), bound.args.end()})) == 0)
                 throw not_for_a_batch("a table of samples becomes a tensor");
-        for (size_t i = 0; i < bound.args.size(); ++i)
-            for (const auto& path : bound.paths[i])
-                if (path.argument < 0 &&
-                    std::ranges::any_of(args,
-                                        [&](const Value& v) { return host_.is_table(v) && holds_sample(v, 0); }) &&
-                    bound.args[i].is_tensor() && !is_sample(bound.args[i]) && !is_default(op, i, bound.args[i]))
-                    throw not_for_a_batch("a table of samples becomes a tensor");
         return bound;
     }
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
@@ -362,12 +355,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
     static bool is_by_type(const Op& op) {
         return op.name() == "zeros_like" || op.name() == "ones_like" || op.name() == "full_like";
     }
-    static bool is_default(const Op& op, size_t i, const Value& v) {
-        const Param& param = op.signature.params[i];
-        return param.has_default && param.default_value.is_tensor() &&
-               v.tensor().same_body(param.default_value.tensor());
-    }
-
     lua_CFunction function_of(const char* library, const char* name) const {
         lua_State* L = host_.lua();
         const int top = lua_gettop(L);

@@ -190,71 +190,44 @@ bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& l
     return false;
 }
 
+// Whether the number that an argument is made of is followed.
+bool follows_number(Machine& m, std::span<const Value> contexts, const Values& args, const Host::Bound::Path& path) {
+    const Value& given = args[path.argument];
+    if (path.name.is_nil())
+        return shown(given).kind() == Value::Kind::number && (given.marks() & followed_by(contexts));
+    return follows_field(contexts, given, path.name.string()) &&
+           shown(m.host().raw_get(given, path.name)).kind() == Value::Kind::number;
+}
+
 // The host's function that computes the operator by others which take numbers as tensors, if there is one and a number
-// among the attributes is followed; the paths of those numbers are entered into `bound`.
-Value stand_in_for_attributes(Machine& m, const Op& op, Host::Bound& bound, const Values& args,
-                              std::span<const Value> contexts) {
-    const uint16_t followed = followed_by(contexts);
+// among the attributes is followed; `stands` says which are.
+Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
+                              std::span<const Value> contexts, std::vector<bool>& stands) {
     const auto& params = op.signature.params;
     if (op.side_effect == Effect::state) return {};
-    const Value last = !args.empty() && m.host().is_table(args[args.size() - 1]) ? args[args.size() - 1] : Value();
-    std::vector<std::pair<size_t, Host::Bound::Path>> found;
-    auto look = [&](size_t i) {
+    for (size_t i = 0; i < params.size(); ++i) {
         const ArgType type = params[i].type;
-        if (type != ArgType::number && type != ArgType::scalar && type != ArgType::any) return;
-        if (shown(bound.args[i]).kind() != Value::Kind::number) return;
-        if (i < args.size() && shown(args[i]).kind() == Value::Kind::number) {
-            if (args[i].marks() & followed) found.push_back({i, {static_cast<int>(i), {}}});
-            return;
-        }
-        if (last.is_nil()) return;
-        auto look_for = [&](std::string_view name) {
-            if (follows_field(contexts, last, name) &&
-                shown(m.host().raw_get(last, Value(name))).kind() == Value::Kind::number)
-                found.push_back({i, {static_cast<int>(args.size()) - 1, Value(name)}});
-        };
-        look_for(params[i].name);
-        std::ranges::for_each(params[i].other_names, look_for);
-    };
-    for (size_t i = 0; i < params.size(); ++i) look(i);
-    if (found.empty()) return {};
-    Value other = m.host().stand_in(operator_value(op));
-    if (other.is_nil()) return {};
-    for (auto& [i, path] : found) {
-        bound.pattern += str(";", i, "=", path.argument, path.key.is_nil() ? "" : path.key.string());
-        bound.paths[i].push_back(std::move(path));
+        if (type != ArgType::number && type != ArgType::scalar && type != ArgType::any) continue;
+        stands[i] = !bound.paths[i].empty() && shown(bound.args[i]).kind() == Value::Kind::number &&
+                    follows_number(m, contexts, args, bound.paths[i][0]);
     }
+    if (std::ranges::none_of(stands, std::identity())) return {};
+    Value other = m.host().stand_in(operator_value(op));
+    if (other.is_nil()) stands.assign(stands.size(), false);
     return other;
 }
 
 // What is followed must arrive in a tensor's place, or where a stand-in takes it.
 void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
-                       std::span<const Value> contexts) {
-    const uint16_t followed = followed_by(contexts);
+                       std::span<const Value> contexts, const std::vector<bool>& stands) {
     const auto& params = op.signature.params;
-    auto arrives = [&](size_t k) {
-        for (size_t i = 0; i < params.size(); ++i)
-            for (const auto& path : bound.paths[i])
-                if (path.argument == static_cast<int>(k) && path.key.is_nil()) return true;
-        return false;
-    };
-    for (size_t k = 0; k < args.size(); ++k) {
-        if (shown(args[k]).kind() == Value::Kind::number && (args[k].marks() & followed) && !arrives(k))
-            throw attribute_error(op, std::min(k, params.size() - 1));
-        if (!m.host().is_table(args[k])) continue;
-        auto follows = [&](std::string_view name) {
-            return follows_field(contexts, args[k], name) &&
-                   shown(m.host().raw_get(args[k], Value(name))).kind() == Value::Kind::number;
-        };
-        auto follows_list = [&](std::string_view name) {
-            const Value list = m.host().raw_get(args[k], Value(name));
-            return m.host().is_table(list) && follows_numbers(m, contexts, list);
-        };
-        for (size_t i = 0; i < params.size(); ++i) {
-            if (is_tensor_type(params[i].type) || !bound.paths[i].empty()) continue;
-            const auto& others = params[i].other_names;
-            if (follows(params[i].name) || std::ranges::any_of(others, follows) || follows_list(params[i].name) ||
-                std::ranges::any_of(others, follows_list) || (i == k && follows_numbers(m, contexts, args[k])))
+    for (size_t i = 0; i < params.size(); ++i) {
+        if (is_tensor_type(params[i].type) || stands[i]) continue;
+        for (const auto& path : bound.paths[i]) {
+            const Value& given = args[path.argument];
+            const Value value = path.name.is_nil() ? given : m.host().raw_get(given, path.name);
+            if (follows_number(m, contexts, args, path) ||
+                (m.host().is_table(value) && follows_numbers(m, contexts, value)))
                 throw attribute_error(op, i);
         }
     }
@@ -317,34 +290,38 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     Host::Bound bound = host().bind(op, args);
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
-    Value other = stand_in_for_attributes(*this, op, bound, args, contexts);
+    std::vector<bool> stands(params.size());
+    const Value other = stand_in_for_attributes(*this, op, bound, args, contexts, stands);
     std::vector<Value> plain;
     for (const Value& v : bound.args) plain.push_back(shown(v));
     DType dtype = promoted_dtype(op, plain);
     const bool exact = dtype == DType::f32 || dtype == DType::f64;
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
-    std::string pattern = str(op.id, "/", args.size(), "/", bound.pattern, "/", name_of(dtype));
+    // What the small function reads, and how: the same for calls of the same form.
+    std::string pattern = str(op.id, "/", args.size(), "/", name_of(dtype));
+    std::vector<bool> numbers(params.size());  // that become tensors
     for (size_t i = 0; i < params.size(); ++i) {
-        const bool in_tensor = is_tensor_type(params[i].type) && params[i].type != ArgType::tensors;
-        const auto* path = in_tensor && bound.paths[i].size() == 1 ? &bound.paths[i][0] : nullptr;
-        bool follows = false;
-        if (path && path->argument >= 0) {
-            Value& given = args[static_cast<size_t>(path->argument)];
-            if (path->key.is_nil()) {
-                // A number that may be another one the next time is no part of the form of the call: it becomes a
-                // tensor where that makes no difference.
-                const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
-                follows = (given.marks() & followed) != 0;
-                if (is_open(given) && !follows && !(exact && real)) given = recorder()->settled(given);
-                follows |= is_open(given);
-                follows &= shown(given).is_number();
-            } else if (bound.args[i].is_number()) {
-                follows = path->key.kind() == Value::Kind::string && follows_field(contexts, given, path->key.string());
-            }
+        pattern += stands[i] ? ";!" : ";";
+        if (!is_tensor_type(params[i].type) && !stands[i]) continue;
+        for (const auto& path : bound.paths[i])
+            pattern += str(path.argument, ".", path.name.is_nil() ? "" : path.name.string(), ".", path.item,
+                           path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
+        if (!is_tensor_type(params[i].type) || params[i].type == ArgType::tensors || bound.paths[i].empty()) continue;
+        const auto& path = bound.paths[i][0];
+        Value& given = args[path.argument];
+        if (path.name.is_nil()) {
+            // A number that may be another one the next time is no part of the form of the call: it becomes a
+            // tensor where that makes no difference.
+            const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
+            const bool follows = (given.marks() & followed) != 0;
+            if (is_open(given) && !follows && !(exact && real)) given = recorder()->settled(given);
+            numbers[i] = (follows || is_open(given)) && shown(given).is_number();
+        } else {
+            numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name.string());
         }
-        pattern += follows ? 'N' : '-';
+        if (numbers[i]) pattern += 'N';
     }
-    refuse_attributes(*this, op, bound, args, contexts);
+    refuse_attributes(*this, op, bound, args, contexts, stands);
     struct Adapter {
         std::shared_ptr<ir::Graph> graph;
     };
@@ -360,15 +337,16 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
             return Value(g.add_call(lua::primitive(name), std::move(a), {}));
         };
         auto read = [&](const Host::Bound::Path& path) {
-            Value v(given[static_cast<size_t>(path.argument)]);
-            if (!path.key.is_nil()) v = emit("raw_index", {v, path.key});
+            Value v(given[path.argument]);
+            if (!path.name.is_nil()) v = emit("raw_index", {v, path.name});
+            if (path.item > 0) v = emit("raw_index", {v, Value(path.item)});
             v = emit("content", {v, Value::list({})});
             return path.number_as.is_nil() ? v : emit("number_tensor", {v, path.number_as});
         };
         std::vector<Value> positional;
         for (size_t i = 0; i < params.size(); ++i) {
             const auto& paths = bound.paths[i];
-            if (paths.empty() || paths[0].argument < 0) {
+            if (paths.empty() || (!is_tensor_type(params[i].type) && !stands[i])) {
                 positional.push_back(Value(rest[i]));
             } else if (params[i].type == ArgType::tensors) {
                 std::vector<Value> items, keys;
@@ -381,7 +359,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
                 Value tensors = Value::list(std::move(items));
                 positional.push_back(other.is_nil() ? emit("spread", {tensors, Value()})
                                                     : emit("table", {Value::list(keys), tensors, count, Value()}));
-            } else if (pattern[pattern.size() - params.size() + i] == 'N') {
+            } else if (numbers[i]) {
                 positional.push_back(emit("number_tensor", {read(paths[0]), Value(dtype)}));
             } else {
                 positional.push_back(read(paths[0]));
@@ -392,7 +370,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
         g.result = emit("call", {callee, Value::list(std::move(positional))});
     }
     for (Value& v : bound.args) args.push_back(std::move(v));
-    if (!other.is_nil()) args.push_back(std::move(other));
+    if (!other.is_nil()) args.push_back(other);
     enter({&function_of(*adapter.graph), adapter.graph}, contexts, std::move(args), to);
 }
 

@@ -88,17 +88,19 @@ class Host {
     virtual std::string why_opaque(const Value& f) = 0;
 
     // Arguments of an operator from those of a call: by name in a trailing table, lists of tensors, sizes spelled out.
-    // `paths` says where each tensor among them came from: see Adapter.
     struct Bound {
         std::vector<Value> args;
-        std::string pattern;  // the same for calls of the same form
+        // Where an argument came from.
         struct Path {
-            int argument = -1;  // of the call, -1: from no argument
-            Value key;          // of a table there; nil: the argument itself
+            size_t argument = 0;  // of the call
+            Value name = {};      // in the table there; nil: the argument itself
+            int64_t item = 0;     // of the list found so, from 1; 0: no list, or all of it
             // A number among the tensors of a list, which becomes one of this dtype; nil: a tensor.
             Value number_as = {};
         };
-        std::vector<std::vector<Path>> paths;  // per parameter: one, or one for each item of a list
+        // Per parameter: none where it has its default, or where a tensor was made of something else; one for each
+        // tensor of a list and for each size that was spelled out; otherwise one.
+        std::vector<std::vector<Path>> paths;
     };
     virtual Bound bind(const Op& op, std::span<const Value> args) = 0;
 
