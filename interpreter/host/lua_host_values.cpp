@@ -24,6 +24,9 @@ constexpr int kMostMetatables = 100;
 
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
 
+// Values that are indexed only where the program has given their type a metatable.
+bool is_basic(const Value& v) { return v.is_nil() || v.kind() == Value::Kind::boolean || v.is_number(); }
+
 }  // namespace
 
 UpvalueCell::UpvalueCell(LuaHost& host, Value function, lua_State* L, int index, int position)
@@ -139,7 +142,6 @@ const Op* LuaHost::tensor_operator(std::string_view primitive) {
 }
 
 Value LuaHost::index(const Value& object, const Value& key) {
-    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
     if (object.is_tensor() && !(key.kind() == Value::Kind::string && !is_slice_text(key.string()))) {
@@ -149,6 +151,11 @@ Value LuaHost::index(const Value& object, const Value& key) {
         return v;
     }
     push_briefly(object);
+    if (is_basic(object) && luaL_getmetafield(L, base + 1, "__index") == LUA_TNIL) {
+        lua_settop(L, base);
+        operand_error("index", object);
+    }
+    lua_settop(L, base + 1);
     push(L, key);
     lua_gettable(L, base + 1);
     Value v = to_value(L, -1);
@@ -167,10 +174,14 @@ void LuaHost::forget(int index) {
 }
 
 void LuaHost::set_index(const Value& object, const Value& key, const Value& value) {
-    if (object.is_nil() || object.kind() == Value::Kind::boolean || object.is_number()) operand_error("index", object);
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
     push(L, object);
+    if (is_basic(object) && luaL_getmetafield(L, base + 1, "__newindex") == LUA_TNIL) {
+        lua_settop(L, base);
+        operand_error("index", object);
+    }
+    lua_settop(L, base + 1);
     push(L, key);
     push(L, value);
     const bool named = key.kind() == Value::Kind::string && !is_part(key);
@@ -204,25 +215,20 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
 }
 
 Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
-    struct Operation {
-        std::string_view primitive;
-        int code;
-        const char* event;
-    };
-    static constexpr Operation kOperations[] = {
-        {"add", LUA_OPADD, "__add"},         {"sub", LUA_OPSUB, "__sub"},        {"mul", LUA_OPMUL, "__mul"},
-        {"mod", LUA_OPMOD, "__mod"},         {"pow", LUA_OPPOW, "__pow"},        {"div", LUA_OPDIV, "__div"},
-        {"floor_div", LUA_OPIDIV, "__idiv"}, {"bit_and", LUA_OPBAND, "__band"},  {"bit_or", LUA_OPBOR, "__bor"},
-        {"bit_xor", LUA_OPBXOR, "__bxor"},   {"shift_left", LUA_OPSHL, "__shl"}, {"shift_right", LUA_OPSHR, "__shr"},
-        {"minus", LUA_OPUNM, "__unm"},       {"bit_not", LUA_OPBNOT, "__bnot"}};
+    static constexpr std::pair<std::string_view, int> kOperations[] = {
+        {"add", LUA_OPADD},    {"sub", LUA_OPSUB},      {"mul", LUA_OPMUL},        {"mod", LUA_OPMOD},
+        {"pow", LUA_OPPOW},    {"div", LUA_OPDIV},      {"floor_div", LUA_OPIDIV}, {"bit_and", LUA_OPBAND},
+        {"bit_or", LUA_OPBOR}, {"bit_xor", LUA_OPBXOR}, {"shift_left", LUA_OPSHL}, {"shift_right", LUA_OPSHR},
+        {"minus", LUA_OPUNM},  {"bit_not", LUA_OPBNOT}};
     luaL_checkstack(L, 6, "arithmetic");
     const int base = lua_gettop(L);
-    const Operation& operation = *std::ranges::find(kOperations, primitive, &Operation::primitive);
-    const bool unary = operation.code == LUA_OPUNM || operation.code == LUA_OPBNOT;
+    const int operation = std::ranges::find(kOperations, primitive, &std::pair<std::string_view, int>::first)->second;
+    const std::string event(vm::event_of(primitive));
+    const bool unary = operation == LUA_OPUNM || operation == LUA_OPBNOT;
     push(L, a);
     push(L, unary ? a : b);
     auto has_event = [&](int i) {
-        const bool has = luaL_getmetafield(L, i, operation.event) != LUA_TNIL;
+        const bool has = luaL_getmetafield(L, i, event.c_str()) != LUA_TNIL;
         if (has) lua_pop(L, 1);
         return has;
     };
@@ -233,8 +239,8 @@ Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Valu
     auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(i); };
     if (!(a.is_number() && b.is_number()) && helpless(base + 1) && helpless(base + 2)) {
         const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
-        const std::string words = str("attempt to ", operation.event + 2, " a '", luaL_typename(L, base + 1),
-                                      "' with a '", luaL_typename(L, base + 2), "'");
+        const std::string words = str("attempt to ", std::string_view(event).substr(2), " a '",
+                                      luaL_typename(L, base + 1), "' with a '", luaL_typename(L, base + 2), "'");
         const bool second = lua_type(L, base + 1) == LUA_TNUMBER;
         if (!numbers) lua_settop(L, base);
         if (!numbers && texts) throw Error(ErrorKind::argument, "", words);
@@ -242,7 +248,7 @@ Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Valu
             operand_error(bits ? "perform bitwise operation on" : "perform arithmetic on", second ? b : a, second);
     }
     if (unary) lua_pop(L, 1);
-    lua_arith(L, operation.code);
+    lua_arith(L, operation);
     Value v = to_value(L, -1);
     lua_settop(L, base);
     return v;

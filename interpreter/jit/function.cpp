@@ -141,7 +141,12 @@ void keep_objects(Function& f, lua_State* L) {
             e.pointer = lua_topointer(L, -1);
             lua_pop(L, 1);
         }
-        auto* r = vm::object_as<LuaReference>(step.operands[0].constant);
+        const Value& object = step.operands[0].constant;
+        if (object.kind() == Value::Kind::string) {
+            step.object_at = keep(object.string());
+            lua_pop(L, 1);
+        }
+        auto* r = vm::object_as<LuaReference>(object);
         if (!r || step.operands[0].slot >= 0) return;
         step.object_at = r->position();
         if (step.kind != Step::Kind::read || step.operands[1].constant.kind() != Value::Kind::string) return;

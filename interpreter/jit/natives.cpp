@@ -71,6 +71,15 @@ Natives::Natives(lua_State* L) {
     note(L, "lunaria", {"tensor"}, Native::reader);
     note(L, "lunaria", {"clock", "set_seed", "set_rng_state", "memory_stats"}, Native::local);
 
+    // Arithmetic with strings.
+    lua_pushliteral(L, "");
+    if (lua_getmetatable(L, -1))
+        for (const char* event : {"__add", "__sub", "__mul", "__mod", "__pow", "__div", "__idiv", "__unm"}) {
+            lua_getfield(L, -1, event);
+            if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, Native::pure);
+            lua_pop(L, 1);
+        }
+
     // What core.original gives: a function that calls another one.
     push_module(L, "lunaria.autodiff");
     if (lua_istable(L, -1)) {

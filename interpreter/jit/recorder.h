@@ -183,8 +183,10 @@ class Recorder final : public vm::Host, public vm::Recorder {
     void note_function(const Value& f);
     bool is_counter(const Value& key);
     Value read(const Value& table, const Value& key);
-    Value metatable(const Value& table);
+    Value of_basic_type(const Value& v);
+    Value metatable(const Value& value);
     Value meta(const Value& object, const char* event);
+    void refuse_metamethod(const Value& v, const char* event);
     Value read_upvalue(const Value& function, int position, const void* identity);
     void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
     Value next_key(const Value& table, const Value& key);

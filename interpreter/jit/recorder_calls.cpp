@@ -465,12 +465,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
         case Native::get_metatable: {
             if (args.size() != 1) return false;
             const Value v = open_number(args[0]) ? open_number(args[0])->value : args[0];
-            if (!is_table(v)) {
-                if (v.kind() == Value::Kind::object && !vm::object_as<LuaReference>(v)) {
-                    results.push_back(Value());
-                    return true;
-                }
-                args[0] = v;
+            if (v.is_tensor() || v.kind() == Value::Kind::dtype) {
                 results = really();
                 return true;
             }
@@ -579,6 +574,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
                 if (!is_plain(v) && !open_number(v)) return false;
                 open |= open_number(v) != nullptr;
             }
+            if (which == Native::text)
+                for (const Value& v : args) refuse_metamethod(vm::shown(v), "__tostring");
             if (open) {
                 // Functions of numbers are instructions of the machine; of others the result stays open.
                 if (host_.resolve(f).kind == vm::Callee::Kind::function) return false;

@@ -125,7 +125,33 @@ Value Recorder::read(const Value& table, const Value& key) {
     return v;
 }
 
-Value Recorder::metatable(const Value& table) {
+// Values of a basic type share a metatable: it is asked of this one. Tables and userdata have their own.
+Value Recorder::of_basic_type(const Value& v) {
+    switch (v.kind()) {
+        case Value::Kind::boolean:
+            return Value(false);
+        case Value::Kind::integer:
+        case Value::Kind::number:
+            return Value(0);
+        case Value::Kind::string:
+            return Value("");
+        case Value::Kind::object: {
+            const LuaReference* r = reference_of(v);
+            if (r && r->type != LUA_TFUNCTION) return v;
+            lua_State* L = host_.lua();
+            luaL_checkstack(L, 1, "metatable");
+            lua_pushcfunction(L, lua_error);
+            Value function = host_.reference(L, -1);
+            lua_pop(L, 1);
+            return function;
+        }
+        default:
+            return v;
+    }
+}
+
+Value Recorder::metatable(const Value& value) {
+    const Value table = of_basic_type(value);
     auto push = [&](lua_State* L) { push_metatable(host_, L, table); };
     if (!stopped_.empty() || own(table)) {
         lua_State* L = host_.lua();
@@ -135,32 +161,37 @@ Value Recorder::metatable(const Value& table) {
         lua_pop(L, 1);
         return v;
     }
-    const std::string id = question('m', vm::identity_of(table), {});
+    const std::string id = question('m', vm::identity_of(table), is_plain(table) ? table : Value());
     if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s;
     s.kind = Step::Kind::metatable;
     s.operands = {operand(table)};
-    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    if (s.operands[0].slot < 0 && is_table(table)) tree_.tables.insert(vm::identity_of(table));
     Value v = ask(std::move(s), push);
     found_[id] = v;
     return v;
 }
 
 Value Recorder::meta(const Value& object, const char* event) {
-    if (!is_table(object)) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "metatable");
-        host_.push(L, object);
-        Value v;
-        if (luaL_getmetafield(L, -1, event) != LUA_TNIL) {
-            v = host_.to_value(L, -1);
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 1);
-        return v;
-    }
+    // That of tensors and dtypes is the module's own.
+    if (object.is_tensor() || object.kind() == Value::Kind::dtype) return host_.metamethod(object, object, event);
     const Value table = metatable(object);
     return table.is_nil() ? Value() : read(table, Value(event));
+}
+
+// Where a program has given a basic type a metamethod of its own, what uses it is left to Lua.
+void Recorder::refuse_metamethod(const Value& v, const char* event) {
+    const Value method = meta(v, event);
+    if (method.is_nil() || !stopped_.empty()) return;
+    if (is_function(method)) {
+        lua_State* L = host_.lua();
+        luaL_checkstack(L, 4, "metamethod");
+        host_.push(L, method);
+        const Native which = natives_.find(L, -1);
+        lua_pop(L, 1);
+        if (which == Native::pure) return;  // arithmetic with strings, as the library does it
+    }
+    stop(str("the metamethod ", event, " is used"));
 }
 
 std::string Recorder::outer_place(size_t level) {
@@ -373,6 +404,7 @@ Value Recorder::metamethod(const Value& a, const Value& b, std::string_view even
 vm::Callee Recorder::resolve(const Value& given_function) {
     const Value f = host_.jit_target(given_function);
     const LuaReference* r = reference_of(f);
+    if (!r && is_plain(f) && stopped_.empty()) refuse_metamethod(f, "__call");
     if (!r) return host_.resolve(f);
     if (r->type != LUA_TFUNCTION) {
         const Value method = meta(f, "__call");
@@ -417,11 +449,6 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
         Unwatched unwatched;
         return host_.index(object, key);
     }
-    if (object.kind() == Value::Kind::string) {
-        const Value library = meta(object, "__index");
-        if (is_table(library)) return find_field(library, key).value;
-        return host_.index(object, key);
-    }
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);
         if (part.function) {
@@ -451,13 +478,18 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
         s.operands = {operand(object), given(key)};
         return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
     }
-    const LuaReference* r = reference_of(object);
-    if (r && r->type == LUA_TUSERDATA) {
+    if (const LuaReference* r = reference_of(object); r && r->type == LUA_TUSERDATA) {
         Step s;
         s.kind = Step::Kind::index;
         s.operands = {operand(object), given(key)};
         return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
     }
+    const Value library = meta(object, "__index");
+    if (is_table(library)) {
+        vm::Field field = find_field(library, key);
+        if (field.method.is_nil()) return field.value;
+    }
+    if (!library.is_nil()) stop("the metamethod __index is used");
     return host_.index(object, key);
 }
 
@@ -466,8 +498,10 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
     auto set = [&](vm::Values&) { host_.set_index(object, key, plain(value)); };
     Step s;
     if (stopped_.empty()) {
-        if (!object.is_tensor() && !(reference_of(object) && reference_of(object)->type == LUA_TUSERDATA))
+        if (!object.is_tensor() && !(reference_of(object) && reference_of(object)->type == LUA_TUSERDATA)) {
+            refuse_metamethod(object, "__newindex");
             return host_.set_index(object, key, plain(value));
+        }
         if (object.is_tensor() && constants_.contains(vm::identity_of(object)))
             stop("a tensor that was made of constants is written in place");
         if (is_table(key)) read_all(key);
@@ -478,8 +512,11 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
     event(std::move(s), set);
 }
 
-Value Recorder::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
-    return host_.arithmetic(primitive, decided(a), decided(b));
+Value Recorder::arithmetic(std::string_view primitive, const Value& given_a, const Value& given_b) {
+    const Value a = decided(given_a), b = decided(given_b);
+    const std::string event(vm::event_of(primitive));
+    for (const Value* v : {&a, &b}) refuse_metamethod(*v, event.c_str());
+    return host_.arithmetic(primitive, a, b);
 }
 
 bool Recorder::compare(std::string_view primitive, const Value& given_a, const Value& given_b) {
@@ -503,14 +540,18 @@ bool Recorder::compare(std::string_view primitive, const Value& given_a, const V
                      [&](vm::Values& values) { values.push_back(Value(host_.compare(primitive, a, b))); })[0]
             .boolean();
     }
-    const bool objects = reference_of(a) && reference_of(b);
-    if (objects && vm::identity_of(a) != vm::identity_of(b)) {
-        const char* event = primitive == "equal" ? "__eq" : primitive == "less" ? "__lt" : "__le";
-        for (const Value* v : {&a, &b})
-            if (reference_of(*v)->type >= LUA_TTABLE && reference_of(*v)->type != LUA_TFUNCTION &&
-                !meta(*v, event).is_nil())
-                stop(str("the metamethod ", event, " is used"));
+    const bool strings = a.kind() == Value::Kind::string && b.kind() == Value::Kind::string;
+    if (primitive == "equal") {
+        // Tables and userdata alone are compared by a metamethod.
+        auto has_own = [](const Value& v) {
+            const LuaReference* r = reference_of(v);
+            return r && (r->type == LUA_TTABLE || r->type == LUA_TUSERDATA);
+        };
+        if (!has_own(a) || !has_own(b) || vm::identity_of(a) == vm::identity_of(b)) return really();
     }
+    const std::string event(vm::event_of(primitive));
+    if (!strings)
+        for (const Value* v : {&a, &b}) refuse_metamethod(*v, event.c_str());
     return really();
 }
 
@@ -518,6 +559,8 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
     const Value a = decided(given_a), b = decided(given_b);
     if (stopped_.empty() && (a.is_tensor() || b.is_tensor() || reference_of(a) || reference_of(b)))
         stop("something else than strings and numbers is concatenated");
+    for (const Value* v : {&a, &b})
+        if (stopped_.empty() && !v->is_number() && v->kind() != Value::Kind::string) refuse_metamethod(*v, "__concat");
     Unwatched unwatched;
     return host_.concat(a, b);
 }
@@ -529,6 +572,8 @@ Value Recorder::length(const Value& given_object) {
         const Value method = meta(object, "__len");
         if (method.is_nil()) return length_of(object);
         if (!own(object)) stop("the metamethod __len is used");
+    } else if (stopped_.empty() && !object.is_tensor() && object.kind() != Value::Kind::string) {
+        refuse_metamethod(object, "__len");
     }
     Unwatched unwatched;
     return host_.length(object);

@@ -39,6 +39,9 @@ struct Field {
     bool raw = false;
 };
 
+// The metamethod of a primitive: "__add" of "add".
+std::string_view event_of(std::string_view primitive);
+
 class Host {
   public:
     virtual ~Host() = default;

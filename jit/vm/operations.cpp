@@ -7,10 +7,10 @@
 
 namespace lunaria::vm {
 
-namespace {
-
 std::string_view event_of(std::string_view primitive) {
     static constexpr std::pair<std::string_view, std::string_view> kEvents[] = {
+        {"add", "__add"},        {"sub", "__sub"},         {"mul", "__mul"},       {"div", "__div"},
+        {"mod", "__mod"},        {"pow", "__pow"},         {"minus", "__unm"},     {"floor_div", "__idiv"},
         {"bit_and", "__band"},   {"bit_or", "__bor"},      {"bit_xor", "__bxor"},  {"bit_not", "__bnot"},
         {"shift_left", "__shl"}, {"shift_right", "__shr"}, {"concat", "__concat"}, {"length", "__len"},
         {"equal", "__eq"},       {"less", "__lt"},         {"less_equal", "__le"}};
@@ -18,6 +18,8 @@ std::string_view event_of(std::string_view primitive) {
         if (name == primitive) return event;
     throw state_error("vm", str("'", primitive, "' is no operation of Lua"));
 }
+
+namespace {
 
 bool is_comparison(std::string_view primitive) {
     return primitive == "equal" || primitive == "less" || primitive == "less_equal";

@@ -15,15 +15,6 @@ namespace lunaria::vm {
 
 namespace {
 
-std::string_view event_of(std::string_view primitive) {
-    static constexpr std::pair<std::string_view, std::string_view> kEvents[] = {
-        {"add", "__add"}, {"sub", "__sub"}, {"mul", "__mul"},        {"div", "__div"},
-        {"mod", "__mod"}, {"pow", "__pow"}, {"floor_div", "__idiv"}, {"minus", "__unm"}};
-    for (auto [name, event] : kEvents)
-        if (name == primitive) return event;
-    throw state_error("vm", str("'", primitive, "' is no arithmetic"));
-}
-
 // Arithmetic, `contexts.size()` times differentiated. `operands`: one or two.
 void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands,
                 const Destination& to) {

@@ -211,4 +211,104 @@ for _, name in ipairs(names) do
 end
 _G.stale_test_value, package.loaded.stale_test_module = nil, nil
 
+-- Metatables of types: what a program reaches through each event, for values of each basic type.
+local uses = {
+  __index = function(v) return v.stale end,
+  __newindex = function(v)
+    v.stale = 1
+    return _G.stale_test_value
+  end,
+  __call = function(v) return v(1) end,
+  __idiv = function(v) return v // 2 end,
+  __add = function(v) return v + true end,
+  __sub = function(v) return true - v end,
+  __unm = function(v) return -v end,
+  __band = function(v) return v & 5 end,
+  __bnot = function(v) return ~v end,
+  __lt = function(v) return v < true and 3 or 4 end,
+  __le = function(v) return v <= v and 3 or 4 end,
+  __eq = function(v) return v == print and 3 or 4 end,
+  __len = function(v) return #v end,
+  __concat = function(v) return tonumber(v .. "1") end,
+  __tostring = function(v) return #tostring(v) end,
+  __metatable = function(v)
+    local found = getmetatable(v)
+    return type(found) == "number" and found or 7
+  end,
+}
+local values = { string = "7", number = 7, boolean = true, ["function"] = function() return 7 end, thread = coroutine.create(print) }
+-- Without a metamethod these are no errors, and so are compiled at first.
+local compiled = {
+  string = { "__idiv", "__unm", "__eq", "__le", "__len", "__concat", "__tostring", "__metatable", "__index" },
+  number = { "__idiv", "__unm", "__band", "__eq", "__le", "__tostring", "__metatable" },
+  boolean = { "__eq", "__tostring", "__metatable" },
+  ["function"] = { "__eq", "__call", "__metatable" },
+  thread = { "__eq", "__metatable" },
+}
+
+local function meaning(event, n)
+  if event == "__index" then return n % 2 == 0 and { stale = n } or function() return n end end
+  if event == "__newindex" then return function() _G.stale_test_value = n end end
+  if event == "__lt" or event == "__le" or event == "__eq" then return function() return n % 2 == 0 end end
+  if event == "__tostring" then return function() return ("x"):rep(n) end end
+  if event == "__concat" then return function() return tostring(n) end end
+  if event == "__metatable" then return n end
+  return function() return n end
+end
+
+for kind, v in pairs(values) do
+  for event, use in pairs(uses) do
+    t.test(("%s of %ss"):format(event, kind), function()
+      local original = debug.getmetatable(v)
+      local fields = {}
+      for key, field in pairs(original or {}) do fields[key] = field end
+      local function restore()
+        for key in pairs(original or {}) do original[key] = fields[key] end
+        debug.setmetatable(v, original)
+        _G.stale_test_value = 0
+      end
+      local function results(wrap)
+        local direct = wrap(function(x) return x * (use(v) or 2) end)
+        local caught = wrap(function(x)
+          local fine, got = pcall(use, v)
+          return x * (fine and type(got) == "number" and got or 11)
+        end)
+        local list = {}
+        local function call()
+          for k = 1, 3 do
+            local fine, got = pcall(direct, vector(k))
+            list[#list + 1] = fine and got or vector(-1)
+            list[#list + 1] = caught(vector(k))
+          end
+        end
+        call()
+        if wrap == ms.jit then
+          for _, name in ipairs(compiled[kind]) do
+            if name == event then assert(ms.jit_report(direct).compiled_calls > 0, ms.jit_report(direct).eager) end
+          end
+        end
+        for n = 3, 6 do
+          -- A field of the same metatable, and another metatable.
+          local another = original and n % 4 < 2 and original or {}
+          if another ~= original then
+            for key, field in pairs(fields) do another[key] = field end
+          end
+          another[event] = meaning(event, n)
+          debug.setmetatable(v, another)
+          call()
+        end
+        restore()
+        call()
+        return list
+      end
+      local expected = results(function(f) return f end)
+      local fine, found = pcall(results, ms.jit)
+      restore()
+      assert(fine, found)
+      for i = 1, #expected do t.near(found[i], expected[i], 1e-5) end
+    end)
+  end
+end
+_G.stale_test_value = nil
+
 t.finish()
