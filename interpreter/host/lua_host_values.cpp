@@ -127,7 +127,7 @@ Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event
 }
 
 const Op* LuaHost::tensor_operator(std::string_view primitive) {
-    static const std::array<std::pair<std::string_view, const Op*>, 8> kOperators{
+    static const std::array<std::pair<std::string_view, const Op*>, 14> kOperators{
         {{"add", registry().find("add")},
          {"sub", registry().find("sub")},
          {"mul", registry().find("mul")},
@@ -135,7 +135,13 @@ const Op* LuaHost::tensor_operator(std::string_view primitive) {
          {"mod", registry().find("remainder")},
          {"pow", registry().find("pow")},
          {"floor_div", registry().find("floor_divide")},
-         {"minus", registry().find("neg")}}};
+         {"minus", registry().find("neg")},
+         {"bit_and", registry().find("bitwise_and")},
+         {"bit_or", registry().find("bitwise_or")},
+         {"bit_xor", registry().find("bitwise_xor")},
+         {"bit_not", registry().find("bitwise_not")},
+         {"shift_left", registry().find("bitwise_left_shift")},
+         {"shift_right", registry().find("bitwise_right_shift")}}};
     for (const auto& [name, op] : kOperators)
         if (name == primitive) return op;
     return nullptr;

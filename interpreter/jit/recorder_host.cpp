@@ -82,7 +82,7 @@ bool Recorder::is_plain(const Value& v) const {
 
 // Whether it is a constant of what an operator or its rule consists of.
 bool Recorder::is_in_code(const Value& tensor) const {
-    if (!machine_.is_running() || tensor.tensor().parameter() || tensor.tensor().size() != 1) return false;
+    if (!machine_.is_running() || tensor.tensor().parameter()) return false;
     return std::ranges::any_of(machine_.code().constants, [&](const Value& constant) {
         return constant.is_tensor() && constant.tensor().same_body(tensor.tensor());
     });

@@ -1,9 +1,12 @@
 // Lua's operations without a derivative of their own: bits, comparisons, concatenation, length. On objects they are
 // functions of the program, which are differentiated like any other.
+#include <algorithm>
+
 #include "jit/language.h"
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recorder.h"
 
 namespace lunaria::vm {
 
@@ -42,7 +45,12 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     if (is_comparison(name)) return Value(m.host().compare(name, a, b));
     if (name == "length")
         return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host().length(a);
-    if (name != "concat") return m.host().arithmetic(name, a, b);
+    if (name != "concat") {
+        // Whoever records what happens has to see the operator.
+        const bool fits = std::ranges::all_of(operands, [](const Value& v) { return v.is_tensor() || v.is_number(); });
+        if (const Op* op = fits ? m.tensor_operator(primitive) : nullptr) return execute(*op, operands);
+        return m.host().arithmetic(name, a, b);
+    }
     Value text = m.host().concat(a, b);
     // A text is followed, so that nobody makes a number of it in silence.
     text.set_marks(a.marks() | b.marks());
