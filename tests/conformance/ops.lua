@@ -1,9 +1,9 @@
 -- Runs a conformance set and compares forward values, with --grads gradients too:
 --   lunaria tests/conformance/ops.lua DIR [--prio P0,P1] [--api ops,mint] [--op NAME,...] [--grads] [--mode eager]
 --     [--device CPU] [--out FILE.safetensors] [--verbose]
--- Cases of layers and optimizers that do not exist yet are counted as waiting, by name. --out writes every output (and
--- gradient) under its key of the manifest, for an independent judge. Prints failures by operator; the last line is
--- "N passed, N failed".
+-- In graph mode an operator and its gradient are compiled; a case fails when they never are. Layers and optimizers run as they
+-- do in that mode. Cases of what does not exist yet are counted as waiting, by name. --out writes every output (and gradient)
+-- under its key of the manifest, for an independent judge. Prints failures by operator; the last line is "N passed, N failed".
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
@@ -16,14 +16,22 @@ local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--
 local folder, options = support.options(usage, {
   prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", out = "", verbose = true,
 })
-if options.mode == "graph" then
-  ms.set_context { mode = ms.GRAPH_MODE }
-elseif options.mode ~= "eager" then
+if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
 end
 ms.set_context { device_target = options.device }
 
 local cases = Cases.open(folder)
+
+-- A call in the mode that was asked for.
+local function call(f, ...)
+  if options.mode == "graph" then return support.compiled(f, ...) end
+  return f(...)
+end
+local function call_layer(f, ...)
+  if options.mode == "graph" then return support.in_graph_mode(f, ...) end
+  return f(...)
+end
 
 local function positions_of(keys)
   local positions = {}
@@ -41,7 +49,7 @@ local function gradients_of(case, inputs)
       cotangents[i] = cases:stored(case, case.cotangents[i]):astype(case.out_dtypes[i])
     end
     for _, i in ipairs(positions_of(case.grads)) do differentiated[i] = true end
-    return layers.gradients(case, Cases.attributes(case), inputs, cotangents, differentiated)
+    return call_layer(layers.gradients, case, Cases.attributes(case), inputs, cotangents, differentiated)
   end
   local run, wanted, differentiated = Cases.caller(case), positions_of(case.cotangents), positions_of(case.grads)
   local function forward(...)
@@ -58,8 +66,11 @@ local function gradients_of(case, inputs)
   for k, position in ipairs(wanted) do
     cotangents[k] = cases:stored(case, case.cotangents[position]):cast(ms[case.out_dtypes[position]])
   end
-  local _, pull = ms.vjp(forward, table.unpack(start, 1, #start))
-  local found, by_position = table.pack(pull(table.unpack(cotangents, 1, #cotangents))), {}
+  local function gradients(...)
+    local _, pull = ms.vjp(forward, ...)
+    return pull(table.unpack(cotangents, 1, #cotangents))
+  end
+  local found, by_position = table.pack(call(gradients, table.unpack(start, 1, #start))), {}
   for k, position in ipairs(differentiated) do by_position[position] = found[k] end
   return by_position
 end
@@ -88,9 +99,9 @@ local outputs = {}
 local function judge_values(case, inputs)
   local results
   if layers.covers(case) then
-    results = layers.values(case, Cases.attributes(case), inputs)
+    results = call_layer(layers.values, case, Cases.attributes(case), inputs)
   else
-    results = Cases.collect(case, Cases.caller(case)(table.unpack(inputs, 1, #case.inputs)))
+    results = Cases.collect(case, call(Cases.caller(case), table.unpack(inputs, 1, #case.inputs)))
   end
   for i, key in ipairs(case.outputs) do
     local value = results[i]

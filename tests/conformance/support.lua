@@ -109,6 +109,25 @@ function support.headline(message)
   return (tostring(message):match("^[^\n]*"):sub(1, 200))
 end
 
+-- What f gives in graph mode; the rest of the program stays as it is.
+function support.in_graph_mode(f, ...)
+  ms.set_context { mode = ms.GRAPH_MODE }
+  local results = table.pack(pcall(f, ...))
+  ms.set_context { mode = ms.PYNATIVE_MODE }
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- What f gives in graph mode once it is compiled: it is called until calls are done without Lua. An error when none is. (Asked
+-- for with ms.jit, as the mode itself leaves functions alone that make no tensors of their own: views.)
+function support.compiled(f, ...)
+  local compiled, results = ms.jit(f), nil
+  for _ = 1, 4 do results = table.pack(support.in_graph_mode(compiled, ...)) end
+  local report = ms.jit_report(compiled)
+  if report.compiled_calls == 0 then error("is not compiled: " .. (report.eager or tostring(report)), 0) end
+  return table.unpack(results, 1, results.n)
+end
+
 -- Cases that cannot run yet, counted by the name of what they wait for.
 local waiting_list = {}
 waiting_list.__index = waiting_list

@@ -1,8 +1,8 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
 --   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--verbose]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
--- with cells and optimizers (nn). Runs of what does not exist yet are counted as waiting. The last line is
--- "N passed, N failed".
+-- with cells and optimizers (nn). In graph mode most steps have to be compiled. Runs of what does not exist yet are counted as
+-- waiting. The last line is "N passed, N failed".
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
@@ -11,9 +11,7 @@ local support = require "support"
 
 local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--verbose]"
 local folder, options = support.options(usage, { api = "", run = "", mode = "eager", verbose = true })
-if options.mode == "graph" then
-  ms.set_context { mode = ms.GRAPH_MODE }
-elseif options.mode ~= "eager" then
+if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
 end
 
@@ -45,7 +43,7 @@ function rules.Adam(h, p, g, s)
 end
 function rules.AdamW(h, p, g, s) return rules.Adam(h, p * (1 - h.lr * h.weight_decay), g, s) end
 
--- Each gives step(x, y) -> loss before the update, and loss(x, y).
+-- Each gives step(x, y) -> loss before the update, loss(x, y), and the gradient's function.
 local apis = {}
 
 function apis.ops(run)
@@ -63,7 +61,7 @@ function apis.ops(run)
     weights = updated
     return value
   end
-  return step, function(x, y) return loss(weights, x, y) end
+  return step, function(x, y) return loss(weights, x, y) end, gradient
 end
 
 local optimizers = {}
@@ -89,7 +87,7 @@ function apis.nn(run)
     optimizer(grads)
     return value
   end
-  return step, loss
+  return step, loss, gradient
 end
 
 local function missing(api)
@@ -98,20 +96,33 @@ local function missing(api)
 end
 
 local function judge(run, api)
-  local step, loss = apis[api](run)
+  local step, loss, gradient = apis[api](run)
   local x, y = tensors[run.x], tensors[run.y]
   local function batch(k)
     local rows = ms.slice(k * run.batch, (k + 1) * run.batch)
     return x[{ rows }], y[{ rows }]
   end
+  local function call(f, ...)
+    if options.mode == "graph" then return support.in_graph_mode(f, ...) end
+    return f(...)
+  end
   local function near(got, expected) return math.abs(got - expected) <= run.rtol * math.abs(expected) end
   for k = 1, run.steps do
-    local got = step(batch(k - 1)):item()
+    local got = call(step, batch(k - 1)):item()
     if not near(got, run.loss_float32[k]) then return ("step %d: loss %.9g, expected %.9g"):format(k, got, run.loss_float32[k]) end
   end
-  local last = loss(batch(0)):item()
+  local last = call(loss, batch(0)):item()
   if not near(last, run.final_loss_on_batch0) then
     return ("after the run: loss %.9g, expected %.9g"):format(last, run.final_loss_on_batch0)
+  end
+  if options.mode == "graph" then
+    -- The gradient is compiled, or as a part of the step that calls it.
+    local calls = 0
+    for _, f in ipairs { step, gradient } do
+      local known, report = pcall(ms.jit_report, f)
+      calls = calls + (known and report.compiled_calls or 0)
+    end
+    if calls < run.steps / 2 then return ("only %d of %d steps are compiled"):format(calls, run.steps) end
   end
 end
 
