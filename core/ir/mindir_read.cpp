@@ -44,7 +44,8 @@ class ModelReader {
 
     const Op* find_operator(std::string_view name) const {
         if (name.starts_with("ops.")) return registry().find(name.substr(4));
-        return vocabulary_.primitives ? vocabulary_.primitives->find(name) : nullptr;
+        const Op* op = vocabulary_.primitives ? vocabulary_.primitives->find(name) : nullptr;
+        return op && vocabulary_.allows && !vocabulary_.allows(*op) ? nullptr : op;
     }
     void refuse_unknown_operators() const {
         std::string unknown;
@@ -182,6 +183,12 @@ class ModelReader {
         const Attribute* value = entry.find("value");
         if (!value) fail(str("the constant '", entry.output, "' has no value"));
         if (value->kind == Kind::primitive) {
+            const std::string name = text_of(value);
+            if (vocabulary_.function && name.starts_with("function:")) {
+                Value f = vocabulary_.function(name.substr(9));
+                if (f.is_nil()) fail(str("a program cannot refer to a function '", name.substr(9), "'"));
+                return f;
+            }
             const Op* op = find_operator(text_of(value));
             if (!op || !vocabulary_.operator_value) fail(str("there is no operator '", text_of(value), "'"));
             return vocabulary_.operator_value(*op);

@@ -100,11 +100,14 @@ Attribute value_attribute(const Value& v) {
             for (const Value& item : v.items()) a.values.push_back(value_attribute(item));
             break;
         default: {
-            const auto* holder =
-                v.kind() == Value::Kind::object ? dynamic_cast<const OperatorHolder*>(v.object()) : nullptr;
-            if (!holder) throw state_error("mindir", "the graph holds an object that a file cannot hold");
+            const Object* object = v.kind() == Value::Kind::object ? v.object() : nullptr;
             a.kind = Kind::primitive;
-            a.strings.push_back(operator_name(holder->held()));
+            if (const auto* holder = dynamic_cast<const OperatorHolder*>(object))
+                a.strings.push_back(operator_name(holder->held()));
+            else if (const auto* name = dynamic_cast<const NameHolder*>(object))
+                a.strings.push_back(str("function:", name->held_name()));
+            else
+                throw state_error("mindir", "the graph holds an object that a file cannot hold");
         }
     }
     return a;

@@ -15,6 +15,9 @@ namespace lunaria::ir {
 struct Vocabulary {
     const Registry* primitives = nullptr;          // bare names; null: only operators on tensors (ops.name)
     Value (*operator_value)(const Op&) = nullptr;  // null: a text with an operator as a value is refused
+    // Of files: the primitives that they may have, null: all; a function of the language by its name, nil: none.
+    bool (*allows)(const Op&) = nullptr;
+    std::function<Value(const std::string&)> function;
 };
 
 struct ParsedGraph {

@@ -15,6 +15,12 @@ struct OperatorHolder {
     virtual const Op& held() const = 0;
 };
 
+// The same for a function of the language that a program refers to by its name.
+struct NameHolder {
+    virtual ~NameHolder() = default;
+    virtual std::string_view held_name() const = 0;
+};
+
 // With escapes for quotes, backslashes and control characters; other bytes as they are.
 std::string quoted(std::string_view text);
 // The way back; throws Error(ErrorKind::syntax) with `name`.

@@ -8,6 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::string_view bytes(reinterpret_cast<const char*>(data), size);
     lunaria::ir::Vocabulary vocabulary;
     vocabulary.primitives = &lunaria::lua::language();
+    vocabulary.function = [](const std::string& name) { return lunaria::Value(name); };
     try {
         auto parsed = lunaria::ir::read_mindir(*lunaria::memory_source("fuzz", bytes), vocabulary);
         lunaria::ir::print(*parsed.graph);

@@ -8,6 +8,7 @@
 #include "core/io/protobuf.h"
 #include "core/ir/builder.h"
 #include "core/ir/printer.h"
+#include "core/ir/text.h"
 #include "core/ir/verifier.h"
 #include "tests/core/io/scratch.h"
 
@@ -71,6 +72,40 @@ TEST(MindIr, our_own_files_read_back_as_they_were) {
     EXPECT_EQ(print(*parsed.graph), print(*f));
     EXPECT_EQ(mindir_of(*parsed.graph), bytes);
     EXPECT_NE(print(*f).find("layer.weight"), std::string::npos);
+}
+
+struct Named final : Object, NameHolder {
+    std::string_view held_name() const override { return "string.format"; }
+};
+
+TEST(MindIr, functions_of_the_language_are_kept_by_their_names) {
+    Graph f("f");
+    f.result = Value::list({Value::adopt(new Named), Value(f.add_constant(Value(int64_t{1})))});
+    const std::string bytes = mindir_of(f);
+    Vocabulary vocabulary;
+    EXPECT_NE(error_of([&] { read_mindir(*memory_source("m.mindir", bytes), vocabulary); }).find("string.format"),
+              std::string::npos);
+    vocabulary.function = [](const std::string& name) { return Value("found " + name); };
+    const ParsedGraph parsed = read_mindir(*memory_source("m.mindir", bytes), vocabulary);
+    EXPECT_EQ(parsed.graph->result.items()[0].string(), "found string.format");
+    vocabulary.function = [](const std::string&) { return Value(); };
+    EXPECT_NE(error_of([&] { read_mindir(*memory_source("m.mindir", bytes), vocabulary); }).find("cannot refer"),
+              std::string::npos);
+}
+
+TEST(MindIr, primitives_that_a_program_may_not_have_are_unknown_operators) {
+    Registry primitives;
+    primitives.add("twice(a: any)").doc("Two times a.");
+    Graph f("f");
+    Node* x = f.add_parameter("x", {});
+    f.result = Value::list({Value(f.add_call(primitives.get("twice"), {Value(x)}, {}))});
+    const std::string bytes = mindir_of(f);
+    Vocabulary vocabulary;
+    vocabulary.primitives = &primitives;
+    EXPECT_EQ(read_mindir(*memory_source("m.mindir", bytes), vocabulary).graph->body().size(), 1u);
+    vocabulary.allows = [](const Op&) { return false; };
+    EXPECT_NE(error_of([&] { read_mindir(*memory_source("m.mindir", bytes), vocabulary); }).find("'twice'"),
+              std::string::npos);
 }
 
 TEST(MindIr, every_dtype_and_value_is_kept) {
