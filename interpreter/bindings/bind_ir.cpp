@@ -1,12 +1,18 @@
 // ms.save_mindir, ms.load_mindir and ms.export: networks as MindIR files.
 
+#include <cmath>
+
 #include "core/ir/mindir.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/saving/known.h"
+#include "interpreter/saving/program_check.h"
+#include "interpreter/saving/specializer.h"
 #include "interpreter/watchers/graph_trace.h"
+#include "jit/language.h"
 
 namespace lunaria {
 
@@ -19,22 +25,179 @@ void check_callable(lua_State* L, int index, std::string_view where) {
     lua_pop(L, 1);
 }
 
-void save(lua_State* L, int function, const std::string& path, int from, int to, std::string_view where) {
-    std::vector<Tensor> inputs;
-    for (int i = from; i <= to; ++i) {
-        const Tensor* t = tensor_at(L, i);
-        if (!t)
-            throw argument_error(where,
-                                 str("example inputs must be tensors, input ", i - from, " is ", describe(L, i)));
-        inputs.push_back(*t);
+constexpr std::string_view kWhere = "save_mindir";
+
+bool is_close(LuaHost& host, const Value& a, const Value& b, int depth);
+
+// The same keys with values that are close.
+bool is_close_table(LuaHost& host, const Value& a, const Value& b, int depth) {
+    lua_State* L = host.lua();
+    luaL_checkstack(L, 6, "tables");
+    const int base = lua_gettop(L);
+    host.push(L, a);
+    host.push(L, b);
+    size_t fields = 0;
+    bool same = depth < 50;
+    lua_pushnil(L);
+    while (same && lua_next(L, base + 1)) {
+        ++fields;
+        lua_pushvalue(L, -2);
+        lua_rawget(L, base + 2);
+        same = is_close(host, host.to_value(L, -2), host.to_value(L, -1), depth + 1);
+        lua_pop(L, 2);
     }
-    write_file(path, ir::mindir_of(*trace_graph(L, LuaHost::of(L).to_value(L, function), inputs)));
+    lua_settop(L, base + 2);
+    lua_pushnil(L);
+    for (; same && lua_next(L, base + 2); lua_pop(L, 1)) same = fields-- > 0;
+    lua_settop(L, base);
+    return same && fields == 0;
+}
+
+// Whether values agree but for rounding.
+bool is_close(LuaHost& host, const Value& a, const Value& b, int depth) {
+    auto near = [](double p, double q) {
+        return p == q || (std::isnan(p) && std::isnan(q)) || std::abs(p - q) <= 1e-5 + 1e-3 * std::abs(q);
+    };
+    if (a.is_number() && b.is_number()) return a.kind() == b.kind() && near(a.number(), b.number());
+    if (host.is_table(a) && host.is_table(b)) return is_close_table(host, a, b, depth);
+    auto dtype = [&](const Value& v) {
+        return v.kind() == Value::Kind::dtype ? std::optional(v.dtype()) : dtype_of(host, v);
+    };
+    if (a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype) return dtype(a) == dtype(b);
+    // Functions and the like cannot be looked into.
+    if (a.kind() == Value::Kind::object) return b.kind() == Value::Kind::object;
+    if (!a.is_tensor() || !b.is_tensor()) return same_value(a, b);
+    const Tensor &x = a.tensor(), &y = b.tensor();
+    if (x.dtype() != y.dtype() || !(x.shape() == y.shape())) return false;
+    if (is_complex(x.dtype())) return same_value(a, b);
+    for (int64_t i = 0; i < x.size(); ++i)
+        if (!near(x.at(i), y.at(i))) return false;
+    return true;
+}
+
+// What a file holds as a function of Lua. Owned by the function: the graph that captures the weights, and all that it
+// calls.
+struct Loaded {
+    ir::ParsedGraph parsed;
+    std::unique_ptr<ir::Graph> graph;
+};
+
+// The graph with its weights (constants that have a name) as captured values, so that they are parameters of the
+// network like those of any other: gradients with respect to them exist.
+std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
+    auto graph = std::make_unique<ir::Graph>(loaded.name);
+    ir::Substitution made(graph.get());
+    for (auto& node : loaded.nodes()) {
+        if (node->kind != ir::NodeKind::constant) continue;
+        if (node->function) {
+            made[node.get()] = Value(graph->add_function(*node->function));
+            continue;
+        }
+        if (!node->constant.is_tensor() || node->name.empty()) {
+            made[node.get()] = Value(graph->add_constant(node->constant));
+            continue;
+        }
+        Tensor t = node->constant.tensor();
+        t.set_parameter({node->name, is_float(t.dtype())});
+        weights.emplace_back(t);
+        made[node.get()] = Value(graph->add_parameter(node->name, node->type));
+    }
+    graph->captures = weights.size();
+    for (const ir::Node* p : loaded.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
+    for (const ir::Node* node : loaded.body()) made[node] = made.copy(*node);
+    graph->result = made(loaded.result);
+    return graph;
+}
+
+void forget_types(ir::Graph& graph) {
+    for (auto& node : graph.nodes())
+        if (node->kind != ir::NodeKind::constant) node->type = {};
+    for (auto& inner : graph.inner()) forget_types(*inner);
+}
+
+Value function_in(LuaHost& host, const Source& source, std::vector<Value>& weights) {
+    const ir::Vocabulary vocabulary{&lua::language(), nullptr, is_saved_primitive,
+                                    [&](const std::string& name) { return function_named(host, name); }};
+    auto loaded = std::make_shared<Loaded>();
+    loaded->parsed = ir::read_mindir(source, vocabulary);
+    ir::Graph& graph = *loaded->parsed.graph;
+    try {
+        if (!loaded->parsed.others.empty() || !is_plain(graph)) {
+            check_program(loaded->parsed);
+            forget_types(graph);
+            for (auto& other : loaded->parsed.others) forget_types(*other);
+        }
+        loaded->graph = capture_weights(graph, weights);
+        ir::verify(*loaded->graph);
+    } catch (const Error& e) {
+        throw source.error(str("the graph is not valid: ", e.what()));
+    }
+    vm::Function& function = vm::function_of(*loaded->graph);
+    return vm::make_object<vm::Closure>(function, std::move(loaded), weights);
+}
+
+// Runs the file's function and the one that it was made of on the example.
+void compare_with_function(lua_State* L, const Value& f, const std::string& bytes, const ir::Graph& graph,
+                           std::span<const Value> inputs) {
+    LuaHost& host = LuaHost::of(L);
+    auto copied = [&] {
+        std::vector<Value> args;
+        for (const Value& v : inputs) args.push_back(v.is_tensor() ? Value(v.tensor().copy()) : v);
+        return args;
+    };
+    std::vector<Value> weights;
+    const Value saved = function_in(host, *memory_source("mindir", bytes), weights);
+    // A function that trains changes the weights: they are left as they were.
+    std::vector<std::pair<Tensor, Tensor>> before;
+    for (auto& node : graph.nodes())
+        if (node->kind == ir::NodeKind::constant && !node->function && !node->name.empty())
+            before.emplace_back(node->constant.tensor(), node->constant.tensor().copy());
+    struct Restore {
+        std::vector<std::pair<Tensor, Tensor>>& before;
+        ~Restore() {
+            for (auto& [tensor, content] : before) tensor.assign("save_mindir", content);
+        }
+    };
+    vm::Values expected;
+    {
+        const Restore restore{before};
+        expected = host.call(f, copied());
+    }
+    if (expected.empty()) throw argument_error(kWhere, "the function returns nothing");
+    const vm::Values found = host.run(L, saved, copied());
+    bool same = expected.size() == found.size();
+    for (size_t i = 0; same && i < found.size(); ++i) same = is_close(host, found[i], expected[i], 0);
+    if (!same)
+        throw state_error(kWhere,
+                          "the function gives another result when it is called again: it draws random numbers or "
+                          "changes what it depends on")
+            .hint("leave the training mode before: net:set_train(false)");
+}
+
+void save(lua_State* L, int function, const std::string& path, int from, int to) {
+    LuaHost& host = LuaHost::of(L);
+    std::vector<Value> inputs;
+    bool tensors = true;
+    for (int i = from; i <= to; ++i) {
+        if (!tensor_at(L, i) && (lua_isfunction(L, i) || lua_isuserdata(L, i) || lua_isthread(L, i)))
+            throw argument_error(kWhere, str("example inputs must be tensors, numbers, texts or tables, input ",
+                                             i - from, " is ", describe(L, i)));
+        inputs.push_back(host.to_value(L, i));
+        tensors &= inputs.back().is_tensor();
+    }
+    const Value f = host.to_value(L, function);
+    const LuaHost::Thread thread(host, L);
+    std::unique_ptr<ir::Graph> graph = tensors ? trace_graph(L, f, inputs) : nullptr;
+    if (!graph) graph = specialize(host, f, inputs);
+    const std::string bytes = ir::mindir_of(*graph);
+    compare_with_function(L, f, bytes, *graph, inputs);
+    write_file(path, bytes);
 }
 
 // ms.save_mindir(f, path, example inputs …)
 int save_mindir(lua_State* L) {
     check_callable(L, 1, "save_mindir");
-    save(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L), "save_mindir");
+    save(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L));
     return 0;
 }
 
@@ -52,44 +215,17 @@ int export_network(lua_State* L) {
     if (!push_option(L, n, "file_name")) throw argument_error("export", "file_name is missing");
     std::string path = path_at(L, -1, "export");
     if (!path.ends_with(".mindir")) path += ".mindir";
-    save(L, 1, path, 2, n - 1, "export");
+    save(L, 1, path, 2, n - 1);
     return 0;
-}
-
-// The graph with its weights (constants that have a name) as captured values, so that they are parameters of the
-// network like those of any other: gradients with respect to them exist.
-std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
-    auto graph = std::make_unique<ir::Graph>(loaded.name);
-    ir::Substitution made(graph.get());
-    for (auto& node : loaded.nodes()) {
-        if (node->kind != ir::NodeKind::constant) continue;
-        if (!node->constant.is_tensor() || node->name.empty()) {
-            made[node.get()] = Value(graph->add_constant(node->constant));
-            continue;
-        }
-        Tensor t = node->constant.tensor();
-        t.set_parameter({node->name, is_float(t.dtype())});
-        weights.emplace_back(t);
-        made[node.get()] = Value(graph->add_parameter(node->name, node->type));
-    }
-    graph->captures = weights.size();
-    for (const ir::Node* p : loaded.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
-    for (const ir::Node* node : loaded.body()) made[node] = made.copy(*node);
-    graph->result = made(loaded.result);
-    return graph;
 }
 
 }  // namespace
 
 int load_mindir(lua_State* L) {
     const std::string path = path_at(L, 1, "load_mindir");
-    const ir::ParsedGraph parsed = ir::read_mindir(*open_source(path));
-    if (!parsed.others.empty() || parsed.graph->captures || !is_plain(*parsed.graph))
-        throw file_error(path, "holds functions within functions; only plain networks can be loaded");
     std::vector<Value> weights;
-    std::shared_ptr<ir::Graph> graph = capture_weights(*parsed.graph, weights);
-    ir::verify(*graph);
-    LuaHost::of(L).push(L, vm::make_object<vm::Closure>(vm::function_of(*graph), graph, weights));
+    LuaHost& host = LuaHost::of(L);
+    host.push(L, function_in(host, *open_source(path), weights));
     lua_newtable(L);
     for (const Value& w : weights) {
         push(L, std::string_view(w.tensor().parameter()->name));

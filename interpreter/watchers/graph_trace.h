@@ -12,10 +12,9 @@
 namespace lunaria {
 
 // `f` is called with the tensors in the Lua thread L. The graph has one parameter per tensor; its result is the list of
-// f's results. Since what depends on the elements of a tensor other than by operators (a branch, a number read by
-// item()) cannot be in the graph, the graph is compared with f on other inputs: throws state_error where they differ,
-// argument_error for results that are no tensors, and what f throws.
-std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Tensor> inputs);
+// f's results. Null where f gives anything but tensors, or does something that depends on its inputs other than by
+// operators: a comparison, an element that is read, a function that is not followed. Throws what f throws.
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs);
 
 // Whether the graph consists of operators on tensors alone and gives a list of results.
 bool is_plain(const ir::Graph& graph);

@@ -604,6 +604,8 @@ end
 -- In graph mode the functions that these give are compiled from their second call on.
 local jit = require "lunaria.jit"
 local mode, inside = jit.mode, jit.inside
+-- What they were made of, for programs that are saved.
+core.transformed = setmetatable({}, { __mode = "k" })
 for _, name in ipairs(wrapped) do
   local plain = T[name]
   T[name] = function(f, ...)
@@ -619,6 +621,7 @@ for _, name in ipairs(wrapped) do
     end
     local known = orders[result]
     if known then core.note(orders, either, known.f, known.order) end
+    core.note(core.transformed, either, table.pack(f, ...), name)
     return either
   end
 end

@@ -1,0 +1,45 @@
+// Functions of Lua's standard library and of Lunaria's that a saved program refers to by their names. Only what
+// computes is among them: a file cannot name what reaches files, processes or the state of the session.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "interpreter/host/lua_host.h"
+
+namespace lunaria {
+
+class FunctionNames {
+  public:
+    enum class Use : uint8_t {
+        called,  // by name, when the saved program runs
+        folded,  // the same, but with known arguments it is called when the program is saved
+        known,   // the latter only: no name in a file
+        writes   // by name; writes into the table that is its first argument
+    };
+    struct Entry {
+        std::string name;  // "string.format", "ms.vmap"
+        Use use;
+    };
+
+    explicit FunctionNames(LuaHost& host);
+    // Null for a function that has no name.
+    const Entry* find(const Value& f) const;
+    // The steps of `for ... in ipairs(t)`.
+    bool is_ipairs_step(const Value& f) const { return vm::identity_of(f) == ipairs_step_; }
+
+  private:
+    std::unordered_map<const void*, Entry> entries_;
+    const void* ipairs_step_ = nullptr;
+    std::vector<Value> kept_;
+};
+
+// The function of that name; nil: no saved program may refer to it.
+Value function_named(LuaHost& host, std::string_view name);
+
+// A function in a program that is to be saved.
+Value name_value(std::string_view name);
+
+}  // namespace lunaria

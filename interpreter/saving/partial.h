@@ -1,0 +1,60 @@
+// What is known of a value of a program while the program is specialised: all of it, its structure, or nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace lunaria {
+
+struct Structure;
+
+// One of: a value that is known; a node of the program that is written, whose value is known when that runs; a function
+// or a list of values whose parts are one of these again.
+struct Partial {
+    Value value;
+    std::shared_ptr<const Structure> structure;
+
+    Partial() = default;
+    Partial(Value v) : value(std::move(v)) {}
+    static Partial list(std::vector<Partial> items);
+    // Values, then those of a list that is not known: the last item.
+    static Partial open_list(std::vector<Partial> items);
+    static Partial closure(const ir::Graph& graph, std::shared_ptr<const void> owner, std::vector<Partial> captures);
+
+    bool is_known() const { return !structure && !value.is_node(); }
+    bool is_node() const { return value.is_node(); }
+    bool is_list() const;
+    bool is_open_list() const;
+    bool is_closure() const;
+    const std::vector<Partial>& items() const;
+};
+
+struct Structure {
+    const ir::Graph* graph = nullptr;  // of a function; null: a list
+    std::shared_ptr<const void> owner;
+    std::vector<Partial> items;  // of a list, or what the function captures
+    bool open = false;           // a list whose last item stands for further ones
+};
+
+// A text that is the same for values that differ in their nodes only. Objects are told apart by their identity.
+void append_key(std::string& key, const Partial& p);
+std::string key_of(const std::vector<Partial>& values);
+// The nodes in the values, in order, and the values with others in their places.
+void gather_nodes(const Partial& p, std::vector<Value>& nodes);
+Partial with_nodes(const Partial& p, const std::vector<Value>& nodes, size_t& next);
+std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::vector<Value>& nodes);
+
+// How many ways lead to the blocks of functions.
+class BlockEntries {
+  public:
+    bool once(const ir::Graph& function, const ir::Graph& block);
+
+  private:
+    std::unordered_map<const ir::Graph*, std::unordered_map<const ir::Graph*, int>> counts_;
+};
+
+}  // namespace lunaria
