@@ -15,6 +15,9 @@ int open_autodiff(lua_State* L);
 // The module behind lunaria/op.lua.
 int open_custom_ops(lua_State* L);
 
+// What the entries of the operators say, for tests.
+int open_registry(lua_State* L);
+
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
 
