@@ -358,7 +358,7 @@ const OpLoops& loops_of(const Op& op) { return fast_loops().ops[static_cast<size
 
 ConvertLoop find_conversion(DType from, DType to) { return fast_loops().conversions[index_of(from)][index_of(to)]; }
 
-// Powers that are a multiplication or two (has_short_power in core/ops/functions_special.h).
+// Powers that are a multiplication or two (has_short_power in simd/math_more.h).
 static bool is_cheap(const KernelCall& call, const OpLoops& loops) {
     if (!loops.raises || !call.args[1].is_number()) return false;
     const double exponent = call.args[1].number(), size = std::fabs(exponent);

@@ -5,8 +5,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/ops/divisors.h"
-
 namespace lunaria::cpu {
 
 template <class T>
@@ -63,11 +61,24 @@ struct Int {
         }
         return r;
     }
-    friend Int gcd(Int a, Int b) { return wrapped(static_cast<uint64_t>(greatest_common_divisor(a.v, b.v))); }
-    friend Int lcm(Int a, Int b) { return wrapped(static_cast<uint64_t>(least_common_multiple(a.v, b.v))); }
+    friend Int gcd(Int a, Int b) {
+        // On unsigned numbers: the absolute value of the lowest one has no positive counterpart.
+        uint64_t x = a.magnitude(), y = b.magnitude();
+        while (y != 0) {
+            uint64_t rest = x % y;
+            x = y;
+            y = rest;
+        }
+        return wrapped(x);
+    }
+    friend Int lcm(Int a, Int b) {
+        uint64_t x = a.magnitude(), y = b.magnitude(), g = gcd(a, b).magnitude();
+        return g == 0 ? Int() : wrapped(x / g * y);
+    }
 
   private:
     bool inside() const { return v >= T(0) && static_cast<uint64_t>(v) < 8 * sizeof(T); }
+    uint64_t magnitude() const { return v < T(0) ? 0 - wide() : wide(); }
 };
 
 }  // namespace lunaria::cpu

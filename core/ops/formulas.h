@@ -2,9 +2,8 @@
 //
 // A formula is a struct with the operator's name and a generic call operator. T may be float or double, a SIMD pack, an
 // integer that wraps, or a type that builds code or counts operations. So a formula does not branch on values: it
-// compares (which gives T's mask type) and selects. Functions such as exp are those of core/ops/functions.h for
-// vectors, and here for float and double. Constants are written T(0.5). Nothing is contracted behind a formula's back:
-// where one rounding is wanted for a product and a sum, it says fma(a, b, c), a b + c, or fnma(a, b, c), c - a b.
+// compares (which gives T's mask type) and selects. Functions such as exp are found by argument-dependent lookup, for
+// float and double in this namespace. Constants are written T(0.5).
 #pragma once
 
 #include <array>
@@ -13,8 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
-
-#include "core/ops/functions_special.h"
 
 namespace lunaria::formula {
 
@@ -50,8 +47,6 @@ T select(bool mask, T a, T b) {
 
 // clang-format off
 template <std::floating_point T> T abs(T x) { return std::fabs(x); }
-template <std::floating_point T> T fma(T a, T b, T c) { return a * b + c; }
-template <std::floating_point T> T fnma(T a, T b, T c) { return c - a * b; }
 template <std::floating_point T> T sqrt(T x) { return std::sqrt(x); }
 template <std::floating_point T> T floor(T x) { return std::floor(x); }
 template <std::floating_point T> T ceil(T x) { return std::ceil(x); }

@@ -39,7 +39,7 @@ struct Gelu : Real { static constexpr std::string_view name = "gelu_erf";
 struct GeluTanh : Real { static constexpr std::string_view name = "gelu_tanh";
     template <class T> T operator()(T x) const {
         // 0.5 (1 + tanh(u)) = sigmoid(2u).
-        T u = T(1.5957691216057307118) * fma(T(0.044715) * x * x, x, x);
+        T u = T(1.5957691216057307118) * (x + T(0.044715) * x * x * x);
         return x * logistic(u); } };
 struct FastGelu : Real { static constexpr std::string_view name = "fast_gelu";
     template <class T> T operator()(T x) const {
@@ -62,7 +62,7 @@ struct Softsign : Real { static constexpr std::string_view name = "softsign";
         return select(abs(x) == T(std::numeric_limits<double>::infinity()), copysign(T(1), x), x / (T(1) + abs(x))); } };
 struct Hardsigmoid : Real { static constexpr std::string_view name = "hardsigmoid";
     template <class T> T operator()(T x) const {
-        return select(x <= T(-3), T(0), select(x >= T(3), T(1), fma(x, T(1.0 / 6), T(0.5)))); } };
+        return select(x <= T(-3), T(0), select(x >= T(3), T(1), x * T(1.0 / 6) + T(0.5))); } };
 struct Hardswish : Real { static constexpr std::string_view name = "hardswish";
     template <class T> T operator()(T x) const {
         return select(x <= T(-3), T(0), select(x >= T(3), x, x * (x + T(3)) * T(1.0 / 6))); } };

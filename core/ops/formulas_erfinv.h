@@ -16,8 +16,8 @@ T erfinv_magnitude(T a) {
     T u = w - T(2.5), v = sqrt(w) - T(3);
     T p = T(inner[0]), q = T(outer[0]);
     for (int i = 1; i < 9; ++i) {
-        p = fma(p, u, T(inner[i]));
-        q = fma(q, v, T(outer[i]));
+        p = p * u + T(inner[i]);
+        q = q * v + T(outer[i]);
     }
     return select(w < T(5), p, q) * a;
 }
@@ -30,19 +30,28 @@ T erfinv_finish(T x, T a, T y) {
     return copysign(y, x);
 }
 
-// In double precision two steps of Newton's method follow, on erf or, where that is close to 1 and would cancel, on
-// erfc.
 template <class T>
-T erfinv(T x) {
+T erfinv_series(T x) {
+    T a = abs(x);
+    return erfinv_finish(x, a, erfinv_magnitude(a));
+}
+
+// With two steps of Newton's method on erf or, where that is close to 1 and would cancel, on erfc.
+template <class T>
+T erfinv_refined(T x) {
     constexpr double slope = 0.88622692545275801365;  // sqrt(pi) / 2
     T a = abs(x);
     T y = erfinv_magnitude(a);
-    if constexpr (kSingle<T>) return erfinv_finish(x, a, y);
     for (int step = 0; step < 2; ++step) {
         T miss = select(a < T(0.5), erf(y) - a, (T(1) - a) - erfc(y));
-        y = fnma(miss * T(slope), exp(y * y), y);
+        y = y - miss * T(slope) * exp(y * y);
     }
     return erfinv_finish(x, a, select(a < T(1e-18), a * T(slope), y));
 }
+
+// clang-format off
+inline float erfinv(float x) { return erfinv_series(x); }
+inline double erfinv(double x) { return erfinv_refined(x); }
+// clang-format on
 
 }  // namespace lunaria::formula

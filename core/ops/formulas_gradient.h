@@ -17,18 +17,18 @@ struct SigmoidGrad : Real { static constexpr std::string_view name = "sigmoid_gr
 struct SiluGrad : Real { static constexpr std::string_view name = "silu_grad";
     template <class T> T operator()(T dy, T x) const {
         T s = logistic(x);
-        return dy * fma(x * s, T(1) - s, s); } };
+        return dy * (s + x * s * (T(1) - s)); } };
 struct GeluGrad : Real { static constexpr std::string_view name = "gelu_erf_grad";
     template <class T> T operator()(T dy, T x) const {
         T pdf = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
-        return dy * fma(x, pdf, normal_cdf(x)); } };
+        return dy * (normal_cdf(x) + x * pdf); } };
 struct GeluTanhGrad : Real { static constexpr std::string_view name = "gelu_tanh_grad";
     template <class T> T operator()(T dy, T x) const {
         // y = x s(u) with u = 2 sqrt(2 / pi) (x + 0.044715 x^3) and s the logistic function.
         constexpr double c = 1.5957691216057307118, cubic = 0.044715 * c;
         T xx = x * x;
-        T s = logistic(x * fma(xx, T(cubic), T(c)));
-        return dy * fma(x * s * (T(1) - s), fma(xx, T(3 * cubic), T(c)), s); } };
+        T s = logistic(x * (xx * T(cubic) + T(c)));
+        return dy * (s + x * s * (T(1) - s) * (xx * T(3 * cubic) + T(c))); } };
 // clang-format on
 
 using ActivationGradients = Formulas<ReluGrad, TanhGrad, SigmoidGrad>;

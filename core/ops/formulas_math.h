@@ -153,7 +153,7 @@ struct Logaddexp2 : Real { static constexpr std::string_view name = "logaddexp2"
     template <class T> T operator()(T a, T b) const {
         T top = larger(a, b);
         return select((a == b) & (abs(a) == T(std::numeric_limits<double>::infinity())), a,
-                      fma(log1p(exp2(-abs(a - b))), T(1.4426950408889634074), top)); } };
+                      top + log1p(exp2(-abs(a - b))) * T(1.4426950408889634074)); } };
 // 0 where x is 0, even if log(y) is not finite.
 struct Xlogy : Real { static constexpr std::string_view name = "xlogy";
     template <class T> T operator()(T x, T y) const { return select((x == T(0)) & (y == y), T(0), x * log(y)); } };
@@ -165,17 +165,17 @@ struct Heaviside : Real { static constexpr std::string_view name = "heaviside";
 struct Lerp : Real { static constexpr std::string_view name = "lerp";
     // From the nearer end, so that weight 1 gives exactly b.
     template <class T> T operator()(T a, T b, T weight) const {
-        return select(weight < T(0.5), fma(weight, b - a, a), fnma(b - a, T(1) - weight, b)); } };
+        return select(weight < T(0.5), a + weight * (b - a), b - (b - a) * (T(1) - weight)); } };
 struct Addcmul : Real { static constexpr std::string_view name = "addcmul";
-    template <class T> T operator()(T x, T a, T b, T value) const { return fma(value * a, b, x); } };
+    template <class T> T operator()(T x, T a, T b, T value) const { return x + value * a * b; } };
 struct Addcdiv : Real { static constexpr std::string_view name = "addcdiv";
-    template <class T> T operator()(T x, T a, T b, T value) const { return fma(value, a / b, x); } };
+    template <class T> T operator()(T x, T a, T b, T value) const { return x + value * (a / b); } };
 // The squared difference, halved, up to delta, and a line of the same slope beyond: both are m (d - m / 2) with the
 // lesser of d and delta for m.
 struct HuberElement : Real { static constexpr std::string_view name = "huber_element";
     template <class T> T operator()(T x, T target, T delta, T scale) const {
         T d = abs(x - target), m = select(d < delta, d, delta);
-        return m * fnma(T(0.5), m, d) * scale; } };
+        return m * (d - T(0.5) * m) * scale; } };
 // clang-format on
 
 // psi(x): reflected to x >= 0, moved up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series.
@@ -194,10 +194,11 @@ struct Digamma : Real {
             y = select(small, y + T(1), y);
         }
         T r = T(1) / y, s = r * r;
-        // B(2k) / 2k with alternating signs
-        T series = T(691.0 / 32760);
-        for (double c : {1.0 / 132, 1.0 / 240, 1.0 / 252, 1.0 / 120, 1.0 / 12}) series = fnma(s, series, T(c));
-        T value = fnma(s, series, fnma(T(0.5), r, sum + log(y)));
+        T series =
+            s *
+            (T(1.0 / 12) -
+             s * (T(1.0 / 120) - s * (T(1.0 / 252) - s * (T(1.0 / 240) - s * (T(1.0 / 132) - s * T(691.0 / 32760))))));
+        T value = sum + log(y) - T(0.5) * r - series;
         // tan has period pi: the angle from the nearest integer keeps it accurate.
         T angle = (x - rint(x)) * T(pi);
         T reflected = value - T(pi) / tan(angle);
@@ -212,15 +213,6 @@ struct Erfinv : Real {
     template <class T>
     T operator()(T x) const {
         return erfinv(x);
-    }
-};
-
-// Not for the plain loops, which compute in double precision: its neighbours are others.
-struct Nextafter : Real {
-    static constexpr std::string_view name = "nextafter";
-    template <class T>
-    T operator()(T from, T to) const {
-        return nextafter(from, to);
     }
 };
 

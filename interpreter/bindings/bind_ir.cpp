@@ -82,11 +82,12 @@ struct Loaded {
     std::unique_ptr<ir::Graph> graph;
 };
 
-// The graph with its weights (constants that have a name) as captured values, so that they are parameters of the
-// network like those of any other: gradients with respect to them exist.
+// The graph with its weights (constants that have a name) in a table that it captures: read from there they are
+// parameters like those of a cell, for derivatives and for graph mode.
 std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
     auto graph = std::make_unique<ir::Graph>(loaded.name);
     ir::Substitution made(graph.get());
+    ir::Node* table = nullptr;
     for (auto& node : loaded.nodes()) {
         if (node->kind != ir::NodeKind::constant) continue;
         if (node->function) {
@@ -100,9 +101,13 @@ std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<
         Tensor t = node->constant.tensor();
         t.set_parameter({node->name, is_float(t.dtype())});
         weights.emplace_back(t);
-        made[node.get()] = Value(graph->add_parameter(node->name, node->type));
+        if (!table) table = graph->add_parameter("weights", {});
+        ir::Node* weight = graph->add_call(lua::primitive("index"),
+                                           {Value(table), Value(static_cast<int64_t>(weights.size()))}, node->type);
+        weight->name = node->name;
+        made[node.get()] = Value(weight);
     }
-    graph->captures = weights.size();
+    graph->captures = table ? 1 : 0;
     for (const ir::Node* p : loaded.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
     for (const ir::Node* node : loaded.body()) made[node] = made.copy(*node);
     graph->result = made(loaded.result);
@@ -132,8 +137,14 @@ Value function_in(LuaHost& host, const Source& source, std::vector<Value>& weigh
     } catch (const Error& e) {
         throw source.error(str("the graph is not valid: ", e.what()));
     }
+    std::vector<Value> captures;
+    if (!weights.empty()) {
+        captures.push_back(host.new_table(weights.size(), 0));
+        for (size_t i = 0; i < weights.size(); ++i)
+            host.raw_set(captures[0], Value(static_cast<int64_t>(i) + 1), weights[i]);
+    }
     vm::Function& function = vm::function_of(*loaded->graph);
-    return vm::make_object<vm::Closure>(function, std::move(loaded), weights);
+    return vm::make_object<vm::Closure>(function, std::move(loaded), std::move(captures));
 }
 
 // Runs the file's function and the one that it was made of on the example.

@@ -1,5 +1,7 @@
 #include "interpreter/saving/names.h"
 
+#include <algorithm>
+
 #include "core/ir/text.h"
 #include "interpreter/bindings/operators.h"
 
@@ -105,6 +107,14 @@ FunctionNames::FunctionNames(LuaHost& host) {
     ipairs_step_ = vm::identity_of(kept_.back());
 }
 
+bool FunctionNames::Entry::reads() const {
+    static constexpr std::string_view kNames[] = {"ipairs",   "next", "pairs", "rawequal",     "rawget",  "rawlen",
+                                                  "tonumber", "type", "print", "table.concat", "tostring"};
+    static constexpr std::string_view kPrefixes[] = {"ms.", "string.", "math.", "autodiff.", "arguments."};
+    return std::ranges::find(kNames, name) != std::end(kNames) ||
+           std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
 const FunctionNames::Entry* FunctionNames::find(const Value& f) const {
     auto found = f.kind() == Value::Kind::object ? entries_.find(vm::identity_of(f)) : entries_.end();
     return found == entries_.end() ? nullptr : &found->second;
@@ -130,6 +140,8 @@ Value function_named(LuaHost& host, std::string_view name) {
     }
     return {};
 }
+
+Value operator_name(const Op& op) { return name_value(str("ms.ops.", op.name())); }
 
 Value name_value(std::string_view name) { return vm::make_object<Name>(name); }
 

@@ -22,6 +22,8 @@ class FunctionNames {
     struct Entry {
         std::string name;  // "string.format", "ms.vmap"
         Use use;
+        // Whether it only looks at tables that it is given, and gives none of them back.
+        bool reads() const;
     };
 
     explicit FunctionNames(LuaHost& host);
@@ -41,5 +43,7 @@ Value function_named(LuaHost& host, std::string_view name);
 
 // A function in a program that is to be saved.
 Value name_value(std::string_view name);
+// An operator as it is called in a program: with options by name, and what is left out.
+Value operator_name(const Op& op);
 
 }  // namespace lunaria

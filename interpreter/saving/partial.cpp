@@ -1,5 +1,6 @@
 #include "interpreter/saving/partial.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "jit/vm/object.h"
@@ -94,6 +95,16 @@ std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::v
     size_t next = 0;
     for (const Partial& p : values) made.push_back(with_nodes(p, nodes, next));
     return made;
+}
+
+std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args) {
+    if (function == "type" && args.size() == 1 && args[0].is_closure()) return {{Partial(Value("function"))}};
+    if (function != "select" || args.empty() || !args[0].is_known()) return std::nullopt;
+    const auto count = static_cast<int64_t>(args.size()) - 1;
+    const Value& n = args[0].value;
+    if (n.kind() == Value::Kind::string && n.string() == "#") return {{Partial(Value(count))}};
+    if (n.kind() != Value::Kind::integer || n.integer() < 1) return std::nullopt;
+    return {{args.begin() + std::min(n.integer(), count + 1), args.end()}};
 }
 
 bool BlockEntries::once(const ir::Graph& function, const ir::Graph& block) {

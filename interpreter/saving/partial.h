@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -47,6 +48,9 @@ std::string key_of(const std::vector<Partial>& values);
 void gather_nodes(const Partial& p, std::vector<Value>& nodes);
 Partial with_nodes(const Partial& p, const std::vector<Value>& nodes, size_t& next);
 std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::vector<Value>& nodes);
+
+// What select and type give where the number and the form of the arguments tell.
+std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args);
 
 // How many ways lead to the blocks of functions.
 class BlockEntries {

@@ -13,9 +13,6 @@ namespace {
 constexpr std::string_view kWhere = "save_mindir";
 constexpr size_t kDeepest = 120, kMostNested = 30;
 
-// As it is called in a program: with options by name, and what is left out.
-Value operator_name(const Op& op) { return name_value(str("ms.ops.", op.name())); }
-
 bool is_true(const Value& v) { return !(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())); }
 
 }  // namespace
@@ -42,7 +39,7 @@ std::unique_ptr<ir::Graph> Specializer::run(const Value& f, std::span<const Valu
         args.emplace_back(Value(program.parameters.back()));
     }
     const Partial results = call_known(f, Partial::list(std::move(args)));
-    const Value list = operand_list(results);
+    const Value list = read_only(results);
     out_.blocks().leave(*out_.here, list, out_.at);
     return out_.finish(std::move(inputs));
 }
@@ -326,20 +323,20 @@ Partial Specializer::table(const ir::Node&, std::vector<Partial>& args) {
 Partial Specializer::index(const ir::Node& node, std::vector<Partial>& args) {
     const Partial &object = args[0], &key = args[1];
     if (!object.is_known() || object.value.is_tensor() || !key.is_known()) {
-        if (object.is_known() && host_.is_table(object.value))
-            return out_.emit("index", {known_table(object.value), operand(key)});
-        return emit_all(node, args);
+        const Value from = is_outside(object) ? read_only(Partial::list({object})).items()[0] : operand(object);
+        const Value found = out_.emit("index", {from, operand(key)});
+        if (is_outside(object)) copies_.insert(found.node());
+        return found;
     }
     try {
         return host_.index(object.value, key.value);
     } catch (const Error&) {
-        // The program fails there when it runs.
-        return emit_all(node, args);
+        return emit_all(node, args);  // fails when the program runs
     }
 }
 
 Partial Specializer::set_index(const ir::Node& node, std::vector<Partial>& args) {
-    if (args[0].is_known() && !args[0].value.is_tensor())
+    if (is_outside(args[0]))
         out_.refuse("the function writes into a table from outside of it, which a file does not have",
                     "return what it computes, or make the table in the function");
     return emit_all(node, args);
@@ -367,7 +364,6 @@ Partial Specializer::results_from(const ir::Node&, std::vector<Partial>& args) {
 Partial Specializer::closure(const ir::Node&, std::vector<Partial>& args) {
     return Partial::closure(*args[0].value.node()->function, running_->owner, args[1].items());
 }
-
 Partial Specializer::current_function(const ir::Node&, std::vector<Partial>&) { return running_->self; }
 
 // What is nil is not closed: nearly all loops over tables.
@@ -423,7 +419,7 @@ Partial Specializer::call_known(const Value& f, const Partial& args) {
             out_.refuse(str("the operator ", callee.op->name(),
                             " was made by ms.op, which a program with branches or loops "
                             "cannot be saved with"));
-        return out_.emit("call", {operator_name(*callee.op), operand_list(args)});
+        return out_.emit("call", {operator_name(*callee.op), read_only(args)});
     }
     std::vector<Partial> prefix;
     const Partial function = function_of(f, prefix);
@@ -445,10 +441,10 @@ Partial Specializer::call_named(const FunctionNames::Entry& entry, const Value& 
     if (folds && fold_call(entry, f, args, results)) return results;
     if (entry.use == Use::known)
         out_.refuse(str("'", entry.name, "' cannot be saved where its arguments are not known"));
-    if (entry.use == Use::writes && args.structure && !args.items().empty() && args.items()[0].is_known() &&
-        !is_plain(args.items()[0].value))
+    if (entry.use == Use::writes && args.structure && !args.items().empty() && is_outside(args.items()[0]))
         out_.refuse(str(entry.name, " writes into a table from outside of the function, which a file does not have"));
-    const Value list = out_.emit("call", {name_value(entry.name), operand_list(args)});
+    const Value list =
+        out_.emit("call", {name_value(entry.name), entry.reads() ? read_only(args) : operand_list(args)});
     const int64_t count = entry.name == "ipairs" || entry.name == "pairs" ? 3 : entry.name == "string.gmatch" ? 1 : 0;
     if (!count) return list;
     std::vector<Partial> results_of;
@@ -459,21 +455,8 @@ Partial Specializer::call_named(const FunctionNames::Entry& entry, const Value& 
 bool Specializer::fold_call(const FunctionNames::Entry& entry, const Value& f, const Partial& args, Partial& results) {
     if (!args.is_list()) return false;
     const std::vector<Partial>& list = args.items();
-    if (entry.name == "select" && !list.empty() && list[0].is_known()) {
-        const auto count = static_cast<int64_t>(list.size()) - 1;
-        const Value& n = list[0].value;
-        if (n.kind() == Value::Kind::string && n.string() == "#") {
-            results = Partial::list({Value(count)});
-            return true;
-        }
-        if (n.kind() == Value::Kind::integer && n.integer() >= 1) {
-            const auto from = static_cast<size_t>(std::min(n.integer(), count + 1));
-            results = Partial::list({list.begin() + static_cast<std::ptrdiff_t>(from), list.end()});
-            return true;
-        }
-    }
-    if (entry.name == "type" && list.size() == 1 && list[0].is_closure()) {
-        results = Partial::list({Value("function")});
+    if (std::optional<std::vector<Partial>> found = told_by_structure(entry.name, list)) {
+        results = Partial::list(std::move(*found));
         return true;
     }
     std::vector<Value> values;
@@ -563,6 +546,7 @@ WrittenFunction& Specializer::residual_of(const Partial& f, const std::vector<Pa
     made.variadic = any_arguments && graph.variadic;
 
     const ProgramWriter::Place place = out_.place();
+    const bool copies = std::exchange(copies_tables_, false);
     Activation* const running = std::exchange(running_, nullptr);
     out_.go_to({&r, &r.blocks.entry(), place.at});
     Partial self;
@@ -575,6 +559,7 @@ WrittenFunction& Specializer::residual_of(const Partial& f, const std::vector<Pa
     const Value list = operand_list(results);
     r.blocks.leave(*out_.here, list, out_.at);
     running_ = running;
+    copies_tables_ = copies;
     out_.go_to(place);
     return r;
 }
@@ -653,8 +638,24 @@ Value Specializer::known_operand(const Value& v) {
     out_.refuse(str("the program needs ", host_.describe(v), ", which a file cannot hold"));
 }
 
-// A table as it is when the program is saved.
+bool Specializer::is_outside(const Partial& p) const {
+    if (p.is_node()) return copies_.contains(p.value.node());
+    return p.is_known() && !is_plain(p.value) && !p.value.is_tensor();
+}
+
+// The same for who only looks at tables.
+Value Specializer::read_only(const Partial& list) {
+    const bool before = std::exchange(copies_tables_, true);
+    Value values = operand_list(list);
+    copies_tables_ = before;
+    return values;
+}
+
+// A table as it is when the program is saved. Nobody may write into it: the next call of the program has another one.
 Value Specializer::known_table(const Value& t) {
+    if (!copies_tables_)
+        out_.refuse("a table from outside of the function is handed to what may write into it; a file has a copy only",
+                    "make the table in the function");
     const void* identity = vm::identity_of(t);
     if (std::ranges::find(tables_, identity) != tables_.end())
         out_.refuse("the program needs a table that holds itself, which a file cannot hold");
@@ -673,7 +674,9 @@ Value Specializer::known_table(const Value& t) {
 Value Specializer::transformed_again(const Value& f) {
     Transformed call = transformed(host_, f);
     if (call.name.empty()) return {};
+    const bool before = std::exchange(copies_tables_, true);
     for (Value& v : call.args) v = known_operand(v);
+    copies_tables_ = before;
     const Value results = out_.emit("call", {name_value(call.name), Value::list(std::move(call.args))});
     return out_.emit("result", {results, Value(0)});
 }

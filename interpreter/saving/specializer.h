@@ -16,6 +16,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "interpreter/saving/names.h"
 #include "interpreter/saving/partial.h"
@@ -114,6 +115,9 @@ class Specializer {
     // Values of the new program.
     Value operand(const Partial& p);
     std::vector<Value> operands(const std::vector<Partial>& list);
+    Value read_only(const Partial& list);
+    // A table or another object that was there before the program, or a part of it.
+    bool is_outside(const Partial& p) const;
     Value operator_operand(const Partial& p);
     // Of a list of arguments or results: a list, or the node that is one.
     Value operand_list(const Partial& p);
@@ -133,7 +137,9 @@ class Specializer {
     ir::Graph scratch_{"unknown"};
     const Value unknown_;
     size_t depth_ = 0;
-    std::vector<const void*> tables_;  // that are being written out
+    bool copies_tables_ = false;
+    std::unordered_set<const ir::Node*> copies_;  // of tables from outside, and what was read from them
+    std::vector<const void*> tables_;             // that are being written out
     BlockEntries entries_;
 };
 

@@ -12,6 +12,7 @@
 #include "core/ir/verifier.h"
 #include "interpreter/saving/names.h"
 #include "interpreter/watchers/watching_host.h"
+#include "jit/language.h"
 #include "jit/vm/machine.h"
 
 namespace lunaria {
@@ -60,7 +61,10 @@ class TracingHost final : public WatchingHost {
     // A straight-line graph of operators: its results.
     std::vector<Value> run_graph(const ir::Graph& part, std::span<const Value> args) {
         const Value result = ir::replay(
-            part, args, [&](const Op& op, const std::vector<Value>& operands) { return record(op, operands); },
+            part, args,
+            [&](const Op& op, const std::vector<Value>& operands) {
+                return registry().find(op.name()) == &op ? record(op, operands) : host_.index(operands[0], operands[1]);
+            },
             [](const Value& results, size_t i) { return results.items().at(i); });
         return result.is_list() ? result.items() : std::vector<Value>{result};
     }
@@ -256,8 +260,13 @@ class TracingHost final : public WatchingHost {
 
 bool is_plain(const ir::Graph& g) {
     bool plain = g.inner().empty() && !g.variadic && !g.order && g.result.is_list();
-    for (const ir::Node* node : g.body())
-        plain &= node->kind == ir::NodeKind::item || (node->op && registry().find(node->op->name()) == node->op);
+    for (const ir::Node* node : g.body()) {
+        // A weight of a network that was loaded.
+        const bool weight = node->op == &lua::primitive("index") && g.captures == 1 && node->args[0].is_node() &&
+                            node->args[0].node() == g.parameters()[0];
+        plain &=
+            node->kind == ir::NodeKind::item || weight || (node->op && registry().find(node->op->name()) == node->op);
+    }
     for (auto& node : g.nodes()) plain &= !node->function;
     return plain;
 }

@@ -1,11 +1,9 @@
 #include "jit/codegen/code.h"
 
-#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cassert>
-#include <numeric>
 
 #include "jit/codegen/emission.h"
 
@@ -21,30 +19,21 @@ Emission*& writing_slot() {
 Emission& emission() { return Writing::current(); }
 llvm::IRBuilder<>& builder() { return emission().builder; }
 
-bool is_float(llvm::Value* x) { return x->getType()->isFPOrFPVectorTy(); }
-int lanes_of(llvm::Value* x) {
-    return static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
-}
-llvm::Value* whole_constant(llvm::Value* like, uint64_t number) {
-    return llvm::ConstantInt::get(like->getType(), number);
+bool is_float(const Code& x) { return x.v->getType()->isFPOrFPVectorTy(); }
+bool has_sign() { return emission().dtype != DType::u8 && emission().dtype != DType::boolean; }
+
+llvm::Type* bits_type(const Code& x) {
+    llvm::Type* type = x.v->getType();
+    llvm::Type* lane = llvm::Type::getIntNTy(type->getContext(), type->getScalarSizeInBits());
+    return llvm::FixedVectorType::get(lane, llvm::cast<llvm::FixedVectorType>(type)->getNumElements());
 }
 
-// The lanes first .. first + count of x; those behind its end are left open.
-llvm::Value* piece(llvm::Value* x, int first, int count) {
-    std::vector<int> order(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) order[static_cast<size_t>(i)] = first + i < lanes_of(x) ? first + i : -1;
-    return builder().CreateShuffleVector(x, order);
-}
-// f of parts of x and y (y may be null) of `count` lanes each, put together again.
-template <class F>
-llvm::Value* in_pieces(llvm::Value* x, llvm::Value* y, int count, F f) {
-    const int lanes = lanes_of(x);
-    if (lanes == count) return f(x, y);
-    std::vector<llvm::Value*> parts;
-    for (int first = 0; first < lanes; first += count)
-        parts.push_back(f(piece(x, first, count), y ? piece(y, first, count) : nullptr));
-    llvm::Value* all = llvm::concatenateVectors(builder(), parts);
-    return lanes < count ? piece(all, 0, lanes) : all;
+Code unary(llvm::Intrinsic::ID id, Code x) { return builder().CreateUnaryIntrinsic(id, x.v); }
+
+Mask compare(Code a, Code b, llvm::CmpInst::Predicate floats, llvm::CmpInst::Predicate with_sign,
+             llvm::CmpInst::Predicate without) {
+    if (is_float(a)) return {builder().CreateFCmp(floats, a.v, b.v)};
+    return {builder().CreateICmp(has_sign() ? with_sign : without, a.v, b.v)};
 }
 
 }  // namespace
@@ -61,153 +50,89 @@ Mask operator|(Mask a, Mask b) { return {builder().CreateOr(a.v, b.v)}; }
 Mask operator!=(Mask a, Mask b) { return {builder().CreateXor(a.v, b.v)}; }
 Mask operator!(Mask a) { return {builder().CreateNot(a.v)}; }
 
-namespace write {
+Code::Code(double x) : v(emission().constant(emission().dtype, x, static_cast<int64_t>(x == x ? x : 0))) {}
 
-Value constant(DType t, double x) {
-    return emission().constant(t, x, lunaria::is_float(t) ? 0 : static_cast<int64_t>(x));
-}
-Value add(Value a, Value b) { return is_float(a) ? builder().CreateFAdd(a, b) : builder().CreateAdd(a, b); }
-Value sub(Value a, Value b) { return is_float(a) ? builder().CreateFSub(a, b) : builder().CreateSub(a, b); }
-// A reduction may take the product into its sum; no other sum is marked so.
-Value mul(Value a, Value b) {
-    return is_float(a) ? Emission::contracted(builder().CreateFMul(a, b)) : builder().CreateMul(a, b);
-}
-Value div(Value a, Value b) { return builder().CreateFDiv(a, b); }
-Value neg(Value a) { return is_float(a) ? builder().CreateFNeg(a) : builder().CreateNeg(a); }
-Value bit_and(Value a, Value b) { return builder().CreateAnd(a, b); }
-Value bit_or(Value a, Value b) { return builder().CreateOr(a, b); }
-Value bit_xor(Value a, Value b) { return builder().CreateXor(a, b); }
-Value bit_not(Value a) { return builder().CreateNot(a); }
+Code operator+(Code a, Code b) { return is_float(a) ? builder().CreateFAdd(a.v, b.v) : builder().CreateAdd(a.v, b.v); }
+Code operator-(Code a, Code b) { return is_float(a) ? builder().CreateFSub(a.v, b.v) : builder().CreateSub(a.v, b.v); }
+Code operator*(Code a, Code b) { return is_float(a) ? builder().CreateFMul(a.v, b.v) : builder().CreateMul(a.v, b.v); }
+Code operator/(Code a, Code b) { return builder().CreateFDiv(a.v, b.v); }
+Code operator-(Code a) { return is_float(a) ? builder().CreateFNeg(a.v) : builder().CreateNeg(a.v); }
+Code operator&(Code a, Code b) { return builder().CreateAnd(a.v, b.v); }
+Code operator|(Code a, Code b) { return builder().CreateOr(a.v, b.v); }
+Code operator^(Code a, Code b) { return builder().CreateXor(a.v, b.v); }
 
-// By more places than there are (a negative number is many) nothing is left but the sign.
-Value shift_left(Value a, Value b) {
-    const uint64_t bits = a->getType()->getScalarSizeInBits();
-    Value shifted = builder().CreateShl(a, builder().CreateAnd(b, whole_constant(b, bits - 1)));
-    Value inside = builder().CreateICmpULT(b, whole_constant(b, bits));
-    return builder().CreateSelect(inside, shifted, llvm::Constant::getNullValue(a->getType()));
-}
-Value shift_right(Value a, Value b, bool with_sign) {
-    const uint64_t bits = a->getType()->getScalarSizeInBits();
-    Value inside = builder().CreateICmpULT(b, whole_constant(b, bits));
-    if (with_sign) return builder().CreateAShr(a, builder().CreateSelect(inside, b, whole_constant(b, bits - 1)));
-    Value shifted = builder().CreateLShr(a, builder().CreateAnd(b, whole_constant(b, bits - 1)));
-    return builder().CreateSelect(inside, shifted, llvm::Constant::getNullValue(a->getType()));
-}
+using P = llvm::CmpInst::Predicate;
+Mask operator==(Code a, Code b) { return compare(a, b, P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ); }
+Mask operator!=(Code a, Code b) { return compare(a, b, P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE); }
+Mask operator<(Code a, Code b) { return compare(a, b, P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT); }
+Mask operator<=(Code a, Code b) { return compare(a, b, P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE); }
+Mask operator>(Code a, Code b) { return compare(a, b, P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT); }
+Mask operator>=(Code a, Code b) { return compare(a, b, P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE); }
 
-Value compare(Order order, Value a, Value b, bool with_sign) {
-    using P = llvm::CmpInst::Predicate;
-    constexpr P floats[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
-    constexpr P signs[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_SLT, P::ICMP_SLE, P::ICMP_SGT, P::ICMP_SGE};
-    constexpr P none[] = {P::ICMP_EQ, P::ICMP_NE, P::ICMP_ULT, P::ICMP_ULE, P::ICMP_UGT, P::ICMP_UGE};
-    const auto i = static_cast<size_t>(order);
-    return is_float(a) ? builder().CreateFCmp(floats[i], a, b)
-                       : builder().CreateICmp(with_sign ? signs[i] : none[i], a, b);
-}
-Value select(Value mask, Value a, Value b) { return builder().CreateSelect(mask, a, b); }
+Code select(Mask m, Code a, Code b) { return builder().CreateSelect(m.v, a.v, b.v); }
 
-Value unary(Unary which, Value x) {
-    constexpr llvm::Intrinsic::ID ids[] = {llvm::Intrinsic::fabs, llvm::Intrinsic::sqrt,  llvm::Intrinsic::floor,
-                                           llvm::Intrinsic::ceil, llvm::Intrinsic::trunc, llvm::Intrinsic::rint};
-    return builder().CreateUnaryIntrinsic(ids[static_cast<size_t>(which)], x);
+Code abs(Code x) {
+    if (is_float(x)) return unary(llvm::Intrinsic::fabs, x);
+    if (!has_sign()) return x;
+    return builder().CreateBinaryIntrinsic(llvm::Intrinsic::abs, x.v, builder().getFalse());
 }
-Value whole_abs(Value x) { return builder().CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, builder().getFalse()); }
-Value copysign(Value magnitude, Value sign) {
-    return builder().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
-}
-Value fma(Value a, Value b, Value c) {
-    return builder().CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+Code sqrt(Code x) { return unary(llvm::Intrinsic::sqrt, x); }
+Code floor(Code x) { return unary(llvm::Intrinsic::floor, x); }
+Code ceil(Code x) { return unary(llvm::Intrinsic::ceil, x); }
+Code trunc(Code x) { return unary(llvm::Intrinsic::trunc, x); }
+Code rint(Code x) { return unary(llvm::Intrinsic::rint, x); }
+Code copysign(Code magnitude, Code sign) {
+    return builder().CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude.v, sign.v);
 }
 
-Value convert(Value x, DType from, DType to) { return emission().convert(x, from, to); }
-Value bits_of(Value x, DType to) { return builder().CreateBitCast(x, emission().vector_type(to)); }
+Code bits_of(Code x) { return builder().CreateBitCast(x.v, bits_type(x)); }
+Code float_of(Code bits) { return builder().CreateBitCast(bits.v, emission().vector_type(emission().dtype)); }
+Code bit_constant(uint64_t bits) {
+    Emission& e = emission();
+    llvm::Type* lane = llvm::Type::getIntNTy(e.module.getContext(), is_double() ? 64 : 32);
+    return e.spread(llvm::ConstantInt::get(lane, bits));
+}
+Code shift_left(Code bits, int count) { return builder().CreateShl(bits.v, static_cast<uint64_t>(count)); }
+Code shift_right(Code bits, int count) { return builder().CreateLShr(bits.v, static_cast<uint64_t>(count)); }
+bool is_double() { return emission().dtype == DType::f64; }
 
-Value replace_where(Value fast, Value mask, const std::function<Value()>& slow) {
-    if (auto* known = llvm::dyn_cast<llvm::Constant>(mask); known && known->isNullValue()) return fast;
-    llvm::IRBuilder<>& b = builder();
-    llvm::LLVMContext& context = emission().module.getContext();
+Code scaled(Code x, Code n) {
+    Emission& e = emission();
+    const int bytes = e.lanes * (is_double() ? 8 : 4);
+    if (!e.avx512 || bytes != 64) return Code();
+    llvm::IRBuilder<>& b = e.builder;
+    constexpr uint32_t current_rounding = 4;
+    if (is_double())
+        return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_pd_512,
+                                 {x.v, n.v, x.v, b.getInt8(0xff), b.getInt32(current_rounding)});
+    return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
+                             {x.v, n.v, x.v, b.getInt16(0xffff), b.getInt32(current_rounding)});
+}
+
+Code unless_any(Mask m, Code fast, const char* function, Code x) {
+    Emission& e = emission();
+    llvm::IRBuilder<>& b = e.builder;
+    llvm::LLVMContext& context = e.module.getContext();
+    llvm::Function* here = b.GetInsertBlock()->getParent();
+    auto* slow = llvm::BasicBlock::Create(context, "outside", here);
+    auto* after = llvm::BasicBlock::Create(context, "inside", here);
     llvm::BasicBlock* before = b.GetInsertBlock();
-    auto* inside = llvm::BasicBlock::Create(context, "slow", before->getParent());
-    auto* after = llvm::BasicBlock::Create(context, "joined", before->getParent());
-    b.CreateCondBr(b.CreateOrReduce(mask), inside, after);
-    b.SetInsertPoint(inside);
-    Value replaced = b.CreateSelect(mask, slow(), fast);
-    llvm::BasicBlock* end = b.GetInsertBlock();
+    b.CreateCondBr(b.CreateOrReduce(m.v), slow, after);
+    b.SetInsertPoint(slow);
+    llvm::Type* lane = x.v->getType()->getScalarType();
+    llvm::FunctionCallee callee = e.module.getOrInsertFunction(function, lane, lane);
+    llvm::Value* exact = x.v;
+    for (int i = 0; i < e.lanes; ++i) {
+        auto at = static_cast<uint64_t>(i);
+        exact = b.CreateInsertElement(exact, b.CreateCall(callee, {b.CreateExtractElement(x.v, at)}), at);
+    }
     b.CreateBr(after);
     b.SetInsertPoint(after);
-    llvm::PHINode* result = b.CreatePHI(fast->getType(), 2);
-    result->addIncoming(fast, before);
-    result->addIncoming(replaced, end);
+    llvm::PHINode* result = b.CreatePHI(x.v->getType(), 2);
+    result->addIncoming(fast.v, before);
+    result->addIncoming(exact, slow);
     return result;
 }
-
-Value each(const void* function, std::span<const Value> x) {
-    llvm::IRBuilder<>& b = builder();
-    std::string_view name;
-    for (const libm::Function& f : libm::functions())
-        if (f.address == function) name = f.name;
-    llvm::Type* lane = x[0]->getType()->getScalarType();
-    auto* type = llvm::FunctionType::get(lane, std::vector<llvm::Type*>(x.size(), lane), false);
-    llvm::FunctionCallee callee = emission().module.getOrInsertFunction(name, type);
-    Value result = llvm::PoisonValue::get(x[0]->getType());
-    for (int i = 0; i < lanes_of(x[0]); ++i) {
-        const auto at = static_cast<uint64_t>(i);
-        std::vector<Value> args;
-        for (Value v : x) args.push_back(b.CreateExtractElement(v, at));
-        result = b.CreateInsertElement(result, b.CreateCall(callee, args), at);
-    }
-    return result;
-}
-
-Value wide(Wide which, Value x, Value y, int table) {
-    constexpr int kCurrentRounding = 4, kMantissaFrom1To2WithoutSign = 4;
-    const bool twice = x->getType()->getScalarSizeInBits() == 64;
-    return in_pieces(x, y, twice ? 8 : 16, [&](Value a, Value c) -> Value {
-        llvm::IRBuilder<>& b = builder();
-        llvm::Type* type = a->getType();
-        Value all = llvm::ConstantInt::getAllOnesValue(b.getIntNTy(twice ? 8 : 16));
-        Value rounding = b.getInt32(kCurrentRounding);
-        auto call = [&](llvm::Intrinsic::ID id, std::initializer_list<Value> args) {
-            return b.CreateIntrinsic(type, id, std::vector<Value>(args));
-        };
-        switch (which) {
-            case Wide::scalef:
-                return call(twice ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
-                                  : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
-                            {a, c, a, all, rounding});
-            case Wide::getexp:
-                return call(llvm::Intrinsic::x86_avx512_mask_getexp_ps_512, {a, a, all, rounding});
-            case Wide::getmant:
-                return call(llvm::Intrinsic::x86_avx512_mask_getmant_ps_512,
-                            {a, b.getInt32(kMantissaFrom1To2WithoutSign), a, all, rounding});
-            case Wide::rcp14:
-                return call(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {a, a, all});
-            case Wide::rsqrt14:
-                return call(llvm::Intrinsic::x86_avx512_rsqrt14_ps_512, {a, a, all});
-            case Wide::fixup: {
-                Value codes = b.CreateVectorSplat(16, b.getInt32(static_cast<uint32_t>(table)));
-                return call(llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512,
-                            {a, c, codes, b.getInt32(0), all, rounding});
-            }
-        }
-        return nullptr;
-    });
-}
-
-Value lookup(Value place, std::span<const float, 32> numbers) {
-    return in_pieces(place, nullptr, 16, [&](Value at, Value) -> Value {
-        llvm::IRBuilder<>& b = builder();
-        auto half = [&](size_t first) {
-            return llvm::ConstantDataVector::get(b.getContext(), llvm::ArrayRef<float>(numbers.data() + first, 16));
-        };
-        Value low = half(0), high = half(16);
-        return b.CreateIntrinsic(low->getType(), llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {low, at, high});
-    });
-}
-
-bool fuses() { return emission().fused; }
-bool has_avx512() { return emission().avx512; }
-
-}  // namespace write
 
 namespace {
 unsigned bytes_of(DType t) {
@@ -269,36 +194,8 @@ llvm::Value* Emission::float_to_bfloat(llvm::Value* v) {
     return builder.CreateTrunc(result, vector_type(DType::bf16));
 }
 
-// As the eager loops do it where the processor has no instruction for it.
-llvm::Value* Emission::half_to_float(llvm::Value* v) {
-    using Bits = Code<int32_t>;
-    const Bits word = builder.CreateZExt(builder.CreateBitCast(v, vector_type(DType::i16)), vector_type(DType::i32));
-    const Bits rest = word & Bits(0x7fff), high = codegen::shift_left(rest, 13);
-    const Bits small = bits_of(Code<float>(convert(rest.v, DType::i32, DType::f32)) * Code<float>(0x1p-24));
-    const Bits large = select(rest >= Bits(0x7c00), high | Bits(0x7f800000), high + Bits(112 << 23));
-    return float_of(select(rest < Bits(0x400), small, large) | codegen::shift_left(word & Bits(0x8000), 16)).v;
-}
-llvm::Value* Emission::float_to_half(llvm::Value* v) {
-    using Bits = Code<int32_t>;
-    const Bits word = bits_of(Code<float>(v)), size = word & Bits(0x7fffffff);
-    // Below the smallest normal half: adding 0.5 leaves the rounded value in the lowest bits.
-    const Bits small = bits_of(float_of(size) + Code<float>(0.5)) - Bits(0x3f000000);
-    const Bits odd = codegen::shift_right(size, 13) & Bits(1);
-    const Bits normal = codegen::shift_right(size - Bits(0x37fff001) + odd, 13);
-    Bits half = select(size < Bits(0x38800000), small, normal);
-    half = select(size >= Bits(0x477ff000), Bits(0x7c00), half);
-    half = select(size > Bits(0x7f800000), Bits(0x7e00), half);
-    half = half | (codegen::shift_right(word, 16) & Bits(0x8000));
-    return builder.CreateBitCast(builder.CreateTrunc(half.v, vector_type(DType::i16)), vector_type(DType::f16));
-}
-
 llvm::Value* Emission::convert(llvm::Value* v, DType from, DType to) {
     if (from == to) return v;
-    if (!fused && from == DType::f16) return convert(half_to_float(v), DType::f32, to);
-    if (!fused && to == DType::f16) {
-        llvm::Value* single = convert(v, from, DType::f32);
-        return single ? float_to_half(single) : nullptr;
-    }
     llvm::Type* type = vector_type(to);
     if (from == DType::bf16) return convert(bfloat_to_float(v), DType::f32, to);
     if (to == DType::bf16) {

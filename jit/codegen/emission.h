@@ -10,24 +10,19 @@ namespace lunaria::codegen {
 
 class Emission {
   public:
-    Emission(llvm::Module& module, int lanes, int register_bytes)
-        : module(module),
-          builder(module.getContext()),
-          lanes(lanes),
-          fused(register_bytes >= 32),
-          avx512(register_bytes == 64) {}
+    Emission(llvm::Module& module, int lanes, bool avx512)
+        : module(module), builder(module.getContext()), lanes(lanes), avx512(avx512) {
+        // Products and sums may be joined, which rounds once instead of twice; nothing else is allowed.
+        llvm::FastMathFlags flags;
+        flags.setAllowContract();
+        builder.setFastMathFlags(flags);
+    }
 
     llvm::Module& module;
     llvm::IRBuilder<> builder;
     const int lanes;
-    const bool fused, avx512;  // the processor has fma and conversions of halves; the instructions of AVX-512
-
-    // A product and a sum that are both marked so may be joined, which rounds once instead of twice. Formulas give the
-    // bits that they give elsewhere, so of sums only those of reductions are marked.
-    static llvm::Value* contracted(llvm::Value* v) {
-        if (auto* instruction = llvm::dyn_cast<llvm::Instruction>(v)) instruction->setHasAllowContract(true);
-        return v;
-    }
+    const bool avx512;
+    DType dtype = DType::f32;  // of constants, and whether integers have a sign
 
     // What a lane holds in a register: booleans are single bits, bfloat16 its 16 bits.
     llvm::Type* lane_type(DType t);
@@ -38,8 +33,6 @@ class Emission {
     llvm::Value* convert(llvm::Value* v, DType from, DType to);
 
   private:
-    llvm::Value* half_to_float(llvm::Value* v);
-    llvm::Value* float_to_half(llvm::Value* v);
     llvm::Value* bfloat_to_float(llvm::Value* v);
     llvm::Value* float_to_bfloat(llvm::Value* v);
 };

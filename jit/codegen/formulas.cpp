@@ -3,92 +3,71 @@
 #include <array>
 #include <utility>
 
-#include "core/ops/formula_lists.h"
-#include "jit/codegen/code.h"
+#include "core/ops/formulas_activation.h"
+#include "core/ops/formulas_compare.h"
+#include "core/ops/formulas_gradient.h"
+#include "core/ops/formulas_math.h"
+#include "jit/codegen/math.h"
 
 namespace lunaria::codegen {
 
 namespace {
 
-using Args = std::span<llvm::Value* const>;
+namespace f = lunaria::formula;
 
-template <class F, class T, size_t... I>
-llvm::Value* apply(Args args, std::index_sequence<I...>) {
-    return F{}(Code<T>(args[I])...).v;
-}
-template <class F, class T, size_t... I>
-constexpr bool takes(std::index_sequence<I...>) {
-    return requires(F formula, std::array<Code<T>, sizeof...(I)> a) { formula(a[I]...); };
-}
-template <class F, class T>
-llvm::Value* apply(Args args) {
-    llvm::Value* result = nullptr;
-    auto with = [&](auto indices) {
-        if constexpr (takes<F, T>(indices))
-            if (args.size() == indices.size()) result = apply<F, T>(args, indices);
-    };
-    with(std::make_index_sequence<1>());
-    with(std::make_index_sequence<2>());
-    with(std::make_index_sequence<3>());
-    with(std::make_index_sequence<4>());
-    with(std::make_index_sequence<5>());
-    return result;
-}
-template <class T, class... F>
-llvm::Value* find(std::string_view name, Args args, formula::Formulas<F...>) {
-    llvm::Value* result = nullptr;
-    (void)((name == F::name && ((result = apply<F, T>(args)), true)) || ...);
-    return result;
-}
+// What jit/graph/loop.cpp says that generated code may be made of.
+using Written =
+    f::Formulas<f::Add, f::Sub, f::Mul, f::Maximum, f::Minimum, f::Clamp, f::Fmax, f::Fmin, f::Abs, f::Neg, f::Square,
+                f::Sign, f::Relu, f::Relu6, f::Equal, f::NotEqual, f::Less, f::LessEqual, f::Greater, f::GreaterEqual,
+                f::Div, f::Sqrt, f::Rsqrt, f::Reciprocal, f::Floor, f::Ceil, f::Trunc, f::Round, f::Frac, f::Deg2rad,
+                f::Rad2deg, f::Copysign, f::Lerp, f::Addcmul, f::Addcdiv, f::HuberElement, f::Heaviside, f::LeakyRelu,
+                f::Hardsigmoid, f::Hardswish, f::Hardshrink, f::Softshrink, f::Threshold, f::Softsign, f::ReluGrad,
+                f::TanhGrad, f::SigmoidGrad, f::Isnan, f::Isinf, f::Isposinf, f::Isneginf, f::Isfinite, f::Signbit,
+                f::Xdivy, f::Exp, f::Exp2, f::Expm1, f::Log, f::Log2, f::Log10, f::Log1p, f::Logaddexp, f::Logaddexp2,
+                f::Xlogy, f::Sinh, f::Cosh, f::Tanh, f::Asinh, f::Acosh, f::Atanh, f::Elu, f::Celu, f::Selu, f::Sigmoid,
+                f::Logsigmoid, f::Silu, f::GeluTanh, f::FastGelu, f::Softplus, f::Mish, f::Tanhshrink, f::SiluGrad,
+                f::GeluTanhGrad, f::Erf, f::Erfc, f::Gelu, f::GeluGrad, f::Asin, f::Acos, f::Atan, f::Atan2, f::Sin,
+                f::Cos, f::Tan, f::LogicalAnd, f::LogicalOr, f::LogicalXor>;
 
-// On bools + and max are "or", * and min are "and", and false is less than true.
-llvm::Value* write_logic(std::string_view name, Args args) {
-    auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-        return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    if (args.empty()) return nullptr;
-    const Mask a{args[0]}, b{args.size() > 1 ? args[1] : nullptr}, c{args.size() > 2 ? args[2] : nullptr};
-    if (args.size() == 1) return is_one_of({"logical_not", "invert"}) ? (!a).v : nullptr;
-    if (args.size() == 3) return name == "clamp" ? ((a | b) & c).v : nullptr;
-    if (is_one_of({"logical_and", "bitwise_and", "mul", "minimum", "fmin"})) return (a & b).v;
-    if (is_one_of({"logical_or", "bitwise_or", "add", "maximum", "fmax"})) return (a | b).v;
-    if (is_one_of({"logical_xor", "bitwise_xor", "not_equal"})) return (a != b).v;
-    if (name == "equal") return (!(a != b)).v;
-    if (name == "less") return ((!a) & b).v;
-    if (name == "less_equal") return ((!a) | b).v;
-    if (name == "greater") return (a & !b).v;
-    if (name == "greater_equal") return (a | !b).v;
+template <class F, size_t... I>
+llvm::Value* apply(std::span<llvm::Value* const> args, std::index_sequence<I...>) {
+    return F{}(Code(args[I])...).v;
+}
+template <class F, size_t N>
+constexpr bool takes() {
+    return []<size_t... I>(std::index_sequence<I...>) {
+        return requires(F formula, std::array<Code, N> a) { formula(a[I]...); };
+    }
+    (std::make_index_sequence<N>());
+}
+template <class F>
+llvm::Value* apply(std::span<llvm::Value* const> args) {
+    if constexpr (takes<F, 1>())
+        if (args.size() == 1) return apply<F>(args, std::make_index_sequence<1>());
+    if constexpr (takes<F, 2>())
+        if (args.size() == 2) return apply<F>(args, std::make_index_sequence<2>());
+    if constexpr (takes<F, 3>())
+        if (args.size() == 3) return apply<F>(args, std::make_index_sequence<3>());
+    if constexpr (takes<F, 4>())
+        if (args.size() == 4) return apply<F>(args, std::make_index_sequence<4>());
     return nullptr;
+}
+
+template <class... F>
+llvm::Value* find(std::string_view name, std::span<llvm::Value* const> args, f::Formulas<F...>) {
+    llvm::Value* result = nullptr;
+    (void)((name == F::name && ((result = apply<F>(args)), true)) || ...);
+    return result;
 }
 
 }  // namespace
 
-llvm::Value* write_formula(std::string_view name, DType dtype, Args args) {
+llvm::Value* write_formula(std::string_view name, std::span<llvm::Value* const> args) {
     // These mix masks and numbers.
-    if (name == "where" && args.size() == 3) return write::select(args[0], args[1], args[2]);
-    if (name == "masked_fill" && args.size() == 3) return write::select(args[1], args[2], args[0]);
-    using Floats = formula::FloatFormulas;
-    using Integers = formula::IntegerFormulas;
-    switch (dtype) {
-        case DType::boolean:
-            return write_logic(name, args);
-        case DType::u8:
-            return find<uint8_t>(name, args, Integers());
-        case DType::i8:
-            return find<int8_t>(name, args, Integers());
-        case DType::i16:
-            return find<int16_t>(name, args, Integers());
-        case DType::i32:
-            return find<int32_t>(name, args, Integers());
-        case DType::i64:
-            return find<int64_t>(name, args, Integers());
-        case DType::f32:
-            return find<float>(name, args, Floats());
-        case DType::f64:
-            return find<double>(name, args, Floats());
-        default:
-            return nullptr;
-    }
+    if (name == "where" && args.size() == 3) return select(Mask{args[0]}, Code(args[1]), Code(args[2])).v;
+    if (name == "masked_fill" && args.size() == 3) return select(Mask{args[1]}, Code(args[2]), Code(args[0])).v;
+    if (name == "logical_not" && args.size() == 1) return (!Mask{args[0]}).v;
+    return find(name, args, Written());
 }
 
 }  // namespace lunaria::codegen

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "jit/codegen/code.h"
 #include "jit/codegen/emission.h"
 #include "jit/codegen/formulas.h"
 
@@ -47,7 +46,7 @@ class LoopWriter {
   public:
     LoopWriter(llvm::Module& module, const LoopProgram& program, int register_bytes)
         : program_(program),
-          e_(module, lanes_for(program, register_bytes), register_bytes),
+          e_(module, lanes_for(program, register_bytes), register_bytes == 64),
           b_(e_.builder),
           passes_(graph::passes_of(program)),
           kept_(graph::scratch_values(program)),
@@ -211,7 +210,8 @@ class LoopWriter {
         if (at.kind == Kind::cast) return e_.convert(values[at.args[0]], at.operand, at.dtype);
         std::vector<llvm::Value*> args;
         for (uint16_t a : at.args) args.push_back(values[a]);
-        return write_formula(at.name, at.operand, args);
+        e_.dtype = at.operand;
+        return write_formula(at.name, args);
     }
 
     bool is_kept(size_t i) const { return std::find(kept_.begin(), kept_.end(), i) != kept_.end(); }
@@ -289,8 +289,7 @@ class LoopWriter {
             } else if (at.kind == Kind::add) {
                 llvm::Value* sum = load(at, column, mask);
                 llvm::Value* zero = llvm::Constant::getNullValue(sum->getType());
-                store(e_.contracted(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero, sum), v)), at, column,
-                      mask);
+                store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero, sum), v), at, column, mask);
             } else if (at.kind == Kind::reduce) {
                 llvm::Value* sum = b_.CreateLoad(v->getType(), accumulators_[i]);
                 llvm::Value* more = combine(at, sum, v);
@@ -352,7 +351,7 @@ class LoopWriter {
             llvm::Value* right = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, mask, zero))
                                       : b_.CreateAlignedLoad(type, from, align);
             llvm::Value*& sum = sums[static_cast<size_t>(k % kSums)];
-            sum = e_.contracted(b_.CreateFAdd(sum, e_.contracted(b_.CreateFMul(e_.spread(left), right))));
+            sum = b_.CreateFAdd(sum, b_.CreateFMul(e_.spread(left), right));
         };
         const int64_t turns = at.depth / kTurn;
         llvm::Value* row = at_row_[at.index];
@@ -440,9 +439,10 @@ class LoopWriter {
         return e_.constant(at.dtype, number, 0);
     }
     llvm::Value* combine(const LoopInstruction& at, llvm::Value* a, llvm::Value* b) {
-        if (at.name == "sum") return e_.contracted(b_.CreateFAdd(a, b));
+        e_.dtype = at.dtype;
+        if (at.name == "sum") return b_.CreateFAdd(a, b);
         llvm::Value* args[] = {a, b};
-        return write_formula(at.name == "max" ? "maximum" : "minimum", at.dtype, args);
+        return write_formula(at.name == "max" ? "maximum" : "minimum", args);
     }
 
     // The lanes of an accumulator brought together, in a fixed order, and spread again.

@@ -8,7 +8,7 @@
 namespace lunaria::graph {
 
 // Counted up whenever the same program gives other machine code: part of the key of cached kernels.
-inline constexpr int kGeneratorVersion = 3;
+inline constexpr int kGeneratorVersion = 2;
 
 inline constexpr const char* kGenerateSymbol = "lunaria_generate";
 inline constexpr const char* kVersionSymbol = "lunaria_generator_version";

@@ -146,11 +146,6 @@ std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bo
     return functions;
 }
 
-std::string generate_object(const LoopProgram& program, std::string_view target) {
-    std::lock_guard lock(store().mutex);
-    return store().generator.run(program, target);
-}
-
 KernelCacheStats kernel_cache_stats() {
     std::lock_guard lock(store().mutex);
     return store().stats;

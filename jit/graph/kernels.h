@@ -2,8 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "jit/graph/loop.h"
@@ -14,10 +12,6 @@ namespace lunaria::graph {
 // not installed or refuses. Without `generate` an empty list where one would have to be generated first. Deterministic:
 // equal programs give equal code on one machine. Safe from several threads.
 std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bool generate);
-
-// The object file of a program for a level of instruction sets (x86-64-v2 to v4) that this processor need not have;
-// empty where there is none. No cache is asked.
-std::string generate_object(const LoopProgram& program, std::string_view target);
 
 // Whether kernels can be generated at all; false without the code generator's library.
 bool can_generate();

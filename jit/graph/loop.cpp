@@ -6,8 +6,6 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "core/ops/formula_lists.h"
-
 namespace lunaria::graph {
 
 namespace {
@@ -15,42 +13,39 @@ namespace {
 constexpr std::array<std::string_view, 8> kKinds{"load",    "store", "add",    "const",
                                                  "formula", "cast",  "reduce", "product"};
 
-// Which element types a formula can be generated for, and what it costs.
+enum class Where : uint8_t { numbers, floats, single, bools };  // single: f32 only
+
 struct Known {
-    bool floats = false, integers = false, bools = false;
+    Where where = Where::floats;
     int cost = 1;
 };
 
-using Table = std::unordered_map<std::string_view, Known>;
-
-template <class... F>
-void add_floats(Table& table, int cost, formula::Formulas<F...>) {
-    ((table[F::name].floats = true, table[F::name].cost = F::domain == formula::Domain::number ? 1 : cost), ...);
-}
-template <class... F>
-void add_integers(Table& table, formula::Formulas<F...>) {
-    ((table[F::name].integers = true), ...);
-}
-
-// All formulas, but for divisions and powers of integers: they raise errors.
-const Table& known_formulas() {
-    static const Table table = [] {
-        Table t;
-        add_floats(t, 2, formula::FloatFormulas{});
-        add_floats(t, 8, formula::Exponentials{});
-        add_floats(t, 8, formula::Hyperbolics{});
-        add_floats(t, 8, formula::SmoothActivations{});
-        add_floats(t, 8, formula::SmoothActivationGradients{});
-        add_floats(t, 12, formula::Trigonometry{});
-        add_floats(t, 20, formula::SpecialFunctions{});
-        add_floats(t, 12, formula::Formulas<formula::Erf, formula::Erfc, formula::Gelu, formula::GeluGrad>{});
-        add_integers(t, formula::IntegerFormulas{});
-        for (std::string_view name : {"where", "masked_fill"}) t[name] = {true, true, true};
-        for (std::string_view name :
-             {"logical_and", "logical_or", "logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor",
-              "invert",      "add",        "mul",         "maximum",     "minimum",     "fmax",       "fmin",
-              "clamp",       "equal",      "not_equal",   "less",        "less_equal",  "greater",    "greater_equal"})
-            t[name].bools = true;
+// The formulas that the code generator has all functions for (jit/codegen/math.h). Integer division and powers of
+// integers are left out: they raise errors.
+const std::unordered_map<std::string_view, Known>& known_formulas() {
+    static const std::unordered_map<std::string_view, Known> table = [] {
+        std::unordered_map<std::string_view, Known> t;
+        auto add = [&](Where where, int cost, std::initializer_list<std::string_view> names) {
+            for (std::string_view name : names) t[name] = {where, cost};
+        };
+        add(Where::numbers, 1,
+            {"add",  "sub",        "mul",     "maximum",       "minimum", "clamp",      "fmax",  "fmin",
+             "abs",  "neg",        "square",  "sign",          "relu",    "relu6",      "equal", "not_equal",
+             "less", "less_equal", "greater", "greater_equal", "where",   "masked_fill"});
+        add(Where::floats, 2,
+            {"div",           "sqrt",      "rsqrt",      "reciprocal",  "floor",        "ceil",         "trunc",
+             "round_to_even", "frac",      "deg2rad",    "rad2deg",     "copysign",     "lerp",         "addcmul",
+             "addcdiv",       "heaviside", "leaky_relu", "hardsigmoid", "hardswish",    "hardshrink",   "softshrink",
+             "threshold",     "softsign",  "relu_grad",  "tanh_grad",   "sigmoid_grad", "isnan",        "isinf",
+             "isposinf",      "isneginf",  "isfinite",   "signbit",     "xdivy",        "huber_element"});
+        add(Where::floats, 8,
+            {"exp",        "exp2",  "expm1",      "log",       "log2",          "log10", "log1p",     "logaddexp",
+             "logaddexp2", "xlogy", "sinh",       "cosh",      "tanh",          "asinh", "acosh",     "atanh",
+             "elu",        "celu",  "selu",       "sigmoid",   "logsigmoid",    "silu",  "gelu_tanh", "fast_gelu",
+             "softplus",   "mish",  "tanhshrink", "silu_grad", "gelu_tanh_grad"});
+        add(Where::single, 12,
+            {"erf", "erfc", "gelu_erf", "gelu_erf_grad", "asin", "acos", "atan", "atan2", "sin", "cos", "tan"});
+        add(Where::bools, 1, {"logical_and", "logical_or", "logical_xor", "logical_not"});
         return t;
     }();
     return table;
@@ -62,10 +57,22 @@ int formula_cost(std::string_view op, DType operand) {
     auto found = known_formulas().find(op);
     if (found == known_formulas().end()) return 0;
     const Known& known = found->second;
-    const bool fits = is_float(operand)           ? known.floats
-                      : is_integer(operand)       ? known.integers
-                      : operand == DType::boolean ? known.bools
-                                                  : false;
+    bool fits = false;
+    switch (known.where) {
+        case Where::numbers:
+            fits = is_float(operand) || is_integer(operand) ||
+                   (operand == DType::boolean && (op == "where" || op == "equal" || op == "not_equal"));
+            break;
+        case Where::floats:
+            fits = is_float(operand);
+            break;
+        case Where::single:
+            fits = operand == DType::f32 || is_half(operand);
+            break;
+        case Where::bools:
+            fits = operand == DType::boolean;
+            break;
+    }
     if (!fits) return 0;
     return operand == DType::f64 ? known.cost * 2 : known.cost;
 }

@@ -3,10 +3,9 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include <cmath>
 #include <cstring>
 #include <string_view>
-
-#include "core/ops/libm.h"
 
 namespace lunaria::graph {
 
@@ -16,9 +15,20 @@ constexpr size_t kMostBytes = size_t{1} << 28;
 constexpr size_t kStubBytes = 16;
 
 // What generated code may call: functions for arguments that its own polynomials do not cover.
-using Import = libm::Function;
+struct Import {
+    std::string_view name;
+    const void* address;
+};
+template <class F>
+const void* address_of(F* f) {
+    return reinterpret_cast<const void*>(f);
+}
 const Import* find_import(std::string_view name) {
-    for (const Import& import : libm::functions())
+    using Float = float (*)(float);
+    static const Import imports[] = {{"sinf", address_of(static_cast<Float>(::sinf))},
+                                     {"cosf", address_of(static_cast<Float>(::cosf))},
+                                     {"tanf", address_of(static_cast<Float>(::tanf))}};
+    for (const Import& import : imports)
         if (import.name == name) return &import;
     return nullptr;
 }

@@ -151,7 +151,8 @@ program("early return from loops", function(x, n)
   end
   return x, 0
 end, { { a, 10 }, { b, 3 }, { a, 0 } })
-program("several results", function(x, y) return x + y, x * y, x end, { { a, b }, { b, a } })
+program("several results", function(x, y) return x + y, x * y, x end, { { a, b }, { b, a } },
+  { straight = true })
 program("a table of results", function(x) return { sum = x + 1, parts = { x * 2, x:sum(), { deep = -x } } } end,
   { { a }, { b } })
 program("a table of results beside others", function(x, n) return x, { n, x * n }, "text", n // 2, nil end,
@@ -172,13 +173,13 @@ program("a table that is changed", function(x, n)
 end, { { a, 2 }, { b, 5 } })
 program("casts by method", function(x)
   return x:int(), x:double():sum(), x:to(ms.float16), x:astype("int64"), x:bool(), (x * 100):byte():float() + x
-end, { { a:abs() }, { b:abs() * 3 } })
+end, { { a:abs() }, { b:abs() * 3 } }, { straight = true })
 program("casts in a branch", function(x)
   if x:int():sum() > 2 then return x:half():float() * 2 end
   return x:to(ms.float32) + x:astype(ms.float64):float()
 end, { { a }, { b } })
 program("bit operators", function(x, y) return x & y, x | 5, x ~ y, ~x, x << 2, x >> 1 end,
-  { { T { 1, 2, 255 }, T { 7, 6, 5 } }, { T { -9, 100, 3 }, T { 1, 2, 3 } } }, { order = 0 })
+  { { T { 1, 2, 255 }, T { 7, 6, 5 } }, { T { -9, 100, 3 }, T { 1, 2, 3 } } }, { order = 0, straight = true })
 program("bit operators of numbers", function(x, n) return x * (n & 6 | 1 ~ n << 2), ~n, n >> 1 end,
   { { a, 5 }, { b, 1000 } })
 program("a number is read from a tensor", function(x) return x * x:sum():item() + x[0][1]:item() end, { { a }, { b } })
@@ -221,6 +222,14 @@ program("options in a table", function(x, options)
   local y = ops.softmax(x, { axis = options.axis or -1 })
   return options.keep and { y, options.keep } or y
 end, { { a, { axis = 0 } }, { b, { keep = "all" } }, { a, {} } })
+local schedule = { { 0.5, 2 }, { 0.25, 3 }, { 0.125, 1 } }
+program("a table from outside", function(x, n)
+  local rates = n > 1 and schedule[1] or schedule[2]
+  for i = 1, n do
+    for _ = 1, schedule[i][2] do x = x - x * schedule[i][1] * rates[1] end
+  end
+  return x
+end, { { a, 1 }, { b, 3 } })
 program("and, or, not", function(x, n)
   local y = n and n > 1 and x * n or -x
   return y, not n, n or "none", x:sum() > 0 and "positive" or "negative"
@@ -257,7 +266,7 @@ program("coroutines", function(x, n)
   local sum = x
   for _ = 1, n + 1 do sum = sum + next_one() end
   return sum
-end, { { a, 2 }, { b, 4 } })
+end, { { a, 2 }, { b, 4 } }, { by_lua = true })
 program("objects with metatables", function(x, n)
   local vector = {}
   local meta = { __add = function(p, q) return setmetatable({ p[1] + q[1] }, getmetatable and nil) end }
@@ -347,6 +356,7 @@ for _, name in ipairs(order) do
     ms.save_mindir(f, path "program", table.unpack(p.inputs[1], 1, p.inputs[1].n or #p.inputs[1]))
     local g = ms.load(path "program")
     if options.once then return end
+    assert(not options.straight or not tostring(ms.ir(g)):find("closure(", 1, true), "is no straight line")
     ms.save_mindir(g, path "again", table.unpack(p.inputs[1]))
     local again = ms.load(path "again")
     local compiled = ms.jit(g)
@@ -365,6 +375,7 @@ for _, name in ipairs(order) do
       if (options.order or 2) > 0 then agree(first(f), first(g), inputs, "derivative, input " .. i) end
       if (options.order or 2) > 1 then agree(second(f), second(g), inputs, "second derivative, input " .. i) end
     end
+    assert(options.by_lua or ms.jit_report(compiled).compiled_calls > 0, "it was never compiled")
   end, debug.traceback)
   ms.set_context { mode = ms.PYNATIVE_MODE }
   if not ok then failed[#failed + 1] = name .. ": " .. tostring(message) end

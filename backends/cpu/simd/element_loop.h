@@ -46,19 +46,19 @@ template <class T>
 #endif
 }
 // A byte 0 or 1 for each lane.
-template <int LaneBytes>
-[[gnu::always_inline]] inline void store_result(MaskOf<LaneBytes> m, uint8_t* out) {
+template <class T>
+[[gnu::always_inline]] inline void store_result(Mask<T> m, uint8_t* out) {
 #if defined(__AVX512BW__)
-    if constexpr (LaneBytes == 1)
+    if constexpr (sizeof(T) == 1)
         _mm512_storeu_si512(out, _mm512_maskz_set1_epi8(_mm512_movepi8_mask((__m512i)m.v), 1));
-    else if constexpr (LaneBytes == 2)
+    else if constexpr (sizeof(T) == 2)
         _mm256_storeu_si256((__m256i*)out, _mm256_maskz_set1_epi8(_mm512_movepi16_mask((__m512i)m.v), 1));
-    else if constexpr (LaneBytes == 4)
+    else if constexpr (sizeof(T) == 4)
         _mm_storeu_si128((__m128i*)out, _mm_maskz_set1_epi8(_mm512_movepi32_mask((__m512i)m.v), 1));
     else
         _mm_storel_epi64((__m128i*)out, _mm_maskz_set1_epi8(_mm512_movepi64_mask((__m512i)m.v), 1));
 #else
-    typedef int8_t Bytes __attribute__((vector_size(kBytes / LaneBytes)));
+    typedef int8_t Bytes __attribute__((vector_size(Pack<T>::lanes)));
     Bytes b = __builtin_convertvector(m.v, Bytes) & 1;
     __builtin_memcpy(out, &b, sizeof b);
 #endif

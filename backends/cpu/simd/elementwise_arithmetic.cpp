@@ -6,7 +6,26 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 constexpr auto kRows0 = float_rows(formula::CheapMath{});
-constexpr auto kNeighbours = float_rows(formula::Formulas<formula::Nextafter>{});
+
+// The bits of numbers of one sign count up with their magnitudes; those of NaN and of equal numbers are not looked at.
+struct Nextafter : formula::Real {
+    static constexpr std::string_view name = "nextafter";
+    template <class T>
+    Pack<T> operator()(Pack<T> from, Pack<T> to) const {
+        using P = Pack<T>;
+        using U = typename P::U;
+        using I = typename P::I;
+        const P zero(0.0);
+        // All bits of a mask that holds are 1: of the other one, with 1 in the last place, 1 or -1.
+        const U step = (U)(~((from < to) != (from < zero)).v) | 1;
+        const P next = P::from_bits((I)((U)from.bits() + step));
+        const U sign = (U)to.bits() & (typename P::Unsigned(1) << (8 * sizeof(T) - 1));
+        const P least = P::from_bits((I)(sign | 1));
+        const P moved = select(from == zero, least, next);
+        return select(from != from, from, select((from == to) | (to != to), to, moved));
+    }
+};
+constexpr auto kNeighbours = Rows<2>{{entry<Nextafter, float>(), entry<Nextafter, double>()}};
 }  // namespace
 
 void visit_arithmetic(const LoopVisitor& visitor) {

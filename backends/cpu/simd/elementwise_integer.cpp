@@ -1,7 +1,9 @@
 // Arithmetic on integers, which wraps around, and on bools, which are bytes 0 or 1. What packs cannot do and the
 // formulas take several divisions for is done number by number.
 #include "backends/cpu/simd/element_loop.h"
-#include "core/ops/formula_lists.h"
+#include "core/ops/formulas_activation.h"
+#include "core/ops/formulas_compare.h"
+#include "core/ops/formulas_math.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -9,11 +11,13 @@ namespace {
 
 using namespace formula;
 
-constexpr auto kU8 = rows_for<uint8_t>(WholeFormulas{});
-constexpr auto kI8 = rows_for<int8_t>(WholeFormulas{});
-constexpr auto kI16 = rows_for<int16_t>(WholeFormulas{});
-constexpr auto kI32 = rows_for<int32_t>(WholeFormulas{});
-constexpr auto kI64 = rows_for<int64_t>(WholeFormulas{});
+using Numbers = Formulas<Add, Sub, Mul, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Floor, Ceil, Trunc,
+                         Round, Relu, Relu6, BitwiseAnd, BitwiseOr, BitwiseXor, Invert, LeftShift, RightShift>;
+constexpr auto kU8 = rows_for<uint8_t>(Numbers{});
+constexpr auto kI8 = rows_for<int8_t>(Numbers{});
+constexpr auto kI16 = rows_for<int16_t>(Numbers{});
+constexpr auto kI32 = rows_for<int32_t>(Numbers{});
+constexpr auto kI64 = rows_for<int64_t>(Numbers{});
 
 // No exponent is negative: kernels look before they raise. All lanes go on until the largest exponent is used up, with
 // one exponent for all a few multiplications.

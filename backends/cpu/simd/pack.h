@@ -41,25 +41,22 @@ struct IntOf<8> {
 template <class T>
 using BitsOf = typename IntOf<sizeof(T)>::type;
 
-// What comparing two packs with lanes of so many bytes gives: all bits of a lane set or none.
-template <int LaneBytes>
-struct MaskOf {
-    typedef typename IntOf<LaneBytes>::type V __attribute__((vector_size(kBytes)));
+// What comparing two packs of T gives: all bits of a lane set or none.
+template <class T>
+struct Mask {
+    typedef BitsOf<T> V __attribute__((vector_size(kBytes)));
     V v;
 
-    MaskOf() = default;
-    MaskOf(V x) : v(x) {}
-    friend MaskOf operator&(MaskOf a, MaskOf b) { return a.v & b.v; }
-    friend MaskOf operator|(MaskOf a, MaskOf b) { return a.v | b.v; }
-    friend MaskOf operator!=(MaskOf a, MaskOf b) { return a.v ^ b.v; }
-    friend MaskOf operator!(MaskOf a) { return ~a.v; }
+    Mask() = default;
+    Mask(V x) : v(x) {}
+    friend Mask operator&(Mask a, Mask b) { return a.v & b.v; }
+    friend Mask operator|(Mask a, Mask b) { return a.v | b.v; }
+    friend Mask operator!=(Mask a, Mask b) { return a.v ^ b.v; }
+    friend Mask operator!(Mask a) { return ~a.v; }
 };
-template <class T>
-using Mask = MaskOf<sizeof(T)>;
 
 template <class T>
 struct Pack {
-    using Lane = T;
     static constexpr int lanes = kBytes / static_cast<int>(sizeof(T));
     typedef T V __attribute__((vector_size(kBytes)));
     typedef BitsOf<T> I __attribute__((vector_size(kBytes)));
@@ -79,6 +76,8 @@ struct Pack {
         return r;
     }
     void store(T* p) const { __builtin_memcpy(p, &v, kBytes); }
+    I bits() const { return (I)v; }
+    static Pack from_bits(I b) { return (V)b; }
 
     friend Pack operator+(Pack a, Pack b) { return (V)((A)a.v + (A)b.v); }
     friend Pack operator-(Pack a, Pack b) { return (V)((A)a.v - (A)b.v); }
@@ -120,8 +119,8 @@ template <class T>
     return m.v ? a.v : b.v;
 }
 
-template <int LaneBytes>
-[[gnu::always_inline]] inline bool any(MaskOf<LaneBytes> m) {
+template <class T>
+[[gnu::always_inline]] inline bool any(Mask<T> m) {
 #if defined(__AVX512BW__)
     return _mm512_test_epi8_mask((__m512i)m.v, (__m512i)m.v) != 0;
 #elif defined(__AVX2__)

@@ -53,9 +53,6 @@ std::vector<double> interesting(DType t, size_t count, unsigned seed) {
                              -20.5, 30,     -30,    88.5,    -87.5,      88.9,       -95,     100,   -104,   -110,
                              700,   720,    -745,   -760,    1e4,        12345.678,  1e5,     -1e5,  1e10,   3e20,
                              -3e20, 1e30,   3.4e38, -3.4e38, 3.14159265, 1.57079633, 0.785398};
-    // Where exponentials and what is made of them overflow and underflow.
-    for (double end : {t == DType::f64 ? 709.0 : 88.0, t == DType::f64 ? 744.0 : 103.0})
-        for (int i = 0; i < 300; ++i) v.insert(v.end(), {end + 0.01 * i, -end - 0.01 * i});
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> exponent(-6, 3), plain(-4, 4);
     while (v.size() < count) {

@@ -147,6 +147,66 @@ TEST_F(ExecutableTest, a_chain_of_elementwise_operators_is_one_kernel) {
     expect_same(*graph);
 }
 
+TEST_F(ExecutableTest, every_formula_of_generated_code_agrees_with_its_kernel) {
+    for (const auto& op : registry().all()) {
+        if (!op->is_elementwise) continue;
+        for (DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8,
+                            DType::i8, DType::i16, DType::boolean}) {
+            for (const char* sample : op->samples) {
+                std::vector<Value> args = sample_args(*op, sample, 5);
+                auto graph = std::make_unique<ir::Graph>("f");
+                ir::GraphBuilder builder(*graph);
+                uint64_t seed = 11;
+                std::vector<Value> operands;
+                for (const Value& v : args) {
+                    if (!v.is_tensor()) {
+                        operands.push_back(v);
+                        continue;
+                    }
+                    DType t = is_float(v.tensor().dtype()) ? dtype : v.tensor().dtype();
+                    operands.emplace_back(graph->add_parameter("", ir::NodeType::of({t, {3, 29}})));
+                }
+                try {
+                    // The second operator makes a generated kernel of it.
+                    Expr y(builder, builder.emit(*op, operands));
+                    graph->result = call("where", {call("equal", {y, y}), y, y}).value();
+                } catch (const Error&) {
+                    continue;
+                }
+                std::vector<Tensor> inputs;
+                for (const ir::Node* p : graph->parameters())
+                    inputs.push_back(random_tensor(p->type.tensor, seed++, -6, 6));
+                std::vector<Tensor> want;
+                try {
+                    want = run_eagerly(*graph, inputs);
+                } catch (const Error&) {
+                    continue;
+                }
+                EXPECT_TRUE(are_close(run_compiled(*graph, inputs), want, tolerance_of(want[0].dtype())))
+                    << op->name() << '(' << sample << ") in " << name_of(dtype);
+            }
+        }
+    }
+}
+
+TEST_F(ExecutableTest, special_values_pass_through_generated_code) {
+    const double inf = HUGE_VAL, nan = NAN;
+    const double values[] = {0.0,    -0.0, inf,  -inf,    nan,  1.0,    -1.0, 1e-40,
+                             -1e-40, 3e38, 1e-7, 20000.0, 89.0, -104.0, 0.5};
+    for (const char* name : {"exp",           "log",      "tanh", "sigmoid", "sin",  "cos",  "tan",  "expm1", "log1p",
+                             "erf",           "gelu_erf", "sqrt", "rsqrt",   "silu", "relu", "sign", "abs",   "floor",
+                             "round_to_even", "exp2",     "log2", "asinh",   "atan", "sinh", "cosh", "erfc"}) {
+        auto graph = graph_with({{DType::f32, {15}}}, [&](auto&, auto& x) {
+            Expr y = call(name, {x[0]});
+            return call("where", {call("isnan", {y}), y, y * 1.0000001}).value();
+        });
+        Tensor x = Tensor::empty(DType::f32, {15});
+        for (int64_t i = 0; i < 15; ++i) x.set_at(i, values[i]);
+        std::vector<Tensor> inputs{x};
+        EXPECT_TRUE(are_close(run_compiled(*graph, inputs), run_eagerly(*graph, inputs), 1e-5)) << name;
+    }
+}
+
 TEST_F(ExecutableTest, rows_are_normalised_in_one_kernel) {
     if (!can_generate()) GTEST_SKIP() << "no code generator";
     for (int64_t inner : {2, 10, 64, 77, 1000}) {

@@ -1,0 +1,304 @@
+// Rounding, sign and exponent manipulation on packs; what math.h is made from.
+#pragma once
+
+#include <immintrin.h>
+
+#include "backends/cpu/simd/pack.h"
+
+// libm by its C names: these are the only functions that code for a newer instruction set may share with the rest of
+// the program.
+extern "C" {
+float sinf(float) noexcept;
+float cosf(float) noexcept;
+float tanf(float) noexcept;
+float fmodf(float, float) noexcept;
+float lgammaf_r(float, int*) noexcept;
+double sin(double) noexcept;
+double cos(double) noexcept;
+double tan(double) noexcept;
+double asin(double) noexcept;
+double acos(double) noexcept;
+double atan(double) noexcept;
+double atan2(double, double) noexcept;
+double erf(double) noexcept;
+double erfc(double) noexcept;
+double pow(double, double) noexcept;
+double fmod(double, double) noexcept;
+double hypot(double, double) noexcept;
+double lgamma_r(double, int*) noexcept;
+}
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+namespace scalar {
+inline float sin(float x) { return ::sinf(x); }
+inline float cos(float x) { return ::cosf(x); }
+inline float tan(float x) { return ::tanf(x); }
+inline float fmod(float x, float y) { return ::fmodf(x, y); }
+inline double sin(double x) { return ::sin(x); }
+inline double cos(double x) { return ::cos(x); }
+inline double tan(double x) { return ::tan(x); }
+inline double fmod(double x, double y) { return ::fmod(x, y); }
+inline float lgamma(float x) {
+    int sign;
+    return ::lgammaf_r(x, &sign);
+}
+inline double lgamma(double x) {
+    int sign;
+    return ::lgamma_r(x, &sign);
+}
+}  // namespace scalar
+
+// f applied lane by lane.
+template <class T, class F>
+[[gnu::noinline]] Pack<T> each(Pack<T> x, F f) {
+    alignas(kBytes) T a[Pack<T>::lanes];
+    x.store(a);
+    for (T& t : a) t = f(t);
+    return Pack<T>::load(a);
+}
+template <class T, class F>
+[[gnu::noinline]] Pack<T> each(Pack<T> x, Pack<T> y, F f) {
+    alignas(kBytes) T a[Pack<T>::lanes], b[Pack<T>::lanes];
+    x.store(a);
+    y.store(b);
+    for (int i = 0; i < Pack<T>::lanes; ++i) a[i] = f(a[i], b[i]);
+    return Pack<T>::load(a);
+}
+
+template <class T>
+[[gnu::always_inline]] inline Pack<T> abs(Pack<T> x) {
+    if constexpr (std::is_floating_point_v<T>) {
+        using U = typename Pack<T>::U;
+        return (typename Pack<T>::V)((U)x.v & (~U{} >> 1));
+    } else if constexpr (std::is_unsigned_v<T>) {
+        return x;
+    } else {
+        return select(x < Pack<T>(0), -x, x);
+    }
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> copysign(Pack<T> magnitude, Pack<T> sign) {
+    using U = typename Pack<T>::U;
+    U rest = ~U{} >> 1;
+    return (typename Pack<T>::V)(((U)magnitude.v & rest) | ((U)sign.v & ~rest));
+}
+
+// clang-format off
+#if defined(__AVX512F__)
+// The square root instruction takes three times as long as an estimate and one step of Newton's method, which comes
+// within 0.6 units in the last place. Subnormal numbers would lose digits on the way.
+[[gnu::always_inline]] inline Pack<float> sqrt(Pack<float> x) {
+    __mmask16 small = _mm512_cmp_ps_mask(x.v, _mm512_set1_ps(0x1p-100f), _CMP_LT_OQ);
+    if (__builtin_expect(_mm512_mask_cmp_ps_mask(small, x.v, _mm512_setzero_ps(), _CMP_NEQ_OQ) != 0, 0))
+        return _mm512_sqrt_ps(x.v);
+    __m512 y = _mm512_rsqrt14_ps(x.v), s = _mm512_mul_ps(x.v, y);
+    __m512 r = _mm512_fmadd_ps(_mm512_fnmadd_ps(s, s, x.v), _mm512_mul_ps(y, _mm512_set1_ps(0.5f)), s);
+    // Zeros and infinity are their own roots.
+    return _mm512_fixupimm_ps(r, x.v, _mm512_set1_epi32(0x00100100), 0);
+}
+[[gnu::always_inline]] inline Pack<double> sqrt(Pack<double> x) { return _mm512_sqrt_pd(x.v); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<float> rounded(Pack<float> x) { return _mm512_roundscale_ps(x.v, Mode); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<double> rounded(Pack<double> x) { return _mm512_roundscale_pd(x.v, Mode); }
+#elif defined(__AVX2__)
+[[gnu::always_inline]] inline Pack<float> sqrt(Pack<float> x) { return _mm256_sqrt_ps(x.v); }
+[[gnu::always_inline]] inline Pack<double> sqrt(Pack<double> x) { return _mm256_sqrt_pd(x.v); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<float> rounded(Pack<float> x) { return _mm256_round_ps(x.v, Mode); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<double> rounded(Pack<double> x) { return _mm256_round_pd(x.v, Mode); }
+#else
+[[gnu::always_inline]] inline Pack<float> sqrt(Pack<float> x) { return _mm_sqrt_ps(x.v); }
+[[gnu::always_inline]] inline Pack<double> sqrt(Pack<double> x) { return _mm_sqrt_pd(x.v); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<float> rounded(Pack<float> x) { return _mm_round_ps(x.v, Mode); }
+template <int Mode>
+[[gnu::always_inline]] inline Pack<double> rounded(Pack<double> x) { return _mm_round_pd(x.v, Mode); }
+#endif
+// clang-format on
+
+// Integers are whole already.
+template <int Mode, class T>
+[[gnu::always_inline]] inline Pack<T> rounded(Pack<T> x) requires std::is_integral_v<T> {
+    return x;
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> floor(Pack<T> x) {
+    return rounded<_MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC>(x);
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> ceil(Pack<T> x) {
+    return rounded<_MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC>(x);
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> trunc(Pack<T> x) {
+    return rounded<_MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC>(x);
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> rint(Pack<T> x) {
+    return rounded<_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC>(x);
+}
+
+// The larger of x and a limit, the smaller of x and a limit; NaN stays NaN.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> at_least(Pack<T> x, double limit) {
+    using V = typename Pack<T>::V;
+    Pack<T> l(limit);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm512_max_ps((__m512)l.v, (__m512)x.v);
+    else
+        return (V)_mm512_max_pd((__m512d)l.v, (__m512d)x.v);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm256_max_ps((__m256)l.v, (__m256)x.v);
+    else
+        return (V)_mm256_max_pd((__m256d)l.v, (__m256d)x.v);
+#else
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm_max_ps((__m128)l.v, (__m128)x.v);
+    else
+        return (V)_mm_max_pd((__m128d)l.v, (__m128d)x.v);
+#endif
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> at_most(Pack<T> x, double limit) {
+    using V = typename Pack<T>::V;
+    Pack<T> l(limit);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm512_min_ps((__m512)l.v, (__m512)x.v);
+    else
+        return (V)_mm512_min_pd((__m512d)l.v, (__m512d)x.v);
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm256_min_ps((__m256)l.v, (__m256)x.v);
+    else
+        return (V)_mm256_min_pd((__m256d)l.v, (__m256d)x.v);
+#else
+    if constexpr (sizeof(T) == 4)
+        return (V)_mm_min_ps((__m128)l.v, (__m128)x.v);
+    else
+        return (V)_mm_min_pd((__m128d)l.v, (__m128d)x.v);
+#endif
+}
+
+// a * b + c with one rounding where the processor can; kFused tells.
+#if defined(__FMA__)
+inline constexpr bool kFused = true;
+#else
+inline constexpr bool kFused = false;
+#endif
+template <class T>
+[[gnu::always_inline]] inline Pack<T> fma(Pack<T> a, Pack<T> b, Pack<T> c) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return (typename Pack<T>::V)_mm512_fmadd_ps((__m512)a.v, (__m512)b.v, (__m512)c.v);
+    else
+        return (typename Pack<T>::V)_mm512_fmadd_pd((__m512d)a.v, (__m512d)b.v, (__m512d)c.v);
+#elif defined(__FMA__)
+    if constexpr (sizeof(T) == 4)
+        return (typename Pack<T>::V)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)c.v);
+    else
+        return (typename Pack<T>::V)_mm256_fmadd_pd((__m256d)a.v, (__m256d)b.v, (__m256d)c.v);
+#else
+    return a * b + c;
+#endif
+}
+
+// a / b within one unit in the last place for b of middling size (its reciprocal is a normal number): f32 division
+// itself takes more than twice as long on 512-bit registers.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> quotient(Pack<T> a, Pack<T> b) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        __m512 x = (__m512)a.v, y = (__m512)b.v, r = _mm512_rcp14_ps(y);
+        r = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, r, _mm512_set1_ps(1.0f)), r, r);
+        __m512 q = _mm512_mul_ps(x, r);
+        return (typename Pack<T>::V)_mm512_fmadd_ps(_mm512_fnmadd_ps(q, y, x), r, q);
+    }
+#endif
+    return a / b;
+}
+
+// Coefficients low order first.
+template <class T, int N>
+[[gnu::always_inline]] inline Pack<T> poly(Pack<T> x, const T (&c)[N]) {
+    Pack<T> y = Pack<T>(static_cast<double>(c[N - 1]));
+#pragma GCC unroll 16
+    for (int i = N - 2; i >= 0; --i) y = y * x + Pack<T>(static_cast<double>(c[i]));
+    return y;
+}
+
+template <class T>
+inline constexpr int kMantissaBits = sizeof(T) == 4 ? 23 : 52;
+template <class T>
+inline constexpr double kBias = sizeof(T) == 4 ? 127 : 1023;
+
+// Adding this number rounds a small one to an integer, which is then found in the lowest bits.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> rounder() {
+    return Pack<T>(sizeof(T) == 4 ? 0x1.8p23 : 0x1.8p52);
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> round_small(Pack<T> x) {
+    return (x + rounder<T>()) - rounder<T>();
+}
+// 2^n for an integer n of the normal range.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> power_of_two(Pack<T> n) {
+    using U = typename Pack<T>::U;
+    return (typename Pack<T>::V)(((U)(n + rounder<T>()).v << kMantissaBits<T>)+(U)Pack<T>(1).v);
+}
+// x * 2^n for x near 1 and any integer n: in two steps, since 2^n itself need not be a number.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> scale(Pack<T> x, Pack<T> n) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+        return (typename Pack<T>::V)_mm512_scalef_ps((__m512)x.v, (__m512)n.v);
+    else
+        return (typename Pack<T>::V)_mm512_scalef_pd((__m512d)x.v, (__m512d)n.v);
+#else
+    Pack<T> half = round_small(n * Pack<T>(0.5));
+    return x * power_of_two(half) * power_of_two(n - half);
+#endif
+}
+// e and m with x = m 2^e and sqrt(1/2) <= m < sqrt(2), for a positive normal x.
+template <class T>
+struct Split {
+    Pack<T> e, m;
+};
+template <class T>
+[[gnu::always_inline]] inline Split<T> split_exponent(Pack<T> x) {
+    using U = typename Pack<T>::U;
+    using V = typename Pack<T>::V;
+    U root_half = (U)Pack<T>(0.70710678118654752440).v;
+    U ix = (U)x.v + ((U)Pack<T>(1).v - root_half);
+    // The exponent becomes the low bits of 2^23 (2^52).
+    Pack<T> base = Pack<T>(sizeof(T) == 4 ? 0x1p23 : 0x1p52);
+    Pack<T> e = Pack<T>((V)((ix >> kMantissaBits<T>) | (U)base.v)) - (base + Pack<T>(kBias<T>));
+    U mantissa = (~U{} >> (static_cast<int>(sizeof(T)) * 8 - kMantissaBits<T>));
+    return {e, (V)((ix & mantissa) + root_half)};
+}
+
+// The halves of a pack in double precision, and back.
+struct Doubles {
+    Pack<double> low, high;
+};
+[[gnu::always_inline]] inline Doubles widen(Pack<float> x) {
+    typedef float Half __attribute__((vector_size(kBytes / 2)));
+    Half h[2];
+    __builtin_memcpy(h, &x, kBytes);
+    return {__builtin_convertvector(h[0], Pack<double>::V), __builtin_convertvector(h[1], Pack<double>::V)};
+}
+[[gnu::always_inline]] inline Pack<float> narrow(Doubles d) {
+    typedef float Half __attribute__((vector_size(kBytes / 2)));
+    Half h[2] = {__builtin_convertvector(d.low.v, Half), __builtin_convertvector(d.high.v, Half)};
+    Pack<float> x;
+    __builtin_memcpy(&x, h, kBytes);
+    return x;
+}
+
+}  // namespace lunaria::cpu::LUNARIA_ISA

@@ -1,0 +1,285 @@
+// Inverse trigonometry, error functions, powers and remainders on packs: see math.h.
+#pragma once
+
+#include "core/ops/formulas_erfinv.h"
+
+namespace lunaria::cpu::LUNARIA_ISA {
+
+inline constexpr double kHalfPi = 1.57079632679489661923;
+
+// atan(t) for 0 <= t <= 1.
+[[gnu::always_inline]] inline Pack<float> atan_unit(Pack<float> t) {
+    // (atan(t) - t) / t^3 in t^2
+    static constexpr float c[] = {-0.33333334327f, 0.19999949634f, -0.14284004271f, 0.11088261753f,  -0.08931826800f,
+                                  0.07031914591f,  -0.0489605143f, 0.02630500122f,  -0.00914462935f, 0.00148869189f};
+    Pack<float> z = t * t;
+    return t + t * z * poly(z, c);
+}
+[[gnu::always_inline]] inline Pack<float> atan(Pack<float> x) {
+    Pack<float> a = abs(x);
+    auto inverse = a > Pack<float>(1);
+    Pack<float> p = atan_unit(select(inverse, Pack<float>(1) / a, a));
+    return copysign(select(inverse, Pack<float>(kHalfPi) - p, p), x);
+}
+[[gnu::always_inline]] inline Pack<float> atan2(Pack<float> y, Pack<float> x) {
+    using P = Pack<float>;
+    P ax = abs(x), ay = abs(y);
+    auto steep = ay > ax;
+    P top = select(steep, ax, ay), bottom = select(steep, ay, ax);
+    // 0/0 counts as 0 and inf/inf as 1.
+    P t = select(top == bottom, select(top == P(0), P(0), P(1)), top / bottom);
+    P p = atan_unit(t);
+    p = select(steep, P(kHalfPi) - p, p);
+    p = select(copysign(P(1), x) < P(0), P(2 * kHalfPi) - p, p);
+    return select((x != x) | (y != y), x + y, copysign(p, y));
+}
+// For a = |x|: asin(a) if a <= 1/2, else asin(sqrt((1 - a) / 2)), which is (pi / 2 - asin(a)) / 2.
+struct AsinParts {
+    Mask<float> outer;
+    Pack<float> p;
+};
+[[gnu::always_inline]] inline AsinParts asin_parts(Pack<float> a) {
+    using P = Pack<float>;
+    // (asin(t) - t) / t^3 in t^2
+    static constexpr float c[] = {0.1666666567f, 0.0750009418f, 0.0445994027f,
+                                  0.0311006624f, 0.0171492379f, 0.0336908475f};
+    auto outer = a > P(0.5);
+    P z = select(outer, (P(1) - a) * P(0.5), a * a);
+    P t = select(outer, sqrt(z), a);
+    return {outer, t + t * z * poly(z, c)};
+}
+[[gnu::always_inline]] inline Pack<float> asin(Pack<float> x) {
+    auto [outer, p] = asin_parts(abs(x));
+    return copysign(select(outer, Pack<float>(kHalfPi) - (p + p), p), x);
+}
+[[gnu::always_inline]] inline Pack<float> acos(Pack<float> x) {
+    using P = Pack<float>;
+    auto [outer, p] = asin_parts(abs(x));
+    // pi / 2 in two parts: the result near 0 has more digits than pi / 2 itself.
+    P central = P(kHalfPi) - (copysign(p, x) + P(4.37113883e-8));
+    P twice = p + p;
+    return select(outer, select(x < P(0), P(2 * kHalfPi) - twice, twice), central);
+}
+
+[[gnu::always_inline]] inline Pack<float> erf(Pack<float> x) {
+    using P = Pack<float>;
+    // erf(x) / x in x^2 for |x| <= 1, and -log(erfc(x)) for 1 <= x <= 4
+    static constexpr float inner[] = {1.12837910652f, -0.37612625957f, 0.11283594370f, -0.02685421147f,
+                                      0.00518908724f, -0.00080168643f, 7.8758749e-05f};
+    static constexpr float outer[] = {-0.0003201380605f, 1.1302334070f,    0.6318260431f,
+                                      0.1100800857f,     -0.0264211353f,   0.0047595962f,
+                                      -0.0005968056503f, 4.605804133e-05f, -1.637151399e-06f};
+    P a = abs(x), z = x * x;
+    P central = x * poly(z, inner);
+    P b = at_most(a, 4);
+    P tail = P(1) - exp(-poly(b, outer));
+    return select(a > P(1), copysign(tail, x), select(x != x, x, central));
+}
+// exp(-x^2) erfcx(x), with erfcx(x) (1 + 2x) a polynomial in (x - 2) / (x + 2); the rounding error of x^2 is put back.
+[[gnu::always_inline]] inline Pack<float> erfc(Pack<float> x) {
+    using P = Pack<float>;
+    static constexpr float c[] = {1.2769783735f,  -0.0927638113f, -0.1660304666f, 0.1640508324f,
+                                  -0.0542186461f, -0.0080294162f, 0.0087140324f,  0.0012499135f,
+                                  -0.0014332903f, -0.0004021877f, 0.0001806156f,  8.53021e-05f};
+    P a = abs(x);
+    P b = at_most(a, 11);
+    // One division for both quotients.
+    P sum = b + P(2), twice = P(1) + (b + b), inverse = quotient(P(1), sum * twice);
+    P t = (b - P(2)) * twice * inverse;
+    P square = b * b;
+    P error = P(0);
+    if constexpr (kFused) {
+        error = fma(b, b, -square);
+    } else {
+        // Split into halves of 12 bits, whose products are exact.
+        using I = typename P::I;
+        P head = P::from_bits(b.bits() & ~(I{} + 0xfff)), rest = b - head;
+        error = ((head * head - square) + (head + head) * rest) + rest * rest;
+    }
+    auto [n, em1, bits] = exp_parts(-square);
+    P r = scale(P(1) + em1, n) * ((P(1) - error) * poly(t, c) * (sum * inverse));
+    return select(x < P(0), P(2) - r, r);
+}
+
+// The distribution function of the normal distribution. erfc keeps its relative accuracy on the left, where
+// 1 + erf(x / sqrt(2)) would cancel to nothing.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> normal_cdf(Pack<T> x) {
+    using P = Pack<T>;
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+        // To the right of the table it is 1 to the last digit.
+        constexpr double end = 31.4 * kUpperTailWidth;
+        if (!any(!(x > P(-end)))) [[likely]] {
+            P upper = poly_from_table(at_most(abs(x), end), kUpperTailWidth, kUpperTail);
+            return select(x < P(0), upper, P(1) - upper);
+        }
+    }
+#endif
+    return P(0.5) * erfc(x * P(-0.70710678118654752440));
+}
+
+// What exponents that people write come to: -2, -1, -0.5, 0.5, 1, 2, 3 and 4. Every lane has the value that it has in
+// any other company.
+template <class T>
+[[gnu::always_inline]] inline Mask<T> has_short_power(Pack<T> y) {
+    using P = Pack<T>;
+    P a = abs(y);
+    return (a == P(1)) | (a == P(2)) | (a == P(0.5)) | (y == P(3)) | (y == P(4));
+}
+template <class T>
+[[gnu::always_inline]] inline Pack<T> short_power(Pack<T> x, Pack<T> y) {
+    using P = Pack<T>;
+    constexpr double inf = __builtin_inf();
+    // The root of -0 and of -infinity, as powers go, is a positive one.
+    P root = select(x == P(-inf), P(inf), sqrt(x) + P(0));
+    P base = select(abs(y) == P(0.5), root, x);
+    // The square of the inverse: the inverse of the square would overflow sooner.
+    base = select(y < P(0), P(1) / base, base);
+    P square = base * base;
+    P r = select(abs(y) == P(2), square, base);
+    r = select(y == P(3), base * base * base, r);
+    return select(y == P(4), square * square, r);
+}
+
+// The same where all lanes have one exponent: true, and the powers in `r`, as short_power gives them.
+template <class T>
+[[gnu::always_inline]] inline bool one_short_power(Pack<T> x, Pack<T> y, Pack<T>& r) {
+    using P = Pack<T>;
+    const T exponent = y.v[0];
+    if (any(y != P(static_cast<double>(exponent)))) return false;
+    if (exponent == T(2))
+        r = x * x;
+    else if (exponent == T(3))
+        r = x * x * x;
+    else if (exponent == T(4))
+        r = (x * x) * (x * x);
+    else if (exponent == T(1))
+        r = x;
+    else if (exponent == T(0))
+        r = P(1);
+    else if (exponent == T(0.5))
+        r = select(x == P(-__builtin_inf()), P(__builtin_inf()), sqrt(x) + P(0));
+    else if (exponent == T(-1))
+        r = P(1) / x;
+    else
+        return false;
+    return true;
+}
+
+// exp(y log |x|) in double precision: the product needs more digits than f32 has.
+[[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
+    using P = Pack<float>;
+    constexpr double inf = __builtin_inf();
+    if (P r; one_short_power(x, y, r)) return r;
+    const auto is_short = has_short_power(y);
+    const P fast = short_power(x, y);
+    if (!any(!is_short)) return fast;
+    Doubles base = widen(abs(x)), power = widen(y);
+    P r = narrow({exp(power.low * log(base.low)), exp(power.high * log(base.high))});
+    P half = y * P(0.5);
+    auto whole = rint(y) == y;
+    auto odd = whole & (rint(half) != half);
+    auto negative = copysign(P(1), x) < P(0);
+    r = select(negative & odd, -r, r);
+    r = select((x < P(0)) & !whole & (x > P(-inf)), P(__builtin_nan("")), r);
+    auto one = (y == P(0)) | (x == P(1)) | ((x == P(-1)) & (abs(y) == P(inf)));
+    return select(is_short, fast, select(one, P(1), r));
+}
+
+// Exact while the quotient fits the mantissa: then a - q b has no rounding error, and q is off by one at most.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> fmod(Pack<T> a, Pack<T> b) {
+    using P = Pack<T>;
+    auto easy = abs(a) < abs(b) * P(sizeof(T) == 4 ? 0x1p22 : 0x1p51);
+    easy = easy & (abs(b) < P(sizeof(T) == 4 ? 0x1p100 : 0x1p1000)) & (abs(b) > P(sizeof(T) == 4 ? 0x1p-80 : 0x1p-900));
+    if (!kFused || any(!easy)) [[unlikely]]
+        return each(a, b, [](T x, T y) { return scalar::fmod(x, y); });
+    P q = trunc(a / b);
+    P r = fma(-q, b, a), step = copysign(b, a);
+    r = select((r < P(0)) != (a < P(0)), select(r == P(0), r, r + step), r);
+    r = select(abs(r) >= abs(b), r - step, r);
+    return copysign(r, a);
+}
+
+// The larger is taken out, so that squares neither overflow nor vanish.
+[[gnu::always_inline]] inline Pack<float> hypot(Pack<float> a, Pack<float> b) {
+    using P = Pack<float>;
+    constexpr double inf = __builtin_inf();
+    P x = abs(a), y = abs(b);
+    P top = select(x > y, x, y), low = select(x > y, y, x);
+    P ratio = low / top;
+    P r = top * sqrt(P(1) + ratio * ratio);
+    r = select(top == P(0), top, r);
+    r = select((x != x) | (y != y), x + y, r);
+    return select((x == P(inf)) | (y == P(inf)), P(inf), r);
+}
+
+// log gamma(x) for x >= 1/2: Stirling's series from 8 on, and below that gamma(x + 8) = x (x + 1) ... (x + 7) gamma(x).
+// Near 1 and 2, where it goes through 0, the digits of f32 are left of those of f64.
+[[gnu::always_inline]] inline Pack<double> lgamma_right(Pack<double> x) {
+    using P = Pack<double>;
+    auto small = x < P(8);
+    P y = select(small, x + P(8), x);
+    P r = P(1) / y, s = r * r;
+    // B(2k) / (2k (2k - 1))
+    P series = P(-3617.0 / 122400);
+    for (double c : {1.0 / 156, -691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12})
+        series = fma(series, s, P(c));
+    P value = (y - P(0.5)) * log(y) - y + P(0.91893853320467274178) + r * series;
+    if (!any(small)) return value;
+    // With z = x (x + 7) the product of the outer factors, the next one (x + 1) (x + 6) is z + 6, and so on.
+    P z = x * (x + P(7));
+    P product = select(small, z * (z + P(6)) * ((z + P(10)) * (z + P(12))), P(1));
+    return value - log(product);
+}
+
+// To the left of 1/2 by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
+[[gnu::always_inline]] inline Pack<double> lgamma_of(Pack<double> x) {
+    using P = Pack<double>;
+    auto left = x < P(0.5);
+    P r = lgamma_right(select(left, P(1) - x, x));
+    if (any(left)) {
+        P sine = abs(sin((x - rint(x)) * P(3.14159265358979323846)));
+        r = select(left, log(P(3.14159265358979323846) / sine) - r, r);
+    }
+    return r;
+}
+
+[[gnu::always_inline]] inline Pack<float> lgamma(Pack<float> x) {
+    using P = Pack<float>;
+    constexpr double inf = __builtin_inf();
+    Doubles d = widen(x);
+    P r = narrow({lgamma_of(d.low), lgamma_of(d.high)});
+    r = select((x == P(1)) | (x == P(2)), P(0), r);
+    return select(abs(x) == P(inf), P(inf), r);
+}
+inline Pack<double> lgamma(Pack<double> x) {
+    return each(x, [](double t) { return scalar::lgamma(t); });
+}
+
+[[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_series(x); }
+[[gnu::always_inline]] inline Pack<double> erfinv(Pack<double> x) { return formula::erfinv_refined(x); }
+
+inline Pack<double> pow(Pack<double> x, Pack<double> y) {
+    using P = Pack<double>;
+    if (P r; one_short_power(x, y, r)) return r;
+    const auto is_short = has_short_power(y);
+    const P fast = short_power(x, y);
+    if (!any(!is_short)) return fast;
+    return select(is_short, fast, each(x, y, [](double s, double t) { return ::pow(s, t); }));
+}
+
+// clang-format off
+inline Pack<double> asin(Pack<double> x) { return each(x, [](double t) { return ::asin(t); }); }
+inline Pack<double> acos(Pack<double> x) { return each(x, [](double t) { return ::acos(t); }); }
+inline Pack<double> atan(Pack<double> x) { return each(x, [](double t) { return ::atan(t); }); }
+inline Pack<double> erf(Pack<double> x) { return each(x, [](double t) { return ::erf(t); }); }
+inline Pack<double> erfc(Pack<double> x) { return each(x, [](double t) { return ::erfc(t); }); }
+inline Pack<double> atan2(Pack<double> y, Pack<double> x) {
+    return each(y, x, [](double s, double t) { return ::atan2(s, t); }); }
+inline Pack<double> hypot(Pack<double> x, Pack<double> y) {
+    return each(x, y, [](double s, double t) { return ::hypot(s, t); }); }
+// clang-format on
+
+}  // namespace lunaria::cpu::LUNARIA_ISA
