@@ -1,4 +1,4 @@
--- vmap: in one run for the whole batch where the function allows it (interpreter/watchers/batching.h), otherwise a loop over the
+-- vmap: in one run for the whole batch where the function allows it (interpreter/watchers/batching.h), otherwise a loop over
 -- samples.
 local ms = require "lunaria"
 local ops, is_tensor = ms.ops, ms.is_tensor
