@@ -447,7 +447,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
     }
     if (auto* batched = object_as<BatchedFunction>(f)) return batched->call(*this, contexts, std::move(args), to);
-    if (auto* native = object_as<NativeFunction>(f)) return call_native(*native, contexts, std::move(args), to);
+    if (auto* native = object_as<NativeFunction>(f)) return coroutines_.call(*native, contexts, std::move(args), to);
     auto instead_of = [&](const Op& op) {
         return writes_followed(*this, op, contexts, args) ? host().stand_in(f) : Value();
     };
@@ -515,7 +515,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
     }
     if (plain.rule) {
         if (all_nil(cotangents)) return give(to, {}, {});
-        check_versions(*closure);
+        writes_.check(*closure);
         const auto& parameters = plain.graph.parameters();
         cotangents.resize(parameters.size() - plain.graph.captures);
         for (size_t k = 0; k < cotangents.size(); ++k)
@@ -546,7 +546,7 @@ void j_call(Machine& m, const Instr& i) {
     const Op* op = contexts.size() == 1 && !recorder() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
     const Slot& list = m.slot(i, 2);
     if (op && list.items > 0 &&
-        m.follow_elementwise(*op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
+        m.elementwise().follow(m, *op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
         return;
     Values args = m.values(m.slot(i, 2));
     if (op && op->side_effect != Effect::state && !autodiff::needs_expansion(*op) &&

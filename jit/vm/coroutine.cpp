@@ -78,97 +78,85 @@ void Coroutine::State::for_each_owned(const std::function<void(const Value&)>& f
     for (const Closing& c : closing) f(c.value);
 }
 
-// What the machine knows of the frame at the top.
-void Machine::load_frame() {
-    if (frames_.empty()) {
-        code_ = nullptr;
-        registers_ = nullptr;
-        return;
-    }
-    const Frame& frame = frames_.back();
-    code_ = frame.code;
-    pc_ = frame.pc;
-    registers_ = frame.registers;
-}
-
 // Moves the frames from `base` on into the coroutine.
-void Machine::suspend(Coroutine& coroutine, size_t base) {
+void Coroutines::suspend(Coroutine& coroutine, size_t base) {
     State& state = coroutine.state();
-    frames_.back().pc = pc_;
-    chunk_ = frames_[base].chunk;
-    used_ = frames_[base].used;
-    for (size_t i = base; i < frames_.size(); ++i) {
-        Frame& frame = frames_[i];
+    machine_.frames_.back().pc = machine_.pc_;
+    machine_.chunk_ = machine_.frames_[base].chunk;
+    machine_.used_ = machine_.frames_[base].used;
+    for (size_t i = base; i < machine_.frames_.size(); ++i) {
+        Frame& frame = machine_.frames_[i];
         for (size_t k = 0; k < frame.code->registers; ++k) state.registers.push_back(std::move(frame.registers[k]));
         frame.registers = nullptr;
         state.frames.push_back(std::move(frame));
     }
-    frames_.resize(base);
-    const auto first = std::ranges::find_if(closing_, [&](const Closing& c) { return c.frame > base; });
-    for (auto c = first; c != closing_.end(); ++c) state.closing.push_back({c->frame - base, std::move(c->value)});
-    closing_.erase(first, closing_.end());
+    machine_.frames_.resize(base);
+    const auto first = std::ranges::find_if(machine_.closing_, [&](const Closing& c) { return c.frame > base; });
+    for (auto c = first; c != machine_.closing_.end(); ++c)
+        state.closing.push_back({c->frame - base, std::move(c->value)});
+    machine_.closing_.erase(first, machine_.closing_.end());
     suspended().insert(&state);
-    load_frame();
+    machine_.load_frame();
 }
 
 // Puts its frames on top of those that run.
-void Machine::restore(Coroutine& coroutine) {
+void Coroutines::restore(Coroutine& coroutine) {
     State& state = coroutine.state();
-    if (frames_.size() + state.frames.size() > kMaxFrames)
-        throw state_error("stack overflow", str("recursion is deeper than ", kMaxFrames, " calls"))
+    if (machine_.frames_.size() + state.frames.size() > Machine::kMaxFrames)
+        throw state_error("stack overflow", str("recursion is deeper than ", Machine::kMaxFrames, " calls"))
             .hint("does the recursion end?");
-    if (!frames_.empty()) frames_.back().pc = pc_;
-    const size_t base = frames_.size();
+    if (!machine_.frames_.empty()) machine_.frames_.back().pc = machine_.pc_;
+    const size_t base = machine_.frames_.size();
     Value* from = state.registers.data();
     for (Frame& frame : state.frames) {
-        frame.chunk = chunk_;
-        frame.used = used_;
-        frame.registers = reserve(frame.code->registers);
+        frame.chunk = machine_.chunk_;
+        frame.used = machine_.used_;
+        frame.registers = machine_.reserve(frame.code->registers);
         for (size_t k = 0; k < frame.code->registers; ++k) frame.registers[k] = std::move(*from++);
-        frames_.push_back(std::move(frame));
+        machine_.frames_.push_back(std::move(frame));
     }
-    for (Closing& c : state.closing) closing_.push_back({c.frame + base, std::move(c.value)});
+    for (Closing& c : state.closing) machine_.closing_.push_back({c.frame + base, std::move(c.value)});
     state.frames.clear();
     state.registers.clear();
     state.closing.clear();
     suspended().erase(&state);
-    load_frame();
+    machine_.load_frame();
 }
 
-void Machine::resume(const Value& value, std::span<const Value> contexts, Values args, const Destination& to) {
-    tick();
+void Coroutines::resume(const Value& value, std::span<const Value> contexts, Values args, const Destination& to) {
+    machine_.tick();
     Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
     State& state = coroutine.state();
     if (coroutine.status != Status::suspended) {
         std::string message =
             coroutine.status == Status::dead ? "cannot resume dead coroutine" : "cannot resume non-suspended coroutine";
-        if (const std::string at = coroutine.wrapped ? place(1) : std::string(); !at.empty())
+        if (const std::string at = coroutine.wrapped ? machine_.place(1) : std::string(); !at.empty())
             message = str(at, ": ", message);
-        raise(Value(std::move(message)));
+        machine_.raise(Value(std::move(message)));
     }
     if (coroutine.left || (coroutine.begun && !same_contexts(contexts, state.contexts)))
         throw state_error("coroutine.resume", "the coroutine began in another differentiation")
             .hint("create it in the function that is differentiated, or take its values before ms.grad is called");
-    if (!coroutines_.empty()) static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = Status::normal;
+    if (!running_.empty()) static_cast<Coroutine*>(running_.back().coroutine.object())->status = Status::normal;
     coroutine.status = Status::running;
     ++coroutine.resumes;
-    coroutines_.push_back({value, frames_.size(), level_, to});
+    running_.push_back({value, machine_.frames_.size(), machine_.level_, to});
     if (!coroutine.begun) {
         coroutine.begun = true;
         state.contexts = Values(contexts);
         args.push_front(std::move(state.function));
         Destination last;
         last.ends = true;
-        return enter(coroutine_function(), state.contexts, std::move(args), last);
+        return machine_.enter(coroutine_function(), state.contexts, std::move(args), last);
     }
     restore(coroutine);
     const Destination waiting = state.to;
     Values backs = pullbacks(contexts.size(), {});
-    give(waiting, std::move(args), {backs.begin(), backs.size()});
+    machine_.give(waiting, std::move(args), {backs.begin(), backs.size()});
 }
 
-void Machine::yield(std::span<const Value> contexts, Values args, const Destination& to) {
-    const Running running = coroutines_.back();
+void Coroutines::yield(std::span<const Value> contexts, Values args, const Destination& to) {
+    const Running running = running_.back();
     Coroutine& coroutine = *static_cast<Coroutine*>(running.coroutine.object());
     State& state = coroutine.state();
     if (!same_contexts(contexts, state.contexts))
@@ -178,72 +166,73 @@ void Machine::yield(std::span<const Value> contexts, Values args, const Destinat
                 "or ms.checkpoint");
     Values backs = pullbacks(contexts.size(), running.coroutine);
     // Results of a tail call leave the frame at once; other instructions go on after their registers were dropped.
-    const Instr& at = code_->instrs[pc_ - 1];
+    const Instr& at = machine_.code_->instrs[machine_.pc_ - 1];
     if (!at.tail)
-        for (uint32_t k = 0; k < at.kill_count; ++k) clear(registers_[code_->kills[at.kills + k]]);
+        for (uint32_t k = 0; k < at.kill_count; ++k)
+            Machine::clear(machine_.registers_[machine_.code_->kills[at.kills + k]]);
     suspend(coroutine, running.base);
     state.to = to;
-    end_coroutine(Status::suspended);
-    give(running.to, std::move(args), {backs.begin(), backs.size()});
+    end(Status::suspended);
+    machine_.give(running.to, std::move(args), {backs.begin(), backs.size()});
 }
 
 // The innermost one no longer runs.
-void Machine::end_coroutine(Status status) {
-    static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = status;
-    coroutines_.pop_back();
-    if (!coroutines_.empty()) static_cast<Coroutine*>(coroutines_.back().coroutine.object())->status = Status::running;
+void Coroutines::end(Status status) {
+    static_cast<Coroutine*>(running_.back().coroutine.object())->status = status;
+    running_.pop_back();
+    if (!running_.empty()) static_cast<Coroutine*>(running_.back().coroutine.object())->status = Status::running;
 }
 
-void Machine::finish_coroutine(Values results, std::span<Value> all) {
-    const Running running = coroutines_.back();
+void Coroutines::finish(Values results, std::span<Value> all) {
+    const Running running = running_.back();
     State& state = static_cast<Coroutine*>(running.coroutine.object())->state();
     for (Value& back : all) state.backs.push_back(std::move(back));
-    end_coroutine(Status::dead);
+    end(Status::dead);
     Values backs = pullbacks(all.size(), running.coroutine);
-    give(running.to, std::move(results), {backs.begin(), backs.size()});
+    machine_.give(running.to, std::move(results), {backs.begin(), backs.size()});
 }
 
 // An error has left its first function; `backs` are those of what ran, and become those of the resumption.
-void Machine::fail_coroutine(Value& error, Values& backs) {
-    const Running running = coroutines_.back();
+void Coroutines::fail(Value& error, Values& backs) {
+    const Running running = running_.back();
     Coroutine& coroutine = *static_cast<Coroutine*>(running.coroutine.object());
     State& state = coroutine.state();
     const size_t order = backs.size();
     state.backs = std::move(backs);
     state.error = error;
-    end_coroutine(Status::dead);
+    end(Status::dead);
     backs = pullbacks(order, running.coroutine);
     if (!coroutine.wrapped || error.kind() != Value::Kind::string) return;
-    if (const std::string at = place(1); !at.empty()) error = Value(str(at, ": ", error.string()));
+    if (const std::string at = machine_.place(1); !at.empty()) error = Value(str(at, ": ", error.string()));
 }
 
 // Leaves the functions of a suspended coroutine one by one, as an error would.
-void Machine::leave(Coroutine& coroutine, bool closes, Value& error) {
+void Coroutines::leave(Coroutine& coroutine, bool closes, Value& error) {
     State& state = coroutine.state();
     coroutine.left = true;
     if (!coroutine.begun) return;
-    const size_t base = frames_.size();
+    const size_t base = machine_.frames_.size();
     restore(coroutine);
-    if (!closes) std::erase_if(closing_, [&](const Closing& c) { return c.frame > base; });
+    if (!closes) std::erase_if(machine_.closing_, [&](const Closing& c) { return c.frame > base; });
     Values backs = pullbacks(state.contexts.size(), {});
-    while (frames_.size() > base) {
-        const size_t count = pending();
-        if (code_->function->graph.order == 0 && count == 0) {
-            pop();
+    while (machine_.frames_.size() > base) {
+        const size_t count = machine_.pending();
+        if (machine_.code_->function->graph.order == 0 && count == 0) {
+            machine_.pop();
             backs.clear();
             continue;
         }
-        take_exit(count, error, backs);
-        run_rest(error, backs);
+        machine_.take_exit(count, error, backs);
+        machine_.run_rest(error, backs);
     }
     state.backs = std::move(backs);
 }
 
-void Machine::close(const Value& value, std::span<const Value> contexts, const Destination& to) {
+void Coroutines::close(const Value& value, std::span<const Value> contexts, const Destination& to) {
     Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
     State& state = coroutine.state();
     if (coroutine.status != Status::suspended && coroutine.status != Status::dead)
-        raise(Value(str("cannot close a ", name_of(coroutine.status), " coroutine")));
+        machine_.raise(Value(str("cannot close a ", name_of(coroutine.status), " coroutine")));
     Values backs;
     if (coroutine.status == Status::suspended && !state.closing.empty()) {
         // What it closes is one more part of what it does.
@@ -258,10 +247,10 @@ void Machine::close(const Value& value, std::span<const Value> contexts, const D
     Value error = std::exchange(state.error, Value());
     Values results{Value(error.is_nil())};
     if (error) results.push_back(error);
-    give(to, std::move(results), {backs.begin(), backs.size()});
+    machine_.give(to, std::move(results), {backs.begin(), backs.size()});
 }
 
-Value Machine::backward_coroutine(const Value& value, int64_t k, int64_t order) {
+Value Coroutines::backward(const Value& value, int64_t k, int64_t order) {
     Coroutine& coroutine = *static_cast<Coroutine*>(value.object());
     State& state = coroutine.state();
     if (coroutine.status == Status::running || coroutine.status == Status::normal)
@@ -285,57 +274,67 @@ Value Machine::backward_coroutine(const Value& value, int64_t k, int64_t order) 
     return back;
 }
 
-void Machine::call_native(const NativeFunction& f, std::span<const Value> contexts, Values args,
-                          const Destination& to) {
+// What a program asks about coroutines; nil: the question is for the host.
+Value Coroutines::answer(NativeFunction::Kind kind, const Coroutine* asked, bool any) const {
+    using Kind = NativeFunction::Kind;
+    if (kind == Kind::status) return asked ? Value(name_of(asked->status)) : Value();
+    if (kind == Kind::running) return running_.empty() ? Value() : running_.back().coroutine;
+    if (asked) return Value(true);
+    return any ? Value() : Value(!running_.empty() && running_.back().level == machine_.level_);
+}
+
+void Coroutines::check_yield(std::span<const Value> contexts) const {
+    if (!running_.empty() && running_.back().level != machine_.level_)
+        machine_.raise(Value("attempt to yield across a C-call boundary"));
+    if (running_.empty() && !contexts.empty())
+        throw state_error("coroutine.yield", "a differentiated function cannot yield to what called it")
+            .hint("create the coroutine within the function that is differentiated, or yield what ms.grad gives");
+}
+
+void Coroutines::call(const NativeFunction& f, std::span<const Value> contexts, Values args, const Destination& to) {
     using Kind = NativeFunction::Kind;
     const Value first = args.empty() ? Value() : args[0];
     auto* coroutine = object_as<Coroutine>(first);
-    auto one = [&](Value v) { give(to, {std::move(v)}, {}); };
     switch (f.kind) {
         case Kind::create:
         case Kind::wrap: {
-            if (!host().is_function(first)) break;
+            if (!machine_.host().is_function(first)) break;
             Value made = make_object<Coroutine>(first);
-            if (f.kind == Kind::create) return one(std::move(made));
+            if (f.kind == Kind::create) return machine_.give(to, {std::move(made)}, {});
             static_cast<Coroutine*>(made.object())->wrapped = true;
-            return one(closure_of(wrap_function(), {std::move(made)}));
+            return machine_.give(to, {closure_of(wrap_function(), {std::move(made)})}, {});
         }
         case Kind::resume:
             if (!coroutine) break;
-            return enter(resume_function(), contexts, std::move(args), to);
+            return machine_.enter(resume_function(), contexts, std::move(args), to);
         case Kind::go_on:
-            if (!coroutine) return give(to, {}, {});
+            if (!coroutine) return machine_.give(to, {}, {});
             args.pop_front();
             return resume(first, contexts, std::move(args), to);
         case Kind::yield:
-            if (!coroutines_.empty() && coroutines_.back().level != level_)
-                raise(Value("attempt to yield across a C-call boundary"));
-            if (coroutines_.empty() && !contexts.empty())
-                throw state_error("coroutine.yield", "a differentiated function cannot yield to what called it")
-                    .hint(
-                        "create the coroutine within the function that is differentiated, or yield what ms.grad gives");
-            if (coroutines_.empty()) break;
+            check_yield(contexts);
+            if (running_.empty()) break;
             return yield(contexts, std::move(args), to);
         case Kind::status:
-            if (!coroutine) break;
-            return one(Value(name_of(coroutine->status)));
         case Kind::running:
-            if (coroutines_.empty()) break;
-            return give(to, {coroutines_.back().coroutine, Value(false)}, {});
-        case Kind::is_yieldable:
-            if (coroutine) return one(Value(true));
-            if (!args.empty()) break;
-            return one(Value(!coroutines_.empty() && coroutines_.back().level == level_));
+        case Kind::is_yieldable: {
+            Value v = answer(f.kind, coroutine, !args.empty());
+            if (v.is_nil()) break;
+            Values results{std::move(v)};
+            // Whether it is the main one.
+            if (f.kind == Kind::running) results.push_back(Value(false));
+            return machine_.give(to, std::move(results), {});
+        }
         case Kind::close:
             if (!coroutine) break;
             return close(first, contexts, to);
         case Kind::advance: {
             const int64_t next = coroutine ? coroutine->expected - coroutine->resumes : 0;
-            if (!coroutine || next <= args[1].integer()) return give(to, {}, {});
-            return enter(advance_function(), contexts, std::move(args), to);
+            if (!coroutine || next <= args[1].integer()) return machine_.give(to, {}, {});
+            return machine_.enter(advance_function(), contexts, std::move(args), to);
         }
     }
-    call_host(f.original, contexts, std::move(args), to);
+    machine_.call_host(f.original, contexts, std::move(args), to);
 }
 
 namespace {
@@ -346,7 +345,7 @@ void meets_errors(Machine& m, const Instr& i) {
 }
 
 void backward(Machine& m, const Instr& i) {
-    m.set(i, m.backward_coroutine(m.operand(i, 0), m.operand(i, 1).integer(), m.operand(i, 2).integer()));
+    m.set(i, m.coroutines().backward(m.operand(i, 0), m.operand(i, 1).integer(), m.operand(i, 2).integer()));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "jit/vm/frame.h"
@@ -73,6 +74,46 @@ class NativeFunction final : public Object {
 
     const Kind kind;
     const Value original;  // the host's own function, for its own coroutines
+};
+
+class Machine;
+
+// The coroutines that run in a machine: they share its stack, on which the frames of a suspended one are not.
+class Coroutines {
+  public:
+    explicit Coroutines(Machine& machine) : machine_(machine) {}
+
+    // Calls one of the library's functions.
+    void call(const NativeFunction& f, std::span<const Value> contexts, Values args, const Destination& to);
+    // The coroutine that takes the cotangents of what resumption `k` gave, of backpropagators of `order`; nil: there
+    // are none.
+    Value backward(const Value& coroutine, int64_t k, int64_t order);
+    // The innermost one has ended with results.
+    void finish(Values results, std::span<Value> backs);
+    // An error has left its first function; `backs` are those of what ran, and become those of the resumption.
+    void fail(Value& error, Values& backs);
+    // The innermost one no longer runs.
+    void end(Coroutine::Status status);
+    // Whether one runs whose frames are above so many.
+    bool runs_above(size_t frames) const { return !running_.empty() && running_.back().base > frames; }
+
+  private:
+    struct Running {
+        Value coroutine;
+        size_t base, level;  // its first frame; of the machine's run() that it belongs to
+        Destination to;      // of what it gives
+    };
+    Value answer(NativeFunction::Kind kind, const Coroutine* asked, bool any) const;
+    void check_yield(std::span<const Value> contexts) const;
+    void resume(const Value& coroutine, std::span<const Value> contexts, Values args, const Destination& to);
+    void yield(std::span<const Value> contexts, Values args, const Destination& to);
+    void suspend(Coroutine& coroutine, size_t base);
+    void restore(Coroutine& coroutine);
+    void leave(Coroutine& coroutine, bool closes, Value& error);
+    void close(const Value& coroutine, std::span<const Value> contexts, const Destination& to);
+
+    Machine& machine_;
+    std::vector<Running> running_;  // the outermost first
 };
 
 }  // namespace lunaria::vm

@@ -1,5 +1,5 @@
-// Elementwise operators on dense operands, forwards and backwards, without the detour through the executor: most of
-// what programs of small tensors do.
+#include "jit/vm/elementwise.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -94,62 +94,77 @@ Value sum_of_dense(Value& a, Value& b) {
     return sum;
 }
 
-bool Machine::follow_elementwise(const Op& op, const Instr& i, std::span<const Slot> operands, const Context& context) {
-    if (!op.is_elementwise || operands.size() > kMostOperands || i.tail || i.results < 0 || i.order != 1) return false;
+namespace {
+
+// The operands of a call, all dense tensors.
+struct Operands {
     const void* in[kMostOperands];
-    static constexpr int64_t kStep[kMostOperands] = {1, 1, 1};
     const Tensor* tensors[kMostOperands];
-    uint16_t bits = 0;
-    uint64_t active = 0;
-    for (size_t k = 0; k < operands.size(); ++k) {
-        if (operands[k].items >= 0) return false;
-        const Value& v = get(operands[k]);
-        if (!v.is_tensor()) return false;
-        const Tensor& t = v.tensor();
-        if (!is_dense(t)) return false;
-        tensors[k] = &t;
-        in[k] = t.raw();
-        bits |= v.marks();
-        if (v.marks() & context.mark) active |= uint64_t{1} << k;
-        if (context.box(v)) return false;
+    uint16_t marks = 0;
+    uint64_t active = 0;  // by bits
+
+    // False: some operand is something else.
+    bool take(const Machine& m, std::span<const Slot> slots, const Context& context) {
+        for (size_t k = 0; k < slots.size(); ++k) {
+            if (slots[k].items >= 0) return false;
+            const Value& v = m.get(slots[k]);
+            if (!v.is_tensor() || !is_dense(v.tensor())) return false;
+            tensors[k] = &v.tensor();
+            in[k] = v.tensor().raw();
+            marks |= v.marks();
+            if (v.marks() & context.mark) active |= uint64_t{1} << k;
+            if (context.box(v)) return false;
+        }
+        return true;
     }
+};
+
+}  // namespace
+
+bool ElementwiseCalls::follow(Machine& m, const Op& op, const Instr& i, std::span<const Slot> operands,
+                              const Context& context) {
+    if (!op.is_elementwise || operands.size() > kMostOperands || i.tail || i.results < 0 || i.order != 1) return false;
+    Operands given;
+    if (!given.take(m, operands, context)) return false;
     if (!has_chain_kernels()) return false;
     // The instruction's address is only a hint: what the site says is compared.
     Site& site = sites_[(reinterpret_cast<uintptr_t>(&i) >> 4) % sites_.size()];
-    const std::span<const Tensor* const> all(tensors, operands.size());
+    const std::span<const Tensor* const> all(given.tensors, operands.size());
+    const uint64_t active = given.active;
     if (!fits(site, op, active, all) && !set_up(site, op, active, all)) return false;
     poll_interrupt();
     Value result;
-    if (const int k = spare_operand(site, operands); k >= 0)
-        result = std::move(registers_[operands[static_cast<size_t>(k)].at]);
+    if (const int k = spare_operand(site, m, operands); k >= 0)
+        result = std::move(m.reg(operands[static_cast<size_t>(k)].at));
     else
-        result = Value(Tensor::like(*tensors[site.widest]));
+        result = Value(Tensor::like(*given.tensors[site.widest]));
     const int64_t count = result.tensor().size();
     void* to[] = {result.tensor().raw()};
-    if (count) site.kernel->run(in, kStep, to, count);
-    result.set_marks(bits);
+    static constexpr int64_t kStep[kMostOperands] = {1, 1, 1};
+    if (count) site.kernel->run(given.in, kStep, to, count);
+    result.set_marks(given.marks);
 
     Value back;
     if (active) {
-        if (!site.rule) find_rule(site, operands, result);
+        if (!site.rule) find_rule(site, m, operands, result);
         auto* closure = new Closure(*site.function, site.rule);
         back = Value::adopt(closure);
         const auto parameters = static_cast<int>(op.signature.params.size());
         for (const int k : site.rule->saved) {
-            closure->captures.push_back(k < parameters ? take(operands[static_cast<size_t>(k)]) : result);
+            closure->captures.push_back(k < parameters ? m.take(operands[static_cast<size_t>(k)]) : result);
             const Value& kept = closure->captures.back();
             if (kept.is_tensor()) closure->versions += kept.tensor().version();
         }
         closure->clock = write_clock();
     }
-    if (i.r_out >= 0) registers_[i.r_out] = std::move(back);
-    for (int32_t k = i.results; k-- > 1;) registers_[i.out + k] = Value();
-    if (i.results > 0 && i.out >= 0) registers_[i.out] = std::move(result);
+    if (i.r_out >= 0) m.reg(i.r_out) = std::move(back);
+    for (int32_t k = i.results; k-- > 1;) m.reg(i.out + k) = Value();
+    if (i.results > 0 && i.out >= 0) m.reg(i.out) = std::move(result);
     return true;
 }
 
 // Whether the site is one of the operator with operands like these.
-bool Machine::fits(const Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
+bool ElementwiseCalls::fits(const Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
     if (site.op != &op || site.operands != operands.size() || site.active != active) return false;
     for (size_t k = 0; k < operands.size(); ++k) {
         const Tensor& t = *operands[k];
@@ -161,7 +176,7 @@ bool Machine::fits(const Site& site, const Op& op, uint64_t active, std::span<co
 }
 
 // Makes it one; false: the operands are not of one dtype and shape, or there is no kernel.
-bool Machine::set_up(Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
+bool ElementwiseCalls::set_up(Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
     const DType dtype = operands[0]->dtype();
     const auto widest = static_cast<size_t>(
         std::ranges::max_element(operands, {}, [](const Tensor* t) { return t->rank(); }) - operands.begin());
@@ -182,10 +197,10 @@ bool Machine::set_up(Site& site, const Op& op, uint64_t active, std::span<const 
 }
 
 // What the backpropagators of the site are, once it has given a result.
-void Machine::find_rule(Site& site, std::span<const Slot> operands, const Value& result) {
+void ElementwiseCalls::find_rule(Site& site, const Machine& m, std::span<const Slot> operands, const Value& result) {
     const size_t parameters = site.op->signature.params.size();
     Values args;
-    for (const Slot& s : operands) args.push_back(get(s));
+    for (const Slot& s : operands) args.push_back(m.get(s));
     args.resize(parameters);
     auto [rule, function] = rule_of(*site.op, args, result, site.active);
     site.rule = std::move(rule);
@@ -196,10 +211,10 @@ void Machine::find_rule(Site& site, std::span<const Slot> operands, const Value&
 }
 
 // The operand whose memory the result may take: nobody needs it any more. -1: there is none.
-int Machine::spare_operand(const Site& site, std::span<const Slot> operands) const {
+int ElementwiseCalls::spare_operand(const Site& site, const Machine& m, std::span<const Slot> operands) {
     if (site.active && !site.rule) return -1;
     for (size_t k = 0; k < operands.size(); ++k) {
-        if (!operands[k].last || site.ranks[k] != site.shape.rank() || !is_free(get(operands[k]).tensor())) continue;
+        if (!operands[k].last || site.ranks[k] != site.shape.rank() || !is_free(m.get(operands[k]).tensor())) continue;
         // It may be an operand twice.
         bool saved = false;
         for (size_t j = 0; j < operands.size(); ++j) saved |= operands[j].at == operands[k].at && (site.saved >> j & 1);
@@ -208,104 +223,137 @@ int Machine::spare_operand(const Site& site, std::span<const Slot> operands) con
     return -1;
 }
 
-bool Machine::pull_chain(const Instr& i, Closure& closure, std::span<const Slot> given) {
-    const RuleChain& chain = *closure.function->chain;
-    const size_t captures = closure.captures.size(), parameters = captures + given.size();
-    if (i.results < 0 || parameters > kMostParameters || !has_chain_kernels()) return false;
-    const Value* argument[kMostParameters];
-    for (size_t p = 0; p < captures; ++p) argument[p] = &closure.captures[p];
-    for (size_t k = 0; k < given.size(); ++k) {
-        if (given[k].items >= 0) return false;
-        argument[captures + k] = &get(given[k]);
-    }
-    const void* in[kMostRuleInputs];
-    int64_t step[kMostRuleInputs];
-    alignas(8) char numbers[kMostRuleInputs][8];
-    const Tensor* whole = nullptr;  // a dense one of the rule's shape
-    size_t n = 0;
-    for (const RuleChain::Input& input : chain.inputs) {
-        if (input.parameter >= parameters) return false;
-        const Value* v = argument[input.parameter];
-        if (v->is_tensor()) {
-            const Tensor& t = v->tensor();
-            if (t.dtype() != input.dtype || (input.whole ? !(t.shape() == chain.shape) : t.size() != 1)) return false;
-            const bool dense = is_dense(t);
-            if (!dense && !is_spread(t)) return false;
-            if (dense && !whole && input.whole) whole = &t;
-            in[n] = t.raw();
-            step[n] = dense && input.whole;
-        } else {
-            // A number among the captures; as a cotangent it is spread over all elements first.
-            if (!v->is_number() || input.dtype != chain.dtype || input.parameter >= captures) return false;
-            if (input.whole && chain.count != 1) return false;
-            store(v->number(), chain.dtype, numbers[n]);
-            in[n] = numbers[n];
-            step[n] = 0;
+namespace {
+
+using Result = RuleChain::Result;
+
+// One pull of a chain: the arguments of its rule, the captures first, and what the kernel gets of them.
+class ChainPull {
+  public:
+    ChainPull(Machine& m, const Closure& closure, std::span<const Slot> given)
+        : machine_(m), chain_(*closure.function->chain), given_(given), captures_(closure.captures.size()) {}
+
+    // Looks at the arguments; false: some are not as the chain needs them.
+    bool take_arguments(const Closure& closure) {
+        parameters_ = captures_ + given_.size();
+        if (parameters_ > kMostParameters) return false;
+        for (size_t p = 0; p < captures_; ++p) argument_[p] = &closure.captures[p];
+        for (size_t k = 0; k < given_.size(); ++k) {
+            if (given_[k].items >= 0) return false;
+            argument_[captures_ + k] = &machine_.get(given_[k]);
         }
-        ++n;
-    }
-    if (chain.wanted > (i.out < 0 ? 0 : static_cast<size_t>(i.results))) return false;
-    for (uint32_t given_back = chain.given_back; given_back; given_back &= given_back - 1) {
-        const auto p = static_cast<size_t>(std::countr_zero(given_back));
-        if (p >= parameters || !argument[p]->is_tensor()) return false;
-    }
-    uint16_t marks = 0;
-    for (size_t p = 0; p < parameters; ++p) marks |= argument[p]->marks();
-    for (double number : chain.numbers) {
-        store(number, chain.dtype, numbers[n]);
-        in[n] = numbers[n];
-        step[n++] = 0;
+        for (const RuleChain::Input& input : chain_.inputs)
+            if (input.parameter >= parameters_ || !take_input(input)) return false;
+        for (uint32_t given_back = chain_.given_back; given_back; given_back &= given_back - 1) {
+            const auto p = static_cast<size_t>(std::countr_zero(given_back));
+            if (p >= parameters_ || !argument_[p]->is_tensor()) return false;
+        }
+        for (double number : chain_.numbers) take_number(number);
+        return true;
     }
 
-    poll_interrupt();
-    // Keeps the rule while it runs.
-    const Value r = take(slot(i, 0));
-    const bool sole = closure.refs.load(std::memory_order_acquire) == 1;
-    TensorBody* outputs[kMostRuleResults] = {};
-    void* out[kMostRuleResults];
-    uint32_t taken = 0;
-    for (size_t k = 0; k < chain.results.size(); ++k) {
-        const RuleChain::Result& result = chain.results[k];
-        if (k >= static_cast<size_t>(i.results)) break;
-        Value& place = registers_[static_cast<size_t>(i.out) + k];
-        if (result.kind == RuleChain::Result::Kind::none) {
+    // Gives the results their places, and computes them. `sole`: nobody else has the rule.
+    void run(const Instr& i, bool sole) {
+        uint16_t marks = 0;
+        for (size_t p = 0; p < parameters_; ++p) marks |= argument_[p]->marks();
+        const size_t count = std::min(chain_.results.size(), static_cast<size_t>(i.results));
+        for (size_t k = 0; k < count; ++k)
+            give(chain_.results[k], machine_.reg(i.out + static_cast<int32_t>(k)), sole, marks);
+        if (chain_.kernel && chain_.count) chain_.kernel->run(in_, step_, out_, chain_.count);
+        if (i.out < 0) return;
+        for (size_t k = chain_.results.size(); k < static_cast<size_t>(i.results); ++k)
+            machine_.reg(i.out + static_cast<int32_t>(k)) = Value();
+    }
+
+  private:
+    bool take_input(const RuleChain::Input& input) {
+        const Value& v = *argument_[input.parameter];
+        if (v.is_tensor()) {
+            const Tensor& t = v.tensor();
+            if (t.dtype() != input.dtype || (input.whole ? !(t.shape() == chain_.shape) : t.size() != 1)) return false;
+            const bool dense = is_dense(t);
+            if (!dense && !is_spread(t)) return false;
+            if (dense && !whole_ && input.whole) whole_ = &t;
+            in_[count_] = t.raw();
+            step_[count_++] = dense && input.whole;
+            return true;
+        }
+        // A number among the captures; as a cotangent it is spread over all elements first.
+        if (!v.is_number() || input.dtype != chain_.dtype || input.parameter >= captures_) return false;
+        if (input.whole && chain_.count != 1) return false;
+        take_number(v.number());
+        return true;
+    }
+    void take_number(double number) {
+        store(number, chain_.dtype, numbers_[count_]);
+        in_[count_] = numbers_[count_];
+        step_[count_++] = 0;
+    }
+
+    void give(const Result& result, Value& place, bool sole, uint16_t marks) {
+        if (result.kind == Result::Kind::none) {
             place = Value();
-            continue;
+            return;
         }
-        if (result.kind == RuleChain::Result::Kind::parameter) {
-            place = *argument[result.index];
-            continue;
+        if (result.kind == Result::Kind::parameter) {
+            place = *argument_[result.index];
+            return;
         }
-        TensorBody*& output = outputs[result.index];
+        TensorBody*& output = outputs_[result.index];
         if (output) {
             Tensor::retain(output);
             place = Value(Tensor::adopt(output));
         } else {
-            Tensor made;
-            for (uint32_t free = result.may_hold & ~taken; free && !made; free &= free - 1) {
-                const auto j = static_cast<size_t>(std::countr_zero(free));
-                const size_t p = chain.inputs[j].parameter;
-                if ((p < captures ? sole : given[p - captures].last) && step[j] && is_free(argument[p]->tensor())) {
-                    made = argument[p]->tensor();
-                    taken |= uint32_t{1} << j;
-                }
-            }
-            if (!made)
-                made = whole && whole->dtype() == chain.dtype ? Tensor::like(*whole)
-                                                              : Tensor::empty(chain.dtype, chain.shape);
+            Tensor made = room_for(result, sole);
             output = made.body();
-            out[result.index] = made.raw();
+            out_[result.index] = made.raw();
             place = Value(std::move(made));
         }
-        if (!marks) continue;
+        if (!marks) return;
         uint16_t own = 0;
-        for (uint32_t from = result.depends; from; from &= from - 1) own |= argument[std::countr_zero(from)]->marks();
+        for (uint32_t from = result.depends; from; from &= from - 1) own |= argument_[std::countr_zero(from)]->marks();
         place.set_marks(own);
     }
-    if (chain.kernel && chain.count) chain.kernel->run(in, step, out, chain.count);
-    if (i.out >= 0)
-        for (size_t k = chain.results.size(); k < static_cast<size_t>(i.results); ++k)
-            registers_[static_cast<size_t>(i.out) + k] = Value();
+    // An argument that nobody needs any more, or a new tensor.
+    Tensor room_for(const Result& result, bool sole) {
+        for (uint32_t free = result.may_hold & ~taken_; free; free &= free - 1) {
+            const auto j = static_cast<size_t>(std::countr_zero(free));
+            const size_t p = chain_.inputs[j].parameter;
+            if (!(p < captures_ ? sole : given_[p - captures_].last) || !step_[j] || !is_free(argument_[p]->tensor()))
+                continue;
+            taken_ |= uint32_t{1} << j;
+            return argument_[p]->tensor();
+        }
+        return whole_ && whole_->dtype() == chain_.dtype ? Tensor::like(*whole_)
+                                                         : Tensor::empty(chain_.dtype, chain_.shape);
+    }
+
+    Machine& machine_;
+    const RuleChain& chain_;
+    const std::span<const Slot> given_;
+    const size_t captures_;
+    size_t parameters_ = 0, count_ = 0;
+    const Value* argument_[kMostParameters];
+    const void* in_[kMostRuleInputs];
+    int64_t step_[kMostRuleInputs];
+    alignas(8) char numbers_[kMostRuleInputs][8];
+    const Tensor* whole_ = nullptr;  // a dense one of the rule's shape
+    TensorBody* outputs_[kMostRuleResults] = {};
+    void* out_[kMostRuleResults];
+    uint32_t taken_ = 0;
+};
+
+}  // namespace
+
+bool pull_chain(Machine& m, const Instr& i, Closure& closure, std::span<const Slot> given) {
+    if (i.results < 0 || !has_chain_kernels()) return false;
+    if (closure.function->chain->wanted > (i.out < 0 ? 0 : static_cast<size_t>(i.results))) return false;
+    ChainPull pull(m, closure, given);
+    if (!pull.take_arguments(closure)) return false;
+    poll_interrupt();
+    // Keeps the rule while it runs.
+    const Value r = m.take(m.slot(i, 0));
+    pull.run(i, closure.refs.load(std::memory_order_acquire) == 1);
     return true;
 }
 

@@ -157,7 +157,7 @@ void Machine::return_values(Values results, std::span<Value> backs) {
         for (Value& back : backs) final.backs.push_back(std::move(back));
         return;
     }
-    if (to.ends) return finish_coroutine(std::move(results), backs);
+    if (to.ends) return coroutines_.finish(std::move(results), backs);
     give(to, std::move(results), backs);
 }
 
@@ -202,53 +202,17 @@ bool Machine::has_box(std::span<const Value> contexts, std::span<const Value> va
     return false;
 }
 
-void Machine::before_write(const Tensor& tensor, Context& context) {
-    auto entry = std::make_shared<const Overwritten>(
-        Overwritten{tensor.body(), write_clock()++, tensor.version(), own_handle(Value(tensor)).tensor()});
-    context.overwritten.push_back(entry);
-    if (overwritten_.size() == overwritten_.capacity())
-        std::erase_if(overwritten_, [](const auto& e) { return e.expired(); });
-    overwritten_.push_back(entry);
-    // A context may be gone when its backward pass begins.
-    recent_.push_back(std::move(entry));
-}
-
-// Gives captured tensors the content that they had when they were captured; false if that is not known.
-bool Machine::restore(uint64_t clock, uint64_t expected, Values& captures) const {
-    uint64_t versions = 0;
-    for (Value& v : captures) {
-        if (!v.is_tensor()) continue;
-        uint32_t version = v.tensor().version();
-        for (const auto& weak : overwritten_) {
-            const auto entry = weak.lock();
-            if (!entry || entry->body != v.tensor().body() || entry->clock < clock) continue;
-            const uint16_t marks = v.marks();
-            version = entry->version;
-            v = Value(entry->content);
-            v.set_marks(marks);
-            break;
-        }
-        versions += version;
+// What the machine knows of the frame at the top.
+void Machine::load_frame() {
+    if (frames_.empty()) {
+        code_ = nullptr;
+        registers_ = nullptr;
+        return;
     }
-    return versions == expected;
-}
-
-void Machine::check_versions(Closure& pullback) const {
-    auto sum = [](const Values& captures) {
-        uint64_t versions = 0;
-        for (const Value& v : captures)
-            if (v.is_tensor()) versions += v.tensor().version();
-        return versions;
-    };
-    if (sum(pullback.captures) == pullback.versions) return;
-    Values captures = pullback.captures;
-    if (!restore(pullback.clock, pullback.versions, captures))
-        throw state_error(pullback.function->graph.name,
-                          "a tensor that its gradient needs was changed in place after it was used")
-            .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
-    pullback.captures = std::move(captures);
-    pullback.versions = sum(pullback.captures);
-    pullback.clock = write_clock();
+    const Frame& frame = frames_.back();
+    code_ = frame.code;
+    pc_ = frame.pc;
+    registers_ = frame.registers;
 }
 
 // Asked for by every event of a recording: no streams.
@@ -303,8 +267,8 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         uint32_t pc;
         ~Restore() {
             while (m.frames_.size() > base) m.pop();
-            while (!m.coroutines_.empty() && m.coroutines_.back().base > base) m.end_coroutine(Coroutine::Status::dead);
-            if (m.frames_.empty()) m.recent_.clear();
+            while (m.coroutines_.runs_above(base)) m.coroutines_.end(Coroutine::Status::dead);
+            if (m.frames_.empty()) m.writes_.end_run();
             while (!m.closing_.empty() && m.closing_.back().frame > base) m.closing_.pop_back();
             m.level_ = level;
             m.guarded_ = guarded;
@@ -345,19 +309,19 @@ bool Machine::pull_rule(const Instr& i) {
         const Value& given = get(list);
         if (!given.is_list() || std::ranges::all_of(given.items(), [](const Value& v) { return v.is_nil(); }))
             return false;
-        check_versions(*closure);
+        writes_.check(*closure);
         run_rule(i, *closure, given.items());
         return true;
     }
     const std::span<const Slot> given = items(list);
     if (std::ranges::none_of(given, [&](const Slot& s) { return s.items >= 0 || get(s); })) return false;
-    check_versions(*closure);
+    writes_.check(*closure);
     Function& rule = *closure->function;
     if (!rule.chain_known) {
         rule.chain_known = true;
         rule.chain = chain_of_rule(rule.graph);
     }
-    if (rule.chain && pull_chain(i, *closure, given)) return true;
+    if (rule.chain && pull_chain(*this, i, *closure, given)) return true;
     Values cotangents;
     for (const Slot& s : given) cotangents.push_back(s.items >= 0 ? value(s) : take(s));
     run_rule(i, *closure, cotangents);

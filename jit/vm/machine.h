@@ -11,8 +11,10 @@
 #include "jit/autodiff/pullback.h"
 #include "jit/vm/code.h"
 #include "jit/vm/coroutine.h"
+#include "jit/vm/elementwise.h"
 #include "jit/vm/host.h"
 #include "jit/vm/object.h"
+#include "jit/vm/write_log.h"
 
 namespace lunaria::vm {
 
@@ -109,19 +111,15 @@ class Machine {
     }
     // The instruction `pull` of an operator's rule, without a frame; false: it is something else.
     bool pull_rule(const Instr& i);
-    // The same of a rule that is a chain; false: some operand is not as the chain needs it.
-    bool pull_chain(const Instr& i, Closure& closure, std::span<const Slot> given);
-    // An elementwise operator on dense tensors of one shape (but for axes of size 1 in front), once differentiated;
-    // false: they are something else.
-    bool follow_elementwise(const Op& op, const Instr& i, std::span<const Slot> operands, const Context& context);
+    // Elementwise operators on dense tensors, and contents that were overwritten.
+    ElementwiseCalls& elementwise() { return elementwise_; }
+    WriteLog& writes() { return writes_; }
     // Backpropagators: nil gives nil.
     void pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to);
     bool is_running() const { return !frames_.empty(); }
     void go_to(uint32_t block) { pc_ = code_->blocks[block].start; }
     const Code& code() const { return *code_; }
     const Value& callee() const { return frames_.back().callee; }
-    // Keeps the content of a tensor that is written into, for pullbacks made before.
-    void before_write(const Tensor& tensor, Context& context);
     // Whether one of the values is a tensor that was overwritten in one of the differentiations: what an operator makes
     // of it is computed from its content, see contents_function().
     static bool has_box(std::span<const Value> contexts, std::span<const Value> values);
@@ -157,11 +155,7 @@ class Machine {
     // The same of a program of the user's: Lunaria's own functions stand for those that are written in C.
     std::string user_place(size_t level) const;
 
-    // Coroutines; see coroutine.cpp. Calls one of their functions.
-    void call_native(const NativeFunction& f, std::span<const Value> contexts, Values args, const Destination& to);
-    // The coroutine that takes the cotangents of what resumption `k` gave, of backpropagators of `order`; nil: there
-    // are none.
-    Value backward_coroutine(const Value& coroutine, int64_t k, int64_t order);
+    Coroutines& coroutines() { return coroutines_; }
 
     // For debuggers: see jit/vm/inspect.h.
     size_t frame_count() const { return frames_.size(); }
@@ -174,6 +168,7 @@ class Machine {
 
   private:
     friend class RegionScope;
+    friend class Coroutines;
     Host* host_;
     Region* region_ = nullptr;
     // A function of operators as the batch that runs needs it, to be differentiated.
@@ -185,27 +180,12 @@ class Machine {
     void take_exit(size_t count, const Value& error, const Values& backs);
     bool run_rest(Value& error, Values& backs);
     void leave_by(std::shared_ptr<const Exit> exit, Value error, Values backs);
-    // Coroutines that run, the outermost first.
-    struct Running {
-        Value coroutine;
-        size_t base, level;  // its first frame; of the run() that it belongs to
-        Destination to;      // of what it gives
-    };
-    void resume(const Value& coroutine, std::span<const Value> contexts, Values args, const Destination& to);
-    void yield(std::span<const Value> contexts, Values args, const Destination& to);
-    void suspend(Coroutine& coroutine, size_t base);
-    void restore(Coroutine& coroutine);
-    void load_frame();
-    void end_coroutine(Coroutine::Status status);
-    void finish_coroutine(Values results, std::span<Value> backs);
-    void fail_coroutine(Value& error, Values& backs);
-    void leave(Coroutine& coroutine, bool closes, Value& error);
-    void close(const Value& coroutine, std::span<const Value> contexts, const Destination& to);
-    std::vector<Running> coroutines_;
+    Coroutines coroutines_{*this};
     size_t pending() const;
     void push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to);
     void pop();
     Value* reserve(size_t count);
+    void load_frame();
     void call_operator_by(const Op& op, bool complete, std::span<const Value> contexts, Values args,
                           const Destination& to);
 
@@ -223,35 +203,12 @@ class Machine {
     std::vector<Final> final_;  // of run() calls in progress
     std::vector<Closing> closing_;
     void run_rule(const Instr& i, Closure& closure, std::span<const Value> given);
-    // Gives the tensors that a pullback captured the content that they had then; throws when it is not known.
-    void check_versions(Closure& pullback) const;
-    bool restore(uint64_t clock, uint64_t expected, Values& captures) const;
-    std::vector<std::weak_ptr<const Overwritten>> overwritten_;  // in the order of the writes
-    std::vector<std::shared_ptr<const Overwritten>> recent_;     // of the outermost run in progress
+    WriteLog writes_;
     size_t level_ = 0, guarded_ = ~size_t{0};
     Value raised_, caught_;
     uint32_t ticks_ = 0;
     std::vector<const Op*> tensor_operators_;  // by the primitive's id
-    // What calls of elementwise operators came down to the last time; by a hash of the instruction.
-    struct Site {
-        const Op* op = nullptr;
-        const ChainKernel* kernel = nullptr;
-        uint64_t active = 0;
-        size_t operands = 0;
-        DType dtype = DType::f32;
-        Shape shape;  // of the result
-        // Of the operands, whose shapes lack nothing but axes of size 1 in front; and one that lacks none.
-        std::array<uint8_t, 3> ranks{};
-        uint8_t widest = 0;
-        std::shared_ptr<const autodiff::Pullback> rule;  // null: not known yet, or nothing is followed
-        Function* function = nullptr;
-        uint32_t saved = 0;  // operands that the rule needs, by bits
-    };
-    static bool fits(const Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands);
-    static bool set_up(Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands);
-    void find_rule(Site& site, std::span<const Slot> operands, const Value& result);
-    int spare_operand(const Site& site, std::span<const Slot> operands) const;
-    std::array<Site, 256> sites_;
+    ElementwiseCalls elementwise_;
     std::vector<Value> moving_;
 
   public:

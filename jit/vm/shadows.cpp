@@ -55,7 +55,7 @@ void box(Machine& m, const Instr& i) {
     const Value &tensor = m.operand(i, 1), &value = m.operand(i, 2);
     if (Shadow* known = context.box(tensor)) return m.set(i, shadow_value(known));
     // Pullbacks that were made before have the tensor itself.
-    m.before_write(tensor.tensor(), context);
+    m.writes().before_write(tensor.tensor(), context);
     const bool followed = ((tensor.marks() | value.marks()) & context.mark) != 0;
     Shadow* shadow = followed ? &context.shadow(tensor) : context.find(tensor);
     if (shadow) shadow->make_box();

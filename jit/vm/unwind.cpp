@@ -288,7 +288,7 @@ bool Machine::unwind(size_t level, Value& error) {
             const bool ends = frames_.back().to.ends;
             pop();
             backs.clear();
-            if (ends) fail_coroutine(error, backs);
+            if (ends) coroutines_.fail(error, backs);
             continue;
         }
         const bool here = function->failed != nullptr;
@@ -296,7 +296,7 @@ bool Machine::unwind(size_t level, Value& error) {
         take_exit(count, error, backs);
         if (here) return true;
         if (!run_rest(error, backs)) met = meets();
-        if (ends) fail_coroutine(error, backs);
+        if (ends) coroutines_.fail(error, backs);
     }
     return false;
 }

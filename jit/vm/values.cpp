@@ -104,7 +104,7 @@ void j_arith(Machine& m, const Instr& i) {
     const std::span<const Slot> operands = m.items(m.slot(i, 2));
     if (contexts.size() == 1 && !recorder() && m.get(operands[0]).is_tensor() && has_derivative(*i.op))
         if (const Op* op = m.tensor_operator(*i.op);
-            op && m.follow_elementwise(*op, i, operands, *static_cast<Context*>(contexts[0].object())))
+            op && m.elementwise().follow(m, *op, i, operands, *static_cast<Context*>(contexts[0].object())))
             return;
     if (has_derivative(*i.op)) return arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
     operate(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
