@@ -11,6 +11,7 @@
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/compiled.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/jit/region.h"
@@ -20,47 +21,19 @@ namespace lunaria::jit {
 
 namespace {
 
-struct Function {
-    explicit Function(LuaHost& host) : host(host) {}
-    LuaHost& host;
-    int keepers = LUA_NOREF, keeper = -1;  // see LuaReference
-    lua_State* shelf = nullptr;            // what the function keeps once more, see Guards
-    std::optional<bool> stops;             // whether it calls breakpoint()
-    Tree tree;
-    Limits limits;
-    std::string eager;     // why it is left to Lua; empty while it is not
-    bool flat = false;     // operators run one by one
-    bool unasked = false;  // it is compiled because it is called often
-    bool full = false;     // being left to Lua is an error
-    int64_t patience = 0;  // calls before it is compiled
-    std::string label;     // what the user knows it by; empty: the function's own name and line
-    int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0;
-    struct Recording {
-        std::string surprise, failure;
-        double seconds = 0;
-        size_t steps = 0;
-    };
-    std::vector<Recording> recordings;
-    bool busy = false;
-    // With the option auto: calls are done both ways in turn until it is known which is faster.
-    bool automatic = false;
-    std::vector<double> plain_times, compiled_times;
-    std::chrono::steady_clock::time_point started;  // of a plain call
-    std::string choice;
-    vm::Values results;                         // of the last call, until they are taken
-    std::unordered_map<std::string, int> keys;  // where the texts are that tables are indexed by
-    Progress progress;                          // of the call that runs; its memory is kept for the next
-};
-
 // Empty once it was collected: what is finalized after it may still have it.
 using Held = std::optional<Function>;
 
 Held& held_at(lua_State* L, int index) { return *static_cast<Held*>(luaL_checkudata(L, index, kMetatable)); }
 
+}  // namespace
+
 Function& function_at(lua_State* L, int index) {
     if (Held& held = held_at(L, index)) return *held;
     throw state_error("graph mode", "the compiled function was collected");
 }
+
+namespace {
 
 // The same for functions that know the metatable: their upvalue 1.
 Held& own_function(lua_State* L) {
@@ -206,13 +179,13 @@ std::string why_not_worth_it(const Tree& tree) {
 }
 
 // For LUNARIA_LOG, after a recording.
-void tell(Function& f, const Value& target, bool asked_before) {
+void tell(Function& f, const Value& target, bool asked_before, bool stopped) {
     const Function::Recording& last = f.recordings.back();
     const auto report = [&](LogTopic topic, const std::string& text) {
         if (logs(topic)) log(topic, str(f.label.empty() ? f.host.describe(target) : f.label, ": ", text));
     };
-    if (!f.eager.empty()) {
-        report(LogTopic::fallbacks, str("it is left to Lua: ", f.eager));
+    if (const std::string& why = f.eager.empty() && stopped ? f.refusal : f.eager; !why.empty()) {
+        report(LogTopic::fallbacks, str("it is left to Lua: ", why));
     } else if (!last.failure.empty()) {
         report(LogTopic::fallbacks, str("an error ends the recording: ", last.failure));
     } else if (asked_before) {
@@ -220,6 +193,87 @@ void tell(Function& f, const Value& target, bool asked_before) {
     } else {
         report(LogTopic::compiles, str("recorded in ", last.seconds * 1e3, " ms, ", f.tree.steps, " steps"));
     }
+}
+
+// Recordings that a function may have at once; more come with its calls, so that new cases never cost more than a part
+// of the time.
+constexpr int64_t kFreely = 64, kCallsPerRecording = 16;
+// Of a function that nobody asked to compile: refusals without a record after which it is not asked for again.
+constexpr int64_t kMostRefusals = 4;
+
+bool may_record(const Function& f) {
+    return f.calls >= f.retry_at && f.recorded < kFreely + f.calls / kCallsPerRecording;
+}
+
+void refuse(Function& f, std::string why) {
+    f.refusal = std::move(why);
+    f.refused_at = f.calls;
+    f.retry_at = f.calls + f.wait;
+    f.wait = std::min<int64_t>(2 * f.wait, 1 << 20);
+    if (f.unasked && f.tree.steps == 0 && ++f.fruitless >= kMostRefusals) f.eager = f.refusal;
+}
+
+// Begins anew with nothing recorded: what the function keeps for branches that were taken out goes.
+void start_over(Function& f, lua_State* L) {
+    std::destroy_at(&f.tree);
+    std::construct_at(&f.tree);
+    f.keys.clear();
+    lua_newtable(L);
+    f.keeper = add_keeper(L, f.keepers);
+    lua_setiuservalue(L, 1, kCompiledKept);
+    f.shelf = lua_newthread(L);
+    lua_setiuservalue(L, 1, kCompiledShelf);
+}
+
+// What a recording has come to.
+struct Recorded {
+    bool ok = false;       // the call is done
+    bool restart = false;  // it is to be begun anew in Lua
+    Value error;
+};
+
+// Records what the tree does not know of the call.
+Recorded record(Function& f, lua_State* L, const Call& call, vm::Values& results) {
+    ++f.recorded;
+    f.resumed += f.progress.effects;
+    lua_getiuservalue(L, 1, kCompiledTarget);
+    const Value target = f.host.to_value(L, -1);
+    lua_pop(L, 1);
+    const auto start = std::chrono::steady_clock::now();
+    const size_t before = f.tree.steps;
+    struct Arguments {
+        Arguments(lua_State* L, const Call& call) : L(L) {
+            lua_createtable(L, call.count, 0);
+            for (int i = 0; i < call.count; ++i) {
+                lua_pushvalue(L, call.first + i);
+                lua_rawseti(L, -2, i + 1);
+            }
+            table = luaL_ref(L, LUA_REGISTRYINDEX);
+        }
+        ~Arguments() { luaL_unref(L, LUA_REGISTRYINDEX, table); }
+        lua_State* L;
+        int table;
+    } arguments(L, call);
+    const Call kept{call.L, call.first, call.count, 0, nullptr, arguments.table};
+    Recorder recorder(f.host, natives_of(L), kept, f.tree, f.progress, f.limits);
+    const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
+    const bool stopped = !recorder.stopped().empty() && !recorder.interrupted();
+    if (stopped) recorder.withdraw();
+    keep_objects(f, L);
+    settle(f.tree);
+    if (stopped)
+        refuse(f, recorder.stopped());
+    else if (!recorder.grew() && ++f.fruitless >= 32)
+        refuse(f, "the same calls have to be recorded over and over");
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (f.unasked && f.eager.empty() && outcome.ok && !stopped) f.eager = why_not_worth_it(f.tree);
+    std::string failure;
+    if (!outcome.ok && !recorder.restart())
+        failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
+    f.recordings.push_back({recorder.surprise(), failure, seconds.count(), f.tree.steps});
+    if (f.recordings.size() > 100) f.recordings.erase(f.recordings.begin());
+    tell(f, target, before > 0, stopped);
+    return {outcome.ok && !recorder.restart(), recorder.can_restart(), outcome.error};
 }
 
 // Runs the call as far as it is known and records the rest. False: it has to be done in Lua.
@@ -238,58 +292,19 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     }
     results.clear();
     if (!progress.effects && f.tree.random) default_generator().set_state(random);
+    if (!progress.effects && !may_record(f)) return false;
     random = default_generator().state();
-    lua_getiuservalue(L, 1, kCompiledTarget);
-    const Value target = f.host.to_value(L, -1);
-    lua_pop(L, 1);
-    f.resumed += progress.effects;
-    const auto start = std::chrono::steady_clock::now();
-    const size_t before = f.tree.steps;
-    struct Arguments {
-        Arguments(lua_State* L, const Call& call) : L(L) {
-            lua_createtable(L, call.count, 0);
-            for (int i = 0; i < call.count; ++i) {
-                lua_pushvalue(L, call.first + i);
-                lua_rawseti(L, -2, i + 1);
-            }
-            table = luaL_ref(L, LUA_REGISTRYINDEX);
-        }
-        ~Arguments() { luaL_unref(L, LUA_REGISTRYINDEX, table); }
-        lua_State* L;
-        int table;
-    } arguments(L, call);
-    const Call kept{call.L, call.first, call.count, 0, nullptr, arguments.table};
-    Recorder recorder(f.host, natives_of(L), kept, f.tree, progress, f.limits);
-    const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
-    if (!recorder.stopped().empty() && !recorder.interrupted()) f.eager = recorder.stopped();
-    keep_objects(f, L);
-    // What is left to Lua never runs again.
-    if (f.eager.empty())
-        settle(f.tree);
-    else
-        f.tree.dirty = true;
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    if (f.tree.steps == before && f.eager.empty() && ++f.fruitless >= 32)
-        f.eager = "the same calls have to be recorded over and over";
-    if (f.unasked && f.eager.empty() && outcome.ok) f.eager = why_not_worth_it(f.tree);
-    std::string failure;
-    if (!outcome.ok && !recorder.restart())
-        failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
-    f.recordings.push_back({recorder.surprise(), failure, seconds.count(), f.tree.steps});
-    tell(f, target, before > 0);
-    if (f.recordings.size() > 100) f.recordings.erase(f.recordings.begin());
-    if (f.unasked && !f.eager.empty()) {
-        // It may be large, and nobody will look for it.
-        std::destroy_at(&f.tree);
-        std::construct_at(&f.tree);
-    }
-    if (outcome.ok && !recorder.restart()) return true;
+    const Recorded recorded = record(f, L, call, results);
+    constexpr size_t kMostForgotten = 4096;
+    // Of a function that nobody asked to compile it may be large, and nothing will look for it.
+    if (f.tree.forgotten > kMostForgotten || (f.unasked && !f.eager.empty())) start_over(f, L);
+    if (recorded.ok) return true;
     results.clear();
-    if (recorder.can_restart()) {
+    if (recorded.restart) {
         default_generator().set_state(random);
         return false;
     }
-    f.host.push(L, outcome.error);
+    f.host.push(L, recorded.error);
     lua_error(L);
     return false;
 }
@@ -302,13 +317,16 @@ bool is_left_to_lua(Function& f, lua_State* L) {
         f.stops = Debugger::calls_breakpoint(L, -1);
         lua_pop(L, 1);
     }
-    return !f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() || f.calls <= f.patience ||
-           lua_isyieldable(L);
+    const bool waits = f.tree.steps == 0 && f.calls < f.retry_at;
+    return waits || !f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() ||
+           f.calls <= f.patience || lua_isyieldable(L);
 }
 
-void check_full(const Function& f) {
-    if (f.full && !f.eager.empty())
-        throw state_error("jit", str("the function cannot be compiled as a whole: ", f.eager))
+// `done`: whether the call was compiled or recorded.
+void check_full(const Function& f, bool done) {
+    if (!f.full || (done && f.refused_at != f.calls)) return;
+    if (const std::string& why = f.eager.empty() ? f.refusal : f.eager; !why.empty())
+        throw state_error("jit", str("the function cannot be compiled as a whole: ", why))
             .hint("leave out the option fullgraph to have such parts run by Lua");
 }
 
@@ -386,7 +404,7 @@ int try_call(lua_State* L) {
     Function& f = *held;
     ++f.calls;
     if (is_left_to_lua(f, L)) {
-        check_full(f);
+        check_full(f, false);
         ++f.interpreted;
         lua_pushboolean(L, false);
         return 1;
@@ -411,7 +429,7 @@ int try_call(lua_State* L) {
     const auto start = is_timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
-    check_full(f);
+    check_full(f, done);
     if (is_timed && f.runs > runs)
         note_time(f, f.compiled_times, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     lua_pushboolean(L, done);
@@ -483,7 +501,10 @@ int sink(lua_State* L) {
             // The records have grown, or something was met that they do not know.
             if (listed && (f.runs == runs || done == 0 || !steady.is_of(f.tree))) steady.prepare(f.tree);
         }
-        check_full(f);
+        check_full(f, compiled);
+        // The records may have begun anew.
+        lua_getiuservalue(L, 1, kCompiledKept);
+        lua_replace(L, kKept);
         if (compiled) {
             lua_settop(L, kKept);
             luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
@@ -538,114 +559,6 @@ int inside(lua_State* L) {
 int name(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
     push(L, std::string_view(host.describe(host.to_value(L, 1))));
-    return 1;
-}
-
-int text(lua_State* L) {
-    push(L, std::string_view(print(function_at(L, 1).tree)));
-    return 1;
-}
-
-void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts, std::vector<std::string>& effects) {
-    for (const Step& step : block.steps) {
-        ++counts[name_of(step.kind)];
-        if (step.effect)
-            effects.push_back(
-                str(step.place.empty() ? "" : step.place + ": ", step.op ? step.op->name() : name_of(step.kind)));
-    }
-    for (const auto& next : block.next) count_kinds(*next, counts, effects);
-}
-
-void for_each_region(const Block& block, const std::function<void(const Region&)>& f) {
-    for (const auto& region : block.regions) f(*region);
-    for (const auto& next : block.next) for_each_region(*next, f);
-}
-
-int kernels(lua_State* L) {
-    std::string text;
-    for_each_region(function_at(L, 1).tree.root, [&](const Region& region) {
-        text += str("region of ", region.operators, " operators");
-        bool any = false;
-        region.for_each_executable([&](const graph::Executable& e) {
-            text += any ? std::string("for other sizes:\n") : str(", compiled in ", region.seconds * 1e3, " ms\n");
-            text += e.describe();
-            any = true;
-        });
-        if (!any) text += str(region.failed ? ", not compiled: " + region.problem : ", not compiled yet", "\n");
-    });
-    push(L, std::string_view(text));
-    return 1;
-}
-
-// What is known of a compiled function, as a table.
-int report(lua_State* L) {
-    const Function& f = function_at(L, 1);
-    lua_createtable(L, 0, 12);
-    const std::pair<const char*, int64_t> numbers[] = {{"calls", f.calls},
-                                                       {"compiled_calls", f.runs},
-                                                       {"interpreted_calls", f.interpreted},
-                                                       {"resumed_calls", f.resumed},
-                                                       {"branches", static_cast<int64_t>(f.tree.branches)},
-                                                       {"steps", static_cast<int64_t>(f.tree.steps)}};
-    for (auto [name, n] : numbers) {
-        lua_pushinteger(L, n);
-        lua_setfield(L, -2, name);
-    }
-    for (auto [name, words] :
-         {std::pair("name", &f.label), std::pair("choice", &f.choice), std::pair("eager", &f.eager)})
-        if (!words->empty()) {
-            push(L, std::string_view(*words));
-            lua_setfield(L, -2, name);
-        }
-    std::map<std::string_view, int64_t> counts;
-    std::vector<std::string> effects;
-    count_kinds(f.tree.root, counts, effects);
-    lua_createtable(L, 0, static_cast<int>(counts.size()));
-    for (auto [name, n] : counts) {
-        push(L, name);
-        lua_pushinteger(L, n);
-        lua_rawset(L, -3);
-    }
-    lua_setfield(L, -2, "kinds");
-    lua_createtable(L, static_cast<int>(effects.size()), 0);
-    for (size_t i = 0; i < effects.size(); ++i) {
-        push(L, std::string_view(effects[i]));
-        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-    }
-    lua_setfield(L, -2, "effects");
-    int64_t compiled = 0, operators = 0;
-    double seconds = 0;
-    for_each_region(f.tree.root, [&](const Region& region) {
-        region.for_each_executable([&](const graph::Executable&) {
-            ++compiled;
-            operators += static_cast<int64_t>(region.operators);
-        });
-        seconds += region.seconds;
-    });
-    lua_pushinteger(L, compiled);
-    lua_setfield(L, -2, "graphs");
-    lua_pushinteger(L, operators);
-    lua_setfield(L, -2, "graph_operators");
-    lua_pushnumber(L, seconds);
-    lua_setfield(L, -2, "compile_seconds");
-    lua_createtable(L, static_cast<int>(f.recordings.size()), 0);
-    for (size_t i = 0; i < f.recordings.size(); ++i) {
-        lua_createtable(L, 0, 3);
-        if (!f.recordings[i].surprise.empty()) {
-            push(L, std::string_view(f.recordings[i].surprise));
-            lua_setfield(L, -2, "because");
-        }
-        if (!f.recordings[i].failure.empty()) {
-            push(L, std::string_view(f.recordings[i].failure));
-            lua_setfield(L, -2, "error");
-        }
-        lua_pushnumber(L, f.recordings[i].seconds);
-        lua_setfield(L, -2, "seconds");
-        lua_pushinteger(L, static_cast<lua_Integer>(f.recordings[i].steps));
-        lua_setfield(L, -2, "steps");
-        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-    }
-    lua_setfield(L, -2, "recordings");
     return 1;
 }
 

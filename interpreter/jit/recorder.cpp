@@ -287,18 +287,21 @@ void Recorder::write(Step s, vm::Values& results) {
             }
             return wider;
         });
-        if (block_->next.size() >= limits_.ways || tree_.branches >= limits_.branches)
-            return stop(str("it is compiled for ", block_->next.size(), " cases already: ", describe_event(s), " was ",
-                            before, ", and is now ", in_words(s.expected)));
+        make_room(tree_, *block_, limits_);
         ++tree_.branches;
         block_->next.push_back(std::make_unique<Block>());
+        growth_.begin(*block_, block_->next.back().get());
         block_ = block_->next.back().get();
+        block_->used = ++tree_.clock;
         at_ = 0;
     } else {
         s.expected = expect(s, results, {});
     }
     if (live_ > limits_.live) return stop("it makes too many values behind its first effect");
-    if (++tree_.steps > limits_.steps) return stop(str("it has more than ", limits_.steps, " steps"));
+    growth_.begin(*block_, nullptr, at_);
+    ++growth_.steps;
+    if (++tree_.steps > limits_.steps && (growth_.steps > limits_.steps / 2 || !forget_oldest(tree_, *block_)))
+        return stop(str("it has more than ", limits_.steps, " steps"));
     block_->steps.push_back(std::move(s));
     know(block_->steps.back(), results);
     ++at_;

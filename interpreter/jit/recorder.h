@@ -44,14 +44,6 @@ class Unwatched {
     vm::Recorder* before_;
 };
 
-// Bounds beyond which a function is left to Lua.
-struct Limits {
-    size_t ways = 8;         // of one event
-    size_t branches = 64;    // of the tree
-    size_t steps = 100000;   // of the tree
-    size_t live = 32 << 20;  // values that steps behind effects keep, in all: each has those that are alive then
-};
-
 class Recorder final : public vm::Host, public vm::Recorder {
   public:
     Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
@@ -68,6 +60,10 @@ class Recorder final : public vm::Host, public vm::Recorder {
     bool restart() const { return restart_; }
     // Why a branch was added: the event that gave something new; empty if none was.
     const std::string& surprise() const { return surprise_; }
+    // Whether it wrote down anything that was not known.
+    bool grew() const { return growth_.block != nullptr; }
+    // Takes out what was written: a recording that was stopped leads nowhere.
+    void withdraw() { growth_.withdraw(); }
 
     // Of the machine's watcher.
     bool records() const override { return stopped_.empty(); }
@@ -222,6 +218,7 @@ class Recorder final : public vm::Host, public vm::Recorder {
     vm::Machine machine_;
 
     Block* block_;
+    Growth growth_;
     size_t at_ = 0;        // in it
     size_t position_ = 0;  // steps from the root
     size_t path_ = 1;      // of the runner's path: the next block

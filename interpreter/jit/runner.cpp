@@ -214,6 +214,7 @@ class Runner {
                 bind(way->steps[0], given);
             }
             progress_.path.push_back(way);
+            way->used = ++tree_.clock;
             block = way;
             region = row = 0;
             finish(block->steps[0]);

@@ -262,6 +262,67 @@ void settle(Tree& tree) {
     tree.branches -= inner;
 }
 
+namespace {
+
+// A branch without branches of its own, and the one that it comes from.
+struct Leaf {
+    Block* parent = nullptr;
+    const Block* block = nullptr;
+};
+
+// The leaf below the block that was used before all others; whether `here` is the block or below it.
+bool find_oldest(Block& block, const Block& here, Leaf& oldest) {
+    bool leads = &block == &here;
+    for (const auto& next : block.next) {
+        const bool below = find_oldest(*next, here, oldest);
+        leads |= below;
+        if (!below && next->next.empty() && (!oldest.block || next->used < oldest.block->used))
+            oldest = {&block, next.get()};
+    }
+    return leads;
+}
+
+}  // namespace
+
+bool forget_oldest(Tree& tree, const Block& here) {
+    Leaf oldest;
+    find_oldest(tree.root, here, oldest);
+    if (!oldest.block) return false;
+    tree.steps -= std::min(tree.steps, oldest.block->steps.size());
+    tree.branches -= std::min<size_t>(tree.branches, 1);
+    ++tree.forgotten;
+    std::erase_if(oldest.parent->next, [&](const auto& next) { return next.get() == oldest.block; });
+    return true;
+}
+
+void make_room(Tree& tree, Block& block, const Limits& limits) {
+    while (block.next.size() >= limits.ways) {
+        const auto oldest = std::ranges::min_element(block.next, {}, [](const auto& next) { return next->used; });
+        block.next.erase(oldest);
+        ++tree.forgotten;
+    }
+    while (tree.branches >= limits.branches && forget_oldest(tree, block)) {
+    }
+}
+
+void Growth::begin(Block& in, const Block* new_way, size_t position) {
+    if (block) return;
+    block = &in;
+    way = new_way;
+    at = position;
+}
+
+void Growth::withdraw() {
+    if (!block) return;
+    if (way) {
+        std::erase_if(block->next, [&](const auto& next) { return next.get() == way; });
+        return;
+    }
+    block->steps.resize(at);
+    std::erase_if(block->regions, [&](const auto& region) { return region->end > at; });
+    block->next.clear();
+}
+
 std::string print(const Tree& tree) {
     std::string out;
     print(tree.root, 0, out);

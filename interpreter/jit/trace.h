@@ -100,6 +100,7 @@ struct Block {
     std::vector<Row> rows;                         // in their order
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
+    uint64_t used = 0;  // Tree::clock when a call went this way last
 };
 
 struct Tree {
@@ -109,7 +110,9 @@ struct Tree {
     bool dirty = false;                      // it has to be settled again
     uint64_t settled = 0;                    // how often that was done
     size_t branches = 1, steps = 0;
-    int32_t slots = 0;  // the most on a path
+    uint64_t clock = 0;    // counts ways that calls took
+    size_t forgotten = 0;  // branches that were taken out
+    int32_t slots = 0;     // the most on a path
 };
 
 bool same_operand(const Operand& a, const Operand& b);
@@ -132,6 +135,34 @@ void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f);
 
 // Fills in what each step may drop, and counts. To be called whenever the tree has grown.
 void settle(Tree& tree);
+
+// Bounds of what is kept of a function. Beyond those on cases and steps the branches that were not used for the longest
+// time make room; what is too long even so is left to Lua.
+struct Limits {
+    size_t ways = 64;        // of one event
+    size_t branches = 512;   // of the tree
+    size_t steps = 100000;   // of the tree
+    size_t live = 32 << 20;  // values that steps behind effects keep, in all: each has those that are alive then
+};
+
+// For one more way on from the block.
+void make_room(Tree& tree, Block& block, const Limits& limits);
+
+// Where a recording began to write: in a block that ended there, or in a new way on from one.
+struct Growth {
+    Block* block = nullptr;
+    const Block* way = nullptr;
+    size_t at = 0;
+    size_t steps = 0;  // written so far
+
+    void begin(Block& in, const Block* new_way, size_t position = 0);
+    // Takes out what was written.
+    void withdraw();
+};
+
+// Takes out the branch that no call went for the longest time, of those that do not lead to `here`; false: there is
+// none.
+bool forget_oldest(Tree& tree, const Block& here);
 
 // A tree as text, one line for each step.
 std::string print(const Tree& tree);

@@ -86,11 +86,44 @@ t.test("the report says which sizes came", function()
   if not because:find("argument 1 is float32(?, ?) and was float32(2, 3) before", 1, true) then error(because) end
 end)
 
-t.test("a bound on the cases names what kept changing", function()
+t.test("beyond the bound on cases those that came last stay compiled", function()
   local f = ms.jit(function(x) return x * x.shape[1] end, { limit = 3 })
-  for n = 1, 6 do f(ops.ones { n }) end
-  local eager = ms.jit_report(f).eager
-  if not (eager and eager:find("3 cases already", 1, true) and eager:find("float32(3)", 1, true)) then error(eager) end
+  for n = 1, 6 do t.equal(f(ops.ones { n }), ops.full({ n }, n + 0.0)) end
+  local before = ms.jit_report(f).compiled_calls
+  for n = 4, 6 do t.equal(f(ops.ones { n }), ops.full({ n }, n + 0.0)) end
+  local report = ms.jit_report(f)
+  t.equal(report.eager, nil)
+  t.equal(report.compiled_calls - before, 3)
+  t.equal(f(ops.ones { 2 }), ops.full({ 2 }, 2.0))
+  t.equal(ms.jit_report(f).compiled_calls - before, 3)
+end)
+
+t.test("many sizes under value_and_grad stay compiled", function()
+  local net = ms.nn.SequentialCell { ms.nn.Dense(8, 16), ms.nn.ReLU(), ms.nn.Dense(16, 4) }
+  local step = ms.value_and_grad(function(x, y) return ops.cross_entropy(net(x), y) end, nil, net:trainable_params())
+  local f = ms.jit(function(x, y) return step(x, y) end)
+  for round = 1, 30 do
+    for k = 1, 12 do
+      local x, y = ops.randn { 2 * k + 1, 8 }, ops.zeros({ 2 * k + 1 }, ms.int32)
+      local loss = f(x, y)
+      if round == 30 then t.near(loss, (step(x, y)), 1e-5) end
+    end
+  end
+  local report = ms.jit_report(f)
+  if report.compiled_calls < 0.95 * report.calls then error(tostring(report)) end
+end)
+
+t.test("attention over many lengths stays compiled", function()
+  local cell = ms.nn.MultiheadAttention(8, 2)
+  local f = ms.jit(function(x) return (cell(x, x, x)) end)
+  for _ = 1, 8 do
+    for n = 1, 40 do
+      local x = ops.randn { n, 2, 8 }
+      t.near(f(x), (cell(x, x, x)), 1e-4)
+    end
+  end
+  local report = ms.jit_report(f)
+  if report.compiled_calls < 0.85 * report.calls then error(tostring(report)) end
 end)
 
 -- A call that meets something new after an effect cannot be begun anew: what was computed before is stood for by

@@ -661,12 +661,6 @@ test("bad options are refused", function()
   fails("fullgraph must be true or false", ms.jit, function() end, { fullgraph = 1 })
 end)
 
-test("too many cases leave the function to Lua, with the reason", function()
-  local f = ms.jit(function(x, word) return x + #word end)
-  for i = 1, 20 do equal(f(vector(1), ("a"):rep(i)), vector(1 + i)) end
-  assert(ms.jit_report(f).eager:find("8 cases already", 1, true))
-end)
-
 test("the recorded graph can be shown", function()
   local f = ms.jit(function(x) return ops.tanh(x) * 2 end)
   f(vector(1))

@@ -55,7 +55,8 @@ end
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
---- (how many cases of one place are kept, 8), max_steps (of all records, 100000: what takes more is left to Lua), jit_level ("O0":
+--- (how many cases of one place are kept, 64: beyond them those that came the longest time ago make room), max_steps (of all records,
+--- 100000: what takes more is left to Lua), jit_level ("O0":
 --- operators run one by one, "O1": they are compiled together, "auto": the first calls are done plainly and compiled in turn, and
 --- what was faster is kept; ms.jit_report tells the times).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
@@ -121,6 +122,7 @@ function G._report_text(r)
     r.interpreted_calls, r.resumed_calls)
   if r.choice then line("auto: %s", r.choice) end
   if r.eager then line("left to Lua: %s", r.eager) end
+  if r.refused then line("some calls are left to Lua: %s", r.refused) end
   line("%s in %s", counted(r.steps, "step"), counted(r.branches, "branch", "branches"))
   line("%s compiled together in %s, in %.3f ms", counted(r.graph_operators, "operator"), counted(r.graphs, "graph"),
     r.compile_seconds * 1e3)
