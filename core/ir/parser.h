@@ -17,7 +17,7 @@ struct Vocabulary {
     Value (*operator_value)(const Op&) = nullptr;  // null: a text with an operator as a value is refused
     // Of files: the primitives that they may have, null: all; a function of the language by its name, nil: none.
     bool (*allows)(const Op&) = nullptr;
-    std::function<Value(const std::string&)> function;
+    std::function<Value(const std::string&)> function = nullptr;
 };
 
 struct ParsedGraph {
