@@ -1,6 +1,7 @@
 #include "jit/vm/code.h"
 
 #include <algorithm>
+#include <memory_resource>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -34,7 +35,7 @@ class Compiler {
 
     Layout layout() {
         run();
-        return {std::move(register_), std::move(wanted_last_)};
+        return {{register_.begin(), register_.end()}, {wanted_last_.begin(), wanted_last_.end()}};
     }
 
     std::unique_ptr<Code> run() {
@@ -71,7 +72,7 @@ class Compiler {
         held_until_.clear();
         free_.clear();
         next_ = base_;
-        needed_ = needed(b);
+        find_needed(b);
         find_spread(b);
         const auto& body = b.body();
         const Node* jump_node = b.result.is_node() && ir::goes_on(*b.result.node()) ? b.result.node() : nullptr;
@@ -117,10 +118,10 @@ class Compiler {
     }
 
     // Nodes that have an effect or serve one.
-    static std::unordered_set<const Node*> needed(const ir::Graph& b) {
-        std::unordered_set<const Node*> result;
-        result.reserve(b.body().size());
-        auto want = [&](Node* n) { result.insert(n); };
+    void find_needed(const ir::Graph& b) {
+        needed_.clear();
+        needed_.reserve(b.body().size());
+        auto want = [&](Node* n) { needed_.insert(n); };
         ir::for_each_node(b.result, want);
         for (size_t i = b.body().size(); i-- > 0;) {
             const Node& node = *b.body()[i];
@@ -129,17 +130,17 @@ class Compiler {
                 !one_of(node.op->name(), {"result", "results_from", "list_at", "list_shift", "spread", "accumulate",
                                           "shadow_get", "source", "capture_key", "list_length", "mark"}) ||
                 !is_primitive(*node.op);
-            if (node.kind == NodeKind::item ? !result.contains(&node) : (!effect && !result.contains(&node))) continue;
-            result.insert(&node);
+            if (node.kind == NodeKind::item ? !needed_.contains(&node) : (!effect && !needed_.contains(&node)))
+                continue;
+            needed_.insert(&node);
             for (const Value& arg : node.args) ir::for_each_node(arg, want);
         }
-        return result;
     }
 
     // Lists of results that are only taken apart are never made: each result has a register.
     void find_spread(const ir::Graph& b) {
-        std::unordered_map<const Node*, int64_t> most;
-        std::unordered_set<const Node*> whole;
+        std::pmr::unordered_map<const Node*, int64_t> most(&memory_);
+        std::pmr::unordered_set<const Node*> whole(&memory_);
         auto note = [&](Node* n) { whole.insert(n); };
         for (const Node* node : b.body()) {
             if (!needed_.contains(node)) continue;
@@ -291,15 +292,16 @@ class Compiler {
     }
     void mark_last(uint32_t first, uint32_t slots, const std::vector<int32_t>& dying) {
         if (dying.empty()) return;
-        std::unordered_map<int32_t, int> count;
-        for (int32_t r : dying) count[r] = 0;
+        std::vector<int> count(dying.size());
         auto walk = [&](auto& self, uint32_t from, uint32_t n, bool mark) -> void {
             for (uint32_t k = from; k < from + n; ++k) {
                 Slot& s = code_->slots[k];
                 if (s.items >= 0)
                     self(self, static_cast<uint32_t>(s.at), static_cast<uint32_t>(s.items), mark);
-                else if (auto found = count.find(s.at); found != count.end())
-                    mark ? void(s.last = found->second == 1) : void(++found->second);
+                else if (auto r = std::lower_bound(dying.begin(), dying.end(), s.at); r != dying.end() && *r == s.at) {
+                    int& times = count[static_cast<size_t>(r - dying.begin())];
+                    mark ? void(s.last = times == 1) : void(++times);
+                }
             }
         };
         walk(walk, first, slots, false);
@@ -454,18 +456,20 @@ class Compiler {
 
     const ir::Graph& graph_;
     const ir::Graph* wanted_;
-    std::unordered_map<const Node*, size_t> wanted_last_;
+    // Of all tables, which go together.
+    std::pmr::monotonic_buffer_resource memory_;
+    std::pmr::unordered_map<const Node*, size_t> wanted_last_{&memory_};
     std::unique_ptr<Code> code_ = std::make_unique<Code>();
     const std::vector<const ir::Graph*> blocks_ = ir::blocks_of(graph_);
-    std::unordered_map<const ir::Graph*, size_t> index_;
-    std::unordered_map<const Node*, int32_t> register_;
+    std::pmr::unordered_map<const ir::Graph*, size_t> index_{&memory_};
+    std::pmr::unordered_map<const Node*, int32_t> register_{&memory_};
     // Until where a register is used. Several nodes share one only as aliases of one output, which is one value.
-    std::unordered_map<int32_t, size_t> held_until_;
-    std::unordered_set<const Node*> needed_;
-    std::unordered_map<const Node*, int32_t> spread_;
-    std::unordered_map<const Node*, Alias> alias_;
-    std::unordered_map<const Node*, std::vector<const Node*>> aliases_of_;
-    std::unordered_map<const Node*, size_t> last_;
+    std::pmr::unordered_map<int32_t, size_t> held_until_{&memory_};
+    std::pmr::unordered_set<const Node*> needed_{&memory_};
+    std::pmr::unordered_map<const Node*, int32_t> spread_{&memory_};
+    std::pmr::unordered_map<const Node*, Alias> alias_{&memory_};
+    std::pmr::unordered_map<const Node*, std::pmr::vector<const Node*>> aliases_of_{&memory_};
+    std::pmr::unordered_map<const Node*, size_t> last_{&memory_};
     std::vector<int32_t> free_;
     size_t base_ = 0, next_ = 0, top_ = 0;
 };
