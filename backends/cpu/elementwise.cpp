@@ -201,27 +201,36 @@ Value missing_operand(const OpLoops& loops, DType t, int i) {
     return Value(i == 2 ? largest : -largest);
 }
 
+// Whether an element of an integer operand is `bad`, as the loop will see it: in the dtype of the computation. `was`
+// tells what the operand was where only its value in that dtype is bad.
 template <class Bad>
-bool any_element(const Value& v, Bad bad) {
-    if (!v.is_tensor()) return bad(v.integer());
-    const Tensor& t = v.tensor();
-    Tensor dense = t.contiguous();
-    return visit_dtype(t.dtype(), [&](auto tag) {
+bool any_element(const Value& v, DType dtype, Bad bad, std::string& was) {
+    return visit_dtype(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_integral_v<T>) {
+        if constexpr (!std::is_integral_v<T>) {
+            return false;
+        } else if (!v.is_tensor()) {
+            const int64_t number = v.integer(), x = static_cast<int64_t>(static_cast<T>(number));
+            if (bad(number)) return true;
+            was = str(" (", number, " is ", x, " as ", name_of(dtype), ")");
+            return bad(x);
+        } else {
+            const Tensor dense = v.tensor().cast(dtype).contiguous();
             const T* p = dense.data<T>();
             return std::any_of(p, p + dense.size(), [&](T x) { return bad(static_cast<int64_t>(x)); });
         }
-        return false;
     });
 }
 
 void check_integer_operand(const KernelCall& call, const OpLoops& loops) {
-    if (loops.divides && any_element(call.args[1], [](int64_t x) { return x == 0; }))
-        throw Error(ErrorKind::arithmetic, call.op.name(), "integer division by zero")
+    std::string was;
+    if (loops.divides && any_element(
+                             call.args[1], call.dtype, [](int64_t x) { return x == 0; }, was))
+        throw Error(ErrorKind::arithmetic, call.op.name(), str("integer division by zero", was))
             .hint("divide floats (x:float()) to get inf and nan instead");
-    if (loops.raises && any_element(call.args[1], [](int64_t x) { return x < 0; }))
-        throw Error(ErrorKind::arithmetic, call.op.name(), "integers cannot be raised to negative powers")
+    if (loops.raises && any_element(
+                            call.args[1], call.dtype, [](int64_t x) { return x < 0; }, was))
+        throw Error(ErrorKind::arithmetic, call.op.name(), str("integers cannot be raised to negative powers", was))
             .hint("make the base a float: x:float()");
 }
 

@@ -90,6 +90,53 @@ TEST_F(ElementwiseSemantics, IntegerDivisionFollowsTheSignOfTheDivisorAndRefuses
     EXPECT_EQ(apply("remainder", {lowest, -1}).integer_at(0), 0);
 }
 
+// An integer operand that is a plain number means what a tensor of the other's dtype with that number wrapped into it
+// means: the same result, or an error.
+TEST_F(ElementwiseSemantics, NumbersBesideIntegersAreThoseOfTheDtype) {
+    auto integers = [](std::vector<int64_t> v) {
+        return Tensor::from(std::span<const int64_t>(v), {static_cast<int64_t>(v.size())});
+    };
+    constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kLargest = std::numeric_limits<int64_t>::max();
+    for (const auto& op : registry().all()) {
+        const auto& params = op->signature.params;
+        if (!op->is_elementwise || params.size() < 2 || params[0].type != ArgType::same ||
+            params[1].type != ArgType::same || (params.size() > 2 && !params[2].has_default))
+            continue;
+        // Limits may lie beyond what the dtype can hold; closeness is a matter of floats.
+        if (op->name() == "clamp" || op->name() == "isclose") continue;
+        for (DType dtype : {DType::u8, DType::i8, DType::i16, DType::i32, DType::i64})
+            for (int64_t number :
+                 {int64_t{0}, int64_t{-1}, int64_t{3}, int64_t{8}, int64_t{63}, int64_t{200}, int64_t{256},
+                  int64_t{1} << 16, int64_t{1} << 32, int64_t{1} << 40, kLowest, kLargest})
+                for (size_t at : {0u, 1u})
+                    for (Device* device : {&cpu::device(), &cpu::plain_device()}) {
+                        set_current_device(device);
+                        std::vector<Value> args(params.size());
+                        for (size_t i = 2; i < params.size(); ++i) args[i] = params[i].default_value;
+                        args[1 - at] = Value(integers({1, -1, 7, -128, 127, kLowest, kLargest}).cast(dtype));
+                        auto outcome = [&](Value v) {
+                            args[at] = std::move(v);
+                            Numbers found;
+                            try {
+                                found = list(run(*op, args).tensor());
+                            } catch (const Error& e) {
+                                if (e.kind() != ErrorKind::arithmetic && e.kind() != ErrorKind::dtype) throw;
+                            }
+                            return found;
+                        };
+                        const Numbers got = outcome(Value(number));
+                        const bool negative_power = op->name() == "pow" && at == 1 && number < 0;
+                        EXPECT_EQ(got, negative_power ? Numbers{} : outcome(Value(integers({number}).cast(dtype))))
+                            << op->name() << " of " << name_of(dtype) << " and " << number << " at " << at;
+                    }
+    }
+    const Tensor bytes = ints({1, 2}).cast(DType::i8);
+    EXPECT_NE(message_of([&] {
+                  apply("floor_divide", {bytes, 256});
+              }).find("division by zero (256 is 0 as int8)"),
+              std::string::npos);
+}
+
 TEST_F(ElementwiseSemantics, FloatDivisionIsExactNearWholeQuotients) {
     EXPECT_EQ(list(apply("floor_divide", {floats({1, -7, 5, 0.3f}), floats({0.1f, 2, HUGE_VALF, 0.1f})})),
               (Numbers{9, -4, 0, 3}));
