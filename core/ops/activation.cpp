@@ -91,10 +91,9 @@ void add_rectifiers(Registry& ops) {
         .example("hardswish(tensor{-4.0, 3.0, 1.0})", "tensor{0.0, 3.0, 0.6667}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            Expr x = g.in(0);
-            Expr high = as(call("greater_equal", {x, 3.0}), g.out);
-            return {
-                cotangent(g, 0, [&] { return g.dout * (high + between(x, -3, 3, g.out) * (x * (1.0 / 3) + 0.5)); })};
+            // Chosen, not added up: beyond the bounds x may be infinite.
+            Expr x = g.in(0), inner = where(call("greater_equal", {x, 3.0}), 1.0, x * (1.0 / 3) + 0.5);
+            return {cotangent(g, 0, [&] { return g.dout * where(call("less_equal", {x, -3.0}), 0.0, inner); })};
         })
         .sample("f32[2,3]:(-2.9,2.9)")
         .sample("f32[5]:(3.1,4)");
@@ -234,7 +233,7 @@ void add_sigmoids(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] {
                 Expr x = g.in(0), t = fn("tanh", fn("softplus", x));
-                return g.dout * (t + x * fn("sigmoid", x) * (1.0 - t * t));
+                return g.dout * (t + within_slope(x) * fn("sigmoid", x) * (1.0 - t * t));
             })};
         })
         .sample("f32[2,3]")
@@ -296,8 +295,8 @@ void add_gelus(Registry& ops) {
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] {
-                Expr s = fn("sigmoid", g.in(0) * 1.702);
-                return g.dout * (s + g.out * (1.0 - s) * 1.702);
+                Expr x = g.in(0), s = fn("sigmoid", x * 1.702);
+                return g.dout * (s + within_slope(x) * s * (1.0 - s) * 1.702);
             })};
         })
         .sample("f32[2,3]")

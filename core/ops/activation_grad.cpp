@@ -51,16 +51,17 @@ void add_activation_grad_ops(Registry& ops) {
 
     gradient(ops, "silu_grad(dy: float, x: float)", "Gradient of silu by its operand x.", [](const Expr& x) {
         Expr s = fn("sigmoid", x);
-        return s * (1.0 - s) * (x * (1.0 - s * 2.0) + 2.0);
+        return s * (1.0 - s) * (within_slope(x) * (1.0 - s * 2.0) + 2.0);
     }).example("silu_grad(tensor{2.0}, tensor{0.0})", "tensor{1.0}");
 
     gradient(ops, "gelu_erf_grad(dy: float, x: float)", "Gradient of gelu by its operand x.", [](const Expr& x) {
-        Expr xx = x * x;
+        Expr xx = fn("square", within_slope(x));
         return fn("exp", xx * -0.5) * 0.39894228040143267794 * (2.0 - xx);
     }).example("gelu_erf_grad(tensor{2.0}, tensor{0.0})", "tensor{1.0}");
 
     gradient(ops, "gelu_tanh_grad(dy: float, x: float)", "Gradient of the tanh approximation of gelu by its operand x.",
-             [](const Expr& x) {
+             [](const Expr& operand) {
+                 const Expr x = within_slope(operand);
                  // The second derivative of x s(u), with u = 2 sqrt(2 / pi) (x + 0.044715 x^3) and s the sigmoid.
                  constexpr double c = 1.5957691216057307118, cubic = 0.044715 * c;
                  Expr xx = x * x, s = fn("sigmoid", x * (xx * cubic + c));

@@ -167,7 +167,7 @@ Expr expand_transpose(const ExpandCall& c) {
     w.stride = window_sizes(c, kTStride, axes, 1);
     w.dilation = window_sizes(c, kTDilation, axes, 1);
     window_padding(c, kTPadding, w);
-    w.kernel = spatial_sizes(weight, axes);
+    w.kernel = kernel_of(c, weight, axes);
     w.out = spatial_sizes(input, axes);
     Window::Sizes more = window_sizes(c, kTOutputPadding, axes, 0);
     int64_t groups = groups_of(c, kTGroups);

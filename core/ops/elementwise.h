@@ -22,6 +22,9 @@ Expr cotangent(const GradRule& g, size_t i, F&& dx) {
     return g.unbroadcast(dx(), i).cast(t.dtype);
 }
 
+// As in formulas_gradient.h: infinity times a slope of 0 would be NaN.
+inline Expr within_slope(const Expr& x) { return call("clamp", {x, -1000.0, 1000.0}); }
+
 // The gradient is zero wherever it exists.
 inline Grads zero_gradient(const GradRule& g) { return Grads(g.args.size()); }
 

@@ -46,7 +46,8 @@ void add_gathers(Registry& ops) {
         .half_native()
         .grad([](const GradRule& g) -> Grads {
             int axis = g.axis(2, 0);
-            Shape rows = gathered_shape(g.shape(0), axis, {-1});
+            const Shape index = g.shape(1);
+            Shape rows = gathered_shape(g.shape(0), axis, {index.known() ? index.size() : -1});
             Expr zero = stretched_zero(g.builder, g.dout.dtype(), g.shape(0));
             return {g.call("index_add", {zero, g.in(1).reshape({-1}), g.dout.reshape(rows), axis}), {}, {}};
         })

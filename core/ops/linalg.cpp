@@ -86,8 +86,7 @@ Grads matmul_grad(const GradRule& g) {
     Expr dy;
     if (y.rank() == 2 && x.rank() > 2) {
         // One matrix for the whole batch: its gradient is one product, not a batch of them to be added up.
-        Expr rows = x.reshape({-1, a.back()}), cotangents = dout.reshape({-1, d.back()});
-        dy = matmul(matrix_transpose(rows), cotangents);
+        dy = matmul(matrix_transpose(as_rows(x)), as_rows(dout));
     } else {
         dy = sum_to(matmul(matrix_transpose(x), dout), y.shape());
     }
@@ -114,9 +113,8 @@ Types infer_dense(const Call& c) {
 }
 
 Grads dense_grad(const GradRule& g) {
-    Shape x = g.shape(0), w = g.shape(1);
-    bool matrix = x.rank() == 2;
-    Expr rows = matrix ? g.in(0) : g.in(0).reshape({-1, x.back()}), d = matrix ? g.dout : g.dout.reshape({-1, w[0]});
+    bool matrix = g.rank(0) == 2;
+    Expr rows = matrix ? g.in(0) : as_rows(g.in(0)), d = matrix ? g.dout : as_rows(g.dout);
     Expr db;
     if (g.has(2)) db = sum_to(g.dout, g.shape(2));
     return {matmul(g.dout, g.in(1)), matmul(matrix_transpose(d), rows), db};

@@ -14,19 +14,30 @@ Grads grad_div(const GradRule& g) {
     return {cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * g.out); }), {}};
 }
 
-// Where both are equal each side gets half, as finite differences see it.
-Grads grad_extremum(const GradRule& g, const char* wins) {
+// Where both are equal each side gets half, as finite differences see it. NaN is neither larger nor smaller: where it
+// is handed on both sides get all of the cotangent.
+Grads grad_extremum(const GradRule& g, const char* loses) {
     Expr a = g.in(0), b = g.in(1);
     auto share = [&](const Expr& mine, const Expr& other) {
-        Expr weight =
-            call(wins, {mine, other}).cast(g.out.dtype()) + call("equal", {mine, other}).cast(g.out.dtype()) * 0.5;
-        return g.dout * weight;
+        Expr lost = call(loses, {mine, other}).cast(g.out.dtype()),
+             tied = call("equal", {mine, other}).cast(g.out.dtype());
+        return g.dout * (1.0 - lost - tied * 0.5);
+    };
+    return {cotangent(g, 0, [&] { return share(a, b); }), cotangent(g, 1, [&] { return share(b, a); })};
+}
+
+// The same for fmax and fmin, where a number wins over NaN.
+Grads grad_number_extremum(const GradRule& g, const char* wins) {
+    Expr a = g.in(0), b = g.in(1);
+    auto share = [&](const Expr& mine, const Expr& other) {
+        Expr won = call("logical_or", {call(wins, {mine, other}), call("isnan", {other})}).cast(g.out.dtype());
+        return g.dout * (won + call("equal", {mine, other}).cast(g.out.dtype()) * 0.5);
     };
     return {cotangent(g, 0, [&] { return share(a, b); }), cotangent(g, 1, [&] { return share(b, a); })};
 }
 
 // A power with a constant exponent keeps its gradient defined for negative bases: log(a) is only needed for the
-// exponent's own gradient, and counts as 0 where a is 0 (there a^b does not change with b > 0).
+// exponent's own gradient, which is 0 where a is 0 and b is not negative: there a^b does not change with b.
 Grads grad_pow(const GradRule& g) {
     Expr a = g.in(0), b = g.in(1);
     auto base = [&] {
@@ -42,8 +53,8 @@ Grads grad_pow(const GradRule& g) {
         return g.dout * where(call("equal", {b, 0.0}), 0.0, slope);
     };
     auto exponent = [&] {
-        Expr zero = call("equal", {a, 0.0});
-        return g.dout * where(zero, 0.0, g.out * fn("log", where(zero, 1.0, a)));
+        Expr flat = call("logical_and", {call("equal", {a, 0.0}), call("greater_equal", {b, 0.0})});
+        return g.dout * where(flat, 0.0, g.out * fn("log", where(flat, 1.0, a)));
     };
     return {cotangent(g, 0, base), cotangent(g, 1, exponent)};
 }
@@ -56,8 +67,14 @@ Grads grad_remainder(const GradRule& g) {
 }
 
 Grads grad_logadd(const GradRule& g, const char* power) {
-    // The softmax weights e^(a - out) and e^(b - out).
-    auto side = [&](size_t i) { return cotangent(g, i, [&] { return g.dout * fn(power, g.in(i)-g.out); }); };
+    // The softmax weights e^(a - out) and e^(b - out). An infinite operand that the result is equal to has the
+    // weight 1.
+    auto side = [&](size_t i) {
+        return cotangent(g, i, [&] {
+            Expr x = g.in(i);
+            return g.dout * fn(power, where(call("equal", {x, g.out}), 0.0, x - g.out));
+        });
+    };
     return {side(0), side(1)};
 }
 
@@ -208,7 +225,7 @@ void add_binary_ops(Registry& ops) {
         .doc("The larger of two numbers, element by element; NaN if either is NaN.")
         .example("maximum(tensor{1, 5}, 3)", "tensor{3, 5}")
         .elementwise()
-        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "greater"); })
+        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "less"); })
         .sample("f32[2,3]:(0,1), f32[2,3]:(1.1,2)")
         .sample("f32[5,1]:(0,1), f32[1,7]:(-1,-0.1)");
 
@@ -216,7 +233,7 @@ void add_binary_ops(Registry& ops) {
         .doc("The smaller of two numbers, element by element; NaN if either is NaN.")
         .example("minimum(tensor{1, 5}, 3)", "tensor{1, 3}")
         .elementwise()
-        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "less"); })
+        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "greater"); })
         .sample("f32[2,3]:(0,1), f32[2,3]:(1.1,2)")
         .sample("f32[5,1]:(0,1), f32[1,7]:(-1,-0.1)");
 
@@ -224,7 +241,7 @@ void add_binary_ops(Registry& ops) {
         .doc("The larger of two numbers; where one is NaN, the other.")
         .example("fmax(tensor{1, 5}, 3)", "tensor{3, 5}")
         .elementwise()
-        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "greater"); })
+        .grad([](const GradRule& g) -> Grads { return grad_number_extremum(g, "greater"); })
         .sample("f32[2,3]:(0,1), f32[2,3]:(1.1,2)")
         .sample("f32[5,1]:(0,1), f32[1,7]:(-1,-0.1)");
 
@@ -232,7 +249,7 @@ void add_binary_ops(Registry& ops) {
         .doc("The smaller of two numbers; where one is NaN, the other.")
         .example("fmin(tensor{1, 5}, 3)", "tensor{1, 3}")
         .elementwise()
-        .grad([](const GradRule& g) -> Grads { return grad_extremum(g, "less"); })
+        .grad([](const GradRule& g) -> Grads { return grad_number_extremum(g, "less"); })
         .sample("f32[2,3]:(0,1), f32[2,3]:(1.1,2)")
         .sample("f32[5,1]:(0,1), f32[1,7]:(-1,-0.1)");
 
@@ -241,9 +258,11 @@ void add_binary_ops(Registry& ops) {
         .example("atan2(tensor{1.0, -1.0}, tensor{1.0, 1.0})", "tensor{0.7854, -0.7854}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            Expr y = g.in(0), x = g.in(1), rr = x * x + y * y;
-            return {cotangent(g, 0, [&] { return g.dout * x / rr; }),
-                    cotangent(g, 1, [&] { return -(g.dout * y / rr); })};
+            // At the origin, where there is no gradient, 0. Divided twice: the square of the length may overflow.
+            Expr y = g.in(0), x = g.in(1), length = call("hypot", {x, y});
+            Expr r = where(fn("logical_not", length), 1.0, length);
+            return {cotangent(g, 0, [&] { return g.dout * (x / r / r); }),
+                    cotangent(g, 1, [&] { return -(g.dout * (y / r / r)); })};
         })
         .alias("arctan2")
         .sample("f32[2,3]:(0.5,2), f32[2,3]:(0.5,2)")
@@ -254,10 +273,13 @@ void add_binary_ops(Registry& ops) {
         .example("hypot(tensor{3.0, 5.0}, tensor{4.0, 12.0})", "tensor{5.0, 13.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // At the origin, where there is no gradient, 0.
+            // Along an axis the sign: so it is at infinity, too, and 0 at the origin, where there is no gradient.
             Expr r = where(fn("logical_not", g.out), 1.0, g.out);
-            return {cotangent(g, 0, [&] { return g.dout * g.in(0) / r; }),
-                    cotangent(g, 1, [&] { return g.dout * g.in(1) / r; })};
+            auto side = [&](size_t i) {
+                Expr x = g.in(i), along = call("equal", {fn("abs", x), g.out});
+                return cotangent(g, i, [&] { return g.dout * where(along, fn("sign", x), x / r); });
+            };
+            return {side(0), side(1)};
         })
         .sample("f32[2,3]:(0.5,2), f32[2,3]:(0.5,2)")
         .sample("f32[5]:(-2,-0.5), f32[1]:(-2,-0.5)");
@@ -308,8 +330,13 @@ void add_binary_ops(Registry& ops) {
         .example("xlogy(tensor{0.0, 2.0}, tensor{0.0, 1.0})", "tensor{0.0, 0.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
+            // Where x is 0 and y has no logarithm the result is 0 all the same, and does not change with x.
             Expr x = g.in(0), y = g.in(1);
-            return {cotangent(g, 0, [&] { return g.dout * fn("log", y); }), cotangent(g, 1, [&] {
+            auto logarithm = [&] {
+                Expr flat = call("logical_and", {call("equal", {x, 0.0}), call("less_equal", {y, 0.0})});
+                return fn("log", where(flat, 1.0, y));
+            };
+            return {cotangent(g, 0, [&] { return g.dout * logarithm(); }), cotangent(g, 1, [&] {
                         return g.dout * call("xdivy", {x, y});
                     })};
         })

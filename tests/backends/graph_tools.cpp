@@ -149,7 +149,10 @@ Value evaluate(const ir::Graph& graph, std::span<const Value> args) {
         }
         std::vector<Value> operands;
         for (const Value& arg : node->args) operands.push_back(substitute(arg, environment));
-        environment[node] = lunaria::run(*node->op, operands);
+        Value result = lunaria::run(*node->op, operands);
+        // split into one part is a list, of which the graph knows the part alone.
+        if (result.is_list() && node->type.kind == ir::NodeType::Kind::tensor) result = Value(result.items().at(0));
+        environment[node] = std::move(result);
     }
     return substitute(graph.result, environment);
 }

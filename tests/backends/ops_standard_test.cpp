@@ -1,8 +1,11 @@
 // What every operator's entry promises, tested from the entry itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <set>
 
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
@@ -270,40 +273,152 @@ std::vector<Tensor> directions(const std::vector<Value>& inputs, uint64_t stream
     return list;
 }
 
-TEST_P(OpTest, gradients_agree_with_finite_differences_twice_over) {
-    if (op().no_grad_reason || op().host_fn || op().side_effect != Effect::none) return;
-    for (const char* sample : op().samples) {
-        auto args = map_args(sample_args(op(), sample, 4),
-                             [](const Tensor& t) { return is_float(t.dtype()) ? t.cast(DType::f64) : t; });
-        Projection f(op(), args);
-        if (f.parameters.empty() || f.graph.result.is_nil()) continue;
-        auto first = gradient(f.graph, f.parameters);
-        ASSERT_NO_THROW(ir::verify(*first)) << sample << '\n' << ir::print(*first);
-        auto v = directions(f.inputs, 300);
-        auto grads = tensors_of(evaluate(*first, f.inputs));
-        for (size_t i = 0; i < grads.size(); ++i) ASSERT_EQ(grads[i].shape(), f.inputs[i].tensor().shape()) << sample;
-        double want = slope(f.graph, f.inputs, v), got = inner(grads, v);
-        EXPECT_NEAR(got, want, 1e-6 * (1 + std::abs(want))) << sample << '\n' << ir::print(*first);
+// Both orders of the gradient of a call of float64 operands, where it has one. A result without elements to be computed
+// from may be NaN: then the shapes are all that can be right.
+void expect_right_gradients(const Op& op, const std::vector<Value>& args, const std::string& sample,
+                            bool may_be_nan = false) {
+    Projection f(op, args);
+    if (f.parameters.empty() || f.graph.result.is_nil()) return;
+    auto first = gradient(f.graph, f.parameters);
+    ASSERT_NO_THROW(ir::verify(*first)) << sample << '\n' << ir::print(*first);
+    auto v = directions(f.inputs, 300);
+    auto grads = tensors_of(evaluate(*first, f.inputs));
+    for (size_t i = 0; i < grads.size(); ++i) ASSERT_EQ(grads[i].shape(), f.inputs[i].tensor().shape()) << sample;
+    double want = slope(f.graph, f.inputs, v), got = inner(grads, v);
+    if (may_be_nan && std::isnan(want)) return;
+    EXPECT_NEAR(got, want, 1e-6 * (1 + std::abs(want))) << sample << '\n' << ir::print(*first);
 
-        // h(x) = <grad f(x), u>, whose gradient is the Hessian times u.
-        auto u = directions(f.inputs, 700);
-        ir::GraphBuilder builder(*first);
-        Expr total;
-        std::vector<Value> list = first->result.items();
-        for (size_t i = 0; i < list.size(); ++i) {
-            Expr g(builder, list[i]);
-            Shape all;
-            for (int axis = 0; axis < g.rank(); ++axis) all.push_back(axis);
-            Expr term = (g * builder.constant(Value(u[i]))).sum(all);
-            total = total ? total + term : term;
+    // h(x) = <grad f(x), u>, whose gradient is the Hessian times u.
+    auto u = directions(f.inputs, 700);
+    ir::GraphBuilder builder(*first);
+    Expr total;
+    std::vector<Value> list = first->result.items();
+    for (size_t i = 0; i < list.size(); ++i) {
+        Expr g(builder, list[i]);
+        Shape all;
+        for (int axis = 0; axis < g.rank(); ++axis) all.push_back(axis);
+        Expr term = (g * builder.constant(Value(u[i]))).sum(all);
+        total = total ? total + term : term;
+    }
+    first->result = total.value();
+    auto second = gradient(*first, f.parameters);
+    ASSERT_NO_THROW(ir::verify(*second)) << sample << '\n' << ir::print(*second);
+    want = slope(*first, f.inputs, v);
+    got = inner(tensors_of(evaluate(*second, f.inputs)), v);
+    EXPECT_NEAR(got, want, 1e-5 * (1 + std::abs(want))) << "second order of " << sample << '\n' << ir::print(*second);
+}
+
+std::vector<Value> in_double(const std::vector<Value>& args) {
+    return map_args(args, [](const Tensor& t) { return is_float(t.dtype()) ? t.cast(DType::f64) : t; });
+}
+
+bool has_gradient(const Op& op) { return !op.no_grad_reason && !op.host_fn && op.side_effect == Effect::none; }
+
+TEST_P(OpTest, gradients_agree_with_finite_differences_twice_over) {
+    if (!has_gradient(op())) return;
+    for (const char* sample : op().samples)
+        expect_right_gradients(op(), in_double(sample_args(op(), sample, 4)), sample);
+}
+
+// The call with no elements along the axes of `size` elements, of all operands or of one alone, and where an attribute
+// is a shape with that size, of that as well.
+std::vector<Value> without(const Op& op, const std::vector<Value>& args, int64_t size, std::optional<size_t> only,
+                           bool of_attributes) {
+    std::vector<Value> changed;
+    for (size_t i = 0; i < args.size(); ++i) {
+        const bool is_shape = of_attributes && op.signature.params[i].type == ArgType::shape && args[i].is_list();
+        if (is_shape) {
+            std::vector<Value> sizes;
+            for (const Value& v : args[i].items())
+                sizes.push_back(v.is_number() && v.integer() == size ? Value(int64_t{0}) : v);
+            changed.push_back(Value::list(std::move(sizes)));
+            continue;
         }
-        first->result = total.value();
-        auto second = gradient(*first, f.parameters);
-        ASSERT_NO_THROW(ir::verify(*second)) << sample << '\n' << ir::print(*second);
-        want = slope(*first, f.inputs, v);
-        got = inner(tensors_of(evaluate(*second, f.inputs)), v);
-        EXPECT_NEAR(got, want, 1e-5 * (1 + std::abs(want))) << "second order of " << sample << '\n'
-                                                            << ir::print(*second);
+        changed.push_back(only && *only != i ? args[i] : map_tensors(args[i], [&](const Tensor& t) {
+            Shape shape = t.shape();
+            for (int axis = 0; axis < shape.rank(); ++axis)
+                if (shape[axis] == size) shape[axis] = 0;
+            return shape.size() == t.size() ? t : Tensor::zeros(t.dtype(), shape);
+        }));
+    }
+    return changed;
+}
+
+// Whatever a call without elements gives has gradients, too.
+TEST_P(OpTest, gradients_of_calls_without_elements_are_right) {
+    if (!has_gradient(op())) return;
+    auto check = [&](const std::vector<Value>& args, const std::string& what) {
+        try {
+            run_seeded(op(), args);
+        } catch (const Error&) {
+            return;  // the operator refuses such operands
+        }
+        try {
+            expect_right_gradients(op(), args, what, true);
+        } catch (const Error& e) {
+            ADD_FAILURE() << what << ": " << e.what();
+        }
+    };
+    for (const char* sample : op().samples) {
+        const auto args = in_double(sample_args(op(), sample, 4));
+        std::set<int64_t> sizes;
+        for (const Value& v : args)
+            for (const Tensor& t : tensors_of(v)) sizes.insert(t.shape().begin(), t.shape().end());
+        for (int64_t size : sizes) {
+            const std::string what = str(sample, " without the axes of size ", size);
+            check(without(op(), args, size, {}, false), what);
+            check(without(op(), args, size, {}, true), what + " and in shapes");
+            for (size_t i = 0; i < args.size(); ++i)
+                if (!tensors_of(args[i]).empty())
+                    check(without(op(), args, size, i, false), str(what, " of argument ", i));
+        }
+    }
+}
+
+Value with_numbers(const Tensor& like, double x) {
+    return Value(Tensor::full(like.dtype(), {1}, is_float(like.dtype()) ? x : 1));
+}
+
+// The derivative of an elementwise operator by operand `at` where that is x and the others are `other`.
+double derivative_at(const Op& op, std::vector<Value> args, size_t at, double x, double other) {
+    for (size_t i = 0; i < args.size(); ++i)
+        if (args[i].is_tensor()) args[i] = with_numbers(args[i].tensor(), i == at ? x : other);
+    ir::Graph graph("f");
+    ir::GraphBuilder builder(graph);
+    const Value input = args[at];
+    args[at] = Value(graph.add_parameter("x", ir::NodeType::of(type_of(input))));
+    graph.result = Expr(builder, builder.emit(op, args)).sum({0}).value();
+    const size_t parameters[] = {0};
+    return tensors_of(evaluate(*gradient(graph, parameters), std::vector{input}))[0].at(0);
+}
+
+// Where the derivative has a limit, that is what it is at infinity. What is infinity times 0 in the operator itself
+// (silu at minus infinity) is NaN in its derivative as well, as in PyTorch and MindSpore.
+TEST_P(OpTest, gradients_at_infinity_are_their_limits) {
+    if (!has_gradient(op()) || !op().is_elementwise) return;
+    for (const char* sample : op().samples) {
+        const auto args = in_double(sample_args(op(), sample, 4));
+        for (size_t at = 0; at < args.size(); ++at) {
+            if (!args[at].is_tensor() || !is_float(args[at].tensor().dtype())) continue;
+            for (double sign : {-1.0, 1.0})
+                for (double other : {-2.5, -1.0, 0.0, 0.75, 3.0}) {
+                    auto slope_at = [&](double x) { return derivative_at(op(), args, at, sign * x, other); };
+                    const double limit = slope_at(1e140), near = slope_at(1e130), got = slope_at(HUGE_VAL);
+                    if (!std::isfinite(limit) || std::abs(limit - near) > 1e-9 * (1 + std::abs(limit))) continue;
+                    auto value_at = [&](double x) {
+                        auto ends = args;
+                        for (size_t i = 0; i < ends.size(); ++i)
+                            if (ends[i].is_tensor())
+                                ends[i] = with_numbers(ends[i].tensor(), i == at ? sign * x : other);
+                        return run(op(), ends).tensor().at(0);
+                    };
+                    // NaN, or no limit of the values themselves (nan_to_num).
+                    const double end = value_at(HUGE_VAL);
+                    if (std::isnan(end) || (std::isfinite(end) && std::abs(end - value_at(1e140)) > 1e-9)) continue;
+                    EXPECT_NEAR(got, limit, 1e-9)
+                        << "argument " << at << " at " << sign * HUGE_VAL << ", others " << other << ", in " << sample;
+                }
+        }
     }
 }
 
