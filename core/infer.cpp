@@ -166,6 +166,19 @@ void expect_same_shape(const Call& call, size_t i, size_t j) {
                                            param_name(call, j), " has shape ", call.shape(j), ": they must be equal"));
 }
 
+bool is_within(std::string_view range, double number) {
+    return (range == "positive" ? number > 0 : number >= 0) && (range != "a probability" || number <= 1);
+}
+
+Error parameter_error(std::string_view where, std::string_view name, std::string_view range, double number,
+                      std::string_view at) {
+    const std::string must = range == "not negative" ? "must not be negative" : str("must be ", range);
+    const Error e = value_error(where, str(name, " ", must, ", got ", number, at));
+    if (range == "a probability")
+        return e.hint("a probability lies in the range 0 .. 1; ops.sigmoid gives such numbers");
+    return e.hint("where it is computed, keep it positive with ops.softplus or ops.exp");
+}
+
 void expect_float(const Call& call, size_t i) {
     DType t = call.type(i).dtype;
     if (!is_float(t))

@@ -14,6 +14,10 @@ void expect_rank(const Call& call, size_t i, int rank);
 void expect_rank_at_least(const Call& call, size_t i, int rank);
 void expect_same_shape(const Call& call, size_t i, size_t j);
 void expect_float(const Call& call, size_t i);
+// Of a parameter of a distribution that must be "positive", "not negative" or "a probability"; `at`: which element.
+bool is_within(std::string_view range, double number);
+Error parameter_error(std::string_view where, std::string_view name, std::string_view range, double number,
+                      std::string_view at = "");
 void expect_positive(const Call& call, size_t i, int64_t value);
 void expect_not_negative(const Call& call, size_t i, int64_t value);
 

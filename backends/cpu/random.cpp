@@ -74,6 +74,15 @@ void draw_elements(int64_t count, F draw) {
     });
 }
 
+// Numbers that are to become halves and would be rounded to 1, which is not in the interval, are the last one before
+// it.
+void stay_below_one(const KernelCall& call) {
+    if (!call.has(1) || !is_half(call.args[1].dtype())) return;
+    Tensor& out = call.out[0];
+    const float last = 1 - (call.args[1].dtype() == DType::f16 ? 0x1p-11f : 0x1p-8f);
+    for (int64_t i = 0; i < out.size(); ++i) out.data<float>()[i] = std::min(out.data<float>()[i], last);
+}
+
 bool rand(const KernelCall& call) {
     Tensor& out = call.out[0];
     RandomStream stream = stream_of(call);
@@ -92,6 +101,7 @@ bool rand(const KernelCall& call) {
         auto w = philox(stream.seed, i / 4, stream.counter);
         for (uint64_t k = 0; k < 4 && i + k < size; ++k) out.data<float>()[i + k] = unit_float(w[k]);
     });
+    stay_below_one(call);
     return true;
 }
 
@@ -177,19 +187,28 @@ double poisson_draw(ElementStream& words, double mean) {
     }
 }
 
-Error negative_parameter(const KernelCall& call, int64_t i, double value) {
-    const std::string_view name = param_name(Call(call.op, call.args, call.dtype), 1);
-    const std::string at = call.tensor(1).size() > 1 ? str(" (element ", i, ")") : "";
-    return value_error(call.op.name(), str(name, " must not be negative, got ", value, at))
-        .hint(str("where it is computed, keep it positive with ops.softplus or ops.exp"));
+// Throws the error about the first number of a parameter that is out of its range.
+void expect_within(std::string_view where, std::string_view name, std::string_view range, const Tensor& t) {
+    visit_dtype(t.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_arithmetic_v<T>)
+            for (int64_t i = 0; i < t.size(); ++i)
+                if (const auto number = static_cast<double>(t.data<T>()[i]); !is_within(range, number))
+                    throw parameter_error(where, name, range, number, t.size() > 1 ? str(" (element ", i, ")") : "");
+    });
+}
+
+bool valid_parameter(const KernelCall& call) {
+    expect_within(call.args[3].string(), call.args[2].string(), call.args[1].string(), call.tensor(0));
+    copy_elements(call.tensor(0), call.out[0]);
+    return true;
 }
 
 template <double (*kDraw)(ElementStream&, double)>
 bool draw_each(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     Tensor parameters = call.tensor(1).cast(DType::f64);
-    for (int64_t i = 0; i < parameters.size(); ++i)
-        if (const double p = parameters.data<double>()[i]; p < 0) throw negative_parameter(call, i, p);
+    expect_within(call.op.name(), param_name(Call(call.op, call.args, call.dtype), 1), "not negative", parameters);
     Tensor& out = call.out[0];
     Tensor draws = Tensor::empty(DType::f64, out.shape());
     const double* parameter = parameters.data<double>();
@@ -351,7 +370,11 @@ bool fill_fast(const KernelCall& call, BlockLoop loop) {
     return true;
 }
 
-bool rand_fast(const KernelCall& call) { return fill_fast(call, copy_loops().uniform); }
+bool rand_fast(const KernelCall& call) {
+    if (!fill_fast(call, copy_loops().uniform)) return false;
+    stay_below_one(call);
+    return true;
+}
 bool randn_fast(const KernelCall& call) { return fill_fast(call, copy_loops().normal); }
 
 bool dropout_fast(const KernelCall& call) {
@@ -391,6 +414,7 @@ void add_random_kernels(KernelTable& table) {
     table.plain("standard_laplace", standard_laplace);
     table.plain("random_gamma", draw_each<gamma_draw>);
     table.plain("random_poisson", draw_each<poisson_draw>);
+    table.plain("valid_parameter", valid_parameter);
     table.plain("randint", randint);
     table.plain("randperm", randperm);
     table.plain("multinomial", multinomial);

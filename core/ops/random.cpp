@@ -33,13 +33,32 @@ void expect_probability(const Call& c, size_t i) {
         throw value_error(c.name(), str(param_name(c, i), " must be a probability in the range 0 .. 1, not ", p));
 }
 
-void expect_positive_numbers(const Call& c, size_t i) {
-    const Value& v = c.args[i];
-    auto check = [&](double number) {
-        if (number <= 0) throw value_error(c.name(), str(param_name(c, i), " must be positive, not ", number));
-    };
-    if (v.is_number()) check(v.number());
-    for (int64_t k = 0; v.is_tensor() && k < v.tensor().size(); ++k) check(v.tensor().at(k));
+// Parameter i, which must be "positive", "not negative" or "a probability". The numbers of a tensor are looked at when
+// the program runs.
+Expr valid(const ExpandCall& c, size_t i, std::string_view range) {
+    const Expr x = c.builder.constant(c.args[i]);
+    if (!c.args[i].is_number())
+        return c.call("valid_parameter", {x, range, {"name", Value(param_name(c, i))}, {"where", Value(c.name())}});
+    if (!is_within(range, c.number(i))) throw parameter_error(c.name(), param_name(c, i), range, c.number(i));
+    return x;
+}
+
+// Integers from `first` to `last` must be numbers of the dtype; halves hold few of them.
+void expect_integers_of(const Call& c, DType t, int64_t first, int64_t last) {
+    int64_t least = 0, most = 0;
+    visit_dtype(t, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>) {
+            least = static_cast<int64_t>(std::numeric_limits<T>::min());
+            most = static_cast<int64_t>(std::numeric_limits<T>::max());
+        } else {
+            most = int64_t{1} << (t == DType::f16 ? 11 : t == DType::bf16 ? 8 : t == DType::f64 ? 53 : 24);
+            least = -most;
+        }
+    });
+    if (first < least || last > most)
+        throw value_error(c.name(), str("the numbers ", first, " .. ", last, " do not all fit in ", name_of(t),
+                                        ", which holds the integers ", least, " .. ", most));
 }
 
 void add_plain_numbers(Registry& ops) {
@@ -94,8 +113,22 @@ void add_plain_numbers(Registry& ops) {
 }
 
 Expr scaled(const ExpandCall& c, const Expr& noise, size_t shift, size_t scale) {
-    Expr stretched = c.call("mul", {noise, c.args[scale]});
+    Expr stretched = c.call("mul", {noise, valid(c, scale, "not negative")});
     return c.call("add", {stretched, c.args[shift]});
+}
+
+// Numbers from minval to maxval, parameters 1 and 2. Rounding may take a sum to maxval, which is not in the interval:
+// the number before it stands for that.
+Expr uniform_between(const ExpandCall& c, const Expr& unit) {
+    auto limit = [&](size_t i) {
+        if (c.args[i].is_number()) return c.call("full", {Shape{}, c.args[i], unit.dtype()});
+        return c.has(4) ? c.in(i).cast(unit.dtype()) : c.in(i);
+    };
+    const Expr low = limit(1), high = limit(2);
+    const Expr range =
+        c.call("valid_parameter",
+               {high - low, "not negative", {"name", Value("maxval - minval")}, {"where", Value(c.name())}});
+    return c.call("minimum", {c.call("add", {unit * range, low}), c.call("nextafter", {high, low})});
 }
 
 void add_distributions(Registry& ops) {
@@ -112,8 +145,7 @@ void add_distributions(Registry& ops) {
                     throw argument_error(c.name(), "with an integer dtype, minval and maxval must be numbers");
                 return c.call("randint", {c.args[1].integer(), c.args[2].integer(), c.args[0], c.args[3], dtype});
             }
-            Expr unit = c.call("rand", {c.args[0], dtype, c.args[3]});
-            return c.call("add", {unit * c.call("sub", {c.args[2], c.args[1]}), c.args[1]});
+            return uniform_between(c, c.call("rand", {c.args[0], dtype, c.args[3]}));
         })
         .effect(Effect::random)
         .method(false)
@@ -164,12 +196,12 @@ void add_distributions(Registry& ops) {
         .example("shape(gamma({2, 3}, 2.0, 3.0))", "{2, 3}")
         .expand([](const ExpandCall& c) {
             Shape joint = broadcast(c.name(), c.shape(1), c.shape(2));
-            expect_positive_numbers(c, 2);
+            Expr beta = valid(c, 2, "positive");
             Expr alpha = c.args[1].is_tensor() || c.args[1].is_node()
                              ? c.in(1)
                              : c.call("full", {Shape{}, c.args[1], DType::f32});
             Expr draws = c.call("random_gamma", {c.args[0], alpha.broadcast_to(joint), c.args[3]});
-            return c.call("div", {draws, c.args[2]});
+            return c.call("div", {draws, beta});
         })
         .effect(Effect::random)
         .refuse_grad("the draws are not differentiated; gamma(shape, alpha) / beta has a gradient by beta")
@@ -198,6 +230,21 @@ void add_distributions(Registry& ops) {
         .sample("{4}, f32[3]:(1,2)");
 }
 
+void add_checks(Registry& ops) {
+    // A primitive, so that the numbers of a graph's operands are looked at when it runs.
+    ops.add(
+           "valid_parameter(input/x: tensor, range: \"positive\"|\"not negative\"|\"a probability\", *, name: string = "
+           "\"input\", where: string = \"valid_parameter\")")
+        .doc("The parameter of a distribution as it is; an error where a number of it is not what range says.")
+        .example("valid_parameter(tensor{0.5, 2.0}, \"positive\")", "tensor{0.5, 2.0}")
+        .infer(same_as_first)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.dout, {}, {}, {}};
+        })
+        .sample("f32[2,3]:(0.1,2), \"positive\"")
+        .sample("f32[4]:(0,1), \"a probability\"");
+}
+
 void add_integers(Registry& ops) {
     ops.add("randint(low: int, high: int, size/shape: shape, seed: int? = nil, dtype: dtype? = nil)")
         .doc("Integers from low to high - 1, all equally likely.")
@@ -206,7 +253,9 @@ void add_integers(Registry& ops) {
             if (c.integer(0) >= c.integer(1))
                 throw value_error(c.name(),
                                   str("low (", c.integer(0), ") must be less than high (", c.integer(1), ")"));
-            return {{c.dtype_or(4, DType::i64), checked_shape(c.name(), c.ints(2))}};
+            const DType dtype = c.dtype_or(4, DType::i64);
+            expect_integers_of(c, dtype, c.integer(0), c.integer(1) - 1);
+            return {{dtype, checked_shape(c.name(), c.ints(2))}};
         })
         .effect(Effect::random)
         .no_grad(kRandom)
@@ -227,8 +276,12 @@ void add_integers(Registry& ops) {
         .example("sum(randperm(4))", "tensor(6)")
         .infer([](const Call& c) -> Types {
             expect_not_negative(c, 0, c.integer(0));
-            int64_t sizes[] = {c.integer(0)};
-            return {{c.dtype_or(3, DType::i64), checked_shape(c.name(), sizes)}};
+            int64_t sizes[] = {c.integer(0)}, last = 0;
+            const DType dtype = c.dtype_or(3, DType::i64);
+            if (__builtin_add_overflow(c.integer(0) - 1, c.integer(2), &last))
+                last = std::numeric_limits<int64_t>::max();
+            if (sizes[0] > 0) expect_integers_of(c, dtype, c.integer(2), last);
+            return {{dtype, checked_shape(c.name(), sizes)}};
         })
         .effect(Effect::random)
         .no_grad(kRandom)
@@ -248,10 +301,9 @@ void add_integers(Registry& ops) {
         .doc("Ones with probability p and zeros otherwise, in the shape and dtype of input.")
         .example("bernoulli(zeros({2}), 1.0)", "tensor{1.0, 1.0}")
         .expand([](const ExpandCall& c) {
-            expect_probability(c, 1);
             DType dtype = c.type(0).dtype;
             Expr unit = c.call("rand", {c.shape(0), dtype == DType::f64 ? dtype : DType::f32, c.args[2]});
-            return c.call("less", {unit, c.args[1]}).cast(dtype);
+            return c.call("less", {unit, valid(c, 1, "a probability")}).cast(dtype);
         })
         .effect(Effect::random)
         .no_grad(kRandom)
@@ -348,6 +400,7 @@ void add_dropout(Registry& ops) {
 void add_random_ops(Registry& ops) {
     add_plain_numbers(ops);
     add_distributions(ops);
+    add_checks(ops);
     add_integers(ops);
     add_choices(ops);
     add_dropout(ops);

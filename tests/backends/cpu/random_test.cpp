@@ -1,6 +1,7 @@
 // The same numbers for every instruction set and number of threads, and the distributions they come from.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -142,6 +143,74 @@ TEST_F(Random, dropout_divides_exactly_what_it_keeps) {
     EXPECT_NEAR(static_cast<double>(kept), 12000, 350);
     Tensor none = call("dropout", {Value(x), 1.0});
     for (int64_t i = 0; i < none.size(); ++i) ASSERT_EQ(none.at(i), 0);
+}
+
+// Rounding to few digits must not reach the end that is not in the interval.
+TEST_F(Random, uniform_numbers_stay_below_their_end_in_every_dtype) {
+    for (Device* where : {&device(), &plain_device()})
+        for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+            set_current_device(where);
+            const Shape many{200'000};
+            const Tensor unit = call("rand", {many, dtype, 5}), single = call("rand", {many, DType::f32, 5});
+            const Tensor like = call("rand_like", {Tensor::zeros(dtype, many), 6});
+            const Tensor shifted = call("uniform", {many, 1000.0, 1001.0, 7, dtype});
+            const Tensor between =
+                call("uniform", {many, Tensor::full(dtype, {1}, -3.0), Tensor::full(dtype, {1}, 7.0), 8});
+            for (int64_t i = 0; i < unit.size(); ++i) {
+                ASSERT_LT(unit.at(i), 1) << name_of(dtype);
+                ASSERT_LT(like.at(i), 1) << name_of(dtype);
+                ASSERT_GE(shifted.at(i), 1000) << name_of(dtype);
+                ASSERT_LT(shifted.at(i), 1001) << name_of(dtype);
+                ASSERT_LT(between.at(i), 7) << name_of(dtype);
+                ASSERT_GE(between.at(i), -3) << name_of(dtype);
+            }
+            // The numbers of float32, rounded.
+            if (!is_half(dtype)) continue;
+            const Tensor rounded = single.cast(dtype);
+            const double last = 1 - (dtype == DType::f16 ? 0x1p-11 : 0x1p-8);
+            for (int64_t i = 0; i < unit.size(); ++i) ASSERT_EQ(unit.at(i), std::min(rounded.at(i), last));
+        }
+}
+
+TEST_F(Random, impossible_parameters_are_refused) {
+    auto message_of = [](std::string_view op, std::initializer_list<Arg> args) -> std::string {
+        try {
+            call(op, args);
+        } catch (const Error& e) {
+            return e.what();
+        }
+        return "nothing was thrown";
+    };
+    auto expect = [](const std::string& message, std::string_view op, std::string_view what) {
+        EXPECT_TRUE(message.starts_with(op) && message.find(what) != std::string::npos) << message;
+    };
+    const Shape shape{4};
+    const Tensor bad = Tensor::from<float>(std::vector<float>{1, 2, -3, 4}, {4});
+    const Tensor nan = Tensor::full(DType::f32, {4}, std::nan(""));
+    for (const Tensor& t : {bad, nan}) {
+        expect(message_of("normal", {shape, 0.0, t}), "normal", "stddev must not be negative, got");
+        expect(message_of("laplace", {shape, 0.0, t}), "laplace", "lambda_param must not be negative, got");
+        expect(message_of("gamma", {shape, 1.0, t}), "gamma", "beta must be positive, got");
+        expect(message_of("gamma", {shape, t}), "gamma", "alpha must not be negative, got");
+        expect(message_of("poisson", {shape, t}), "poisson", "must not be negative, got");
+        expect(message_of("bernoulli", {bad, t}), "bernoulli", "p must be a probability, got");
+        expect(message_of("uniform", {shape, 0.0, t}), "uniform", "maxval - minval must not be negative, got");
+        expect(message_of("multinomial", {t, 2}), "multinomial", "negative");
+    }
+    expect(message_of("normal", {shape, 0.0, -1.0}), "normal", "stddev must not be negative, got -1");
+    expect(message_of("normal", {shape, 0.0, bad}), "normal", "got -3 (element 2)");
+    expect(message_of("laplace", {shape, 0.0, -1.0}), "laplace", "lambda_param must not be negative, got -1");
+    expect(message_of("uniform", {shape, 3.0, 1.0}), "uniform", "maxval - minval must not be negative, got -2");
+    expect(message_of("bernoulli", {bad, 1.5}), "bernoulli", "p must be a probability, got 1.5");
+    expect(message_of("dropout", {bad, -0.5}), "dropout", "p must be a probability");
+    expect(message_of("randint", {0, 300, shape, Value(), DType::i8}), "randint", "0 .. 299 do not all fit in int8");
+    expect(message_of("randint", {0, 3000, shape, Value(), DType::f16}), "randint", "do not all fit in float16");
+    expect(message_of("randperm", {300, Value(), 0, DType::u8}), "randperm", "0 .. 299 do not all fit in uint8");
+    expect(message_of("randint", {5, 5, shape}), "randint", "low (5) must be less than high (5)");
+    // At the edge of what is possible.
+    EXPECT_EQ(call("normal", {shape, 2.0, 0.0}).at(1), 2);
+    EXPECT_EQ(call("uniform", {shape, 2.0, 2.0}).at(1), 2);
+    EXPECT_EQ(call("randint", {-128, 128, shape, Value(), DType::i8}).dtype(), DType::i8);
 }
 
 }  // namespace
