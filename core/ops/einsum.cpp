@@ -1,9 +1,11 @@
-// Operator: einsum. The equation is parsed into labels; operands are then contracted from left to right, each step one
-// batched matrix product (or a broadcast product, when nothing is summed), so that the gradient follows by composition.
+// Operator: einsum. The equation is parsed into labels; operands are then contracted in the order that takes the fewest
+// multiplications, each step one batched matrix product (or a broadcast product, when nothing is summed), so that the
+// gradient follows by composition.
 //
 // Labels are small integers: 0..51 for A-Z and a-z in alphabetical order, 52.. for the axes that an ellipsis stands
 // for, counted from the right (52 is the last one), as broadcasting aligns them.
 #include "core/infer.h"
+#include "core/ops/contraction_order.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 
@@ -243,6 +245,33 @@ Term contract(Term a, Term b, Wanted wanted) {
     return out;
 }
 
+// The product of all terms, summed over the labels that the result does not have.
+Term product_of(std::vector<Term> terms, const Labels& result, const std::array<int64_t, kLabels>& sizes) {
+    auto set_of = [](const Labels& labels) {
+        LabelSet set = 0;
+        for (int label : labels) set |= LabelSet{1} << label;
+        return set;
+    };
+    LabelSizes numbers;
+    numbers.fill(1);
+    // Sizes that are not known yet count as large ones.
+    for (size_t i = 0; i < sizes.size(); ++i)
+        numbers[i] = sizes[i] == kUnknownDim ? 100 : static_cast<double>(std::max<int64_t>(sizes[i], 1));
+    std::vector<LabelSet> sets;
+    for (const Term& t : terms) sets.push_back(set_of(t.labels));
+    for (auto [left, right] : contraction_order(sets, set_of(result), numbers).steps) {
+        LabelSet wanted = set_of(result);
+        sets[left] = sets[right] = 0;
+        for (LabelSet set : sets) wanted |= set;
+        terms.push_back(contract(std::move(terms[left]), std::move(terms[right]),
+                                 [&](int label) { return (wanted >> label & 1) != 0; }));
+        sets.push_back(set_of(terms.back().labels));
+    }
+    Term all = std::move(terms.back());
+    all.sum_unless([&](int label) { return contains(result, label); });
+    return all;
+}
+
 Expr expand_einsum(const ExpandCall& c) {
     std::vector<Shape> shapes;
     for (const TensorType& t : c.types(1)) shapes.push_back(t.shape);
@@ -268,17 +297,7 @@ Expr expand_einsum(const ExpandCall& c) {
         t.drop_broadcast_axes(sizes);
         terms.push_back(std::move(t));
     }
-    auto wanted_after = [&](size_t i) {
-        return [&, i](int label) {
-            if (contains(eq.result, label)) return true;
-            for (size_t k = i + 1; k < terms.size(); ++k)
-                if (contains(terms[k].labels, label)) return true;
-            return false;
-        };
-    };
-    Term all = terms[0];
-    for (size_t i = 1; i < terms.size(); ++i) all = contract(std::move(all), terms[i], wanted_after(i));
-    all.sum_unless([&](int label) { return contains(eq.result, label); });
+    Term all = product_of(std::move(terms), eq.result, sizes);
 
     // Labels of size 1 that were dropped as broadcast come back.
     Shape shape;

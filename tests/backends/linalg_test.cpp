@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "backends/cpu/device.h"
 #include "core/op.h"
@@ -154,6 +155,62 @@ TEST_F(Linalg, nan_and_infinity_are_not_lost_in_a_product) {
         Tensor out = matmul(a, b);
         EXPECT_TRUE(std::isnan(out.at(0))) << n;
         EXPECT_TRUE(std::isnan(out.at(1))) << n;
+    }
+}
+
+// The definition: for each value of all labels the product of the operands' elements, added to the result's element.
+Tensor sum_of_products(const std::string& equation, const std::vector<Tensor>& operands) {
+    std::vector<std::string> terms(1);
+    for (char c : equation.substr(0, equation.find('-')))
+        if (c == ',')
+            terms.emplace_back();
+        else
+            terms.back() += c;
+    terms.push_back(equation.substr(equation.find('>') + 1));
+    std::string labels;
+    std::map<char, int64_t> sizes, index;
+    for (size_t i = 0; i < operands.size(); ++i)
+        for (size_t k = 0; k < terms[i].size(); ++k)
+            if (sizes.emplace(terms[i][k], operands[i].dim(static_cast<int>(k))).second) labels += terms[i][k];
+    Shape shape;
+    for (char c : terms.back()) shape.push_back(sizes[c]);
+    Tensor result = Tensor::zeros(DType::f64, shape);
+    auto place = [&](const std::string& term) {
+        int64_t at = 0;
+        for (char c : term) at = at * sizes[c] + index[c];
+        return at;
+    };
+    for (bool more = true; more;) {
+        double product = 1;
+        for (size_t i = 0; i < operands.size(); ++i) product *= operands[i].at(place(terms[i]));
+        result.set_at(place(terms.back()), result.at(place(terms.back())) + product);
+        more = false;
+        for (char c : labels) {
+            more = ++index[c] < sizes[c];
+            if (more) break;
+            index[c] = 0;
+        }
+    }
+    return result;
+}
+
+TEST_F(Linalg, einsum_gives_the_sum_of_products_in_whatever_order_it_multiplies) {
+    for (const char* equation : {"ab,bc,cd,de->ae", "abc,bd,cd,ae->de", "ab,ab,b->a", "a,b,c->", "aab,bc,c->a",
+                                 "ab,c,bc,a->cb", "ab,bc,cd,de,ef,fg,gh,hi,ia->", "ij,jk,kl,lm,mn,no,op,pq,qr->ri"}) {
+        std::vector<Tensor> operands;
+        std::vector<Value> values;
+        Shape shape;
+        for (const char* c = equation; *c != '>'; ++c) {
+            if (*c != ',' && *c != '-') {
+                shape.push_back(1 + *c % 3);
+                continue;
+            }
+            operands.push_back(random(shape, 20 + operands.size(), DType::f64));
+            values.emplace_back(operands.back());
+            shape = {};
+        }
+        expect_near(call("einsum", {equation, Value::list(values)}).tensor(), sum_of_products(equation, operands),
+                    1e-10);
     }
 }
 
