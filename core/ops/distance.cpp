@@ -1,4 +1,6 @@
 // Operators: distances, similarities and cross products of vectors.
+#include <cmath>
+
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
@@ -6,12 +8,6 @@
 namespace lunaria {
 
 namespace {
-
-Expr with_axis(const Expr& e, int axis) {
-    Shape s = e.shape();
-    s.insert(axis, 1);
-    return e.reshape(s);
-}
 
 Expr part(const Expr& e, int axis, int64_t at) {
     Shape begin, size = e.shape();
@@ -42,15 +38,162 @@ Expr expand_cross(const ExpandCall& c) {
     return c.call("concat", {c.builder.list(rows), axis});
 }
 
-Expr expand_cdist(const ExpandCall& c) {
+// Axes in front of the last two.
+Shape batches_of(const Shape& s) {
+    Shape batch;
+    for (int i = 0; i + 2 < s.rank(); ++i) batch.push_back(s[i]);
+    return batch;
+}
+
+Types infer_cdist(const Call& c) {
     for (size_t i : {0, 1}) expect_rank_at_least(c, i, 2);
     Shape a = c.shape(0), b = c.shape(1);
-    if (a.back() != b.back())
+    if (a.back() != b.back() && a.back() != kUnknownDim && b.back() != kUnknownDim)
         throw shape_error(c.name(), str("x1 is ", a, " and x2 is ", b, ": their last axes must be equal"));
     double p = c.number(2);
     if (!(p >= 0)) throw value_error(c.name(), str("p must be at least 0, not ", p));
-    Expr difference = with_axis(c.in(0), a.rank() - 1) - with_axis(c.in(1), b.rank() - 2);
-    return c.call("vector_norm", {difference, {"ord", p}, {"axis", int64_t{-1}}});
+    Shape out = broadcast(c.name(), batches_of(a), batches_of(b));
+    out.push_back(a[a.rank() - 2]);
+    out.push_back(b[b.rank() - 2]);
+    if (out.known()) checked_shape(c.name(), out.dims(), size_of(c.dtype));
+    return {{c.dtype, out}};
+}
+
+// The parameters of pair_products and pair_sums. With d = x1[i, k] - x2[j, k], divided by scale[i, j], and
+// f(d) = |d|^power (times the sign of d where odd) these give
+//     pair_products[i, j] = sum over k of left[i, k] right[j, k] f(d)
+//     pair_sums[i, k]     = sum over j of left[i, j] right[j, k] f(d)
+// Their derivatives are made of the same two, and those of distances too: all orders take as much memory as the
+// operands, where the differences themselves would take a number for each i, j and k.
+enum PairParam : size_t { kFirst, kSecond, kLeft, kRight, kScale, kPower, kOdd };
+
+struct Pairs {
+    Expr x1, x2, left, right, scale;  // those that are missing are 1
+    double power;
+    bool odd;
+
+    Expr call(std::string_view op) const {
+        auto given = [](const Expr& e) { return e ? Arg(e) : Arg(Value()); };
+        return lunaria::call(op, {x1, x2, given(left), given(right), given(scale), power, odd});
+    }
+    Expr products() const { return call("pair_products"); }
+    Expr sums() const { return call("pair_sums"); }
+    // With the roles of the rows exchanged: f of the same differences is sign() times this one's.
+    Pairs turned() const {
+        auto transposed = [](const Expr& e) { return e ? matrix_transpose(e) : e; };
+        return {x2, x1, transposed(left), right, transposed(scale), power, odd};
+    }
+    double sign() const { return odd ? -1 : 1; }
+    bool is_steady() const { return power == 0 || std::isinf(power); }
+    // f' but for the factor `power`, which it has in the derivative, and the division by the scale.
+    Pairs derived() const {
+        Pairs d = *this;
+        d.power = power - 1;
+        d.odd = !odd;
+        return d;
+    }
+};
+
+Expr product_of(const Expr& a, const Expr& b) { return a && b ? a * b : a ? a : b; }
+Expr quotient_of(const Expr& a, const Expr& b) { return !b ? a : a ? a / b : 1.0 / b; }
+
+Types infer_pairs(const Call& c, bool products) {
+    for (size_t i : {kFirst, kSecond, kLeft, kRight, kScale})
+        if (c.has(i)) expect_rank_at_least(c, i, 2);
+    const Shape a = c.shape(kFirst), b = c.shape(kSecond);
+    const int64_t n = a[a.rank() - 2], m = b[b.rank() - 2], depth = a.back();
+    Shape batch = broadcast(c.name(), batches_of(a), batches_of(b));
+    auto check = [&](size_t i, int64_t rows, int64_t columns) {
+        if (!c.has(i)) return;
+        const Shape s = c.shape(i);
+        if (s.known() && a.known() && b.known() && (s[s.rank() - 2] != rows || s.back() != columns))
+            throw shape_error(c.name(), str(param_name(c, i), " is ", s, " where x1 is ", a, " and x2 is ", b,
+                                            ": its last two axes must have the sizes ", rows, " and ", columns));
+        batch = broadcast(c.name(), batch, batches_of(s));
+    };
+    check(kSecond, m, depth);
+    check(kLeft, n, products ? depth : m);
+    check(kRight, m, depth);
+    check(kScale, n, m);
+    batch.push_back(n);
+    batch.push_back(products ? m : depth);
+    return {{c.dtype, batch}};
+}
+
+Pairs pairs_of(const GradRule& g) {
+    auto in = [&](size_t i) { return g.has(i) ? g.in(i) : Expr(); };
+    return {in(kFirst), in(kSecond), in(kLeft), in(kRight), in(kScale), g.number(kPower), g.boolean(kOdd)};
+}
+
+// The derivatives by the rows: `weight`[i, j], `first`[i, k] and `right`[j, k] are what f' is multiplied with.
+void add_row_gradients(Grads& grads, const GradRule& g, Pairs f, const Expr& weight, const Expr& first) {
+    if (f.is_steady()) return;
+    Pairs slope = f.derived();
+    slope.left = quotient_of(weight, f.scale);
+    const Pairs other = [&] {
+        Pairs turned = slope.turned();
+        turned.right = first;
+        return turned;
+    }();
+    grads[kFirst] = sum_to(product_of(first, slope.sums()) * f.power, g.shape(kFirst));
+    grads[kSecond] = sum_to(product_of(f.right, other.sums()) * (-f.power * slope.sign()), g.shape(kSecond));
+}
+
+Grads grad_pair_products(const GradRule& g) {
+    const Pairs f = pairs_of(g);
+    Grads grads(g.args.size());
+    Pairs weighted = f;
+    weighted.left = g.dout;
+    add_row_gradients(grads, g, f, g.dout, f.left);
+    if (f.left) grads[kLeft] = sum_to(weighted.sums(), g.shape(kLeft));
+    if (f.right) {
+        Pairs turned = weighted.turned();
+        turned.right = f.left;
+        grads[kRight] = sum_to(turned.sums() * f.sign(), g.shape(kRight));
+    }
+    if (f.scale && !f.is_steady()) grads[kScale] = sum_to(g.dout * g.out / f.scale * -f.power, g.shape(kScale));
+    return grads;
+}
+
+Grads grad_pair_sums(const GradRule& g) {
+    const Pairs f = pairs_of(g);
+    Grads grads(g.args.size());
+    add_row_gradients(grads, g, f, f.left, g.dout);
+    Pairs products = f;
+    products.left = g.dout;
+    const bool scaled = f.scale && !f.is_steady();
+    const Expr by_weight = f.left || scaled ? products.products() : Expr();
+    if (f.left) grads[kLeft] = sum_to(by_weight, g.shape(kLeft));
+    if (f.right) {
+        Pairs turned = f.turned();
+        turned.right = g.dout;
+        grads[kRight] = sum_to(turned.sums() * f.sign(), g.shape(kRight));
+    }
+    if (scaled) grads[kScale] = sum_to(product_of(f.left, by_weight) / f.scale * -f.power, g.shape(kScale));
+    return grads;
+}
+
+// Where two rows are equal, and the distance has no derivative, it is 0.
+Grads grad_cdist(const GradRule& g) {
+    const double p = g.number(2);
+    if (p == 0) return Grads(3);
+    Expr equal = call("equal", {g.out, 0.0});
+    Expr length = call("where", {equal, 1.0, g.out}), weight = call("where", {equal, 0.0, g.dout});
+    Pairs slope{g.in(0), g.in(1), weight, Expr(), Expr(), p - 1, true};
+    if (p == 2) {
+        slope.left = weight / length;
+    } else if (p != 1) {
+        slope.scale = length;
+        if (std::isinf(p)) {
+            // The largest differences share alike.
+            slope.power = p;
+            Pairs largest = slope;
+            largest.left = Expr();
+            largest.odd = false;
+            slope.left = weight / call("where", {equal, 1.0, largest.products()});
+        }
+    }
+    return {sum_to(slope.sums(), g.shape(0)), sum_to(slope.turned().sums(), g.shape(1)), {}};
 }
 
 Expr expand_cosine_similarity(const ExpandCall& c) {
@@ -74,13 +217,45 @@ void add_distance_ops(Registry& ops) {
         .expand(expand_cross)
         .sample("f32[4,3], f32[4,3], dim=1")
         .sample("f32[3,2], f32[3,1]");
+    // A primitive, since the differences of all rows would take many times the memory of the result.
     ops.add("cdist(x1/a/input: float, x2/b/other: float, p: number = 2.0)")
         .doc("Distances, in the p-norm, between every row of one matrix and every row of another.")
         .example("cdist(tensor{{0.0, 0.0}}, tensor{{3.0, 4.0}, {0.0, 1.0}})", "tensor{{5.0, 1.0}}")
-        .expand(expand_cdist)
+        .infer(infer_cdist)
+        .grad(grad_cdist)
         .sample("f32[2,4,3], f32[2,5,3]")
         .sample("f32[3,2], f32[1,2], p=1.0")
-        .sample("f32[3,2], f32[4,2], p=3.0");
+        .sample("f32[3,2], f32[4,2], p=3.0")
+        .sample("f32[3,1,7,5], f32[2,70,5], p=2.5")
+        .sample("f32[3,4], f32[2,4], p=inf");
+    ops.add(
+           "pair_products(x1: float, x2: float, left: float? = nil, right: float? = nil, scale: float? = nil, power: "
+           "number = 1.0, odd: bool = true)")
+        .doc(
+            "For rows i of x1 and j of x2 the sum over k of left[i, k] right[j, k] |d|^power with d = (x1[i, k] - "
+            "x2[j, "
+            "k]) / scale[i, j], where odd with the sign of d.")
+        .example("pair_products(tensor{{1.0, 2.0}}, tensor{{0.0, 5.0}})", "tensor{{-2.0}}")
+        .infer([](const Call& c) { return infer_pairs(c, true); })
+        .grad(grad_pair_products)
+        .method(false)
+        .sample("f32[3,4], f32[2,4]")
+        .sample("f32[5,3,4], f32[2,4], f32[3,4], f32[2,4], f32[3,2]:(1,2), 3.0, true")
+        .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");
+    ops.add(
+           "pair_sums(x1: float, x2: float, left: float? = nil, right: float? = nil, scale: float? = nil, power: "
+           "number = 1.0, odd: bool = true)")
+        .doc(
+            "For rows i of x1 and their elements k the sum over rows j of x2 of left[i, j] right[j, k] |d|^power with "
+            "d "
+            "= (x1[i, k] - x2[j, k]) / scale[i, j], where odd with the sign of d.")
+        .example("pair_sums(tensor{{1.0, 2.0}}, tensor{{0.0, 5.0}})", "tensor{{1.0, -3.0}}")
+        .infer([](const Call& c) { return infer_pairs(c, false); })
+        .grad(grad_pair_sums)
+        .method(false)
+        .sample("f32[3,4], f32[2,4]")
+        .sample("f32[5,3,4], f32[2,4], f32[3,2], f32[2,4], f32[3,2]:(1,2), 3.0, true")
+        .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");
     ops.add("cosine_similarity(x1/a/input: float, x2/b/other: float, dim/axis: int = 1, eps: number = 1e-8)")
         .doc("Cosine of the angle between vectors along an axis.")
         .example("cosine_similarity(tensor{{1.0, 0.0}}, tensor{{1.0, 1.0}})", "tensor{0.7071068}")
