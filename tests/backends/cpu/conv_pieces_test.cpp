@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -96,9 +97,14 @@ TEST(ConvPiecesTest, pieces_give_what_the_whole_gives) {
             for (const double share : {0.2, 0.06, 0.02}) {
                 const double most = products_of(c) * share + 1;
                 const Floats& cut = arrays.run(kind, c, most);
+                // oneDNN adds up the products of 1x1, and those of odd or of many channels, as their sizes ask for;
+                // without AVX-512 it computes what has wide padding by another loop than a piece within that has none.
+                constexpr int64_t kWidePadding = 4;
+                const bool is_padded_wide = *std::ranges::max_element(c.window.before) >= kWidePadding;
+                const bool is_exact = kind == ConvKind::forward && c.window.kernel_size() > 1 &&
+                                      c.in_channels % 8 == 0 && !is_padded_wide;
                 for (size_t i = 0; i < whole.size(); ++i)
-                    // oneDNN adds up the products of 1x1, and those of odd or of many channels, as their sizes ask for.
-                    if (kind == ConvKind::forward && c.window.kernel_size() > 1 && c.in_channels % 8 == 0)
+                    if (is_exact)
                         ASSERT_EQ(cut[i], whole[i]) << told(c, kind, most) << ", element " << i;
                     else
                         ASSERT_NEAR(cut[i], whole[i], 1e-5 * std::sqrt(products_of(c)))
