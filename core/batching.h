@@ -38,10 +38,12 @@ class BatchCall : public ExpandCall {
 };
 
 // Whether there is a rule; the other operators are applied to one sample after the other.
-bool has_batch_rule(const Op& op);
+inline bool has_batch_rule(const Op& op) { return op.host_fn || op.batch_fn; }
 
 // The results of the call for the batch, one or a list, each with the batch axis; nil when the rule does not cover this
 // call. `types`: of the results for one sample.
-Value apply_batch_rule(const BatchCall& call, const Types& types);
+inline Value apply_batch_rule(const BatchCall& call, const Types& types) {
+    return call.op.batch_fn ? call.op.batch_fn(call, types) : Value();
+}
 
 }  // namespace lunaria

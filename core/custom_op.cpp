@@ -4,9 +4,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ir/printer.h"
 #include "core/ir/substitution.h"
+#include "core/open.h"
 
 namespace lunaria {
 
@@ -300,7 +302,7 @@ std::string CustomOp::free_name(const std::string& name) {
 
 CustomOp& CustomOp::add(std::unique_ptr<CustomOp> op) {
     Known& k = known();
-    op->id = static_cast<int>(lunaria::registry().all().size() + k.ops.size());
+    op->id = next_extra_id();
     k.by_name[op->name_] = op.get();
     k.ops.push_back(std::move(op));
     return *k.ops.back();
@@ -320,7 +322,7 @@ const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<
     ir::GraphBuilder builder(original.graph);
     original.graph.result = replay(formula, parameters_of(original.graph), builder);
     op->takes_strides = op->takes_halves = true;
-    op->batch_rule = Batching::elementwise;
+    op->batch_fn = batch::elementwise;
     op->infer_fn = CustomRules::infer;
     op->expand_fn = CustomRules::expand;
     op->grad_fn = CustomRules::grad;
@@ -376,7 +378,7 @@ const CustomOp& CustomOp::derivative(size_t i) const {
     op->parent_ = this;
     op->position_ = i;
     op->takes_strides = op->takes_halves = true;
-    op->batch_rule = Batching::elementwise;
+    op->batch_fn = batch::elementwise;
     op->infer_fn = CustomRules::infer;
     op->expand_fn = CustomRules::expand;
     op->grad_fn = CustomRules::grad;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/batching/rules.h"
 #include "core/custom_op.h"
 #include "core/ops/families.h"
 
@@ -37,18 +38,64 @@ Op& Op::expand(ExpandFn f) {
 }
 Op& Op::view(ViewFn f) {
     view_fn = f;
-    return *this;
+    return moves();
 }
 Op& Op::host(HostFn f) {
     host_fn = f;
     return *this;
 }
-Op& Op::batching(Batching b) {
-    batch_rule = b;
+Op& Op::batched(BatchFn f) {
+    batch_fn = f;
     return *this;
 }
 Op& Op::effect(Effect e) {
     side_effect = e;
+    return *this;
+}
+Op& Op::raises(Raises when) {
+    raises_when = when;
+    return *this;
+}
+Op& Op::flops(FlopsFn f) {
+    flops_fn = f;
+    return *this;
+}
+Op& Op::moves() {
+    only_moves = true;
+    return *this;
+}
+Op& Op::type_only() {
+    reads_type_only = true;
+    return *this;
+}
+Op& Op::keeps_weight() {
+    prepares_weight = true;
+    return *this;
+}
+Op& Op::specialises(int i) {
+    special_number = static_cast<int8_t>(i);
+    return *this;
+}
+Op& Op::fusion(Fusion f) {
+    fuses_as = f;
+    return *this;
+}
+Op& Op::reduction(AxesFn axes, RowFn f, Fusion kind) {
+    axes_fn = axes;
+    row_fn = f;
+    return fusion(kind);
+}
+Op& Op::row_pass(AxesFn axes, RowFn f) {
+    axes_fn = axes;
+    row_fn = f;
+    return fusion(Fusion::row_pass);
+}
+Op& Op::cost(int additions) {
+    element_cost = static_cast<int16_t>(additions);
+    return *this;
+}
+Op& Op::open(ExpandFn f) {
+    open_fn = f;
     return *this;
 }
 Op& Op::strided() {
@@ -61,7 +108,8 @@ Op& Op::half_native() {
 }
 Op& Op::elementwise() {
     is_elementwise = takes_strides = takes_halves = true;
-    batch_rule = Batching::elementwise;
+    batch_fn = batch::elementwise;
+    fuses_as = Fusion::element;
     if (!infer_fn) infer_fn = broadcast_all;
     return *this;
 }

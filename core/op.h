@@ -88,9 +88,23 @@ using ExpandFn = Expr (*)(const ExpandCall&);
 using ViewFn = Value (*)(const Call&);  // arguments are tensors; gives a view of them (or a list of views)
 using HostFn = Value (*)(const Call&);  // a plain value computed from types and attributes alone (shape, rank, dtype)
 
-// What vmap does: the default moves the mapped axis to the front and loops; see the transform.
-enum class Batching : uint8_t { loop, elementwise };
+class BatchCall;  // core/batching.h
+using BatchFn = Value (*)(const BatchCall&, const Types&);
+using AxesFn = Shape (*)(const Call&);  // the axes that an operator works along, counted from 0
+using FlopsFn = double (*)(const Call&, std::span<const TensorType> results);
+class RowPass;  // core/row_pass.h
+class RowValue;
+using RowFn = RowValue (*)(RowPass&);
+
 enum class Effect : uint8_t { none, random, state };
+
+// When a kernel refuses the values of its operands: an index out of range, a matrix that has no inverse. A call that
+// may is made even where nothing reads its result.
+enum class Raises : uint8_t { never, integers, always };  // integers: when it computes in integers
+
+// What generated code makes of a call (jit/graph/fusion.h). `sum` is the reduction that only adds: it may add up whole
+// rows, too.
+enum class Fusion : uint8_t { none, element, cast, product, reduction, sum, row_pass };
 
 class Registry;
 
@@ -110,12 +124,27 @@ class Op {
     Op& expand(ExpandFn f);               // made of other operators: needs neither infer nor grad nor kernel
     Op& view(ViewFn f);                   // shares storage with its operand: needs no kernel (but infer, for graphs)
     Op& host(HostFn f);
-    Op& batching(Batching b);
+    // The rule of vmap (core/batching/rules.h); without one the samples are done one after the other.
+    Op& batched(BatchFn f);
     Op& effect(Effect e);
+    Op& raises(Raises when = Raises::always);
+    Op& flops(FlopsFn f);  // arithmetic operations of a call, where they are not one for each element
+    Op& moves();           // copies elements, and does no arithmetic
+    Op& type_only();       // reads only the type of its first operand
+    Op& keeps_weight();    // kernels may keep operand 1 in a layout of their own (core/prepared.h)
+    // The gradient rule is shorter where number i is known; it is written for each value of a plain number then.
+    Op& specialises(int i);
+    Op& fusion(Fusion f);
+    // One value per row: along the axes, written with formulas and reductions (core/row_pass.h).
+    Op& reduction(AxesFn axes, RowFn f, Fusion kind = Fusion::reduction);
+    // One value per element of such rows.
+    Op& row_pass(AxesFn axes, RowFn f);
+    Op& cost(int additions);  // of floats, that an element of the result takes about as long as; 0: not known
+    // Expansion for calls with numbers among the attributes that are differentiated: these are expressions then.
+    Op& open(ExpandFn f);
     Op& strided();      // kernels take operands of any layout
     Op& half_native();  // kernels take f16 and bf16; without it such operands are computed in f32
-    Op& elementwise();  // arithmetic is a formula (core/ops/formulas.h): strided, half_native, batching elementwise,
-                        // broadcast
+    Op& elementwise();  // arithmetic is a formula (core/ops/formulas.h): strided, half_native, batched, broadcast
     Op& alias(const char* other_name);
     Op& method(bool yes);           // also x:name(...)? default: yes when the first parameter is a tensor
     Op& source(const char* where);  // paper or standard
@@ -125,6 +154,10 @@ class Op {
     std::string_view name() const { return signature.name; }
     bool belongs_to(const Registry& registry) const { return registry_ == &registry; }
     const Kernel* kernels(const Device& device, size_t& count) const;
+    // `computed`: the dtype of the promoted operands.
+    bool may_raise(DType computed) const {
+        return raises_when == Raises::always || (raises_when == Raises::integers && is_integer(computed));
+    }
 
     struct Example {
         const char *lua, *result;
@@ -139,9 +172,18 @@ class Op {
     ExpandFn expand_fn = nullptr;
     ViewFn view_fn = nullptr;
     HostFn host_fn = nullptr;
-    Batching batch_rule = Batching::loop;
+    ExpandFn open_fn = nullptr;
+    BatchFn batch_fn = nullptr;
+    FlopsFn flops_fn = nullptr;
+    AxesFn axes_fn = nullptr;
+    RowFn row_fn = nullptr;
     Effect side_effect = Effect::none;
+    Raises raises_when = Raises::never;
+    Fusion fuses_as = Fusion::none;
+    int8_t special_number = -1;
+    int16_t element_cost = 0;
     bool takes_strides = false, takes_halves = false, is_elementwise = false;
+    bool only_moves = false, reads_type_only = false, prepares_weight = false;
     bool is_method = false;
     bool promotes = false;  // has `same` or `float` parameters
     const char* source_text = nullptr;

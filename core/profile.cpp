@@ -22,58 +22,15 @@ double elements(const Value& v) {
     return sum;
 }
 
-// The operand that the signature calls so; nullptr where there is none.
-const Value* operand(const Op& op, std::span<const Value> args, std::string_view name) {
-    const int i = op.signature.find(name);
-    return i >= 0 && static_cast<size_t>(i) < args.size() && is_tensor_like(args[static_cast<size_t>(i)])
-               ? &args[static_cast<size_t>(i)]
-               : nullptr;
-}
-
-int64_t dim(const Value& v, int axis) {
-    const Shape shape = type_of(v).shape;
-    const int at = axis < 0 ? shape.rank() + axis : axis;
-    return at >= 0 && at < shape.rank() && shape.known() ? shape[at] : 1;
-}
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-    for (std::string_view n : names)
-        if (n == name) return true;
-    return false;
-}
-
 }  // namespace
 
 double flops_of(const Op& op, std::span<const Value> args, std::span<const TensorType> results) {
-    if (op.view_fn || op.host_fn) return 0;
-    const std::string_view name = op.name();
+    if (op.only_moves || op.host_fn) return 0;
     double out = 0, in = 0;
     for (const TensorType& t : results) out += size_of_shape(t.shape);
     for (const Value& v : args) in += elements(v);
-    if (is_one_of(name, {"matmul", "mm", "bmm", "mv", "dot", "dense", "affine"}) && is_tensor_like(args[0]))
-        return 2 * out * static_cast<double>(dim(args[0], -1));
-    if (is_one_of(name, {"addmm", "baddbmm"})) return 2 * out * static_cast<double>(dim(args[1], -1));
-    if (name.starts_with("conv")) {
-        // Each element of the result of the forward convolution takes all weights of its channel.
-        const Value* weight = operand(op, args, "weight");
-        const Value* dout = operand(op, args, "dout");
-        if (!weight && name == "conv_weight_grad" && !results.empty() && args.size() > 1 && is_tensor_like(args[1])) {
-            const double channels = results[0].shape.rank() > 0 ? static_cast<double>(results[0].shape[0]) : 1;
-            return 2 * elements(args[1]) * out / channels;
-        }
-        if (weight)
-            return 2 * (dout || name.ends_with("_input_grad") ? elements(args[0]) : out) * elements(*weight) /
-                   static_cast<double>(dim(*weight, 0));
-    }
-    if (is_one_of(name, {"attention", "attention_grad"})) {
-        const Value* key = operand(op, args, "key");
-        const Value* query = operand(op, args, "query");
-        // Two products forward; five backward, one of them made again.
-        if (key && query)
-            return (name == "attention" ? 4.0 : 10.0) * elements(*query) * static_cast<double>(dim(*key, -2));
-    }
-    if (op.is_elementwise) return out;
-    return std::max(in, out);
+    if (op.flops_fn && !results.empty()) return op.flops_fn(Call(op, args, DType::f32), results);
+    return op.is_elementwise ? out : std::max(in, out);
 }
 
 int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> results) {

@@ -120,7 +120,7 @@ bool nansum_plain(const KernelCall& c) {
     static const Op &sum = registry().get("sum"), &isnan = registry().get("isnan"), &where = registry().get("where");
     Value x(c.tensor(0));
     if (is_float(c.tensor(0).dtype())) x = run(where, {run(isnan, {x}), Value(0.0), x});
-    c.out[0] = run(sum, {x, c.args[1], c.args[2], c.args[3]}).tensor();
+    copy_elements(run(sum, {x, c.args[1], c.args[2], c.args[3]}).tensor(), c.out[0]);
     return true;
 }
 bool mean_plain(const KernelCall& c) { return accumulate<Sum>(c, true); }

@@ -2,6 +2,7 @@
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -45,6 +46,7 @@ void add_rectifiers(Registry& ops) {
             Expr positive = call("greater", {g.in(0), 0.0});
             return {cotangent(g, 0, [&] { return where(positive, g.dout, g.dout * g.number(1)); }), {}};
         })
+        .open(open::leaky_relu)
         .sample("f32[2,3]:(-2,-0.1)")
         .sample("f32[5]:(0.1,2), 0.05");
 
@@ -73,6 +75,7 @@ void add_rectifiers(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return c.call("clamp", {c.in(0), c.args[1], c.args[2]});
         })
+        .open(open::hardtanh)
         .sample("f32[2,3]:(-0.9,0.9)")
         .sample("f32[5]:(2,3), -0.5, 1.5");
 
@@ -105,6 +108,7 @@ void add_rectifiers(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout * above(fn("abs", g.in(0)), g.number(1), g.out); }), {}};
         })
+        .open(open::hardshrink)
         .sample("f32[2,3]:(-0.4,0.4)")
         .sample("f32[5]:(1.1,2), 1.0");
 
@@ -116,6 +120,7 @@ void add_rectifiers(Registry& ops) {
             return {cotangent(g, 0, [&] { return g.dout * above(fn("abs", g.in(0)), g.number(1), g.out); }), {}};
         })
         .alias("soft_shrink")
+        .open(open::softshrink)
         .sample("f32[2,3]:(-0.4,0.4)")
         .sample("f32[5]:(1.1,2), 1.0");
 
@@ -126,6 +131,7 @@ void add_rectifiers(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout * above(g.in(0), g.number(1), g.out); }), {}, {}};
         })
+        .open(open::threshold)
         .sample("f32[2,3]:(0.5,1), 0.3, -1.5")
         .sample("f32[5]:(-1,-0.5), -0.4, 2.0");
 }
@@ -144,6 +150,7 @@ void add_exponential_units(Registry& ops) {
                     [&] { return g.dout * where(positive, 1.0, fn("exp", where(positive, 0.0, x)) * g.number(1)); }),
                 {}};
         })
+        .open(open::elu)
         .sample("f32[2,3]:(-2,-0.1)")
         .sample("f32[5]:(0.1,2), 1.5");
 
@@ -159,6 +166,7 @@ void add_exponential_units(Registry& ops) {
                     [&] { return g.dout * where(positive, 1.0, fn("exp", where(positive, 0.0, x) / g.number(1))); }),
                 {}};
         })
+        .open(open::celu)
         .sample("f32[2,3]:(-2,-0.1)")
         .sample("f32[5]:(0.1,2), 1.5");
 
@@ -189,6 +197,7 @@ void add_exponential_units(Registry& ops) {
                     {},
                     {}};
         })
+        .open(open::softplus)
         .sample("f32[2,3]")
         .sample("f32[5], 2, 20");
 }

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/batching/rules.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -191,6 +193,8 @@ void add_joins(Registry& ops) {
         })
         .alias("cat")
         .alias("concatenate")
+        .batched(batch::joined)
+        .moves()
         .sample("{f32[2,3], f32[4,3]}")
         .sample("{f32[2,1], f32[2,5], f32[2,0]}, axis=-1");
     ops.add("stack(tensors/input_x/inputs/input: tensors, axis/dim: int = 0)")
@@ -355,6 +359,7 @@ void add_orders(Registry& ops) {
             return {g.call("flip", {g.dout, g.args[1]}), {}};
         })
         .alias("reverse")
+        .batched(batch::along<1>)
         .sample("f32[3,2], {0}")
         .sample("f32[2,3,5], {0,-1}");
     ops.add("fliplr(input/x: tensor)")
@@ -407,6 +412,8 @@ void add_triangles(Registry& ops) {
              })
         .doc("The lower triangles of matrices: elements above the diagonal become 0.")
         .example("tril(tensor{{1, 2}, {3, 4}})", "tensor{{1, 0}, {3, 4}}")
+        .batched(batch::last_axes<2>)
+        .moves()
         .sample("f32[3,4]")
         .sample("f32[2,3,5], -1");
     diagonal(ops.add("triu(input/x: tensor, diagonal/k: int = 0)"),
@@ -415,6 +422,8 @@ void add_triangles(Registry& ops) {
              })
         .doc("The upper triangles of matrices: elements below the diagonal become 0.")
         .example("triu(tensor{{1, 2}, {3, 4}})", "tensor{{1, 2}, {0, 4}}")
+        .batched(batch::last_axes<2>)
+        .moves()
         .sample("f32[3,4]")
         .sample("f32[2,3,5], 1");
     ops.add("diag_embed(input/x: tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)")
@@ -564,6 +573,7 @@ void add_padding(Registry& ops) {
             "negative number cuts off.")
         .example("pad(tensor{{1, 2}, {3, 4}}, {1, 0})", "tensor{{0, 1, 2}, {0, 3, 4}}")
         .expand(pad)
+        .open(open::pad)
         .sample("f32[2,3], {1,0,2,1}, \"constant\", 1.5")
         .sample("f32[2,5], {-1,1}")
         .sample("f32[2,4,3], {1,1,2,0}, \"reflect\"")
@@ -589,6 +599,8 @@ void add_sequences(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.call("reverse_sequence", {g.dout, g.in(1), g.args[2], g.args[3]}), {}, {}, {}};
         })
+        .raises()
+        .moves()
         .sample("f32[2,5,3], i64[2]:(1,5), 1")
         .sample("f32[4,2], i64[2]:(0,4), 0, 1");
     ops.add("sequence_mask(lengths: index, maxlen: int? = nil)")

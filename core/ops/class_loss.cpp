@@ -2,8 +2,10 @@
 // valid_labels turns class labels into indices that can be gathered safely and a mask of those that count; labels out
 // of range are an error there, so nothing else has to look at them. An element that does not count is replaced by 0
 // (where), never multiplied by 0: its loss may be infinite.
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/loss.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -169,6 +171,8 @@ void add_class_loss_ops(Registry& ops) {
         .infer(infer_valid_labels)
         .no_grad("labels are integers")
         .method(false)
+        .batched(batch::of_first)
+        .raises()
         .sample("i64[5]:(0,4), 4")
         .sample("i32[2,3]:(0,4), 4, 1");
     ops.add(
@@ -179,6 +183,7 @@ void add_class_loss_ops(Registry& ops) {
             "by the class weights.")
         .example("nll_loss(tensor{{-0.5, -1.0}}, tensor{1})", "tensor(1.0)")
         .expand(expand_nll)
+        .open(open::smoothed_loss)
         .sample("f32[3,5], i64[3]:(0,5)")
         .sample("f32[2,4,3], i64[2,3]:(0,4), f32[4]:(0.5,2), 2, \"none\"");
     ops.add(
@@ -187,6 +192,7 @@ void add_class_loss_ops(Registry& ops) {
         .doc("Cross-entropy of logits (classes on axis 1) and class labels, or probabilities of the same shape.")
         .example("cross_entropy(tensor{{0.0, 0.0}}, tensor{1})", "tensor(0.6931)")
         .expand(expand_cross_entropy)
+        .open(open::smoothed_loss)
         .sample("f32[3,5], i64[3]:(0,5)")
         .sample("f32[3,5], f32[3,5]:(0,1), f32[5]:(0.5,2), reduction=\"sum\"")
         .sample("f32[2,4,3], i32[2,3]:(0,4), f32[4]:(0.5,2), 2, \"none\", 0.1");
@@ -209,6 +215,7 @@ void add_class_loss_ops(Registry& ops) {
         })
         .no_grad("labels are integers")
         .method(false)
+        .raises()
         .sample("i64[3,4]:(-1,4)")
         .sample("i64[5]:(-1,5)");
     ops.add(

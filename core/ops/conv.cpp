@@ -2,8 +2,10 @@
 // gradients are operators of the same kind: each of the three has the other two for its gradients, to any order.
 #include "core/ops/conv.h"
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/flops.h"
 #include "core/ops/matrix.h"
 
 namespace lunaria {
@@ -196,7 +198,23 @@ Expr expand_transpose(const ExpandCall& c) {
     return out + c.in(kBias).reshape(channel);
 }
 
-void describe_conv(Op& op) { op.infer(infer_conv).grad(conv_grad); }
+// Every element takes all weights of its channel.
+double conv_flops(const Call& c, std::span<const TensorType> results) {
+    const Shape weight = c.shape(kWeight);
+    return 2 * elements(results[0].shape) * elements(weight) / std::max(size_from_end(weight, weight.rank()), 1.0);
+}
+double input_grad_flops(const Call& c, std::span<const TensorType>) {
+    const Shape weight = c.shape(kSecond);
+    return 2 * elements(c.shape(kFirst)) * elements(weight) / std::max(size_from_end(weight, weight.rank()), 1.0);
+}
+double weight_grad_flops(const Call& c, std::span<const TensorType> results) {
+    const Shape weight = results[0].shape;
+    return 2 * elements(c.shape(kSecond)) * elements(weight) / std::max(size_from_end(weight, weight.rank()), 1.0);
+}
+
+void describe_conv(Op& op) {
+    op.infer(infer_conv).grad(conv_grad).batched(batch::convolution).flops(conv_flops).keeps_weight();
+}
 
 }  // namespace
 
@@ -319,6 +337,8 @@ void add_conv_ops(Registry& ops) {
         .example("conv2d_relu(tensor{{{{1.0, -2.0}}}}, ones({1, 1, 1, 1}))", "tensor{{{{1.0, 0.0}}}}")
         .infer(infer_conv)
         .expand(expand_conv_relu)
+        .flops(conv_flops)
+        .keeps_weight()
         .sample("f32[2,3,5,7], f32[4,3,3,2], f32[4], stride=2, pad_mode=\"same\"")
         .sample("f32[2,3,12,16], f32[6,3,3,3], f32[6]")
         .sample("f32[3,8,5,6], f32[5,8,1,1], f32[5]")
@@ -338,6 +358,8 @@ void add_conv_ops(Registry& ops) {
         })
         .expand(expand_conv_last)
         .strided()
+        .flops(conv_flops)
+        .keeps_weight()
         .sample("f32[2,5,7,3], f32[4,3,3,2], f32[4], stride=2, padding={1, 0, 0, 1}")
         .sample("f32[1,5,4,4], f32[6,2,3,3], padding=1, groups=2")
         .sample("f32[2,6,5,2], f32[1,2,2,2], dilation={2, 1}");
@@ -353,6 +375,9 @@ void add_conv_ops(Registry& ops) {
         .infer(
             [](const Call& c) -> Types { return checked_type(c, c.dtype, convolution_of_input_grad(c).input_shape()); })
         .grad(input_grad_grad)
+        .batched(batch::conv_input_grad)
+        .flops(input_grad_flops)
+        .keeps_weight()
         .sample("f32[2,4,3,2], f32[4,3,3,2], {2, 3, 5, 3}, 1, 0, 1, 1")
         .sample("f32[1,4,2,3], f32[4,1,2,2], {1, 2, 4, 5}, 2, {0, 1, 1, 0}, 1, 2");
     ops.add(
@@ -365,6 +390,9 @@ void add_conv_ops(Registry& ops) {
             return checked_type(c, c.dtype, convolution_of_weight_grad(c).weight_shape());
         })
         .grad(weight_grad_grad)
+        .batched(batch::conv_weight_grad)
+        .flops(weight_grad_flops)
+        .keeps_weight()
         .sample("f32[2,3,5,3], f32[2,4,3,2], {4, 3, 3, 2}, 1, 0, 1, 1")
         .sample("f32[1,2,4,5], f32[1,4,2,3], {4, 1, 2, 2}, 2, {0, 1, 1, 0}, 1, 2");
     ops.add(

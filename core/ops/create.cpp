@@ -4,6 +4,7 @@
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -50,6 +51,7 @@ void add_fills(Registry& ops) {
         })
         .half_native()
         .no_grad(kConstant)
+        .open(open::full)
         .sample("{2,3}, 1.5")
         .sample("{3}, 7, float16");
     ops.add("zeros(size/shape: shape, dtype: dtype? = nil)")
@@ -75,6 +77,7 @@ void add_fills(Registry& ops) {
             return c.call("full", {c.args[1], c.args[2], c.args[0]});
         })
         .no_grad(kConstant)
+        .open(open::fill)
         .sample("float32, {2,3}, 3")
         .sample("int64, {5}, 2");
     ops.add("empty(size/shape: shape, dtype: dtype? = nil)")
@@ -98,6 +101,8 @@ void add_fills(Registry& ops) {
         .half_native()
         .no_grad(kConstant)
         .alias("fills")
+        .type_only()
+        .open(open::full_like)
         .sample("f32[2,3], -2.5")
         .sample("i64[3], 7");
     ops.add("zeros_like(input/x: tensor, dtype: dtype? = nil)")
@@ -108,6 +113,7 @@ void add_fills(Registry& ops) {
         })
         .no_grad(kConstant)
         .alias("empty_like")
+        .type_only()
         .sample("f32[2,3]")
         .sample("i64[3], float32");
     ops.add("ones_like(input/x: tensor, dtype: dtype? = nil)")
@@ -117,6 +123,7 @@ void add_fills(Registry& ops) {
             return c.call("full_like", {c.in(0), 1, c.args[1]});
         })
         .no_grad(kConstant)
+        .type_only()
         .sample("f32[2,3]")
         .sample("i64[3], float32");
     ops.add("new_zeros(input/x: tensor, size/shape: shape, dtype: dtype? = nil)")
@@ -145,6 +152,7 @@ void add_fills(Registry& ops) {
             return c.call("full", {c.args[1], c.args[2], c.dtype_or(3, c.type(0).dtype)});
         })
         .no_grad(kConstant)
+        .open(open::new_full)
         .sample("f32[2], {3}, 1.5")
         .sample("i64[2], {2,3}, 4");
 }
@@ -215,6 +223,7 @@ void add_ranges(Registry& ops) {
             return {{c.dtype_or(3, DType::f32), {steps_of(c, 2)}}};
         })
         .no_grad(kConstant)
+        .open(open::linspace)
         .sample("-1, 2, 7")
         .sample("3.0, 3.5, 1");
     ops.add("logspace(start: number, stop/end: number, steps/num: int = 10, base: number = 10, dtype: dtype? = nil)")
@@ -226,6 +235,7 @@ void add_ranges(Registry& ops) {
             return {{c.dtype_or(4, DType::f32), {steps_of(c, 2)}}};
         })
         .no_grad(kConstant)
+        .open(open::logspace)
         .sample("0.0, 2.0, 5, 10")
         .sample("0, 3, 4, 2");
     ops.add("eye(n: int, m: int? = nil, dtype: dtype? = nil)")
@@ -339,7 +349,8 @@ void add_windows(Registry& ops) {
     window(
         ops.add("hamming_window(window_length: int, periodic: bool = true, alpha: number = 0.54, beta: number = 0.46, "
                 "dtype: dtype? = nil)")
-            .example("hamming_window(3, false)", "tensor{0.08, 1.0, 0.08}"),
+            .example("hamming_window(3, false)", "tensor{0.08, 1.0, 0.08}")
+            .open(open::hamming_window),
         "Hamming's window, alpha - beta cos(2 pi n / N).");
     window(ops.add("kaiser_window(window_length: int, periodic: bool = true, beta: number = 12.0, dtype: dtype? = nil)")
                .example("kaiser_window(1)", "tensor{1.0}"),

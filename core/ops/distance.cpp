@@ -4,6 +4,7 @@
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -260,6 +261,7 @@ void add_distance_ops(Registry& ops) {
         .doc("Cosine of the angle between vectors along an axis.")
         .example("cosine_similarity(tensor{{1.0, 0.0}}, tensor{{1.0, 1.0}})", "tensor{0.7071068}")
         .expand(expand_cosine_similarity)
+        .open(open::cosine_similarity)
         .sample("f32[3,4], f32[3,4]")
         .sample("f32[2,5,3], f32[5,3], dim=-1");
 }

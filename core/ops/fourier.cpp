@@ -2,6 +2,7 @@
 // `dft_real`, its inverse for spectra of real signals, of which only the first half is stored.
 #include <cmath>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
@@ -173,6 +174,7 @@ void add_fourier_ops(Registry& ops) {
         .example("dft_real(dft(tensor{1.0, 2.0}, 2, 0, false, 1.0, true), 2, 0, 0.5)", "tensor{1.0, 2.0}")
         .infer(infer_dft)
         .grad(dft_grad)
+        .batched(batch::along<2>)
         .sample("f32[2,7], 7, -1, false, 1.0, false")
         .sample("f32[5,3], 8, 0, true, 0.125, true");
     ops.add("dft_real(x: tensor, n: int, axis: int, scale: number)")
@@ -180,6 +182,7 @@ void add_fourier_ops(Registry& ops) {
         .example("dft_real(dft(tensor{1.0, 2.0, 3.0}, 3, 0, false, 1.0, true), 3, 0, 1 / 3)", "tensor{1.0, 2.0, 3.0}")
         .infer(infer_dft)
         .grad(dft_real_grad)
+        .batched(batch::along<2>)
         .sample("f32[2,4], 7, -1, 1.0")
         .sample("f32[3,2], 4, 0, 0.25");
     ops.add("view_as_real(input/x: tensor)")
@@ -193,6 +196,7 @@ void add_fourier_ops(Registry& ops) {
             return {{DType::f32, s}};
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_complex", {g.dout})}; })
+        .batched(batch::of_first)
         .sample("c64[2,3]")
         .sample("c64[5]");
     ops.add("view_as_complex(input/x: float)")
@@ -208,6 +212,7 @@ void add_fourier_ops(Registry& ops) {
             return {{DType::c64, s}};
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_real", {g.dout})}; })
+        .batched(batch::of_first)
         .sample("f32[3,2]")
         .sample("f32[2]");
     ops.add("real(input/x: tensor)")

@@ -2,6 +2,7 @@
 // result is at hand anyway.
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -178,6 +179,7 @@ void add_exponentials(Registry& ops) {
             if (c.has(1)) x = c.call("clamp", {x, c.number(1), 1.0 - c.number(1)});
             return fn("log", x / (1.0 - x));
         })
+        .open(open::logit)
         .sample("f32[2,3]:(0.2,0.8)")
         .sample("f32[5]:(0.2,0.8), 0.01");
 }

@@ -4,9 +4,12 @@
 // kernels, as their judge and for further derivatives.
 #include <limits>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/flops.h"
 #include "core/ops/matrix.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -72,6 +75,12 @@ Expr expand_attention_grad(const ExpandCall& c) {
     return c.builder.list({{matmul(ds, k), matmul(matrix_transpose(ds), q), matmul(matrix_transpose(p), d)}});
 }
 
+// So many operations for each pair of a query's number and a key.
+template <size_t query, int each>
+double attention_flops(const Call& c, std::span<const TensorType>) {
+    return each * elements(c.shape(query)) * size_from_end(c.shape(query + 1), 2);
+}
+
 }  // namespace
 
 void add_fused_attention_ops(Registry& ops) {
@@ -96,6 +105,9 @@ void add_fused_attention_ops(Registry& ops) {
             return {grads[0], grads[1], grads[2], {}, {}, {}};
         })
         .method(false)
+        .batched(batch::merged)
+        .flops(attention_flops<0, 4>)
+        .open(open::attention)
         .sample("f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], 0.5")
         .sample("f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], 0.7, true")
         .sample("f32[1,2,4,3], f32[1,2,6,3], f32[1,2,6,2], 0.7, true, 2")
@@ -120,6 +132,8 @@ void add_fused_attention_ops(Registry& ops) {
         .expand(expand_attention_grad)
         .strided()
         .method(false)
+        .batched(batch::merged)
+        .flops(attention_flops<1, 10>)
         .sample("f32[2,2,5,3], f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], 0.5, false, 0")
         .sample("f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], 0.7, true, 0")
         .sample("f32[1,1,70,4], f32[1,1,70,4], f32[1,1,67,4], f32[1,1,67,4], 0.5, true, -3");

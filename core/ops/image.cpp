@@ -5,6 +5,7 @@
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
+#include "core/ops/open.h"
 #include "core/ops/window.h"
 
 namespace lunaria {
@@ -383,6 +384,7 @@ void add_image_ops(Registry& ops) {
             "neighbouring channels.")
         .example("lrn(tensor{{1.0}}, 1, 3.0, 1.0, 0.5)", "tensor{{0.5}}")
         .expand(expand_lrn)
+        .open(open::lrn)
         .sample("f32[2,6,2,3], 2, 1.0, 0.5, 0.75")
         .sample("f32[1,3,5], 1");
 }

@@ -1,10 +1,12 @@
 // Operators: gather, scatter, masks. Indices count from 0, negative ones from the end; one out of range is an error.
 #include <algorithm>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -51,6 +53,9 @@ void add_gathers(Registry& ops) {
             Expr zero = stretched_zero(g.builder, g.dout.dtype(), g.shape(0));
             return {g.call("index_add", {zero, g.in(1).reshape({-1}), g.dout.reshape(rows), axis}), {}, {}};
         })
+        .batched(batch::gather)
+        .raises()
+        .moves()
         .sample("f32[5,3], i64[2,4]:(0,5)")
         .sample("f32[2,7,3], i64[5]:(-7,7), 1")
         .sample("f32[4], i64[]:(0,4), -1");
@@ -77,6 +82,9 @@ void add_gathers(Registry& ops) {
             return {g.dout, {}, scaled ? rows * g.number(4) : rows, {}, {}};
         })
         .alias("inplace_index_add")
+        .batched(batch::index_add)
+        .raises()
+        .open(open::index_add)
         .sample("f32[4,3], i64[5]:(0,4), f32[5,3], 0")
         .sample("f32[2,5], i64[3]:(-5,5), f32[2,3], 1, alpha=2.5");
 }
@@ -103,6 +111,9 @@ void add_element_gathers(Registry& ops) {
             return {g.call("tensor_scatter_elements", {zero_of(g, 0), g.in(2), g.dout, g.args[1], "add"}), {}, {}};
         })
         .alias("gather_d")
+        .batched(batch::along<1>)
+        .raises()
+        .moves()
         .sample("f32[3,4], 0, i64[2,4]:(0,3)")
         .sample("f32[3,5], -1, i64[3,7]:(-5,5)");
     ops.add("gather_nd(input_x/input/x: tensor, indices/index: index)")
@@ -124,6 +135,8 @@ void add_element_gathers(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.call("tensor_scatter_nd", {zero_of(g, 0), g.in(1), g.dout, "add"}), {}};
         })
+        .raises()
+        .moves()
         .sample("f32[3,4], i64[5,2]:(0,3)")
         .sample("f32[3,2,5], i64[2,3,1]:(-3,3)");
     ops.add("take(input/x: tensor, index/indices: index, axis/dim: int? = nil)")
@@ -224,6 +237,7 @@ void add_masks(Registry& ops) {
                     cotangent(g, 3, [&] { return g.dout * (1.0 - on); }),
                     {}};
         })
+        .batched(batch::one_hot)
         .sample("i64[3]:(0,5), 5")
         .sample("i64[2,3]:(-1,5), 4, 2.0, -1.0, 0");
     ops.add("intopk(x1: tensor, x2: index, k: int)")

@@ -1,8 +1,11 @@
 // Operators: matrix products. Their one primitive is the product of (batches of) matrices; vectors count as matrices
 // with one row or one column, whose extra axis the result does not have.
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/flops.h"
 #include "core/ops/matrix.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -275,6 +278,9 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_matmul)
         .grad(matmul_grad)
         .strided()
+        .batched(batch::matrix_product)
+        .flops(product_flops)
+        .fusion(Fusion::product)
         .sample("f32[2,3], f32[3,4]")
         .sample("f32[2,1,3,5], f32[3,5,2]")
         .sample("f32[4,2,7], f32[7,3]")
@@ -288,6 +294,8 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_mm)
         .grad(matmul_grad)
         .strided()
+        .batched(batch::matrix_product)
+        .flops(product_flops)
         .sample("f32[3,4], f32[4,2]")
         .sample("f32[1,5], f32[5,7]");
     ops.add("bmm(input_x/input/a/x/batch1: same, mat2/b/y/other/batch2: same)")
@@ -296,6 +304,8 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_bmm)
         .grad(matmul_grad)
         .strided()
+        .batched(batch::matrix_product)
+        .flops(product_flops)
         .sample("f32[3,2,4], f32[3,4,5]")
         .sample("f32[1,3,3], f32[1,3,1]");
     ops.add("mv(input/mat/x: same, vec/vec2: same)")
@@ -304,6 +314,7 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_mv)
         .grad(matmul_grad)
         .strided()
+        .batched(batch::matrix_product)
         .sample("f32[3,4], f32[4]")
         .sample("f32[1,5], f32[5]");
     // A primitive because the bias then goes into the result before the product is added to it, without a second pass.
@@ -314,6 +325,9 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_dense)
         .grad(dense_grad)
         .strided()
+        .batched(batch::dense)
+        .flops(product_flops)
+        .keeps_weight()
         .sample("f32[3,4], f32[5,4], f32[5]")
         .sample("f32[2,3,7], f32[2,7]")
         .sample("f32[4], f32[3,4], f32[3]");
@@ -330,6 +344,8 @@ void add_linalg_ops(Registry& ops) {
         .infer(infer_affine)
         .expand(expand_affine)
         .strided()
+        .flops(product_flops)
+        .keeps_weight()
         .sample("f32[3,4], f32[5,4], f32[5], true, true")
         .sample("f32[2,3,7], f32[7,2], f32[2], false")
         .sample("f32[9,40], f32[40,33], nil, false, true")
@@ -376,6 +392,7 @@ void add_linalg_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return scaled_sum(c, 3, 4, c.call("mm", {c.in(1), c.in(2)}));
         })
+        .open(open::addmm)
         .sample("f32[3,5], f32[3,4], f32[4,5], beta=0.5, alpha=2.0")
         .sample("f32[5], f32[3,4], f32[4,5]");
     ops.add("baddbmm(input: same, batch1: same, batch2: same, *, beta: number = 1, alpha: number = 1)")
@@ -384,6 +401,7 @@ void add_linalg_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return scaled_sum(c, 3, 4, c.call("bmm", {c.in(1), c.in(2)}));
         })
+        .open(open::baddbmm)
         .sample("f32[2,3,5], f32[2,3,4], f32[2,4,5], beta=0.5, alpha=1.5")
         .sample("f32[5], f32[1,3,4], f32[1,4,5]");
     ops.add("addbmm(input: same, batch1: same, batch2: same, *, beta: number = 1, alpha: number = 1)")
@@ -392,6 +410,7 @@ void add_linalg_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return scaled_sum(c, 3, 4, c.call("bmm", {c.in(1), c.in(2)}).sum({0}));
         })
+        .open(open::addbmm)
         .sample("f32[3,5], f32[2,3,4], f32[2,4,5]")
         .sample("f32[3,5], f32[1,3,2], f32[1,2,5], beta=2.0, alpha=-1.0");
     ops.add("addmv(input/x: same, mat: same, vec: same, *, beta: number = 1, alpha: number = 1)")
@@ -400,6 +419,7 @@ void add_linalg_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return scaled_sum(c, 3, 4, c.call("mv", {c.in(1), c.in(2)}));
         })
+        .open(open::addmv)
         .sample("f32[3], f32[3,4], f32[4], beta=1.5, alpha=-1.0")
         .sample("f32[1], f32[3,4], f32[4]");
     ops.add("addr(x/input: same, vec1: same, vec2: same, *, beta: number = 1, alpha: number = 1)")
@@ -408,6 +428,7 @@ void add_linalg_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return scaled_sum(c, 3, 4, c.call("outer", {c.in(1), c.in(2)}));
         })
+        .open(open::addr)
         .sample("f32[3,4], f32[3], f32[4]")
         .sample("f32[4], f32[3], f32[4], beta=0.5, alpha=2.0");
     add_einsum_ops(ops);

@@ -5,9 +5,11 @@
 
 #include <cmath>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
+#include "core/ops/open.h"
 
 namespace lunaria {
 
@@ -220,6 +222,7 @@ void add_differences(Registry& ops) {
             "above.")
         .example("smooth_l1_loss(tensor{0.5, 2.0}, tensor{0.0, 0.0})", "tensor{0.125, 1.5}")
         .expand(expand_smooth_l1)
+        .open(open::smooth_l1_loss)
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], 0.5, \"mean\"");
     ops.add("huber_element(input: float, target: float, delta: float, scale: float)")
@@ -238,6 +241,7 @@ void add_differences(Registry& ops) {
         .doc("Half the squared difference up to delta, and delta times the absolute difference less delta / 2 beyond.")
         .example("huber_loss(tensor{0.5, 2.0}, tensor{0.0, 0.0}, \"none\")", "tensor{0.125, 1.5}")
         .expand(expand_huber)
+        .open(open::huber_loss)
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], \"sum\", 0.5");
     ops.add(
@@ -257,6 +261,8 @@ void add_binary(Registry& ops) {
         .infer(infer_bernoulli)
         .grad(grad_bernoulli)
         .method(false)
+        .batched(batch::last_axes<0>)
+        .raises()
         .sample("f32[3,5]:(0.1,0.9), f32[3,5]:(0,1)")
         .sample("f32[7]:(0.1,0.9), f32[7]:(0,1)");
     ops.add(
@@ -275,6 +281,7 @@ void add_binary(Registry& ops) {
         .example("sigmoid_cross_entropy(tensor{0.0, 100.0}, tensor{1.0, 1.0})", "tensor{0.6931, 0.0}")
         .infer(infer_sigmoid_cross_entropy)
         .grad(grad_sigmoid_cross_entropy)
+        .batched(batch::last_axes<0>)
         .sample("f32[3,5], f32[3,5]:(0,1)")
         .sample("f32[7], f32[7]:(0,1), f32[7]:(0.5,2)");
     ops.add(
@@ -304,6 +311,7 @@ void add_margins(Registry& ops) {
         .doc("The distance itself where the target is 1, what it lacks to the margin where the target is -1.")
         .example("hinge_embedding_loss(tensor{0.25, 0.25}, tensor{1.0, -1.0})", "tensor(0.5)")
         .expand(expand_hinge_embedding)
+        .open(open::hinge_embedding_loss)
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], 2.0, \"sum\"");
     ops.add(
@@ -324,6 +332,7 @@ void add_margins(Registry& ops) {
             "-1).")
         .example("margin_ranking_loss(tensor{1.0}, tensor{3.0}, tensor{1.0})", "tensor(2.0)")
         .expand(expand_margin_ranking)
+        .open(open::margin_ranking_loss)
         .sample("f32[5], f32[5], f32[5]")
         .sample("f32[3,2], f32[3,2], f32[3,2], 0.5, \"none\"");
     ops.add(

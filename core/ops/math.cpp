@@ -1,4 +1,5 @@
 // Operators: elementwise arithmetic on two and more operands.
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
@@ -167,6 +168,7 @@ void add_binary_ops(Registry& ops) {
         .grad(zero_gradient)
         .alias("floor_div")
         .alias("floordiv")
+        .raises(Raises::integers)
         .sample("f32[2,3], f32[2,3]:(1,2)")
         .sample("i32[5]:(-9,9), i32[5]:(1,4)");
 
@@ -175,6 +177,7 @@ void add_binary_ops(Registry& ops) {
         .example("truncate_div(tensor{7, -7}, 2)", "tensor{3, -3}")
         .elementwise()
         .grad(zero_gradient)
+        .raises(Raises::integers)
         .sample("f32[2,3], f32[2,3]:(1,2)")
         .sample("i32[5]:(-9,9), i32[5]:(1,4)");
 
@@ -186,6 +189,7 @@ void add_binary_ops(Registry& ops) {
         .alias("floor_mod")
         .alias("floormod")
         .alias("mod")
+        .raises(Raises::integers)
         .sample("f32[2,3]:(3.1,3.9), f32[2,3]:(1.1,1.4)")
         .sample("f32[5]:(-5.9,-5.2), f32[1]:(2.1,2.4)");
 
@@ -199,6 +203,7 @@ void add_binary_ops(Registry& ops) {
                     cotangent(g, 1, [&] { return -(g.dout * fn("trunc", a / b)); })};
         })
         .alias("truncate_mod")
+        .raises(Raises::integers)
         .sample("f32[2,3]:(3.1,3.9), f32[2,3]:(1.1,1.4)")
         .sample("f32[5]:(-5.9,-5.2), f32[1]:(2.1,2.4)");
 
@@ -208,6 +213,8 @@ void add_binary_ops(Registry& ops) {
         .elementwise()
         .grad(grad_pow)
         .alias("pows")
+        .raises(Raises::integers)
+        .specialises(1)
         .sample("f32[2,3]:(0.5,2), f32[2,3]")
         .sample("f32[5], 3")
         .sample("2.0, f32[7]");
@@ -302,7 +309,7 @@ void add_binary_ops(Registry& ops) {
         .infer(broadcast_all)
         .strided()
         .half_native()
-        .batching(Batching::elementwise)
+        .batched(batch::elementwise)
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout; }), {}};
         })

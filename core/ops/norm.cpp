@@ -2,9 +2,12 @@
 // Each norm is a primitive with a gradient that is a primitive too and recomputes mean and deviation from x, which
 // costs less than keeping them: a backpropagator holds x and the weight, nothing else. The gradients of those gradients
 // are written once, for any choice of axes, with elementary operators.
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/open.h"
 #include "core/ops/reduce.h"
+#include "core/row_pass.h"
 
 namespace lunaria {
 
@@ -292,6 +295,20 @@ Expr expand_add_layer_norm(const ExpandCall& c) {
     return call("layer_norm", {sum, normalized, c.in(2), c.in(3), c.args[4]});
 }
 
+Shape last_axes_of_layer(const Call& c) {
+    Shape axes;
+    const int rank = c.rank(0);
+    for (int i = rank - static_cast<int>(c.ints(1).size()); i < rank; ++i) axes.push_back(i);
+    return axes;
+}
+RowValue layer_norm_row(RowPass& p) {
+    const RowValue x = p.in(0), centred = x - p.mean(x);
+    const RowValue variance = p.mean(p.formula("square", {centred}));
+    RowValue y = centred * p.formula("rsqrt", {variance + p.number(p.call.number(4))});
+    if (p.call.has(2)) y = y * p.in(2);
+    return p.call.has(3) ? y + p.in(3) : y;
+}
+
 }  // namespace
 
 void add_norm_ops(Registry& ops) {
@@ -303,6 +320,10 @@ void add_norm_ops(Registry& ops) {
         .example("layer_norm(tensor{{1.0, 3.0}}, {2})", "tensor{{-1.0, 1.0}}")
         .infer(infer_layer_norm)
         .grad(grad_layer_norm)
+        .batched(batch::layer_norm)
+        .row_pass(last_axes_of_layer, layer_norm_row)
+        .cost(6)
+        .open(open::layer_norm)
         .sample("f32[3,5], {5}, f32[5], f32[5]")
         .sample("f32[2,3,4], {3,4}, f32[3,4], f32[3,4]")
         .sample("f32[3,7], {7}, eps=0.001");
@@ -314,6 +335,7 @@ void add_norm_ops(Registry& ops) {
         .infer(infer_layer_norm_grad)
         .grad(grad_layer_norm_grad)
         .method(false)
+        .batched(batch::layer_norm_grad)
         .sample("f32[3,5], f32[3,5], f32[5], 1")
         .sample("f32[2,3,4], f32[2,3,4], f32[3,4], 2");
     ops.add(
@@ -324,6 +346,8 @@ void add_norm_ops(Registry& ops) {
         .example("group_norm(tensor{{1.0, 3.0}}, 1)", "tensor{{-1.0, 1.0}}")
         .infer(infer_group_norm)
         .grad(grad_group_norm)
+        .batched(batch::shared_weights)
+        .open(open::group_norm)
         .sample("f32[2,4,3], 2, f32[4], f32[4]")
         .sample("f32[2,6,3,2], 3")
         .sample("f32[3,4], 1, f32[4]");
@@ -349,6 +373,7 @@ void add_norm_ops(Registry& ops) {
             expect_rank_at_least(c, 0, 3);
             return call("group_norm", {c.in(0), c.shape(0)[1], c.in(1), c.in(2), c.args[3]});
         })
+        .open(open::instance_norm)
         .sample("f32[2,3,5], f32[3], f32[3]")
         .sample("f32[2,3,2,2]");
     ops.add(
@@ -395,6 +420,8 @@ void add_norm_ops(Registry& ops) {
         .example("rms_norm(tensor{{3.0, 3.0}}, tensor{1.0, 2.0})", "tensor{{1.0, 2.0}}")
         .infer(infer_rms_norm)
         .grad(grad_rms_norm)
+        .batched(batch::of_first)
+        .open(open::rms_norm)
         .sample("f32[3,5], f32[5]")
         .sample("f32[2,3,4], f32[3,4]");
     ops.add("add_rms_norm(x1: float, x2: float, gamma: float, epsilon/eps: number = 1e-6) -> (y, rstd, x)")
@@ -405,6 +432,7 @@ void add_norm_ops(Registry& ops) {
             Expr normed = call("rms_norm", {sum, c.in(2), c.args[3]});
             return c.builder.list({{normed[0], normed[1], sum}});
         })
+        .open(open::add_rms_norm)
         .sample("f32[3,5], f32[3,5], f32[5]")
         .sample("f32[2,3,4], f32[2,3,4], f32[4]");
     ops.add("add_layer_norm(x1: float, x2: float, gamma: float, beta: float, epsilon/eps: number = 1e-5)")
@@ -412,6 +440,7 @@ void add_norm_ops(Registry& ops) {
         .example("add_layer_norm(tensor{{1.0, 1.0}}, tensor{{0.0, 2.0}}, tensor{1.0, 1.0}, tensor{0.0, 0.0})",
                  "tensor{{-1.0, 1.0}}")
         .expand(expand_add_layer_norm)
+        .open(open::add_layer_norm)
         .sample("f32[3,5], f32[3,5], f32[5], f32[5]")
         .sample("f32[2,3,4], f32[2,3,4], f32[3,4], f32[3,4]");
 }

@@ -3,6 +3,7 @@
 // scatter to and gather from these positions, and are linear, so that second derivatives need nothing new.
 #include "core/ops/pool.h"
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
@@ -344,6 +345,7 @@ void add_pool_ops(Registry& ops) {
         .infer(
             [](const Call& c) -> Types { return checked_type(c, c.dtype, with_planes(c.shape(0), max_window_of(c))); })
         .grad(max_window_grad)
+        .batched(batch::last_axes<1>)
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -369,6 +371,7 @@ void add_pool_ops(Registry& ops) {
             return checked_type(c, DType::i64, with_planes(c.shape(0), max_window_of(c)));
         })
         .no_grad("positions are integers")
+        .batched(batch::last_axes<1>)
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -386,6 +389,7 @@ void add_pool_ops(Registry& ops) {
             return checked_type(c, c.dtype, c.shape(1));
         })
         .grad(max_window_grad_grad)
+        .batched(batch::last_axes<1>)
         .sample("f32[2,3,5], f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,2,4], f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[3], f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -398,6 +402,9 @@ void add_pool_ops(Registry& ops) {
             for (int i = x.rank() - static_cast<int>(g.integer(2)); i < x.rank(); ++i) size.push_back(x[i]);
             return {g.call("plane_scatter", {g.dout, g.in(1), size})};
         })
+        .batched(batch::last_axes<1>)
+        .raises()
+        .moves()
         .sample("f32[2,3,4], i64[2,2,2]:(0,12), 2")
         .sample("f32[3,5], i64[3,1]:(0,5), 1");
     ops.add("plane_scatter(x: same, indices: index, size: ints, accumulate: bool = true)")
@@ -409,6 +416,8 @@ void add_pool_ops(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.call("plane_gather", {g.dout, g.in(1), static_cast<int64_t>(g.ints(2).size())})};
         })
+        .batched(batch::last_axes<1>)
+        .raises()
         .sample("f32[2,2,2], i64[2,2,2]:(0,12), {3, 4}")
         .sample("f32[3,5], i64[3,5]:(0,3), 3");
     ops.add(
@@ -435,7 +444,7 @@ void add_pool_ops(Registry& ops) {
         .expand(expand_max_unpool)
         .sample("f32[1,2,1,1,1], i64[1,2,1,1,1]:(0,8), 2")
         .sample("f32[1,1,1,1,1], i64[1,1,1,1,1]:(0,27), 3");
-    auto describe_avg = [](Op& op) { op.infer(infer_avg_pool).grad(avg_pool_grad); };
+    auto describe_avg = [](Op& op) { op.infer(infer_avg_pool).grad(avg_pool_grad).batched(batch::merged); };
     describe_avg(ops.add("avg_pool1d(input_x/x/input: float, kernel_size: ints = 1, stride: ints? = 1, "
                          "padding: ints = 0, ceil_mode: bool = false, count_include_pad: bool = true, "
                          "divisor_override: int? = 0)")
@@ -466,6 +475,7 @@ void add_pool_ops(Registry& ops) {
         .example("avg_pool_grad(tensor{2.0, 4.0}, {4}, 2, 2, 0, false, true, 0)", "tensor{1.0, 1.0, 2.0, 2.0}")
         .infer(infer_avg_pool_grad)
         .grad(avg_pool_grad_grad)
+        .batched(batch::last_axes<1>)
         .sample("f32[2,4,3], {7, 5}, 3, 2, 1, false, true, 0")
         .sample("f32[2,4], {7}, 2, 2, 0, true, false, 0");
     ops.add("adaptive_avg_pool1d(input/x: float, output_size: ints)")
@@ -505,6 +515,7 @@ void add_pool_ops(Registry& ops) {
             return checked_type(c, DType::i64, out);
         })
         .no_grad("positions are integers")
+        .batched(batch::last_axes<1>)
         .sample("f32[2,5,7], {2, 3}")
         .sample("f32[5], 2");
     ops.add("adaptive_max_pool1d(input/x: same, output_size: ints, return_indices: bool = false)")

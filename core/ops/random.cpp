@@ -189,6 +189,7 @@ void add_distributions(Registry& ops) {
         .infer([](const Call& c) { return infer_per_element(c, 0, 1, DType::f32); })
         .effect(Effect::random)
         .refuse_grad("the draws are not differentiated")
+        .raises()
         .sample("{2,3}, 0.5, 1")
         .sample("{4}, f32[3]:(1,2)");
     ops.add("gamma(shape/size: shape, alpha: tensor, beta: tensor = 1, seed: int? = nil)")
@@ -214,6 +215,7 @@ void add_distributions(Registry& ops) {
         .infer([](const Call& c) { return infer_per_element(c, 0, 1, c.args[3].dtype()); })
         .effect(Effect::random)
         .no_grad(kRandom)
+        .raises()
         .sample("{2,3}, 4.0, 1")
         .sample("{4}, f32[3]:(1,2), dtype=float32")
         .sample("{40}, 33.5, 1");
@@ -332,6 +334,7 @@ void add_choices(Registry& ops) {
         .effect(Effect::random)
         .no_grad("the result holds integers")
         .alias("multinomial_with_replacement")
+        .raises()
         .sample("f32[5]:(0,1), 4, seed=1")
         .sample("f32[2,5]:(0.1,1), 3, false");
     ops.add(
@@ -360,6 +363,7 @@ void add_choices(Registry& ops) {
         })
         .effect(Effect::random)
         .no_grad("integers and bools")
+        .raises()
         .sample("bool[3,4], 5, 1")
         .sample("bool[7], 3");
 }

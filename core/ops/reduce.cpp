@@ -2,8 +2,11 @@
 // Gradient rules bring the cotangent back to the shape with reduced axes of size 1, where everything broadcasts.
 #include "core/ops/reduce.h"
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/open.h"
+#include "core/row_pass.h"
 
 namespace lunaria {
 
@@ -190,6 +193,9 @@ void add_sums(Registry& ops) {
         .example("sum(tensor{{1.0, 2.0}, {3.0, 4.0}}, 0)", "tensor{4.0, 6.0}")
         .infer(infer_sum)
         .grad(grad_sum)
+        .batched(batch::reduction<1>)
+        .reduction(
+            some_axes<1>, [](RowPass& p) { return p.sum(p.in(0)); }, Fusion::sum)
         .sample("f32[2,3,5], dim={0,2}")
         .sample("f32[7], keepdim=true")
         .sample("f32[3,4], dim=-1, keepdim=true")
@@ -201,6 +207,8 @@ void add_sums(Registry& ops) {
         .example("mean(tensor{{1.0, 2.0}, {3.0, 4.0}}, 1)", "tensor{1.5, 3.5}")
         .infer(infer_mean)
         .grad(grad_mean)
+        .batched(batch::reduction<1>)
+        .reduction(some_axes<1>, [](RowPass& p) { return p.mean(p.in(0)); })
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7], keep_dims=true")
         .sample("f32[3,4], axis=1");
@@ -212,6 +220,7 @@ void add_sums(Registry& ops) {
         .example("prod(tensor{{1.0, 2.0}, {3.0, 4.0}}, 1)", "tensor{2.0, 12.0}")
         .infer(infer_sum)
         .grad(grad_prod)
+        .batched(batch::reduction<1>)
         .sample("f32[2,3,5], axis=1")
         .sample("f32[2,3], axis=nil")
         .sample("f32[2,3,2], axis={0,2}, keep_dims=true");
@@ -275,6 +284,8 @@ void add_extrema(Registry& ops) {
         .example("amax(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{5.0, 4.0}")
         .infer(infer_extremum)
         .grad(grad_extremum)
+        .batched(batch::reduction<1>)
+        .reduction(some_axes<1>, [](RowPass& p) { return p.max(p.in(0)); })
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -284,6 +295,8 @@ void add_extrema(Registry& ops) {
         .example("amin(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{1.0, 3.0}")
         .infer(infer_extremum)
         .grad(grad_extremum)
+        .batched(batch::reduction<1>)
+        .reduction(some_axes<1>, [](RowPass& p) { return p.min(p.in(0)); })
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -292,6 +305,7 @@ void add_extrema(Registry& ops) {
         .example("max(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{5.0, 4.0}")
         .infer(infer_with_index)
         .grad(grad_with_index)
+        .batched(batch::largest)
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -300,6 +314,7 @@ void add_extrema(Registry& ops) {
         .example("min(tensor{{1.0, 5.0}, {3.0, 4.0}}, 1)", "tensor{1.0, 3.0}")
         .infer(infer_with_index)
         .grad(grad_with_index)
+        .batched(batch::smallest)
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -308,6 +323,7 @@ void add_extrema(Registry& ops) {
         .example("argmax(tensor{1.0, 5.0, 5.0})", "tensor(1)")
         .infer(infer_arg)
         .no_grad("an index is piecewise constant")
+        .batched(batch::reduction_by_one)
         .sample("f32[3,5], dim=1")
         .sample("f32[2,3,2], dim=0, keepdim=true")
         .sample("i32[4,3]");
@@ -316,6 +332,7 @@ void add_extrema(Registry& ops) {
         .example("argmin(tensor{3.0, 1.0, 1.0})", "tensor(1)")
         .infer(infer_arg)
         .no_grad("an index is piecewise constant")
+        .batched(batch::reduction_by_one)
         .sample("f32[3,5], axis=1")
         .sample("f32[2,3,2], axis=0, keepdims=true")
         .sample("i32[4,3]");
@@ -335,6 +352,7 @@ void add_extrema(Registry& ops) {
         .example("all(tensor{1, 1, 0})", "tensor(false)")
         .infer(infer_bool)
         .no_grad("the result is bool")
+        .batched(batch::reduction<1>)
         .sample("bool[3,5], axis=1")
         .sample("f32[7]")
         .sample("i32[2,3]:(0,3), axis=0, keep_dims=true");
@@ -344,6 +362,7 @@ void add_extrema(Registry& ops) {
         .example("any(tensor{0, 1, 0})", "tensor(true)")
         .infer(infer_bool)
         .no_grad("the result is bool")
+        .batched(batch::reduction<1>)
         .sample("bool[3,5], axis=1")
         .sample("f32[7]")
         .sample("i32[2,3]:(0,3), axis=0, keep_dims=true");
@@ -357,6 +376,8 @@ void add_spread(Registry& ops) {
         .example("var(tensor{1.0, 2.0, 3.0, 4.0})", "tensor(1.25)")
         .infer(infer_var)
         .grad(grad_var)
+        .batched(batch::reduction<1>)
+        .open(open::var)
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(
@@ -366,6 +387,8 @@ void add_spread(Registry& ops) {
         .example("std(tensor{1.0, 2.0, 3.0, 4.0})", "tensor(1.1180)")
         .infer(infer_var)
         .grad(grad_std)
+        .batched(batch::reduction<1>)
+        .open(open::std)
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(
@@ -377,6 +400,7 @@ void add_spread(Registry& ops) {
             return pair(c, c.call("var", {c.in(0), c.args[1], c.args[2], c.args[3]}),
                         c.call("mean", {c.in(0), c.args[1], c.args[3]}));
         })
+        .open(open::var_mean)
         .sample("f32[2,3,5], axis=1, ddof=1")
         .sample("f32[7]");
     ops.add(
@@ -388,6 +412,7 @@ void add_spread(Registry& ops) {
             return pair(c, c.call("std", {c.in(0), c.args[1], c.args[2], c.args[3]}),
                         c.call("mean", {c.in(0), c.args[1], c.args[3]}));
         })
+        .open(open::std_mean)
         .sample("f32[2,3,5], axis=1, ddof=1")
         .sample("f32[7]");
 }

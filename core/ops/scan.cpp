@@ -1,7 +1,9 @@
 // Operators: scans (running sums, products, extrema) and differences along an axis.
 // linear_recurrence is what closes the family under differentiation: the gradients of cumprod, logcumsumexp and of the
 // recurrence itself are recurrences again, in linear time and without a division.
+#include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/ops/open.h"
 #include "core/ops/reduce.h"
 
 namespace lunaria {
@@ -135,6 +137,7 @@ void add_running_extremum(Registry& ops) {
         .example("cummax(tensor{1.0, 3.0, 2.0}, 0)", "tensor{1.0, 3.0, 3.0}")
         .infer(infer_running_extremum)
         .grad(grad_running_extremum)
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
     ops.add("cummin(input/x: tensor, axis/dim: int) -> (values, indices)")
@@ -142,6 +145,7 @@ void add_running_extremum(Registry& ops) {
         .example("cummin(tensor{3.0, 1.0, 2.0}, 0)", "tensor{3.0, 1.0, 1.0}")
         .infer(infer_running_extremum)
         .grad(grad_running_extremum)
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
 }
@@ -158,6 +162,7 @@ void add_scan_ops(Registry& ops) {
         .example("cumsum(tensor{1.0, 2.0, 3.0}, 0)", "tensor{1.0, 3.0, 6.0}")
         .infer(infer_scan)
         .grad(grad_cumsum)
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0, reverse=true")
         .sample("f32[5], 0, exclusive=true")
@@ -167,6 +172,7 @@ void add_scan_ops(Registry& ops) {
         .example("cumprod(tensor{1.0, 2.0, 3.0}, 0)", "tensor{1.0, 2.0, 6.0}")
         .infer(infer_scan)
         .grad(grad_cumprod)
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
     add_running_extremum(ops);
@@ -178,6 +184,7 @@ void add_scan_ops(Registry& ops) {
             return same_as_first(call);
         })
         .grad(grad_logcumsumexp)
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
     ops.add("linear_recurrence(a: float, b: float, axis/dim: int = -1, *, reverse: bool = false)")
@@ -187,6 +194,7 @@ void add_scan_ops(Registry& ops) {
         .example("linear_recurrence(tensor{2.0, 2.0, 2.0}, tensor{1.0, 1.0, 1.0})", "tensor{1.0, 3.0, 7.0}")
         .infer(infer_recurrence)
         .grad(grad_recurrence)
+        .batched(batch::along<2>)
         .sample("f32[3,5], f32[3,5], 1")
         .sample("f32[4,2], f32[4,2], 0, reverse=true");
     ops.add("diff(x/input: tensor, n: int = 1, axis/dim: int = -1, prepend: tensor? = nil, append: tensor? = nil)")
@@ -200,6 +208,7 @@ void add_scan_ops(Registry& ops) {
         .doc("Integral along an axis by the trapezoidal rule, with the points x or with equal steps dx.")
         .example("trapz(tensor{1.0, 2.0, 3.0})", "tensor(4.0)")
         .expand(expand_trapz)
+        .open(open::trapz)
         .sample("f32[3,5], dx=0.5")
         .sample("f32[3,5], f32[5]");
 }

@@ -2,6 +2,7 @@
 // position occurs several times, the values are combined in the order of the indices, whatever the number of threads.
 #include <algorithm>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
@@ -110,6 +111,7 @@ void add_points(Registry& ops) {
             auto [x, u] = Scatter{g, g.in(0), g.in(2), g.string(3), gather_nd, scatter_nd}.cotangents();
             return {x, {}, u, {}};
         })
+        .raises()
         .sample("f32[3,4], i64[1,1]:(0,3), f32[1,4]")
         .sample("f32[3,2,5], i64[2,2,1]:(-3,3), f32[2,2,2,5], \"add\"")
         .sample("f32[4]:(1,2), i64[3,1]:(0,4), f32[3]:(1,2), \"mul\"")
@@ -298,6 +300,8 @@ void add_elements(Registry& ops) {
             auto [x, u] = Scatter{g, g.in(0), g.in(2), g.string(4), gather_elements, scatter_elements}.cotangents();
             return {x, {}, u, {}, {}};
         })
+        .batched(batch::along<3>)
+        .raises()
         .sample("f32[4,3], i64[1,3]:(0,4), f32[1,3]")
         .sample("f32[2,5], i64[2,3]:(-5,5), f32[2,3], 1, \"add\"")
         .sample("f32[4]:(1,2), i64[3]:(0,4), f32[3]:(1,2), 0, \"mul\"")
@@ -377,6 +381,8 @@ void add_segments(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {per_element(g, g.dout), {}, {}};
         })
+        .batched(batch::segment_sum)
+        .raises()
         .sample("f32[5,2], i64[5]:(0,3), 3")
         .sample("f32[2,3], i64[2,3]:(-1,4), 4");
     ops.add("unsorted_segment_max(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -384,6 +390,7 @@ void add_segments(Registry& ops) {
         .example("unsorted_segment_max(tensor{1, 2, 3}, tensor{0, 1, 0}, 2)", "tensor{3, 2}")
         .infer(infer_segments)
         .grad(grad_extreme_segment)
+        .raises()
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_min(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -391,6 +398,7 @@ void add_segments(Registry& ops) {
         .example("unsorted_segment_min(tensor{1, 2, 3}, tensor{0, 1, 0}, 2)", "tensor{1, 2}")
         .infer(infer_segments)
         .grad(grad_extreme_segment)
+        .raises()
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_prod(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -398,6 +406,7 @@ void add_segments(Registry& ops) {
         .example("unsorted_segment_prod(tensor{1, 2, 3}, tensor{0, 1, 0}, 2)", "tensor{3, 2}")
         .infer(infer_segments)
         .grad(grad_product_segment)
+        .raises()
         .sample("f32[5,2]:(1,2), i64[5]:(0,3), 3")
         .sample("f32[2,3]:(1,2), i64[2,3]:(-1,4), 4");
 }

@@ -1,6 +1,7 @@
 // Operators: views that keep every element (reshape, transposes, broadcasting) and what is known from types alone.
 #include <algorithm>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
@@ -175,6 +176,8 @@ void add_reshapes(Registry& ops) {
         .half_native()
         .grad(grad_reshape)
         .alias("view")
+        .batched(batch::reshaped)
+        .moves()
         .sample("f32[2,6], {3,-1}")
         .sample("f32[5,3], {15}")
         .sample("f32[1], {}");
@@ -232,6 +235,7 @@ void add_reshapes(Registry& ops) {
         .doc("Removes axes of size 1: all of them, or those that axis names.")
         .example("squeeze(tensor{{{1, 2}}})", "tensor{1, 2}")
         .grad(grad_reshape)
+        .batched(batch::reshaped)
         .sample("f32[1,3,1]")
         .sample("f32[1,3,1,5], {0,-2}");
     rearranges(ops.add("expand_dims(input/x/input_x: tensor, axis/dim: int)"),
@@ -242,6 +246,7 @@ void add_reshapes(Registry& ops) {
         .example("expand_dims(tensor{1, 2}, 0)", "tensor{{1, 2}}")
         .grad(grad_reshape)
         .alias("unsqueeze")
+        .batched(batch::reshaped)
         .sample("f32[2,3], 1")
         .sample("f32[5], -1");
     ops.add("atleast_1d(input/inputs/x: tensor)")
@@ -281,6 +286,7 @@ void add_transposes(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.dout.transpose(inverse(transpose_order(g))), {}};
         })
+        .batched(batch::transposed)
         .sample("f32[2,3,4], {2,0,1}")
         .sample("f32[5,3]");
     rearranges(ops.add("permute(input/x: tensor, axis/dims: shape)"),
@@ -290,6 +296,7 @@ void add_transposes(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.dout.transpose(inverse(transpose_order(g))), {}};
         })
+        .batched(batch::transposed)
         .sample("f32[2,3,4], {1,2,0}")
         .sample("f32[5,3], {-1,0}");
     rearranges(ops.add("swapaxes(input/x: tensor, axis0/dim0: int, axis1/dim1: int)"),
@@ -302,6 +309,7 @@ void add_transposes(Registry& ops) {
             return {g.dout.transpose(swapped(g.rank(0), g.axis(1, 0), g.axis(2, 0))), {}, {}};
         })
         .alias("swapdims")
+        .batched(batch::axes_swapped)
         .sample("f32[2,3,4], 0, -1")
         .sample("f32[5,3], 0, 1");
     rearranges(ops.add("movedim(x/input: tensor, source: ints, destination: ints)"),
@@ -312,6 +320,7 @@ void add_transposes(Registry& ops) {
             return {g.dout.transpose(inverse(moved(g))), {}, {}};
         })
         .alias("moveaxis")
+        .batched(batch::axes_moved)
         .sample("f32[2,3,4], 0, -1")
         .sample("f32[2,3,5], {0,1}, {2,0}");
     rearranges(ops.add("t(input/x: tensor)"),
@@ -326,6 +335,7 @@ void add_transposes(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.rank(0) == 2 ? g.dout.transpose({1, 0}) : g.dout};
         })
+        .batched(batch::transposed)
         .sample("f32[2,3]")
         .sample("f32[5]");
     ops.add("adjoint(x/input: tensor)")
@@ -351,6 +361,7 @@ void add_broadcasts(Registry& ops) {
             return {g.unbroadcast(g.dout, 0), {}};
         })
         .alias("expand")
+        .batched(batch::broadcast)
         .sample("f32[3,1], {2,-1,5}")
         .sample("f32[], {3}");
     // A primitive: gradients broadcast to shapes with it that are only known when the program runs.
@@ -367,6 +378,7 @@ void add_broadcasts(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.unbroadcast(g.dout, 0), {}};
         })
+        .batched(batch::broadcast)
         .sample("f32[3,1], f32[2,3,5]")
         .sample("f32[1], f32[4]");
 }
@@ -376,6 +388,7 @@ void add_conversions(Registry& ops) {
         .doc("The tensor itself.")
         .example("identity(tensor{1, 2})", "tensor{1, 2}")
         .grad([](const GradRule& g) -> Grads { return {g.dout}; })
+        .batched(batch::of_first)
         .sample("f32[2,3]")
         .sample("f32[]");
     rearranges(ops.add("stop_gradient(value/input/x: tensor)"), [](const Call&, Layout&) {})
@@ -383,6 +396,7 @@ void add_conversions(Registry& ops) {
         .example("stop_gradient(tensor{1, 2})", "tensor{1, 2}")
         .no_grad("stops the gradient by definition")
         .alias("detach")
+        .batched(batch::of_first)
         .sample("f32[2,3]")
         .sample("f32[]");
     ops.add("cast(input/x/input_x: tensor, dtype/type: dtype)")
@@ -400,6 +414,8 @@ void add_conversions(Registry& ops) {
             return {smooth ? g.dout.cast(g.type(0).dtype) : Expr(), {}};
         })
         .alias("astype")
+        .batched(batch::of_first)
+        .fusion(Fusion::cast)
         .sample("f32[2,3], float64")
         .sample("f32[5], int32");
     ops.add("type_as(input/x: tensor, other: tensor)")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/batching/rules.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 
@@ -224,6 +225,7 @@ void add_slices(Registry& ops) {
             ones.resize(begin.rank(), 1);
             return {placed(g, begin, stop, ones), {}, {}};
         })
+        .batched(batch::sliced)
         .sample("f32[3,5], {1,2}, {2,-1}")
         .sample("f32[4], {1}, {2}");
     ops.add(
@@ -260,6 +262,7 @@ void add_slices(Registry& ops) {
                                                g.args[6], g.args[7], g.args[8]});
             return grads;
         })
+        .batched(batch::strided_slice)
         .sample("f32[5,4], {0,1}, {5,4}, {2,2}")
         .sample("f32[5,3], {4,0}, {-6,3}, {-2,1}")
         .sample("f32[3,4,5], {1,0,-1}, {2,0,0}, {1,1,1}, ellipsis_mask=2, shrink_axis_mask=5");
@@ -284,6 +287,8 @@ void add_slices(Registry& ops) {
             grads[1] = g.unbroadcast(part, 1);
             return grads;
         })
+        .batched(batch::slice_assign)
+        .moves()
         .sample("f32[5,4], f32[3,2], {0,1}, {5,4}, {2,2}")
         .sample("f32[3,4], f32[1], {1,0}, {2,0}, {1,1}, end_mask=2, shrink_axis_mask=1");
     rearranges(
@@ -300,6 +305,7 @@ void add_slices(Registry& ops) {
             stop[axis] = begin[axis] + g.integer(3);
             return {placed(g, begin, stop, ones), {}, {}, {}};
         })
+        .batched(batch::along<1>)
         .sample("f32[3,5], 1, 1, 3")
         .sample("f32[4,2], 0, -3, 2");
     ops.add(
@@ -344,6 +350,7 @@ void add_splits(Registry& ops) {
         .doc("Parts of the given size along an axis (the last may be smaller), or of the sizes in a list.")
         .example("split(tensor{1, 2, 3}, 2)", "{tensor{1, 2}, tensor{3}}")
         .grad([](const GradRule& g) { return grad_parts(g, g.axis(2, 0)); })
+        .batched(batch::along<2>)
         .sample("f32[2,5], 2, 1")
         .sample("f32[3,5], {1,4}, axis=1");
     divides(ops.add("chunk(input/x: tensor, chunks: int, axis/dim: int = 0) -> (parts)"),
@@ -351,6 +358,7 @@ void add_splits(Registry& ops) {
         .doc("At most the given number of parts of equal size along an axis; the last may be smaller.")
         .example("chunk(tensor{1, 2, 3}, 2)", "{tensor{1, 2}, tensor{3}}")
         .grad([](const GradRule& g) { return grad_parts(g, g.axis(2, 0)); })
+        .batched(batch::along<2>)
         .sample("f32[6,2], 3")
         .sample("f32[2,5], 2, -1");
     divides(ops.add("unbind(input/input_x/x: tensor, dim/axis: int = 0) -> (parts)"),
@@ -359,6 +367,7 @@ void add_splits(Registry& ops) {
         .example("unbind(tensor{{1, 2}, {3, 4}})", "{tensor{1, 2}, tensor{3, 4}}")
         .grad(grad_unbind)
         .alias("unstack")
+        .batched(batch::along<1>)
         .sample("f32[3,2]")
         .sample("f32[2,5], -1");
     divides(ops.add("tensor_split(input/x: tensor, indices_or_sections/sections/indices: any, axis/dim: int = 0) -> "
@@ -367,6 +376,7 @@ void add_splits(Registry& ops) {
         .doc("Sections whose sizes differ by at most one, or parts cut before the given positions.")
         .example("tensor_split(tensor{1, 2, 3}, 2)", "{tensor{1, 2}, tensor{3}}")
         .grad([](const GradRule& g) { return grad_parts(g, g.axis(2, 0)); })
+        .batched(batch::along<2>)
         .sample("f32[7,2], 3")
         .sample("f32[2,5], {1,3}, 1");
     divides(ops.add("hsplit(input/x: tensor, indices_or_sections/sections/indices: any) -> (parts)"),
@@ -410,6 +420,7 @@ void add_diagonals(Registry& ops) {
             Expr zero = stretched_zero(g.builder, g.dout.dtype(), g.shape(0));
             return {g.call("diagonal_scatter", {zero, g.dout, g.args[1], g.args[2], g.args[3]}), {}, {}, {}};
         })
+        .batched(batch::diagonal)
         .sample("f32[3,4]")
         .sample("f32[2,3,5], 1, 1, 2")
         .sample("f32[3,2,3], -1, 2, 0");
@@ -429,6 +440,7 @@ void add_diagonals(Registry& ops) {
             Expr src = g.call("diagonal", {g.dout, g.args[2], g.args[3], g.args[4]});
             return {input, g.unbroadcast(src, 1), {}, {}, {}};
         })
+        .moves()
         .sample("f32[3,4], f32[3]")
         .sample("f32[2,3,5], f32[2,3], 1, 1, 2");
 }

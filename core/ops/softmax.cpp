@@ -1,9 +1,11 @@
 // Operators: softmax and its kin.
 #include <limits>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/reduce.h"
+#include "core/row_pass.h"
 
 namespace lunaria {
 
@@ -63,6 +65,23 @@ Grads grad_logsumexp(const GradRule& g) {
 
 // The straight-through estimator: with `hard` the value is the one-hot vector of the largest, the gradient that of the
 // soft sample.
+RowValue softmax_row(RowPass& p) {
+    const RowValue x = p.in(0), e = p.formula("exp", {x - p.max(x)});
+    return e * p.formula("reciprocal", {p.sum(e)});
+}
+RowValue log_softmax_row(RowPass& p) {
+    const RowValue x = p.in(0), away = x - p.max(x);
+    return away - p.formula("log", {p.sum(p.formula("exp", {away}))});
+}
+RowValue softmax_grad_row(RowPass& p) {
+    const RowValue d = p.in(0), y = p.in(1);
+    return y * (d - p.sum(d * y));
+}
+RowValue log_softmax_grad_row(RowPass& p) {
+    const RowValue d = p.in(0);
+    return d - p.formula("exp", {p.in(1)}) * p.sum(d);
+}
+
 Expr expand_gumbel_softmax(const ExpandCall& c) {
     if (!(c.number(1) > 0)) throw value_error(c.name(), str("tau must be positive, not ", c.number(1)));
     Expr x = c.in(0);
@@ -87,6 +106,9 @@ void add_softmax_ops(Registry& ops) {
         .example("softmax(tensor{0.0, 0.0})", "tensor{0.5, 0.5}")
         .infer(infer_softmax)
         .grad(grad_softmax)
+        .batched(batch::along<1>)
+        .row_pass(one_axis<1>, softmax_row)
+        .cost(16)
         .sample("f32[3,5]")
         .sample("f32[2,3,4], axis=1")
         .sample("f32[2,3], axis=0");
@@ -95,6 +117,9 @@ void add_softmax_ops(Registry& ops) {
         .example("log_softmax(tensor{0.0, 0.0})", "tensor{-0.6931, -0.6931}")
         .infer(infer_softmax)
         .grad(grad_log_softmax)
+        .batched(batch::along<1>)
+        .row_pass(one_axis<1>, log_softmax_row)
+        .cost(16)
         .sample("f32[3,5]")
         .sample("f32[2,3,4], axis=1")
         .sample("f32[2,3], axis=0");
@@ -112,6 +137,9 @@ void add_softmax_ops(Registry& ops) {
         .infer(infer_softmax_grad)
         .grad(grad_softmax_grad)
         .method(false)
+        .batched(batch::along<2>)
+        .row_pass(one_axis<2>, softmax_grad_row)
+        .cost(4)
         .sample("f32[3,5], f32[3,5]:(0.1,0.9)")
         .sample("f32[2,3,4], f32[2,3,4]:(0.1,0.9), axis=1");
     ops.add("log_softmax_grad(dout: float, y: float, axis/dim: int = -1)")
@@ -120,6 +148,9 @@ void add_softmax_ops(Registry& ops) {
         .infer(infer_softmax_grad)
         .grad(grad_log_softmax_grad)
         .method(false)
+        .batched(batch::along<2>)
+        .row_pass(one_axis<2>, log_softmax_grad_row)
+        .cost(12)
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[2,3,4], f32[2,3,4], axis=1");
     ops.add("logsumexp(input/x: float, dim/axis: ints? = nil, keepdim/keepdims/keep_dims: bool = false)")
@@ -127,6 +158,7 @@ void add_softmax_ops(Registry& ops) {
         .example("logsumexp(tensor{0.0, 0.0})", "tensor(0.6931)")
         .infer(infer_logsumexp)
         .grad(grad_logsumexp)
+        .batched(batch::reduction<1>)
         .sample("f32[3,5], 1")
         .sample("f32[2,3,4], {0,2}, true")
         .sample("f32[7]");

@@ -2,6 +2,7 @@
 // M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
 #include <cmath>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
@@ -254,6 +255,8 @@ void add_solve_ops(Registry& ops) {
         .example("inverse(tensor{{2.0, 0.0}, {0.0, 4.0}})", "tensor{{0.5, 0.0}, {0.0, 0.25}}")
         .infer(infer_square)
         .grad([](const GradRule& g) -> Grads { return {-matmul(matmul(mt(g.out), g.dout), mt(g.out))}; })
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[3,3]:(0,1)")
         .sample("f32[2,1,2,2]:(1,3)");
     ops.add("det(input/x/A: float)")
@@ -263,6 +266,7 @@ void add_solve_ops(Registry& ops) {
         .infer(infer_scalar_per_matrix)
         // The cofactors rather than det · inverse: they exist for singular matrices as well.
         .grad([](const GradRule& g) -> Grads { return {per_matrix(g.dout) * g.call("cofactor", {g.in(0)})}; })
+        .batched(batch::last_axes<2>)
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("cofactor(input/x: float)")
@@ -274,6 +278,8 @@ void add_solve_ops(Registry& ops) {
             Expr pull = matmul(matmul(t, mt(g.dout)), g.out);
             return {per_matrix(sum_matrices(g.dout * t)) * g.out - pull};
         })
+        .raises()
+        .batched(batch::last_axes<2>)
         .sample("f32[3,3]")
         .sample("f32[2,2,2]:(1,3)");
     ops.add("slogdet(input/x/A: float) -> (sign, logabsdet)")
@@ -288,6 +294,7 @@ void add_solve_ops(Registry& ops) {
             if (!g.douts[1]) return {Expr()};
             return {per_matrix(g.douts[1]) * mt(g.call("inverse", {g.in(0)}))};
         })
+        .batched(batch::last_axes<2>)
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("logdet(input/x/A: float)")
@@ -302,6 +309,8 @@ void add_solve_ops(Registry& ops) {
         .example("matrix_solve(tensor{{2.0, 0.0}, {0.0, 4.0}}, tensor{{1.0}, {1.0}})", "tensor{{0.5}, {0.25}}")
         .infer(infer_solve)
         .grad(solve_grad)
+        .batched(batch::solved)
+        .raises()
         .sample("f32[3,3]:(0,1), f32[3,2]")
         .sample("f32[2,2,2]:(1,3), f32[2,2,5], adjoint=true");
     ops.add("cholesky(input_x/input/x/A: float, upper: bool = false)")
@@ -311,6 +320,8 @@ void add_solve_ops(Registry& ops) {
         .example("cholesky(tensor{{4.0, 2.0}, {2.0, 5.0}})", "tensor{{2.0, 0.0}, {1.0, 2.0}}")
         .infer(infer_square)
         .grad(cholesky_grad)
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[3,1,1]:(1,2)")
         .sample("f32[1,1]:(1,3), upper=true");
     ops.add("qr(input/x/A: float, mode: \"reduced\"|\"complete\" = \"reduced\") -> (q, r)")
@@ -318,6 +329,7 @@ void add_solve_ops(Registry& ops) {
         .example("abs((qr(tensor{{3.0}, {4.0}})))", "tensor{{0.6}, {0.8}}")
         .infer(infer_qr)
         .grad(qr_grad)
+        .batched(batch::last_axes<2>)
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
     ops.add("svd(input/x/A: float, full_matrices: bool = false, compute_uv: bool = true)")
@@ -331,6 +343,8 @@ void add_solve_ops(Registry& ops) {
         .example("svd_factors(tensor{{3.0, 0.0}, {0.0, 4.0}})", "tensor{4.0, 3.0}")
         .infer(infer_svd)
         .grad(svd_grad)
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
     ops.add("eigh(input/A/x: float) -> (values, vectors)")
@@ -341,6 +355,8 @@ void add_solve_ops(Registry& ops) {
             return {{c.dtype, with_last(batch_of(s), {s.back()})}, {c.dtype, s}};
         })
         .grad(eigh_grad)
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("eig(input/A/x: float) -> (values, vectors)")
@@ -351,6 +367,7 @@ void add_solve_ops(Registry& ops) {
             return {{DType::c64, with_last(batch_of(s), {s.back()})}, {DType::c64, s}};
         })
         .refuse_grad("complex results are not differentiated; eigh has a gradient")
+        .raises()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("pinv(x/A/input: float, *, atol: number? = nil, rtol: number? = nil, hermitian: bool = false)")
@@ -362,6 +379,8 @@ void add_solve_ops(Registry& ops) {
             return {{c.dtype, with_last(batch_of(s), {s.back(), s[s.rank() - 2]})}};
         })
         .grad(pinv_grad)
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[4,2]")
         .sample("f32[2,2,3]");
     ops.add("matrix_power(input/x: float, n: int)")
@@ -375,6 +394,8 @@ void add_solve_ops(Registry& ops) {
         .example("matrix_exp(tensor{{0.0, 1.0}, {0.0, 0.0}})", "tensor{{1.0, 1.0}, {0.0, 1.0}}")
         .infer(infer_square)
         .grad(matrix_exp_grad)
+        .batched(batch::last_axes<2>)
+        .raises()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
 }

@@ -3,6 +3,7 @@
 // to where the values came from, by their indices.
 #include <cmath>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
@@ -262,6 +263,7 @@ void add_sorts(Registry& ops) {
         .example("sort(tensor{3.0, 1.0, 2.0})", "tensor{1.0, 2.0, 3.0}")
         .infer(infer_sort)
         .grad(grad_sort)
+        .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4,2,3], 0, true")
         .sample("i32[7]:(0,4)");
@@ -270,6 +272,7 @@ void add_sorts(Registry& ops) {
         .example("argsort(tensor{3.0, 1.0, 2.0})", "tensor{1, 2, 0}")
         .infer(infer_argsort)
         .no_grad("indices are piecewise constant")
+        .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4,2,3], 0, true");
     ops.add("msort(input/x: tensor)")
@@ -288,6 +291,7 @@ void add_sorts(Registry& ops) {
         .example("topk(tensor{3.0, 1.0, 2.0}, 2)", "tensor{3.0, 2.0}")
         .infer(infer_topk)
         .grad(grad_topk)
+        .batched(batch::along<2>)
         .sample("f32[3,5], 2")
         .sample("f32[4,2,3], 3, 0, false")
         .sample("i32[7]:(0,4), 7");
@@ -297,6 +301,7 @@ void add_sorts(Registry& ops) {
         .example("median(tensor{3.0, 1.0, 2.0, 4.0})", "tensor(2.0)")
         .infer(infer_median)
         .grad(grad_median)
+        .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4,2,3], 0, true");
     ops.add(
@@ -306,6 +311,7 @@ void add_sorts(Registry& ops) {
         .example("nanmedian(tensor{3.0, 0/0, 2.0, 4.0})", "tensor(3.0)")
         .infer(infer_median)
         .grad(grad_median)
+        .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4,2,3], 0, true");
     ops.add(
@@ -315,6 +321,7 @@ void add_sorts(Registry& ops) {
         .example("kthvalue(tensor{3.0, 1.0, 2.0}, 2)", "tensor(2.0)")
         .infer(infer_kthvalue)
         .grad(grad_kthvalue)
+        .batched(batch::along<2>)
         .sample("f32[3,5], 2")
         .sample("f32[4,2,3], 4, 0, true");
     ops.add(
@@ -375,6 +382,7 @@ void add_searches(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {{}, cotangent(g, 1, [&] { return g.call("gather", {g.dout, g.args[0], 0}); }), {}};
         })
+        .raises()
         .sample("i64[7]:(0,4)")
         .sample("i64[7]:(0,4), f32[7], 9");
     ops.add("histc(input/x: float, bins: int = 100, min: number = 0.0, max: number = 0.0)")
@@ -384,6 +392,7 @@ void add_searches(Registry& ops) {
         .example("histc(tensor{0.0, 1.0, 1.5, 4.0}, 2, 0.0, 2.0)", "tensor{1.0, 2.0}")
         .infer(infer_histc)
         .no_grad("counts are piecewise constant")
+        .raises()
         .sample("f32[3,5], 5, -2.0, 2.0")
         .sample("f32[7], 3");
     ops.add(

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/reduce.h"
 
@@ -130,6 +131,7 @@ void add_vector_norm_ops(Registry& ops) {
         .example("vector_norm(tensor{3.0, 4.0})", "tensor(5.0)")
         .infer(infer_vector_norm)
         .grad(grad_vector_norm)
+        .batched(batch::reduction<2>)
         .sample("f32[3,5], 2, axis=1")
         .sample("f32[3,5], 3, axis=0, keepdims=true")
         .sample("f32[7], 1")

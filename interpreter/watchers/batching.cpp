@@ -274,7 +274,7 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         if (op.side_effect == Effect::random) return draw(op, args, batched);
         if (!any) return really(op, args);
         if (op.host_fn) return lunaria::run(op, args);
-        if (is_by_type(op)) {
+        if (op.reads_type_only) {
             args[0] = sample(args[0], batched[0], 0);
             return really(op, args);
         }
@@ -351,10 +351,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         }
     }
     bool watched(vm::Machine& m, const vm::Instr& i) { return recorder_ && recorder_->step(m, i); }
-    // Operators that look at the type of their operand alone.
-    static bool is_by_type(const Op& op) {
-        return op.name() == "zeros_like" || op.name() == "ones_like" || op.name() == "full_like";
-    }
     lua_CFunction function_of(const char* library, const char* name) const {
         lua_State* L = host_.lua();
         const int top = lua_gettop(L);

@@ -110,7 +110,7 @@ Role role(const Op& op, std::span<const Value> args, size_t i, bool active) {
     return specialises(op, i, active) && is_usual_exponent(v) ? Role::fixed : Role::number;
 }
 
-bool specialises(const Op& op, size_t i, bool active) { return i == 1 && !active && op.name() == "pow"; }
+bool specialises(const Op& op, size_t i, bool active) { return !active && op.special_number == static_cast<int>(i); }
 
 bool is_usual_exponent(const Value& number) {
     double n = number.number();

@@ -2,8 +2,9 @@
 // neutral elements of floats only -0, the 0 that is subtracted, and 1 count.
 #include <cmath>
 #include <limits>
-#include <string_view>
+#include <vector>
 
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -23,16 +24,8 @@ struct Match {
                    ? v
                    : Value();
     }
-    // The operand's call of `op`, or null.
-    const ir::Node* call_of(size_t i, std::string_view op) const {
-        const Value& v = arg(i);
-        return v.is_node() && v.node()->op && v.node()->op->name() == op ? v.node() : nullptr;
-    }
     bool is_float_result() const { return is_float(node.type.tensor.dtype) || is_complex(node.type.tensor.dtype); }
-    Value emit(std::string_view op, std::initializer_list<Value> args) const {
-        const Op& found = registry().get(op);
-        return builder.emit(found, std::span<const Value>(args.begin(), args.size()));
-    }
+    Value emit(const Op& op, std::initializer_list<Value> args) const { return graph::emit(builder, op, args); }
 };
 
 using Peephole = Value (*)(const Match&);
@@ -64,17 +57,20 @@ Value divide_by_power_of_two(const Match& m) {
     if (!is_float(m.node.type.tensor.dtype) || size_of(m.node.type.tensor.dtype) < 4) return {};
     auto type = static_type(m.arg(0));
     if (!type || type->dtype != m.node.type.tensor.dtype || static_cast<bool>(static_type(m.arg(1)))) return {};
-    return m.emit("mul", {m.arg(0), Value(1 / *c)});
+    return m.emit(ops().mul, {m.arg(0), Value(1 / *c)});
 }
 
-template <const char* Name>
 Value undone_twice(const Match& m) {
-    const ir::Node* inner = m.call_of(0, Name);
+    const ir::Node* inner = call_of(m.arg(0), *m.node.op);
     return inner ? m.if_same(inner->args[0]) : Value();
 }
-template <const char* Name>
-Value done_once(const Match& m) {
-    return m.call_of(0, Name) ? m.if_same(m.arg(0)) : Value();
+Value done_once(const Match& m) { return call_of(m.arg(0), *m.node.op) ? m.if_same(m.arg(0)) : Value(); }
+
+// A limit that is missing is none.
+Value one_limit(const Match& m) {
+    if (m.arg(1).is_nil() == m.arg(2).is_nil() || m.node.type.tensor.dtype == DType::boolean) return {};
+    return m.arg(2).is_nil() ? m.emit(ops().maximum, {m.arg(0), m.arg(1)})
+                             : m.emit(ops().minimum, {m.arg(0), m.arg(2)});
 }
 
 // The exponents that the kernel of pow does by multiplications are the same multiplications here, so that they become
@@ -86,18 +82,18 @@ Value small_power(const Match& m) {
     auto type = static_type(m.arg(0));
     if (!type || !(*type == m.node.type.tensor)) return {};
     const Value& x = m.arg(0);
-    if (*c == 2) return m.emit("square", {x});
+    if (*c == 2) return m.emit(ops().square, {x});
     if (!is_float(type->dtype) || is_half(type->dtype)) return {};
-    if (*c == 3) return m.emit("mul", {m.emit("square", {x}), x});
-    if (*c == 4) return m.emit("square", {m.emit("square", {x})});
-    if (*c == -1) return m.emit("reciprocal", {x});
-    if (*c == -2) return m.emit("square", {m.emit("reciprocal", {x})});
+    if (*c == 3) return m.emit(ops().mul, {m.emit(ops().square, {x}), x});
+    if (*c == 4) return m.emit(ops().square, {m.emit(ops().square, {x})});
+    if (*c == -1) return m.emit(ops().reciprocal, {x});
+    if (*c == -2) return m.emit(ops().square, {m.emit(ops().reciprocal, {x})});
     if (std::fabs(*c) != 0.5) return {};
     // The root of -0 and of -infinity, as powers go, is a positive one.
     const double infinity = std::numeric_limits<double>::infinity();
-    const Value sum = m.emit("add", {m.emit("sqrt", {x}), Value(0.0)});
-    const Value root = m.emit("where", {m.emit("equal", {x, Value(-infinity)}), Value(infinity), sum});
-    return *c > 0 ? root : m.emit("reciprocal", {root});
+    const Value sum = m.emit(ops().add, {m.emit(ops().sqrt, {x}), Value(0.0)});
+    const Value root = m.emit(ops().where, {m.emit(ops().equal, {x, Value(-infinity)}), Value(infinity), sum});
+    return *c > 0 ? root : m.emit(ops().reciprocal, {root});
 }
 
 // Whether every value of `from` has an equal one in `to`.
@@ -114,13 +110,13 @@ bool holds(DType to, DType from) {
 
 Value cast_chain(const Match& m) {
     if (Value same = m.if_same(m.arg(0)); !same.is_nil()) return same;
-    const ir::Node* inner = m.call_of(0, "cast");
+    const ir::Node* inner = call_of(m.arg(0), ops().cast);
     if (!inner) return {};
     auto original = static_type(inner->args[0]);
     if (!original || !holds(inner->type.tensor.dtype, original->dtype)) return {};
     if (original->dtype == m.node.type.tensor.dtype) return inner->args[0];
     // What lies between would otherwise round or wrap once more.
-    return m.emit("cast", {inner->args[0], m.arg(1)});
+    return m.emit(ops().cast, {inner->args[0], m.arg(1)});
 }
 
 // Both ways of choosing give one value.
@@ -138,7 +134,7 @@ Value same_everywhere(const Match& m, size_t value) {
                      ? Tensor::scalar(m.arg(value).integer())
                      : Tensor::scalar(type.dtype, *c);
     Value constant(m.builder.graph().add_constant(Value(one)));
-    return type.shape.rank() == 0 ? constant : m.emit("broadcast_to", {constant, Value::ints(type.shape)});
+    return type.shape.rank() == 0 ? constant : m.emit(ops().broadcast_to, {constant, Value::ints(type.shape)});
 }
 Value filled(const Match& m) { return same_everywhere(m, 1); }
 
@@ -147,7 +143,7 @@ Value sum_of_one(const Match& m) {
     auto from = static_type(m.arg(0));
     if (!from || !from->shape.known() || !(from->dtype == m.node.type.tensor.dtype)) return {};
     if (from->shape.size() != m.node.type.tensor.shape.size() || from->shape.size() == 0) return {};
-    return m.emit("reshape", {m.arg(0), Value::ints(m.node.type.tensor.shape)});
+    return m.emit(ops().reshape, {m.arg(0), Value::ints(m.node.type.tensor.shape)});
 }
 
 // Where every part has been reshaped so that the axis is several axes in one, the parts are joined along the first of
@@ -160,7 +156,7 @@ Value join_before_reshape(const Match& m) {
     std::vector<Value> wholes;
     Shape behind;  // the sizes behind the axis, of every part
     for (const Value& part : parts) {
-        if (!part.is_node() || !part.node()->op || part.node()->op->name() != "reshape") return {};
+        if (!call_of(part, ops().reshape)) return {};
         auto from = static_type(part.node()->args[0]), to = static_type(part);
         if (!from || !to || !from->shape.known() || !to->shape.known() || from->shape.rank() <= rank) return {};
         if (!(from->dtype == m.node.type.tensor.dtype)) return {};
@@ -176,49 +172,50 @@ Value join_before_reshape(const Match& m) {
         behind = rest;
         wholes.push_back(part.node()->args[0]);
     }
-    const Value joined = m.emit("concat", {Value::list(std::move(wholes)), Value(static_cast<int64_t>(axis))});
-    return m.emit("reshape", {joined, Value::ints(m.node.type.tensor.shape)});
+    const Value joined = m.emit(ops().concat, {Value::list(std::move(wholes)), Value(static_cast<int64_t>(axis))});
+    return m.emit(ops().reshape, {joined, Value::ints(m.node.type.tensor.shape)});
 }
 
-constexpr char kNeg[] = "neg", kNot[] = "logical_not", kInvert[] = "invert", kAbs[] = "abs", kRelu[] = "relu",
-               kFloor[] = "floor", kCeil[] = "ceil", kTrunc[] = "trunc", kRound[] = "round_to_even", kSign[] = "sign";
-
 struct Row {
-    std::string_view op;
+    const Op& op;
     Peephole rule;
 };
-constexpr Row kRules[] = {
-    {"add", add_nothing},
-    {"sub", subtract_nothing},
-    {"mul", multiply_by_one},
-    {"div", divide_by_one},
-    {"div", divide_by_power_of_two},
-    {"neg", undone_twice<kNeg>},
-    {"logical_not", undone_twice<kNot>},
-    {"invert", undone_twice<kInvert>},
-    {"abs", done_once<kAbs>},
-    {"relu", done_once<kRelu>},
-    {"floor", done_once<kFloor>},
-    {"ceil", done_once<kCeil>},
-    {"trunc", done_once<kTrunc>},
-    {"round_to_even", done_once<kRound>},
-    {"sign", done_once<kSign>},
-    {"pow", small_power},
-    {"cast", cast_chain},
-    {"where", same_choice},
-    {"sum", sum_of_one},
-    {"concat", join_before_reshape},
-    {"full", filled},
-    {"full_like", filled},
-};
+const std::vector<Row>& rules() {
+    static const std::vector<Row> list{
+        {ops().add, add_nothing},
+        {ops().sub, subtract_nothing},
+        {ops().mul, multiply_by_one},
+        {ops().div, divide_by_one},
+        {ops().div, divide_by_power_of_two},
+        {ops().neg, undone_twice},
+        {ops().logical_not, undone_twice},
+        {ops().invert, undone_twice},
+        {ops().abs, done_once},
+        {ops().relu, done_once},
+        {ops().floor, done_once},
+        {ops().ceil, done_once},
+        {ops().trunc, done_once},
+        {ops().round_to_even, done_once},
+        {ops().sign, done_once},
+        {ops().pow, small_power},
+        {ops().clamp, one_limit},
+        {ops().cast, cast_chain},
+        {ops().where, same_choice},
+        {ops().sum, sum_of_one},
+        {ops().concat, join_before_reshape},
+        {ops().full, filled},
+        {ops().full_like, filled},
+    };
+    return list;
+}
 
 }  // namespace
 
 bool simplify_algebra(ir::Graph& graph) {
     return rewrite(graph, [](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!node.op || node.type.kind != ir::NodeType::Kind::tensor) return {};
-        for (const Row& row : kRules) {
-            if (row.op != node.op->name()) continue;
+        for (const Row& row : rules()) {
+            if (&row.op != node.op) continue;
             Value v = row.rule({node, builder});
             if (!v.is_nil()) return v;
         }

@@ -2,6 +2,7 @@
 // Where somebody else reads the scores or the weights, as their gradients do, they are there anyway and it stays.
 #include <unordered_map>
 
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -12,11 +13,6 @@ namespace {
 // Fewer queries or keys make no tile.
 constexpr int64_t kFewest = 8;
 
-const ir::Node* node_of(const Value& v, std::string_view op) {
-    if (!v.is_node() || !v.node()->op || v.node()->op->name() != op) return nullptr;
-    return v.node()->type.kind == ir::NodeType::Kind::tensor ? v.node() : nullptr;
-}
-
 const TensorType* type_of_node(const Value& v) {
     if (!v.is_node() || v.node()->type.kind != ir::NodeType::Kind::tensor) return nullptr;
     const TensorType& t = v.node()->type.tensor;
@@ -26,61 +22,58 @@ const TensorType* type_of_node(const Value& v) {
 class Attentions {
   public:
     explicit Attentions(const ir::Graph& graph) {
-        size_t count = 0;
-        registry().get("attention").kernels(*current_device(), count);
         bool any = false;
         for (const ir::Node* node : graph.body()) {
             if (!node->op) continue;
-            any |= node->op->name() == "softmax";
+            any |= node->op == &ops().softmax;
             // The operands are read where the scores were made, and then where the results are.
             is_possible_ &= node->op->side_effect != Effect::state;
             for (const Value& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { ++uses_[n]; });
         }
         ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses_[n]; });
-        is_possible_ &= any && count > 0;
+        is_possible_ &= any && has_kernel(ops().attention);
     }
 
     bool is_possible() const { return is_possible_; }
 
     // What stands for the product of weights and values; nil where the node is none.
     Value replacement(const ir::Node& node, ir::GraphBuilder& builder) const {
-        if (!node.op || node.op->name() != "matmul") return {};
-        const ir::Node* weights = inner(node.args[0], "softmax");
+        if (!is_call(&node, ops().matmul)) return {};
+        const ir::Node* weights = inner(node.args[0], ops().softmax);
         if (!weights || !is_last_axis(*weights)) return {};
         Value scores = weights->args[0];
         double scale = 1;
-        for (const char* op : {"mul", "div"}) {
-            const ir::Node* scaled = inner(scores, op);
-            if (!scaled) continue;
+        for (const Op* op : {&ops().mul, &ops().div}) {
+            const ir::Node* scaled = inner(scores, *op);
+            if (!scaled || (op == &ops().div && !scaled->args[2].is_nil())) continue;
             const auto factor = constant_number(scaled->args[1]);
             if (!factor || !(static_type(scaled->args[0]) == static_type(scores))) return {};
-            scale = op[0] == 'm' ? *factor : 1 / *factor;
+            scale = op == &ops().mul ? *factor : 1 / *factor;
             scores = scaled->args[0];
             break;
         }
-        const ir::Node* product = inner(scores, "matmul");
+        const ir::Node* product = inner(scores, ops().matmul);
         if (!product) return {};
         const TensorType *q = type_of_node(product->args[0]), *k = type_of_node(product->args[1]),
                          *v = type_of_node(node.args[1]);
         if (!q || !k || !v || !fits(*q, *k, *v, node.type.tensor)) return {};
-        auto emit = [&](std::string_view op, std::initializer_list<Value> args) {
-            return builder.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
-        };
         // As (batch, heads, length, size).
         auto with_heads = [&](const Value& x) {
             const Shape& s = x.node()->type.tensor.shape;
-            return s.rank() == 4 ? x : emit("reshape", {x, Value::ints({s[0], 1, s[1], s[2]})});
+            return s.rank() == 4 ? x : emit(builder, ops().reshape, {x, Value::ints({s[0], 1, s[1], s[2]})});
         };
-        const Value keys = emit("transpose", {with_heads(product->args[1]), Value::ints({0, 1, 3, 2})});
-        const Value result = emit("attention", {with_heads(product->args[0]), keys, with_heads(node.args[1]),
-                                                Value(scale), Value(false), Value(int64_t{0})});
-        return q->shape.rank() == 4 ? result : emit("reshape", {result, Value::ints(node.type.tensor.shape)});
+        const Value keys = emit(builder, ops().transpose, {with_heads(product->args[1]), Value::ints({0, 1, 3, 2})});
+        const Value result = emit(builder, ops().attention,
+                                  {with_heads(product->args[0]), keys, with_heads(node.args[1]), Value(scale),
+                                   Value(false), Value(int64_t{0})});
+        return q->shape.rank() == 4 ? result
+                                    : emit(builder, ops().reshape, {result, Value::ints(node.type.tensor.shape)});
     }
 
   private:
     // An operand that nobody else reads, if it is what that operator gives.
-    const ir::Node* inner(const Value& v, std::string_view op) const {
-        const ir::Node* node = node_of(v, op);
+    const ir::Node* inner(const Value& v, const Op& op) const {
+        const ir::Node* node = call_of(v, op);
         auto found = node ? uses_.find(node) : uses_.end();
         return found != uses_.end() && found->second == 1 ? node : nullptr;
     }

@@ -9,6 +9,7 @@
 
 #include "core/ops/conv.h"
 #include "jit/graph/layout.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -23,20 +24,12 @@ const TensorType* images_of(const ir::Node* node) {
     const TensorType& t = node->type.tensor;
     return t.shape.known() && t.shape.rank() == 4 && t.shape.size() > 0 ? &t : nullptr;
 }
-const ir::Node* node_of(const Value& v) { return v.is_node() ? v.node() : nullptr; }
 
-bool has_kernel(std::string_view op) {
-    size_t count = 0;
-    registry().get(op).kernels(*current_device(), count);
-    return count > 0;
-}
-
-Call call_of(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
+Call as_call(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
 
 // Few channels leave registers half empty in this order.
 bool is_wide_convolution(const ir::Node& node) {
-    static const Op& conv2d = registry().get("conv2d");
-    if (node.op != &conv2d) return false;
+    if (!is_call(&node, ops().conv2d)) return false;
     const TensorType *x = images_of(node_of(node.args[0])), *y = images_of(&node);
     if (!x || !y || x->dtype != DType::f32 || y->dtype != DType::f32 || node.args[7].integer() != 1) return false;
     const int64_t in = x->shape[1], out = y->shape[1];
@@ -48,8 +41,8 @@ bool is_inference(const ir::Graph& graph) {
     for (const ir::Node* node : graph.body()) {
         if (!node->op) return false;
         if (node->op->side_effect == Effect::state) return false;
-        const std::string_view name = node->op->name();
-        if (name == "conv_input_grad" || name == "conv_weight_grad" || name == "max_window_grad") return false;
+        for (const Op* gradient : {&ops().conv_input_grad, &ops().conv_weight_grad, &ops().max_window_grad})
+            if (node->op == gradient) return false;
     }
     return true;
 }
@@ -90,10 +83,10 @@ class Choice {
 
   private:
     bool is_pixel_sum(const ir::Node& node) const {
-        if (!node.op || (node.op->name() != "sum" && node.op->name() != "mean")) return false;
+        if (!is_call(&node, ops().sum) && !is_call(&node, ops().mean)) return false;
         const TensorType* x = images_of(node_of(node.args[0]));
         if (!x || !contains(node_of(node.args[0])) || node.type.tensor.dtype != x->dtype) return false;
-        const Shape axes = call_of(node).axes(1, 0);
+        const Shape axes = as_call(node).axes(1, 0);
         return axes.rank() == 2 && ((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2));
     }
 
@@ -101,7 +94,7 @@ class Choice {
         if (is_wide_convolution(node)) return true;
         const TensorType* y = images_of(&node);
         if (!y || !node.op || has_effect(node) || arrangements_.is_view(&node)) return false;
-        if (node.op->name() == "max_window") {
+        if (is_call(&node, ops().max_window)) {
             const Value& size = node.args[1];
             return contains(node_of(node.args[0])) && size.is_list() && size.items().size() == 2;
         }
@@ -146,7 +139,7 @@ class Turner {
         builder_ = &builder;
         if (!choice_.contains(&node)) return choice_.adds_pixels(&node) ? pixel_sum(node) : give_back(node);
         const Value twin = twin_of(node);
-        const Value front = emit("transpose", {twin, Value::ints(kToFront)});
+        const Value front = emit(ops().transpose, {twin, Value::ints(kToFront)});
         twins_[front.node()] = twin;
         originals_[front.node()] = &node;
         return front;
@@ -162,9 +155,6 @@ class Turner {
     }
 
   private:
-    Value emit(std::string_view op, std::initializer_list<Value> args) {
-        return emit(registry().get(op), std::vector<Value>(args));
-    }
     Value emit(const Op& op, const std::vector<Value>& args) { return builder_->emit(op, args); }
 
     bool has_twin(const Value& v) const { return v.is_node() && twins_.contains(v.node()); }
@@ -179,19 +169,19 @@ class Turner {
             Shape wide;
             for (int i = s.rank(); i < 4; ++i) wide.push_back(1);
             for (int64_t n : s) wide.push_back(n);
-            four = emit("reshape", {v, Value::ints(wide)});
+            four = emit(ops().reshape, {v, Value::ints(wide)});
         }
-        return emit("transpose", {four, Value::ints(kToBack)});
+        return emit(ops().transpose, {four, Value::ints(kToBack)});
     }
 
     Value twin_of(const ir::Node& node) {
-        if (node.op->name() == "conv2d") {
-            const Window w = convolution_of(call_of(node)).window;
-            return emit("conv2d_last",
+        if (is_call(&node, ops().conv2d)) {
+            const Window w = convolution_of(as_call(node)).window;
+            return emit(ops().conv2d_last,
                         {last(node.args[0]), node.args[1], node.args[2], Value::ints(w.attribute(w.stride)),
                          Value::ints(w.padding()), Value::ints(w.attribute(w.dilation)), node.args[7]});
         }
-        if (node.op->name() == "max_window") return largest(node);
+        if (is_call(&node, ops().max_window)) return largest(node);
         std::vector<Value> args;
         for (const Value& arg : node.args) args.push_back(last(arg));
         return emit(*node.op, args);
@@ -202,20 +192,20 @@ class Turner {
         std::vector<Value> args = node.args;
         const Value x = last(args[0]);
         const ir::Node* before = originals_.at(args[0].node());
-        const bool cut = x.node()->op && x.node()->op->name() == "relu" && choice_.has_one_use(before);
+        const bool cut = is_call(x.node(), ops().relu) && choice_.has_one_use(before);
         args[0] = cut ? x.node()->args[0] : x;
-        const Value most = emit(registry().get("max_window_last"), args);
-        return cut ? emit("relu", {most}) : most;
+        const Value most = emit(ops().max_window_last, args);
+        return cut ? emit(ops().relu, {most}) : most;
     }
 
     Value pixel_sum(const ir::Node& node) {
         const Shape& shape = node.args[0].node()->type.tensor.shape;
         const Value x = last(node.args[0]);
-        Value sum = emit("sum", {x, Value::ints({1, 2}), Value(false), Value()});
-        if (node.op->name() == "mean")
-            sum = emit("div", {sum, Value(static_cast<double>(shape[2] * shape[3])), Value()});
+        Value sum = emit(ops().sum, {x, Value::ints({1, 2}), Value(false), Value()});
+        if (is_call(&node, ops().mean))
+            sum = emit(ops().div, {sum, Value(static_cast<double>(shape[2] * shape[3])), Value()});
         const Shape& wanted = node.type.tensor.shape;
-        return wanted.rank() == 2 ? sum : emit("reshape", {sum, Value::ints(wanted)});
+        return wanted.rank() == 2 ? sum : emit(ops().reshape, {sum, Value::ints(wanted)});
     }
 
     Value dense(const Value& v) {
@@ -224,7 +214,7 @@ class Turner {
         if (copy.is_nil()) {
             const Shape& shape = v.node()->type.tensor.shape;
             // A reshape that is no view is a copy in the order of its elements.
-            copy = emit("reshape", {emit("reshape", {v, Value::ints({shape.size()})}), Value::ints(shape)});
+            copy = emit(ops().reshape, {emit(ops().reshape, {v, Value::ints({shape.size()})}), Value::ints(shape)});
         }
         return copy;
     }
@@ -256,7 +246,7 @@ bool keep_channels_last(ir::Graph& graph) {
     const auto& body = graph.body();
     if (std::count_if(body.begin(), body.end(), [](const ir::Node* n) { return is_wide_convolution(*n); }) < 2)
         return false;
-    if (!has_kernel("conv2d_last") || !has_kernel("max_window_last") || !is_inference(graph)) return false;
+    if (!has_kernel(ops().conv2d_last) || !has_kernel(ops().max_window_last) || !is_inference(graph)) return false;
     const Choice choice(graph);
     if (choice.is_empty()) return false;
     Turner turner(choice);

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "jit/graph/fusion.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -24,15 +25,13 @@ const TensorType* float_type(const Value& v) {
     return t.shape.known() && (t.dtype == DType::f32 || t.dtype == DType::f64) ? &t : nullptr;
 }
 
-bool is_call(const ir::Node* node, std::string_view op) { return node && node->op && node->op->name() == op; }
-
 // Whether it may be done together with what it reads. Most graphs have none; they are not to wait for what follows.
 bool may_join(const ir::Node* node) {
-    const bool relu = is_call(node, "relu");
-    if (!relu && !is_call(node, "add")) return false;
+    const bool relu = is_call(node, ops().relu);
+    if (!relu && !is_call(node, ops().add)) return false;
     return std::ranges::any_of(node->args, [&](const Value& arg) {
-        const ir::Node* from = arg.is_node() ? arg.node() : nullptr;
-        return is_call(from, "matmul") || (relu && (is_call(from, "dense") || is_call(from, "conv2d")));
+        const ir::Node* from = node_of(arg);
+        return is_call(from, ops().matmul) || (relu && (is_call(from, ops().dense) || is_call(from, ops().conv2d)));
     });
 }
 
@@ -41,7 +40,7 @@ class Epilogues {
     explicit Epilogues(const ir::Graph& graph) : epochs_(epochs_of(graph)) {
         std::optional<Arrangements> arrangements;
         for (const ir::Node* node : graph.body()) {
-            if (!is_call(node, "matmul")) continue;
+            if (!is_call(node, ops().matmul)) continue;
             if (!arrangements) arrangements.emplace(graph);
             if (part_of(*node, *arrangements) != Part::product) products_.insert(node);
         }
@@ -50,7 +49,7 @@ class Epilogues {
                 ir::for_each_node(arg, [&](const ir::Node* n) {
                     Uses& u = uses_[n];
                     ++u.count;
-                    u.loops += node->op && node->op->is_elementwise && node->op->name() != "relu";
+                    u.loops += node->op && node->op->is_elementwise && !is_call(node, ops().relu);
                 });
         ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses_[n].count; });
     }
@@ -58,9 +57,9 @@ class Epilogues {
     // What stands for the node; nil where it stays.
     Value replacement(ir::Node& node, ir::GraphBuilder& builder) {
         Value made;
-        if (is_call(&node, "relu"))
+        if (is_call(&node, ops().relu))
             made = cut(node, builder);
-        else if (is_call(&node, "add"))
+        else if (is_call(&node, ops().add))
             made = biased(node, builder);
         // Who asks for the new node later has the old one's uses in mind.
         if (made.is_node()) {
@@ -75,10 +74,6 @@ class Epilogues {
         int count = 0, loops = 0;  // loops: by other elementwise operators, which are done together anyway
     };
 
-    static Value emit(ir::GraphBuilder& builder, std::string_view op, const std::vector<Value>& args) {
-        return builder.emit(registry().get(op), args);
-    }
-
     // The operand, where it is the result of an operator for this node alone, with the same type.
     const ir::Node* inner(const ir::Node& node, const Value& arg) const {
         const TensorType *from = float_type(arg), *to = float_type(Value(const_cast<ir::Node*>(&node)));
@@ -88,14 +83,15 @@ class Epilogues {
 
     Value cut(const ir::Node& relu, ir::GraphBuilder& builder) const {
         const ir::Node* x = inner(relu, relu.args[0]);
-        if (is_call(x, "dense"))
-            return emit(builder, "affine", {x->args[0], x->args[1], x->args[2], Value(true), Value(true)});
-        if (is_product(x)) return emit(builder, "affine", {x->args[0], x->args[1], Value(), Value(false), Value(true)});
-        if (is_call(x, "conv2d")) return emit(builder, "conv2d_relu", x->args);
-        if (!is_call(x, "affine") || x->args[kRelu].boolean()) return {};
+        if (is_call(x, ops().dense))
+            return emit(builder, ops().affine, {x->args[0], x->args[1], x->args[2], Value(true), Value(true)});
+        if (is_product(x))
+            return emit(builder, ops().affine, {x->args[0], x->args[1], Value(), Value(false), Value(true)});
+        if (is_call(x, ops().conv2d)) return builder.emit(ops().conv2d_relu, x->args);
+        if (!is_call(x, ops().affine) || x->args[kRelu].boolean()) return {};
         std::vector<Value> args = x->args;
         args[kRelu] = Value(true);
-        return emit(builder, "affine", args);
+        return builder.emit(ops().affine, args);
     }
 
     // Whether it multiplies by one matrix, and not as part of a loop.
@@ -113,7 +109,7 @@ class Epilogues {
             const TensorType* bias = float_type(add.args[1 - i]);
             if (!is_product(product) || !bias || bias->dtype != add.type.tensor.dtype) continue;
             if (!(bias->shape == Shape{add.type.tensor.shape.back()})) continue;
-            return emit(builder, "affine",
+            return emit(builder, ops().affine,
                         {product->args[0], product->args[1], add.args[1 - i], Value(false), Value(false)});
         }
         return {};
@@ -124,18 +120,11 @@ class Epilogues {
     std::unordered_set<const ir::Node*> products_;
 };
 
-bool has_kernels() {
-    return std::ranges::all_of(std::initializer_list<std::string_view>{"affine", "conv2d_relu"}, [](auto op) {
-        size_t count = 0;
-        registry().get(op).kernels(*current_device(), count);
-        return count > 0;
-    });
-}
-
 }  // namespace
 
 bool fuse_epilogues(ir::Graph& graph) {
-    if (std::ranges::none_of(graph.body(), may_join) || !has_kernels()) return false;
+    if (std::ranges::none_of(graph.body(), may_join) || !has_kernel(ops().affine) || !has_kernel(ops().conv2d_relu))
+        return false;
     Epilogues epilogues(graph);
     const bool changed =
         rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) { return epilogues.replacement(node, builder); });

@@ -124,9 +124,7 @@ struct Executable::Context {
     // Whether the second operand is a weight that kernels read in a layout of their own, and the caller's or a
     // constant.
     bool may_prepare(const Step& step) const {
-        if (step.kind != Step::Kind::kernel) return false;
-        const std::string_view name = step.op->name();
-        if (!name.starts_with("conv") && name != "dense" && name != "affine") return false;
+        if (step.kind != Step::Kind::kernel || !step.op->prepares_weight) return false;
         return std::any_of(step.uses.begin(), step.uses.end(), [&](const Use& use) {
             const Root::Home home = program.plan.roots[program.plan.handles[use.handle].root].home;
             return use.arg == 1 && (home == Root::Home::input || home == Root::Home::constant);
@@ -197,8 +195,11 @@ struct Executable::Context {
         if (!done)
             throw dtype_error(step.op->name(), str("is not defined for ", name_of(step.dtype), " on the device ",
                                                    current_device()->name()));
-        for (size_t i = 0; i < step.results.size(); ++i)
+        for (size_t i = 0; i < step.results.size(); ++i) {
+            if (!state.out[i].same_body(roots[step.results[i]]))
+                throw state_error(step.op->name(), "has a kernel that does not write into the memory that it is given");
             if (!plan.roots[step.results[i]].is_static()) state.out[i] = Tensor();
+        }
     }
 
     static bool is_fixed(const StepState& state, size_t arg) { return state.fixed[arg].is_tensor(); }

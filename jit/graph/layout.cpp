@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -137,7 +138,6 @@ bool Arrangements::is_view(const ir::Node* node) const {
 
 bool simplify_views(ir::Graph& graph) {
     const Arrangements arrangements(graph);
-    static const Op& reshape = registry().get("reshape");
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!arrangements.is_view(&node)) return {};
         const Arrangement* a = arrangements.find(&node);
@@ -145,10 +145,10 @@ bool simplify_views(ir::Graph& graph) {
         // The root is read-only here: a graph refers to its nodes by plain pointers.
         Value root(const_cast<ir::Node*>(a->root));
         if (a->type.shape == a->root->type.tensor.shape) return root;
-        bool is_plain = node.op == &reshape && node.args[0].node() == a->root;
+        bool is_plain = is_call(&node, ops().reshape) && node.args[0].node() == a->root;
         if (is_plain) return {};
         std::vector<Value> args{root, Value::ints(a->type.shape)};
-        return builder.emit(reshape, args);
+        return builder.emit(ops().reshape, args);
     });
 }
 

@@ -1,12 +1,11 @@
 #include "jit/graph/loop_builder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <unordered_map>
 
 #include "core/cache_size.h"
+#include "core/row_pass.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {
@@ -108,6 +107,41 @@ class Writer {
     }
 
   private:
+    // What the entry of an operator writes its pass over the rows with.
+    class RowWriter : public RowPass {
+      public:
+        RowWriter(Writer& writer, const ir::Node& node, const Shape& at, DType t)
+            : RowPass(call_), writer_(writer), call_(*node.op, node.args, t), at_(at) {}
+
+        bool failed = false;  // an operand cannot be read
+
+        RowValue in(size_t i) override {
+            const auto v = writer_.value(call_.args[i], at_, call_.dtype);
+            failed |= !v;
+            return {*this, v.value_or(0)};
+        }
+        RowValue number(double x) override { return {*this, writer_.number(x, call_.dtype)}; }
+        double length() const override {
+            const Piece& piece = writer_.piece_;
+            int64_t length = 1;
+            for (int i = piece.rows; i < piece.domain.rank(); ++i) length *= piece.domain[i];
+            return static_cast<double>(length);
+        }
+        RowValue formula(std::string_view name, std::initializer_list<RowValue> args) override {
+            std::vector<uint16_t> values;
+            for (RowValue v : args) values.push_back(v.index());
+            return {*this, writer_.formula(name, std::move(values), call_.dtype)};
+        }
+        RowValue sum(RowValue x) override { return {*this, writer_.reduce("sum", x.index())}; }
+        RowValue max(RowValue x) override { return {*this, writer_.reduce("max", x.index())}; }
+        RowValue min(RowValue x) override { return {*this, writer_.reduce("min", x.index())}; }
+
+      private:
+        Writer& writer_;
+        const Call call_;
+        const Shape& at_;
+    };
+
     uint16_t add(LoopInstruction i) {
         program_.code.push_back(std::move(i));
         return static_cast<uint16_t>(program_.code.size() - 1);
@@ -208,79 +242,38 @@ class Writer {
         if (part == Part::element) return write_element(node, at, result);
         if (part == Part::product) return write_product(node);
         const DType t = result;
-        auto x = value(node.args[0], at, t);
-        if (!x || part == Part::sum) return x;
-        int64_t length = 1;
-        for (int i = piece_.rows; i < piece_.domain.rank(); ++i) length *= piece_.domain[i];
-        const std::string_view name = node.op->name();
-        if (name == "sum") return reduce("sum", *x);
-        if (name == "amax") return reduce("max", *x);
-        if (name == "amin") return reduce("min", *x);
-        auto mean = [&](uint16_t v) {
-            return formula("div", {reduce("sum", v), number(static_cast<double>(length), t)}, t);
-        };
-        if (name == "mean") return mean(*x);
-        if (name == "softmax" || name == "log_softmax") {
-            uint16_t away = formula("sub", {*x, reduce("max", *x)}, t);
-            uint16_t e = formula("exp", {away}, t);
-            uint16_t sum = reduce("sum", e);
-            if (name == "softmax") return formula("mul", {e, formula("reciprocal", {sum}, t)}, t);
-            return formula("sub", {away, formula("log", {sum}, t)}, t);
-        }
-        if (name == "softmax_grad" || name == "log_softmax_grad") {
-            auto y = value(node.args[1], at, t);
-            if (!y) return {};
-            if (name == "softmax_grad") {
-                uint16_t sum = reduce("sum", formula("mul", {*x, *y}, t));
-                return formula("mul", {*y, formula("sub", {*x, sum}, t)}, t);
-            }
-            uint16_t sum = reduce("sum", *x);
-            return formula("sub", {*x, formula("mul", {formula("exp", {*y}, t), sum}, t)}, t);
-        }
-        // layer_norm(x, shape, weight, bias, eps)
-        uint16_t centred = formula("sub", {*x, mean(*x)}, t);
-        uint16_t variance = mean(formula("square", {centred}, t));
-        uint16_t scale = formula("rsqrt", {formula("add", {variance, number(node.args[4].number(), t)}, t)}, t);
-        uint16_t y = formula("mul", {centred, scale}, t);
-        for (size_t i : {size_t{2}, size_t{3}}) {
-            if (node.args[i].is_nil()) continue;
-            auto w = value(node.args[i], at, t);
-            if (!w) return {};
-            y = formula(i == 2 ? "mul" : "add", {y, *w}, t);
-        }
-        return y;
+        if (part == Part::sum) return value(node.args[0], at, t);
+        RowWriter pass(*this, node, at, t);
+        const RowValue y = node.op->row_fn(pass);
+        return pass.failed ? std::nullopt : std::optional(y.index());
     }
 
     std::optional<uint16_t> write_element(const ir::Node& node, const Shape& at, DType result) {
-        if (node.op->name() == "cast") {
+        if (node.op->fuses_as == Fusion::cast) {
             auto x = value(node.args[0], at, static_type(node.args[0])->dtype);
             return x ? std::optional(cast(*x, result)) : std::nullopt;
         }
-        const std::string_view name = node.op->name();
-        const bool logic = name.starts_with("logical_");
-        DType t = logic ? DType::boolean : promoted_dtype(*node.op, node.args);
+        const DType t = element_dtype(node);
         // Halves are stored, and rounded to, after every operator; in between they are floats.
         const DType computed = is_half(t) ? DType::f32 : t;
         std::vector<uint16_t> args;
         for (size_t i = 0; i < node.args.size(); ++i) {
             const Value& v = node.args[i];
             const ArgType type = node.op->signature.params[i].type;
-            if (v.is_nil()) {
-                if (name == "clamp") args.push_back(no_limit(computed, i == 2));
-                continue;
-            }
+            if (v.is_nil()) continue;
             if (type == ArgType::mask) {
                 auto mask = value(v, at, DType::boolean);
                 if (!mask) return {};
                 args.push_back(*mask);
                 continue;
             }
-            auto x = value(v, at, t);
+            // A plain number is never a half.
+            auto x = value(v, at, v.is_number() ? computed : t);
             if (!x) return {};
             args.push_back(cast(*x, computed));
         }
         const bool boolean = result == DType::boolean && t != DType::boolean;
-        uint16_t y = formula(name, std::move(args), computed, boolean);
+        uint16_t y = formula(node.op->name(), std::move(args), computed, boolean);
         return boolean ? y : cast(y, result);
     }
 
@@ -296,18 +289,6 @@ class Writer {
         product.depth = b.type.shape[0];
         product.stride = b.strides[0];
         return add(std::move(product));
-    }
-
-    uint16_t no_limit(DType t, bool upper) {
-        if (!is_integer(t)) return number(upper ? HUGE_VAL : -HUGE_VAL, t);
-        return visit_dtype(t, [&](auto tag) -> uint16_t {
-            using T = typename decltype(tag)::type;
-            if constexpr (std::is_integral_v<T>) {
-                T limit = upper ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
-                return constant(static_cast<double>(limit), static_cast<int64_t>(limit), t);
-            }
-            return 0;
-        });
     }
 
     // Merges axes that all operands step through evenly, and says how each operand steps along a row.

@@ -2,6 +2,7 @@
 #include "core/infer.h"
 #include "jit/graph/fusion.h"
 #include "jit/graph/loop.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {
@@ -10,14 +11,6 @@ namespace {
 
 // Longer rows keep all threads busy in a kernel that splits them; they would also add up too many floats in a row.
 constexpr int64_t kLongestRow = 32 * 1024;
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-    for (std::string_view n : names)
-        if (n == name) return true;
-    return false;
-}
-
-DType computed(const ir::Node& node) { return promoted_dtype(*node.op, node.args); }
 
 // A cast whose every result is defined: floats that no integer holds are left to the kernel.
 bool is_plain_cast(DType from, DType to) {
@@ -31,8 +24,7 @@ bool takes_element_operands(const ir::Node& node) {
         ArgType type = node.op->signature.params[i].type;
         if (is_tensor_type(type) && type != ArgType::tensors) {
             auto t = static_type(v);
-            bool may_miss = v.is_nil() && node.op->name() == "clamp";
-            if (!may_miss && !v.is_number() && !(t && t->shape.known() && !is_complex(t->dtype))) return false;
+            if (!v.is_number() && !(t && t->shape.known() && !is_complex(t->dtype))) return false;
         } else if (type == ArgType::number) {
             if (!v.is_number()) return false;
         } else if (!v.is_nil()) {
@@ -42,20 +34,8 @@ bool takes_element_operands(const ir::Node& node) {
     return true;
 }
 
-// The axes as the operator counts them; the whole operand without them.
-Shape axes_of(const ir::Node& node) {
-    Call call(*node.op, node.args, DType::f32);
-    std::string_view name = node.op->name();
-    if (name == "layer_norm") {
-        Shape axes;
-        int rank = call.rank(0), count = static_cast<int>(call.ints(1).size());
-        for (int i = rank - count; i < rank; ++i) axes.push_back(i);
-        return axes;
-    }
-    if (is_one_of(name, {"softmax_grad", "log_softmax_grad"})) return {call.axis(2, 0)};
-    if (is_one_of(name, {"softmax", "log_softmax"})) return {call.axis(1, 0)};
-    return call.axes(1, 0);
-}
+// The axes that the operator works along.
+Shape axes_of(const ir::Node& node) { return node.op->axes_fn(Call(*node.op, node.args, DType::f32)); }
 
 bool are_last(const Shape& axes, int rank) {
     uint32_t mask = 0;
@@ -77,6 +57,11 @@ bool adds_rows(const Shape& axes, const Shape& shape) {
     return rows > 1 && rows <= kMostRows && shape.back() >= 16;
 }
 
+bool is_whole(const Value& v) {
+    const auto type = static_type(v);
+    return type && (is_integer(type->dtype) || type->dtype == DType::boolean);
+}
+
 // One row or a few times a matrix that stays in the nearest cache: calling a kernel for it takes as long as the work.
 bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
     constexpr int64_t kMostRows = 2, kMostDepth = 128, kMostElements = 4096;
@@ -96,6 +81,12 @@ bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
 
 }  // namespace
 
+DType element_dtype(const ir::Node& node) {
+    if (node.op->promotes) return promoted_dtype(*node.op, node.args);
+    const auto first = static_type(node.args[0]);
+    return first ? first->dtype : DType::f32;
+}
+
 int row_axes(const ir::Node& node) {
     Call call(*node.op, node.args, DType::f32);
     return call.rank(0) - axes_of(node).rank();
@@ -107,17 +98,18 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
     if (!type.shape.known() || type.shape.size() == 0 || is_complex(type.dtype)) return Part::none;
     for (const Value& arg : node.args)
         if (arg.is_node() && !arrangements.find(arg.node())) return Part::none;
-    std::string_view name = node.op->name();
-    if (node.op->is_elementwise)
-        return formula_cost(name, computed(node)) > 0 && takes_element_operands(node) ? Part::element : Part::none;
-    if (name == "cast") {
+    const Fusion role = node.op->fuses_as;
+    if (role == Fusion::none) return Part::none;
+    if (role == Fusion::element) {
+        const DType computed = element_dtype(node);
+        const bool fits = formula_cost(node.op->name(), computed) > 0 && !node.op->may_raise(computed);
+        return fits && takes_element_operands(node) ? Part::element : Part::none;
+    }
+    if (role == Fusion::cast) {
         auto from = static_type(node.args[0]);
         return from && is_plain_cast(from->dtype, type.dtype) ? Part::element : Part::none;
     }
-    if (name == "matmul") return is_small_product(node, arrangements) ? Part::product : Part::none;
-    const bool reduces = is_one_of(name, {"sum", "mean", "amax", "amin"});
-    const bool passes = is_one_of(name, {"softmax", "log_softmax", "softmax_grad", "log_softmax_grad", "layer_norm"});
-    if (!reduces && !passes) return Part::none;
+    if (role == Fusion::product) return is_small_product(node, arrangements) ? Part::product : Part::none;
     auto from = static_type(node.args[0]);
     if (!from || from->shape.rank() == 0 || from->shape.size() == 0) return Part::none;
     // Other dtypes are added up in other ways.
@@ -125,13 +117,15 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
     if (type.dtype != from->dtype) return Part::none;
     for (const Value& arg : node.args)
         if (auto t = static_type(arg); t && t->dtype != from->dtype) return Part::none;
+    // The kernels add up in f64, which is exact for integers.
+    if (const ir::Node* cast = call_of(node.args[0], ops().cast); cast && is_whole(cast->args[0])) return Part::none;
     Shape axes = axes_of(node);
-    if (name == "sum" && adds_rows(axes, from->shape)) return Part::sum;
+    if (role == Fusion::sum && adds_rows(axes, from->shape)) return Part::sum;
     if (!are_last(axes, from->shape.rank())) return Part::none;
     int64_t length = 1;
     for (int64_t a : axes) length *= from->shape[static_cast<int>(a)];
     if (length > kLongestRow || length < 2) return Part::none;
-    return reduces ? Part::reduce : Part::row;
+    return role == Fusion::row_pass ? Part::row : Part::reduce;
 }
 
 }  // namespace lunaria::graph

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/profile.h"
 #include "jit/graph/kernels.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 #include "jit/graph/shared_loops.h"
 
@@ -172,7 +173,7 @@ class Planner {
         plan_.handles.push_back(handle);
         Step step;
         step.kind = Step::Kind::copy;
-        step.label = "transpose";
+        step.label = ops().transpose.name();
         step.args.emplace_back();
         step.uses.push_back({0, SIZE_MAX, plan_.handles.size() - 1});
         touch(handle.root);
@@ -307,7 +308,7 @@ class Planner {
 
     // A reshape that is no view, as the strides of its operand do not allow one.
     bool is_copy(const ir::Node& node) const {
-        if (node.op->name() != "reshape" || !has_static_shape(node.type) || !node.args[0].is_node()) return false;
+        if (!is_call(&node, ops().reshape) || !has_static_shape(node.type) || !node.args[0].is_node()) return false;
         const Arrangement* a = arrangements_.find(node.args[0].node());
         return a && !a->is_dense();
     }
@@ -415,47 +416,10 @@ class Planner {
         }
     }
 
-    // Whether a step may refuse the values that it finds: an index out of range, a matrix that has no inverse. Steps
-    // that may not are listed; what is not known may.
+    // Whether a step may refuse the values that it finds: an index out of range, a matrix that has no inverse.
     static bool may_fail(const Step& step) {
         if (step.kind == Step::Kind::loop || step.kind == Step::Kind::copy) return false;
-        if (step.kind == Step::Kind::eager) return true;
-        if (step.op->is_elementwise) return false;
-        static constexpr std::string_view kSafe[] = {"matmul",
-                                                     "mm",
-                                                     "bmm",
-                                                     "dense",
-                                                     "affine",
-                                                     "conv1d",
-                                                     "conv2d",
-                                                     "conv2d_relu",
-                                                     "conv3d",
-                                                     "conv_input_grad",
-                                                     "conv_weight_grad",
-                                                     "batch_norm_train",
-                                                     "batch_norm_grad",
-                                                     "layer_norm",
-                                                     "layer_norm_grad",
-                                                     "sum",
-                                                     "mean",
-                                                     "amax",
-                                                     "softmax",
-                                                     "softmax_grad",
-                                                     "log_softmax",
-                                                     "log_softmax_grad",
-                                                     "attention",
-                                                     "attention_grad",
-                                                     "max_window",
-                                                     "max_window_grad",
-                                                     "sum_window",
-                                                     "sum_window_grad",
-                                                     "transpose",
-                                                     "concat",
-                                                     "full",
-                                                     "zeros_like",
-                                                     "ones_like",
-                                                     "cast"};
-        return std::find(std::begin(kSafe), std::end(kSafe), step.op->name()) == std::end(kSafe);
+        return step.kind == Step::Kind::eager || step.op->may_raise(step.dtype);
     }
 
     void place_donations() {

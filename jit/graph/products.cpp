@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "jit/graph/layout.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -24,8 +25,7 @@ bool is_matrix(const Value& v) {
 const Shape& shape_of(const Value& v) { return v.node()->type.tensor.shape; }
 
 bool is_product(const ir::Node& node) {
-    return node.op && node.op->name() == "matmul" && float_type(node) && is_matrix(node.args[0]) &&
-           is_matrix(node.args[1]);
+    return is_call(&node, ops().matmul) && float_type(node) && is_matrix(node.args[0]) && is_matrix(node.args[1]);
 }
 
 // Sums of more than two values as the sums of two that they are made of.
@@ -67,7 +67,7 @@ class Sums {
     }
 
   private:
-    static bool is_sum(const ir::Node& node) { return node.op && node.op->name() == "add" && float_type(node); }
+    static bool is_sum(const ir::Node& node) { return is_call(&node, ops().add) && float_type(node); }
     std::unordered_map<const ir::Node*, int> epochs_;
     std::unordered_map<const ir::Node*, const ir::Node*> inner_;
 };
@@ -83,7 +83,7 @@ class Joiner {
             left.push_back(turned(term.node()->args[0]));
             right.push_back(term.node()->args[1]);
         }
-        return emit("matmul", {emit("transpose", {together(left), Value::ints({1, 0})}), together(right)});
+        return emit(ops().matmul, {emit(ops().transpose, {together(left), Value::ints({1, 0})}), together(right)});
     }
 
     // Of sums over rows: the sum over all of the rows.
@@ -91,34 +91,34 @@ class Joiner {
         std::vector<Value> parts;
         for (const Value& term : terms) parts.push_back(term.node()->args[0]);
         const ir::Node& first = *terms[0].node();
-        return emit("sum", {together(parts), first.args[1], first.args[2], first.args[3]});
+        return emit(ops().sum, {together(parts), first.args[1], first.args[2], first.args[3]});
     }
 
-    Value add(const Value& a, const Value& b) { return emit("add", {a, b}); }
+    Value add(const Value& a, const Value& b) { return emit(ops().add, {a, b}); }
 
   private:
-    Value emit(std::string_view op, std::initializer_list<Value> args) {
-        return builder_.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
+    Value emit(const Op& op, std::initializer_list<Value> args) { return graph::emit(builder_, op, args); }
+    Value together(const std::vector<Value>& parts) {
+        return emit(ops().concat, {Value::list(parts), Value(int64_t{0})});
     }
-    Value together(const std::vector<Value>& parts) { return emit("concat", {Value::list(parts), Value(int64_t{0})}); }
 
     // The transposed matrix, without a copy where it is one already.
     Value turned(const Value& v) {
         const ir::Node& node = *v.node();
         const Shape& shape = node.type.tensor.shape;
-        if (node.op && node.op->name() == "transpose") {
+        if (is_call(&node, ops().transpose)) {
             const ir::Node* inner = node.args[0].node();
             const Shape& before = inner->type.tensor.shape;
             if (before.rank() == 2 && before[0] == shape[1] && before[1] == shape[0] && is_swap(node.args[1]))
                 return Value(const_cast<ir::Node*>(inner));
         }
-        if (shape[1] != 1) return emit("transpose", {v, Value::ints({1, 0})});
+        if (shape[1] != 1) return emit(ops().transpose, {v, Value::ints({1, 0})});
         // One column; often a row that has been turned before.
-        if (node.op && node.op->name() == "reshape") {
+        if (is_call(&node, ops().reshape)) {
             ir::Node* inner = node.args[0].node();
             if (inner->type.tensor.shape == Shape{1, shape[0]}) return Value(inner);
         }
-        return emit("reshape", {v, Value::ints({1, shape[0]})});
+        return emit(ops().reshape, {v, Value::ints({1, shape[0]})});
     }
     static bool is_swap(const Value& axes) {
         return axes.is_nil() || (axes.is_list() && axes.items()[0].integer() == 1 && axes.items()[1].integer() == 0);
@@ -137,7 +137,7 @@ bool is_narrow_product(const ir::Node& node) {
 // A sum over few rows.
 bool is_short_sum(const ir::Node& node) {
     constexpr int64_t kMostRows = 64;
-    if (!node.op || node.op->name() != "sum" || !float_type(node) || !is_matrix(node.args[0])) return false;
+    if (!is_call(&node, ops().sum) || !float_type(node) || !is_matrix(node.args[0])) return false;
     if (!(node.type.tensor.dtype == node.args[0].node()->type.tensor.dtype)) return false;
     const Shape axes = Call(*node.op, node.args, DType::f32).axes(1, 0);
     return axes.rank() == 1 && axes[0] == 0 && shape_of(node.args[0])[0] <= kMostRows;
@@ -156,7 +156,7 @@ struct Batch {
 // What the product of all rows takes the place of: dense takes a bias too.
 bool multiplies_rows(const ir::Node& node) {
     if (is_product(node)) return true;
-    return node.op && node.op->name() == "dense" && float_type(node) && is_matrix(node.args[0]);
+    return is_call(&node, ops().dense) && float_type(node) && is_matrix(node.args[0]);
 }
 
 // The first row of the value that the node's left side shows, where it shows whole rows of one.
@@ -214,7 +214,6 @@ bool batch_products(ir::Graph& graph) {
         int64_t row;
     };
     std::unordered_map<const ir::Node*, Member> members;
-    auto node_of = [](const Value& v) { return v.is_node() ? v.node() : nullptr; };
     for (const ir::Node* node : graph.body()) {
         if (!multiplies_rows(*node)) continue;
         const Arrangement* a = arrangements.find(node->args[0].node());
@@ -238,16 +237,14 @@ bool batch_products(ir::Graph& graph) {
         const int64_t all_rows = batch->root->type.tensor.shape.size() / batch->width;
         // Rows that nobody asked for would be work for nothing.
         if (batch->members < kFewest || batch->rows * 4 < all_rows * 3) return {};
-        auto emit = [&](std::string_view op, std::initializer_list<Value> args) {
-            return builder.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
-        };
         if (batch->all.is_nil()) {
             std::vector<Value> args = node.args;
-            args[0] =
-                emit("reshape", {Value(const_cast<ir::Node*>(batch->root)), Value::ints({all_rows, batch->width})});
+            args[0] = emit(builder, ops().reshape,
+                           {Value(const_cast<ir::Node*>(batch->root)), Value::ints({all_rows, batch->width})});
             batch->all = builder.emit(*node.op, args);
         }
-        return emit("narrow", {batch->all, Value(int64_t{0}), Value(row), Value(node.type.tensor.shape[0])});
+        return emit(builder, ops().narrow,
+                    {batch->all, Value(int64_t{0}), Value(row), Value(node.type.tensor.shape[0])});
     });
 }
 

@@ -2,8 +2,6 @@
 // backward half needs again, and is quickly made from values that are kept anyway (an activation from what went into
 // it, a normalised value from what was normalised). Such a value would live across the time of most memory.
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -22,9 +20,10 @@ constexpr int kMostValues = 256;
 
 // What costs little more than reading the value would.
 bool is_cheap(const ir::Node& node) {
-    static constexpr std::array<std::string_view, 2> kRows = {"layer_norm", "rms_norm"};
+    constexpr int kMostCost = 8;
     if (!node.op || has_effect(node) || node.type.kind != ir::NodeType::Kind::tensor) return false;
-    return node.op->is_elementwise || std::find(kRows.begin(), kRows.end(), node.op->name()) != kRows.end();
+    const Op& op = *node.op;
+    return op.is_elementwise || (op.fuses_as == Fusion::row_pass && op.element_cost <= kMostCost);
 }
 
 using Nodes = std::unordered_set<const ir::Node*>;

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "jit/graph/layout.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 
@@ -20,11 +21,11 @@ const TensorType* matrix_type(const Value& v) {
     return fits ? &t : nullptr;
 }
 
-bool is_dense_layer(const ir::Node& node) { return node.op->name() == "dense"; }
+bool is_dense_layer(const ir::Node& node) { return is_call(&node, ops().dense); }
 
 // The matrix that the product reads along its columns, or null.
 const ir::Node* turned_weight(const ir::Node& node, const Arrangements& arrangements) {
-    if (!node.op || (node.op->name() != "matmul" && !is_dense_layer(node))) return nullptr;
+    if (!is_call(&node, ops().matmul) && !is_dense_layer(node)) return nullptr;
     const TensorType* left = matrix_type(node.args[0]);
     if (!left || !matrix_type(node.args[1]) || left->shape[0] > kMostRows) return nullptr;
     const ir::Node* right = node.args[1].node();
@@ -50,21 +51,19 @@ bool lay_out_weights(ir::Graph& graph) {
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         const ir::Node* w = turned_weight(node, arrangements);
         if (!w || uses[w] < kFewestUses) return {};
-        auto emit = [&](std::string_view op, std::initializer_list<Value> args) {
-            return builder.emit(registry().get(op), std::span<const Value>(args.begin(), args.size()));
-        };
         Value& copy = copies[w];
         if (copy.is_nil()) {
             const Shape& shape = w->type.tensor.shape;
             const bool turns = is_dense_layer(node);
-            const Value across = turns ? emit("transpose", {node.args[1], Value::ints({1, 0})}) : node.args[1];
+            const Value across =
+                turns ? emit(builder, ops().transpose, {node.args[1], Value::ints({1, 0})}) : node.args[1];
             // A reshape that is no view is a copy in the order of its elements.
-            const Value flat = emit("reshape", {across, Value::ints({shape.size()})});
-            copy = emit("reshape", {flat, Value::ints({shape[turns ? 1 : 0], shape[turns ? 0 : 1]})});
+            const Value flat = emit(builder, ops().reshape, {across, Value::ints({shape.size()})});
+            copy = emit(builder, ops().reshape, {flat, Value::ints({shape[turns ? 1 : 0], shape[turns ? 0 : 1]})});
         }
-        const Value product = emit("matmul", {node.args[0], copy});
+        const Value product = emit(builder, ops().matmul, {node.args[0], copy});
         if (!is_dense_layer(node) || node.args[2].is_nil()) return product;
-        return emit("add", {product, node.args[2]});
+        return emit(builder, ops().add, {product, node.args[2]});
     });
 }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <unordered_set>
 
+#include "core/ir/builder.h"
+#include "core/open.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/language.h"
 #include "jit/number.h"
@@ -199,10 +201,10 @@ bool follows_number(Machine& m, std::span<const Value> contexts, const Values& a
            shown(m.host().raw_get(given, path.name)).kind() == Value::Kind::number;
 }
 
-// The host's function that computes the operator by others which take numbers as tensors, if there is one and a number
-// among the attributes is followed; `stands` says which are.
+// Where numbers among the attributes are followed (`stands` says which): the operator in which they are operands
+// (`open`), or the host's function that computes the operator by others which take numbers as tensors.
 Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
-                              std::span<const Value> contexts, std::vector<bool>& stands) {
+                              std::span<const Value> contexts, std::vector<bool>& stands, const Op*& open) {
     const auto& params = op.signature.params;
     if (op.side_effect == Effect::state) return {};
     for (size_t i = 0; i < params.size(); ++i) {
@@ -212,6 +214,10 @@ Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound
                     follows_number(m, contexts, args, bound.paths[i][0]);
     }
     if (std::ranges::none_of(stands, std::identity())) return {};
+    uint64_t operands = 0;
+    for (size_t i = 0; i < stands.size() && i < 64; ++i) operands |= uint64_t{stands[i]} << i;
+    open = open_operator(op, operands);
+    if (open) return {};
     Value other = m.host().stand_in(operator_value(op));
     if (other.is_nil()) stands.assign(stands.size(), false);
     return other;
@@ -291,10 +297,18 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     std::vector<bool> stands(params.size());
-    const Value other = stand_in_for_attributes(*this, op, bound, args, contexts, stands);
+    const Op* open = nullptr;
+    const Value other = stand_in_for_attributes(*this, op, bound, args, contexts, stands, open);
     std::vector<Value> plain;
     for (const Value& v : bound.args) plain.push_back(shown(v));
+    if (open) {
+        // The operator itself says what is wrong with the arguments.
+        ir::infer_call(op, plain);
+        return call_bound(*open, contexts, std::move(args), to);
+    }
     DType dtype = promoted_dtype(op, plain);
+    // Without tensors the numbers of an open operator are as exact as numbers are.
+    if (is_open_operator(op) && std::ranges::none_of(plain, &Value::is_tensor)) dtype = DType::f64;
     const bool exact = dtype == DType::f32 || dtype == DType::f64;
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
     // What the small function reads, and how: the same for calls of the same form.

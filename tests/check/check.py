@@ -11,6 +11,7 @@ from pathlib import Path
 
 import complexity as lizard
 import junit
+import operators
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = ["CMakeLists.txt", "LICENSE", "README.md", "backends", "bench", "core", "dev", "interpreter", "jit", "kernel",
@@ -128,6 +129,10 @@ def complexity():
     return lizard.complaints(ROOT)
 
 
+def operator_facts():
+    return operators.complaints(ROOT)
+
+
 def plain_text():
     """Files end in a newline, and no line of theirs in a space."""
     for path in files(*SOURCE):
@@ -175,7 +180,8 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, complexity, plain_text, spelling, strange_words, house_map]
+CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, complexity, operator_facts, plain_text,
+          spelling, strange_words, house_map]
 
 
 def main():

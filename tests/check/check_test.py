@@ -57,6 +57,16 @@ class Checks(unittest.TestCase):
         target.unlink()
         return len(found)
 
+    def test_operators_are_not_known_by_their_names(self):
+        entry = check.ROOT / "core/ops/light.cpp"
+        entry.parent.mkdir(parents=True)
+        entry.write_text('ops.add("shine(x: float)"); ops.add("glow(x: float)"); ops.add("beam(x: float)");')
+        for path, line, count in (
+                ("jit/vm/a.cpp", 'if (op.name() == "shine") f();', 1), ("jit/vm/a.cpp", 'if (text == "shine") f();', 0),
+                ("jit/graph/a.cpp", 'emit("glow", {x});', 1), ("jit/graph/a.cpp", 'registry().get("glow");', 0),
+                ("interpreter/jit/a.cpp", 'kSafe[] = {"shine", "glow", "beam"};', 1)):
+            self.assertEqual(self.complaints(check.operator_facts, path, line), count, line)
+
     def test_complexity(self):
         if lizard.measure(check.ROOT, ["."]) is None:
             self.skipTest("lizard is not installed")

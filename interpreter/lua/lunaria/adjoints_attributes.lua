@@ -1,6 +1,7 @@
--- What stands for operators where a number among their attributes is differentiated: the same formula by operators that
--- take the number as a tensor. Each function gets all arguments of the operator in the order of its signature.
-local math, ipairs, pairs = math, ipairs, pairs
+-- What stands for operators where a number among their attributes is differentiated, and the entry of the operator cannot
+-- say it (core/ops/open.cpp): the formula depends on the number itself, or draws. Each function gets all arguments of the
+-- operator in the order of its signature.
+local math, ipairs = math, ipairs
 
 return function(core, ms)
   local ops, stop = ms.ops, core.stop
@@ -17,25 +18,9 @@ return function(core, ms)
     end, true)
   end
 
-  -- Fills.
-  local function filled(like, value) return ops.full_like(like, 1.0) * value end
-  stands_for("full", function(size, value, dtype) return ops.full(size, stop(value), dtype) end,
-    function(like, _, value) return filled(like, value) end)
-  stands_for("fill", function(dtype, size, value) return ops.fill(dtype, size, stop(value)) end,
-    function(like, _, _, value) return filled(like, value) end)
-  stands_for("full_like", function(x, value, dtype) return ops.full_like(stop(x), stop(value), dtype) end,
-    function(like, _, value) return filled(like, value) end)
-  stands_for("new_full", function(x, size, value, dtype) return ops.new_full(stop(x), size, stop(value), dtype) end,
-    function(like, _, _, value) return filled(like, value) end)
   core.replace(ms.tensor { 1.0 }.new_full, function(x, size, value, dtype)
     return ops.new_full(x, size, value, dtype)
   end, true)
-  stands_for("pad", function(x, padding, mode, value) return ops.pad(stop(x), padding, mode, stop(value)) end,
-    function(like, x, padding, mode, value)
-      -- Chosen, not added: what is padded or padded with may be infinite.
-      local beside = ops.pad(ops.full_like(stop(x), 0), padding, mode, 1)
-      return ops.where(ops.greater(beside, 0.5), value, ops.pad(x, padding, mode, 0))
-    end)
 
   -- Ranges.
   stands_for("arange", function(start, last, step, dtype)
@@ -44,53 +29,11 @@ return function(core, ms)
   end, function(like, start, last, step)
     return ops.arange(like.shape[1], { dtype = ms.float64 }) * step + (last == nil and 0 or start)
   end)
-  local function between(start, last, steps)
-    local t = ops.linspace(0, 1, steps, ms.float64)
-    return (1 - t) * start + t * last
-  end
-  stands_for("linspace", function(start, last, steps, dtype)
-    return ops.linspace(stop(start), stop(last), steps, dtype)
-  end, function(_, start, last, steps) return between(start, last, steps) end)
-  stands_for("logspace", function(start, last, steps, base, dtype)
-    return ops.logspace(stop(start), stop(last), steps, stop(base), dtype)
-  end, function(_, start, last, steps, base) return ops.exp(between(start, last, steps) * math.log(base)) end)
 
-  -- Activations. What is not chosen must not be infinite: its derivative times 0 would be NaN.
   local function wide(x)
     if not ms.is_tensor(x) then return ops.full({}, 1.0) * x end
     return x.dtype == ms.float64 and x or ops.cast(x, ms.float32)
   end
-  local function activation(name, formula)
-    local plain = ops[name]
-    stands_for(name, function(x, a, b) return plain(stop(x), stop(a), stop(b)) end,
-      function(_, x, a, b) return formula(wide(x), a, b) end)
-  end
-  local function unit(name, negative)
-    local plain = ops[name]
-    stands_for(name, function(x, alpha) return plain(stop(x), stop(alpha)) end, function(_, x, alpha)
-      x = wide(x)
-      local positive = ops.greater(x, 0.0)
-      return ops.where(positive, x, negative(ops.where(positive, 0.0, x), alpha))
-    end)
-  end
-  unit("leaky_relu", function(x, slope) return x * slope end)
-  unit("elu", function(x, alpha) return ops.expm1(x) * alpha end)
-  unit("celu", function(x, alpha) return ops.expm1(x / alpha) * alpha end)
-  activation("softplus", function(x, beta, threshold)
-    local z = x * beta
-    local linear = ops.greater(z, stop(threshold))
-    return ops.where(linear, x, -ops.logsigmoid(-ops.where(linear, 0.0, z)) / beta)
-  end)
-  activation("threshold", function(x, threshold, value)
-    return ops.where(ops.greater(x, stop(threshold)), x, value)
-  end)
-  activation("hardtanh", function(x, low, high) return ops.clamp(x, low, high) end)
-  stands_for("hardshrink", function(x, lambd) return ops.hardshrink(stop(x), stop(lambd)) end,
-    function(_, x, lambd) return ops.hardshrink(x, stop(lambd)) end)
-  stands_for("softshrink", function(x, lambd) return ops.softshrink(stop(x), stop(lambd)) end, function(_, x, lambd)
-    x = wide(x)
-    return ops.where(ops.greater(ops.abs(x), stop(lambd)), x - ops.sign(x) * lambd, 0.0)
-  end)
 
   -- Losses.
   local function reduced(loss, reduction)
@@ -98,32 +41,6 @@ return function(core, ms)
     if reduction == "sum" then return ops.sum(loss) end
     return loss
   end
-  stands_for("smooth_l1_loss", function(x, target, beta, reduction)
-    return ops.smooth_l1_loss(stop(x), stop(target), stop(beta), reduction)
-  end, function(_, x, target, beta, reduction)
-    local d = ops.abs(wide(x) - wide(target))
-    local far = d - beta * 0.5
-    if beta == 0 then return reduced(far, reduction) end
-    return reduced(ops.where(ops.less(d, stop(beta)), d * d * (0.5 / beta), far), reduction)
-  end)
-  stands_for("huber_loss", function(x, target, reduction, delta)
-    return ops.huber_loss(stop(x), stop(target), reduction, stop(delta))
-  end, function(_, x, target, reduction, delta)
-    local d = ops.abs(wide(x) - wide(target))
-    return reduced(ops.where(ops.less_equal(d, stop(delta)), d * d * 0.5, (d - delta * 0.5) * delta), reduction)
-  end)
-  stands_for("hinge_embedding_loss", function(x, target, margin, reduction)
-    return ops.hinge_embedding_loss(stop(x), stop(target), stop(margin), reduction)
-  end, function(_, x, target, margin, reduction)
-    x, target = wide(x), wide(target)
-    local near = ops.where(ops.equal(target, 1.0), x, 0.0)
-    return reduced(near + ops.where(ops.equal(target, -1.0), ops.relu(margin - x), 0.0), reduction)
-  end)
-  stands_for("margin_ranking_loss", function(a, b, target, margin, reduction)
-    return ops.margin_ranking_loss(stop(a), stop(b), stop(target), stop(margin), reduction)
-  end, function(_, a, b, target, margin, reduction)
-    return reduced(ops.relu(margin - wide(target) * (wide(a) - wide(b))), reduction)
-  end)
   stands_for("triplet_margin_loss", function(a, near, far, margin, p, eps, swap, reduction)
     return ops.triplet_margin_loss(stop(a), stop(near), stop(far), stop(margin), stop(p), stop(eps), swap, reduction)
   end, function(_, a, near, far, margin, p, eps, swap, reduction)
@@ -133,31 +50,6 @@ return function(core, ms)
     if swap then to_far = ops.minimum(to_far, distance(near, far)) end
     return reduced(ops.relu(distance(a, near) - to_far + margin), reduction)
   end)
-  -- Linear in the smoothing.
-  for _, name in ipairs { "cross_entropy", "nll_loss" } do
-    local loss = ops[name]
-    stands_for(name, function(x, target, weight, ignored, reduction, smoothing)
-      return loss(stop(x), stop(target), stop(weight), ignored, reduction, stop(smoothing))
-    end, function(_, x, target, weight, ignored, reduction, smoothing)
-      x = wide(x)
-      return loss(x, target, weight, ignored, reduction, 0.0) * (1 - smoothing) +
-        loss(x, target, weight, ignored, reduction, 1.0) * smoothing
-    end)
-  end
-
-  -- Scaled sums.
-  for name, product in pairs {
-    addmm = ops.mm, baddbmm = ops.bmm, addmv = ops.mv, addr = ops.outer,
-    addbmm = function(a, b) return ops.sum(ops.bmm(a, b), 0) end,
-  } do
-    local plain = ops[name]
-    stands_for(name, function(x, a, b, beta, alpha)
-      return plain(stop(x), stop(a), stop(b), { beta = stop(beta), alpha = stop(alpha) })
-    end, function(_, x, a, b, beta, alpha) return x * beta + product(a, b) * alpha end)
-  end
-  stands_for("index_add", function(x, index, y, axis, alpha)
-    return ops.index_add(stop(x), index, stop(y), axis, { alpha = stop(alpha) })
-  end, function(_, x, index, y, axis, alpha) return ops.index_add(x, index, y * alpha, axis) end)
 
   -- Norms and what divides by them.
   local function p_norm(x, p)
@@ -170,90 +62,6 @@ return function(core, ms)
       local norm = p_norm(ops.abs(x), p) + 1e-6
       return ops.where(ops.greater(norm, stop(most)), x / norm * most, x)
     end)
-  local function shifted(x, axes, eps)
-    local centred = x - ops.mean(x, axes, true)
-    return centred / ops.sqrt(ops.mean(centred * centred, axes, true) + eps)
-  end
-  local function scaled(y, weight, bias)
-    if weight ~= nil then y = y * weight end
-    if bias ~= nil then y = y + bias end
-    return y
-  end
-  stands_for("layer_norm", function(x, shape, weight, bias, eps)
-    return ops.layer_norm(stop(x), shape, stop(weight), stop(bias), stop(eps))
-  end, function(_, x, shape, weight, bias, eps)
-    local axes = {}
-    for i = 1, ops.zeros(shape):dim() do axes[i] = -i end
-    return scaled(shifted(wide(x), axes, eps), weight, bias)
-  end)
-  local function grouped(x, groups, weight, bias, eps)
-    x = wide(x)
-    local shape, channels = x.shape, {}
-    for i = 1, #shape do channels[i] = i == 2 and shape[2] or 1 end
-    local y = shifted(ops.reshape(x, { shape[1], groups, -1 }), { -1 }, eps)
-    local function beside(v) return v ~= nil and ops.reshape(v, channels) or nil end
-    return scaled(ops.reshape(y, shape), beside(weight), beside(bias))
-  end
-  stands_for("group_norm", function(x, groups, weight, bias, eps)
-    return ops.group_norm(stop(x), groups, stop(weight), stop(bias), stop(eps))
-  end, function(_, ...) return grouped(...) end)
-  stands_for("instance_norm", function(x, weight, bias, eps)
-    return ops.instance_norm(stop(x), stop(weight), stop(bias), stop(eps))
-  end, function(_, x, weight, bias, eps) return grouped(x, x.shape[2], weight, bias, eps) end)
-  core.replace(ops.rms_norm, function(x, gamma, eps)
-    local plain = ops.rms_norm(stop(x), stop(gamma), stop(eps))
-    local v = wide(x)
-    local rstd = 1 / ops.sqrt(ops.mean(v * v, -1, true) + eps)
-    return ops.cast(v * rstd * gamma, plain.dtype), rstd
-  end, true)
-  stands_for("add_layer_norm", function(a, b, weight, bias, eps)
-    return ops.add_layer_norm(stop(a), stop(b), stop(weight), stop(bias), stop(eps))
-  end, function(_, a, b, weight, bias, eps) return ops.layer_norm(a + b, { a.shape[#a.shape] }, weight, bias, eps) end)
-  core.replace(ops.add_rms_norm, function(a, b, gamma, eps)
-    ops.add_rms_norm(stop(a), stop(b), stop(gamma), stop(eps))
-    local x = a + b
-    local y, rstd = ops.rms_norm(x, gamma, eps)
-    return y, rstd, x
-  end, true)
-  -- What the sum of squares is divided by, which is all that the correction changes.
-  local function variance(x, axes, correction, keep)
-    local plain = ops.var(x, axes, 0, keep)
-    local count = x.size / plain.size
-    return plain * (count / (count - correction))
-  end
-  for _, name in ipairs { "var", "std" } do
-    local spread, of_both = ops[name], ops[name .. "_mean"]
-    local function formula(x, axes, correction, keep)
-      local y = variance(x, axes, correction, keep)
-      return name == "std" and ops.sqrt(y) or y
-    end
-    stands_for(name, function(x, axes, correction, keep) return spread(stop(x), axes, stop(correction), keep) end,
-      function(_, ...) return formula(...) end)
-    core.replace(of_both, function(x, axes, correction, keep)
-      of_both(stop(x), axes, stop(correction), keep)
-      return formula(x, axes, correction, keep), ops.mean(x, axes, keep)
-    end, true)
-  end
-  stands_for("cosine_similarity", function(a, b, axis, eps)
-    return ops.cosine_similarity(stop(a), stop(b), axis, stop(eps))
-  end, function(_, a, b, axis, eps)
-    local function of_length_one(v) return v / ops.maximum(ops.sqrt(ops.sum(v * v, axis, true)), eps) end
-    return ops.sum(of_length_one(wide(a)) * of_length_one(wide(b)), axis)
-  end)
-  stands_for("logit", function(x, eps) return ops.logit(stop(x), stop(eps)) end, function(_, x, eps)
-    x = ops.clamp(wide(x), eps, 1 - eps)
-    return ops.log(x) - ops.log(1 - x)
-  end)
-  stands_for("lrn", function(x, radius, bias, alpha, beta)
-    return ops.lrn(stop(x), radius, stop(bias), stop(alpha), stop(beta))
-  end, function(_, x, radius, bias, alpha, beta)
-    -- With these numbers the operator itself gives 1 / (1 + s)^1 of x: s follows without another window.
-    local v, ones = wide(x), ops.lrn(wide(x), radius, 1.0, 1.0, 1.0)
-    local nonzero = ops.not_equal(v, 0.0)
-    local s = ops.where(nonzero, v / ops.where(nonzero, ones, 1.0) - 1, 0.0)
-    return v / ops.pow(s * alpha + bias, beta)
-  end)
-
   -- By channel, axis 1: the statistics and what is made of them.
   local function channels(x)
     local axes, beside = {}, {}
@@ -262,6 +70,11 @@ return function(core, ms)
       beside[i] = i == 2 and x.shape[2] or 1
     end
     return axes, function(v) return v ~= nil and ops.reshape(v, beside) or nil end
+  end
+  local function scaled(y, weight, bias)
+    if weight ~= nil then y = y * weight end
+    if bias ~= nil then y = y + bias end
+    return y
   end
   local function by_channel(x, mean, var, weight, bias, eps, beside)
     return scaled((x - beside(mean)) / ops.sqrt(beside(var) + eps), beside(weight), beside(bias))
@@ -387,13 +200,7 @@ return function(core, ms)
     return reduced(loss, reduction)
   end)
 
-  -- Windows, integrals, attention.
-  stands_for("hamming_window", function(n, periodic, alpha, beta, dtype)
-    return ops.hamming_window(n, periodic, stop(alpha), stop(beta), dtype)
-  end, function(like, n, periodic, alpha, beta)
-    if n == 1 then return like end
-    return ops.hamming_window(n, periodic, 0.0, 1.0, like.dtype) * beta + alpha
-  end)
+  -- Windows.
   -- The series of the Bessel function I0, whose terms are all positive, up to where they are below the rounding.
   local function bessel(z, size)
     local quarter = z * z * 0.25
@@ -415,15 +222,6 @@ return function(core, ms)
       local height = ops.sqrt(ops.maximum(1 - at * at, 0.0))
       return bessel(height * beta, size) / bessel(beta, size)
     end)
-  stands_for("trapz", function(y, x, dx, axis) return ops.trapz(stop(y), stop(x), { dx = stop(dx), dim = axis }) end,
-    function(_, y, x, dx, axis)
-      if x ~= nil then return ops.trapz(y, x, { dim = axis }) end
-      return ops.trapz(y, { dim = axis }) * dx
-    end)
-  stands_for("attention", function(q, k, v, scale, causal, shift)
-    return ops.attention(stop(q), stop(k), stop(v), stop(scale), causal, shift)
-  end, function(_, q, k, v, scale, causal, shift) return ops.attention(q * scale, k, v, 1.0, causal, shift) end)
-
   core.replace(ops.gumbel_softmax, function(x, tau, hard, axis)
     local sample = ops.gumbel_softmax(stop(x), stop(tau), false, axis)
     -- Up to a shift that softmax does not see, these are the logits with their noise.
