@@ -161,12 +161,7 @@ Value run_plain_sum(const Op& op, std::span<const Value> args) {
 }
 
 Value convert_operand(const Op& op, const Param& param, const Value& v, DType dtype) {
-    auto as_tensor = [&](DType t) {
-        if (v.is_tensor()) return v;
-        // i64 numbers are exact beyond 2^53 only as integers.
-        return t == DType::i64 && v.kind() == Value::Kind::integer ? Value(Tensor::scalar(v.integer()))
-                                                                   : Value(Tensor::scalar(t, v.number()));
-    };
+    auto as_tensor = [&](DType t) { return v.is_tensor() ? v : number_as_tensor(v, t); };
     switch (param.type) {
         case ArgType::same:
         case ArgType::real: {

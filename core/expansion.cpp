@@ -54,7 +54,8 @@ class Origins {
 
 bool comes_from(const Value& v, const Value& source) {
     if (v.is_node() && source.is_node()) return Origins(v).only(source.node());
-    if (v.is_tensor() && source.is_tensor()) return v.tensor().shares_storage(source.tensor());
+    const Value& held = v.is_node() && v.node()->kind == ir::NodeKind::constant ? v.node()->constant : v;
+    if (held.is_tensor() && source.is_tensor()) return held.tensor().shares_storage(source.tensor());
     return !v.is_nil() && !v.is_tensor() && !v.is_node() && same_value(v, source);
 }
 
@@ -78,6 +79,25 @@ std::string_view param_name(const Call& call, size_t i) {
     }
     if (!found && tensors == 1) found = tensor;
     return found ? found->name : own.name;
+}
+
+Value number_as_tensor(const Value& number, DType t) {
+    // i64 numbers are exact beyond 2^53 only as integers.
+    return t == DType::i64 && number.kind() == Value::Kind::integer ? Value(Tensor::scalar(number.integer()))
+                                                                    : Value(Tensor::scalar(t, number.number()));
+}
+
+std::vector<Value> expansion_args(const Op& op, std::span<const Value> args, DType dtype) {
+    std::vector<Value> converted(args.begin(), args.end());
+    for (size_t i = 0; i < converted.size(); ++i) {
+        const ArgType type = op.signature.params[i].type;
+        if (!converted[i].is_number() || !is_tensor_type(type)) continue;
+        const bool promoted = type == ArgType::same || type == ArgType::real;
+        converted[i] = number_as_tensor(converted[i], promoted                 ? dtype
+                                                      : type == ArgType::index ? DType::i64
+                                                                               : type_of(converted[i]).dtype);
+    }
+    return converted;
 }
 
 Value expand(const ExpandCall& call) {

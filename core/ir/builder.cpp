@@ -22,7 +22,8 @@ NodeType infer_call(const Op& op, std::span<const Value> args) {
         if (!op.expand_fn) throw state_error(op.name(), "has neither an inference rule nor an expansion");
         Graph scratch("scratch");
         GraphBuilder builder(scratch);
-        return type_of_result(expand(ExpandCall(call, builder)));
+        const std::vector<Value> converted = expansion_args(op, args, call.dtype);
+        return type_of_result(expand(ExpandCall(Call(op, converted, call.dtype), builder)));
     }
     Types types = speaking_of(op, [&] { return op.infer_fn(call); });
     if (types.size() == 1) return NodeType::of(types[0]);

@@ -11,7 +11,7 @@ bool remove_dead_code(ir::Graph& graph) {
     ir::for_each_node(graph.result, need);
     const std::vector<ir::Node*>& body = graph.body();
     for (size_t i = body.size(); i-- > 0;) {
-        if (!needed.contains(body[i]) && !has_effect(*body[i])) continue;
+        if (!needed.contains(body[i]) && !must_run(*body[i])) continue;
         need(body[i]);
         for (const Value& arg : body[i]->args) ir::for_each_node(arg, need);
     }

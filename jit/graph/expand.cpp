@@ -35,8 +35,14 @@ bool expand_composites(ir::Graph& graph) {
     // What an expansion emits may be composite again.
     while (rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!node.op || !is_composite(*node.op)) return {};
-        Call call(*node.op, node.args, promoted_dtype(*node.op, node.args));
-        return as_operand(expand(ExpandCall(call, builder)), node.type, graph);
+        const DType dtype = promoted_dtype(*node.op, node.args);
+        std::vector<Value> args = node.args;
+        if (!custom_op(*node.op)) {
+            args = expansion_args(*node.op, node.args, dtype);
+            for (size_t i = 0; i < args.size(); ++i)
+                args[i] = builder.operand(*node.op, node.op->signature.params[i], args[i], dtype);
+        }
+        return as_operand(expand(ExpandCall(Call(*node.op, args, dtype), builder)), node.type, graph);
     }))
         changed = true;
     return changed;

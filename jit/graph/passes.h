@@ -10,7 +10,8 @@ namespace lunaria::graph {
 
 // Composite operators that the current device has no kernel for become what they are made of.
 bool expand_composites(ir::Graph& graph);
-// Takes out what neither the result nor an effect needs. Random operators stay: they move the generator on.
+// Takes out what neither the result nor an effect needs. Random operators stay: they move the generator on. So do
+// those that may raise an error.
 bool remove_dead_code(ir::Graph& graph);
 // Of equal computations the first one stays; not across effects that may change their operands.
 bool share_common_subexpressions(ir::Graph& graph);

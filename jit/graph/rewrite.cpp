@@ -76,6 +76,12 @@ std::optional<double> constant_number(const Value& v) {
 
 bool has_effect(const ir::Node& node) { return node.op && node.op->side_effect != Effect::none; }
 
+bool must_run(const ir::Node& node) {
+    return node.op &&
+           (node.op->side_effect != Effect::none ||
+            (node.op->raises_when != Raises::never && node.op->may_raise(promoted_dtype(*node.op, node.args))));
+}
+
 std::optional<TensorType> static_type(const Value& v) {
     if (v.is_node()) {
         if (v.node()->type.kind == ir::NodeType::Kind::tensor) return v.node()->type.tensor;

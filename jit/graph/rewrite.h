@@ -22,6 +22,10 @@ std::optional<double> constant_number(const Value& v);
 // Nodes that are called for more than their value, or that never give the same value twice.
 bool has_effect(const ir::Node& node);
 
+// Nodes that are called even where nobody reads their value: those with an effect, and those that may refuse the values
+// of their operands.
+bool must_run(const ir::Node& node);
+
 // The tensor type of a node, a constant tensor or a number beside tensors; nothing for other values.
 std::optional<TensorType> static_type(const Value& v);
 
