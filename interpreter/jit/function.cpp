@@ -225,6 +225,18 @@ void start_over(Function& f, lua_State* L) {
     lua_setiuservalue(L, 1, kCompiledShelf);
 }
 
+// What Lua does at every call, in words; empty where all of the function is in its graphs.
+std::string outside_graph(Function& f) {
+    std::string found;
+    for_each_step(f.tree, [&](Step& step) {
+        if (!found.empty() || step.kind != Step::Kind::call) return;
+        const Value& callee = step.operands[0].constant;
+        found = str(step.place.empty() ? "" : step.place + ": ", "it calls ",
+                    callee.is_nil() ? "a function" : f.host.describe(callee), ", which no graph holds");
+    });
+    return found;
+}
+
 // What a recording has come to.
 struct Recorded {
     bool ok = false;       // the call is done
@@ -265,6 +277,10 @@ Recorded record(Function& f, lua_State* L, const Call& call, vm::Values& results
         refuse(f, recorder.stopped());
     else if (!recorder.grew() && ++f.fruitless >= 32)
         refuse(f, "the same calls have to be recorded over and over");
+    if (std::string outside = f.full ? outside_graph(f) : ""; !outside.empty()) {
+        refuse(f, std::move(outside));
+        f.eager = f.refusal;
+    }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     if (f.unasked && f.eager.empty() && outcome.ok && !stopped) f.eager = why_not_worth_it(f.tree);
     std::string failure;

@@ -651,6 +651,14 @@ end)
 test("fullgraph makes it an error", function()
   local f = ms.jit(function(x) return debug.getinfo(1, "l") and x end, { fullgraph = true })
   fails({ "cannot be compiled as a whole", "debug.getinfo" }, f, vector(1))
+  -- What is done by Lua at every call is in no graph either.
+  for _, outside in ipairs { function() io.write("") end, function() return os.time() end } do
+    local h = ms.jit(function(x)
+      outside()
+      return x + 1
+    end, { fullgraph = true })
+    for _ = 1, 2 do fails({ "cannot be compiled as a whole", "which no graph holds" }, h, vector(1)) end
+  end
   local g = ms.jit(function(x) return x + 1 end, { fullgraph = true })
   equal(g(vector(1)), vector(2))
 end)
