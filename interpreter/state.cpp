@@ -20,7 +20,7 @@
 #include "interpreter/loader/frames.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria {
 
@@ -252,13 +252,13 @@ void State::receive_visitor() {
         LuaHost* host = LuaHost::existing(L);
         std::optional<LuaHost::Thread> home;
         if (host) home.emplace(*host, T);
-        vm::Recorder* const recorder = std::exchange(vm::recorder(), nullptr);
+        vm::Watcher* const watcher = std::exchange(vm::watcher(), nullptr);
         debugger_->quietly([&] {
             lua_pushcfunction(T, protect<call_visitor>);
             lua_pushlightuserdata(T, &visitor_);
             lua_pcall(T, 1, 0, 0);
         });
-        vm::recorder() = recorder;
+        vm::watcher() = watcher;
         --visits_;
     }
     lua_settop(L, top);

@@ -17,7 +17,7 @@
 #include "jit/lower/lower.h"
 #include "jit/number.h"
 #include "jit/vm/cycles.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria {
 

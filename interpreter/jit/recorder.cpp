@@ -33,7 +33,8 @@ Operand slot_operand(int32_t slot) {
 
 Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
                    const Limits& limits)
-    : host_(host),
+    : Watcher(host),
+      host_(host),
       natives_(natives),
       call_(call),
       tree_(tree),

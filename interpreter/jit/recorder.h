@@ -12,7 +12,7 @@
 #include "core/memory.h"
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/runner.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::jit {
 
@@ -35,16 +35,16 @@ std::string question(char kind, const void* object, const Value& key);
 // Nobody watches while something is really done.
 class Unwatched {
   public:
-    Unwatched() : before_(std::exchange(vm::recorder(), nullptr)) {}
-    ~Unwatched() { vm::recorder() = before_; }
+    Unwatched() : before_(std::exchange(vm::watcher(), nullptr)) {}
+    ~Unwatched() { vm::watcher() = before_; }
     Unwatched(const Unwatched&) = delete;
     Unwatched& operator=(const Unwatched&) = delete;
 
   private:
-    vm::Recorder* before_;
+    vm::Watcher* before_;
 };
 
-class Recorder final : public vm::Host, public vm::Recorder {
+class Recorder final : public vm::Watcher {
   public:
     Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
              const Limits& limits);
@@ -68,8 +68,8 @@ class Recorder final : public vm::Host, public vm::Recorder {
     // Of the machine's watcher.
     bool records() const override { return stopped_.empty(); }
     bool step(vm::Machine& m, const vm::Instr& i) override;
-    bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
-              const vm::Destination& to) override;
+    bool before_call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+                     const vm::Destination& to) override;
     Value run(const Op& op, std::span<const Value> args) override;
     Value number_of(const Value& tensor) override;
     void made(const Value& tensor) override;
@@ -88,7 +88,6 @@ class Recorder final : public vm::Host, public vm::Recorder {
     vm::Field find_field(const Value& object, const Value& key) override;
     vm::Field find_new_field(const Value& object, const Value& key) override;
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
-    const Op* tensor_operator(std::string_view primitive) override { return host_.tensor_operator(primitive); }
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;
     vm::Values call(const Value& f, std::span<const Value> args) override;
@@ -99,31 +98,16 @@ class Recorder final : public vm::Host, public vm::Recorder {
     Value new_table(size_t array, size_t fields) override;
     Value raw_get(const Value& table, const Value& key) override;
     void raw_set(const Value& table, const Value& key, const Value& value) override;
-    bool is_table(const Value& v) override { return host_.is_table(v); }
-    bool is_function(const Value& v) override { return host_.is_function(v); }
-    Value resumed_by(const Value& f, std::span<const Value> args) override { return host_.resumed_by(f, args); }
-    bool reaches(const Value& coroutine, const vm::Context& context,
-                 const std::function<bool(const Value&)>& follows) override {
-        return host_.reaches(coroutine, context, follows);
-    }
-    std::string describe(const Value& v) override { return host_.describe(v); }
-    std::string why_opaque(const Value& f) override { return host_.why_opaque(f); }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
-    bool is_part(const Value& text) override { return host_.is_part(text); }
     Part put_part(const Value& tensor, const Value& key, const Value& value) override;
-    bool is_harmless(const Value& f) override { return host_.is_harmless(f); }
-    bool gives_keys(const Value& f) override { return host_.gives_keys(f); }
-    bool holds_floats(const Value& table) override { return host_.holds_floats(table); }
-    Value stand_in(const Value& f) override { return host_.stand_in(f); }
     Protected call_protected(const std::function<void()>& body) override;
     [[noreturn]] void raise(const Value& error) override {
         exact_ = true;
         host_.raise(outward(error));
     }
     Value open_batch(vm::Host& around, int64_t size) override { return host_.open_batch(around, size); }
-    void poll() override { host_.poll(); }
     std::string outer_place(size_t level) override;
 
   private:

@@ -379,8 +379,8 @@ bool Recorder::takes_followed(Native which, const Value& f, const vm::Values& ar
     return kind == vm::Callee::Kind::function || kind == vm::Callee::Kind::closure || kind == vm::Callee::Kind::op;
 }
 
-bool Recorder::call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
-                    const vm::Destination& to) {
+bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+                           const vm::Destination& to) {
     const bool itself = contexts.empty() && host_.is_in_derivatives(f);
     if (!stopped_.empty()) {
         for (Value& v : args) v = plain(v);

@@ -55,11 +55,11 @@ class WatchedUpvalue final : public vm::Cell {
           position_(position),
           plain_(std::move(plain)) {}
     Value get() const override {
-        if (!*recorder_ || !vm::recorder()) return cell().get();
+        if (!*recorder_ || !vm::watcher()) return cell().get();
         return (*recorder_)->read_upvalue(function_, position_, identity());
     }
     void set(Value v) override {
-        if (!*recorder_ || !vm::recorder()) return cell().set(std::move(v));
+        if (!*recorder_ || !vm::watcher()) return cell().set(std::move(v));
         (*recorder_)->write_upvalue(function_, position_, identity(), v);
     }
     const void* identity() const override { return cell().identity(); }

@@ -16,10 +16,9 @@
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/protect.h"
-#include "interpreter/watchers/watching_host.h"
 #include "jit/language.h"
-#include "jit/vm/recorder.h"
 #include "jit/vm/region.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria {
 
@@ -33,14 +32,15 @@ Error not_for_a_batch(std::string_view why) {
     return state_error(kWhere, str("the samples have to be taken one after the other: ", why));
 }
 
-class Batcher final : public WatchingHost, public vm::Recorder, public Builder, public vm::Region {
+class Batcher final : public vm::Region, public Builder {
   public:
     // `around`: the host of what calls the function.
     Batcher(LuaHost& host, vm::Host& around, int64_t size)
-        : WatchingHost(host, around),
+        : Region(around),
+          host_(host),
           natives_(jit::natives_of(host.lua())),
           size_(size),
-          outer_(vm::recorder()),
+          outer_(vm::watcher()),
           around_(dynamic_cast<Batcher*>(outer_)),
           recorder_(around_ ? around_->recorder_ : outer_),
           random_(default_generator().state()) {
@@ -64,8 +64,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
     }
     Value enter(const Value& batched) override { return sample_of(batched); }
     int64_t size() const override { return size_; }
-    vm::Host& inside() override { return *this; }
-    vm::Recorder& watcher() override { return *this; }
     Value open_batch(vm::Host& host, int64_t size) override { return host_.open_batch(host, size); }
 
     // As if the run had never been.
@@ -99,7 +97,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         return callee;
     }
     const Op* operator_in(const Value& f) override { return inner_.operator_in(f); }
-    const Op* tensor_operator(std::string_view primitive) override { return inner_.tensor_operator(primitive); }
     vm::Values call(const Value& f, std::span<const Value> args) override {
         using jit::Native;
         const Native kind = native(f);
@@ -208,7 +205,6 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 
     // Of the machine's watcher.
-    bool records() const override { return true; }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (recorder_) settle(m, i);
         if (!i.op || !i.op->belongs_to(lua::language())) return watched(m, i);
@@ -237,12 +233,12 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         }
         return watched(m, i);
     }
-    bool call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
-              const vm::Destination& to) override {
+    bool before_call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
+                     const vm::Destination& to) override {
         if (!recorder_) return false;
         if (native(f) == jit::Native::item && !args.empty() && is_sample(args[0]))
             throw not_for_a_batch("a sample becomes a number");
-        return recorder_->call(m, f, contexts, args, to);
+        return recorder_->before_call(m, f, contexts, args, to);
     }
     Value number_of(const Value& tensor) override {
         if (is_sample(tensor)) throw not_for_a_batch("a sample becomes a number");
@@ -504,11 +500,12 @@ class Batcher final : public WatchingHost, public vm::Recorder, public Builder, 
         return one_by_one(op, args, batched);
     }
 
+    LuaHost& host_;
     const jit::Natives& natives_;
     const int64_t size_;
-    vm::Recorder* const outer_;
+    vm::Watcher* const outer_;
     Batcher* const around_;
-    vm::Recorder* const recorder_;  // who writes down what runs; null: nobody
+    vm::Watcher* const recorder_;  // who writes down what runs; null: nobody
     const RandomStream random_;
     bool drew_ = false;
     std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is
@@ -538,7 +535,7 @@ int batch(lua_State* L) {
     const int64_t size = luaL_checkinteger(L, 2);
     lua_settop(L, 4);
     Batcher batcher(host, host, size);
-    if (vm::recorder() || State::of(L).debugger().wants_stop_points()) {
+    if (vm::watcher() || State::of(L).debugger().wants_stop_points()) {
         lua_pushnil(L);
         return 1;
     }

@@ -10,7 +10,7 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/watchers/watching_host.h"
 #include "jit/language.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria {
 
@@ -35,7 +35,7 @@ struct Way {
     Value result;
 };
 
-class FormulaHost final : public WatchingHost, public vm::Recorder, public Builder {
+class FormulaHost final : public WatchingHost, public Builder {
   public:
     FormulaHost(LuaHost& host, ir::Graph& graph) : WatchingHost(host), graph_(graph), builder_(graph), machine_(*this) {
         lua_State* L = host_.lua();
@@ -155,7 +155,6 @@ class FormulaHost final : public WatchingHost, public vm::Recorder, public Build
     }
 
     // Of the machine's watcher.
-    bool records() const override { return true; }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (!i.op || i.op->name() != "equal" || !i.op->belongs_to(lua::language())) return false;
         const Value a = m.operand(i, 0), b = m.operand(i, 1);
@@ -165,15 +164,11 @@ class FormulaHost final : public WatchingHost, public vm::Recorder, public Build
         m.set(i, Value(decide(apply("equal", {{a, b}}))));
         return true;
     }
-    bool call(vm::Machine&, const Value&, std::span<const Value>, vm::Values&, const vm::Destination&) override {
-        return false;
-    }
     Value run(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }
     Value number_of(const Value& tensor) override {
         if (follows(tensor)) throw argument_error(kWhere, "the value of an element is not known here");
         return Value(tensor.tensor().at(0));
     }
-    void made(const Value&) override {}
 
     // Of the builder that composite operators are expanded with.
     Value emit(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }

@@ -11,8 +11,8 @@
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
 #include "jit/vm/region.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -151,12 +151,12 @@ Error attribute_error(const Op& op, size_t i) {
 }  // namespace
 
 bool settle_numbers(Values& args) {
-    Recorder* r = recorder();
-    if (!r || !r->records()) return false;
+    Watcher* w = watcher();
+    if (!w || !w->records()) return false;
     bool changed = false;
     for (Value& v : args) {
         if (!v.is_list() && !is_open(v)) continue;
-        v = r->settled(v);
+        v = w->settled(v);
         changed = true;
     }
     return changed;
@@ -328,7 +328,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
             // tensor where that makes no difference.
             const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
             const bool follows = (given.marks() & followed) != 0;
-            if (is_open(given) && !follows && !(exact && real)) given = recorder()->settled(given);
+            if (is_open(given) && !follows && !(exact && real)) given = watcher()->settled(given);
             numbers[i] = (follows || is_open(given)) && shown(given).is_number();
         } else {
             numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name.string());
@@ -417,7 +417,7 @@ void Machine::apply_operator(const Op& op, std::span<const Value> contexts, std:
                              const Destination& to) {
     Value result = execute(op, args);
     // An operator may have given back its operand; what a program writes into is a variable of its own.
-    if (result.is_tensor() && op.side_effect != Effect::state && !recorder() &&
+    if (result.is_tensor() && op.side_effect != Effect::state && !watcher() &&
         result.tensor().body()->refs.load(std::memory_order_relaxed) != 1)
         result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
     Value back;
@@ -451,8 +451,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
                                  "no gradient flows through the keys of a table, among which is a number that "
                                  "is differentiated")
                 .hint("keep the numbers in values, or pass t[ms.stop_gradient(x)] where no gradient is wanted");
-    if (Recorder* r = recorder()) [[unlikely]]
-        if (r->call(*this, f, contexts, args, to)) return;
+    if (Watcher* w = watcher()) [[unlikely]]
+        if (w->before_call(*this, f, contexts, args, to)) return;
     const int order = static_cast<int>(contexts.size());
     if (auto* closure = object_as<Closure>(f)) {
         if (has_box(contexts, args) && computes(closure->function->graph))
@@ -557,7 +557,7 @@ void pull(Machine& m, const Instr& i) {
 void j_call(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
-    const Op* op = contexts.size() == 1 && !recorder() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
+    const Op* op = contexts.size() == 1 && !watcher() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
     const Slot& list = m.slot(i, 2);
     if (op && list.items > 0 &&
         m.elementwise().follow(m, *op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
@@ -585,8 +585,8 @@ void j_op(Machine& m, const Instr& i) {
     uint16_t bits = 0;
     for (const Value& v : args) bits |= marks_of(v);
     if (i.op->belongs_to(lua::language())) {
-        const bool open = recorder() && std::ranges::any_of(args, is_open);
-        Value result = open ? recorder()->compute(*i.op, args) : lua::run_number(*i.op, args);
+        const bool open = watcher() && std::ranges::any_of(args, is_open);
+        Value result = open ? watcher()->compute(*i.op, args) : lua::run_number(*i.op, args);
         result.set_marks(bits);
         Value back = bits & mark ? make_pullback(*i.op, args, result, mark) : Value();
         if (i.out >= 0) m.reg(i.out) = std::move(result);
@@ -655,13 +655,13 @@ void set_view(Machine& m, const Instr& i, Tensor view, uint16_t marks) {
 void handle_reshape(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     const Shape& shape = i.node->type.tensor.shape;
-    if (!v.is_tensor() || v.tensor().size() != shape.size() || recorder()) return handle_operator(m, i);
+    if (!v.is_tensor() || v.tensor().size() != shape.size() || watcher()) return handle_operator(m, i);
     set_view(m, i, v.tensor().reshaped(shape), v.marks());
 }
 
 void handle_transpose(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
-    if (!v.is_tensor() || v.tensor().rank() != 2 || recorder()) return handle_operator(m, i);
+    if (!v.is_tensor() || v.tensor().rank() != 2 || watcher()) return handle_operator(m, i);
     const Tensor& t = v.tensor();
     Shape shape = t.shape();
     Strides strides = t.strides();
@@ -672,7 +672,7 @@ void handle_transpose(Machine& m, const Instr& i) {
 
 void handle_broadcast(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
-    if (!v.is_tensor() || v.tensor().rank() != 0 || recorder()) return handle_operator(m, i);
+    if (!v.is_tensor() || v.tensor().rank() != 0 || watcher()) return handle_operator(m, i);
     const Shape& shape = i.node->type.tensor.shape;
     Strides strides;
     strides.resize(shape.rank(), 0);

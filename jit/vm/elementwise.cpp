@@ -8,7 +8,7 @@
 
 #include "core/interrupt.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -77,7 +77,7 @@ void store(double number, DType dtype, char* place) {
 }  // namespace
 
 Value sum_of_dense(Value& a, Value& b) {
-    if (!a.is_tensor() || !b.is_tensor() || recorder() || !has_chain_kernels()) return {};
+    if (!a.is_tensor() || !b.is_tensor() || watcher() || !has_chain_kernels()) return {};
     const Tensor &x = a.tensor(), &y = b.tensor();
     const DType dtype = x.dtype();
     if (!computes_in(dtype) || y.dtype() != dtype || !(x.shape() == y.shape()) || !is_dense(x) || !is_dense(y))

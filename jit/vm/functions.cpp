@@ -11,7 +11,7 @@
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -187,9 +187,9 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
 }
 
 Value full(const Value& number, DType dtype, const Shape& shape) {
-    if (is_open(number)) return recorder()->tensor_of(number, dtype, shape);
+    if (is_open(number)) return watcher()->tensor_of(number, dtype, shape);
     Value v(Tensor::full(dtype, shape, number.number()));
-    if (Recorder* r = recorder()) r->made(v);
+    if (Watcher* w = watcher()) w->made(v);
     return v;
 }
 
@@ -197,7 +197,7 @@ Value full_cotangent(const ir::NodeType& type, Value d) {
     if (type.kind != ir::NodeType::Kind::tensor) return d;
     if (!d.is_nil()) return shown(d).is_number() ? full(d, type.tensor.dtype, type.tensor.shape) : d;
     d = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
-    if (Recorder* r = recorder()) r->made(d);
+    if (Watcher* w = watcher()) w->made(d);
     return d;
 }
 
@@ -222,7 +222,7 @@ Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uin
 Value make_pullback(const Op& op, std::span<const Value> given, const Value& result, uint16_t mark) {
     // The rule is one for these attributes; those of numbers are for any.
     Values settled;
-    if (recorder() && !op.belongs_to(lua::language())) settled = Values(given);
+    if (watcher() && !op.belongs_to(lua::language())) settled = Values(given);
     const std::span<const Value> args = settle_numbers(settled) ? std::span<const Value>(settled) : given;
     if (!is_differentiable(op) && !op.refuses_grad) return {};
     uint64_t active = 0;

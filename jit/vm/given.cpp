@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -101,8 +101,8 @@ Value own_handle(const Value& v) {
     if (!v.is_tensor()) return v;
     static const Op& identity = registry().get("identity");
     // Whoever writes down what happens knows tensors by their handles.
-    Recorder* r = recorder();
-    Value held = r && r->records() ? r->run(identity, {&v, 1})
+    Watcher* w = watcher();
+    Value held = w && w->records() ? w->run(identity, {&v, 1})
                                    : Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
     held.set_marks(v.marks());
     return held;

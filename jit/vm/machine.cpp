@@ -6,7 +6,7 @@
 #include "jit/language.h"
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -228,7 +228,7 @@ std::string Machine::here() const {
 }
 
 void Machine::loop(size_t base) {
-    Recorder* const watched = recorder();
+    Watcher* const watched = watcher();
     try {
         while (frames_.size() > base) {
             const Instr& at = code_->instrs[pc_++];
@@ -303,7 +303,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
 // A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.
 bool Machine::pull_rule(const Instr& i) {
     auto* closure = object_as<Closure>(get(slot(i, 0)));
-    if (!closure || !closure->function->rule || i.tail || recorder()) return false;
+    if (!closure || !closure->function->rule || i.tail || watcher()) return false;
     const Slot& list = slot(i, 1);
     if (list.items < 0) {
         const Value& given = get(list);

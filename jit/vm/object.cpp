@@ -4,7 +4,7 @@
 
 #include "core/free_list.h"
 #include "jit/language.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -190,7 +190,7 @@ Value accumulate(Value a, Value b) {
     if (shown(a).is_number() && shown(b).is_number()) {
         static const Op& plus = lua::primitive("add");
         const Value operands[] = {a, b};
-        sum = is_open(a) || is_open(b) ? recorder()->compute(plus, operands) : Value(a.number() + b.number());
+        sum = is_open(a) || is_open(b) ? watcher()->compute(plus, operands) : Value(a.number() + b.number());
     } else if (a.is_list() && b.is_list()) {
         const auto &x = a.items(), &y = b.items();
         std::vector<Value> items;

@@ -6,7 +6,7 @@
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 

@@ -54,12 +54,12 @@ void BatchedFunction::call(Machine& m, std::span<const Value> contexts, Values a
     Region& region = dynamic_cast<Region&>(*region_.object());
     region.contexts = Values(contexts);
     region.host_around = &m.host();
-    region.recorder_around = recorder();
+    region.watcher_around = watcher();
     region.region_around = m.region();
     Values results, backs;
     const bool before = m.called_back;
     const Host::Protected outcome = region.attempt([&] {
-        const RegionScope inside(m, region.inside(), &region.watcher(), &region);
+        const RegionScope inside(m, region, &region, &region);
         results = m.run(f_, contexts, std::move(args), backs);
     });
     m.called_back = before;
@@ -133,7 +133,7 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
     }
     for (Value& v : args) {
         const uint16_t marks = v.marks();
-        v = recorder()->settled(v);
+        v = watcher()->settled(v);
         v.set_marks(marks);
     }
     refuse_attributes(op, args, followed);

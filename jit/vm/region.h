@@ -8,20 +8,19 @@
 #pragma once
 
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
-class Region : public Object {
+class Region : public Object, public Watcher {
   public:
+    using Watcher::Watcher;
+
     // What stands for a sample of a tensor of the batch.
     virtual Value enter(const Value& batched) = 0;
     // The tensor of the batch that a value stands for; nil: it stands for itself.
     virtual Value taken(const Value& v) const = 0;
     virtual int64_t size() const = 0;
-    // What the machine asks while the function runs.
-    virtual Host& inside() = 0;
-    virtual Recorder& watcher() = 0;
     // Throws when the operator, which is about to be applied to the batch, must not be.
     virtual void admit(const Op& op) = 0;
     // Runs the body; what it fails with.
@@ -32,7 +31,7 @@ class Region : public Object {
 
     Values contexts;  // of the differentiations around it
     Host* host_around = nullptr;
-    Recorder* recorder_around = nullptr;
+    Watcher* watcher_around = nullptr;
     Region* region_around = nullptr;
     bool failed = false;
     Value error;
@@ -51,8 +50,8 @@ class BatchedFunction final : public Object {
 // For as long as it lives the machine is within the batch, or with what is around it.
 class RegionScope {
   public:
-    RegionScope(Machine& m, Host& host, Recorder* r, Region* region)
-        : machine_(m), host_(std::exchange(m.host_, &host)), region_(std::exchange(m.region_, region)), watch_(r) {}
+    RegionScope(Machine& m, Host& host, Watcher* w, Region* region)
+        : machine_(m), host_(std::exchange(m.host_, &host)), region_(std::exchange(m.region_, region)), watch_(w) {}
     ~RegionScope() {
         machine_.host_ = host_;
         machine_.region_ = region_;
@@ -60,7 +59,7 @@ class RegionScope {
     RegionScope(const RegionScope&) = delete;
     RegionScope& operator=(const RegionScope&) = delete;
     static RegionScope around(Machine& m, const Region& r) {
-        return {m, *r.host_around, r.recorder_around, r.region_around};
+        return {m, *r.host_around, r.watcher_around, r.region_around};
     }
 
   private:

@@ -9,7 +9,7 @@
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/recorder.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
@@ -18,8 +18,8 @@ namespace {
 // Arithmetic, `contexts.size()` times differentiated. `operands`: one or two.
 void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands,
                 const Destination& to) {
-    if (Recorder* r = recorder()) [[unlikely]]
-        r->settle_operands(primitive, operands);
+    if (Watcher* w = watcher()) [[unlikely]]
+        w->settle_operands(primitive, operands);
     bool numbers = true, tensor = false, open = false;
     for (const Value& v : operands) {
         numbers &= shown(v).is_number();
@@ -32,7 +32,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         if (bits && contexts.size() > 1) {
             return m.enter(number_function(primitive), contexts, std::move(operands), to);
         }
-        Value result = open ? recorder()->compute(primitive, operands) : lua::run_number(primitive, operands);
+        Value result = open ? watcher()->compute(primitive, operands) : lua::run_number(primitive, operands);
         Value back;
         if (bits) {
             if (shown(result).kind() == Value::Kind::number) result.set_marks(bits);
@@ -102,7 +102,7 @@ void j_arith(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
     const std::span<const Slot> operands = m.items(m.slot(i, 2));
-    if (contexts.size() == 1 && !recorder() && m.get(operands[0]).is_tensor() && has_derivative(*i.op))
+    if (contexts.size() == 1 && !watcher() && m.get(operands[0]).is_tensor() && has_derivative(*i.op))
         if (const Op* op = m.tensor_operator(*i.op);
             op && m.elementwise().follow(m, *op, i, operands, *static_cast<Context*>(contexts[0].object())))
             return;
@@ -401,17 +401,17 @@ void to_number(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     if (!v.is_tensor()) return m.set(i, Value(v));
     Value only = only_element(v.tensor());
-    Value n = recorder() ? recorder()->number_of(v) : std::move(only);
+    Value n = watcher() ? watcher()->number_of(v) : std::move(only);
     n.set_marks(v.marks());
     m.set(i, std::move(n));
 }
 
 void overwrite(Machine& m, const Instr& i) {
     const Value written = m.operand(i, 0), value = m.operand(i, 1);
-    if (Recorder* r = recorder(); r && r->records()) {
+    if (Watcher* w = watcher(); w && w->records()) {
         static const Op& assign = registry().get("assign");
         const Value args[] = {written, value};
-        r->run(assign, args);
+        w->run(assign, args);
     } else {
         Tensor(written.tensor()).assign("index", value.tensor());
     }
@@ -451,8 +451,8 @@ void handle_number(Machine& m, const Instr& i) {
         operands.push_back(m.operand(i, k));
         marks |= operands.back().marks();
     }
-    Value result = std::ranges::any_of(operands, is_open) ? recorder()->compute(*i.op, operands)
-                                                          : lua::run_number(*i.op, operands);
+    Value result =
+        std::ranges::any_of(operands, is_open) ? watcher()->compute(*i.op, operands) : lua::run_number(*i.op, operands);
     if (shown(result).kind() == Value::Kind::number) result.set_marks(marks);
     m.set(i, std::move(result));
 }
