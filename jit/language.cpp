@@ -130,6 +130,31 @@ void add_numbers(Registry& r) {
     r.add("num_select(condition: any, a: any, b: any)").doc("b if the condition is 0, otherwise a.");
 }
 
+// What the record of a call consists of beside them: questions to the outside, and what has to come of them.
+void add_records(Registry& r) {
+    r.add("argument_count()").doc("How many arguments the call has.");
+    r.add("argument(i: int)").doc("Argument i of the call, from 0.");
+    r.add("metatable(value: any)").doc("The metatable of a value; nil where it has none.");
+    r.add("upvalue(f: any, i: int)").doc("Captured variable i of a function, from 1.");
+    r.add("raw_length(table: any)").doc("The length of a table as rawlen gives it.");
+    r.add("next_key(table: any, key: any)").doc("The key after that one; nil after the last.");
+    r.add("decide(x: any)").doc("The number or type of x, on which what follows depends.");
+    r.add("element(tensor: any)").doc("The element of a tensor that has one.");
+    r.add("make_table(items: int, fields: int, content: any)")
+        .doc("A new table for so many items and fields; content: its metatable, then keys and values in their order.")
+        .effect(Effect::state);
+    r.add("set_upvalue(f: any, i: int, value: any)")
+        .doc("Gives captured variable i of a function that value.")
+        .effect(Effect::state);
+    r.add("error_of(call: any)").doc("The error that the call ends with.");
+    r.add("expect(x: any, value: any)")
+        .doc("A guard: x is that value, a number bit by bit, an object by its identity. Otherwise the record ends.")
+        .effect(Effect::state);
+    r.add("ways(list: any)")
+        .doc("Goes on with the first of these functions whose guards hold; the record ends where there is none.")
+        .effect(Effect::state);
+}
+
 }  // namespace
 
 const Registry& language() {
@@ -140,6 +165,7 @@ const Registry& language() {
         add_state(*r);
         add_numbers(*r);
         add_adjoint_primitives(*r);
+        add_records(*r);
         return r;
     }();
     return *instance;

@@ -92,4 +92,8 @@ std::string span_text(const Span& span) {
     return (plain ? std::string(chunk) : quoted(chunk)) + ":" + std::to_string(span.line);
 }
 
+std::string place_text(const Span& span) {
+    return span.chunk && span.line > 0 ? *span.chunk + ":" + std::to_string(span.line) : std::string();
+}
+
 }  // namespace lunaria::ir

@@ -33,8 +33,10 @@ std::string tensor_text(const Tensor& tensor, int64_t limit);
 std::string graph_name_text(std::string_view name);
 // The name of a parameter or variable likewise.
 std::string node_name_text(std::string_view name);
-// "chunk:line".
+// "chunk:line", quoted where the chunk's name needs that.
 std::string span_text(const Span& span);
+// The same for messages, with the name as it is; empty for a span that is nowhere.
+std::string place_text(const Span& span);
 
 bool is_graph_name_char(char c);
 bool is_node_name_char(char c);

@@ -32,10 +32,10 @@ class LuaHost final : public vm::Host {
 
     vm::Machine& machine() { return machine_; }
     // For as long as it lives, what the running C function of L does is done by the user's line that the machine is
-    // at, or by *text ("file:line").
+    // at, or by *span.
     class At {
       public:
-        At(LuaHost& host, lua_State* L, const vm::Machine* machine, const std::string* const* text);
+        At(LuaHost& host, lua_State* L, const vm::Machine* machine, const ir::Span* const* span);
         ~At() { host_.places_.pop_back(); }
         At(const At&) = delete;
         At& operator=(const At&) = delete;
@@ -218,7 +218,7 @@ class LuaHost final : public vm::Host {
     struct Place {
         const void* call;  // by Lua's record of it
         const vm::Machine* machine;
-        const std::string* const* text;
+        const ir::Span* const* span;
     };
     std::vector<Place> places_;
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;

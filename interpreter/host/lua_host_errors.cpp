@@ -10,10 +10,10 @@
 
 namespace lunaria {
 
-LuaHost::At::At(LuaHost& host, lua_State* L, const vm::Machine* machine, const std::string* const* text) : host_(host) {
+LuaHost::At::At(LuaHost& host, lua_State* L, const vm::Machine* machine, const ir::Span* const* span) : host_(host) {
     lua_Debug caller;
     const bool known = lua_getstack(L, 0, &caller) != 0;
-    host.places_.push_back({known ? caller.i_ci : nullptr, machine, text});
+    host.places_.push_back({known ? caller.i_ci : nullptr, machine, span});
 }
 
 std::string LuaHost::innermost_place() const { return place_of(innermost_call()); }
@@ -22,7 +22,7 @@ std::string LuaHost::place_of(const void* call) const {
     const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const Place& p) { return p.call == call; });
     if (found == places_.rend()) return {};
     if (found->machine) return found->machine->here();
-    return found->text && *found->text ? **found->text : std::string();
+    return found->span && *found->span ? ir::place_text(**found->span) : std::string();
 }
 
 // `level` functions further out than who called the machine.

@@ -1,4 +1,5 @@
 // What became of a compiled function's operators, stage by stage, as tables for lunaria/lowered.lua.
+#include "core/ir/text.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/jit/region.h"
@@ -22,7 +23,7 @@ void push_steps(lua_State* L, const graph::Executable& executable) {
     for (const graph::PlannedStep& step : executable.steps()) {
         lua_createtable(L, 0, 5);
         set_text(L, "operators", step.operators);
-        set_text(L, "place", step.span.chunk ? str(*step.span.chunk, ":", step.span.line) : std::string());
+        set_text(L, "place", ir::place_text(step.span));
         lua_pushboolean(L, step.generated);
         lua_setfield(L, -2, "generated");
         set_integer(L, "bytes", static_cast<size_t>(step.bytes));

@@ -85,8 +85,7 @@ vm::Values Recorder::record(const Value& f) {
 
 void Recorder::stop(std::string why) {
     if (!stopped_.empty()) return;
-    const std::string place = machine_.here();
-    stopped_ = place.empty() ? why : str(place, ": ", why);
+    stopped_ = described(machine_.span(), why);
     if (effects_) return settle_tables();
     restart_ = true;
     throw state_error("graph mode", stopped_);
@@ -125,7 +124,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         return results;
     }
     pointers_.clear();
-    s.place = machine_.here();
+    s.span = machine_.span();
     s.direct = s.kind == Step::Kind::call && machine_.caller().empty();
     s.method = s.kind == Step::Kind::call && machine_.calls_method();
     s.late = effects_;
@@ -174,8 +173,8 @@ bool Recorder::attempt(const Step& step, const std::function<void(vm::Values&)>&
             body(results);
         } catch (const Error& e) {
             interrupted_ |= e.kind() == ErrorKind::memory;
-            if (step.place.empty() || !e.place().empty()) throw;
-            throw Error(e).at(step.place);
+            if (step.span.line == 0 || !e.place().empty()) throw;
+            throw Error(e).at(ir::place_text(step.span));
         } catch (const std::bad_alloc&) {
             interrupted_ = true;
             throw;
@@ -215,11 +214,11 @@ bool all_fit(const Step& step, bool fails, const vm::Values& results, std::span<
 }
 
 std::string describe_event(const Step& step) {
-    std::string text(name_of(step.kind));
+    std::string text(step.op ? step.op->name() : name_of(step.kind));
     if (step.kind == Step::Kind::argument) text += str(" ", step.operands[0].constant.integer() + 1);
-    if (step.kind == Step::Kind::read && step.operands[1].slot < 0)
-        text += str(" of ", to_string(step.operands[1].constant));
-    return step.place.empty() ? text : str(step.place, ": ", text);
+    if (step.kind == Step::Kind::read)
+        text = step.operands[1].slot < 0 ? str("field ", to_string(step.operands[1].constant)) : "a field";
+    return described(step.span, text);
 }
 
 }  // namespace

@@ -430,7 +430,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             return host_.call(f, args);
         }
         Step here;
-        here.place = machine_.here();
+        here.span = machine_.span();
         if (!attempt(
                 here, [&](vm::Values& values) { values = host_.call(f, args); }, given))
             raise(given[0]);

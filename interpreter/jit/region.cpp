@@ -64,7 +64,7 @@ class Builder {
             if (step.kind != Step::Kind::op || step.effect) continue;
             std::vector<Value> args;
             for (const Operand& o : step.operands) args.push_back(value(o));
-            builder_.span = span_of(step.place);
+            builder_.span = step.span;
             if (is_whole(step)) {
                 nodes_.emplace(step.expected[0].slot, whole(step, args));
                 continue;
@@ -99,15 +99,6 @@ class Builder {
         return builder_.emit(registry().get("reshape"), parts);
     }
 
-    // Of "file:line".
-    ir::Span span_of(const std::string& place) {
-        const size_t colon = place.rfind(':');
-        if (colon == std::string::npos) return {};
-        const std::string chunk = place.substr(0, colon);
-        if (!chunk_ || *chunk_ != chunk) chunk_ = std::make_shared<const std::string>(chunk);
-        return {chunk_, std::atoi(place.c_str() + colon + 1), 0};
-    }
-
     Value value(const Operand& o) {
         if (o.slot >= 0) return nodes_.at(o.slot);
         if (!o.is_list) {
@@ -125,7 +116,6 @@ class Builder {
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
     std::unordered_map<int32_t, Value> nodes_;
-    std::shared_ptr<const std::string> chunk_;  // shared by the nodes of a file, as spans are
 };
 
 constexpr int64_t kLargeGradients = 4 << 20;  // bytes; below, one call for all is quicker
@@ -345,13 +335,13 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
     }
     region.failed = !executable && !waits;
     if (region.failed && logs(LogTopic::fallbacks))
-        log(LogTopic::fallbacks, str(block.steps[region.begin].place, ": ", region.operators,
-                                     " operators run one by one: ", region.problem));
+        log(LogTopic::fallbacks, described(block.steps[region.begin].span,
+                                           str(region.operators, " operators run one by one: ", region.problem)));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     region.seconds += seconds;
     if (executable && logs(LogTopic::compiles))
-        log(LogTopic::compiles, str(block.steps[region.begin].place, ": ", region.operators,
-                                    " operators as one graph in ", seconds * 1e3, " ms"));
+        log(LogTopic::compiles, described(block.steps[region.begin].span,
+                                          str(region.operators, " operators as one graph in ", seconds * 1e3, " ms")));
     return fits;
 }
 

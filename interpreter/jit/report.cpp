@@ -2,6 +2,8 @@
 #include <functional>
 #include <map>
 
+#include "core/ir/printer.h"
+#include "core/ir/verifier.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/jit/compiled.h"
 #include "interpreter/jit/region.h"
@@ -13,9 +15,7 @@ namespace {
 void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts, std::vector<std::string>& effects) {
     for (const Step& step : block.steps) {
         ++counts[name_of(step.kind)];
-        if (step.effect)
-            effects.push_back(
-                str(step.place.empty() ? "" : step.place + ": ", step.op ? step.op->name() : name_of(step.kind)));
+        if (step.effect) effects.push_back(described(step.span, step.op ? step.op->name() : name_of(step.kind)));
     }
     for (const auto& next : block.next) count_kinds(*next, counts, effects);
 }
@@ -28,7 +28,9 @@ void for_each_region(const Block& block, const std::function<void(const Region&)
 }  // namespace
 
 int text(lua_State* L) {
-    push(L, std::string_view(print(function_at(L, 1).tree)));
+    const auto graph = graph_of(function_at(L, 1).tree);
+    ir::verify(*graph);
+    push(L, std::string_view(ir::print(*graph)));
     return 1;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/element.h"
+#include "core/ir/text.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"
@@ -56,7 +57,7 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
     host.push(L, f);
     for (const Value& v : args) host.push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
-        host.complete_message(f, step.direct ? std::string() : step.place, step.method);
+        host.complete_message(f, step.direct ? std::string() : ir::place_text(step.span), step.method);
         error = host.to_value(L, -1);
         lua_settop(L, base);
         return false;
@@ -152,7 +153,7 @@ class Runner {
           progress_(progress),
           slots_(progress.slots),
           constants_(tree.tables),
-          at_(host, call.L, nullptr, &place_) {
+          at_(host, call.L, nullptr, &span_) {
         if (slots_.size() < static_cast<size_t>(tree.slots)) slots_.resize(static_cast<size_t>(tree.slots));
         progress_.path.push_back(&tree.root);
     }
@@ -564,7 +565,7 @@ class Runner {
     enum class Outcome : uint8_t { fine, failed, unknown };
 
     Outcome carry_out(const Step& step, vm::Values& given) {
-        place_ = &step.place;
+        span_ = &step.span;
         vm::Values args;
         args.reserve(step.operands.size());
         const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
@@ -620,7 +621,7 @@ class Runner {
                 }
             }
         } catch (const Error& e) {
-            given = {Value(str(step.place, step.place.empty() ? "" : ": ", e.what()))};
+            given = {Value(described(step.span, e.what()))};
             return Outcome::failed;
         } catch (const std::exception&) {
             // It is raised again by whoever does this step again.
@@ -679,7 +680,7 @@ class Runner {
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
-    const std::string* place_ = nullptr;  // of the step that runs
+    const ir::Span* span_ = nullptr;  // of the step that runs
     LuaHost::At at_;
 };
 

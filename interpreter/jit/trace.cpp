@@ -4,7 +4,10 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "core/ir/builder.h"
+#include "core/ir/text.h"
 #include "interpreter/jit/region.h"
+#include "jit/language.h"
 #include "jit/vm/object.h"
 
 namespace lunaria::jit {
@@ -149,17 +152,6 @@ void mark_again(Block& block, const Handed& handed) {
     for (auto& next : block.next) mark_again(*next, handed);
 }
 
-std::string text_of(const Operand& operand) {
-    if (operand.slot >= 0) return str("%", operand.slot);
-    if (!operand.is_list) {
-        if (operand.constant.kind() == Value::Kind::object) return "object";
-        return to_string(operand.constant);
-    }
-    std::string text = "{";
-    for (const Operand& item : operand.items) text += str(text.size() > 1 ? ", " : "", text_of(item));
-    return text + "}";
-}
-
 std::string type_text(const Expected& e) {
     if (!e.open) return str(lunaria::name_of(e.type.dtype), e.type.shape);
     std::string sizes = "(";
@@ -167,40 +159,95 @@ std::string type_text(const Expected& e) {
     return str(lunaria::name_of(e.type.dtype), sizes, ")");
 }
 
-std::string text_of(const Expected& e) {
-    switch (e.what) {
-        case Expected::What::tensor:
-            return str("%", e.slot, ": ", type_text(e));
-        case Expected::What::same:
-            return str("the same as %", e.slot, e.typed ? ": " + type_text(e) : "");
-        case Expected::What::number:
-            return str("%", e.slot, e.constant.kind() == Value::Kind::integer ? ": integer" : ": number");
-        case Expected::What::table:
-            return str("%", e.slot, ": table");
-        case Expected::What::constant:
-            return e.constant.kind() == Value::Kind::object ? "that object" : to_string(e.constant);
-    }
-    return {};
+// The primitive that a step is, where it is no operator.
+const Op& primitive_of(const Step& step) {
+    if (step.op) return *step.op;
+    if (step.kind == Step::Kind::compare) return lua::primitive(step.name);
+    return lua::primitive(name_of(step.kind));
 }
 
-void print(const Block& block, int depth, std::string& out) {
-    const std::string margin(static_cast<size_t>(depth) * 2, ' ');
-    for (const Step& step : block.steps) {
-        out += margin;
-        for (size_t i = 0; i < step.expected.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.expected[i]));
-        if (!step.expected.empty()) out += step.fails ? " <- error of " : " = ";
-        out += step.op ? step.op->name() : name_of(step.kind);
-        out += '(';
-        for (size_t i = 0; i < step.operands.size(); ++i) out += str(i > 0 ? ", " : "", text_of(step.operands[i]));
-        out += ')';
-        if (!step.place.empty()) out += str("  -- ", step.place);
-        out += '\n';
+// Writes a tree as a graph. Each way on is a function of its own, which has the values before it as free variables.
+class GraphWriter {
+  public:
+    using Values = std::unordered_map<int32_t, Value>;  // by slot
+
+    static void write(const Block& block, ir::Graph& graph, Values values) {
+        graph.result = Value::list({});
+        for (const Step& step : block.steps) {
+            std::vector<Value> args;
+            for (const Operand& o : step.operands) args.push_back(value_of(o, graph, values));
+            if (step.kind == Step::Kind::finish) {
+                graph.result = Value::list(std::move(args));
+                return;
+            }
+            const auto emit = [&](const Op& op, std::vector<Value> given, ir::NodeType type) {
+                ir::Node* node = graph.add_call(op, std::move(given), std::move(type));
+                node->span = step.span;
+                return node;
+            };
+            // What takes any number of operands has the further ones in a list.
+            const Op& op = primitive_of(step);
+            if (step.kind == Step::Kind::call || step.kind == Step::Kind::make) {
+                const size_t count = op.signature.params.size() - 1;
+                std::vector<Value> rest(args.begin() + static_cast<ptrdiff_t>(count), args.end());
+                args.resize(count);
+                args.push_back(Value::list(std::move(rest)));
+            }
+            std::vector<ir::NodeType> types;
+            for (const Expected& e : step.expected) types.push_back(type_of(e));
+            const bool one = types.size() == 1 && !step.list;
+            ir::NodeType type = one ? types[0] : ir::NodeType::list(types);
+            if (!is_inferred(op, args, type)) type = {};
+            ir::Node* node = emit(op, std::move(args), std::move(type));
+            if (step.fails) node = emit(lua::primitive("error_of"), {Value(node)}, types.at(0));
+            for (size_t k = 0; k < step.expected.size(); ++k) {
+                const Expected& e = step.expected[k];
+                ir::Node* const result = one || step.fails ? node : graph.add_item(*node, k);
+                if (result->kind == ir::NodeKind::item) result->type = types[k];
+                const Value v(result);
+                if (e.what == Expected::What::constant)
+                    emit(lua::primitive("expect"), {v, constant(e.constant, graph)}, {});
+                else if (e.what == Expected::What::same)
+                    emit(lua::primitive("expect"), {v, values.at(e.slot)}, {});
+                else
+                    values[e.slot] = v;
+            }
+        }
+        if (block.next.empty()) return;
+        std::vector<Value> ways;
+        for (const auto& next : block.next) {
+            ir::Graph& inner = graph.add_inner("way");
+            write(*next, inner, values);
+            ways.emplace_back(graph.add_function(inner));
+        }
+        graph.result = Value(graph.add_call(lua::primitive("ways"), {Value::list(std::move(ways))}, {}));
     }
-    for (size_t i = 0; i < block.next.size(); ++i) {
-        out += str(margin, "branch ", i + 1, ":\n");
-        print(*block.next[i], depth + 1, out);
+
+  private:
+    // Whether a graph of these operands alone would have that type: the sizes of some results depend on elements.
+    static bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeType& type) {
+        if (op.belongs_to(lua::language())) return true;
+        try {
+            return ir::infer_call(op, args) == type;
+        } catch (const Error&) {
+            return false;
+        }
     }
-}
+    static ir::NodeType type_of(const Expected& e) {
+        if (e.what != Expected::What::tensor) return {};
+        TensorType type = e.type;
+        for (int k = 0; e.open && k < type.shape.rank(); ++k) type.shape[k] = kUnknownDim;
+        return ir::NodeType::of(type);
+    }
+    static Value constant(const Value& v, ir::Graph& graph) { return v.is_tensor() ? Value(graph.add_constant(v)) : v; }
+    static Value value_of(const Operand& o, ir::Graph& graph, const Values& values) {
+        if (o.slot >= 0) return values.at(o.slot);
+        if (!o.is_list) return constant(o.constant, graph);
+        std::vector<Value> items;
+        for (const Operand& item : o.items) items.push_back(value_of(item, graph, values));
+        return Value::list(std::move(items));
+    }
+};
 
 }  // namespace
 
@@ -323,10 +370,10 @@ void Growth::withdraw() {
     block->next.clear();
 }
 
-std::string print(const Tree& tree) {
-    std::string out;
-    print(tree.root, 0, out);
-    return out;
+std::unique_ptr<ir::Graph> graph_of(const Tree& tree) {
+    auto graph = std::make_unique<ir::Graph>("call");
+    GraphWriter::write(tree.root, *graph, {});
+    return graph;
 }
 
 std::string in_words(const std::vector<Expected>& results) {
@@ -356,11 +403,16 @@ std::string in_words(const std::vector<Expected>& results) {
     return text.empty() ? "nothing" : text;
 }
 
+std::string described(const ir::Span& span, std::string_view words) {
+    const std::string place = ir::place_text(span);
+    return str(place, place.empty() ? "" : ": ", words);
+}
+
 std::string_view name_of(Step::Kind kind) {
-    static constexpr std::string_view kNames[] = {"count",  "argument",  "read",    "metatable",   "upvalue",
-                                                  "length", "next",      "is",      "item",        "op",
-                                                  "number", "scalar",    "index",   "compare",     "call",
-                                                  "make",   "set_index", "raw_set", "set_upvalue", "return"};
+    static constexpr std::string_view kNames[] = {
+        "argument_count", "argument",   "raw_index", "metatable", "upvalue",       "raw_length", "next_key",
+        "decide",         "element",    "op",        "number",    "number_tensor", "index",      "compare",
+        "call",           "make_table", "set_index", "raw_set",   "set_upvalue",   "return"};
     return kNames[static_cast<size_t>(kind)];
 }
 

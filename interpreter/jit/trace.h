@@ -13,7 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/op.h"
+#include "core/ir/graph.h"
 #include "jit/vm/values.h"
 
 namespace lunaria::jit {
@@ -74,7 +74,7 @@ struct Step {
     std::string_view name;  // of a comparison's primitive
     std::vector<Operand> operands;
     std::vector<Expected> expected;
-    std::string place;
+    ir::Span span;
     std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
     std::vector<int32_t> written;  // of an effect: slots of tensors that it wrote into
     std::vector<int32_t> drops;    // slots that no step needs after this one
@@ -164,9 +164,12 @@ struct Growth {
 // none.
 bool forget_oldest(Tree& tree, const Block& here);
 
-// A tree as text, one line for each step.
-std::string print(const Tree& tree);
+// A tree as a graph: operators, what is asked of the outside and effects as calls, what is expected of them as guards.
+std::unique_ptr<ir::Graph> graph_of(const Tree& tree);
+// The primitive of the language that a step of this kind is, or what it is where that is told by its operator.
 std::string_view name_of(Step::Kind kind);
+// The words after the place of which they are said, if that is known.
+std::string described(const ir::Span& span, std::string_view words);
 // What an event gives, in words for the user: "float32(2, 3)", "5", "a table".
 std::string in_words(const std::vector<Expected>& results);
 

@@ -216,12 +216,12 @@ void Machine::load_frame() {
 }
 
 // Asked for by every event of a recording: no streams.
-std::string Machine::here() const {
+ir::Span Machine::span() const {
     for (size_t i = frames_.size(); i-- > 0;) {
         const uint32_t pc = i + 1 == frames_.size() ? pc_ : frames_[i].pc;
         const ir::Node* node = pc > 0 ? frames_[i].code->instrs[pc - 1].node : nullptr;
         if (node && node->span.line > 0 && node->span.chunk && !node->span.chunk->starts_with("lunaria:"))
-            return *node->span.chunk + ":" + std::to_string(node->span.line);
+            return node->span;
         if (frames_[i].to.base) break;
     }
     return {};

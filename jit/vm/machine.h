@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ir/text.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/vm/code.h"
 #include "jit/vm/coroutine.h"
@@ -31,8 +32,9 @@ class Machine {
 
     // The same `contexts.size()` times differentiated; the backpropagators go to `backs`.
     Values run(const Value& f, std::span<const Value> contexts, Values args, Values& backs);
-    // "file:line" of what runs now, in the user's text; may be empty.
-    std::string here() const;
+    // What runs now in the user's text; may be nowhere.
+    ir::Span span() const;
+    std::string here() const { return ir::place_text(span()); }
     // The same for what calls a function of the host; empty when that is pcall or its like and not the program.
     std::string caller() const;
     // What runs now; may be null.

@@ -351,8 +351,7 @@ std::string Machine::place(size_t level) const {
     const Frame& frame = frames_[frames_.size() - 1 - level];
     if (!frame.code->function || frame.pc == 0) return {};
     const ir::Node* node = frame.code->instrs[frame.pc - 1].node;
-    if (!node || node->span.line <= 0 || !node->span.chunk) return {};
-    return str(*node->span.chunk, ":", node->span.line);
+    return node ? ir::place_text(node->span) : std::string();
 }
 
 bool Machine::calls_method() const {

@@ -15,7 +15,7 @@ end
 test("every stage is there", function()
   local low = ms.jit(f):lower(ops.ones { 8, 16 })
   has(low:ir("source"), "exp")
-  has(low:ir("trace"), "= matmul(%0")
+  has(low:ir("trace"), "= ops.matmul(%")
   has(low:ir("graph"), "ops.matmul")
   has(low:ir("graph"), "lower_test.lua:9")
   has(low:ir("optimized"), "ops.sum")
