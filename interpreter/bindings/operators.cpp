@@ -160,6 +160,28 @@ std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& p
     return paths;
 }
 
+// The arguments that the table at the index has by their names.
+void bind_names(lua_State* L, const Op& op, int options, std::vector<Value>& args, std::vector<bool>& given,
+                Paths* paths) {
+    const auto& params = op.signature.params;
+    lua_pushnil(L);
+    while (lua_next(L, options)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            throw argument_error(op.name(), str("the table of names has ", describe(L, -2), " among its names"));
+        const std::string_view key = lua_tostring(L, -2);
+        const int i = find_parameter(op, key);
+        if (i < 0) unknown_name(op, key);
+        const auto at = static_cast<size_t>(i);
+        if (given[at]) throw argument_error(op.name(), str(params[at].name, " is given twice"));
+        args[at] = argument_at(L, lua_gettop(L), op, params[at]);
+        if (paths)
+            (*paths)[at] = paths_of(L, lua_gettop(L), op, params[at], args[at],
+                                    {.argument = static_cast<size_t>(options) - 1, .name = Value(key)});
+        given[at] = true;
+        lua_pop(L, 1);
+    }
+}
+
 bool is_list_of_integers(lua_State* L, int from, int to) {
     for (int i = from; i <= to; ++i)
         if (!lua_isinteger(L, i)) return false;
@@ -241,24 +263,7 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
         throw argument_error(op.name(), str("takes at most ", by_position, " arguments by position, got ", last))
             .hint(str("the signature is ", op.signature.text));
 
-    if (options) {
-        lua_pushnil(L);
-        while (lua_next(L, options)) {
-            if (lua_type(L, -2) != LUA_TSTRING)
-                throw argument_error(op.name(), str("the table of names has ", describe(L, -2), " among its names"));
-            const std::string_view key = lua_tostring(L, -2);
-            const int i = find_parameter(op, key);
-            if (i < 0) unknown_name(op, key);
-            const auto at = static_cast<size_t>(i);
-            if (given[at]) throw argument_error(op.name(), str(params[at].name, " is given twice"));
-            args[at] = argument_at(L, lua_gettop(L), op, params[at]);
-            if (paths)
-                (*paths)[at] = paths_of(L, lua_gettop(L), op, params[at], args[at],
-                                        {.argument = static_cast<size_t>(options) - 1, .name = Value(key)});
-            given[at] = true;
-            lua_pop(L, 1);
-        }
-    }
+    if (options) bind_names(L, op, options, args, given, paths);
 
     for (size_t i = 0; i < params.size(); ++i) {
         if (given[i]) continue;

@@ -163,7 +163,6 @@ class Recorder final : public vm::Watcher {
     void note_function(const Value& f);
     bool is_counter(const Value& key);
     Value read(const Value& table, const Value& key);
-    Value of_basic_type(const Value& v);
     Value metatable(const Value& value);
     Value meta(const Value& object, const char* event);
     void refuse_metamethod(const Value& v, const char* event);

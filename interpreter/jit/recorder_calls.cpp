@@ -573,9 +573,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             for (const Value& v : args) {
                 if (!is_plain(v) && !open_number(v)) return false;
                 open |= open_number(v) != nullptr;
+                refuse_metamethod(vm::shown(v), "__tostring");
             }
-            if (which == Native::text)
-                for (const Value& v : args) refuse_metamethod(vm::shown(v), "__tostring");
             if (open) {
                 // Functions of numbers are instructions of the machine; of others the result stays open.
                 if (host_.resolve(f).kind == vm::Callee::Kind::function) return false;

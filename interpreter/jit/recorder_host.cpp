@@ -44,6 +44,31 @@ bool is_exact(const Value& error) {
 
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
 
+// Values of a basic type share a metatable: it is asked of this one. Tables and userdata have their own.
+Value of_basic_type(LuaHost& host, const Value& v) {
+    switch (v.kind()) {
+        case Value::Kind::boolean:
+            return Value(false);
+        case Value::Kind::integer:
+        case Value::Kind::number:
+            return Value(0);
+        case Value::Kind::string:
+            return Value("");
+        case Value::Kind::object: {
+            const LuaReference* r = reference_of(v);
+            if (r && r->type != LUA_TFUNCTION) return v;
+            lua_State* L = host.lua();
+            luaL_checkstack(L, 1, "metatable");
+            lua_pushcfunction(L, lua_error);
+            Value function = host.reference(L, -1);
+            lua_pop(L, 1);
+            return function;
+        }
+        default:
+            return v;
+    }
+}
+
 }  // namespace
 
 // A variable of a Lua function outside. Functions that are made inside may outlive the recorder.
@@ -125,33 +150,8 @@ Value Recorder::read(const Value& table, const Value& key) {
     return v;
 }
 
-// Values of a basic type share a metatable: it is asked of this one. Tables and userdata have their own.
-Value Recorder::of_basic_type(const Value& v) {
-    switch (v.kind()) {
-        case Value::Kind::boolean:
-            return Value(false);
-        case Value::Kind::integer:
-        case Value::Kind::number:
-            return Value(0);
-        case Value::Kind::string:
-            return Value("");
-        case Value::Kind::object: {
-            const LuaReference* r = reference_of(v);
-            if (r && r->type != LUA_TFUNCTION) return v;
-            lua_State* L = host_.lua();
-            luaL_checkstack(L, 1, "metatable");
-            lua_pushcfunction(L, lua_error);
-            Value function = host_.reference(L, -1);
-            lua_pop(L, 1);
-            return function;
-        }
-        default:
-            return v;
-    }
-}
-
 Value Recorder::metatable(const Value& value) {
-    const Value table = of_basic_type(value);
+    const Value table = of_basic_type(host_, value);
     auto push = [&](lua_State* L) { push_metatable(host_, L, table); };
     if (!stopped_.empty() || own(table)) {
         lua_State* L = host_.lua();

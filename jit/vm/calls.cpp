@@ -239,6 +239,38 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     }
 }
 
+// What a small function that binds the arguments reads, and how: the same text for calls of the same form. `numbers`
+// gets which operands are numbers that become tensors of the dtype, `exact`: it is one in which that makes no
+// difference.
+std::string form_of(const Op& op, const Host::Bound& bound, Values& args, std::span<const Value> contexts,
+                    const std::vector<bool>& stands, DType dtype, bool exact, std::vector<bool>& numbers) {
+    const auto& params = op.signature.params;
+    const uint16_t followed = followed_by(contexts);
+    std::string pattern = str(op.id, "/", args.size(), "/", name_of(dtype));
+    for (size_t i = 0; i < params.size(); ++i) {
+        pattern += stands[i] ? ";!" : ";";
+        if (!is_tensor_type(params[i].type) && !stands[i]) continue;
+        for (const auto& path : bound.paths[i])
+            pattern += str(path.argument, ".", path.name.is_nil() ? "" : path.name.string(), ".", path.item,
+                           path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
+        if (!is_tensor_type(params[i].type) || params[i].type == ArgType::tensors || bound.paths[i].empty()) continue;
+        const auto& path = bound.paths[i][0];
+        Value& given = args[path.argument];
+        if (path.name.is_nil()) {
+            // A number that may be another one the next time is no part of the form of the call: it becomes a
+            // tensor where that makes no difference.
+            const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
+            const bool follows = (given.marks() & followed) != 0;
+            if (is_open(given) && !follows && !(exact && real)) given = watcher()->settled(given);
+            numbers[i] = (follows || is_open(given)) && shown(given).is_number();
+        } else {
+            numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name.string());
+        }
+        if (numbers[i]) pattern += 'N';
+    }
+    return pattern;
+}
+
 // Whether one of the tensors in lists is followed: a parameter, or one that was overwritten.
 bool lists_followed(Machine& m, const Context& context, const Value& list) {
     bool found = false;
@@ -311,30 +343,8 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     if (is_open_operator(op) && std::ranges::none_of(plain, &Value::is_tensor)) dtype = DType::f64;
     const bool exact = dtype == DType::f32 || dtype == DType::f64;
     if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
-    // What the small function reads, and how: the same for calls of the same form.
-    std::string pattern = str(op.id, "/", args.size(), "/", name_of(dtype));
-    std::vector<bool> numbers(params.size());  // that become tensors
-    for (size_t i = 0; i < params.size(); ++i) {
-        pattern += stands[i] ? ";!" : ";";
-        if (!is_tensor_type(params[i].type) && !stands[i]) continue;
-        for (const auto& path : bound.paths[i])
-            pattern += str(path.argument, ".", path.name.is_nil() ? "" : path.name.string(), ".", path.item,
-                           path.number_as.is_nil() ? "" : to_string(path.number_as), ",");
-        if (!is_tensor_type(params[i].type) || params[i].type == ArgType::tensors || bound.paths[i].empty()) continue;
-        const auto& path = bound.paths[i][0];
-        Value& given = args[path.argument];
-        if (path.name.is_nil()) {
-            // A number that may be another one the next time is no part of the form of the call: it becomes a
-            // tensor where that makes no difference.
-            const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
-            const bool follows = (given.marks() & followed) != 0;
-            if (is_open(given) && !follows && !(exact && real)) given = watcher()->settled(given);
-            numbers[i] = (follows || is_open(given)) && shown(given).is_number();
-        } else {
-            numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name.string());
-        }
-        if (numbers[i]) pattern += 'N';
-    }
+    std::vector<bool> numbers(params.size());
+    const std::string pattern = form_of(op, bound, args, contexts, stands, dtype, exact, numbers);
     refuse_attributes(*this, op, bound, args, contexts, stands);
     struct Adapter {
         std::shared_ptr<ir::Graph> graph;
