@@ -243,6 +243,7 @@ void add_checks(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.dout, {}, {}, {}};
         })
+        .raises()
         .sample("f32[2,3]:(0.1,2), \"positive\"")
         .sample("f32[4]:(0,1), \"a probability\"");
 }

@@ -231,8 +231,8 @@ std::string outside_graph(Function& f) {
     for_each_step(f.tree, [&](Step& step) {
         if (!found.empty() || step.kind != Step::Kind::call) return;
         const Value& callee = step.operands[0].constant;
-        found = str(step.place.empty() ? "" : step.place + ": ", "it calls ",
-                    callee.is_nil() ? "a function" : f.host.describe(callee), ", which no graph holds");
+        found = described(step.span, str("it calls ", callee.is_nil() ? "a function" : f.host.describe(callee),
+                                         ", which no graph holds"));
     });
     return found;
 }

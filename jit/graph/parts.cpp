@@ -79,6 +79,26 @@ bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
            b.strides[1] == 1;
 }
 
+// What an operator that works along rows does in a piece.
+Part part_of_rows(const ir::Node& node) {
+    auto from = static_type(node.args[0]);
+    if (!from || from->shape.rank() == 0 || from->shape.size() == 0) return Part::none;
+    // Other dtypes are added up in other ways.
+    if (from->dtype != DType::f32 && from->dtype != DType::f64) return Part::none;
+    if (node.type.tensor.dtype != from->dtype) return Part::none;
+    for (const Value& arg : node.args)
+        if (auto t = static_type(arg); t && t->dtype != from->dtype) return Part::none;
+    // The kernels add up in f64, which is exact for integers.
+    if (const ir::Node* cast = call_of(node.args[0], ops().cast); cast && is_whole(cast->args[0])) return Part::none;
+    Shape axes = axes_of(node);
+    if (node.op->fuses_as == Fusion::sum && adds_rows(axes, from->shape)) return Part::sum;
+    if (!are_last(axes, from->shape.rank())) return Part::none;
+    int64_t length = 1;
+    for (int64_t a : axes) length *= from->shape[static_cast<int>(a)];
+    if (length > kLongestRow || length < 2) return Part::none;
+    return node.op->fuses_as == Fusion::row_pass ? Part::row : Part::reduce;
+}
+
 }  // namespace
 
 DType element_dtype(const ir::Node& node) {
@@ -110,22 +130,7 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
         return from && is_plain_cast(from->dtype, type.dtype) ? Part::element : Part::none;
     }
     if (role == Fusion::product) return is_small_product(node, arrangements) ? Part::product : Part::none;
-    auto from = static_type(node.args[0]);
-    if (!from || from->shape.rank() == 0 || from->shape.size() == 0) return Part::none;
-    // Other dtypes are added up in other ways.
-    if (from->dtype != DType::f32 && from->dtype != DType::f64) return Part::none;
-    if (type.dtype != from->dtype) return Part::none;
-    for (const Value& arg : node.args)
-        if (auto t = static_type(arg); t && t->dtype != from->dtype) return Part::none;
-    // The kernels add up in f64, which is exact for integers.
-    if (const ir::Node* cast = call_of(node.args[0], ops().cast); cast && is_whole(cast->args[0])) return Part::none;
-    Shape axes = axes_of(node);
-    if (role == Fusion::sum && adds_rows(axes, from->shape)) return Part::sum;
-    if (!are_last(axes, from->shape.rank())) return Part::none;
-    int64_t length = 1;
-    for (int64_t a : axes) length *= from->shape[static_cast<int>(a)];
-    if (length > kLongestRow || length < 2) return Part::none;
-    return role == Fusion::row_pass ? Part::row : Part::reduce;
+    return part_of_rows(node);
 }
 
 }  // namespace lunaria::graph

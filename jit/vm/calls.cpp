@@ -284,6 +284,18 @@ bool lists_followed(Machine& m, const Context& context, const Value& list) {
     return found;
 }
 
+// What numbers that are followed become tensors of, beside operands of a joint dtype. Without tensors among these the
+// numbers of an open operator are as exact as numbers are.
+DType dtype_of_numbers(const Op& op, std::span<const Value> args, DType joint) {
+    bool beside = !is_open_operator(op);
+    for (size_t i = 0; i < args.size(); ++i) {
+        const ArgType type = op.signature.params[i].type;
+        beside |= (type == ArgType::same || type == ArgType::real) && args[i].is_tensor();
+    }
+    if (!beside) return DType::f64;
+    return is_integer(joint) || joint == DType::boolean ? DType::f32 : joint;
+}
+
 // Whether an operator that writes into its operands has to do with what is followed.
 bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, const Values& args) {
     if (op.side_effect != Effect::state) return false;
@@ -326,7 +338,6 @@ void fill_cotangents(std::span<const Value> results, Values& cotangents) {
 // their cotangents find the way back.
 void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     Host::Bound bound = host().bind(op, args);
-    const uint16_t followed = followed_by(contexts);
     const auto& params = op.signature.params;
     std::vector<bool> stands(params.size());
     const Op* open = nullptr;
@@ -338,11 +349,8 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
         ir::infer_call(op, plain);
         return call_bound(*open, contexts, std::move(args), to);
     }
-    DType dtype = promoted_dtype(op, plain);
-    // Without tensors the numbers of an open operator are as exact as numbers are.
-    if (is_open_operator(op) && std::ranges::none_of(plain, &Value::is_tensor)) dtype = DType::f64;
-    const bool exact = dtype == DType::f32 || dtype == DType::f64;
-    if (is_integer(dtype) || dtype == DType::boolean) dtype = DType::f32;
+    const DType promoted = promoted_dtype(op, plain), dtype = dtype_of_numbers(op, plain, promoted);
+    const bool exact = promoted == DType::f32 || promoted == DType::f64;
     std::vector<bool> numbers(params.size());
     const std::string pattern = form_of(op, bound, args, contexts, stands, dtype, exact, numbers);
     refuse_attributes(*this, op, bound, args, contexts, stands);
