@@ -299,6 +299,9 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
         Progress& progress;
         ~Clear() { progress.clear(); }
     } clear{progress};
+    // Not at the end of a call: its results may be among what the function keeps.
+    constexpr size_t kMostForgotten = 4096;
+    if (f.tree.forgotten > kMostForgotten) start_over(f, L);
     RandomStream random;
     if (f.tree.random) random = default_generator().state();
     if (run(f.host, call, f.tree, f.flat, progress, results)) {
@@ -311,9 +314,11 @@ bool attempt(Function& f, lua_State* L, const Call& call, vm::Values& results) {
     if (!progress.effects && !may_record(f)) return false;
     random = default_generator().state();
     const Recorded recorded = record(f, L, call, results);
-    constexpr size_t kMostForgotten = 4096;
     // Of a function that nobody asked to compile it may be large, and nothing will look for it.
-    if (f.tree.forgotten > kMostForgotten || (f.unasked && !f.eager.empty())) start_over(f, L);
+    if (f.unasked && !f.eager.empty()) {
+        std::destroy_at(&f.tree);
+        std::construct_at(&f.tree);
+    }
     if (recorded.ok) return true;
     results.clear();
     if (recorded.restart) {
