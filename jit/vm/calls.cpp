@@ -150,18 +150,6 @@ Error attribute_error(const Op& op, size_t i) {
 
 }  // namespace
 
-bool settle_numbers(Values& args) {
-    Watcher* w = watcher();
-    if (!w || !w->records()) return false;
-    bool changed = false;
-    for (Value& v : args) {
-        if (!v.is_list() && !is_open(v)) continue;
-        v = w->settled(v);
-        changed = true;
-    }
-    return changed;
-}
-
 void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed) {
     for (size_t i = 0; i < args.size(); ++i)
         if (shown(args[i]).kind() == Value::Kind::number && (args[i].marks() & followed) &&

@@ -502,4 +502,16 @@ std::span<const NamedHandler> value_handlers() {
     return list;
 }
 
+bool settle_numbers(Values& args) {
+    Watcher* w = watcher();
+    if (!w || !w->records()) return false;
+    bool changed = false;
+    for (Value& v : args) {
+        if (!v.is_list() && !is_open(v)) continue;
+        v = w->settled(v);
+        changed = true;
+    }
+    return changed;
+}
+
 }  // namespace lunaria::vm

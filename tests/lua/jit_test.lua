@@ -697,5 +697,4 @@ test("what a call does is a graph of the IR: operators, guards, effects and ways
     if not text:find(word, 1, true) then error(word .. " is not in:\n" .. text) end
   end
 end)
-
 t.finish()
