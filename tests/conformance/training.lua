@@ -49,14 +49,18 @@ local apis = {}
 function apis.ops(run)
   local model, rule = models.functions[run.model], rules[run.optimizer]
   local weights, states = weights_of(run), {}
+  -- In one order: that of pairs is another for each table, and so another case of a compiled step.
+  local names = {}
+  for name in pairs(weights) do names[#names + 1] = name end
+  table.sort(names)
   local function loss(p, x, y) return models.loss(model(p, x), y) end
   local gradient = ms.value_and_grad(loss, 0)
   local function step(x, y)
     local value, grads = gradient(weights, x, y)
     local updated = {}
-    for name, p in pairs(weights) do
+    for _, name in ipairs(names) do
       states[name] = states[name] or {}
-      updated[name] = rule(run.hyper, p, grads[name], states[name])
+      updated[name] = rule(run.hyper, weights[name], grads[name], states[name])
     end
     weights = updated
     return value
