@@ -1,5 +1,6 @@
 #include "jit/graph/kernel_files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,11 +8,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace lunaria::graph {
@@ -32,45 +37,21 @@ uint64_t hash(std::string_view text, uint64_t seed) {
     return h ^ (h >> 29);
 }
 
-// Empty: nowhere.
-std::filesystem::path folder() {
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    if (cache && *cache == '/') return std::filesystem::path(cache) / "lunaria" / "kernels";
-    const char* home = std::getenv("HOME");
-    if (home && *home == '/') return std::filesystem::path(home) / ".cache" / "lunaria" / "kernels";
-    return {};
-}
-
-std::filesystem::path path_of(std::string_view key) {
-    std::filesystem::path at = folder();
-    if (at.empty()) return {};
-    char name[40];
-    std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(hash(key, 1)),
-                  static_cast<unsigned long long>(hash(key, 2)));
-    return at / name;
-}
-
 class File {
   public:
-    File(const char* path, int flags) : fd_(open(path, flags | O_CLOEXEC, 0600)) {}
+    explicit File(int fd) : fd_(fd) {}
+    File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
     ~File() {
         if (fd_ >= 0) close(fd_);
     }
-    File(const File&) = delete;
     explicit operator bool() const { return fd_ >= 0; }
     int descriptor() const { return fd_; }
 
-    std::string read_all() const {
-        struct stat info;
-        // Code is only taken from files that nobody else can have written.
-        if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022) ||
-            info.st_size < 0 || static_cast<size_t>(info.st_size) > kMostBytes)
-            return {};
-        note_use(info.st_mtime);
-        std::string content(static_cast<size_t>(info.st_size), 0);
+    std::string read(size_t bytes) const {
+        std::string content(bytes, 0);
         size_t done = 0;
-        while (done < content.size()) {
-            ssize_t n = ::read(fd_, content.data() + done, content.size() - done);
+        while (done < bytes) {
+            const ssize_t n = ::read(fd_, content.data() + done, bytes - done);
             if (n <= 0) return {};
             done += static_cast<size_t>(n);
         }
@@ -78,7 +59,7 @@ class File {
     }
     bool write_all(std::string_view content) const {
         while (!content.empty()) {
-            ssize_t n = ::write(fd_, content.data(), content.size());
+            const ssize_t n = ::write(fd_, content.data(), content.size());
             if (n <= 0) return false;
             content.remove_prefix(static_cast<size_t>(n));
         }
@@ -86,32 +67,108 @@ class File {
     }
 
   private:
-    // Files that are read stay young, to the day.
-    void note_use(time_t last) const {
-        constexpr time_t kDay = 24 * 60 * 60;
-        if (std::time(nullptr) - last > kDay) futimens(fd_, nullptr);
-    }
-
     int fd_;
 };
 
+std::string path_of_caches() {
+    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache == '/') return cache;
+    if (const char* home = std::getenv("HOME"); home && *home == '/') return std::string(home) + "/.cache";
+    return {};
+}
+
+// A folder that is no link, belongs to this user, and that no other can write to.
+File own_folder(int parent, const char* name, bool create) {
+    if (create) mkdirat(parent, name, 0700);
+    File folder(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info;
+    if (!folder || fstat(folder.descriptor(), &info) != 0 || info.st_uid != geteuid()) return File(-1);
+    if ((info.st_mode & 077) && fchmod(folder.descriptor(), 0700) != 0) return File(-1);
+    return folder;
+}
+
+// Where the kernels are; none: nowhere. What is done in it is done through its descriptor, so that it stays the folder
+// that was looked at.
+File kernel_folder(bool create) {
+    const std::string caches = path_of_caches();
+    if (caches.empty()) return File(-1);
+    if (create) {
+        std::error_code failed;
+        std::filesystem::create_directories(caches, failed);
+    }
+    const File parent(open(caches.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!parent) return File(-1);
+    const File mine = own_folder(parent.descriptor(), "lunaria", create);
+    return mine ? own_folder(mine.descriptor(), "kernels", create) : File(-1);
+}
+
+constexpr size_t kNameLength = 32, kDraftLength = kNameLength + 17;
+
+std::string hexadecimal(uint64_t number) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+    return digits;
+}
+
+std::string name_of(std::string_view key) { return hexadecimal(hash(key, 1)) + hexadecimal(hash(key, 2)); }
+
+// Files that are being written have the name of what they will be, a point and a number.
+bool is_draft(std::string_view name) { return name.size() == kDraftLength && name[kNameLength] == '.'; }
+
+bool may_be_entry(std::string_view name) {
+    if (name.size() != kNameLength && !is_draft(name)) return false;
+    return name.find_first_not_of("0123456789abcdef") == (is_draft(name) ? kNameLength : name.npos) &&
+           name.find_first_not_of("0123456789abcdef", kNameLength + 1) == name.npos;
+}
+
+// Of a regular file of this user's; not of what a name stands for that is a link, a device or a pipe.
+std::optional<struct stat> facts(int folder, const std::string& name) {
+    struct stat info;
+    if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
+        info.st_uid != geteuid())
+        return std::nullopt;
+    return info;
+}
+
+// Opening a pipe would wait for its other end.
+File open_entry(int folder, const std::string& name) {
+    if (!facts(folder, name)) return File(-1);
+    return File(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+bool begins_as_entry(int folder, const std::string& name) {
+    const File file = open_entry(folder, name);
+    return file && file.read(sizeof kMagic) == std::string_view(kMagic, sizeof kMagic);
+}
+
 struct Known {
-    std::filesystem::file_time_type used;
+    time_t used;
     uint64_t bytes;
-    std::filesystem::path path;
+    std::string name;
 };
 
-// What others remove meanwhile is left out.
-std::vector<Known> known_files() {
+// Nothing is an entry that has not both an entry's name and its first bytes.
+std::vector<Known> known_entries(int folder) {
     std::vector<Known> found;
-    std::error_code failed;
-    for (std::filesystem::directory_iterator at(folder(), failed), end; !failed && at != end; at.increment(failed)) {
-        std::error_code gone;
-        const auto used = at->last_write_time(gone);
-        const uint64_t bytes = gone ? 0 : at->file_size(gone);
-        if (!gone && at->is_regular_file(gone)) found.push_back({used, bytes, at->path()});
+    const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* list = again < 0 ? nullptr : fdopendir(again);
+    if (!list) {
+        if (again >= 0) close(again);
+        return found;
     }
+    while (const dirent* item = readdir(list)) {
+        const std::string name = item->d_name;
+        if (!may_be_entry(name)) continue;
+        if (const auto info = facts(folder, name))
+            found.push_back({info->st_mtime, static_cast<uint64_t>(info->st_size), name});
+    }
+    closedir(list);
     return found;
+}
+
+uint64_t bytes_of(const std::vector<Known>& entries) {
+    uint64_t bytes = 0;
+    for (const Known& entry : entries) bytes += entry.bytes;
+    return bytes;
 }
 
 // The first file that a process writes, and some later ones, may be one too many.
@@ -120,29 +177,51 @@ void trim_now_and_then() {
     if (written++ % 256 == 0) trim_kernel_files();
 }
 
+// Files that are read stay young, to the day.
+void note_use(const File& file, time_t last) {
+    constexpr time_t kDay = 24 * 60 * 60;
+    if (std::time(nullptr) - last > kDay) futimens(file.descriptor(), nullptr);
+}
+
+std::string draft_of(const std::string& name) {
+    static std::atomic<uint64_t> written = 0;
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const uint64_t numbers[] = {static_cast<uint64_t>(getpid()), static_cast<uint64_t>(now.tv_sec),
+                                static_cast<uint64_t>(now.tv_nsec), written++};
+    return name + "." + hexadecimal(hash({reinterpret_cast<const char*>(numbers), sizeof numbers}, 4));
+}
+
 }  // namespace
 
 void trim_kernel_files(uint64_t most) {
-    if (folder().empty()) return;
-    std::vector<Known> files = known_files();
-    uint64_t bytes = 0;
-    for (const Known& file : files) bytes += file.bytes;
+    const File folder = kernel_folder(false);
+    if (!folder) return;
+    std::vector<Known> entries = known_entries(folder.descriptor());
+    if (bytes_of(entries) <= most) return;
+    // What has such a name and is something else is neither counted nor touched.
+    std::erase_if(entries, [&](const Known& entry) { return !begins_as_entry(folder.descriptor(), entry.name); });
+    uint64_t bytes = bytes_of(entries);
     if (bytes <= most) return;
-    std::ranges::sort(files, {}, &Known::used);
-    for (const Known& file : files) {
+    std::ranges::sort(entries, {}, &Known::used);
+    for (const Known& entry : entries) {
         if (bytes <= most / 4 * 3) break;
-        std::error_code failed;
-        std::filesystem::remove(file.path, failed);
-        bytes -= file.bytes;
+        unlinkat(folder.descriptor(), entry.name.c_str(), 0);
+        bytes -= entry.bytes;
     }
 }
 
 std::string read_kernel_file(std::string_view key) {
-    const std::filesystem::path path = path_of(key);
-    if (path.empty()) return {};
-    File file(path.c_str(), O_RDONLY | O_NOFOLLOW);
-    if (!file) return {};
-    const std::string content = file.read_all();
+    const File folder = kernel_folder(false);
+    if (!folder) return {};
+    const File file = open_entry(folder.descriptor(), name_of(key));
+    struct stat info;
+    // Code is only taken from files that nobody else can have written.
+    if (!file || fstat(file.descriptor(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
+        (info.st_mode & 022) || info.st_size < 0 || static_cast<size_t>(info.st_size) > kMostBytes)
+        return {};
+    note_use(file, info.st_mtime);
+    const std::string content = file.read(static_cast<size_t>(info.st_size));
     Header header;
     if (content.size() < sizeof header) return {};
     std::memcpy(&header, content.data(), sizeof header);
@@ -155,28 +234,26 @@ std::string read_kernel_file(std::string_view key) {
 }
 
 void write_kernel_file(std::string_view key, std::string_view object) {
-    const std::filesystem::path path = path_of(key);
-    if (path.empty()) return;
-    std::error_code failed;
-    std::filesystem::create_directories(path.parent_path(), failed);
-    if (failed) return;
+    const File folder = kernel_folder(true);
+    if (!folder) return;
+    const std::string name = name_of(key), draft = draft_of(name);
+    struct stat info;
+    // A damaged entry is replaced; a link, a folder or a pipe in its place is not.
+    if (fstatat(folder.descriptor(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode)) return;
     std::string rest(key);
     rest += object;
     Header header{{}, hash(rest, 3), key.size(), object.size()};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     std::string content(reinterpret_cast<const char*>(&header), sizeof header);
     content += rest;
-    std::string draft = path.string() + ".XXXXXX";
-    int fd = mkstemp(draft.data());
-    if (fd < 0) return;
-    close(fd);
     bool complete = false;
     {
-        File file(draft.c_str(), O_WRONLY | O_TRUNC);
-        complete = file && file.write_all(content);
+        const File file(openat(folder.descriptor(), draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (!file) return;
+        complete = file.write_all(content);
     }
-    if (complete) std::filesystem::rename(draft, path, failed);
-    if (!complete || failed) std::filesystem::remove(draft, failed);
+    if (!complete || renameat(folder.descriptor(), draft.c_str(), folder.descriptor(), name.c_str()) != 0)
+        unlinkat(folder.descriptor(), draft.c_str(), 0);
     trim_now_and_then();
 }
 

@@ -1,6 +1,8 @@
 // Machine code of generated kernels on disk: $XDG_CACHE_HOME/lunaria/kernels, or below ~/.cache. One file per kernel,
 // with its whole key and a checksum, written under another name and moved into place, so that processes at the same
-// time see either all of it or nothing. Whatever goes wrong means that there is no such file.
+// time see either all of it or nothing. Whatever goes wrong means that there is no such file. The folder is used only
+// where it and the one above are no links and belong to the user, and is closed to others; in it, nothing is touched
+// but regular files with the name and the first bytes of an entry.
 #pragma once
 
 #include <cstdint>

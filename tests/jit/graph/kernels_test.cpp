@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -103,6 +104,86 @@ TEST_F(KernelCacheTest, what_was_not_read_for_the_longest_time_goes_first) {
         EXPECT_EQ(read_kernel_file("of day " + std::to_string(days)).empty(), days > 4);
     std::filesystem::remove_all(folder_);
     trim_kernel_files(0);
+}
+
+// Whatever lies in the folder by the user's doing stays, old and large as it may be.
+TEST_F(KernelCacheTest, trimming_removes_nothing_but_entries) {
+    write_kernel_file("key", "object");
+    const std::filesystem::path entry = files().at(0), folder = entry.parent_path();
+    const std::string digits = entry.filename().string();
+    const std::filesystem::path outside = folder_ / "thesis.tex";
+    std::ofstream(outside) << "written in years";
+    const std::vector<std::string> names = {"notes.txt", std::string(32, 'a'), digits + ".bak",
+                                            digits + "." + std::string(16, '0'), std::string(32, 'A')};
+    for (const std::string& name : names) std::ofstream(folder / name) << "LUNAR landing, " << name;
+    const auto link = folder / std::string(32, 'b'), below = folder / std::string(32, 'c');
+    std::filesystem::create_symlink(outside, link);
+    std::filesystem::create_directory(below);
+    std::ofstream(below / digits) << "in a folder";
+    ASSERT_EQ(mkfifo((folder / std::string(32, 'd')).c_str(), 0600), 0);
+    trim_kernel_files(0);
+    EXPECT_FALSE(std::filesystem::exists(entry));
+    for (const std::string& name : names) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+    EXPECT_TRUE(std::filesystem::is_symlink(link) && std::filesystem::exists(outside));
+    EXPECT_TRUE(std::filesystem::exists(below / digits));
+    EXPECT_TRUE(std::filesystem::is_fifo(folder / std::string(32, 'd')));
+}
+
+// A process that ended in the middle of writing leaves a file that will never be read.
+TEST_F(KernelCacheTest, trimming_removes_what_was_left_half_written) {
+    write_kernel_file("key", "object");
+    const std::filesystem::path entry = files().at(0);
+    std::filesystem::rename(entry, entry.string() + ".0123456789abcdef");
+    trim_kernel_files(0);
+    EXPECT_TRUE(files().empty());
+}
+
+TEST_F(KernelCacheTest, a_folder_behind_a_link_is_left_alone) {
+    for (const char* linked : {"lunaria", "lunaria/kernels"}) {
+        write_kernel_file("key", "object");
+        const std::filesystem::path data = folder_ / "data";
+        std::filesystem::rename(folder_ / linked, data);
+        std::filesystem::create_symlink(data, folder_ / linked);
+        const size_t before = files().size();
+        EXPECT_EQ(read_kernel_file("key"), "");
+        write_kernel_file("other", "object");
+        trim_kernel_files(0);
+        EXPECT_EQ(files().size(), before);
+        std::filesystem::remove_all(folder_ / "lunaria");
+        std::filesystem::remove_all(data);
+    }
+}
+
+TEST_F(KernelCacheTest, the_folder_is_closed_to_others) {
+    const auto folder = folder_ / "lunaria" / "kernels";
+    const auto mode = [&] { return std::filesystem::status(folder).permissions(); };
+    write_kernel_file("key", "object");
+    EXPECT_EQ(mode(), std::filesystem::perms::owner_all);
+    std::filesystem::permissions(folder, std::filesystem::perms::all);
+    EXPECT_EQ(read_kernel_file("key"), "object");
+    EXPECT_EQ(mode(), std::filesystem::perms::owner_all);
+}
+
+// Opening a pipe for reading waits for something to write to it.
+TEST_F(KernelCacheTest, what_is_no_file_in_the_place_of_an_entry_counts_as_none) {
+    write_kernel_file("key", "object");
+    const std::filesystem::path entry = files().at(0);
+    const auto look = [&] {
+        EXPECT_EQ(read_kernel_file("key"), "");
+        write_kernel_file("key", "object");
+        EXPECT_EQ(read_kernel_file("key"), "");
+        trim_kernel_files(0);
+        std::error_code unknown;
+        EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(entry, unknown)));
+        std::filesystem::remove(entry);
+    };
+    std::filesystem::remove(entry);
+    ASSERT_EQ(mkfifo(entry.c_str(), 0600), 0);
+    look();
+    std::filesystem::create_directory(entry);
+    look();
+    std::filesystem::create_symlink("/dev/zero", entry);
+    look();
 }
 
 TEST_F(KernelCacheTest, code_that_others_may_write_is_not_run) {
