@@ -230,6 +230,15 @@ function check.number_not_negative(where, name, value)
   return value
 end
 
+-- Above 0; infinity and nan are none of these.
+function check.number_positive(where, name, value)
+  value = check.number(where, name, value)
+  if not (value > 0 and value < math.huge) then
+    wrong(where, name, "a positive number", value)
+  end
+  return value
+end
+
 function check.probability(where, name, value)
   value = check.number(where, name, value)
   if not (value >= 0 and value <= 1) then

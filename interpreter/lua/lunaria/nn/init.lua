@@ -15,6 +15,8 @@ for _, part in ipairs {
   require "lunaria.nn.wrap",
   require("lunaria.nn.optim").nn,
   (require "lunaria.nn.optim_more"),
+  require("lunaria.nn.schedule").classes,
+  require("lunaria.nn.schedule").lists,
 } do
   for name, class in pairs(part) do
     nn[name] = class

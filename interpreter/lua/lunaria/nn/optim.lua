@@ -45,7 +45,16 @@ local function rate_at(name, key, value, step)
   elseif type(value) == "table" and getmetatable(value) == nil then
     return value[math.min(step + 1, #value)]
   end
-  return check.number_not_negative(name, key, value(step))
+  -- A cell of its own for so little would only be recorded and compiled for itself.
+  return check.number_not_negative(name, key, cells.is_cell(value) and value:construct(step) or value(step))
+end
+
+-- Weight decay: a number, or something to call with the step's number, as the learning rate.
+local function decay_of(name, key, value)
+  if arguments.is_callable(value) then
+    return value
+  end
+  return check.number_not_negative(name, key, value)
 end
 
 local Optimizer = Cell:extend("Optimizer")
@@ -64,7 +73,49 @@ local function add_parameter(self, parameter, group, seen)
   self.parameters[#self.parameters + 1] = parameter
 end
 
--- What a user gives as params: a list of parameters, or of groups { params =, lr =, weight_decay = }.
+local group_options = { params = true, lr = true, weight_decay = true, grad_centralization = true, order_params = true }
+local group_names = { "grad_centralization", "lr", "order_params", "params", "weight_decay" }
+
+local function check_group(name, i, item)
+  for key in pairs(item) do
+    if not group_options[key] then
+      fail(name, ("group %d has no option '%s'; there are: %s"):format(i, tostring(key), table.concat(group_names, ", ")),
+        arguments.nearest(tostring(key), group_names))
+    end
+  end
+  if item.order_params ~= nil and next(item, next(item)) ~= nil then
+    fail(name, ("group %d has order_params and more: order_params stands alone"):format(i))
+  end
+  local key = item.order_params ~= nil and "order_params" or "params"
+  if type(item[key]) ~= "table" or #item[key] == 0 then
+    fail(name, ("%s of group %d must be a table of parameters that is not empty"):format(key, i))
+  end
+end
+
+-- The order in which gradients come, where it is not that of the groups: each group knows the places of its own.
+local function set_order(self, name, order)
+  local places = {}
+  for i, parameter in ipairs(order) do
+    if not ms.is_parameter(parameter) then
+      fail(name, "order_params must be a table of parameters, got " .. describe(parameter) .. " among them")
+    end
+    places[parameter] = i
+  end
+  for _, parameter in ipairs(self.parameters) do
+    if not places[parameter] then fail(name, ("the parameter %s is not in order_params"):format(parameter.name)) end
+  end
+  if #order ~= #self.parameters then
+    fail(name, ("order_params has %d parameters, the groups have %d"):format(#order, #self.parameters))
+  end
+  for _, group in ipairs(self.param_groups) do
+    group.places = {}
+    for i, parameter in ipairs(group.params) do group.places[i] = places[parameter] end
+  end
+  rawset(self, "parameters", table.move(order, 1, #order, 1, {}))
+end
+
+-- What a user gives as params: a list of parameters, or of groups { params =, lr =, weight_decay =, grad_centralization = },
+-- among which { order_params = } says in which order the gradients come.
 local function setup(self, a, rate_name)
   local name = getmetatable(self)._name
   local params = a.params
@@ -77,35 +128,32 @@ local function setup(self, a, rate_name)
     fail(name, "params is empty: there is nothing to optimize")
   end
   self.learning_rate = learning_rate(name, rate_name, a[rate_name])
-  self.weight_decay = check.number_not_negative(name, "weight_decay", a.weight_decay or 0.0)
+  self.weight_decay = decay_of(name, "weight_decay", a.weight_decay or 0.0)
   self.global_step = 0
   rawset(self, "rate_name", rate_name)
   rawset(self, "parameters", {})
   rawset(self, "param_groups", {})
   local seen = {}
-  local plain
+  local plain, order
   for i = 1, #params do
     local item = params[i]
     if type(item) == "table" and not cells.is_cell(item) then
-      local known = { params = true, lr = true, weight_decay = true }
-      for key in pairs(item) do
-        if not known[key] then
-          fail(name, ("group %d has no option '%s'; there are: params, lr, weight_decay"):format(i, tostring(key)))
+      check_group(name, i, item)
+      if item.order_params then
+        order = item.order_params
+      else
+        local group = {
+          params = {},
+          lr = option_of(name, item, "lr", learning_rate),
+          weight_decay = option_of(name, item, "weight_decay", decay_of),
+          centralized = option_of(name, item, "grad_centralization", check.boolean),
+          explicit = item.weight_decay ~= nil,
+        }
+        for _, parameter in ipairs(item.params) do
+          add_parameter(self, parameter, group, seen)
         end
+        self.param_groups[#self.param_groups + 1] = group
       end
-      if type(item.params) ~= "table" or #item.params == 0 then
-        fail(name, ("params of group %d must be a table of parameters that is not empty"):format(i))
-      end
-      local group = {
-        params = {},
-        lr = option_of(name, item, "lr", learning_rate),
-        weight_decay = option_of(name, item, "weight_decay", check.number_not_negative),
-        explicit = item.weight_decay ~= nil,
-      }
-      for _, parameter in ipairs(item.params) do
-        add_parameter(self, parameter, group, seen)
-      end
-      self.param_groups[#self.param_groups + 1] = group
     else
       if not plain then
         plain = { params = {} }
@@ -114,6 +162,7 @@ local function setup(self, a, rate_name)
       add_parameter(self, item, plain, seen)
     end
   end
+  if order then set_order(self, name, order) end
 end
 
 -- A list of zeros for every parameter of a group, kept as parameters of the optimizer so that they are saved with it.
@@ -155,6 +204,25 @@ local function decayed(group)
   end
 end
 
+-- The gradients less their means over all axes but the first (Yong et al. 2020); vectors stay as they are.
+local function centralized(grads)
+  local list = {}
+  for i, g in ipairs(grads) do
+    local axes = {}
+    for axis = 1, g.ndim - 1 do axes[axis] = axis end
+    list[i] = #axes > 0 and g - ops.mean(g, axes, true) or g
+  end
+  return list
+end
+
+-- The gradients of a group among all of them; first: how many came before.
+local function part_of(grads, group, first)
+  local places, part = group.places, {}
+  if not places then return table.move(grads, first + 1, first + #group.params, 1, part) end
+  for i = 1, #places do part[i] = grads[places[i]] end
+  return part
+end
+
 --- One step: grads has the gradient of every parameter, in the order of the parameters. Within a function that is
 --- differentiated gradients flow through the step, to the old parameters, the gradients and the learning rate; under
 --- ms.stop_gradient(g) for each of the gradients they flow to the old parameters only.
@@ -188,10 +256,11 @@ function Optimizer:construct(grads)
   for i = 1, #groups do
     local group = groups[i]
     local part = grads
-    if #groups > 1 then
-      part = table.move(grads, first + 1, first + #group.params, 1, {})
+    if #groups > 1 or group.places then
+      part = part_of(grads, group, first)
       first = first + #group.params
     end
+    if group.centralized then part = centralized(part) end
     local rate = group.lr
     if rate == nil then
       rate = self.learning_rate
@@ -199,7 +268,11 @@ function Optimizer:construct(grads)
     if not math.type(rate) then
       rate = rate_at(name, self.rate_name, rate, step)
     end
-    self:update(group, part, rate, group.weight_decay or self.weight_decay, step + 1)
+    local decay = group.weight_decay or self.weight_decay
+    if not math.type(decay) then
+      decay = rate_at(name, "weight_decay", decay, step)
+    end
+    self:update(group, part, rate, decay, step + 1)
   end
   self.global_step = step + 1
   return true
@@ -302,9 +375,10 @@ nn.SGD = layer(Optimizer, "SGD",
   "params, learning_rate=0.1, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=false, loss_scale=1.0",
   [[Stochastic gradient descent: v = momentum v + (1 - dampening) g; p = p - learning_rate v.
 
-params is a list of parameters (net:trainable_params()) or of groups { params =, lr =, weight_decay = }. learning_rate is a
-number, a list with one for each step, or a function of the step. weight_decay adds weight_decay p to the gradients of
-all parameters but those named gamma and beta.
+params is a list of parameters (net:trainable_params()) or of groups { params =, lr =, weight_decay =,
+grad_centralization = }, among which { order_params = net:trainable_params() } says in which order the gradients come.
+learning_rate is a number, a list with one for each step, a schedule such as nn.CosineDecayLR, or a function of the step.
+weight_decay adds weight_decay p to the gradients of all parameters but those named gamma and beta.
 
   > local opt = ms.nn.SGD(net:trainable_params(), 0.1, { momentum = 0.9 })
   > opt(grads)]])
@@ -348,9 +422,10 @@ nn.Adam = layer(Optimizer, "Adam",
 m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g g;
 p = p - learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + eps).
 
-params is a list of parameters (net:trainable_params()) or of groups { params =, lr =, weight_decay = }. learning_rate is a
-number, a list with one for each step, or a function of the step. weight_decay adds weight_decay p to the gradients of
-all parameters but those named gamma and beta.
+params is a list of parameters (net:trainable_params()) or of groups { params =, lr =, weight_decay =,
+grad_centralization = }, among which { order_params = net:trainable_params() } says in which order the gradients come.
+learning_rate is a number, a list with one for each step, a schedule such as nn.CosineDecayLR, or a function of the step.
+weight_decay adds weight_decay p to the gradients of all parameters but those named gamma and beta.
 
   > local opt = ms.nn.Adam(net:trainable_params(), 1e-3)
   > opt(grads)]])
