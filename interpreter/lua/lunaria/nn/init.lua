@@ -29,6 +29,12 @@ local arguments = require "lunaria.nn.arguments"
 -- A name that does not exist is said at once, with what was meant.
 return setmetatable(nn, {
   __index = function(_, name)
+    -- Metrics have been part of nn once, and programs call them so.
+    local metric = require("lunaria.train.metrics")[name]
+    if metric ~= nil then
+      rawset(nn, name, metric)
+      return metric
+    end
     local names = {}
     for known in pairs(nn) do
       names[#names + 1] = known

@@ -1,0 +1,15 @@
+-- ms.train: metrics, Model, callbacks.
+local train = {}
+for _, part in ipairs { (require "lunaria.train.metrics") } do
+  for name, value in pairs(part) do train[name] = value end
+end
+
+local arguments = require "lunaria.nn.arguments"
+
+return setmetatable(train, {
+  __index = function(_, name)
+    local names = {}
+    for known in pairs(train) do names[#names + 1] = known end
+    arguments.fail("ms.train", ("there is no name '%s'"):format(tostring(name)), arguments.nearest(tostring(name), names))
+  end,
+})
