@@ -176,11 +176,9 @@ int run_script(State& state, const CommandLine& command, const char* path) {
 
 int run_command(const CommandLine& command) {
     if (command.version) std::printf("Lunaria %s (%s)\n", LUNARIA_VERSION, LUA_RELEASE);
-    if (command.docs) {
-        write_docs(*command.docs);
-        return 0;
-    }
     State state({.ignore_environment = command.ignore_environment});
+    if (command.docs)
+        return report(state, run_protected(state, [&](lua_State*) { write_docs(state, *command.docs, command.html); }));
     std::optional<ScriptDebugger> debugger(std::in_place, state);
     interruptible = &state;
     // A wait that it ends starts again.

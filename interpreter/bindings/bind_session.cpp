@@ -14,6 +14,20 @@ namespace lunaria {
 
 namespace {
 
+// What has the words in its name or text (lua/lunaria/help/show.lua); empty where there is nothing.
+std::string search_text(lua_State* L, const std::string& words) {
+    const int top = lua_gettop(L);
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria.help.show");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "search");
+    push(L, std::string_view(words));
+    lua_call(L, 1, 1);
+    std::string text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    lua_settop(L, top);
+    return text;
+}
+
 // help(x): prints what is known about a function, an operator (also by name), or any other value.
 int help(lua_State* L) {
     Inspection found;
@@ -21,15 +35,15 @@ int help(lua_State* L) {
         found.text =
             "help(x) prints what is known about x: a function, an operator or its name, a tensor, a table.\n"
             "ms.ops holds the operators; x:name(...) calls one as a method of a tensor.\n"
-            "In a session, ?name does the same as help(name), and %lsmagic lists the commands.\n";
+            "help(\"words\") lists what has them in its name or text, as %apropos words does in a session; ?name "
+            "there\n"
+            "does the same as help(name), and %lsmagic lists the commands. lunaria --docs DIR --html writes it all.\n";
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         const std::string name = lua_tostring(L, 1);
         found = inspect(State::of(L), name, name.size());
         if (!found.found) {
-            std::string near;
-            for (std::string_view similar : registry().similar(name)) near += str(near.empty() ? "" : ", ", similar);
-            Error e = argument_error("help", str("nothing is known about '", name, "'"));
-            throw near.empty() ? e : e.hint(str("operators with a similar name: ", near));
+            found.text = search_text(L, name);
+            if (found.text.empty()) throw argument_error("help", str("nothing is known about '", name, "'"));
         }
     } else {
         found = inspect_value(L, 1, "");

@@ -78,6 +78,12 @@ const std::map<std::string, std::string, std::less<>>& DebuggerPrompt::aliases()
     return all;
 }
 
+std::vector<DebuggerPrompt::Description> DebuggerPrompt::descriptions() {
+    std::vector<Description> all;
+    for (const auto& [name, command] : commands()) all.push_back({name, command.usage, command.text});
+    return all;
+}
+
 Resume DebuggerPrompt::on_stop(const Stop& stop) {
     frame_ = 0;
     listed_ = 0;

@@ -32,6 +32,12 @@ class DebuggerPrompt {
 
     static constexpr const char* kPrompt = "debug> ";
 
+    // The commands, for help.
+    struct Description {
+        std::string_view name, usage, text;
+    };
+    static std::vector<Description> descriptions();
+
   private:
     struct Command {
         void (DebuggerPrompt::*run)(const std::string& rest);

@@ -1,6 +1,7 @@
 #include "interpreter/session/command_line.h"
 
 #include "core/error.h"
+#include "interpreter/bindings/values.h"
 
 namespace lunaria {
 
@@ -14,11 +15,27 @@ const std::string_view kUsage =
     "  -W           turn warnings on\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --debug      stop the script at its first line and ask what to do\n"
-    "  --docs DIR   write the reference of all operators to DIR\n"
+    "  --docs DIR   write the reference of everything that has a name to DIR, as Markdown\n"
+    "  --html       with --docs: as a site with search, which opens from its index.html\n"
     "  --help       print this text\n"
     "  --           stop handling options\n"
     "  -            run standard input as a script\n"
     "Without a script and with a terminal, a session starts; otherwise standard input is the script.\n";
+
+namespace {
+
+// What an option without an argument sets.
+bool* flag_of(CommandLine& line, std::string_view word) {
+    const std::pair<std::string_view, bool*> flags[] = {{"--version", &line.version}, {"-v", &line.version},
+                                                        {"--help", &line.help},       {"-h", &line.help},
+                                                        {"--debug", &line.debug},     {"--html", &line.html},
+                                                        {"-i", &line.interactive},    {"-E", &line.ignore_environment}};
+    for (auto [name, flag] : flags)
+        if (name == word) return flag;
+    return nullptr;
+}
+
+}  // namespace
 
 CommandLine parse_command_line(int count, const char* const* given) {
     CommandLine result;
@@ -37,19 +54,11 @@ CommandLine parse_command_line(int count, const char* const* given) {
             ++i;
             break;
         }
-        if (word == "--version" || word == "-v") {
-            result.version = true;
-        } else if (word == "--help" || word == "-h") {
-            result.help = true;
-        } else if (word == "--debug") {
-            result.debug = true;
+        if (bool* flag = flag_of(result, word)) {
+            *flag = true;
         } else if (word == "--docs") {
             if (++i >= count) throw argument_error("lunaria", "option --docs needs a folder");
             result.docs = given[i];
-        } else if (word == "-i") {
-            result.interactive = true;
-        } else if (word == "-E") {
-            result.ignore_environment = true;
         } else if (word == "-W") {
             result.steps.push_back({CommandLine::Step::Kind::warnings, ""});
         } else if (word.starts_with("-e")) {
@@ -57,11 +66,14 @@ CommandLine parse_command_line(int count, const char* const* given) {
         } else if (word.starts_with("-l")) {
             result.steps.push_back({CommandLine::Step::Kind::require_module, text_of(word)});
         } else {
+            constexpr std::string_view kLong[] = {"--version", "--help", "--debug", "--docs", "--html", "--"};
+            const std::string near = nearest(word, kLong);
             throw argument_error("lunaria", str("unrecognized option '", word, "'"))
-                .hint("lunaria --help lists the options");
+                .hint(str(near, near.empty() ? "" : " ", "lunaria --help lists the options"));
         }
     }
     if (result.debug && i >= count) throw argument_error("lunaria", "option --debug needs a script");
+    if (result.html && !result.docs) throw argument_error("lunaria", "option --html goes with --docs DIR");
     result.script_position = i < count ? i : 0;
     if (i < count) result.script = given[i];
     return result;

@@ -20,6 +20,7 @@ struct CommandLine {
     bool interactive = false, version = false, help = false, ignore_environment = false;
     bool debug = false;               // the script stops at its first line
     std::optional<std::string> docs;  // folder to write the reference to
+    bool html = false;                // as a site
 
     // Nothing to run was named: a session, if somebody sits at the terminal.
     bool wants_session() const { return interactive || (!script && steps.empty() && !version && !help && !docs); }

@@ -1,16 +1,13 @@
-// The reference of all operators as Markdown, written from the registry.
+// The reference of everything that has a name, written to a folder by lua/lunaria/help/.
 #pragma once
 
 #include <string>
 
-#include "core/op.h"
+#include "interpreter/state.h"
 
 namespace lunaria {
 
-// One operator's section: signature, description, example, gradient.
-std::string operator_markdown(const Op& op);
-
-// Writes one file per family and README.md as their index into the folder, which is made if needed. Throws file_error.
-void write_docs(const std::string& folder);
+// Writes Markdown, or with `html` a site that needs no server, into the folder, which is made if needed.
+void write_docs(State& state, const std::string& folder, bool html);
 
 }  // namespace lunaria

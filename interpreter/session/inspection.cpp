@@ -7,42 +7,12 @@
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/session/completion.h"
-#include "interpreter/session/docs.h"
 #include "jit/frontend/cursor.h"
 #include "jit/frontend/parser.h"
 
 namespace lunaria {
 
 namespace {
-
-std::string operator_text(const Op& op) {
-    std::string text = str(op.signature.text, "\n\n", op.doc_text, "\n");
-    if (!op.signature.params.empty()) text += "\nParameters\n";
-    for (const Param& p : op.signature.params) {
-        std::string names(p.name);
-        for (std::string_view other : p.other_names) names += str(", ", other);
-        text += "  " + names;
-        if (p.optional) text += " (may be nil)";
-        if (p.has_default && !p.default_value.is_nil()) text += str(" (default ", to_string(p.default_value), ")");
-        if (p.by_name_only) text += " (by name only)";
-        for (size_t i = 0; i < p.choices.size(); ++i) text += str(i ? ", " : ": ", quoted(p.choices[i]));
-        text += "\n";
-    }
-    if (!op.signature.results.empty()) {
-        text += "\nResults\n ";
-        for (std::string_view result : op.signature.results) text += str(" ", result);
-        text += "\n";
-    }
-    if (!op.examples.empty()) text += "\nExample\n";
-    for (const Op::Example& e : op.examples) text += str("  > ", e.lua, "\n  ", e.result, "\n");
-    std::string also;
-    for (const char* alias : op.aliases) also += str(also.empty() ? "" : ", ", alias);
-    if (!also.empty()) text += str("\nAlso called ", also, ".\n");
-    if (op.is_method) text += str("\nMethod of tensors: x:", op.name(), "(...)\n");
-    if (op.no_grad_reason) text += str("\nWithout gradient: ", op.no_grad_reason, "\n");
-    if (op.source_text) text += str("\nSource: ", op.source_text, "\n");
-    return text;
-}
 
 // The function's text in its chunk and the comment above it, if the loader still has the chunk.
 struct Listing {
@@ -76,6 +46,27 @@ bool push_description(lua_State* L, int index, std::string& name) {
     }
     lua_settop(L, top);
     return false;
+}
+
+// What the library's help says (lua/lunaria/help/show.lua): of the value at `index`, or of a name where that is 0.
+Inspection ask_library(lua_State* L, int index, std::string_view name, int level) {
+    const int top = lua_gettop(L);
+    if (index) index = lua_absindex(L, index);
+    luaL_checkstack(L, 10, "help");
+    Inspection found;
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria.help.show");
+    // What is wrong with the library is no reason to answer nothing.
+    if (lua_isfunction(L, -2) && lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
+        lua_getfield(L, -1, index ? "value" : "name");
+        push(L, name);
+        if (index) lua_pushvalue(L, index);
+        lua_pushinteger(L, level);
+        if (lua_pcall(L, index ? 3 : 2, 2, 0) == LUA_OK && lua_type(L, -2) == LUA_TSTRING)
+            found = {true, lua_tostring(L, -2), lua_tostring(L, -1)};
+    }
+    lua_settop(L, top);
+    return found;
 }
 
 // "name(a, b)" of a function; the name as the user wrote it.
@@ -180,7 +171,8 @@ std::string signature_text(lua_State* L, int index) {
 
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {
     index = lua_absindex(L, index);
-    if (const Op* op = operator_at(L, index)) return {true, operator_text(*op), operator_markdown(*op)};
+    if (lua_isfunction(L, index) || lua_istable(L, index) || !name.empty())
+        if (Inspection found = ask_library(L, index, name, level); found.found) return found;
     if (lua_isfunction(L, index)) return inspect_function(L, index, name, level);
     if (Inspection found = inspect_class(L, index, level); found.found) return found;
     if (Inspection found = inspect_described(L, index); found.found) return found;
@@ -206,9 +198,9 @@ Inspection inspect(State& state, const std::string& text, size_t cursor, int lev
         Inspection found;
         if (push_path(L, path)) {
             found = inspect_value(L, -1, name, level);
-        } else if (path.size() == 1) {
-            // An operator is known by its bare name as well.
-            if (const Op* op = registry().find(name)) found = {true, operator_text(*op), operator_markdown(*op)};
+        } else {
+            // What the library has is known by its bare name as well, and while no variable leads to it.
+            found = ask_library(L, 0, name, level);
         }
         lua_settop(L, top);
         return found;
@@ -224,9 +216,7 @@ Inspection inspect(State& state, const std::string& text, size_t cursor, int lev
     }
     if (!context.call) return {};
     if (!context.call->method.empty()) {
-        if (const Op* op = registry().find(context.call->method))
-            return {true, operator_text(*op), operator_markdown(*op)};
-        return {};
+        return ask_library(L, 0, ":" + context.call->method, level);
     }
     return context.call->callee.path.empty() ? Inspection{}
                                              : look_up(context.call->callee.path, context.call->callee.text);

@@ -241,6 +241,7 @@ end)
 t.test("mistakes on the command line are told", function()
   local text, code = run "--no-such-option"
   assert(code == 1 and text:find("unrecognized option '--no-such-option'", 1, true), text)
+  assert(run "--dbug":find("did you mean '--debug'?", 1, true))
   text, code = run "/no/such/file.lua"
   assert(code == 1 and text:find("cannot open /no/such/file.lua", 1, true), text)
 end)
@@ -266,7 +267,10 @@ t.test("--docs writes a page for each family and an index", function()
   local file = assert(io.open(folder .. "/README.md"))
   local index = file:read("a")
   file:close()
-  assert(index:find("[matmul](linalg.md#matmul)", 1, true))
+  for _, name in ipairs { "[matmul](linalg.md#matmul)", "[ms.nn.Dense](classes.md#msnndense)", "[LUNARIA_LOG]", "[%timeit]",
+    "[lunaria --docs]" } do
+    assert(index:find(name, 1, true), name)
+  end
   os.execute("rm -r " .. folder)
   local text, code = run "--docs /proc/no/such"
   assert(code == 1 and text:find("docs", 1, true), text)

@@ -67,4 +67,133 @@ t.test("functions of the user and operators are not concerned", function()
   assert(help_of(f):find("function(a, b)", 1, true), help_of(f))
   assert(help_of(ms.ops.topk):find("topk(", 1, true))
 end)
+
+local entries = require "lunaria.help.entries"
+local searching = require "lunaria.help.search"
+_G.display, _G.help = _G.display or ms.display, _G.help or ms.help
+_G.ms = ms
+
+-- Kinds of names that are no values: what is typed at a prompt or in a shell.
+local typed = { command = true, option = true, ["environment variable"] = true, ["debugger command"] = true, guide = true }
+
+t.test("every entry of the index says what it is, and where it is written", function()
+  local missing = {}
+  for _, entry in ipairs(entries.all()) do
+    if not entry.doc:find "%S" or not entry.source or entry.head == "" then missing[#missing + 1] = entry.name end
+  end
+  t.equal(missing, {})
+  assert(#entries.all() > 1000, #entries.all())
+end)
+t.test("every parameter has a meaning", function()
+  local missing = {}
+  for _, entry in ipairs(entries.all()) do
+    for _, p in ipairs(entry.parameters) do
+      if entry.kind ~= "lua" and not (p.text and p.text:find "%w") then missing[#missing + 1] = entry.name .. ": " .. p.name end
+    end
+  end
+  t.equal(missing, {})
+end)
+t.test("everything that is a value has an example", function()
+  local missing = {}
+  for _, entry in ipairs(entries.all()) do
+    if not typed[entry.kind] and entry.kind ~= "lua" and #entry.examples == 0 then missing[#missing + 1] = entry.name end
+  end
+  t.equal(missing, {})
+end)
+-- What a line of an example prints and gives, as at the prompt.
+local function output_of(code)
+  local lines, print = {}, print
+  -- luacheck: push ignore 122
+  _G.print = function(...)
+    local texts = table.pack(...)
+    for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+    lines[#lines + 1] = table.concat(texts, "\t")
+  end
+  code = code:gsub("^local ", "")
+  local results = table.pack(pcall(load("return " .. code, "=example") or load(code, "=example")))
+  _G.print = print
+  -- luacheck: pop
+  if not results[1] or (results.n > 1 and results[2] ~= nil) then
+    local texts = {}
+    for i = 2, results.n do texts[#texts + 1] = tostring(results[i]) end
+    lines[#lines + 1] = table.concat(texts, "\t")
+  end
+  return table.concat(lines, "\n")
+end
+
+t.test("examples of classes, and those that stand apart from their function, are true", function()
+  local wrong, count = {}, 0
+  local function check_rows(name, rows, all)
+    for _, row in ipairs(rows) do
+      local got = (all or row[2]) and output_of(row[1]) or (not row[1]:find "images" and output_of(row[1]) and "") or ""
+      count = count + 1
+      if got ~= (row[2] or "") then wrong[#wrong + 1] = ("%s: %s gives %s"):format(name, row[1], got) end
+    end
+  end
+  local apart = require "lunaria.help.examples"
+  for name, rows in pairs(apart) do
+    if not entries.names()[name] then wrong[#wrong + 1] = name .. " does not exist" end
+    check_rows(name, rows, true)
+  end
+  for _, entry in ipairs(entries.all()) do
+    if entry.kind == "class" and not apart[entry.name] then check_rows(entry.name, entry.examples) end
+  end
+  t.equal(wrong, {})
+  assert(count > 300, count)
+end)
+
+-- Whatever can be reached from ms by fields, and the methods of the objects that it gives, is in the index. Names that
+-- begin with _ and what is an operator under another name are not counted.
+t.test("no public name is missing in the index", function()
+  local missing, seen = {}, {}
+  local function is_known(name, value)
+    return entries.names()[name] or entries.of(value) or require "lunaria.registry".entry(value)
+  end
+  local function walk(name, value, depth)
+    if type(value) ~= "table" or seen[value] or depth > 3 then return end
+    seen[value] = true
+    for key, item in next, value do
+      local full = name .. "." .. tostring(key)
+      if type(key) == "string" and key:match "^%a" and not rawget(value, "_is_class") and not rawget(value, "_signature")
+        and not (package.loaded["lunaria." .. key] == item and not entries.names()[full]) then
+        if (type(item) == "function" or type(item) == "table") and not is_known(full, item) then missing[#missing + 1] = full end
+        walk(full, item, depth + 1)
+      end
+    end
+  end
+  walk("ms", ms, 0)
+  for key in pairs(ms.nn) do
+    if not entries.names()["ms.nn." .. key] then missing[#missing + 1] = "ms.nn." .. key end
+  end
+  for key, value in pairs(ms.nn.Cell) do
+    local counts = type(value) == "function" and not key:find "^_" and key ~= "init"
+    if counts and not entries.of(value) then missing[#missing + 1] = "Cell:" .. key end
+  end
+  t.equal(missing, {})
+end)
+t.test("variables of the environment that the program reads are in the index", function()
+  local missing = {}
+  for line in io.popen("grep -rhoE 'getenv\\(\"[A-Z_0-9]+\"\\)' core jit interpreter backends kernel --include=*.cpp"):lines() do
+    local name = line:match '"(.-)"'
+    if not entries.names()[name] and name ~= "HOME" and name ~= "TERM" and name ~= "JPY_PARENT_PID" then missing[#missing + 1] = name end
+  end
+  t.equal(missing, {})
+end)
+t.test("no function of the library is anonymous", function()
+  for _, f in ipairs { ms.jit, ms.grad, ms.vmap, ms.data_sink, ms.op, ms.profile, ms.value_and_grad } do
+    local head = help_of(f):match "^[^\n]*"
+    assert(not head:find "^function" and head:find "^[%w%._]+%(", head)
+  end
+end)
+t.test("classes, operators and constants are known by their bare names", function()
+  t.equal(help_of("Dense"):match "^[%w%.]+", "nn.Dense")
+  t.equal(help_of("nn.Dense"):match "^[%w%.]+", "nn.Dense")
+  t.equal(help_of("softmax"):match "^[%w%.]+", "softmax")
+  assert(help_of("ms.float16"):find("float16", 1, true))
+end)
+t.test("words find what has them", function()
+  assert(help_of("convol"):find "conv2d", help_of("convol"))
+  t.equal(searching.find("cross entropy", 1)[1].name:find "[Cc]ross_?[Ee]ntropy" ~= nil, true)
+  t.fails("nothing is known about 'qqqqzz'", ms.help, "qqqqzz")
+end)
 t.finish()

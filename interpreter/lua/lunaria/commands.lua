@@ -9,6 +9,17 @@ for name, value in pairs(_G) do
   before[name] = value
 end
 
+-- "did you mean '%time'?"
+local function nearest(name, among)
+  local names = {}
+  for known in pairs(among) do
+    names[#names + 1] = known
+  end
+  table.sort(names)
+  local text = require "lunaria.nn.arguments".nearest(name, names)
+  return text and text:gsub("'(.-)'", "'%%%%%1'")
+end
+
 local function fail(message)
   error(message, 0)
 end
@@ -433,11 +444,38 @@ add("prof", "%prof CODE", "Runs the code and prints the lines where it spent its
   end
 end)
 
+add("apropos", "%apropos WORDS", "Lists what has the words in its name or text, the best match first.", function(text)
+  if text == "" then
+    fail("usage: " .. help.apropos.usage)
+  end
+  print(require "lunaria.help.show".search(text, 20) or "nothing is known about '" .. text .. "'")
+end)
+
 add("debug", "%debug", "Looks around where the last error happened; h lists what can be asked there.", function()
   session.debug()
 end)
 
 require "lunaria.cell_commands" { add = add, fail = fail, help = help, expand = expand, words = words, shell = shell }
+
+-- ?name, name?, ??name, ?%command, and ? alone.
+local function show_help(first)
+  local marks = #first:match("^%?*") + #first:match("%?*$")
+  local name = first:match("^%?*%s*(.-)%s*%?*$")
+  if name == "" then
+    return commands.lsmagic("")
+  end
+  local command = name:match("^%%(%w+)$")
+  if command and help[command] then
+    print(help[command].usage .. "\n" .. help[command].text)
+  else
+    local text, markdown = session.inspect(name, marks > 1 and 1 or 0)
+    if not text then
+      print(require "lunaria.help.show".search(name) or "nothing is known about '" .. name .. "'")
+    elseif not session.page(text, markdown) then
+      print(text)
+    end
+  end
+end
 
 -- `above`: how many lines of the cell stand over these, so that messages name the line as in the cell.
 local run
@@ -450,27 +488,13 @@ function run(line, above)
   if bang then
     shell(bang)
   elseif first:sub(1, 1) == "?" or first:sub(-1) == "?" then
-    local marks = #first:match("^%?*") + #first:match("%?*$")
-    local name = first:match("^%?*%s*(.-)%s*%?*$")
-    if name == "" then
-      return commands.lsmagic("")
-    end
-    local command = name:match("^%%(%w+)$")
-    if command and help[command] then
-      print(help[command].usage .. "\n" .. help[command].text)
-    else
-      local text, markdown = session.inspect(name, marks > 1 and 1 or 0)
-      if not text then
-        print("nothing is known about '" .. name .. "'")
-      elseif not session.page(text, markdown) then
-        print(text)
-      end
-    end
+    show_help(first)
   else
     local name, arguments = first:match("^%%%%?(%w+)%s*(.-)%s*$")
     local command = name and commands[name]
     if not command then
-      fail(("there is no command '%s'; %%lsmagic lists them"):format(first:match("^%S+")))
+      local near = name and nearest(name, commands)
+      fail(("there is no command '%s'; %%lsmagic lists them%s"):format(first:match("^%S+"), near and "\n  hint: " .. near or ""))
     end
     if rest and (name == "time" or name == "timeit" or name == "prof") then
       arguments, rest = ("\n"):rep(above) .. arguments .. "\n" .. rest, nil
@@ -487,4 +511,4 @@ function run(line, above)
   end
 end
 
-return { commands = commands, run = run, notebook = run_notebook }
+return { commands = commands, help = help, run = run, notebook = run_notebook }

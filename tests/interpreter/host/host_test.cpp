@@ -13,7 +13,6 @@
 #include "interpreter/display/tensor_text.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/session/command_line.h"
-#include "interpreter/session/docs.h"
 #include "interpreter/session/script.h"
 #include "jit/frontend/ast.h"
 
@@ -226,13 +225,6 @@ TEST(CommandLine, ReadsOptionsAsTheLuaCommandDoes) {
     EXPECT_EQ(parse_command_line(2, standard_input).script, "-");
     const char* dashes[] = {"lunaria", "--", "-e"};
     EXPECT_EQ(parse_command_line(3, dashes).script, "-e");
-}
-
-TEST(Docs, EveryOperatorHasASection) {
-    for (const auto& op : registry().all()) {
-        const std::string text = operator_markdown(*op);
-        EXPECT_NE(text.find(std::string(op->signature.text)), std::string::npos);
-    }
 }
 
 TEST(TensorText, BreaksRowsAndSummarises) {

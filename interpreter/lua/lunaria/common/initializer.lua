@@ -6,7 +6,8 @@ local arguments = require "lunaria.nn.arguments"
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
-local Initializer = { _name = "Initializer", _is_initializer = true }
+local Initializer = { _name = "Initializer", _is_initializer = true,
+  _doc = "What all initializers have in common: ms.initializer and layers take one as what new parameters are filled with." }
 Initializer.__index = Initializer
 
 function Initializer.__tostring(self)

@@ -1,7 +1,7 @@
 -- What help() and the kernel's inspection say of ms's functions that are written in C++: their signatures and comments, in
 -- functions that are never called, by the names under which ms has them.
 -- luacheck: ignore 212
-local M = { json = {}, random = {} }
+local M = { json = {}, random = {}, io = {} }
 
 --- A parameter: a copy of `data` that an optimizer changes and ms.value_and_grad differentiates by.
 --- As options: {name = , requires_grad = }.
@@ -190,7 +190,16 @@ function M.json.decode(text) end
 ---
 ---     > ms.json.encode({ list = ms.json.array({}) })
 ---     {"list":[]}
-function M.json.array(t) end
+function M.json.array(table) end
+
+--- Reads a tensor from an .npy file.
+function M.io.read_npy(path) end
+--- Reads a table of tensors by name from an .npz file; options: {names = {...}} reads only some.
+function M.io.read_npz(path, options) end
+--- Writes a tensor to an .npy file.
+function M.io.write_npy(path, x) end
+--- Writes a table of tensors by name to an .npz file; options: {compressed = true}.
+function M.io.write_npz(path, values, options) end
 
 --- The same as ms.set_seed.
 function M.random.seed(seed) end

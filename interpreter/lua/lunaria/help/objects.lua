@@ -1,0 +1,75 @@
+-- Objects that functions give: what their methods are, and their fields. `methods` gives the table of them.
+local ms = require "lunaria"
+
+local function upvalue(f, name)
+  for i = 1, 60 do
+    local key, value = debug.getupvalue(f, i)
+    if not key then return nil end
+    if key == name or (name == "" and i == 1) then return value end
+  end
+end
+
+local function none() return {} end
+
+local function class_of(make)
+  return function() return getmetatable(make()) end
+end
+
+return {
+  { title = "tensor", variable = "x", source = "interpreter/bindings/bind_tensor.cpp",
+    doc = "A tensor, as ms.tensor{1, 2} makes one. Operators are methods too, as in x:sum(). "
+      .. "x[0] and x[\"1:3, ::2\"] are parts, counted from 0.",
+    methods = function() return upvalue(getmetatable(ms.tensor(0.0)).__index, "") end,
+    properties = {
+      { "shape", "The sizes of the axes; x.shape[1] is the first, as Lua counts, #x.shape how many there are.",
+        { { "ms.ones({ 2, 3 }).shape", "(2, 3)" } } },
+      { "dtype", "The type of the elements: ms.float32 and so on.", { { "ms.ones({ 2 }).dtype", "Float32" } } },
+      { "ndim", "The number of axes.", { { "ms.ones({ 2, 3 }).ndim", "2" } } },
+      { "size", "The number of elements.", { { "ms.ones({ 2, 3 }).size", "6" } } },
+      { "T", "The tensor with its axes in the opposite order.", { { "ms.ones({ 2, 3 }).T.shape", "(3, 2)" } } },
+      { "mT", "The tensor with its last two axes swapped.", { { "ms.ones({ 4, 2, 3 }).mT.shape", "(4, 3, 2)" } } },
+      { "mH", "The same as mT; complex tensors have none.", { { "ms.ones({ 4, 2, 3 }).mH.shape", "(4, 3, 2)" } } },
+      { "itemsize", "The bytes of one element.", { { "ms.ones({ 2 }).itemsize", "4" } } },
+      { "nbytes", "The bytes of all elements.", { { "ms.ones({ 2, 3 }).nbytes", "24" } } },
+      { "device", "The name of the device that holds the elements.", { { "ms.ones({ 2 }).device", "CPU" } } },
+      { "strides", "The bytes between neighbours along each axis.", { { "ms.ones({ 2, 3 }).strides", "(12, 4)" } } },
+    } },
+  { title = "parameter", variable = "p", source = "interpreter/bindings/bind_parameter.cpp",
+    doc = "A tensor that training changes: ms.Parameter(data, name) makes one, layers make theirs. It has all that tensors have.",
+    methods = none,
+    properties = {
+      { "name", "What it is called; cells give their parameters dotted names.", { { 'ms.Parameter(ms.ones { 2 }, "w").name', "w" } } },
+      { "requires_grad", "Whether it is trained: p.requires_grad = false freezes it; net:trainable_params() leaves it out then.",
+        { { 'ms.Parameter(ms.ones { 2 }, { requires_grad = false }).requires_grad', "false" } } },
+    } },
+  { title = "compiled function", variable = "f", source = "interpreter/lua/lunaria/graph.lua",
+    doc = "What ms.jit gives: it is called like the function.",
+    methods = function()
+      require "lunaria.graph"
+      return upvalue(getmetatable(ms.jit(function() end)).__index, "methods")
+    end },
+  { title = "lowered function", variable = "lowered", source = "interpreter/lua/lunaria/lowered.lua",
+    doc = "What f:lower(...) gives: a function compiled for certain arguments, to look at.",
+    methods = function() return upvalue(require "lunaria.lowered", "Lowered") end },
+  { title = "profile", variable = "profile", source = "interpreter/lua/lunaria/profile.lua",
+    doc = "What ms.profile gives; it prints as a table.",
+    methods = function() return upvalue(ms.profile, "Profile") end },
+  { title = "plot", variable = "plot", source = "interpreter/lua/lunaria/plot/init.lua",
+    doc = "What ms.plot.line and its kin give: a picture that a notebook and a terminal show.",
+    methods = class_of(function() return ms.plot.line { 1, 2 } end) },
+  { title = "image", variable = "image", source = "interpreter/lua/lunaria/image.lua",
+    doc = "What ms.image gives: a picture that a notebook and a terminal show.",
+    methods = class_of(function() return ms.image(ms.ops.ones { 2, 2 }) end) },
+  { title = "display handle", variable = "handle", source = "interpreter/display/bind_display.cpp",
+    doc = "What display(value, {id = true}) gives.",
+    methods = function() return debug.getregistry()["lunaria.display_handle"].__index end },
+  { title = "comm", variable = "comm", source = "interpreter/lua/lunaria/comm.lua",
+    doc = "What ms.comm.open gives: a line to a program in the front end.",
+    methods = function() return upvalue(ms.comm.open, "Comm") or {} end },
+  { title = "graph text", variable = "g", source = "interpreter/lua/lunaria/transforms.lua",
+    doc = "What ms.ir gives: the graph of a function, which prints as text.",
+    methods = function()
+      local index = getmetatable(ms.ir(function(x) return x end)).__index
+      return type(index) == "table" and index or {}
+    end },
+}

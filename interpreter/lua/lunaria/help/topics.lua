@@ -1,0 +1,179 @@
+-- What is known of names that are no functions: constants, modules, commands, options, variables of the environment,
+-- commands of the debugger, globals.
+-- luacheck: no max line length
+local ms = require "lunaria"
+local registry = require "lunaria.registry"
+local known = require "lunaria.help.index"
+
+local topics = {}
+
+local function dtype(text) return { kind = "dtype", doc = text, source = "core/dtype.h" } end
+local function module(text, source) return { kind = "module", doc = text, source = source } end
+
+topics.values = {
+  ["ms.GRAPH_MODE"] = { doc = "The mode in which functions that are called often are compiled: ms.set_context{ mode = ms.GRAPH_MODE }." },
+  ["ms.PYNATIVE_MODE"] = { doc = "The mode in which operators run one at a time, as at the start; also called eager mode." },
+  ["ms.version"] = { doc = "The version of the program, as text." },
+  ["ms.newaxis"] = { doc = "In an index: a new axis of size 1." },
+  ["ms.json.null"] = { doc = "What null of JSON is, since nil in a Lua table is no entry.", source = "interpreter/bindings/bind_json.cpp" },
+  ["ms.bool_"] = dtype "True and false, one byte each. Also called ms.bool.",
+  ["ms.bool"] = dtype "True and false, one byte each.",
+  ["ms.uint8"] = dtype "Integers from 0 to 255.",
+  ["ms.int8"] = dtype "Integers from -128 to 127. Also called ms.byte.",
+  ["ms.byte"] = dtype "The same as ms.int8, as MindSpore has it; the method x:byte() gives uint8, as PyTorch has it.",
+  ["ms.int16"] = dtype "Integers from -32768 to 32767. Also called ms.short.",
+  ["ms.short"] = dtype "The same as ms.int16.",
+  ["ms.int32"] = dtype "Integers of 32 bits.",
+  ["ms.int64"] = dtype "Integers of 64 bits, what integers of Lua become. Also called ms.int_ and ms.long.",
+  ["ms.int_"] = dtype "The same as ms.int64.",
+  ["ms.long"] = dtype "The same as ms.int64.",
+  ["ms.float16"] = dtype "Floating point with 11 bits of precision, up to 65504. Also called ms.half.",
+  ["ms.half"] = dtype "The same as ms.float16.",
+  ["ms.bfloat16"] = dtype "Floating point with 8 bits of precision and the range of float32.",
+  ["ms.float32"] = dtype "Floating point with 24 bits of precision, what floats of Lua become in tensors. Also called ms.float_ and ms.single.",
+  ["ms.float_"] = dtype "The same as ms.float32.",
+  ["ms.single"] = dtype "The same as ms.float32.",
+  ["ms.float64"] = dtype "Floating point with 53 bits of precision, as numbers of Lua have. Also called ms.double.",
+  ["ms.double"] = dtype "The same as ms.float64.",
+  ["ms.complex64"] = dtype "Complex numbers of two float32.",
+  ["ms.ops"] = module("The operators: functions of tensors and numbers. Their arguments are given by position or in a trailing table by name.", "core/ops"),
+  ["ms.nn"] = module("Cells, layers, losses and optimizers.", "interpreter/lua/lunaria/nn/init.lua"),
+  ["ms.nn.optim"] = module("The optimizers with PyTorch's rules and names of arguments.", "interpreter/lua/lunaria/nn/optim.lua"),
+  ["ms.experimental.optim"] = module("The optimizers with PyTorch's rules and the schedulers of their learning rates.",
+    "interpreter/lua/lunaria/experimental/init.lua"),
+  ["ms.mint"] = module("What follows PyTorch's rules and names of arguments: mint.optim.", "interpreter/lua/lunaria/mint/init.lua"),
+  ["ms.mint.optim"] = module("The optimizers with PyTorch's rules and names of arguments.", "interpreter/lua/lunaria/nn/optim.lua"),
+  ["ms.json"] = module("JSON texts: encode, decode, array, null.", "interpreter/bindings/bind_json.cpp"),
+  ["ms.random"] = module("The operators that draw random numbers, and their seed.", "core/ops/random.cpp"),
+  ["ms.io"] = module("Files of one format each; ms.load and ms.save choose it by the file's name.", "interpreter/bindings/bind_io.cpp"),
+  ["ms.plot"] = module("Pictures of numbers: lines, points, bars, histograms, heatmaps, contours, images.", "interpreter/lua/lunaria/plot/init.lua"),
+  ["ms.comm"] = module("Lines between a cell and a program in the page that shows it.", "interpreter/lua/lunaria/comm.lua"),
+  ["ms.widgets"] = module("Controls in a notebook: sliders, progress bars, buttons.", "interpreter/lua/lunaria/widgets.lua"),
+  ["ms.common"] = module("What MindSpore keeps there: the initializers.", "interpreter/lua/lunaria/common/init.lua"),
+  ["ms.common.initializer"] = module("Ways to fill new parameters, and the function initializer, which is ms.initializer.",
+    "interpreter/lua/lunaria/common/initializer.lua"),
+}
+
+local added = "Adds to the plot what ms.plot.%s draws, with the same arguments. Gives the plot back."
+
+-- Methods whose comment stands elsewhere.
+topics.methods = {
+  ["f:ir"] = "The graph of the function's records, as text.",
+  ["f:kernels"] = "The kernels that were compiled for the function, as text.",
+  ["f:report"] = "The same as ms.jit_report(f).",
+  ["handle:update"] = "Replaces what was shown by value. options: metadata, raw, as display has them.",
+  ["x:release"] = "Frees the tensor's memory now in place of when the collector finds it; the tensor cannot be used any more. A variable local x <close> does it at the end of its block.",
+}
+for _, kind in ipairs { "line", "scatter", "bar", "hist", "heatmap", "contour", "image" } do
+  topics.methods["plot:" .. kind] = added:format(kind)
+end
+
+-- Names by which things are called first where several lead to them.
+topics.first = {
+  { "ms.grad", function() return ms.grad end },
+  { "ms.jit", function() return ms.jit end },
+  { "ms.initializer", function() return ms.initializer end },
+  { "ms.set_seed", function() return ms.set_seed end },
+  { "ms.tensor", function() return ms.tensor end },
+  { "ms.load", function() return ms.load end },
+  { "ms.nn.optim", function() return ms.nn.optim end },
+}
+
+-- The text of a file of the library up to its first line of code: what a module without a text above is.
+function topics.head_of(name, part)
+  for loaded, value in pairs(package.loaded) do
+    if rawequal(value, part) then name = loaded end
+  end
+  local path = name:gsub("^ms%.", "lunaria."):gsub("%.", "/")
+  local text = registry.text(path .. ".lua") or registry.text(path .. "/init.lua")
+  local lines = {}
+  for line in (text or ""):gmatch "[^\n]*" do
+    local comment = line:match "^%-%-%-? ?(.*)$"
+    if not comment then break end
+    lines[#lines + 1] = comment
+  end
+  return table.concat(lines, "\n")
+end
+
+local environment = {
+  { "LUNARIA_LOG", "What graph mode tells while it works, to standard error: compiles, recompiles, fallbacks, cache, or all, separated by commas; library: errors show the lines of the library too.",
+    "core/log.cpp" },
+  { "LUNARIA_DUMP", "What is printed of each compiled graph, to standard error: passes, kernels, llvm, times, separated by commas.", "jit/graph/passes.cpp" },
+  { "LUNARIA_NUM_THREADS", "How many threads compute, 1 to 1024; ms.set_num_threads changes it later.", "interpreter/bindings/module.cpp" },
+  { "LUNARIA_ISA", "The instruction set to compute with: v2, avx2 or avx512; at first the best that the processor has.", "backends/cpu/elementwise.cpp" },
+  { "OMP_NUM_THREADS", "How many threads compute where LUNARIA_NUM_THREADS does not say.", "core/threads.cpp" },
+  { "XDG_CACHE_HOME", "The folder that holds lunaria/kernels, the compiled kernels; ~/.cache where it is not set.", "jit/graph/kernel_files.cpp" },
+  { "XDG_STATE_HOME", "The folder that holds the history of the prompt; ~/.local/state where it is not set.", "interpreter/terminal/repl.cpp" },
+  { "NO_COLOR", "Set to anything: the prompt shows no colours.", "interpreter/terminal/repl.cpp" },
+  { "LUA_INIT", "Statements, or @ and the name of a file, that run before everything else. LUA_INIT_5_4 comes before it. Option -E ignores it.",
+    "interpreter/main.cpp" },
+  { "LUA_PATH", "Where require looks for Lua files, as in Lua. LUA_PATH_5_4 comes before it.", "interpreter/state.cpp" },
+  { "LUA_CPATH", "Where require looks for modules written in C, as in Lua. LUA_CPATH_5_4 comes before it.", "interpreter/state.cpp" },
+  { "EDITOR", "The editor that %edit opens; VISUAL comes before it.", "interpreter/lua/lunaria/commands.lua" },
+}
+
+local globals = {
+  { "display", "ms.display" }, { "help", "ms.help" },
+}
+
+-- The options in what --help prints.
+local function options(add)
+  for line in registry.usage():gmatch "[^\n]+" do
+    local usage, text = line:match "^  (%S.-)%s%s+(.*)$"
+    if usage then
+      add { name = "lunaria " .. usage:match "^%S+", kind = "option", head = "lunaria " .. usage, doc = text:gsub("^%l", string.upper) .. ".",
+        source = "interpreter/session/command_line.cpp" }
+    end
+  end
+end
+
+local function commands(add)
+  -- The commands take a session; here only what they say of themselves is asked for.
+  local load_commands = package.searchers[2] "lunaria.commands"
+  local list = load_commands({}).help
+  for name, command in pairs(list) do
+    add { name = command.usage:match "^%%*" .. name, kind = "command", head = command.usage, doc = command.text,
+      source = "interpreter/lua/lunaria/commands.lua" }
+  end
+  add { name = "!COMMAND", kind = "command", head = "!COMMAND", doc = "Runs a command of the shell.", source = "interpreter/lua/lunaria/commands.lua" }
+  add { name = "?NAME", kind = "command", head = "?NAME, NAME?, ??NAME",
+    doc = "Prints what is known about a name; ??NAME its source as well. A part of a name lists what has it in its name or text.",
+    source = "interpreter/lua/lunaria/commands.lua" }
+end
+
+--- Entries of what is not found by walking through ms.
+function topics.all()
+  local list = {}
+  local function add(entry)
+    entry.parameters, entry.notes = entry.parameters or {}, entry.notes or {}
+    list[#list + 1] = entry
+  end
+  commands(add)
+  options(add)
+  for _, row in ipairs(environment) do
+    add { name = row[1], kind = "environment variable", head = row[1] .. "=...", doc = row[2], source = row[3] }
+  end
+  for _, command in ipairs(registry.debugger_commands()) do
+    add { name = "debug> " .. command.name, kind = "debugger command", head = command.usage,
+      doc = command.text:gsub("^%l", string.upper) .. ".", source = "interpreter/debugger/debugger_prompt.cpp" }
+  end
+  for _, pair in ipairs(globals) do
+    add { name = pair[1], kind = "global", head = pair[1] .. "(value)", doc = ("The same as %s, without a require."):format(pair[2]),
+      source = "interpreter/session/session.cpp", parameters = { { name = "value", text = "any value" } } }
+  end
+  add { name = "breakpoint", kind = "global", head = "breakpoint()",
+    doc = "Stops the program here and opens the debugger's prompt, as in pdb; h lists what can be typed there.", source = "interpreter/debugger/debugger.cpp" }
+  for f, of in pairs(known) do
+    if not of.name:find "^ms%." and not of.name:find "^x:" then
+      local listing = registry.listing(of.declaration)
+      add { name = of.name, kind = "lua", head = of.name .. (listing.signature:match "^function(%b())" or "(...)"), doc = listing.doc or "",
+        value = f, source = "Lua 5.4" }
+    end
+  end
+  for _, guide in ipairs(require "lunaria.help.guides") do
+    add { name = guide.name, kind = "guide", head = guide.title, doc = guide.text, blocks = guide.blocks, words = guide.words, source = "interpreter/lua/lunaria/help/guides.lua" }
+  end
+  return list
+end
+
+return topics
