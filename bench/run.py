@@ -19,7 +19,7 @@ from pathlib import Path
 import machine
 
 BENCH = Path(__file__).resolve().parent
-PAIRS = ["eager_overhead", "elementwise", "matmul", "conv", "autodiff", "vmap", "training", "compiled"]
+PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "planned_memory",
           "roofline"]
@@ -155,7 +155,9 @@ def run_pair(name, options, threads):
     offered = {row["workload"]: row["peers"] for row in peers.ask("list")}
     called = {row["workload"] for row in library.ask("list")} if library else ()
     rows = []
-    for entry in ours.ask("list"):
+    entries = ours.ask("list")
+    workloads = {entry["workload"] for entry in entries}
+    for entry in entries:
         workload = entry["workload"]
         if options.only and options.only not in workload:
             continue
@@ -166,6 +168,8 @@ def run_pair(name, options, threads):
             contestants[peer] = (peers, f"{workload}/{peer}")
         if workload in called:
             contestants[direct] = (library, workload)
+        # A bar that names another workload of the bench is against our own time at that one.
+        contestants |= {target: (ours, target) for target in entry["bars"] if target in workloads}
         measurement = Measurement(contestants, workload)
         measurement.run(entry["bars"], options.rounds)
         for row in rows_of(measurement, entry["bars"], threads):
