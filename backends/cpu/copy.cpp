@@ -228,13 +228,24 @@ bool fast_copy(const Tensor& source, const Tensor& target) {
         copy_same_dtype(source, target);
         return true;
     }
-    ConvertLoop convert = find_conversion(source.dtype(), target.dtype());
-    if (!convert) return false;
+    const DType half_way = is_half(source.dtype()) || is_half(target.dtype()) ? DType::f32 : target.dtype();
+    const ConvertLoop first = find_conversion(source.dtype(), half_way);
+    const ConvertLoop second = half_way == target.dtype() ? nullptr : find_conversion(half_way, target.dtype());
+    if (source.dtype() != half_way && !first) return false;
+    if (half_way != target.dtype() && !second) return false;
     Tensor from = source.contiguous();
     Tensor to = target.is_contiguous() ? target : Tensor::empty(target.dtype(), target.shape());
     auto in_size = static_cast<int64_t>(size_of(from.dtype())), out_size = static_cast<int64_t>(size_of(to.dtype()));
     parallel_for(from.size(), 64 * 1024, 64, [&](int64_t begin, int64_t end) {
-        convert(from.data<char>() + begin * in_size, to.data<char>() + begin * out_size, end - begin);
+        const char* in = from.data<char>() + begin * in_size;
+        char* out = to.data<char>() + begin * out_size;
+        if (!first || !second) return (first ? first : second)(in, out, end - begin);
+        constexpr int64_t kBlock = 1024;
+        float between[kBlock];
+        for (int64_t left = end - begin; left > 0; left -= kBlock, in += kBlock * in_size, out += kBlock * out_size) {
+            first(in, between, std::min(left, kBlock));
+            second(between, out, std::min(left, kBlock));
+        }
     });
     if (!to.same_body(target)) copy_same_dtype(to, target);
     return true;

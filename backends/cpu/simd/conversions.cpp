@@ -1,4 +1,6 @@
 // Conversions between element types of dense arrays, and the list of all loops of this instruction set.
+#include <array>
+
 #include "backends/cpu/simd/element_loop.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
@@ -20,6 +22,34 @@ void to_bool(const void* in, void* out, int64_t count) {
     auto* from = static_cast<const From*>(in);
     auto* to = static_cast<uint8_t*>(out);
     for (int64_t i = 0; i < count; ++i) to[i] = from[i] != From(0);
+}
+
+// As copy_elements has it: through int64, which saturates and has 0 for NaN, and narrower integers wrap.
+template <class From, class To>
+To whole_number(From x) {
+    constexpr From kEnd = 9223372036854775808.0;
+    const int64_t wide = x != x ? 0 : x >= kEnd ? INT64_MAX : x <= -kEnd ? INT64_MIN : static_cast<int64_t>(x);
+    return static_cast<To>(wide);
+}
+// A block at a time by the processor's own conversion to the integers that it has as wide as the floats, where none of
+// the block is out of their range.
+template <class From, class To>
+void to_integer(const void* in, void* out, int64_t count) {
+    using Direct = std::conditional_t<sizeof(From) == 4 || sizeof(To) < 8, int32_t, int64_t>;
+    constexpr From kEnd = sizeof(Direct) == 4 ? 2147483648.0 : 9223372036854775808.0;
+    constexpr int64_t kBlock = 256;
+    auto* from = static_cast<const From*>(in);
+    auto* to = static_cast<To*>(out);
+    for (int64_t begin = 0; begin < count; begin += kBlock, from += kBlock, to += kBlock) {
+        const int64_t n = count - begin < kBlock ? count - begin : kBlock;
+        BitsOf<From> outside = 0;
+        for (int64_t i = 0; i < n; ++i) outside |= !(__builtin_fabs(from[i]) < kEnd);
+        if (outside) [[unlikely]] {
+            for (int64_t i = 0; i < n; ++i) to[i] = whole_number<From, To>(from[i]);
+        } else {
+            for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(static_cast<Direct>(from[i]));
+        }
+    }
 }
 
 uint32_t bits_of(float x) {
@@ -95,46 +125,42 @@ void f32_to_f16(const void* in, void* out, int64_t count) {
 }
 
 template <class From, class To>
-constexpr ConvertEntry plain() {
-    return {kCode<From>, kCode<To>, &convert<From, To>};
+constexpr ConvertEntry entry() {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
+        return {kCode<From>, kCode<To>, &to_integer<From, To>};
+    else
+        return {kCode<From>, kCode<To>, &convert<From, To>};
 }
 
-// What is missing here (from floats to integers, with their saturation) is done by copy_elements.
-constexpr ConvertEntry kConversions[] = {
-    {kF16, kCode<float>, &f16_to_f32},
-    {kCode<float>, kF16, &f32_to_f16},
-    {kBF16, kCode<float>, &bf16_to_f32},
-    {kCode<float>, kBF16, &f32_to_bf16},
-    plain<float, double>(),
-    plain<double, float>(),
-    plain<uint8_t, float>(),
-    plain<int8_t, float>(),
-    plain<int16_t, float>(),
-    plain<int32_t, float>(),
-    plain<int64_t, float>(),
-    plain<uint8_t, double>(),
-    plain<int32_t, double>(),
-    plain<int64_t, double>(),
-    plain<uint8_t, int32_t>(),
-    plain<uint8_t, int64_t>(),
-    plain<int32_t, int64_t>(),
-    plain<int64_t, int32_t>(),
-    {kBoolCode, kCode<float>, &convert<uint8_t, float>},
-    {kBoolCode, kCode<double>, &convert<uint8_t, double>},
-    {kBoolCode, kCode<int32_t>, &convert<uint8_t, int32_t>},
-    {kBoolCode, kCode<int64_t>, &convert<uint8_t, int64_t>},
-    {kBoolCode, kCode<uint8_t>, &convert<uint8_t, uint8_t>},
-    {kCode<uint8_t>, kBoolCode, &to_bool<uint8_t>},
-    {kCode<int32_t>, kBoolCode, &to_bool<int32_t>},
-    {kCode<int64_t>, kBoolCode, &to_bool<int64_t>},
-    {kCode<float>, kBoolCode, &to_bool<float>},
-    {kCode<double>, kBoolCode, &to_bool<double>},
+// From T to all others, and to and from bools.
+template <class T, class... To>
+struct ConversionsOf {
+    static constexpr int kCount = sizeof...(To) + 2;
+    static constexpr ConvertEntry kEntries[] = {
+        entry<T, To>()..., {kCode<T>, kBoolCode, &to_bool<T>}, {kBoolCode, kCode<T>, &convert<uint8_t, T>}};
 };
+template <class... T>
+constexpr auto all_conversions() {
+    std::array<ConvertEntry, (ConversionsOf<T, T...>::kCount + ...) + 4> all{};
+    int n = 0;
+    auto add = [&](const auto& entries) {
+        for (const ConvertEntry& e : entries) all[static_cast<size_t>(n++)] = e;
+    };
+    (add(ConversionsOf<T, T...>::kEntries), ...);
+    // Halves go by way of f32.
+    const ConvertEntry halves[] = {{kF16, kCode<float>, &f16_to_f32},
+                                   {kCode<float>, kF16, &f32_to_f16},
+                                   {kBF16, kCode<float>, &bf16_to_f32},
+                                   {kCode<float>, kBF16, &f32_to_bf16}};
+    add(halves);
+    return all;
+}
+constexpr auto kConversions = all_conversions<uint8_t, int8_t, int16_t, int32_t, int64_t, float, double>();
 
 }  // namespace
 
 void visit_conversions(const LoopVisitor& visitor) {
-    visitor.conversions(visitor.context, {kConversions, sizeof(kConversions) / sizeof(kConversions[0])});
+    visitor.conversions(visitor.context, {kConversions.data(), static_cast<int>(kConversions.size())});
 }
 
 void visit_loops(const LoopVisitor& visitor) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -90,6 +92,36 @@ TEST_P(Copy, converts_strided_tensors) {
             EXPECT_EQ(std::memcmp(want.raw(), got.raw(), want.nbytes()), 0) << name_of(to);
         }
     }
+}
+
+// Everything from what no integer holds to what the narrowest one does, alone among others and in blocks of its like.
+TEST_P(Copy, between_all_dtypes_equals_the_plain_copy) {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    const double special[] = {0.0,    -0.0,  0.5,   -0.99,        127.6,         -128.9,       300,
+                              -70000, 1e-40, 2.1e9, 2147483648.0, -2147483648.0, 4294967297.0, -9.3e18,
+                              9.3e18, 1e30,  inf,   -inf,         std::nan(""),  65504,        -1e-8};
+    Tensor numbers = Tensor::empty(DType::f64, {1500});
+    for (int64_t i = 0; i < numbers.size(); ++i) {
+        const bool plain = i / 300 % 2 == 0 && i % 149 != 0;
+        numbers.data<double>()[i] =
+            plain ? 0.73 * static_cast<double>(i % 300) - 110 : special[static_cast<size_t>(i) % std::size(special)];
+    }
+    const DType all[] = {DType::boolean, DType::u8,  DType::i8,   DType::i16, DType::i32,
+                         DType::i64,     DType::f16, DType::bf16, DType::f32, DType::f64};
+    for (const DType from : all)
+        for (const DType to : all) {
+            if (from == to) continue;
+            Tensor source = Tensor::empty(from, numbers.shape());
+            plain_copy_elements(numbers, source);
+            for (const int64_t count : {1, 7, 64, 300, 1500}) {
+                const Tensor part = source.view({count}, {1});
+                const Tensor want = Tensor::empty(to, {count}), got = Tensor::empty(to, {count});
+                plain_copy_elements(part, want);
+                ASSERT_TRUE(fast_copy(part, got)) << name_of(from) << " to " << name_of(to);
+                ASSERT_EQ(std::memcmp(want.raw(), got.raw(), want.nbytes()), 0)
+                    << name_of(from) << " to " << name_of(to) << ", " << count;
+            }
+        }
 }
 
 TEST_P(Copy, of_large_tensors_goes_around_the_cache_and_through_threads_unharmed) {
