@@ -10,6 +10,7 @@
 #include "core/interrupt.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+#include "core/visit.h"
 
 namespace lunaria::cpu {
 
@@ -49,10 +50,19 @@ constexpr int64_t kPackRows = 24;
 // Rows of a strip: whole tiles of every height, and no more than a line or two of the cache.
 constexpr int64_t kStrip = 24;
 
+// The dtype of a tensor that holds elements of T.
+template <class T>
+constexpr DType dtype_like() {
+    if constexpr (std::is_floating_point_v<T>)
+        return dtype_of<T>();
+    else
+        return sizeof(T) == 2 ? DType::i16 : sizeof(T) == 4 ? DType::i32 : DType::i64;
+}
+
 template <class T>
 class TileProduct {
   public:
-    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after)
+    TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after)
         : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add), after_(after) {
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
@@ -68,7 +78,7 @@ class TileProduct {
         panels_ = b.columns <= width_ ? 1 : (b.columns + width_ - 1) / width_;
     }
 
-    TileProduct(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after)
+    TileProduct(const MatrixRef<T>& a, const PackedMatrix<T>& b, SumOf<T>* c, const Epilogue<T>& after)
         : loops_(gemm_loops<T>()),
           a_(a),
           b_{b.memory.template data<T>(), b.rows, b.columns, 0, 1},
@@ -144,7 +154,7 @@ class TileProduct {
         const int64_t row = depth_ + 64 / static_cast<int64_t>(sizeof(T));
         const bool in_strips = a_.row_stride == 1 && a_.column_stride >= kStrip;
         const int64_t rows_of_part = (a_.rows + parts - 1) / parts;
-        const Tensor copy = Tensor::empty(dtype_of<T>(), {(rows_of_part + kStrip - 1) / kStrip * kStrip, row});
+        const Tensor copy = Tensor::empty(dtype_like<T>(), {(rows_of_part + kStrip - 1) / kStrip * kStrip, row});
         for (int64_t part = 0; part < parts; ++part) {
             const int64_t first = a_.rows * part / parts, behind = a_.rows * (part + 1) / parts;
             for (int64_t k = 0; k < b_.rows; k += depth_) {
@@ -193,16 +203,16 @@ class TileProduct {
     // a is a copy of that kind.
     void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k, bool in_strips = false) const {
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
-        const T* bias = after_.bias && k == 0 ? after_.bias + column : nullptr;
+        const SumOf<T>* bias = after_.bias && k == 0 ? after_.bias + column : nullptr;
         const bool add = add_ || k > 0, cuts = after_.relu && k + depth >= b_.rows;
         const int64_t step = in_strips ? kStrip : rows;
-        auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, T* c, const T* from) {
+        auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, SumOf<T>* c, const SumOf<T>* from) {
             for (int64_t i = 0; i < rows; i += step)
                 loops_.multiply(std::min(step, rows - i), width, depth, a.data + i * depth, a.row_stride,
                                 a.column_stride, b, b_row, c + i * b_.columns, b_.columns, add, from);
             if (cuts) loops_.cut(c, rows, width, b_.columns);
         };
-        T* c = c_ + first_row * b_.columns + column;
+        SumOf<T>* c = c_ + first_row * b_.columns + column;
         if (is_packed_) {
             const int64_t row = loops_.whole(columns);
             return multiply_by(columns, b_.data + column * b_.rows + k * row, row, c, bias);
@@ -226,7 +236,7 @@ class TileProduct {
 
     const GemmLoops<T>& loops_;
     MatrixRef<T> a_, b_;
-    T* c_;
+    SumOf<T>* c_;
     bool add_;
     Epilogue<T> after_;
     bool packs_, is_packed_ = false, streams_ = false, backwards_ = false;
@@ -236,7 +246,8 @@ class TileProduct {
 }  // namespace
 
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after, double most) {
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after,
+                  double most) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
     const GemmLoops<T>& loops = gemm_loops<T>();
     // The smallest ones are a single panel that is read as it lies.
@@ -254,6 +265,54 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, 
     if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
     TileProduct<T>(a, b, c, add, after).run();
     return true;
+}
+
+namespace {
+
+template <class T>
+MatrixRef<T> dense_copy(const MatrixRef<T>& m, Tensor& storage) {
+    storage = Tensor::empty(dtype_like<T>(), {m.rows, m.columns});
+    T* const to = storage.data<T>();
+    for (int64_t i = 0; i < m.rows; ++i)
+        for (int64_t j = 0; j < m.columns; ++j) to[i * m.columns + j] = m.data[i * m.row_stride + j * m.column_stride];
+    return {to, m.rows, m.columns, m.columns, 1};
+}
+
+// Calls f(some rows of a, the first of them), with safe points between blocks of some hundredths of a second for each
+// thread; `row`: the products that a row of the result takes.
+template <class T, class F>
+void in_row_blocks(const MatrixRef<T>& a, int64_t row, F f) {
+    constexpr int64_t kMostProducts = int64_t{1} << 32;
+    const int64_t together = std::max(kMostProducts * num_threads() / std::max<int64_t>(row, 1), kStrip);
+    for (int64_t i = 0; i < a.rows; i += together) {
+        if (i > 0) safe_point();
+        f({a.data + i * a.row_stride, std::min(together, a.rows - i), a.columns, a.row_stride, a.column_stride}, i);
+    }
+}
+
+}  // namespace
+
+template <class T>
+void own_product(const MatrixRef<T>& a, const MatrixRef<T>& given, SumOf<T>* c, bool add) {
+    MatrixRef<T> b = given;
+    Tensor storage;
+    // With a single column its stride means nothing.
+    if (b.columns == 1) b.column_stride = 1;
+    if (b.column_stride != 1 && a.rows < kPackRows) b = dense_copy(b, storage);
+    in_row_blocks(a, b.rows * b.columns, [&](const MatrixRef<T>& rows, int64_t first) {
+        TileProduct<T>(rows, b, c + first * b.columns, add, {}).run();
+    });
+}
+
+void packed_own_product(const MatrixRef<Bf16Pair>& a, const PackedMatrix<Bf16Pair>& b, float* c) {
+    in_row_blocks(a, b.rows * b.columns, [&](const MatrixRef<Bf16Pair>& rows, int64_t first) {
+        TileProduct<Bf16Pair>(rows, b, c + first * b.columns, {}).run();
+    });
+}
+
+bool has_bf16_products() {
+    static const bool processor = __builtin_cpu_supports("avx512bf16");
+    return processor && gemm_table().bf16.multiply;
 }
 
 template <class T>
@@ -276,7 +335,7 @@ PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
 }
 
 template <class T>
-void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after) {
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, SumOf<T>* c, const Epilogue<T>& after) {
     TileProduct<T>(a, b, c, after).run();
 }
 
@@ -302,5 +361,9 @@ template void packed_product<double>(const MatrixRef<double>&, const PackedMatri
                                      const Epilogue<double>&);
 template void cut_negatives<float>(float*, int64_t);
 template void cut_negatives<double>(double*, int64_t);
+template void own_product<uint16_t>(const MatrixRef<uint16_t>&, const MatrixRef<uint16_t>&, uint16_t*, bool);
+template void own_product<uint32_t>(const MatrixRef<uint32_t>&, const MatrixRef<uint32_t>&, uint32_t*, bool);
+template void own_product<uint64_t>(const MatrixRef<uint64_t>&, const MatrixRef<uint64_t>&, uint64_t*, bool);
+template void own_product<Bf16Pair>(const MatrixRef<Bf16Pair>&, const MatrixRef<Bf16Pair>&, float*, bool);
 
 }  // namespace lunaria::cpu

@@ -1,10 +1,12 @@
-// Matrix products by our own loops, for f32 and f64: for the sizes of networks they take less time than OpenBLAS, which
-// copies both operands or splits small work badly.
+// Matrix products by our own loops. For f32 and f64 they take less time than OpenBLAS at the sizes of networks, as that
+// copies both operands or splits small work badly; integers (unsigned, so that they wrap around) and pairs of bfloat16
+// have nothing else.
 #pragma once
 
 #include <atomic>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/simd/gemm_loops.h"
 #include "core/tensor.h"
 
 namespace lunaria::cpu {
@@ -13,7 +15,7 @@ namespace lunaria::cpu {
 // with `relu` what is negative becomes 0.
 template <class T>
 struct Epilogue {
-    const T* bias = nullptr;
+    const SumOf<T>* bias = nullptr;
     bool relu = false;
 };
 
@@ -23,7 +25,7 @@ inline constexpr double kManyProducts = 2e9;
 // c = a·b, or c + a·b, where c is dense and row-major, and then `after`. False where OpenBLAS is the better choice, and
 // beyond `most` multiplications.
 template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add, const Epilogue<T>& after = {},
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after = {},
                   double most = kManyProducts);
 
 // A right side in the order in which the loops read it: panels of `width` columns, each row by row in whole vectors.
@@ -42,6 +44,18 @@ struct PackedMatrix {
     }
 };
 
+// The same in any case, with safe points where it takes long: for integers and for pairs of bfloat16, which are added
+// up in floats.
+template <class T>
+void own_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add);
+
+// With the right side in the order of the loops.
+void packed_own_product(const MatrixRef<Bf16Pair>& a, const PackedMatrix<Bf16Pair>& b, float* c);
+
+// Whether the loops for pairs of bfloat16 can be called: the processor multiplies them and the instruction set in use
+// has loops that do.
+bool has_bf16_products();
+
 // Whether products of so many rows with b are done by the loops here.
 template <class T>
 bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b);
@@ -49,7 +63,7 @@ bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b);
 template <class T>
 PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b);
 template <class T>
-void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, T* c, const Epilogue<T>& after);
+void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, SumOf<T>* c, const Epilogue<T>& after);
 // 0 in place of what is negative in n elements, by all threads where they are many.
 template <class T>
 void cut_negatives(T* c, int64_t n);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "backends/cpu/bf16_product.h"
 #include "backends/cpu/blas.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
@@ -112,7 +113,19 @@ void plain_product(const Product& p, const Tensor& a, const Tensor& b, const Ten
     }
 }
 
+// The call on operands in f32, whose result is rounded once.
+bool widened(const KernelCall& c, bool (*product)(const KernelCall&, bool), bool b_transposed) {
+    std::vector<Value> args(c.args.begin(), c.args.end());
+    for (Value& v : args)
+        if (v.is_tensor()) v = Value(v.tensor().cast(DType::f32));
+    Tensor wide = Tensor::empty(DType::f32, c.out[0].shape());
+    if (!product({c.op, args, {&wide, 1}, DType::f32}, b_transposed)) return false;
+    copy_elements(wide, c.out[0]);
+    return true;
+}
+
 bool plain(const KernelCall& c, bool b_transposed) {
+    if (is_half(c.dtype)) return widened(c, plain, b_transposed);
     const Tensor &a = c.tensor(0), &b = c.tensor(1);
     const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
     Product p = product_of(a, b, b_transposed);
@@ -158,11 +171,28 @@ void small_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add)
 template <class T>
 bool multiply(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
     constexpr int64_t kSmall = 512;
-    if (a.rows * b.columns * a.columns <= kSmall || a.columns == 0) {
-        small_product(a, b, c, add);
+    if constexpr (std::is_floating_point_v<T>) {
+        if (a.rows * b.columns * a.columns <= kSmall || a.columns == 0) {
+            small_product(a, b, c, add);
+            return true;
+        }
+        return gemm(a, b, c, add ? T(1) : T(0));
+    } else {
+        if (a.columns == 0) {
+            if (!add) std::fill_n(c, a.rows * b.columns, T(0));
+        } else {
+            own_product(a, b, c, add);
+        }
         return true;
     }
-    return gemm(a, b, c, add ? T(1) : T(0));
+}
+
+bool multiply(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float* c, bool add) {
+    if (a.columns > 0)
+        bf16_product(a, b, c, add);
+    else if (!add)
+        std::fill_n(c, a.rows * b.columns, 0.0f);
+    return true;
 }
 
 // Every row of the result starts as the bias.
@@ -192,6 +222,42 @@ const PackedMatrix<T>* kept_packed(int64_t rows, const MatrixRef<T>& b) {
     return place->kept.keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(rows, b)));
 }
 
+// The products of all batches; `one` does the one at an index.
+template <class One>
+bool all_batches(const Product& p, One one) {
+    if (p.batches == 1) return one(0);
+    // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
+    // each.
+    double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    constexpr double kWorthwhile = 65536, kBig = 4e6;
+    std::atomic<bool> done = true;
+    if (work > kBig) {
+        for (int64_t i = 0; i < p.batches; ++i) {
+            poll_interrupt();
+            if (!one(i)) return false;
+        }
+        return true;
+    }
+    parallel_for(p.batches, static_cast<int64_t>(kWorthwhile / (work + 1)) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            if (!one(i)) done = false;
+    });
+    return done;
+}
+
+// The products of all batches into `out`, which is dense.
+template <class T, class Sum>
+bool multiply_batches(const Product& p, const T* a, const T* b, Sum* out, bool add) {
+    return all_batches(p, [&](int64_t batch) {
+        MatrixRef<T> x{a, p.m, p.k, p.a_row, p.a_column}, y{b, p.k, p.n, p.b_row, p.b_column};
+        if (p.batches > 1) {
+            x.data += p.offset(p.a_batch, batch);
+            y.data += p.offset(p.b_batch, batch);
+        }
+        return multiply(x, y, out + batch * p.m * p.n, add);
+    });
+}
+
 template <class T>
 bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, bool relu,
                   const Tensor& out) {
@@ -207,36 +273,41 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
         if ((row || relu) && tile_product(x, y, to, false, after)) return true;
     }
     if (bias) spread_rows<T>(*bias, to, p.m * p.batches, p.n);
-    auto one = [&](int64_t batch) {
-        MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
-        if (p.batches > 1) {
-            x.data += p.offset(p.a_batch, batch);
-            y.data += p.offset(p.b_batch, batch);
-        }
-        return multiply(x, y, to + batch * p.m * p.n, bias != nullptr);
+    if (!multiply_batches(p, a.data<T>(), b.data<T>(), to, bias != nullptr)) return false;
+    if (relu) cut_negatives(to, p.m * p.batches * p.n);
+    return true;
+}
+
+// Signed and unsigned integers wrap around alike, and the lower half of a product needs only the lower halves of its
+// factors: those of 8 bits are computed in 16. Of bools the products are counted in 32 bits.
+bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const Tensor* bias, const Tensor& out) {
+    const DType own = out.dtype();
+    const DType wide = own == DType::boolean ? DType::i32 : size_of(own) == 1 ? DType::i16 : own;
+    const Tensor x = a.cast(wide), y = b.cast(wide), start = bias ? bias->cast(wide) : Tensor();
+    const Tensor to = wide == own ? out : Tensor::empty(wide, out.shape());
+    const Product p = product_of(x, y, b_transposed);
+    auto run = [&](auto zero) {
+        using T = decltype(zero);
+        if (bias) spread_rows<T>(start, to.data<T>(), p.m * p.batches, p.n);
+        return multiply_batches(p, x.data<T>(), y.data<T>(), to.data<T>(), bias != nullptr);
     };
-    auto finish = [&] {
-        if (relu) cut_negatives(to, p.m * p.batches * p.n);
-        return true;
-    };
-    if (p.batches == 1) return one(0) && finish();
-    // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
-    // each.
-    double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-    constexpr double kWorthwhile = 65536, kBig = 4e6;
-    std::atomic<bool> done = true;
-    if (work > kBig) {
-        for (int64_t i = 0; i < p.batches; ++i) {
-            poll_interrupt();
-            if (!one(i)) return false;
-        }
-        return finish();
-    }
-    parallel_for(p.batches, static_cast<int64_t>(kWorthwhile / (work + 1)) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-            if (!one(i)) done = false;
-    });
-    return done && finish();
+    if (!(wide == DType::i16 ? run(uint16_t()) : wide == DType::i32 ? run(uint32_t()) : run(uint64_t()))) return false;
+    if (wide != own) copy_elements(to, out);
+    return true;
+}
+
+bool fast(const KernelCall& c, bool b_transposed);
+
+// By the processor's products of bfloat16 where it has them.
+bool half_product(const KernelCall& c, bool b_transposed, const Tensor* bias) {
+    if (c.dtype != DType::bf16 || !has_bf16_products()) return widened(c, fast, b_transposed);
+    const Tensor &a = c.tensor(0), &b = c.tensor(1);
+    const Product p = product_of(a, b, b_transposed);
+    const Tensor sums = Tensor::empty(DType::f32, c.out[0].shape());
+    if (bias) spread_rows<float>(bias->cast(DType::f32), sums.data<float>(), p.m * p.batches, p.n);
+    if (!multiply_batches(p, a.data<BFloat16>(), b.data<BFloat16>(), sums.data<float>(), bias != nullptr)) return false;
+    copy_elements(sums, c.out[0]);
+    return true;
 }
 
 // Two matrices, which need none of the sizes and strides of batches.
@@ -250,6 +321,8 @@ bool fast(const KernelCall& c, bool b_transposed) {
     if (c.out[0].size() == 0) return true;
     const Tensor &a = c.tensor(0), &b = c.tensor(1);
     const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
+    if (is_integer(c.dtype) || c.dtype == DType::boolean) return integer_product(a, b, b_transposed, bias, c.out[0]);
+    if (is_half(c.dtype)) return half_product(c, b_transposed, bias);
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
     if (!b_transposed && a.rank() == 2 && b.rank() == 2)
         return c.dtype == DType::f32 ? matrices<float>(a, b, c.out[0]) : matrices<double>(a, b, c.out[0]);

@@ -26,6 +26,14 @@ constexpr int kWideRows = 2;
 // As few as hide how long an addition takes, so that parts of b that are read together are small.
 constexpr int kStrip = 4;
 
+// What packs of T hold: those of pairs are moved as whole words.
+template <class T>
+using Held = std::conditional_t<std::is_same_v<T, Bf16Pair>, uint32_t, T>;
+template <class T>
+using Vector = typename Pack<Held<T>>::V;
+template <class T>
+using SumVector = typename Pack<SumOf<T>>::V;
+
 template <class T>
 struct Operands {
     int64_t k;
@@ -33,23 +41,41 @@ struct Operands {
     int64_t a_row, a_column;
     const T* b;
     int64_t b_row;
-    T* c;
+    SumOf<T>* c;
     int64_t c_row;
     int last;  // columns in the last vector
     bool add;
-    const T* bias;
+    const SumOf<T>* bias;
 };
+
+// sum + x * y.
+template <class T>
+[[gnu::always_inline]] static inline void add_product(SumVector<T>& sum, const Vector<T>& x, const Vector<T>& y) {
+    if constexpr (std::is_same_v<T, Bf16Pair>) {
+#if defined(__AVX512BW__)
+        // As text: the instruction set of the file does not have it, only processors on which these loops are called.
+        asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(y), "v"(x));
+#endif
+    } else {
+        sum += x * y;
+    }
+}
+
+template <class T>
+[[gnu::always_inline]] static inline const Held<T>* held(const T* p) {
+    return reinterpret_cast<const Held<T>*>(p);
+}
 
 template <class T, int Rows, int Vectors>
 static void tile(const Operands<T>& o) {
-    using P = Pack<T>;
-    typename P::V sum[Rows][Vectors], start[Vectors];
+    using P = Pack<SumOf<T>>;
+    SumVector<T> sum[Rows][Vectors], start[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) start[v] = typename P::V{};
+    for (int v = 0; v < Vectors; ++v) start[v] = SumVector<T>{};
     if (o.bias) {
 #pragma GCC unroll 16
         for (int v = 0; v + 1 < Vectors; ++v) start[v] = P::load(o.bias + v * P::lanes).v;
-        const T* end = o.bias + (Vectors - 1) * P::lanes;
+        const SumOf<T>* end = o.bias + (Vectors - 1) * P::lanes;
         start[Vectors - 1] = (o.last == P::lanes ? P::load(end) : load_part(end, o.last)).v;
     }
 #pragma GCC unroll 16
@@ -64,14 +90,14 @@ static void tile(const Operands<T>& o) {
     const T *a = o.a, *b = o.b;
     const int64_t a_row = o.a_row, a_column = o.a_column, b_row = o.b_row;
     auto step = [&]() __attribute__((always_inline)) {
-        typename P::V y[Vectors];
+        Vector<T> y[Vectors];
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) y[v] = P::load(b + v * P::lanes).v;
+        for (int v = 0; v < Vectors; ++v) y[v] = Pack<Held<T>>::load(held(b + v * P::lanes)).v;
 #pragma GCC unroll 16
         for (int r = 0; r < Rows; ++r) {
-            const typename P::V x = a[r * a_row] - typename P::V{};
+            const Vector<T> x = *held(a + r * a_row) - Vector<T>{};
 #pragma GCC unroll 16
-            for (int v = 0; v < Vectors; ++v) sum[r][v] += x * y[v];
+            for (int v = 0; v < Vectors; ++v) add_product<T>(sum[r][v], x, y[v]);
         }
         a += a_column;
         b += b_row;
@@ -87,7 +113,7 @@ static void tile(const Operands<T>& o) {
         for (int64_t k = o.k; k > 0; --k) step();
     }
     // Kept apart from the general case, whose tests between the stores take as long as three or four turns of the loop.
-    T* c = o.c;
+    SumOf<T>* c = o.c;
     const int64_t c_row = o.c_row;
     if (!o.add && o.last == P::lanes) {
 #pragma GCC unroll 16
@@ -102,7 +128,7 @@ static void tile(const Operands<T>& o) {
     for (int r = 0; r < Rows; ++r, c += c_row) {
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) {
-            T* to = c + v * P::lanes;
+            SumOf<T>* to = c + v * P::lanes;
             if (v + 1 < Vectors || last == P::lanes)
                 (add ? P(sum[r][v]) + P::load(to) : P(sum[r][v])).store(to);
             else
@@ -130,8 +156,8 @@ constexpr auto kTiles = all_tiles<T>(std::make_integer_sequence<int, kWide>());
 
 template <class T>
 static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, T* c, int64_t c_row, bool add, const T* bias) {
-    constexpr int64_t kLanes = Pack<T>::lanes;
+                     int64_t b_row, SumOf<T>* c, int64_t c_row, bool add, const SumOf<T>* bias) {
+    constexpr int64_t kLanes = Pack<SumOf<T>>::lanes;
     const int64_t width = (m <= kWideRows ? kWide : kPanel) * kLanes;
     for (int64_t j = 0; j < n; j += width) {
         const int64_t columns = n - j < width ? n - j : width;
@@ -193,8 +219,28 @@ template <class T>
 constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>,
                               cut<T>};
 
+#if defined(__AVX512BW__)
+static void pack_pairs(const Bf16Pair* b, int64_t row, int64_t column, int64_t k, int64_t n, Bf16Pair* packed) {
+    pack<uint32_t>(held(b), row, column, k, n, reinterpret_cast<uint32_t*>(packed));
+}
+constexpr GemmLoops<Bf16Pair> kPairLoops{kLoops<float>.lanes, kLoops<float>.panel, kLoops<float>.strip,
+                                         multiply<Bf16Pair>,  pack_pairs,          cut<float>};
+#else
+constexpr GemmLoops<Bf16Pair> kPairLoops{};
+#endif
+
+static void pair(const void* one, const void* other, Bf16Pair* to, int64_t count) {
+    auto *first = static_cast<const uint16_t*>(one), *second = static_cast<const uint16_t*>(other);
+    auto* words = reinterpret_cast<uint32_t*>(to);
+    if (second)
+        for (int64_t i = 0; i < count; ++i) words[i] = first[i] | static_cast<uint32_t>(second[i]) << 16;
+    else
+        for (int64_t i = 0; i < count; ++i) words[i] = first[i];
+}
+
 }  // namespace
 
-const GemmTable gemm_table{kLoops<float>, kLoops<double>};
+const GemmTable gemm_table{
+    kLoops<float>, kLoops<double>, kLoops<uint16_t>, kLoops<uint32_t>, kLoops<uint64_t>, kPairLoops, pair};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -3,11 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace lunaria::cpu {
 
+// Two neighbours of bfloat16 along the axis that a product adds up, in the order of memory.
+enum class Bf16Pair : uint32_t {};
+
+// What products of T are added up in, and the elements of the result.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, Bf16Pair>, float, T>;
+
 template <class T>
 struct GemmLoops {
+    using Sum = SumOf<T>;
+
     int64_t lanes;  // elements of a vector register
     int64_t panel;  // columns whose sums for a few rows fit into the registers
     int64_t strip;  // the same for one or two rows of a, where it is b that takes the time
@@ -15,29 +25,45 @@ struct GemmLoops {
     // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c. Where
     // `bias` is not null, its n elements are added to each row.
     void (*multiply)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, T* c, int64_t c_row, bool add, const T* bias);
+                     int64_t b_row, Sum* c, int64_t c_row, bool add, const Sum* bias);
     // Copies a k × n matrix of any strides into dense rows of n rounded up to a multiple of `lanes`, with zeros behind.
     void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
 
     // 0 in place of what is negative, in m rows of n elements that are `row` apart.
-    void (*cut)(T* c, int64_t m, int64_t n, int64_t row);
+    void (*cut)(Sum* c, int64_t m, int64_t n, int64_t row);
 
     int64_t whole(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
 };
 
+// Integers wrap around, so that signed ones are multiplied as unsigned ones.
 struct GemmTable {
     GemmLoops<float> f32;
     GemmLoops<double> f64;
+    GemmLoops<uint16_t> i16;
+    GemmLoops<uint32_t> i32;
+    GemmLoops<uint64_t> i64;
+    GemmLoops<Bf16Pair> bf16;  // for processors that have such products (has_bf16_products); else null
+    // Pairs of the elements of two arrays of bfloat16; a second one that is null is full of zeros.
+    void (*pair)(const void* first, const void* second, Bf16Pair* to, int64_t count);
 };
 
 // Those for the instruction set in use.
 const GemmTable& gemm_table();
 template <class T>
 const GemmLoops<T>& gemm_loops() {
-    if constexpr (sizeof(T) == 4)
-        return gemm_table().f32;
+    const GemmTable& table = gemm_table();
+    if constexpr (std::is_same_v<T, float>)
+        return table.f32;
+    else if constexpr (std::is_same_v<T, double>)
+        return table.f64;
+    else if constexpr (std::is_same_v<T, Bf16Pair>)
+        return table.bf16;
+    else if constexpr (sizeof(T) == 2)
+        return table.i16;
+    else if constexpr (sizeof(T) == 4)
+        return table.i32;
     else
-        return gemm_table().f64;
+        return table.i64;
 }
 
 namespace v2 {

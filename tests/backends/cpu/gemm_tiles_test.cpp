@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
+#include "core/op.h"
+#include "core/random.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -187,6 +191,100 @@ TEST(GemmTilesTest, what_is_too_large_for_a_cache_is_taken_part_by_part) {
     expect_exact<float>(901, 400, 530, true, false, 1);
     expect_exact<double>(460, 390, 270, false, true, 1);
     set_num_threads(threads);
+}
+
+// Integers wrap around: every bit is the same as in sums of one's own.
+template <class T>
+void expect_wrapped(int64_t m, int64_t k, int64_t n, bool a_across, bool b_across) {
+    std::mt19937_64 random(5);
+    std::vector<T> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n)), c(static_cast<size_t>(m * n) + 64);
+    for (T& x : a) x = static_cast<T>(random());
+    for (T& x : b) x = static_cast<T>(random());
+    MatrixRef<T> x{a.data(), m, k, k, 1}, y{b.data(), k, n, n, 1};
+    if (a_across) x = MatrixRef<T>{a.data(), k, m, m, 1}.transposed();
+    if (b_across) y = MatrixRef<T>{b.data(), n, k, k, 1}.transposed();
+    for (const bool add : {false, true}) {
+        std::fill(c.begin(), c.end(), T(7));
+        own_product(x, y, c.data(), add);
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+                uint64_t sum = add ? 7 : 0;
+                for (int64_t l = 0; l < k; ++l)
+                    sum += static_cast<uint64_t>(x.data[i * x.row_stride + l * x.column_stride]) *
+                           static_cast<uint64_t>(y.data[l * y.row_stride + j * y.column_stride]);
+                ASSERT_EQ(c[static_cast<size_t>(i * n + j)], static_cast<T>(sum))
+                    << name_of(current_isa()) << ' ' << m << 'x' << k << 'x' << n << " at " << i << ", " << j
+                    << (a_across ? " a across" : "") << (b_across ? " b across" : "") << (add ? " added" : "");
+            }
+        for (size_t i = static_cast<size_t>(m * n); i < c.size(); ++i) ASSERT_EQ(c[i], T(7)) << "behind the end";
+    }
+}
+
+TEST(GemmTilesTest, products_of_integers_wrap_around_on_every_instruction_set) {
+    const Isa before = current_isa();
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        for (const int64_t m : {1, 2, 5, 25})
+            for (const int64_t k : {1, 33, 400})
+                for (const int64_t n : {1, 7, 65, 150})
+                    for (const bool a_across : {false, true})
+                        for (const bool b_across : {false, true}) {
+                            expect_wrapped<uint16_t>(m, k, n, a_across, b_across);
+                            expect_wrapped<uint32_t>(m, k, n, a_across, b_across);
+                            if (k < 400) expect_wrapped<uint64_t>(m, k, n, a_across, b_across);
+                        }
+        expect_wrapped<uint32_t>(515, 700, 40, true, false);
+    }
+    set_isa(before);
+}
+
+// The operator in every integer dtype and in halves, on views and batches, against the plain kernel.
+TEST(GemmTilesTest, matmul_of_every_dtype_equals_the_plain_kernel) {
+    const Isa before = current_isa();
+    const Op &matmul = registry().get("matmul"), &dense = registry().get("dense");
+    auto filled = [](DType dtype, const Shape& shape, uint64_t key) {
+        Tensor t = Tensor::empty(DType::i64, shape);
+        for (int64_t i = 0; i < t.size(); ++i)
+            t.data<int64_t>()[i] = static_cast<int64_t>(philox(key, static_cast<uint64_t>(i), 3)[0] % 255) - 127;
+        return dtype == DType::boolean ? t.cast(DType::i8).cast(dtype) : t.cast(dtype);
+    };
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        for (const DType dtype :
+             {DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16}) {
+            auto expect_same = [&](const Op& op, std::initializer_list<Value> args, const std::string& what) {
+                set_current_device(&plain_device());
+                const Tensor want = run(op, args).tensor();
+                set_current_device(&device());
+                const Tensor got = run(op, args).tensor();
+                ASSERT_EQ(got.dtype(), want.dtype());
+                ASSERT_TRUE(got.shape() == want.shape());
+                // These sums are exact in floats, so that they are rounded only once.
+                ASSERT_EQ(std::memcmp(got.raw(), want.raw(), got.nbytes()), 0)
+                    << name_of(isa) << ' ' << name_of(dtype) << ' ' << what;
+            };
+            for (const int64_t k : {0, 1, 2, 7, 64, 301}) {
+                const Tensor a = filled(dtype, {9, k}, 1), b = filled(dtype, {k, 13}, 2), w = filled(dtype, {13, k}, 3);
+                const std::string what = str("k = ", k);
+                expect_same(matmul, {Value(a), Value(b)}, what);
+                expect_same(matmul, {Value(a), Value(w.view({k, 13}, {1, k}))}, what + ", b across");
+                expect_same(matmul, {Value(w.view({k, 13}, {1, k})), Value(w)}, what + ", a across");
+                expect_same(dense, {Value(a), Value(w), Value(filled(dtype, {13}, 4))}, what + ", dense");
+                const Tensor many = filled(dtype, {3, 1, 5, k}, 5), others = filled(dtype, {2, k, 4}, 6);
+                expect_same(matmul, {Value(many), Value(others)}, what + ", batches");
+                if (k == 0) continue;
+                expect_same(matmul, {Value(a), Value(filled(dtype, {k}, 7))}, what + ", a vector");
+                // An odd start, and every other column.
+                const Tensor wide = filled(dtype, {30, 2 * k + 1}, 8);
+                expect_same(matmul, {Value(wide.view({30, k}, {2 * k + 1, 2}, 1)), Value(b)}, what + ", every other");
+                expect_same(matmul, {Value(wide.view({30, k}, {2 * k + 1, 1}, 1)), Value(b)}, what + ", an odd start");
+            }
+        }
+    }
+    set_isa(before);
+    set_current_device(&device());
 }
 
 }  // namespace
