@@ -172,9 +172,21 @@ bool strides_for(const Tensor& t, const Shape& shape, Strides& strides) {
 
 }  // namespace
 
+namespace {
+// Throws where they overflow: no rule of an operator needs to look at the sizes before it makes a table of them.
+size_t bytes_of(DType dtype, const Shape& shape) {
+    auto bytes = static_cast<int64_t>(size_of(dtype));
+    bool overflow = false;
+    for (int64_t n : shape) overflow |= n < 0 || __builtin_mul_overflow(bytes, n, &bytes);
+    // An axis of size 0 makes good what the others overflow.
+    if (overflow) [[unlikely]]
+        return static_cast<size_t>(checked_shape("memory", shape.dims(), size_of(dtype)).size()) * size_of(dtype);
+    return static_cast<size_t>(bytes);
+}
+}  // namespace
+
 Tensor Tensor::empty(DType dtype, const Shape& shape, Device* device) {
-    size_t bytes = static_cast<size_t>(shape.size()) * size_of(dtype);
-    return adopt(new_body(dtype, shape, new_storage(bytes, device)));
+    return adopt(new_body(dtype, shape, new_storage(bytes_of(dtype, shape), device)));
 }
 
 Tensor Tensor::like(const Tensor& t) {

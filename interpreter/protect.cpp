@@ -1,6 +1,8 @@
 #include "interpreter/protect.h"
 
 #include <new>
+#include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "interpreter/host/lua_host.h"
@@ -31,9 +33,23 @@ std::string current_place(lua_State* L) {
     return place;
 }
 
+namespace {
+
+// What the C++ library says names its own functions and types: it is put into words of the user's.
+std::string own_words(const std::exception& e) {
+    if (dynamic_cast<const Error*>(&e) || dynamic_cast<const lua::SyntaxError*>(&e)) return e.what();
+    if (dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const std::length_error*>(&e))
+        return "not enough memory";
+    if (const auto* of_system = dynamic_cast<const std::system_error*>(&e)) return of_system->code().message();
+    return "an argument is of a kind or size that the function cannot take";
+}
+
+}  // namespace
+
 void raise_error(lua_State* L, const std::exception& e) {
     const auto* ours = dynamic_cast<const Error*>(&e);
-    const char* text = dynamic_cast<const std::bad_alloc*>(&e) ? "not enough memory" : e.what();
+    const std::string said = own_words(e);
+    const char* text = said.c_str();
     luaL_checkstack(L, 4, "no room for an error message");
     {
         const bool placed = dynamic_cast<const lua::SyntaxError*>(&e) ||

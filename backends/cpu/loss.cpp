@@ -5,6 +5,7 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/row_loops.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -135,7 +136,7 @@ bool ctc_path(const KernelCall& c) {
             throw value_error("ctc_loss", str("input_lengths[", n, "] is ", steps, ": it must be in 0 .. ", time));
         if (labels < 0 || labels > longest)
             throw value_error("ctc_loss", str("target_lengths[", n, "] is ", labels, ": it must be in 0 .. ", longest));
-        for (int64_t s = 0; s < states; ++s) {
+        for_elements(states, [&](int64_t s) {
             bool is_label = s % 2 == 1 && s / 2 < labels;
             path[s] = is_label ? targets.data<int64_t>()[n * longest + s / 2] : blank;
             if (is_label && (path[s] < 0 || path[s] >= classes || path[s] == blank))
@@ -144,8 +145,8 @@ bool ctc_path(const KernelCall& c) {
                                       classes - 1, " without the blank ", blank));
             skip[s] = is_label && s >= 3 && path[s] != path[s - 2];
             last[s] = s == 2 * labels || (labels > 0 && s == 2 * labels - 1);
-        }
-        for (int64_t t = 0; t < time; ++t) active[t * batch + n] = t < steps;
+        });
+        for_elements(time, [&](int64_t t) { active[t * batch + n] = t < steps; });
     }
     return true;
 }

@@ -151,17 +151,23 @@ bool standard_laplace(const KernelCall& call) {
     return true;
 }
 
+// More than half of the draws below are taken. Where none is, the numbers are beyond what the comparison resolves, and
+// the distribution is as narrow as its mean.
+constexpr int kMostTries = 1000;
+
 // Marsaglia and Tsang 2000; below 1 the shape is raised by one and the draw multiplied by u^(1/alpha).
 double gamma_draw(ElementStream& words, double alpha) {
     if (!(alpha > 0)) return alpha == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    if (!std::isfinite(alpha)) return alpha;
     double boost = alpha < 1 ? std::pow(words.positive_unit(), 1 / alpha) : 1;
     double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-    for (;;) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
         double x = words.normal(), v = 1 + c * x;
         if (v <= 0) continue;
         v = v * v * v;
         if (std::log(words.positive_unit()) < x * x / 2 + d - d * v + d * std::log(v)) return boost * d * v;
     }
+    return boost * d;
 }
 
 // Counting exponential gaps for small means; for large ones transformed rejection (Hormann 1993, PTRS).
@@ -176,7 +182,7 @@ double poisson_draw(ElementStream& words, double mean) {
     }
     double log_mean = std::log(mean), b = 0.931 + 2.53 * std::sqrt(mean), a = -0.059 + 0.02483 * b;
     double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
-    for (;;) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
         double u = words.unit() - 0.5, v = words.positive_unit(), us = 0.5 - std::abs(u);
         double k = std::floor((2 * a / us + b) * u + mean + 0.43);
         if (us >= 0.07 && v <= v_r) return k;
@@ -185,6 +191,7 @@ double poisson_draw(ElementStream& words, double mean) {
             -mean + k * log_mean - std::lgamma(k + 1))
             return k;
     }
+    return mean;
 }
 
 // Throws the error about the first number of a parameter that is out of its range.

@@ -103,6 +103,9 @@ Expr repeat_interleave(const ExpandCall& c) {
     if (repeats.is_tensor()) {
         if (!is_integer(repeats.tensor().dtype()))
             throw dtype_error(c.name(), str("repeats must hold integers, not ", name_of(repeats.tensor().dtype())));
+        if (repeats.tensor().size() > std::max<int64_t>(shape[axis], 1))
+            throw shape_error(c.name(), str("repeats holds ", repeats.tensor().size(), " numbers, but axis ", axis,
+                                            " of shape ", shape, " has size ", shape[axis]));
         for (int64_t i = 0; i < repeats.tensor().size(); ++i) counts.push_back(repeats.tensor().integer_at(i));
     } else if (repeats.is_number() || repeats.is_list()) {
         counts = c.ints(1);

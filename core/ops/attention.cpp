@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/infer.h"
+#include "core/interrupt.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 
@@ -102,8 +103,10 @@ Tensor band_mask(int64_t queries, int64_t keys, int64_t shift, int64_t before, i
     constexpr int64_t kFar = int64_t{1} << 31;
     before = std::clamp(before, -kFar, kFar);
     after = std::clamp(after, -kFar, kFar);
-    for (int64_t i = 0; i < queries; ++i)
-        for (int64_t j = 0; j < keys; ++j) *at++ = j < i + shift - before || j > i + shift + after;
+    for_elements(queries * keys, [&](int64_t n) {
+        const int64_t i = n / keys, j = n % keys;
+        at[n] = j < i + shift - before || j > i + shift + after;
+    });
     return mask;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/interrupt.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"
 #include "core/ops/matrix.h"
@@ -43,8 +44,10 @@ struct AttentionCall {
 Tensor later_keys(int64_t queries, int64_t keys, int64_t shift) {
     Tensor mask = Tensor::empty(DType::boolean, {queries, keys});
     bool* at = mask.data<bool>();
-    for (int64_t i = 0; i < queries; ++i)
-        for (int64_t j = 0; j < keys; ++j) *at++ = j - shift > i;
+    for_elements(queries * keys, [&](int64_t n) {
+        const int64_t i = n / keys, j = n % keys;
+        at[n] = j - shift > i;
+    });
     return mask;
 }
 

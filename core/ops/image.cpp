@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/infer.h"
+#include "core/interrupt.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 #include "core/ops/open.h"
@@ -43,11 +44,11 @@ void add_weight(Tensor& m, int64_t in, int64_t out, int64_t from, int64_t to, do
 
 Tensor linear_weights(const Resize& r) {
     Tensor m = Tensor::zeros(DType::f64, {r.in, r.out});
-    for (int64_t i = 0; i < r.out; ++i) {
+    for_elements(r.out, [&](int64_t i) {
         double at = std::max(r.source(i), 0.0), low = std::floor(at);
         add_weight(m, r.in, r.out, static_cast<int64_t>(low), i, 1.0 - (at - low));
         add_weight(m, r.in, r.out, static_cast<int64_t>(low) + 1, i, at - low);
-    }
+    });
     return m;
 }
 
@@ -57,20 +58,20 @@ Tensor cubic_weights(const Resize& r) {
     auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
     auto far = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
     Tensor m = Tensor::zeros(DType::f64, {r.in, r.out});
-    for (int64_t i = 0; i < r.out; ++i) {
+    for_elements(r.out, [&](int64_t i) {
         double at = r.source(i), low = std::floor(at), t = at - low;
         double weights[] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
         for (int k = 0; k < 4; ++k) add_weight(m, r.in, r.out, static_cast<int64_t>(low) + k - 1, i, weights[k]);
-    }
+    });
     return m;
 }
 
 Expr resize_nearest(const ExpandCall& c, const Expr& x, int axis, const Resize& r, bool exact) {
     Tensor index = Tensor::empty(DType::i64, {r.out});
-    for (int64_t i = 0; i < r.out; ++i) {
+    for_elements(r.out, [&](int64_t i) {
         double at = (static_cast<double>(i) + (exact ? 0.5 : 0.0)) * r.scale;
         index.data<int64_t>()[i] = std::clamp<int64_t>(static_cast<int64_t>(std::floor(at)), 0, r.in - 1);
-    }
+    });
     return c.call("gather", {x, c.builder.constant(Value(index)), axis});
 }
 

@@ -2,6 +2,7 @@
 // batches. The positions of maxima within a plane are an operator of their own (integers, no gradient); gradients
 // scatter to and gather from these positions, and are linear, so that second derivatives need nothing new.
 #include "core/ops/pool.h"
+#include "core/interrupt.h"
 
 #include "core/batching/rules.h"
 #include "core/infer.h"
@@ -167,6 +168,9 @@ Expr expand_adaptive_avg(const ExpandCall& c) {
         kernel[i] = w.in[i] / w.out[i];
         last.push_back(c.rank(kX) - (Window::kAxes - static_cast<int64_t>(i)));
     }
+    Shape result = c.shape(kX);
+    for (int i = 0; i < w.axes; ++i) result[result.rank() - w.axes + i] = w.out[static_cast<size_t>(w.first() + i)];
+    checked_type(c, c.dtype, result);
     if (all_one) return c.call("mean", {c.in(kX), last, true});
     if (even) return c.call(str("avg_pool", w.axes, "d"), {c.in(kX), w.attribute(kernel), w.attribute(kernel)});
     Expr x = c.in(kX);
@@ -174,10 +178,10 @@ Expr expand_adaptive_avg(const ExpandCall& c) {
         int64_t in = w.in[static_cast<size_t>(axis)], out = w.out[static_cast<size_t>(axis)];
         if (in == out) continue;
         Tensor weights = Tensor::zeros(DType::f64, {in, out});
-        for (int64_t o = 0; o < out; ++o) {
+        for_elements(out, [&](int64_t o) {
             int64_t begin = adaptive_begin(o, in, out), end = adaptive_end(o, in, out);
             for (int64_t i = begin; i < end; ++i) weights.set_at(i * out + o, 1.0 / static_cast<double>(end - begin));
-        }
+        });
         // The axis goes last for the product, and back.
         Shape swap;
         for (int i = 0; i < x.rank(); ++i) swap.push_back(i);

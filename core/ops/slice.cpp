@@ -64,7 +64,15 @@ std::vector<Layout> split_layouts(const Call& c, const Layout& whole, int axis, 
     return parts;
 }
 
-std::vector<int64_t> equal_sizes(int64_t size, int64_t each) {
+// As many results as a call of Lua can have.
+void expect_few_parts(const Call& c, int64_t parts) {
+    constexpr int64_t kMostParts = 1'000'000;
+    if (parts > kMostParts)
+        throw value_error(c.name(), str(parts, " parts are too many: a call has at most ", kMostParts, " results"));
+}
+
+std::vector<int64_t> equal_sizes(const Call& c, int64_t size, int64_t each) {
+    expect_few_parts(c, size / each);
     std::vector<int64_t> sizes;
     for (int64_t start = 0; start < size; start += each) sizes.push_back(std::min(each, size - start));
     if (sizes.empty()) sizes.push_back(0);
@@ -84,20 +92,22 @@ std::vector<Layout> split(const Call& c, const Layout& whole) {
     if (c.args[1].is_list()) return split_layouts(c, whole, axis, sizes);
     if (sizes.empty()) throw argument_error(c.name(), "split_size_or_sections must be a size or a list of sizes");
     if (sizes[0] <= 0) throw value_error(c.name(), str("the split size must be positive, not ", sizes[0]));
-    return split_layouts(c, whole, axis, equal_sizes(size, sizes[0]));
+    return split_layouts(c, whole, axis, equal_sizes(c, size, sizes[0]));
 }
 
 std::vector<Layout> chunk(const Call& c, const Layout& whole) {
     int axis = c.axis(2, 0);
     int64_t size = known_size(c, whole, axis), chunks = c.integer(1);
     if (chunks <= 0) throw value_error(c.name(), str("the number of chunks must be positive, not ", chunks));
-    return split_layouts(c, whole, axis, equal_sizes(size, std::max<int64_t>((size - 1) / chunks + 1, 1)));
+    return split_layouts(c, whole, axis, equal_sizes(c, size, std::max<int64_t>((size - 1) / chunks + 1, 1)));
 }
 
 std::vector<Layout> unbind(const Call& c, const Layout& whole) {
     int axis = c.axis(1, 0);
+    const int64_t size = known_size(c, whole, axis);
+    expect_few_parts(c, size);
     std::vector<Layout> parts;
-    for (int64_t i = 0, size = known_size(c, whole, axis); i < size; ++i) {
+    for (int64_t i = 0; i < size; ++i) {
         parts.push_back(whole);
         parts.back().drop(axis, i);
     }
@@ -121,7 +131,7 @@ std::vector<Layout> tensor_split_along(const Call& c, const Layout& whole, int a
         throw value_error(c.name(),
                           str("indices_or_sections must be a positive number or a list, not ", to_string(how)));
     int64_t sections = how.integer(), start = 0;
-    if (sections > (int64_t{1} << 24)) throw value_error(c.name(), str(sections, " sections are too many"));
+    expect_few_parts(c, sections);
     for (int64_t i = 0; i < sections; ++i) {
         int64_t count = size / sections + (i < size % sections ? 1 : 0);
         parts.push_back(part_of(whole, axis, start, count));

@@ -98,6 +98,9 @@ std::vector<double> probabilities(const Call& call) {
                 throw argument_error(call.name(), str("q holds ", to_string(item), ", not a number"));
             list.push_back(item.number());
         }
+    constexpr int64_t kMost = 1 << 24;
+    if (q.is_tensor() && q.tensor().size() > kMost)
+        throw value_error(call.name(), str("q holds ", q.tensor().size(), " numbers: at most ", kMost, " can be"));
     if (q.is_tensor())
         for (int64_t i = 0; i < q.tensor().size(); ++i) list.push_back(q.tensor().at(i));
     if (!q.is_number() && !q.is_list() && !(q.is_tensor() && q.tensor().rank() <= 1))

@@ -13,7 +13,8 @@ namespace {
 std::vector<std::string> texts_at(lua_State* L, int index) {
     std::vector<std::string> texts;
     index = lua_absindex(L, index);
-    for (lua_Integer i = 1, n = luaL_len(L, index); i <= n; ++i) {
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_Integer i = 1, n = static_cast<lua_Integer>(lua_rawlen(L, index)); i <= n; ++i) {
         lua_rawgeti(L, index, i);
         texts.emplace_back(luaL_checkstring(L, -1));
         lua_pop(L, 1);
@@ -24,6 +25,9 @@ std::vector<std::string> texts_at(lua_State* L, int index) {
 // define(name, doc, names of inputs, which of them are masks, f[, output, indices of the inputs, reduce])
 int define(lua_State* L) {
     const std::string name = luaL_checkstring(L, 1), doc = luaL_checkstring(L, 2);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    luaL_checktype(L, 4, LUA_TTABLE);
+    luaL_checktype(L, 5, LUA_TFUNCTION);
     std::vector<CustomOp::Input> inputs;
     for (std::string& input : texts_at(L, 3)) inputs.push_back({std::move(input), false});
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -39,6 +43,7 @@ int define(lua_State* L) {
     }
     IndexRule rule;
     rule.output = texts_at(L, 6);
+    luaL_checktype(L, 7, LUA_TTABLE);
     for (size_t i = 0; i < inputs.size(); ++i) {
         lua_rawgeti(L, 7, static_cast<lua_Integer>(i) + 1);
         rule.inputs.push_back(texts_at(L, -1));

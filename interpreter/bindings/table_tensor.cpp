@@ -225,6 +225,19 @@ void push_axis(lua_State* L, const Tensor& tensor, int axis, int64_t& next) {
     }
 }
 
+// Refuses what would fill the memory with tables: an axis of size 0 behind a large one makes very many empty ones.
+void check_table_size(const Tensor& tensor) {
+    constexpr int64_t kMost = int64_t{1} << 28;
+    int64_t made = 1;
+    for (const int64_t n : tensor.shape()) {
+        if (n == 0) return;
+        if (n > kMost / made)
+            throw memory_error("tolist", str("a tensor of shape ", tensor.shape(), " is too large for a table"))
+                .hint("work with the tensor, or take parts of it");
+        made *= n;
+    }
+}
+
 }  // namespace
 
 Tensor tensor_from(lua_State* L, int index, std::optional<DType> dtype, std::string_view where) {
@@ -234,6 +247,7 @@ Tensor tensor_from(lua_State* L, int index, std::optional<DType> dtype, std::str
 }
 
 void push_table(lua_State* L, const Tensor& tensor) {
+    check_table_size(tensor);
     int64_t next = 0;
     push_axis(L, tensor.contiguous(), 0, next);
 }

@@ -21,7 +21,7 @@ constexpr size_t kManyBoxes = 1000;
 constexpr int kKilobytesPerBox = 16;
 
 int drop_box(lua_State* L) {
-    *static_cast<Value*>(lua_touserdata(L, 1)) = Value();
+    if (auto* v = static_cast<Value*>(luaL_testudata(L, 1, kBox))) *v = Value();
     return 0;
 }
 

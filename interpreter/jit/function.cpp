@@ -590,7 +590,7 @@ Tree& tree_at(lua_State* L, int index) { return function_at(L, index).tree; }
 int open(lua_State* L) {
     if (luaL_newmetatable(L, kMetatable)) {
         lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<Held*>(lua_touserdata(state, 1))->reset();
+            if (auto* held = static_cast<Held*>(luaL_testudata(state, 1, kMetatable))) held->reset();
             return 0;
         });
         lua_setfield(L, -2, "__gc");

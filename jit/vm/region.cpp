@@ -13,7 +13,12 @@ namespace {
 
 bool is_operator(const ir::Node& node) { return node.op && !node.op->belongs_to(lua::language()); }
 
-Region& region_at(Machine& m, const Instr& i) { return dynamic_cast<Region&>(*m.operand(i, 0).object()); }
+// Programs reach the functions of a region too, with whatever values.
+Region& region_at(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    if (auto* region = v.kind() == Value::Kind::object ? dynamic_cast<Region*>(v.object()) : nullptr) return *region;
+    throw argument_error("vmap", str("the batch that vmap opened is expected, got ", m.host().describe(v)));
+}
 
 // What the value stands for, followed as the value is.
 Value unwrapped(const Region& region, const Value& v) {

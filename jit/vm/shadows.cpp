@@ -148,11 +148,22 @@ void shadow_add_items(Machine& m, const Instr& i) {
     for (size_t k = 0; k < items.size(); ++k) s->add(Value(from + static_cast<int64_t>(k) + 1), items[k]);
 }
 
+// Programs reach these functions too, with whatever values.
+void check_given(Machine& m, const Value& v, bool fits, const char* what) {
+    if (!fits) throw argument_error("derivative", str(what, " is expected, got ", m.host().describe(v)));
+}
+
 void new_context(Machine& m, const Instr& i) {
-    // Beyond fifteen differentiations within each other all share a mark: more is followed than must be.
-    Value v = make_object<Context>(static_cast<uint16_t>(1u << std::min(m.depth, 15)), m.depth);
+    // Each has a mark of its own.
+    constexpr int kMostNested = 10;
+    if (m.depth >= kMostNested)
+        throw argument_error("grad", str("derivatives are nested more than ", kMostNested, " deep"))
+            .hint(
+                "each level doubles the program, and the time it takes; high derivatives follow faster from a series");
+    Value v = make_object<Context>(static_cast<uint16_t>(1u << m.depth), m.depth);
     ++m.depth;
     Value parameters = m.operand(i, 0);
+    check_given(m, parameters, parameters.is_nil() || m.host().is_table(parameters), "a list of parameters");
     if (!parameters.is_nil()) {
         auto& context = context_of(v);
         for (int64_t k = 1;; ++k) {
@@ -180,6 +191,8 @@ void mark_arguments(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     Value positions = m.operand(i, 1);
     Values args = m.values(m.slot(i, 2));
+    check_given(m, positions, positions.kind() == Value::Kind::integer || m.host().is_table(positions),
+                "a position or a table of them");
     auto wanted = [&](size_t k) {
         const Value position(static_cast<int64_t>(k));
         if (positions.kind() == Value::Kind::integer) return positions.integer() == position.integer();
@@ -210,7 +223,9 @@ std::string text_of(Machine& m, const Value& v) {
 }
 
 void seed(Machine& m, const Instr& i) {
-    const std::string& name = m.operand(i, 0).string();
+    const Value& given = m.operand(i, 0);
+    check_given(m, given, given.kind() == Value::Kind::string, "a name");
+    const std::string& name = given.string();
     const Value& results = m.operand(i, 1);
     Value y = results.is_list() && !results.items().empty() ? results.items()[0] : Value();
     if (shown(y).is_number()) return m.set(i, Value(1.0));

@@ -9,6 +9,17 @@ return function(core, check_callable, describe, as_tensor)
   -- The line in an error is the user's.
   local function error(message) core.fail(message) end
 
+  -- A table deeper than that contains itself. position: of an argument, from 0; nil: a result.
+  local DEEPEST = 100
+  local function check_depth(x, position, level)
+    if type(x) ~= "table" then return end
+    if level > DEEPEST then
+      local what = position and "argument " .. position or "the function's result"
+      error("vmap: " .. what .. " is nested deeper than 100 levels\n  hint: does the table contain itself?")
+    end
+    for _, value in next, x do check_depth(value, position, level + 1) end
+  end
+
   -- x with the axis in front, where an element of it is x[i].
   local function to_front(x, axis)
     if type(x) == "table" then
@@ -36,6 +47,7 @@ return function(core, check_callable, describe, as_tensor)
     end
     columns[1][i] = first
     for k = 1, count do columns[k + 1][i] = (select(k, ...)) end
+    for k = 1, i == 1 and count + 1 or 0 do check_depth(columns[k][1], nil, 1) end
     return count + 1
   end
 
@@ -123,6 +135,7 @@ return function(core, check_callable, describe, as_tensor)
     end, function(taken, ...)
       local list = table.pack(...)
       for k = 1, list.n do
+        check_depth(list[k], nil, 1)
         list[k] = collect(list[k], taken)
         if list[k] == nil then return nil end
       end
@@ -154,6 +167,7 @@ return function(core, check_callable, describe, as_tensor)
         if axis ~= false and type(arguments[i]) == "number" and type(in_axes) ~= "table" then axis = false end
         axes[i] = axis
         if axis ~= false then
+          check_depth(arguments[i], i - 1, 1)
           local n = length_of(arguments[i], axis, i - 1)
           if count and n ~= count then
             error(string.format("vmap: the mapped axes have different lengths: %d and %d", count, n))

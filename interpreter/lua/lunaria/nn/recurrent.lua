@@ -41,6 +41,9 @@ local function setup(self, name, a, gates, step)
   self.input_size = check.positive(name, "input_size", a.input_size)
   self.hidden_size = check.positive(name, "hidden_size", a.hidden_size)
   self.num_layers = check.positive(name, "num_layers", a.num_layers)
+  if self.num_layers > 1000 then
+    fail(name, ("num_layers must be at most 1000, got %d"):format(self.num_layers))
+  end
   self.has_bias = check.boolean(name, "has_bias", a.has_bias)
   self.batch_first = check.boolean(name, "batch_first", a.batch_first)
   self.dropout = check.probability(name, "dropout", a.dropout)
