@@ -239,14 +239,25 @@ int load_part(lua_State* L) {
         lua_getfield(L, -1, name.c_str());
         return 1;
     }
-    constexpr std::string_view kGraph[] = {"jit", "jit_report"};
-    if (std::ranges::find(kGraph, name) != std::end(kGraph)) {
-        lua_getglobal(L, "require");
-        lua_pushliteral(L, "lunaria.graph");
-        lua_call(L, 1, 1);
-        lua_getfield(L, -1, name.c_str());
-        return 1;
-    }
+    // Names of other files' tables.
+    constexpr std::pair<std::string_view, const char*> kOthers[] = {
+        {"jit", "lunaria.graph"},
+        {"jit_report", "lunaria.graph"},
+        {"Model", "lunaria.train"},
+        {"RunContext", "lunaria.train"},
+        {"save_checkpoint", "lunaria.train.checkpoint"},
+        {"load_checkpoint", "lunaria.train.checkpoint"},
+        {"load_param_into_net", "lunaria.train.checkpoint"},
+        {"ckpt_to_safetensors", "lunaria.train.checkpoint"},
+        {"safetensors_to_ckpt", "lunaria.train.checkpoint"}};
+    for (const auto& [known, file] : kOthers)
+        if (name == known) {
+            lua_getglobal(L, "require");
+            lua_pushstring(L, file);
+            lua_call(L, 1, 1);
+            lua_getfield(L, -1, name.c_str());
+            return 1;
+        }
     if (!embedded_text("lunaria/" + name + ".lua").data() && !embedded_text("lunaria/" + name + "/init.lua").data()) {
         // ms.tanh is ms.ops.tanh.
         const Op* op = registry().find(name);

@@ -20,7 +20,7 @@ local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local is_parameter = ms.is_parameter
 
-local Cell = { _name = "Cell", bprop = false, training = false }
+local Cell = { _name = "Cell", bprop = false, training = false, _special = false }
 Cell._parameters = ""
 Cell._doc = [[What networks and layers are made of. A class of your own extends it:
 
@@ -120,11 +120,82 @@ local function with_own_derivative(cell, ...)
   return ms.custom_vjp(forward, backward)(...)
 end
 
-local function call(cell, ...)
+local function compute(cell, ...)
   if cell.bprop and ms.custom_vjp then
     return with_own_derivative(cell, ...)
   end
   return cell:construct(...)
+end
+
+local float_names = { Float16 = true, BFloat16 = true, Float32 = true, Float64 = true }
+
+-- Values with their floating tensors in another dtype; nothing else of them changes.
+local function as_float(dtype, count, first, ...)
+  if count == 0 then return end
+  if ms.is_tensor(first) and first.dtype ~= dtype and float_names[tostring(first.dtype)] then
+    first = ms.ops.cast(first, dtype)
+  end
+  if count == 1 then return first end
+  return first, as_float(dtype, count - 1, ...)
+end
+
+-- The cell as its own construct sees it while it computes in another dtype: parameters are cast when they are read, all
+-- else is the cell's.
+local function cast_view(cell, dtype)
+  return setmetatable({}, {
+    __index = function(_, key)
+      local value = cell[key]
+      if is_parameter(value) then return (as_float(dtype, 1, value)) end
+      return value
+    end,
+    __newindex = function(_, key, value) cell[key] = value end,
+    __len = function() return #cell end,
+    __call = function(_, ...) return cell(...) end,
+  })
+end
+
+local function computed_in(special, cell, ...)
+  local dtype = special.dtype
+  if not dtype then return compute(cell, ...) end
+  local count = select("#", ...)
+  -- Means over many elements are taken in float32 whatever the inputs are.
+  if cell._full_precision then
+    return compute(cell, as_float(ms.float32, count, ...))
+  end
+  return cell.construct(special.view, as_float(dtype, count, ...))
+end
+
+-- A hook may replace what it gets by what it gives.
+local function hooked(hooks, cell, ...)
+  local values = table.pack(...)
+  for _, hook in ipairs(hooks) do
+    local given = table.pack(hook(cell, table.unpack(values, 1, values.n)))
+    if given.n > 0 and given[1] ~= nil then values = given end
+  end
+  return table.unpack(values, 1, values.n)
+end
+
+local function finished(special, cell, ...)
+  local output = special.output
+  if output then
+    if #special.after > 0 then return as_float(output, select("#", ...), hooked(special.after, cell, ...)) end
+    return as_float(output, select("#", ...), ...)
+  end
+  return hooked(special.after, cell, ...)
+end
+
+local function call(cell, ...)
+  local special = cell._special
+  if special then
+    if #special.before > 0 then return finished(special, cell, computed_in(special, cell, hooked(special.before, cell, ...))) end
+    return finished(special, cell, computed_in(special, cell, ...))
+  end
+  return compute(cell, ...)
+end
+
+local function special_of(cell)
+  if not cell._special then rawset(cell, "_special", { before = {}, after = {} }) end
+  return cell._special
 end
 
 -- In graph mode a cell that is called from outside is compiled from its second call on.
@@ -372,6 +443,60 @@ function Cell:set_grad()
   return self
 end
 
+local function float_type(where, dtype)
+  local name = tostring(dtype)
+  if not float_names[name] then
+    for known in pairs(float_names) do
+      if known:lower() == name then return ms[name] end
+    end
+    fail(where, "dst_type must be ms.float16, ms.bfloat16, ms.float32 or ms.float64, got " .. describe(dtype))
+  end
+  return dtype
+end
+
+--- This cell and all below it compute in another dtype: floating inputs and parameters are cast when they are used, the
+--- parameters themselves stay as they are. Batch normalisation goes on in float32. Gives the cell back.
+---
+---     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype
+---     Float16
+function Cell:to_float(dst_type)
+  dst_type = float_type("to_float", dst_type)
+  walk(self, "", {}, function(_, cell)
+    local special = special_of(cell)
+    special.dtype, special.view = dst_type, cast_view(cell, dst_type)
+    -- What normalisations give in float32 goes on in the other dtype.
+    if cell._full_precision then special.output = dst_type end
+  end)
+  return self
+end
+
+-- The cell's results are cast to dtype.
+local function cast_output(cell, dtype)
+  special_of(cell).output = dtype
+end
+
+local function add_hook(where, cell, list, hook)
+  if not arguments.is_callable(hook) then fail(where, "hook_fn must be a function, got " .. describe(hook)) end
+  local hooks = special_of(cell)[list]
+  hooks[#hooks + 1] = hook
+  local handle = {}
+  --- Takes the hook away again.
+  function handle.remove()
+    for i, other in ipairs(hooks) do
+      if other == hook then return table.remove(hooks, i) end
+    end
+  end
+  return handle
+end
+
+--- Calls hook_fn(cell, inputs...) before each call of the cell; what it gives replaces the inputs. Gives a handle, whose
+--- remove() takes the hook away.
+function Cell:register_forward_pre_hook(hook_fn) return add_hook("register_forward_pre_hook", self, "before", hook_fn) end
+
+--- Calls hook_fn(cell, outputs...) after each call of the cell; what it gives replaces the outputs. Gives a handle, whose
+--- remove() takes the hook away.
+function Cell:register_forward_hook(hook_fn) return add_hook("register_forward_hook", self, "after", hook_fn) end
+
 --- Calls f with every cell below this one, then with this one. Gives the cell back.
 function Cell:apply(f)
   local list = {}
@@ -421,4 +546,4 @@ function Cell:requires_grad_(mode)
   return self
 end
 
-return { Cell = Cell, layer = layer, is_cell = is_cell, class_of = class_of }
+return { Cell = Cell, layer = layer, is_cell = is_cell, class_of = class_of, cast_output = cast_output }

@@ -13,6 +13,7 @@ for _, part in ipairs {
   require "lunaria.nn.recurrent",
   require "lunaria.nn.transformer",
   require "lunaria.nn.wrap",
+  require "lunaria.nn.loss_scale",
   require("lunaria.nn.optim").nn,
   (require "lunaria.nn.optim_more"),
   require("lunaria.nn.schedule").classes,

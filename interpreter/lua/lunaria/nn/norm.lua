@@ -14,6 +14,7 @@ local function batch_norm_class(name, least, most, doc)
   local class = layer(Cell, name,
     "num_features, eps=1e-5, momentum=0.9, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", moving_mean_init=\"zeros\", "
       .. "moving_var_init=\"ones\", use_batch_statistics=nil, data_format=\"NCHW\", dtype=nil", doc)
+  class._full_precision = true
   function class:setup(a)
     self.num_features = check.positive(name, "num_features", a.num_features)
     self.eps = check.number_not_negative(name, "eps", a.eps)

@@ -87,8 +87,14 @@ end
 
 function TrainOneStepCell:construct(...)
   local loss, gradients = self.value_and_gradients(...)
+  if self.sens ~= 1 then loss = loss[2] end
+  -- Model looks for losses that are not finite; the parameters then are those of the last good step.
+  if self.finite_only then
+    local value = loss:item()
+    if value ~= value or value == math.huge or value == -math.huge then return loss end
+  end
   self.optimizer(gradients)
-  return self.sens == 1 and loss or loss[2]
+  return loss
 end
 
 return {

@@ -1,8 +1,9 @@
 -- ms.train: metrics, Model, callbacks.
 local train = {}
-for _, part in ipairs { (require "lunaria.train.metrics") } do
+for _, part in ipairs { (require "lunaria.train.metrics"), require("lunaria.train.callbacks").classes } do
   for name, value in pairs(part) do train[name] = value end
 end
+train.Model = require "lunaria.train.model"
 
 local arguments = require "lunaria.nn.arguments"
 

@@ -1,0 +1,230 @@
+-- Steps of training with a scaled loss, and the accumulation of gradients over several batches.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+
+local ops = ms.ops
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local layer, Cell, is_cell = cells.layer, cells.Cell, cells.is_cell
+
+local function scale_parameter(value) return ms.Parameter(ms.tensor(value, ms.float32), "scale_sense", false) end
+
+local Fixed = layer(Cell, "FixedLossScaleUpdateCell", "loss_scale_value",
+  "For TrainOneStepWithLossScaleCell: a scale that stays; steps whose gradients overflow are left out.")
+function Fixed:setup(a)
+  self.loss_scale_value = check.number_positive("FixedLossScaleUpdateCell", "loss_scale_value", a.loss_scale_value)
+end
+--- The scale at the start.
+function Fixed:get_loss_scale() return self.loss_scale_value end
+function Fixed:construct(_, overflow) return overflow end -- luacheck: ignore 212
+
+local Dynamic = layer(Cell, "DynamicLossScaleUpdateCell", "loss_scale_value, scale_factor, scale_window",
+  [[For TrainOneStepWithLossScaleCell: the scale is divided by scale_factor (down to 1) when gradients overflow, and multiplied by it after
+scale_window steps without overflow.
+
+  > local update = ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000)
+  > local step = ms.nn.TrainOneStepWithLossScaleCell(net_with_loss, optimizer, update)
+  > local loss, overflow, scale = step(images, labels)]])
+function Dynamic:setup(a)
+  local name = "DynamicLossScaleUpdateCell"
+  self.loss_scale_value = check.number_positive(name, "loss_scale_value", a.loss_scale_value)
+  self.scale_factor = check.number_positive(name, "scale_factor", a.scale_factor)
+  self.scale_window = check.positive(name, "scale_window", a.scale_window)
+  if self.scale_factor <= 1 then fail(name, ("scale_factor must be more than 1, got %s"):format(self.scale_factor)) end
+  self.cur_iter = ms.Parameter(ms.tensor(1), "cur_iter", false)
+  self.last_overflow_iter = ms.Parameter(ms.tensor(0), "last_overflow_iter", false)
+end
+Dynamic.get_loss_scale = Fixed.get_loss_scale
+function Dynamic:construct(loss_scale, overflow)
+  local now, last = self.cur_iter, self.last_overflow_iter
+  local due = ops.greater_equal(now - last, self.scale_window)
+  local reduced = ops.where(overflow, ops.maximum(loss_scale / self.scale_factor, 1.0), loss_scale)
+  local grown = ops.where(ops.logical_and(due, ops.logical_not(overflow)), reduced * self.scale_factor, reduced)
+  local changed = ops.where(ops.logical_or(due, overflow), now, last)
+  local following = now + 1
+  last:assign(changed)
+  loss_scale:assign(grown)
+  now:assign(following)
+  return overflow
+end
+
+local Step = layer(Cell, "TrainOneStepWithLossScaleCell", "network, optimizer, scale_sense",
+  [[One step of training with a scaled loss: loss, overflow, scale = cell(inputs...). A step whose gradients are not finite changes no
+parameter.
+
+network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossScaleUpdateCell, or a number.]])
+function Step:setup(a)
+  local name = "TrainOneStepWithLossScaleCell"
+  if not is_cell(a.network) then fail(name, "network must be a cell that gives the loss, got " .. describe(a.network)) end
+  if not is_cell(a.optimizer) or not a.optimizer.parameters then
+    fail(name, "optimizer must be an optimizer, got " .. describe(a.optimizer))
+  end
+  self.network, self.optimizer = a.network, a.optimizer
+  self.network:set_train()
+  local given = a.scale_sense
+  if is_cell(given) then
+    if not given.get_loss_scale then fail(name, "scale_sense must be a cell that updates a loss scale, got " .. describe(given)) end
+    self.loss_scaling_manager = given
+    self.scale_sense = scale_parameter(given:get_loss_scale())
+  else
+    self.scale_sense = scale_parameter(check.number_positive(name, "scale_sense", given))
+  end
+  local network, sense = self.network, self.scale_sense
+  self.value_and_gradients = ms.value_and_grad(function(...)
+    local loss = network(...)
+    return loss * sense:astype(loss.dtype), loss
+  end, nil, self.optimizer.parameters, true)
+end
+--- Sets the scale: a number or a tensor of one.
+function Step:set_sense_scale(sens)
+  self.scale_sense:assign(ms.tensor(check.number_positive("set_sense_scale", "sens", sens), ms.float32))
+end
+function Step:construct(...)
+  local values, grads = self.value_and_gradients(...)
+  local scale = self.scale_sense
+  local used = scale * 1.0
+  local factor, unscaled = ops.reciprocal(scale), {}
+  local finite
+  for i = 1, #grads do
+    local g = grads[i]
+    unscaled[i] = g * factor:astype(g.dtype)
+    local all = ops.all(ops.isfinite(g))
+    finite = finite and ops.logical_and(finite, all) or all
+  end
+  local overflow = ops.logical_not(finite)
+  local manager = self.loss_scaling_manager
+  if manager then manager(scale, overflow) end
+  -- Parameters are written or not: no arithmetic could keep the old ones exactly where a gradient is not a number.
+  if not overflow:item() then self.optimizer(unscaled) end
+  return values[2], overflow, used
+end
+
+local Accumulation = layer(Cell, "GradientAccumulation", "optimizer, max_accumulation_step",
+  [[An optimizer that steps once in max_accumulation_step calls, with the mean of the gradients that it got in them: small batches that act
+as a large one.
+
+  > local optimizer = ms.nn.GradientAccumulation(ms.nn.Adam(net:trainable_params()), 4)
+  > local step = ms.nn.TrainOneStepCell(net_with_loss, optimizer)]])
+function Accumulation:setup(a)
+  local name = "GradientAccumulation"
+  if not is_cell(a.optimizer) or not a.optimizer.parameters then
+    fail(name, "optimizer must be an optimizer, got " .. describe(a.optimizer))
+  end
+  self.optimizer = a.optimizer
+  self.max_accumulation_step = check.positive(name, "max_accumulation_step", a.max_accumulation_step)
+  self.counter = ms.Parameter(ms.tensor(0), "accumulated_steps", false)
+  rawset(self, "parameters", a.optimizer.parameters)
+  rawset(self, "sums", {})
+  for i, parameter in ipairs(self.parameters) do
+    local sum = ms.Parameter(ops.zeros(parameter.shape, parameter.dtype), "accumulated." .. parameter.name, false)
+    self.sums[i] = sum
+    self:insert_param_to_cell(sum.name .. "." .. i, sum)
+  end
+end
+function Accumulation:construct(grads)
+  if type(grads) ~= "table" or #grads ~= #self.parameters then
+    fail("GradientAccumulation", ("a table of %d gradients is expected, got %s"):format(#self.parameters, describe(grads)))
+  end
+  local sums, steps = self.sums, self.max_accumulation_step
+  for i = 1, #sums do sums[i]:assign(sums[i] + grads[i]) end
+  self.counter:assign((self.counter + 1) % steps)
+  if self.counter:item() ~= 0 then return false end
+  local means = {}
+  for i = 1, #sums do means[i] = sums[i] / steps end
+  self.optimizer(means)
+  for i = 1, #sums do sums[i]:assign(ops.zeros_like(sums[i])) end
+  return true
+end
+--- The learning rate of the next step.
+function Accumulation:get_lr() return self.optimizer:get_lr() end
+--- Sets the learning rate.
+function Accumulation:set_lr(value) self.optimizer:set_lr(value) end
+
+local MicroBatches = layer(Cell, "GradAccumulationCell", "network, micro_size",
+  "A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.")
+function MicroBatches:setup(a)
+  if not is_cell(a.network) then fail("GradAccumulationCell", "network must be a cell, got " .. describe(a.network)) end
+  self.network = a.network
+  self.micro_size = check.positive("GradAccumulationCell", "micro_size", a.micro_size)
+end
+function MicroBatches:construct(...)
+  local count, parts = self.micro_size, {}
+  local inputs = table.pack(...)
+  for i = 1, inputs.n do
+    local x = inputs[i]
+    local rows = ms.is_tensor(x) and x.ndim > 0 and x.shape[1] or 0
+    if rows == 0 or rows % count ~= 0 then
+      fail("GradAccumulationCell", ("input %d must have a number of rows that %d divides, got %s"):format(i, count, describe(x)))
+    end
+    parts[i] = table.pack(ops.split(x, rows // count, 0))
+  end
+  local sum
+  for k = 1, count do
+    local part = {}
+    for i = 1, inputs.n do part[i] = parts[i][k] end
+    local loss = self.network(table.unpack(part, 1, inputs.n))
+    sum = sum and sum + loss or loss
+  end
+  return sum / count
+end
+
+local ForwardValueAndGrad = layer(Cell, "ForwardValueAndGrad", "network, weights=nil, get_all=false, get_by_list=false",
+  [[A network's loss and its gradients: loss, grads = cell(inputs...). get_by_list: those of weights (the trainable parameters);
+get_all: those of all inputs; neither: that of the first input.]])
+function ForwardValueAndGrad:setup(a)
+  local name = "ForwardValueAndGrad"
+  if not is_cell(a.network) and type(a.network) ~= "function" then
+    fail(name, "network must be a cell or a function, got " .. describe(a.network))
+  end
+  self.network = a.network
+  self.get_all = check.boolean(name, "get_all", a.get_all)
+  self.get_by_list = check.boolean(name, "get_by_list", a.get_by_list)
+  if self.get_by_list then
+    local weights = a.weights or is_cell(a.network) and a.network:trainable_params()
+    if type(weights) ~= "table" then fail(name, "weights must be a table of parameters, got " .. describe(a.weights)) end
+    rawset(self, "weights", weights)
+  end
+end
+function ForwardValueAndGrad:construct(...)
+  local positions = 0
+  if self.get_all then
+    positions = {}
+    for i = 1, select("#", ...) do positions[i] = i - 1 end
+  end
+  if self.get_by_list and not self.get_all then positions = nil end
+  return ms.value_and_grad(self.network, positions, self.weights)(...)
+end
+
+local ParameterUpdate = layer(Cell, "ParameterUpdate", "param", "Writes a parameter: cell(tensor) gives it the value.")
+function ParameterUpdate:setup(a)
+  if not ms.is_parameter(a.param) then fail("ParameterUpdate", "param must be a parameter, got " .. describe(a.param)) end
+  self.param = a.param
+end
+function ParameterUpdate:construct(x)
+  self.param:assign(x)
+  return x
+end
+
+local TimeDistributed = layer(Cell, "TimeDistributed", "layer, time_axis, reshape_with_axis=nil",
+  "A layer applied to every part of its input along time_axis; the results are stacked along it.")
+function TimeDistributed:setup(a)
+  if not is_cell(a.layer) and type(a.layer) ~= "function" then
+    fail("TimeDistributed", "layer must be a cell or a function, got " .. describe(a.layer))
+  end
+  self.layer = a.layer
+  self.time_axis = check.integer("TimeDistributed", "time_axis", a.time_axis)
+  if a.reshape_with_axis ~= nil then
+    self.reshape_with_axis = check.integer("TimeDistributed", "reshape_with_axis", a.reshape_with_axis)
+  end
+end
+function TimeDistributed:construct(x)
+  local results = {}
+  for i, part in ipairs(table.pack(ops.unbind(x, self.time_axis))) do results[i] = self.layer(part) end
+  return ops.stack(results, self.time_axis)
+end
+
+return {
+  FixedLossScaleUpdateCell = Fixed, DynamicLossScaleUpdateCell = Dynamic, TrainOneStepWithLossScaleCell = Step,
+  GradientAccumulation = Accumulation, GradAccumulationCell = MicroBatches, ForwardValueAndGrad = ForwardValueAndGrad,
+  ParameterUpdate = ParameterUpdate, TimeDistributed = TimeDistributed,
+}

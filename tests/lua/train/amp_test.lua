@@ -1,0 +1,224 @@
+-- Mixed precision: cells that compute in another dtype, loss scales, steps that overflow, hooks.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local nn, ops, amp = ms.nn, ms.ops, ms.amp
+
+local halves = { ms.float16, ms.bfloat16 }
+
+local Net = nn.Cell:extend("Net")
+function Net:init()
+  self.conv = nn.Conv2d(1, 2, 3)
+  self.norm = nn.BatchNorm2d(2)
+  self.flatten = nn.Flatten()
+  self.fc = nn.Dense(32, 3)
+  self.scale = ms.Parameter(ms.tensor { 0.5 })
+end
+function Net:construct(x)
+  local y = ops.relu(self.norm(self.conv(x)))
+  return self.fc(self.flatten(y)) * self.scale
+end
+
+local function network()
+  ms.set_seed(7)
+  return Net()
+end
+
+local x = (function()
+  ms.set_seed(2)
+  return ms.randn { 4, 1, 4, 4 }
+end)()
+
+t.test("a cell computes in the dtype that to_float says, its parameters stay", function()
+  for _, dtype in ipairs(halves) do
+    local dense = nn.Dense(3, 2):to_float(dtype)
+    local input = ms.randn { 5, 3 }
+    local y = dense(input)
+    t.equal(y.dtype, dtype)
+    t.equal(dense.weight.dtype, ms.float32)
+    t.equal(y, ops.dense(input:astype(dtype), dense.weight:astype(dtype), dense.bias:astype(dtype)))
+    local gradient = ms.grad(function(v) return dense(v):astype(ms.float32):sum() end, nil, dense:trainable_params())
+    for _, g in ipairs(gradient(input)) do t.equal(g.dtype, ms.float32) end
+    t.near(gradient(input)[2], { 5.0, 5.0 }, 1e-6)
+  end
+  local labels = ms.tensor { 1, 2 }
+  local Pass = nn.Cell:extend("Pass")
+  function Pass:construct(a, b, c) return a, b, c end -- luacheck: ignore 212
+  local a, b, c = Pass():to_float(ms.float16)(ms.ones { 2 }, labels, "text")
+  t.equal({ a.dtype, b.dtype, c }, { ms.float16, ms.int64, "text" })
+end)
+
+t.test("the levels lower what they say", function()
+  local dtypes
+  local function run(level, dtype)
+    local net = amp.auto_mixed_precision(network(), level, dtype)
+    dtypes = {}
+    for _, name in ipairs { "conv", "norm", "flatten", "fc" } do
+      net[name]:register_forward_pre_hook(function(_, input) dtypes[name] = input.dtype end)
+      net[name]:register_forward_hook(function(_, output) dtypes[name .. " gives"] = output.dtype end)
+    end
+    return net(x)
+  end
+  local expected = run("O0")
+  t.equal(dtypes.conv, ms.float32)
+  for _, dtype in ipairs(halves) do
+    local margin = dtype == ms.float16 and 5e-3 or 4e-2
+    for _, level in ipairs { "O1", "O2", "O3", "auto" } do
+      local y = run(level, dtype)
+      t.equal(y.dtype, ms.float32)
+      t.near(y, expected, margin)
+      assert(tostring(y) ~= tostring(expected), level)
+    end
+    run("O1", dtype)
+    t.equal({ dtypes["conv gives"], dtypes["norm gives"], dtypes["fc gives"] }, { dtype, ms.float32, dtype })
+    run("O2", dtype)
+    t.equal({ dtypes["conv gives"], dtypes["norm gives"], dtypes["fc gives"] }, { dtype, ms.float32, dtype })
+  end
+  local net = amp.custom_mixed_precision(network(), { nn.Dense })
+  t.near(net(x), expected, 5e-3)
+  net = amp.custom_mixed_precision(network(), nil, { nn.Conv2d, nn.BatchNorm2d }, ms.bfloat16)
+  t.near(net(x), expected, 4e-2)
+  assert(#amp.get_white_list() >= 6 and #amp.get_black_list() == 4)
+end)
+
+t.test("training in mixed precision comes near that in float32", function()
+  local function train(level, dtype)
+    local net = network()
+    local labels = ms.tensor { 0, 1, 2, 1 }
+    local model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net:trainable_params(), 0.02), { amp_level = level, amp_dtype = dtype })
+    local history = ms.train.History()
+    model:train(30, { { x, labels } }, history)
+    return history.history.loss
+  end
+  local plain = train("O0")
+  assert(plain[30] < 0.5 * plain[1], plain[30])
+  for _, dtype in ipairs(halves) do
+    for _, level in ipairs { "O1", "O2", "O3" } do
+      local losses = train(level, dtype)
+      t.near(losses[1], plain[1], 0.02)
+      t.near(losses[30], plain[30], 0.05)
+    end
+  end
+end)
+
+t.test("batch statistics are kept in float32", function()
+  local net = amp.auto_mixed_precision(network(), "O3")
+  local plain = network()
+  net:set_train()
+  plain:set_train()
+  net(x)
+  plain(x)
+  t.equal(net.norm.moving_mean.dtype, ms.float32)
+  t.near(net.norm.moving_mean, plain.norm.moving_mean, 1e-3)
+  assert(net.norm.moving_mean:abs():sum():item() > 0)
+end)
+
+t.test("finite or not", function()
+  t.equal(amp.all_finite({ ms.ones { 2 }, { ms.zeros { 3 } } }):item(), true)
+  t.equal(amp.all_finite({ ms.ones { 2 }, ms.tensor { 1.0, 0 / 0 } }):item(), false)
+  t.equal(amp.all_finite(ms.tensor { -1 / 0 }):item(), false)
+  t.equal(amp.all_finite({}):item(), true)
+end)
+
+t.test("scalers of losses", function()
+  local fixed = amp.StaticLossScaler(8.0)
+  t.equal(fixed:scale(ms.tensor { 0.5 }), ms.tensor { 4.0 })
+  t.equal(fixed:unscale({ ms.tensor({ 4.0 }, ms.float16) })[1], ms.tensor({ 0.5 }, ms.float16))
+  fixed:adjust(ms.tensor(false))
+  t.equal(fixed.scale_value:item(), 8.0)
+  local scaler = amp.DynamicLossScaler(4.0, 2, 3)
+  local found = {}
+  for i, finite in ipairs { true, true, true, true, false, false, false, true } do
+    scaler:adjust(ms.tensor(finite))
+    found[i] = scaler.scale_value:item()
+  end
+  t.equal(found, { 4.0, 4.0, 8.0, 8.0, 4.0, 2.0, 1.0, 1.0 })
+  local other = amp.DynamicLossScaler(1.0, 2, 3)
+  other:load_state_dict(scaler:state_dict())
+  t.equal({ other.scale_value:item(), other.counter:item() }, { 1.0, 1 })
+end)
+
+local Affine = nn.Cell:extend("Affine")
+function Affine:init() self.w = ms.Parameter(ms.tensor { 1.0, 2.0 }) end
+function Affine:construct(v) return (self.w * v):sum() end
+
+t.test("steps with a scaled loss: overflow leaves the parameters, the scale adapts", function()
+  local net = Affine()
+  local update = nn.DynamicLossScaleUpdateCell(8.0, 2, 2)
+  local step = nn.TrainOneStepWithLossScaleCell(net, nn.SGD(net:trainable_params(), 0.1), update)
+  local good, bad = ms.tensor { 1.0, 2.0 }, ms.tensor { 1.0, 1 / 0 }
+  local scales, flags = {}, {}
+  for i, input in ipairs { good, good, bad, bad, good, good, good } do
+    local loss, overflow, scale = step(input)
+    flags[i], scales[i] = overflow:item(), scale:item()
+    if i == 1 then t.near(loss:item(), 5.0, 1e-6) end
+  end
+  t.equal(flags, { false, false, true, true, false, false, false })
+  t.equal(scales, { 8.0, 8.0, 16.0, 8.0, 4.0, 4.0, 8.0 })
+  t.near(net.w, { 0.5, 1.0 }, 1e-6)
+  local fixed = Affine()
+  step = nn.TrainOneStepWithLossScaleCell(fixed, nn.SGD(fixed:trainable_params(), 0.1), nn.FixedLossScaleUpdateCell(1024.0))
+  step(good)
+  step(bad)
+  t.near(fixed.w, { 0.9, 1.8 }, 1e-6)
+  step = nn.TrainOneStepWithLossScaleCell(fixed, nn.SGD(fixed:trainable_params(), 0.1), 64.0)
+  local _, _, scale = step(good)
+  t.equal(scale:item(), 64.0)
+  step:set_sense_scale(32.0)
+  t.equal(step.scale_sense:item(), 32.0)
+end)
+
+t.test("managers of loss scales", function()
+  local manager = amp.DynamicLossScaleManager(16.0, 2, 2)
+  local found = {}
+  for i, overflow in ipairs { false, false, true, true, false } do
+    manager:update_loss_scale(overflow)
+    found[i] = manager:get_loss_scale()
+  end
+  t.equal(found, { 16.0, 32.0, 16.0, 8.0, 8.0 })
+  assert(manager:get_update_cell():construct(ms.Parameter(ms.tensor(1.0), "s"), ms.tensor(false)):item() == false)
+  t.equal(amp.FixedLossScaleManager(128.0, false):get_update_cell(), nil)
+  local net = Affine()
+  local model = ms.Model(net, { optimizer = nn.SGD(net:trainable_params(), 0.1), loss_scale_manager = amp.FixedLossScaleManager(4.0) })
+  model:train(1, { { ms.tensor { 1.0, 2.0 } } })
+  t.near(net.w, { 0.9, 1.8 }, 1e-6)
+  net = Affine()
+  model = ms.Model(net, { optimizer = nn.SGD(net:trainable_params(), 0.1), loss_scale_manager = amp.FixedLossScaleManager(4.0, false) })
+  model:train(1, { { ms.tensor { 1.0, 2.0 } } })
+  -- The gradients are scaled back by the optimizer's loss_scale alone.
+  t.near(net.w, { 0.6, 1.2 }, 1e-6)
+end)
+
+t.test("hooks see and replace inputs and outputs until they are removed", function()
+  local dense = nn.Dense(2, 2)
+  local input = ms.ones { 1, 2 }
+  local plain = dense(input)
+  local before = dense:register_forward_pre_hook(function(cell, value)
+    assert(rawequal(cell, dense))
+    return value * 2
+  end)
+  local after = dense:register_forward_hook(function(_, output) return output + 1 end)
+  t.near(dense(input), dense:construct(input * 2) + 1, 1e-6)
+  before.remove()
+  t.near(dense(input), plain + 1, 1e-6)
+  after.remove()
+  t.near(dense(input), plain, 1e-6)
+end)
+
+t.test("what is wrong is named", function()
+  t.fails({ "to_float", "dst_type must be ms.float16", "got the string 'half'" }, function() nn.Dense(2, 2):to_float("half") end)
+  t.fails({ "auto_mixed_precision", "amp_level must be one of", "got the string 'O4'" }, amp.auto_mixed_precision, nn.Dense(2, 2), "O4")
+  t.fails({ "auto_mixed_precision", "network must be a cell" }, amp.auto_mixed_precision, 3, "O1")
+  t.fails({ "auto_mixed_precision", "dtype must be ms.float16 or ms.bfloat16" }, amp.auto_mixed_precision, nn.Dense(2, 2), "O1", ms.int8)
+  t.fails({ "custom_mixed_precision", "one of white_list and black_list must be given, got none" },
+    amp.custom_mixed_precision, nn.Dense(2, 2))
+  t.fails({ "custom_mixed_precision", "white_list[1] must be a class of cells" }, amp.custom_mixed_precision, nn.Dense(2, 2), { 3 })
+  t.fails({ "StaticLossScaler", "scale_value must be a positive number" }, amp.StaticLossScaler, 0)
+  t.fails({ "DynamicLossScaleUpdateCell", "scale_factor must be more than 1" }, nn.DynamicLossScaleUpdateCell, 8.0, 1, 5)
+  t.fails({ "TrainOneStepWithLossScaleCell", "scale_sense must be a number" }, nn.TrainOneStepWithLossScaleCell, Affine(),
+    nn.SGD(Affine():trainable_params(), 0.1), "x")
+  t.fails({ "all_finite", "a tensor or a table of tensors is expected" }, amp.all_finite, 3)
+  t.fails({ "register_forward_hook", "hook_fn must be a function" }, function() nn.Dense(2, 2):register_forward_hook(3) end)
+end)
+
+t.finish()
