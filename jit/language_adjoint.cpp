@@ -22,9 +22,12 @@ void add_ordered(Registry& r) {
     r.add("pull(r: any, cotangents: any)")
         .doc("The list of cotangents that the backpropagator r gives for those of its results; nil gives none.")
         .effect(Effect::state);
-    r.add("j_op(context: any, name: any, args: any)")
-        .doc("An operator's result and its pullback, nil when no operand is followed.");
-    r.add("make_pull(context: any, name: any, args: any, result: any)").doc("The pullback of a call of an operator.");
+    r.add("j_op(context: any, name: any, args: any, results: int)")
+        .doc(
+            "An operator's result and its pullback, nil when no operand is followed. `results`: how many are in the "
+            "list that the result is; 0: it is no list.");
+    r.add("make_pull(context: any, name: any, args: any, result: any, results: int)")
+        .doc("The pullback of a call of an operator.");
 }
 
 void add_shadows(Registry& r) {
@@ -111,6 +114,9 @@ void add_values(Registry& r) {
         .effect(Effect::state);
     r.add("unwritten(name: any, args: any, held: any, watched: any, results: any)")
         .doc("The results, with an argument in the place of its handle; an error if what is watched was written into.")
+        .effect(Effect::state);
+    r.add("given_cotangents(args: any, cotangents: any)")
+        .doc("The cotangents that a program gives for the arguments; an error where one has another shape.")
         .effect(Effect::state);
     r.add("unchanged(watched: any)").doc("An error if what is watched was written into.").effect(Effect::state);
     r.add("to_number(x: any)").doc("A tensor of one element as a number.");

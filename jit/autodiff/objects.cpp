@@ -1,5 +1,6 @@
 // J of what has an identity: tables, variables, closures and their shadows; and of lists of results.
 #include <algorithm>
+#include <array>
 
 #include "jit/autodiff/rewriter.h"
 #include "jit/language.h"
@@ -182,6 +183,17 @@ bool BlockRewriter::shadows(const Node& node) {
     return true;
 }
 
+namespace {
+
+// Primitives whose result is their last operand, a list.
+bool hands_on(std::string_view name) {
+    static constexpr std::array<std::string_view, 5> kNames{"mark_arguments", "unmark", "hold", "unwritten",
+                                                            "given_cotangents"};
+    return std::ranges::find(kNames, name) != kNames.end();
+}
+
+}  // namespace
+
 // What moves values around without changing them.
 bool BlockRewriter::lists(const Node& node) {
     const std::string_view name = node.op->name();
@@ -256,7 +268,7 @@ bool BlockRewriter::lists(const Node& node) {
         step([&node, as_list](Backward& b) {
             if (b.has(node)) b.add(node.args[2], as_list(b, node));
         });
-    } else if (name == "mark_arguments" || name == "unmark" || name == "hold" || name == "unwritten") {
+    } else if (hands_on(name)) {
         copy(node);
         step([&node, as_list](Backward& b) {
             if (b.has(node)) b.add(node.args.back(), as_list(b, node));

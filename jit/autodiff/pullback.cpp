@@ -195,6 +195,13 @@ std::shared_ptr<const Pullback> pullback(const Op& op, std::span<const Value> ar
     });
 }
 
+size_t count_results(const Op& op, std::span<const Value> args) {
+    const size_t named = op.signature.results.size();
+    if (named > 1 || !op.infer_fn) return named;
+    const size_t given = op.infer_fn(Call(op, args, promoted_dtype(op, args))).size();
+    return named == 1 || given > 1 ? given : 0;
+}
+
 std::shared_ptr<const ir::Graph> expansion(const Op& op, std::span<const Value> args) {
     if (!op.expand_fn) throw state_error(op.name(), "is not made of other operators");
     using Expansion = std::unique_ptr<ir::Graph>;

@@ -38,6 +38,10 @@ std::shared_ptr<const Pullback> pullback(const Op& op, std::span<const Value> ar
 // Whether an operator has to be replaced by its expansion before it can be differentiated.
 inline bool needs_expansion(const Op& op) { return op.expand_fn && !op.grad_fn && !op.no_grad_reason; }
 
+// How many results an operator lists for complete arguments; 0: it has one, which is no list. (An operator with one
+// named result lists any number, some list what they have no name for.)
+size_t count_results(const Op& op, std::span<const Value> args);
+
 // What an operator that needs expansion is made of at these types. Parameters: the arguments in a tensor's place in
 // order (tensors and plain numbers; nil and bools are part of the graph), lists item by item; attributes are constants.
 std::shared_ptr<const ir::Graph> expansion(const Op& op, std::span<const Value> args);

@@ -271,14 +271,22 @@ void BlockRewriter::item(const Node& node) {
     });
 }
 
+// How many results a node lists; 0: its result is no list.
+size_t count_results(const Node& node) {
+    if (node.type.kind == ir::NodeType::Kind::list) return node.type.items.size();
+    const size_t named = node.op ? node.op->signature.results.size() : 0;
+    return named > 1 ? named : 0;
+}
+
 // An operator on tensors, or arithmetic on plain numbers.
 void BlockRewriter::operation(const Node& node) {
     std::vector<Value> args;
     for (const Value& arg : node.args) args.push_back(tr(arg));
-    Value made = emit("j_op", {context_, Value(node.op->name()), Value::list(std::move(args))});
+    const size_t results = count_results(node);
+    Value made = emit("j_op", {context_, Value(node.op->name()), Value::list(std::move(args)), number(results)});
     map_[&node] = pick(made, 0);
     Value r = pick(made, 1);
-    const bool several = node.op->signature.results.size() > 1 || node.type.kind == ir::NodeType::Kind::list;
+    const bool several = results > 0;
     step([&node, r, several](Backward& b) {
         if (b.has(node)) b.pull(r, several ? b.cotangents_of_list(node) : Value::list({b.cotangent(node)}), node.args);
     });
@@ -302,18 +310,16 @@ void for_each_operand(const std::vector<Value>& args, const std::function<void(c
 // The operator within a derivative: its own pullback of this order, and the inner one as the closure that it is.
 void BlockRewriter::operation_again(const Node& node) {
     const Value args = tr(node.args[2]);
-    Value made = emit("j_op", {context_, node.args[1], args});
+    const Value &name = node.args[1], &count = node.args[3];
+    Value made = emit("j_op", {context_, name, args, count});
     Value y = pick(made, 0), r = pick(made, 1);
-    Value inner = emit("make_pull", {tr(node.args[0]), node.args[1], args, y});
+    Value inner = emit("make_pull", {tr(node.args[0]), name, args, y, count});
     std::vector<Value> held;
     for_each_operand(args.items(), [&](const Value& v, int64_t) { held.push_back(v); });
     held.push_back(y);
     Value shadow = emit("touch", {context_, inner, Value::list(std::move(held)), Value()});
     outputs_[&node] = {y, inner};
-    const std::string& name = node.args[1].string();
-    const Op* op = lua::language().find(name);
-    if (!op || !name.starts_with("num_")) op = &operator_named(name);
-    const size_t results = std::max<size_t>(op->signature.results.size(), 1);
+    const auto results = static_cast<size_t>(count.integer());
     step([this, &node, r, shadow, results](Backward& b) {
         auto found = first_output_.find(&node);
         const Node* first = found == first_output_.end() ? nullptr : found->second;
@@ -323,7 +329,7 @@ void BlockRewriter::operation_again(const Node& node) {
             return d.is_nil() ? kept : b.emit("accumulate", {d, kept});
         };
         std::vector<Value> cotangents;
-        if (results == 1) {
+        if (results == 0) {
             cotangents.push_back(of_result(first ? b.cotangent(*first) : Value(), 0));
         } else {
             Value list = first ? b.cotangents_of_list(*first) : Value::list({});
@@ -346,18 +352,16 @@ void BlockRewriter::pullback(const Node& node) {
     for_each_operand(node.args[2].items(), [&](const Value& v, int64_t) { held.push_back(tr(v)); });
     held.push_back(tr(node.args[3]));
     Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value()});
-    const std::string& name = node.args[1].string();
-    const size_t results =
-        name.starts_with("num_") ? 1 : std::max<size_t>(operator_named(name).signature.results.size(), 1);
+    const auto results = static_cast<size_t>(node.args[4].integer());
     step([&node, shadow, results](Backward& b) {
         Value s = b.saved(shadow);
         for_each_operand(node.args[2].items(), [&](const Value& v, int64_t key) {
             b.add(v, b.emit("shadow_get", {s, Value(key)}));
         });
         if (!node.args[3].is_node()) return;
-        for (size_t j = 0; j < results; ++j) {
+        for (size_t j = 0; j < std::max<size_t>(results, 1); ++j) {
             Value d = b.emit("shadow_get", {s, Value(-1 - static_cast<int64_t>(j))});
-            results == 1 ? b.add(node.args[3], d) : b.add_item(*node.args[3].node(), j, d);
+            results == 0 ? b.add(node.args[3], d) : b.add_item(*node.args[3].node(), j, d);
         }
     });
 }

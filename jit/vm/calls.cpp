@@ -603,7 +603,7 @@ void j_op(Machine& m, const Instr& i) {
         settle_numbers(args);
         OperatorFunction f = operator_function(*i.op, args);
         Destination to = Machine::destination(i);
-        to.pack = !i.op->signature.results.empty();
+        to.pack = m.operand(i, 3).integer() > 0;
         return m.enter(f, {&context, 1}, std::move(args), to);
     }
     Value result = execute(*i.op, args);

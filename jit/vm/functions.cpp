@@ -11,32 +11,12 @@
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/sketch.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
 
 namespace {
-
-// Builds a function out of primitives.
-class Sketch {
-  public:
-    explicit Sketch(std::string name) : graph_(std::make_shared<ir::Graph>(std::move(name))) {}
-    Value parameter(std::string name = "") { return Value(graph_->add_parameter(std::move(name), {})); }
-    Value emit(std::string_view name, std::vector<Value> args) {
-        return Value(graph_->add_call(lua::primitive(name), std::move(args), {}));
-    }
-    Value item(const Value& node, size_t i) { return Value(graph_->add_item(*node.node(), i)); }
-    OperatorFunction finish(Value result, size_t captures = 0, bool variadic = false) {
-        graph_->result = std::move(result);
-        graph_->captures = captures;
-        graph_->variadic = variadic;
-        return {&function_of(*graph_), graph_};
-    }
-    ir::Graph& graph() { return *graph_; }
-
-  private:
-    std::shared_ptr<ir::Graph> graph_;
-};
 
 class OperatorObject final : public Object, public ir::OperatorHolder {
   public:
@@ -78,12 +58,15 @@ Spread spread_parameters(Sketch& s, const Op& op, std::span<const Value> args) {
     return result;
 }
 
-Value results_of(Sketch& s, const Op& op, const Value& y) {
-    if (op.signature.results.empty()) return Value::list({y});
+// The results of a function that gives what the node does: each of as many as it lists, or the one that it is (0).
+Value results_of(Sketch& s, const Value& y, size_t count) {
+    if (count == 0) return Value::list({y});
     std::vector<Value> items;
-    for (size_t i = 0; i < op.signature.results.size(); ++i) items.push_back(Value(s.graph().add_item(*y.node(), i)));
+    for (size_t i = 0; i < count; ++i) items.push_back(Value(s.graph().add_item(*y.node(), i)));
     return Value::list(std::move(items));
 }
+
+size_t listed(const ir::NodeType& type) { return type.kind == ir::NodeType::Kind::list ? type.items.size() : 0; }
 
 }  // namespace
 
@@ -135,7 +118,7 @@ OperatorFunction over_arguments(const Op& op, std::span<const Value> args, std::
         Sketch s{std::string(op.name())};
         Spread p = spread_parameters(s, op, args);
         Value result = copy_body(*inner, p.flat, s.graph());
-        if (!result.is_list()) result = Value::list({result});
+        if (!result.is_list()) result = results_of(s, result, result.is_node() ? listed(result.node()->type) : 0);
         entry = {inner, s.finish(result)};
     }
     return entry.function;
@@ -147,28 +130,36 @@ OperatorFunction expansion_function(const Op& op, std::span<const Value> args) {
     return function;
 }
 
+namespace {
+
+// Calls of the same form have one function.
+std::string form_of(const Op& op, std::span<const Value> args, size_t results) {
+    std::string form = str(op.id, ":", results);
+    for (const Value& v : args)
+        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) form += str(",", v.items().size());
+    return form;
+}
+
+}  // namespace
+
 OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
     if (autodiff::needs_expansion(op)) return expansion_function(op, args);
     thread_local std::unordered_map<std::string, OperatorFunction> cache;
-    std::string key = std::to_string(op.id);
-    for (const Value& v : args)
-        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
-    OperatorFunction& function = cache[key];
+    const size_t results = autodiff::count_results(op, args);
+    OperatorFunction& function = cache[form_of(op, args, results)];
     if (!function.function) {
         Sketch s{std::string(op.name())};
         Spread p = spread_parameters(s, op, args);
-        Value y(s.graph().add_call(op, std::move(p.args), {}));
-        function = s.finish(results_of(s, op, y));
+        const ir::NodeType type = results > 0 ? ir::NodeType::list(std::vector<ir::NodeType>(results)) : ir::NodeType();
+        Value y(s.graph().add_call(op, std::move(p.args), type));
+        function = s.finish(results_of(s, y, results));
     }
     return function;
 }
 
 OperatorFunction followed_operator(const Op& op, std::span<const Value> args, size_t results) {
     thread_local std::unordered_map<std::string, OperatorFunction> cache;
-    std::string key = str(op.id, ":", results);
-    for (const Value& v : args)
-        if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) key += str(",", v.items().size());
-    OperatorFunction& function = cache[key];
+    OperatorFunction& function = cache[form_of(op, args, results)];
     if (!function.function) {
         Sketch s{std::string(op.name())};
         const std::vector<Value> spread = spread_parameters(s, op, args).args;
@@ -178,9 +169,10 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
         for (const Value& v : spread) given.push_back(v.is_list() ? s.emit("spread", {v, Value()}) : v);
         Value y = s.emit("call", {operator_value(op), Value::list(std::move(given))});
         std::vector<Value> made;
-        for (size_t j = 0; j < results; ++j) made.push_back(s.emit("result", {y, Value(static_cast<int64_t>(j))}));
-        const Value result = op.signature.results.empty() ? made[0] : y;
-        made.push_back(s.emit("make_pull", {context, Value(op.name()), Value::list(spread), result}));
+        for (size_t j = 0; j < std::max<size_t>(results, 1); ++j)
+            made.push_back(s.emit("result", {y, Value(static_cast<int64_t>(j))}));
+        const Value result = results == 0 ? made[0] : y, count(static_cast<int64_t>(results));
+        made.push_back(s.emit("make_pull", {context, Value(op.name()), Value::list(spread), result, count}));
         function = s.finish(Value::list(std::move(made)));
     }
     return function;
@@ -308,26 +300,6 @@ const OperatorFunction& bound_function() {
     return f;
 }
 
-const OperatorFunction& custom_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("custom_vjp");
-        Value function = s.parameter("f"), back = s.parameter("back"), rest = s.parameter("...");
-        return s.finish(s.emit("custom_call", {function, back, rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& custom_back_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("custom_vjp");
-        Value back = s.parameter("back"), args = s.parameter("args"), results = s.parameter("results"),
-              d = s.parameter("...");
-        Value tail = s.emit("list_concat", {results, d});
-        return s.finish(s.emit("call", {back, s.emit("list_concat", {args, tail})}), 3, true);
-    }();
-    return f;
-}
-
 namespace {
 
 // The primitive of that name with as many arguments, as a function.
@@ -358,27 +330,6 @@ const OperatorFunction& batch_inside_function() {
 }
 const OperatorFunction& batch_error_function() {
     static const OperatorFunction f = primitive_function("batch_error", 1);
-    return f;
-}
-
-const OperatorFunction& checkpoint_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("checkpoint");
-        Value function = s.parameter("f"), again = s.parameter("again"), rest = s.parameter("...");
-        return s.finish(s.emit("checkpoint_call", {function, again, rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& checkpoint_back_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("checkpoint");
-        Value context = s.parameter("context"), function = s.parameter("f"), args = s.parameter("args"),
-              watched = s.parameter("watched"), d = s.parameter("...");
-        s.emit("unchanged", {watched});
-        Value call = s.emit("j_call", {Value::list({context}), function, args});
-        return s.finish(s.emit("pull", {s.item(call, 1), d}), 4, true);
-    }();
     return f;
 }
 

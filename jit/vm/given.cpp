@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/sketch.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -86,6 +87,40 @@ void unwritten(Machine& m, const Instr& i) {
     m.set(i, std::move(list));
 }
 
+// What a cotangent for an argument has to be, and what it is instead; empty where it may be one.
+std::string wrong_cotangent(Machine& m, const Value& argument, const Value& cotangent) {
+    const Value given = shown(cotangent);
+    if (given.is_nil()) return {};
+    if (shown(argument).is_number()) {
+        if (given.is_number() || (given.is_tensor() && given.tensor().size() == 1)) return {};
+        return str("a number, got ",
+                   given.is_tensor() ? str("a tensor of shape ", given.tensor().shape()) : m.host().describe(given));
+    }
+    if (!argument.is_tensor()) return {};
+    const Shape& shape = argument.tensor().shape();
+    if (given.is_number() && (shape.size() == 1 || given.number() == 0)) return {};
+    if (given.is_tensor() && given.tensor().shape() == shape) return {};
+    return str("a tensor of shape ", shape, " like it, got ",
+               given.is_tensor() ? str("one of shape ", given.tensor().shape()) : m.host().describe(given));
+}
+
+void given_cotangents(Machine& m, const Instr& i) {
+    const Values arguments = m.values(m.slot(i, 0));
+    Values cotangents = m.values(m.slot(i, 1));
+    uint16_t marks = 0;
+    for (size_t k = 0; k < cotangents.size(); ++k) {
+        marks |= cotangents[k].marks();
+        if (k >= arguments.size()) continue;
+        const std::string wrong = wrong_cotangent(m, arguments[k], cotangents[k]);
+        if (!wrong.empty())
+            throw shape_error("custom_vjp", str("the gradient that is given for argument ", k, " must be ", wrong))
+                .hint("sum over what was broadcast (ops.sum with the axis), or reshape it to x.shape");
+    }
+    Value list = std::move(cotangents).list();
+    list.set_marks(marks);
+    m.set(i, std::move(list));
+}
+
 void unchanged(Machine& m, const Instr& i) {
     const Values watched = m.values(m.slot(i, 0));
     for (size_t k = 0; k + 1 < watched.size(); k += 2)
@@ -108,10 +143,57 @@ Value own_handle(const Value& v) {
     return held;
 }
 
+const OperatorFunction& custom_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("custom_vjp");
+        Value function = s.parameter("f"), back = s.parameter("back"), rest = s.parameter("...");
+        return s.finish(s.emit("custom_call", {function, back, rest}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& custom_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("custom_vjp");
+        Value back = s.parameter("back"), args = s.parameter("args"), results = s.parameter("results"),
+              d = s.parameter("...");
+        Value tail = s.emit("list_concat", {results, d});
+        Value given = s.emit("call", {back, s.emit("list_concat", {args, tail})});
+        return s.finish(s.emit("given_cotangents", {args, given}), 3, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& checkpoint_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("checkpoint");
+        Value function = s.parameter("f"), again = s.parameter("again"), rest = s.parameter("...");
+        return s.finish(s.emit("checkpoint_call", {function, again, rest}), 0, true);
+    }();
+    return f;
+}
+
+const OperatorFunction& checkpoint_back_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("checkpoint");
+        Value context = s.parameter("context"), function = s.parameter("f"), args = s.parameter("args"),
+              watched = s.parameter("watched"), d = s.parameter("...");
+        s.emit("unchanged", {watched});
+        Value call = s.emit("j_call", {Value::list({context}), function, args});
+        return s.finish(s.emit("pull", {s.item(call, 1), d}), 4, true);
+    }();
+    return f;
+}
+
 std::span<const NamedHandler> given_handlers() {
     static constexpr NamedHandler list[] = {
-        {"custom_call", call}, {"checkpoint_call", call}, {"hold", hold},
-        {"watch", watch},      {"unwritten", unwritten},  {"unchanged", unchanged},
+        {"custom_call", call},
+        {"checkpoint_call", call},
+        {"hold", hold},
+        {"watch", watch},
+        {"unwritten", unwritten},
+        {"unchanged", unchanged},
+        {"given_cotangents", given_cotangents},
     };
     return list;
 }

@@ -43,11 +43,6 @@ Value wrapped(Region& region, const Value& v) {
     return sample;
 }
 
-size_t count_results(const Op& op, std::span<const Value> args) {
-    if (op.signature.results.size() != 1 || !op.infer_fn) return std::max<size_t>(op.signature.results.size(), 1);
-    return op.infer_fn(Call(op, args, promoted_dtype(op, args))).size();
-}
-
 }  // namespace
 
 bool Region::holds(const Value& v) const {
@@ -149,7 +144,7 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
         return true;
     }
     if (within) {
-        const OperatorFunction f = followed_operator(op, args, count_results(op, args));
+        const OperatorFunction f = followed_operator(op, args, autodiff::count_results(op, args));
         args.push_back(contexts.back());
         results = run(make_object<Closure>(*f.function, f.owner, Values()), contexts.first(contexts.size() - 1),
                       std::move(args), backs);
