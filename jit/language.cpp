@@ -56,6 +56,7 @@ void add_state(Registry& r) {
             "Checks a numeric loop and gives (start, limit, step, count): all integers and the number of rounds, or "
             "all floats and -1.");
     r.add("for_more(i: any, limit: any, step: any, count: any)").doc("Whether the loop runs another round.");
+    r.add("for_turns(start: any, limit: any, step: any)").doc("How many turns a numeric loop over integers has.");
     r.add("for_count(count: any)").doc("The count after one more round.");
     r.add("stop_point(names: any, values: any)")
         .doc(
@@ -146,6 +147,9 @@ void add_records(Registry& r) {
     r.add("set_upvalue(f: any, i: int, value: any)")
         .doc("Gives captured variable i of a function that value.")
         .effect(Effect::state);
+    r.add("loop(depth: int, places: any, values: any)")
+        .doc("What a turn of a loop begins with: values at places of a block, so many functions deep. The first turn.");
+    r.add("again(depth: int, values: any)").doc("Whether another turn of the loop that is so deep begins with these.");
     r.add("error_of(call: any)").doc("The error that the call ends with.");
     r.add("expect(x: any, value: any)")
         .doc("A guard: x is that value, a number bit by bit, an object by its identity. Otherwise the record ends.")

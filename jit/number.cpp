@@ -213,6 +213,7 @@ constexpr Row kRows[] = {
     {"num_less", less_weight},
     {"num_less_equal", less_equal_weight},
     {"num_select", select},
+    {"for_turns", [](const Value* v) { return wrapped(turns_of(v[0].integer(), v[1], v[2].integer()).count); }},
 };
 
 // By the primitive's id; nullptr for those that are not about numbers.
@@ -241,6 +242,28 @@ const char* kind_name(const Value& v) {
 }
 
 }  // namespace
+
+Turns turns_of(int64_t start, const Value& limit, int64_t step) {
+    Turns turns;
+    bool none = false;
+    if (limit.kind() == Value::Kind::integer) {
+        turns.last = limit.integer();
+    } else {
+        const double last = step > 0 ? std::floor(limit.number()) : std::ceil(limit.number());
+        if (std::isnan(last))
+            none = true;
+        else if (last >= 0x1p63)
+            step < 0 ? void(none = true) : void(turns.last = INT64_MAX);
+        else if (last < -0x1p63)
+            step > 0 ? void(none = true) : void(turns.last = INT64_MIN);
+        else
+            turns.last = static_cast<int64_t>(last);
+    }
+    if (none || (step > 0 ? start > turns.last : start < turns.last)) return turns;
+    const uint64_t distance = step > 0 ? bits(turns.last) - bits(start) : bits(start) - bits(turns.last);
+    turns.count = distance / (step > 0 ? bits(step) : ~bits(step) + 1) + 1;
+    return turns;
+}
 
 bool is_number_primitive(const Op& op) { return functions()[static_cast<size_t>(op.id)] != nullptr; }
 

@@ -16,4 +16,11 @@ bool is_number_primitive(const Op& primitive);
 // representation in a bit operation, an argument error for an operand that is not a number.
 Value run_number(const Op& primitive, std::span<const Value> args);
 
+// Of a numeric loop over integers: its last value at most, and how many turns it has.
+struct Turns {
+    int64_t last = 0;
+    uint64_t count = 0;
+};
+Turns turns_of(int64_t start, const Value& limit, int64_t step);
+
 }  // namespace lunaria::lua

@@ -86,7 +86,7 @@ vm::Values Recorder::record(const Value& f) {
 void Recorder::stop(std::string why) {
     if (!stopped_.empty()) return;
     stopped_ = described(machine_.span(), why);
-    if (effects_) return settle_tables();
+    if (effects_ > 0) return settle_tables();
     restart_ = true;
     throw state_error("graph mode", stopped_);
 }
@@ -110,7 +110,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
                                                 name_of(known.kind), ") when it is done again"));
         for (const Expected& e : known.expected) results.push_back(known_result(e));
         if (known.kind == Step::Kind::op && !known.effect) size_ghosts(known, results, body);
-        effects_ |= known.effect;
+        effects_ += known.effect;
         know(known, results);
         count_writes(known);
         for (const Expected& e : known.expected)
@@ -127,13 +127,13 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
     s.span = machine_.span();
     s.direct = s.kind == Step::Kind::call && machine_.caller().empty();
     s.method = s.kind == Step::Kind::call && machine_.calls_method();
-    s.late = effects_;
-    if (effects_ || s.effect) {
+    s.late = effects_ > 0;
+    if (effects_ > 0 || s.effect) {
         sweep();
         s.live = alive_;
         live_ += s.live.size();
     }
-    effects_ |= s.effect;
+    effects_ += s.effect;
     const bool observed = progress_.observed && position_ == progress_.done;
     std::vector<uint32_t> versions;
     if (s.effect && !observed)
@@ -501,6 +501,7 @@ int32_t Recorder::make(Own& table) {
     Own own = std::move(table);
     own_.erase(vm::identity_of(own.table));
     making_.insert(vm::identity_of(own.table));
+    loops_.wrote(own.number);
     luaL_checkstack(L, 8, "table");
     Step s;
     s.kind = Step::Kind::make;
@@ -523,39 +524,9 @@ int32_t Recorder::make(Own& table) {
     const bool known = position_ < progress_.done;
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
     // What the outside made of it since.
-    if (known && !own.content.is_nil()) pour(own.content, own.table);
+    if (known && !own.content.is_nil()) pour(host_, host_.lua(), own.content, own.table);
     auto found = slot_of_.find(vm::identity_of(own.table));
     return found == slot_of_.end() ? -1 : found->second;
-}
-
-void Recorder::pour(const Value& from, const Value& to) {
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 8, "table");
-    host_.push(L, from);
-    host_.push(L, to);
-    auto clear = [&](int table) {
-        lua_pushnil(L);
-        while (lua_next(L, table)) {
-            lua_pop(L, 1);
-            lua_pushvalue(L, -1);
-            lua_pushnil(L);
-            lua_rawset(L, table);
-        }
-    };
-    const int target = lua_gettop(L), source = target - 1;
-    clear(target);
-    lua_pushnil(L);
-    while (lua_next(L, source)) {
-        lua_pushvalue(L, -2);
-        lua_insert(L, -2);
-        lua_rawset(L, target);
-    }
-    if (!lua_getmetatable(L, source)) lua_pushnil(L);
-    lua_setmetatable(L, target);
-    clear(source);
-    lua_pushnil(L);
-    lua_setmetatable(L, source);
-    lua_settop(L, source - 1);
 }
 
 // The table that an earlier attempt of this call made as the one of that number, whose content is kept apart; or nil.
@@ -563,7 +534,7 @@ Value Recorder::replayed(int32_t number, Value& content) {
     const auto found = replayed_.find(number);
     if (position_ >= progress_.done || found == replayed_.end()) return {};
     content = host_.new_table(0, 0);
-    pour(found->second, content);
+    pour(host_, host_.lua(), found->second, content);
     return found->second;
 }
 
@@ -573,7 +544,7 @@ Value Recorder::adopt(Value table) {
     const int32_t number = tables_++;
     Value content;
     if (const Value known = replayed(number, content)) {
-        pour(table, known);
+        pour(host_, host_.lua(), table, known);
         table = known;
     }
     Own& own = own_[vm::identity_of(table)];

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "core/memory.h"
+#include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/runner.h"
 #include "jit/vm/watcher.h"
@@ -56,7 +57,7 @@ class Recorder final : public vm::Watcher {
     const std::string& stopped() const { return stopped_; }
     // What stopped it says nothing of the function.
     bool interrupted() const { return interrupted_; }
-    bool can_restart() const { return !effects_; }
+    bool can_restart() const { return effects_ == 0; }
     bool restart() const { return restart_; }
     // Why a branch was added: the event that gave something new; empty if none was.
     const std::string& surprise() const { return surprise_; }
@@ -111,6 +112,7 @@ class Recorder final : public vm::Watcher {
     std::string outer_place(size_t level) override;
 
   private:
+    friend class Loops;
     friend class WatchedUpvalue;
     // A table that the run made and that only the run knows so far.
     struct Own {
@@ -157,8 +159,6 @@ class Recorder final : public vm::Watcher {
     Own* own(const Value& table);
     Value adopt(Value table);
     Value replayed(int32_t number, Value& content);
-    // Moves all of a table, its metatable included, into another.
-    void pour(const Value& from, const Value& to);
 
     void note_function(const Value& f);
     bool is_counter(const Value& key);
@@ -185,6 +185,7 @@ class Recorder final : public vm::Watcher {
     void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
     // An open number as a tensor without axes, of the same dtype as that beside it; another value as it is.
     Value beside(const Value& v, const Value& other, const Op& primitive);
+    void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
     static bool holds_open(const Value& v);
     bool is_open(const Operand& o) const;  // a tensor of any sizes
     // From now on the trace is for the sizes that the tensor, or all tensors, have.
@@ -205,7 +206,8 @@ class Recorder final : public vm::Watcher {
     size_t at_ = 0;        // in it
     size_t position_ = 0;  // steps from the root
     size_t path_ = 1;      // of the runner's path: the next block
-    bool effects_ = false, restart_ = false, open_ = false, interrupted_ = false;
+    bool restart_ = false, open_ = false, interrupted_ = false;
+    size_t effects_ = 0;                // so far
     int catching_ = 0;                  // calls around this one that meet errors
     bool exact_ = false;                // the error on its way has the words and the line that Lua gives
     bool handles_errors_ = false;       // xpcall was called
@@ -242,6 +244,7 @@ class Recorder final : public vm::Watcher {
     int weak_handles_ = LUA_NOREF;                    // the same once it is stopped, for as long as somebody has them
     std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
     std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
+    Loops loops_{*this};
 };
 
 }  // namespace lunaria::jit

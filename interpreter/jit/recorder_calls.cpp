@@ -113,6 +113,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
         stop("a variable is used of a function that was made within a derivative or a compiled function");
     // Rules of derivatives look at the sizes of what they are for.
     if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
+    if (loops_.step(m, i)) return true;
     if (!open_) return false;
     bool any = false;
     auto look = [&](const auto& self, const vm::Slot& s) -> void {
@@ -247,12 +248,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
             }
         }
     }
-    if (i.op && !i.op->belongs_to(lua::language()) && takes_tensors(*i.op) && spelled && slots.size() >= 2) {
-        // Within what stands for a call of the operator, whose registers are its own.
-        const Value first = m.get(slots[0]), second = m.get(slots[1]);
-        if (open_number(first)) m.reg(slots[0].at) = beside(first, second, *i.op);
-        if (open_number(second)) m.reg(slots[1].at) = beside(second, first, *i.op);
-    }
+    if (spelled && slots.size() >= 2) put_beside(m, i, slots[0], slots[1]);
     // What is left wants the numbers themselves.
     auto settle = [&](const auto& self, const vm::Slot& s) -> void {
         if (s.items >= 0) {
@@ -266,6 +262,14 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     for (uint32_t k = 0; k < count; ++k)
         if (!any_key || k + 1 != count) settle(settle, m.slot(i, k));
     return false;
+}
+
+// Within what stands for a call of an operator, whose registers are its own.
+void Recorder::put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b) {
+    if (!i.op || i.op->belongs_to(lua::language()) || !takes_tensors(*i.op)) return;
+    const Value first = m.get(a), second = m.get(b);
+    if (open_number(first)) m.reg(a.at) = beside(first, second, *i.op);
+    if (open_number(second)) m.reg(b.at) = beside(second, first, *i.op);
 }
 
 // Whether the key under which the instruction writes may be another one the next time.
@@ -488,6 +492,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
                 stop("a metatable with __gc or __mode is used");
             if (const Value old = metatable(args[0]); !old.is_nil() && !read(old, Value("__metatable")).is_nil())
                 return false;
+            loops_.wrote(own(args[0])->number);
             results = really();
             return true;
         }

@@ -369,6 +369,7 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     if (Own* mine = own(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
         host_.raw_set(table, outside(key), value);
+        loops_.wrote(mine->number);
         if (had == value.is_nil()) mine->changes.push_back({key, !had});
         return;
     }

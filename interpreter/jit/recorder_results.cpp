@@ -24,6 +24,9 @@ bool generalises(Step::Kind kind) {
            kind == Step::Kind::length || kind == Step::Kind::call || kind == Step::Kind::index;
 }
 
+// Events whose numbers are other ones each time.
+bool always_differs(Step::Kind kind) { return kind == Step::Kind::item || kind == Step::Kind::loop; }
+
 // Whether a tensor of the same kind but of other sizes came there before.
 bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Expected& e) {
     return std::any_of(others.begin(), others.end(), [&](const Step* other) {
@@ -78,7 +81,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             e.slot = next++;
             e.constant = v;
         } else if (opens &&
-                   ((v.is_number() && (s.kind == Step::Kind::item || (generalises(s.kind) && differs(v.kind())))) ||
+                   ((v.is_number() && (always_differs(s.kind) || (generalises(s.kind) && differs(v.kind())))) ||
                     (s.counts && v.kind() == Value::Kind::integer) ||
                     ((v.is_number() || v.kind() == Value::Kind::string) &&
                      (s.kind == Step::Kind::number || s.name == "open")))) {

@@ -9,136 +9,10 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/region.h"
+#include "interpreter/jit/turns.h"
 #include "jit/number.h"
 
 namespace lunaria::jit {
-
-void push_read(LuaHost& host, lua_State* L, const Value& table, const Value& key) {
-    static_cast<LuaReference*>(table.object())->push(L);
-    host.push(L, key);
-    lua_rawget(L, -2);
-    lua_remove(L, -2);
-}
-
-void push_metatable(LuaHost& host, lua_State* L, const Value& table) {
-    host.push(L, table);
-    if (!lua_getmetatable(L, -1)) lua_pushnil(L);
-    lua_remove(L, -2);
-}
-
-void push_upvalue(LuaHost& host, lua_State* L, const Value& function, int position) {
-    host.push(L, function);
-    if (!lua_getupvalue(L, -1, position)) lua_pushnil(L);
-    lua_remove(L, -2);
-}
-
-void push_next(LuaHost& host, lua_State* L, const Value& table, const Value& key) {
-    host.push(L, table);
-    host.push(L, key);
-    if (lua_next(L, -2))
-        lua_pop(L, 1);
-    else
-        lua_pushnil(L);
-    lua_remove(L, -2);
-}
-
-int64_t raw_length(LuaHost& host, lua_State* L, const Value& table) {
-    host.push(L, table);
-    const auto n = static_cast<int64_t>(lua_rawlen(L, -1));
-    lua_pop(L, 1);
-    return n;
-}
-
-bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
-                   Value& error) {
-    lua_State* L = host.lua();
-    luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
-    const int base = lua_gettop(L);
-    host.push(L, f);
-    for (const Value& v : args) host.push(L, v);
-    if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
-        host.complete_message(f, step.direct ? std::string() : ir::place_text(step.span), step.method);
-        error = host.to_value(L, -1);
-        lua_settop(L, base);
-        return false;
-    }
-    for (int i = base + 1, n = lua_gettop(L); i <= n; ++i) results.push_back(host.to_value(L, i));
-    lua_settop(L, base);
-    return true;
-}
-
-Value run_operator(const Op& op, std::span<const Value> args) {
-    Value result = lunaria::run(op, args);
-    if (op.side_effect == Effect::state) return result;
-    auto own = [](const Value& v) {
-        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) == 1) return v;
-        return Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
-    };
-    if (result.is_tensor() && result.tensor().body()->refs.load(std::memory_order_relaxed) != 1) return own(result);
-    if (!result.is_list()) return result;
-    bool shared = false;
-    for (const Value& v : result.items())
-        shared |= v.is_tensor() && v.tensor().body()->refs.load(std::memory_order_relaxed) != 1;
-    if (!shared) return result;
-    std::vector<Value> items;
-    for (const Value& v : result.items())
-        items.push_back(v.is_tensor() ? Value(v.tensor().view(v.tensor().shape(), v.tensor().strides())) : v);
-    return Value::list(std::move(items));
-}
-
-Value scalar_tensor(const Value& number, DType dtype) {
-    return Value(Tensor::full(
-        dtype, {}, number.kind() == Value::Kind::integer ? static_cast<double>(number.integer()) : number.number()));
-}
-
-Value run_number(const Op& op, std::span<const Value> args) { return lua::run_number(op, args); }
-
-Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe) {
-    luaL_checkstack(L, 8, "table");
-    lua_createtable(L, static_cast<int>(recipe[0].integer()), static_cast<int>(recipe[1].integer()));
-    for (size_t i = 3; i + 1 < recipe.size(); i += 2) {
-        host.push(L, recipe[i]);
-        host.push(L, recipe[i + 1]);
-        lua_rawset(L, -3);
-    }
-    if (!recipe[2].is_nil()) {
-        host.push(L, recipe[2]);
-        lua_setmetatable(L, -2);
-    }
-    Value v = host.to_value(L, -1);
-    lua_pop(L, 1);
-    return v;
-}
-
-namespace {
-
-bool fits_shape(const Expected& e, const Shape& shape) {
-    return e.open ? shape.rank() == e.type.shape.rank() : shape == e.type.shape;
-}
-
-}  // namespace
-
-bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
-    switch (e.what) {
-        case Expected::What::constant:
-            return identical(e.constant, v);
-        case Expected::What::tensor: {
-            if (!v.is_tensor()) return false;
-            const Tensor& t = v.tensor();
-            return t.dtype() == e.type.dtype && fits_shape(e, t.shape()) && (t.parameter() != nullptr) == e.parameter;
-        }
-        case Expected::What::same:
-            return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]) &&
-                   (!e.typed || v.tensor().shape() == e.type.shape);
-        case Expected::What::number:
-            return v.kind() == e.constant.kind();
-        case Expected::What::table: {
-            auto* r = vm::object_as<LuaReference>(v);
-            return r && r->type == LUA_TTABLE;
-        }
-    }
-    return false;
-}
 
 namespace {
 
@@ -160,70 +34,86 @@ class Runner {
 
     bool run(vm::Values& results) {
         luaL_checkstack(L, 16, "graph mode");
-        Block* block = progress_.path.back();
-        size_t region = 0, row = 0;
-        for (size_t i = 0;;) {
-            if (i < block->steps.size()) {
-                Step& step = block->steps[i];
-                if (step.kind == Step::Kind::finish) {
-                    for (const Operand& o : step.operands) results.push_back(outward(o));
-                    return true;
-                }
-                if (region < block->regions.size() && block->regions[region]->begin == i) {
-                    Region& stretch = *block->regions[region++];
-                    if (is_ready(*block, stretch)) {
-                        if (!run(*block, stretch)) return false;
-                        i = stretch.end;
-                        continue;
-                    }
-                }
-                while (row < block->rows.size() && block->rows[row].begin < i) ++row;
-                if (row < block->rows.size() && block->rows[row].begin == i && hold(block->rows[row].guards)) {
-                    const Row& asked = block->rows[row++];
-                    if (!pass_rest(*block, asked)) return false;
-                    i = asked.end;
-                    continue;
-                }
-                if (!pass(*block, i)) return false;
-                finish(step);
-                ++i;
+        for (Place here{progress_.path.back()};;) {
+            Block* const block = here.block;
+            if (here.at == block->steps.size()) {
+                if (!choose(here)) return false;
                 continue;
             }
-            if (block->next.empty()) return false;
-            const Step& first = block->next[0]->steps[0];
-            Block* way = nullptr;
-            if (asks(first)) {
-                const int top = lua_gettop(L);
-                push(first);
-                for (auto& next : block->next)
-                    if (accept(next->steps[0].expected[0], -1)) {
-                        way = next.get();
-                        break;
-                    }
-                lua_settop(L, top);
-                if (!way) return false;
-            } else {
-                vm::Values given;
-                const Outcome outcome = carry_out(first, given);
-                if (outcome == Outcome::unknown) return false;
-                for (auto& next : block->next)
-                    if (all_fit(next->steps[0], given, outcome)) {
-                        way = next.get();
-                        break;
-                    }
-                if (!way) return observe(first, std::move(given), outcome);
-                bind(way->steps[0], given);
+            Step& step = block->steps[here.at];
+            if (step.kind == Step::Kind::finish) {
+                for (const Operand& o : step.operands) results.push_back(outward(o));
+                return true;
             }
-            progress_.path.push_back(way);
-            way->used = ++tree_.clock;
-            block = way;
-            region = row = 0;
-            finish(block->steps[0]);
-            i = 1;
+            while (here.region < block->regions.size() && block->regions[here.region]->begin < here.at) ++here.region;
+            if (here.region < block->regions.size() && block->regions[here.region]->begin == here.at) {
+                Region& stretch = *block->regions[here.region];
+                if (is_ready(*block, stretch)) {
+                    if (!run(*block, stretch)) return false;
+                    here.at = stretch.end;
+                    continue;
+                }
+            }
+            while (here.row < block->rows.size() && block->rows[here.row].begin < here.at) ++here.row;
+            if (here.row < block->rows.size() && block->rows[here.row].begin == here.at &&
+                hold(block->rows[here.row].guards)) {
+                const Row& asked = block->rows[here.row];
+                if (!pass_rest(*block, asked)) return false;
+                here.at = asked.end;
+                continue;
+            }
+            if (!pass(*block, here.at)) return false;
+            finish(step);
+            go_on(step, here);
         }
     }
 
   private:
+    // To the step after this one, which is done.
+    void go_on(const Step& step, Place& here) {
+        if (step.kind == Step::Kind::loop) turns_.begin(step, here);
+        ++here.at;
+        if (step.kind != Step::Kind::again || !goes_back(step)) return;
+        turns_.go_back(step, here);
+        if ((++rounds_ & 255) == 0) host_.poll();
+    }
+
+    // Goes one of the ways on from a block; false: none of them is that of this call.
+    bool choose(Place& here) {
+        Block& block = *here.block;
+        if (block.next.empty()) return false;
+        const Step& first = block.next[0]->steps[0];
+        Block* way = nullptr;
+        if (asks(first)) {
+            const int top = lua_gettop(L);
+            push(first);
+            for (auto& next : block.next)
+                if (accept(next->steps[0].expected[0], -1)) {
+                    way = next.get();
+                    break;
+                }
+            lua_settop(L, top);
+            if (!way) return false;
+        } else {
+            vm::Values given;
+            const Outcome outcome = carry_out(first, given);
+            if (outcome == Outcome::unknown) return false;
+            for (auto& next : block.next)
+                if (all_fit(next->steps[0], given, outcome)) {
+                    way = next.get();
+                    break;
+                }
+            if (!way) return observe(first, std::move(given), outcome);
+            bind(way->steps[0], given);
+        }
+        progress_.path.push_back(way);
+        way->used = ++tree_.clock;
+        here = {way};
+        finish(way->steps[0]);
+        go_on(way->steps[0], here);
+        return true;
+    }
+
     // Whether the region runs as a graph; it is compiled when it is run for the first time if that is quick or must not
     // make a difference, for the second time otherwise.
     bool is_ready(Block& block, Region& region) {
@@ -566,6 +456,11 @@ class Runner {
 
     Outcome carry_out(const Step& step, vm::Values& given) {
         span_ = &step.span;
+        if (step.kind == Step::Kind::again) {
+            given.push_back(Value(turns_.fits(step)));
+            return Outcome::fine;
+        }
+        if (compute(step, given)) return Outcome::fine;
         vm::Values args;
         args.reserve(step.operands.size());
         const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
@@ -589,6 +484,9 @@ class Runner {
                     break;
                 case Step::Kind::item:
                     given.push_back(element(args[0].tensor(), 0));
+                    break;
+                case Step::Kind::loop:
+                    given.append({args.begin() + 2, args.size() - 2});
                     break;
                 case Step::Kind::index:
                     return protectedly(given, [&] { given.push_back(host_.index(args[0], args[1])); });
@@ -628,6 +526,20 @@ class Runner {
             return Outcome::unknown;
         }
         return Outcome::fine;
+    }
+
+    // Arithmetic on two numbers, which most steps on numbers are; false: it is something else, or fails.
+    bool compute(const Step& step, vm::Values& given) {
+        if (step.kind != Step::Kind::number || step.operands.size() != 2 || !lua::is_number_primitive(*step.op))
+            return false;
+        const Value args[] = {constant(step.operands[0]), constant(step.operands[1])};
+        if (!args[0].is_number() || !args[1].is_number()) return false;
+        try {
+            given.push_back(lua::run_number(*step.op, args));
+        } catch (const Error&) {
+            return false;
+        }
+        return true;
     }
 
     template <class F>
@@ -680,6 +592,8 @@ class Runner {
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
+    Turns turns_{progress_};
+    uint32_t rounds_ = 0;
     const ir::Span* span_ = nullptr;  // of the step that runs
     LuaHost::At at_;
 };

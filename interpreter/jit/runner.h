@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/random.h"
-#include "interpreter/host/lua_host.h"
+#include "interpreter/jit/outside.h"
 #include "interpreter/jit/steady.h"
 #include "interpreter/jit/trace.h"
 
@@ -20,11 +20,21 @@ class Seen {
             return false;
         }
         *at = {object, round_};
+        order_.push_back(object);
         return true;
     }
     void clear() {
         ++round_;
         count_ = 0;
+        order_.clear();
+    }
+    size_t count() const { return count_; }
+    // Takes out all but the first ones.
+    void forget_from(size_t count) {
+        if (count == count_) return;
+        std::vector<const void*> kept = std::move(order_);
+        clear();
+        for (size_t i = 0; i < count; ++i) insert(kept[i]);
     }
 
   private:
@@ -44,7 +54,8 @@ class Seen {
         for (const Entry& e : before)
             if (e.round == round_) *find(e.object) = e;
     }
-    std::vector<Entry> entries_;  // a power of two
+    std::vector<Entry> entries_;      // a power of two
+    std::vector<const void*> order_;  // as they came
     uint64_t round_ = 1;
     size_t count_ = 0;
 };
@@ -93,25 +104,5 @@ struct Call {
 // True when the call is done: `results` are there. False where no branch of the tree goes on.
 // `flat`: nothing is compiled, every operator runs by itself.
 bool run(LuaHost& host, const Call& call, Tree& tree, bool flat, Progress& progress, vm::Values& results);
-
-// Reads and other questions to the outside, alike for the runner and the recorder. They leave the value on the stack.
-void push_read(LuaHost& host, lua_State* L, const Value& table, const Value& key);
-void push_metatable(LuaHost& host, lua_State* L, const Value& table);
-void push_upvalue(LuaHost& host, lua_State* L, const Value& function, int position);
-void push_next(LuaHost& host, lua_State* L, const Value& table, const Value& key);
-int64_t raw_length(LuaHost& host, lua_State* L, const Value& table);
-// False: f raised `error`.
-bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
-                   Value& error);
-// Runs an operator; the result has a body of its own.
-Value run_operator(const Op& op, std::span<const Value> args);
-// A number as a tensor without axes.
-Value scalar_tensor(const Value& number, DType dtype);
-// An operation on plain numbers, or a comparison of them.
-Value run_number(const Op& op, std::span<const Value> args);
-// A new table: sizes, metatable, then keys and values in the order of insertion; a nil value takes the key out again.
-Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe);
-// Whether a result is what was expected. `slots` for what must be the same object as one of them.
-bool fits(const Expected& expected, const Value& v, std::span<const Value> slots);
 
 }  // namespace lunaria::jit

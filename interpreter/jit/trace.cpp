@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <unordered_set>
 
 #include "core/ir/builder.h"
@@ -100,14 +101,59 @@ void join_single_ways(Block& block) {
     for (auto& next : block.next) join_single_ways(*next);
 }
 
+// By step that goes back: what the loop and all behind it needs of what was there before the loop.
+class Kept {
+  public:
+    explicit Kept(const Block& root) { visit(root); }
+    const Slots& at(const Step& back) const { return *back_.at(&back); }
+
+  private:
+    struct Loop {
+        const Step* step;
+        Slots* used;
+    };
+    void visit(const Block& block) {
+        const size_t open = open_.size();
+        for (const Step& step : block.steps) {
+            const auto use = [&](int32_t slot) {
+                for (const Loop& loop : open_)
+                    if (slot < loop.step->expected[0].slot) loop.used->insert(slot);
+            };
+            for (const Operand& o : step.operands) for_each_slot(o, use);
+            for (const Expected& e : step.expected)
+                if (e.what == Expected::What::same) use(e.slot);
+            std::ranges::for_each(step.live, use);
+            if (step.kind == Step::Kind::loop) open_.push_back({&step, &used_.emplace_back()});
+            if (!goes_back(step)) continue;
+            const auto loop = std::find_if(open_.rbegin(), open_.rend(),
+                                           [&](const Loop& one) { return is_loop_of(*one.step, step); });
+            back_[&step] = loop->used;
+        }
+        for (const auto& next : block.next) visit(*next);
+        open_.resize(open);
+    }
+
+    std::deque<Slots> used_;
+    std::vector<Loop> open_;
+    std::unordered_map<const Step*, const Slots*> back_;
+};
+
 // Slots that go out, and how often.
 using Handed = std::unordered_map<int32_t, int>;
 
-// Gives what is needed from the start of the block on; `handed`: what goes out.
-Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
+// What a pass over all blocks knows.
+struct Settling {
+    Tree& tree;
+    const Kept kept;
+    Slots texts = {};
+    Handed handed = {};
+};
+
+// Gives what is needed from the start of the block on.
+Slots settle(Settling& all, Block& block) {
     Slots needed;
-    ++tree.branches;
-    for (auto& next : block.next) needed.merge(settle(tree, *next, handed, texts));
+    ++all.tree.branches;
+    for (auto& next : block.next) needed.merge(settle(all, *next));
     // Behind the last step of a recording that an error or a limit ended, another takes the call up.
     if (block.next.empty() && !block.steps.empty()) {
         const Step& last = block.steps.back();
@@ -119,12 +165,13 @@ Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
     }
     for (size_t i = block.steps.size(); i-- > 0;) {
         Step& step = block.steps[i];
-        ++tree.steps;
+        ++all.tree.steps;
         step.drops.clear();
+        if (goes_back(step)) needed = all.kept.at(step);
         for (Expected& e : step.expected) {
             if (e.what == Expected::What::same || e.slot < 0) continue;
-            e.handed = handed.contains(e.slot);
-            tree.slots = std::max(tree.slots, e.slot + 1);
+            e.handed = all.handed.contains(e.slot);
+            all.tree.slots = std::max(all.tree.slots, e.slot + 1);
             if (!needed.erase(e.slot)) step.drops.push_back(e.slot);
         }
         auto use = [&](int32_t slot) {
@@ -132,13 +179,13 @@ Slots settle(Tree& tree, Block& block, Handed& handed, const Slots& texts) {
         };
         for (const Operand& operand : step.operands) for_each_slot(operand, use);
         if (hands_out(step.kind))
-            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { ++handed[s]; });
+            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { ++all.handed[s]; });
         // A tensor that is a key is found by its handle.
-        if (step.kind == Step::Kind::read) for_each_slot(step.operands[1], [&](int32_t s) { ++handed[s]; });
+        if (step.kind == Step::Kind::read) for_each_slot(step.operands[1], [&](int32_t s) { ++all.handed[s]; });
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
         // What must be there when this very step fails is dropped after it at the earliest.
-        if (may_surprise(step, texts))
+        if (may_surprise(step, all.texts))
             for (int32_t slot : step.live) use(slot);
         std::erase_if(step.drops, [&](int32_t) { return step.kind == Step::Kind::finish; });
     }
@@ -157,6 +204,11 @@ std::string type_text(const Expected& e) {
     std::string sizes = "(";
     for (int i = 0; i < e.type.shape.rank(); ++i) sizes += i > 0 ? ", ?" : "?";
     return str(lunaria::name_of(e.type.dtype), sizes, ")");
+}
+
+bool takes_any_number(Step::Kind kind) {
+    return kind == Step::Kind::call || kind == Step::Kind::make || kind == Step::Kind::loop ||
+           kind == Step::Kind::again;
 }
 
 // The primitive that a step is, where it is no operator.
@@ -187,7 +239,7 @@ class GraphWriter {
             };
             // What takes any number of operands has the further ones in a list.
             const Op& op = primitive_of(step);
-            if (step.kind == Step::Kind::call || step.kind == Step::Kind::make) {
+            if (takes_any_number(step.kind)) {
                 const size_t count = op.signature.params.size() - 1;
                 std::vector<Value> rest(args.begin() + static_cast<ptrdiff_t>(count), args.end());
                 args.resize(count);
@@ -289,14 +341,13 @@ void settle(Tree& tree) {
     tree.steps = 0;
     tree.slots = 0;
     join_single_ways(tree.root);
-    Handed handed;
-    Slots texts;
+    Settling all{tree, Kept(tree.root)};
     for_each_step(tree, [&](Step& step) {
         for (const Expected& e : step.expected)
-            if (e.what == Expected::What::number && e.constant.kind() == Value::Kind::string) texts.insert(e.slot);
+            if (e.what == Expected::What::number && e.constant.kind() == Value::Kind::string) all.texts.insert(e.slot);
     });
-    settle(tree, tree.root, handed, texts);
-    mark_again(tree.root, handed);
+    settle(all, tree.root);
+    mark_again(tree.root, all.handed);
     size_t inner = 0;
     SlotTypes types;
     auto count = [&](auto& self, Block& block) -> void {
@@ -410,9 +461,9 @@ std::string described(const ir::Span& span, std::string_view words) {
 
 std::string_view name_of(Step::Kind kind) {
     static constexpr std::string_view kNames[] = {
-        "argument_count", "argument",   "raw_index", "metatable", "upvalue",       "raw_length", "next_key",
-        "decide",         "element",    "op",        "number",    "number_tensor", "index",      "compare",
-        "call",           "make_table", "set_index", "raw_set",   "set_upvalue",   "return"};
+        "argument_count", "argument", "raw_index",   "metatable",     "upvalue", "raw_length", "next_key", "decide",
+        "element",        "op",       "number",      "number_tensor", "index",   "compare",    "call",     "make_table",
+        "set_index",      "raw_set",  "set_upvalue", "loop",          "again",   "return"};
     return kNames[static_cast<size_t>(kind)];
 }
 

@@ -4,6 +4,9 @@
 //
 // A value that may differ from call to call (a tensor, a number that is not decided upon, a table) has a slot; slots
 // are numbered along the path from the root, so that a number means one value on each path.
+//
+// A loop whose number of turns differs is in it once: the step `loop` gives the values with which a turn begins slots
+// of their own, and where a way comes back to it, the step `again` gives these slots the values of the next turn.
 #pragma once
 
 #include <functional>
@@ -61,6 +64,8 @@ struct Step {
         set_index,
         raw_set,
         set_upvalue,
+        loop,   // depth, places, values... -> what a turn begins with
+        again,  // depth, values... -> whether another turn of the loop of this number begins with them
         finish  // the results
     };
     Kind kind = Kind::op;
@@ -80,7 +85,7 @@ struct Step {
     std::vector<int32_t> drops;    // slots that no step needs after this one
     bool by_content = false;       // an operator: the sizes of its results depend on more than on those of its operands
     bool alone = false;            // an operator that no compiled graph can hold
-    int32_t table = -1;            // of `make`: which of the run's tables it is
+    int32_t table = -1;            // of `make`: which of the run's tables it is; of `loop` and `again`: which loop
     bool list = false;             // of an operator: the results are a list, even if it is one alone
     int hits = 0;
     // Of a question: where its object and its key are in the table of what the function keeps; 0: not there.
@@ -126,6 +131,16 @@ template <class F>
 void for_each_slot(const Operand& operand, F&& f) {
     if (operand.slot >= 0) f(operand.slot);
     for (const Operand& item : operand.items) for_each_slot(item, f);
+}
+
+// Whether the step is the way back to where a turn of a loop begins.
+inline bool goes_back(const Step& step) {
+    return step.kind == Step::Kind::again && step.expected[0].constant.boolean();
+}
+// Whether the loop is the one to which that step goes back.
+inline bool is_loop_of(const Step& loop, const Step& again) {
+    return loop.kind == Step::Kind::loop && loop.table == again.table &&
+           same_operand(loop.operands[0], again.operands[0]);
 }
 
 // Calls f with every step.

@@ -333,31 +333,8 @@ void for_prepare(Machine& m, const Instr& i) {
                         str("bad 'for' ", kNames[k], " (number expected, got ", m.host().describe(*values[k]), ")"));
     if (step.number() == 0) throw Error(ErrorKind::argument, "", "'for' step is zero");
     if (start.kind() == Value::Kind::integer && step.kind() == Value::Kind::integer) {
-        const int64_t a = start.integer(), s = step.integer();
-        int64_t last = 0;
-        bool none = false;
-        if (limit.kind() == Value::Kind::integer) {
-            last = limit.integer();
-        } else {
-            const double l = s > 0 ? std::floor(limit.number()) : std::ceil(limit.number());
-            if (std::isnan(l))
-                none = true;
-            else if (l >= 0x1p63)
-                s < 0 ? void(none = true) : void(last = INT64_MAX);
-            else if (l < -0x1p63)
-                s > 0 ? void(none = true) : void(last = INT64_MIN);
-            else
-                last = static_cast<int64_t>(l);
-        }
-        none |= s > 0 ? a > last : a < last;
-        uint64_t rounds = 0;
-        if (!none) {
-            const uint64_t distance = s > 0 ? static_cast<uint64_t>(last) - static_cast<uint64_t>(a)
-                                            : static_cast<uint64_t>(a) - static_cast<uint64_t>(last);
-            const uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : ~static_cast<uint64_t>(s) + 1;
-            rounds = distance / stride + 1;
-        }
-        return m.set(i, Value::list({start, Value(last), step, Value(static_cast<int64_t>(rounds))}));
+        const auto [last, count] = lua::turns_of(start.integer(), limit, step.integer());
+        return m.set(i, Value::list({start, Value(last), step, Value(static_cast<int64_t>(count))}));
     }
     auto as_float = [](const Value& v) {
         Value f(v.number());

@@ -1,0 +1,464 @@
+#include "interpreter/jit/loops.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "interpreter/jit/recorder.h"
+#include "jit/language.h"
+#include "jit/vm/handlers.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+// The blocks of a function and how they go on.
+class Flow {
+  public:
+    explicit Flow(const vm::Code& code) : code_(code), next_(code.blocks.size()), before_(code.blocks.size()) {
+        for (size_t b = 0; b < code.blocks.size(); ++b) {
+            const vm::Instr& last = code.instrs[end(b) - 1];
+            const bool branch = last.run == vm::handle_branch;
+            if (!branch && last.run != vm::handle_jump) continue;
+            for (size_t k = 0; k < (branch ? 2 : 1); ++k) {
+                next_[b].push_back(last.target[k]);
+                before_[last.target[k]].push_back(static_cast<uint32_t>(b));
+            }
+        }
+    }
+    // Calls f(block, blocks of its loop) for each that is gone back to.
+    template <class F>
+    void for_each_loop(F&& f) const {
+        enum : uint8_t { fresh, open, done };
+        std::vector<uint8_t> state(next_.size(), fresh);
+        std::unordered_map<uint32_t, std::unordered_set<uint32_t>> loops;
+        std::vector<std::pair<uint32_t, size_t>> path{{0, 0}};
+        state[0] = open;
+        while (!path.empty()) {
+            auto& [block, k] = path.back();
+            if (k == next_[block].size()) {
+                state[block] = done;
+                path.pop_back();
+                continue;
+            }
+            const uint32_t to = next_[block][k++];
+            if (state[to] == open) add_body(loops[to], to, block);
+            if (state[to] != fresh) continue;
+            state[to] = open;
+            path.emplace_back(to, 0);
+        }
+        for (const auto& [head, body] : loops) f(head, body);
+    }
+    // The instruction whose result decides where a block goes on; null: it goes on in one way, or it is not its own.
+    const vm::Instr* decider(uint32_t block) const {
+        const vm::Instr& last = code_.instrs[end(block) - 1];
+        if (last.run != vm::handle_branch) return nullptr;
+        const int32_t at = code_.slots[last.slots].at;
+        for (size_t i = end(block) - 1; i-- > code_.blocks[block].start;) {
+            const vm::Instr& one = code_.instrs[i];
+            if (one.out >= 0 && one.out <= at && at < one.out + std::max(one.results, 1)) return &one;
+        }
+        return nullptr;
+    }
+    const std::vector<uint32_t>& next(uint32_t block) const { return next_[block]; }
+
+    // Which parameters of the head may have other values when a turn of the loop has come back to it.
+    std::vector<bool> varying(uint32_t head, const std::unordered_set<uint32_t>& body) const {
+        // By register of a parameter: that of the head's parameter which it is as it was when the turn began.
+        std::unordered_map<int32_t, int32_t> source;
+        constexpr int32_t kOther = -1;
+        for (int32_t r : code_.blocks[head].parameters) source[r] = r;
+        std::unordered_set<int32_t> others;
+        for (bool changes = true; changes;) {
+            changes = false;
+            for (uint32_t block : body)
+                for_each_edge(block, [&](uint32_t to, const vm::Slot& list) {
+                    if (!body.contains(to)) return;
+                    for (size_t k = 0; k < code_.blocks[to].parameters.size(); ++k) {
+                        const vm::Slot& s = code_.slots[static_cast<size_t>(list.at) + k];
+                        const bool register_of_its =
+                            s.items < 0 && s.at >= 0 && std::ranges::count(code_.blocks[block].parameters, s.at) > 0;
+                        const auto known = source.find(s.at);
+                        if (register_of_its && known == source.end()) continue;
+                        const int32_t from = register_of_its ? known->second : kOther;
+                        const int32_t parameter = code_.blocks[to].parameters[k];
+                        if (to == head) {
+                            changes |= from != parameter && others.insert(parameter).second;
+                            continue;
+                        }
+                        const auto [entry, fresh] = source.try_emplace(parameter, from);
+                        if (!fresh && entry->second != from && entry->second != kOther) {
+                            entry->second = kOther;
+                            changes = true;
+                        }
+                        changes |= fresh;
+                    }
+                });
+        }
+        std::vector<bool> result;
+        for (int32_t r : code_.blocks[head].parameters) result.push_back(others.contains(r));
+        return result;
+    }
+
+  private:
+    template <class F>
+    void for_each_edge(uint32_t block, F&& f) const {
+        const vm::Instr& last = code_.instrs[end(block) - 1];
+        if (last.run == vm::handle_jump) return f(last.target[0], code_.slots[last.slots]);
+        for (uint32_t k = 0; last.run == vm::handle_branch && k < 2; ++k)
+            f(last.target[k], code_.slots[last.slots + k + 1]);
+    }
+    size_t end(size_t block) const {
+        return block + 1 < code_.blocks.size() ? code_.blocks[block + 1].start : code_.instrs.size();
+    }
+    // All from where the head is reached without passing it.
+    void add_body(std::unordered_set<uint32_t>& body, uint32_t head, uint32_t last) const {
+        body.insert(head);
+        std::vector<uint32_t> rest{last};
+        while (!rest.empty()) {
+            const uint32_t block = rest.back();
+            rest.pop_back();
+            if (!body.insert(block).second) continue;
+            rest.insert(rest.end(), before_[block].begin(), before_[block].end());
+        }
+    }
+
+    const vm::Code& code_;
+    std::vector<std::vector<uint32_t>> next_, before_;
+};
+
+// A parameter that nothing reads goes with the first instruction.
+bool is_read(const vm::Machine& m, const vm::Instr& first, int32_t parameter) {
+    const vm::Code& code = m.code();
+    const auto kills = code.kills.begin() + first.kills;
+    if (std::find(kills, kills + first.kill_count, parameter) == kills + first.kill_count) return true;
+    const auto uses = [&](auto& self, const vm::Slot& s) -> bool {
+        if (s.items < 0) return s.at == parameter;
+        return std::ranges::any_of(m.items(s), [&](const vm::Slot& item) { return self(self, item); });
+    };
+    for (uint32_t k = 0; k < first.slot_count; ++k)
+        if (uses(uses, m.slot(first, k))) return true;
+    return false;
+}
+
+bool is_same_value(const Value& a, const Value& b) {
+    const OpenNumber *x = open_number(a), *y = open_number(b);
+    return x && y ? x->slot == y->slot : !x && !y && identical(a, b);
+}
+
+// Another handle of the same elements, by which a turn knows it.
+Value own_body(const Value& v) {
+    return v.is_tensor() ? Value(v.tensor().view(v.tensor().shape(), v.tensor().strides())) : v;
+}
+
+}  // namespace
+
+const Loops::Heads& Loops::heads_of(const vm::Code& code) {
+    std::unique_ptr<const Heads>& known = heads_[&code];
+    if (known) return *known;
+    auto heads = std::make_unique<Heads>();
+    const Flow flow(code);
+    flow.for_each_loop([&](uint32_t head, const std::unordered_set<uint32_t>& body) {
+        heads->blocks[&code.instrs[code.blocks[head].start]] = head;
+        heads->varying[head] = flow.varying(head, body);
+        for (uint32_t block : body)
+            if (std::ranges::any_of(flow.next(block), [&](uint32_t to) { return !body.contains(to); }))
+                if (const vm::Instr* decider = flow.decider(block)) heads->deciders[decider].push_back(head);
+    });
+    known = std::move(heads);
+    return *known;
+}
+
+// Loops whose functions have returned, or that began anew in the same place.
+void Loops::leave(const vm::Machine& m, const vm::Instr& i) {
+    const size_t frames = m.frame_count();
+    const bool enters = &i == &m.code().instrs[m.code().blocks[0].start];
+    while (!loops_.empty() && (loops_.back().frames > frames || (enters && loops_.back().frames == frames)))
+        loops_.pop_back();
+}
+
+bool Loops::step(vm::Machine& m, const vm::Instr& i) {
+    if (!recorder_.stopped_.empty() || &m != &recorder_.machine_) return false;
+    if (!loops_.empty()) note(m, i);
+    const vm::Code& code = m.code();
+    if (code_ != &code) {
+        code_ = &code;
+        const Heads& heads = heads_of(code);
+        here_ = heads.blocks.empty() ? nullptr : &heads;
+    }
+    if (!here_) return recorder_.open_ && compute(m, i);
+    if (const auto head = here_->blocks.find(&i); head != here_->blocks.end()) arrive(m, i, head->second);
+    if (const auto decider = here_->deciders.find(&i); decider != here_->deciders.end()) {
+        position_ = recorder_.position_;
+        deciding_ = decider->second;
+        deciding_frames_ = m.frame_count();
+    }
+    return recorder_.open_ && compute(m, i);
+}
+
+// What the instruction before has asked, and what this one may change.
+void Loops::note(vm::Machine& m, const vm::Instr& i) {
+    static const Op &sets = lua::primitive("cell_set"), &calls = lua::primitive("call"),
+                    &j_calls = lua::primitive("j_call");
+    leave(m, i);
+    if (!deciding_.empty()) {
+        if (recorder_.position_ > position_)
+            for (Loop& loop : loops_)
+                loop.decided |= loop.frames == deciding_frames_ && std::ranges::count(deciding_, loop.block) > 0;
+        deciding_.clear();
+    }
+    bool changes = i.op == &sets;
+    if (i.op == &calls || i.op == &j_calls) {
+        const vm::Slot& callee = m.slot(i, i.op == &calls ? 0 : 1);
+        changes = callee.items < 0 && vm::object_as<vm::NativeFunction>(m.get(callee));
+    }
+    if (changes)
+        for (Loop& loop : loops_) loop.changed = true;
+}
+
+void Loops::wrote(int32_t table) {
+    for (Loop& loop : loops_) loop.changed |= table < loop.tables;
+}
+
+const Step* Loops::next_known() const {
+    const Block& block = *recorder_.block_;
+    if (recorder_.at_ < block.steps.size()) return &block.steps[recorder_.at_];
+    return block.next.empty() ? nullptr : &block.next[0]->steps[0];
+}
+
+Loops::Seen Loops::seen(const Value& v) const {
+    Seen one;
+    one.kind = vm::shown(v).kind();
+    if (const auto* number = open_number(v))
+        one.slot = number->slot;
+    else if (v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string)
+        one.value = v;
+    else
+        one.identity = vm::identity_of(v);
+    if (v.is_tensor()) {
+        one.type = {v.tensor().dtype(), v.tensor().shape()};
+        const auto found = recorder_.slot_of_.find(one.identity);
+        if (found != recorder_.slot_of_.end()) one.slot = found->second;
+    }
+    return one;
+}
+
+bool Loops::is_same(const Seen& before, const Value& now) const {
+    const Seen one = seen(now);
+    if (one.kind != before.kind || one.slot != before.slot) return false;
+    return one.slot >= 0 || (one.identity == before.identity && identical(one.value, before.value));
+}
+
+// Whether a turn that was for the value before can be for this one: a number of the same kind, or a tensor of the same
+// type that was made since, so that nothing else can have it.
+bool Loops::is_alike(int32_t since, const Seen& before, const Value& now) const {
+    if (now.marks() || vm::shown(now).kind() != before.kind) return false;
+    if (vm::shown(now).is_number()) return true;
+    if (!now.is_tensor()) return false;
+    const Seen one = seen(now);
+    if (one.slot < since || now.tensor().parameter()) return false;
+    if (one.type.dtype != before.type.dtype || one.type.shape.rank() != before.type.shape.rank()) return false;
+    return one.type.shape == before.type.shape || recorder_.sizes_[static_cast<size_t>(one.slot)];
+}
+
+void Loops::begin_turn(vm::Machine& m, const vm::Instr& i, Loop& loop) {
+    loop.seen.clear();
+    for (int32_t r : m.code().blocks[loop.block].parameters)
+        loop.seen.push_back(is_read(m, i, r) ? seen(m.reg(r)) : Seen());
+    loop.slots = recorder_.slots_;
+    loop.tables = recorder_.tables_;
+    loop.ever_changed |= loop.changed || loop.effects != recorder_.effects_;
+    loop.effects = recorder_.effects_;
+    loop.changed = loop.decided = false;
+}
+
+void Loops::arrive(vm::Machine& m, const vm::Instr& i, uint32_t block) {
+    leave(m, i);
+    const auto found = std::find_if(loops_.rbegin(), loops_.rend(), [&](const Loop& loop) {
+        return loop.frames == m.frame_count() && loop.code == &m.code() && loop.block == block;
+    });
+    if (found == loops_.rend()) {
+        Loop& loop = loops_.emplace_back();
+        loop.frames = m.frame_count();
+        loop.code = &m.code();
+        loop.block = block;
+        loop.effects = recorder_.effects_;
+        begin_turn(m, i, loop);
+        loop.first = loop.seen;
+        loop.first_slots = loop.slots;
+        return;
+    }
+    loops_.erase(found.base(), loops_.end());
+    Loop& loop = loops_.back();
+    if (loop.in && close(m, loop)) return rewind(m, loop);
+    if (loop.in || !open(m, i, loop)) loop.in = nullptr;
+    begin_turn(m, i, loop);
+}
+
+bool Loops::may_open(const vm::Machine& m, const Loop& loop) const {
+    return !loop.changed && loop.effects == recorder_.effects_ && recorder_.catching_ == 0 && m.depth == 0 &&
+           loop.code->graph->order == 0 && !m.region();
+}
+
+// The slot from which on tensors are in the values alone: of those that the last turn has made that is certain, of
+// those that others have made where no object has come in between that may have them.
+int32_t Loops::made_since(const vm::Machine& m, const Loop& loop) const {
+    if (loop.ever_changed) return loop.slots;
+    const auto& parameters = m.code().blocks[loop.block].parameters;
+    for (size_t k = 0; k < parameters.size(); ++k) {
+        const Value& v = m.get({parameters[k], -1, false});
+        const bool holds = v.is_list() || (v.kind() == Value::Kind::object && !open_number(v));
+        if (holds && !is_same(loop.first[k], v)) return loop.slots;
+    }
+    return loop.first_slots;
+}
+
+// The parameters that differ from turn to turn; false: one of them does in a way that cannot be followed.
+bool Loops::choose(const vm::Machine& m, const vm::Instr& i, const Loop& loop, std::vector<int64_t>& places) const {
+    const auto& parameters = m.code().blocks[loop.block].parameters;
+    const std::vector<bool>& varying = here_->varying.at(loop.block);
+    const int32_t since = made_since(m, loop);
+    std::unordered_set<int32_t> tensors;
+    for (size_t k = 0; k < parameters.size(); ++k) {
+        if (!is_read(m, i, parameters[k])) continue;
+        const Value& v = m.get({parameters[k], -1, false});
+        const int32_t slot = seen(v).slot;
+        if (v.is_tensor() && slot >= 0 && !tensors.insert(slot).second) return false;
+        if (varying[k] && is_alike(since, loop.seen[k], v))
+            places.push_back(static_cast<int64_t>(k));
+        else if (!is_same(loop.seen[k], v))
+            return false;
+    }
+    return true;
+}
+
+bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
+    Step s;
+    s.kind = Step::Kind::loop;
+    s.table = static_cast<int32_t>(loop.block);
+    s.operands = {constant_operand(Value(static_cast<int64_t>(loop.frames))), {}};
+    const Step* known = next_known();
+    if (known && !is_loop_of(*known, s)) return false;
+    if (!may_open(m, loop) || (!known && !loop.decided)) return false;
+    const auto& parameters = m.code().blocks[loop.block].parameters;
+    std::vector<int64_t> places;
+    bool fits = true;
+    if (!known)
+        fits = choose(m, i, loop, places);
+    else
+        for (const Value& place : known->operands[1].constant.items()) places.push_back(place.integer());
+    if (!fits || places.empty()) return false;
+    s.operands[1] = constant_operand(Value::ints(places));
+    for (int64_t k : places) s.operands.push_back(recorder_.operand(m.reg(parameters[static_cast<size_t>(k)])));
+    const vm::Values results = recorder_.event(std::move(s), [&](vm::Values& values) {
+        for (int64_t k : places) values.push_back(own_body(recorder_.plain(m.reg(parameters[static_cast<size_t>(k)]))));
+    });
+    if (!recorder_.stopped_.empty()) return false;
+    loop.in = recorder_.block_;
+    loop.at = recorder_.at_ - 1;
+    loop.fixed.clear();
+    for (size_t k = 0; k < parameters.size(); ++k)
+        if (is_read(m, i, parameters[k]) && !std::ranges::count(places, static_cast<int64_t>(k)))
+            loop.fixed.emplace_back(parameters[k], m.reg(parameters[k]));
+    for (size_t k = 0; k < places.size(); ++k) m.reg(parameters[static_cast<size_t>(places[k])]) = results[k];
+    loop.places = std::move(places);
+    loop.known = {recorder_.slots_,        recorder_.tables_,         recorder_.found_, recorder_.sizes_,
+                  recorder_.open_tensors_, recorder_.sources_.size(), recorder_.closed_};
+    return true;
+}
+
+// Whether the turn ends with values with which it could begin: then that is written down.
+bool Loops::close(vm::Machine& m, Loop& loop) {
+    if (!may_open(m, loop)) return false;
+    const Step& begin = loop.in->steps[loop.at];
+    const auto& parameters = m.code().blocks[loop.block].parameters;
+    for (const auto& [at, value] : loop.fixed)
+        if (!is_same_value(value, m.reg(at))) return false;
+    std::unordered_set<int32_t> tensors;
+    bool fits = true;
+    for (size_t k = 0; k < loop.places.size(); ++k) {
+        const Value& v = m.reg(parameters[static_cast<size_t>(loop.places[k])]);
+        const Expected& e = begin.expected[k];
+        if (v.marks()) return false;
+        if (e.what == Expected::What::number) {
+            if (vm::shown(v).kind() != e.constant.kind()) return false;
+            continue;
+        }
+        if (!v.is_tensor() || v.tensor().parameter()) return false;
+        const Seen now = seen(v);
+        if (now.slot < begin.expected[0].slot || !tensors.insert(now.slot).second) return false;
+        const Shape& shape = e.type.shape;
+        if (now.type.dtype != e.type.dtype || now.type.shape.rank() != shape.rank()) return false;
+        const bool same = e.open || now.type.shape == shape;
+        if (!same && !recorder_.sizes_[static_cast<size_t>(now.slot)]) return false;
+        fits &= same;
+    }
+    Step s;
+    s.kind = Step::Kind::again;
+    s.table = begin.table;
+    s.operands = {begin.operands[0]};
+    for (int64_t k : loop.places) s.operands.push_back(recorder_.operand(m.reg(parameters[static_cast<size_t>(k)])));
+    const vm::Values results =
+        recorder_.event(std::move(s), [&](vm::Values& values) { values.push_back(Value(fits)); });
+    return recorder_.stopped_.empty() && results[0].boolean();
+}
+
+// The recorder is where the turn began, with other values.
+void Loops::rewind(vm::Machine& m, Loop& loop) {
+    Recorder& r = recorder_;
+    const auto& parameters = m.code().blocks[loop.block].parameters;
+    vm::Values values;
+    for (int64_t k : loop.places) values.push_back(own_body(r.plain(m.reg(parameters[static_cast<size_t>(k)]))));
+    r.block_ = loop.in;
+    r.at_ = loop.at + 1;
+    const Step& begin = loop.in->steps[loop.at];
+    const auto first = static_cast<size_t>(begin.expected[0].slot);
+    std::erase_if(r.slot_of_, [&](const auto& entry) { return entry.second >= begin.expected[0].slot; });
+    std::erase_if(r.alive_, [&](int32_t slot) { return slot >= begin.expected[0].slot; });
+    for (size_t k = first; k < r.values_.size(); ++k) r.values_[k] = Value();
+    const Known& known = loop.known;
+    r.slots_ = known.slots;
+    r.tables_ = known.tables;
+    r.found_ = known.found;
+    r.open_tensors_ = known.open_tensors;
+    r.closed_ = known.closed;
+    r.sources_.resize(known.sources);
+    std::copy(known.sizes.begin(), known.sizes.end(), r.sizes_.begin());
+    std::fill(r.sizes_.begin() + static_cast<ptrdiff_t>(known.sizes.size()), r.sizes_.end(), false);
+    // Their sizes are counted again.
+    for (const Expected& e : begin.expected) r.open_tensors_ -= e.open;
+    r.know(begin, values);
+    for (size_t k = 0; k < loop.places.size(); ++k)
+        m.reg(parameters[static_cast<size_t>(loop.places[k])]) = std::move(values[k]);
+    loop.changed = false;
+}
+
+// Numeric loops with an open number of turns: the count of those that are left is a number like any other.
+bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
+    static const Op &prepares = lua::primitive("for_prepare"), &asks = lua::primitive("for_more"),
+                    &counts = lua::primitive("for_count"), &turns = lua::primitive("for_turns"),
+                    &equal = lua::primitive("equal"), &sub = lua::primitive("sub");
+    if (i.op != &prepares && i.op != &asks && i.op != &counts) return false;
+    vm::Values args;
+    for (uint32_t k = 0; k < i.slot_count; ++k) {
+        args.push_back(m.operand(i, k));
+        if (args.back().marks() || !vm::shown(args.back()).is_number()) return false;
+    }
+    const auto is_integer = [&](size_t k) { return vm::shown(args[k]).kind() == Value::Kind::integer; };
+    if (i.op == &prepares) {
+        if (!is_integer(0) || !is_integer(2) || open_number(args[2]) || args[2].integer() == 0) return false;
+        if (!open_number(args[0]) && !open_number(args[1])) return false;
+        Value count = recorder_.compute(turns, args);
+        m.set(i, Value::list({args[0], args[1], args[2], std::move(count)}));
+        return true;
+    }
+    const Value& count = args.back();
+    if (!open_number(count) || (i.op == &asks && !is_integer(0))) return false;
+    const Value operands[] = {count, Value(i.op == &asks ? 0 : 1)};
+    if (i.op == &counts)
+        m.set(i, recorder_.compute(sub, operands));
+    else
+        m.set(i, Value(!recorder_.compute(equal, operands).boolean()));
+    return true;
+}
+
+}  // namespace lunaria::jit
