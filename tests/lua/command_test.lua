@@ -272,6 +272,14 @@ t.test("--docs writes a page for each family and an index", function()
     assert(index:find(name, 1, true), name)
   end
   os.execute("rm -r " .. folder)
+  t.equal({ run("--docs " .. folder .. " --html") }, { "", 0 })
+  for name, part in pairs { ["index.html"] = "guide.training.html", ["search.js"] = "softmax", ["style.css"] = "body",
+    ["p/nn.D_ense.html"] = "in_channels" } do
+    local page = assert(io.open(folder .. "/" .. name))
+    assert(page:read("a"):find(part, 1, true), name)
+    page:close()
+  end
+  os.execute("rm -r " .. folder)
   local text, code = run "--docs /proc/no/such"
   assert(code == 1 and text:find("docs", 1, true), text)
 end)

@@ -36,6 +36,7 @@ local types = {
 }
 
 local function meaning_of(parameter, owner)
+  if parameter:find "^on_%l+_" then return "a function that is called then, with a RunContext" end
   return meanings[parameter .. "." .. (owner:match "[%w_]+$" or owner)] or meanings[parameter]
 end
 
@@ -146,7 +147,7 @@ end
 local function function_entry(name, f, kind)
   local of = known[f]
   local listing = registry.listing(of and of.declaration or f)
-  local doc, own = split(texts.methods[name] or listing.doc)
+  local doc, own = split(texts.methods[name] or listing.doc ~= "" and listing.doc or texts.common_methods[name:match "[%w_]+$"])
   local list = listing.signature:match "^function(%b())" or "(...)"
   local method = name:find ":" ~= nil
   if method then list = list:gsub("^%(self,? ?", "(") end
@@ -226,8 +227,12 @@ local function add_class(name, class)
   for _, key in ipairs(sorted_keys(class)) do
     local method = rawget(class, key)
     if type(method) == "function" and key ~= "setup" and key ~= "init" and (name == "ms.nn.Cell" or not own_methods[key])
+      and not key:find "^on_%l+_" -- what a callback does is told of at Callback
       and (not overrides(class, key) or by_value[method]) then
-      add(function_entry(name .. ":" .. key, method, "method"))
+      local own = function_entry(name .. ":" .. key, method, "method")
+      -- What the class's example shows is an example of its methods.
+      if #own.examples == 0 then own.examples = entry.examples end
+      add(own)
     end
   end
 end

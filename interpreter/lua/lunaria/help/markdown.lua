@@ -31,6 +31,14 @@ local function pages()
     lists[key] = lists[key] or {}
     table.insert(lists[key], entry)
   end
+  -- Guides are read in the order in which they were written.
+  local order = {}
+  for i, guide in ipairs(require "lunaria.help.guides") do order[guide.name] = i end
+  table.sort(lists.guide or {}, function(a, b)
+    local first, second = order[a.name] or math.huge, order[b.name] or math.huge
+    if first ~= second then return first < second end
+    return a.name < b.name
+  end)
   local function add(key, title, file)
     if lists[key] then result[#result + 1] = { file = file, title = title, entries = lists[key] } end
   end

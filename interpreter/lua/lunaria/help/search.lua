@@ -68,14 +68,52 @@ local function others_by_target()
   return targets
 end
 
+-- What people call a thing whose name and text say it otherwise.
+local phrases = {
+  ["ms.ops.matmul"] = "matrix multiplication, matrix product, dot product, multiply matrices",
+  ["ms.ops.mul"] = "elementwise product, hadamard product",
+  ["ms.ops.argmax"] = "index of the largest element, position of the maximum, predicted class",
+  ["ms.ops.argmin"] = "index of the smallest element, position of the minimum",
+  ["ms.ops.concat"] = "join tensors, append tensors",
+  ["ms.ops.clip_by_global_norm"] = "clip gradients, gradient clipping, exploding gradients",
+  ["ms.ops.reshape"] = "change the shape, view",
+  ["ms.ops.permute"] = "reorder axes, swap dimensions",
+  ["ms.ops.expand_dims"] = "add an axis, add a dimension",
+  ["ms.ops.squeeze"] = "remove an axis, remove a dimension",
+  ["ms.ops.one_hot"] = "one hot encoding",
+  ["ms.ops.equal"] = "compare tensors, elementwise equality",
+  ["ms.ops.isclose"] = "almost equal, compare floats",
+  ["ms.ops.einsum"] = "einstein summation",
+  ["ms.ops.inverse"] = "invert a matrix",
+  ["ms.ops.interpolate"] = "resize an image, upsampling",
+  ["ms.nn.Dense"] = "linear layer, fully connected layer, feed forward layer, mlp",
+  ["ms.nn.MultiheadAttention"] = "self attention, transformer",
+  ["ms.nn.LSTM"] = "recurrent network",
+  ["ms.nn.Conv2d"] = "convolutional layer, cnn",
+  ["ms.nn.Cell"] = "base class of layers",
+  ["ms.value_and_grad"] = "loss and gradients",
+  ["ms.set_num_threads"] = "number of threads, how many threads, use more cores",
+  ["ms.summary"] = "number of parameters, count the parameters, layers of a network",
+  ["ms.tensor"] = "make a tensor, table to tensor",
+  ["x:item"] = "tensor to number, get the value",
+  ["x:tolist"] = "tensor to table",
+  ["x:astype"] = "change the dtype, cast",
+  ["%timeit"] = "measure the time, benchmark",
+  ["!COMMAND"] = "run a shell command",
+}
+
 -- { name =, title =, kind =, words = { word = weight }, exact = { query = true } }
 local function build()
   documents, by_word = {}, {}
   local targets = others_by_target()
   for _, entry in ipairs(entries.all()) do
-    local document = { entry = entry, words = {}, exact = {}, factor = kind_weight[entry.kind] or 1.0 }
+    local document = { entry = entry, words = {}, exact = {}, phrases = {}, factor = kind_weight[entry.kind] or 1.0 }
     -- What nobody calls by hand: steps of optimizers, gradients of operators.
     if entry.name:find "_grad$" or entry.name:find "^ms%.ops%.apply_" then document.factor = 0.5 end
+    -- Of methods that many classes have, those of layers and optimizers come first.
+    local elsewhere = entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%."
+    local special = elsewhere or entry.name:find "^ms%.experimental"
+    if special then document.factor = 0.8 end
     add_words(document, entry.doc, TEXT)
     add_words(document, entry.kind, KIND)
     add_words(document, entry.family or "", KIND)
@@ -86,14 +124,20 @@ local function build()
       add_words(document, last_part(name), i == 1 and NAME or ALSO)
       document.exact[name:lower()], document.exact[name:gsub("^ms%.", ""):lower()] = true, true
       document.exact[last_part(name):lower()] = true
+      local spaced = last_part(name):gsub("(%l)(%u)", "%1 %2"):gsub("_", " "):lower()
+      if spaced:find " " then document.phrases[spaced] = true end
     end
     if entry.kind == "guide" then
       add_words(document, entry.head .. " " .. (entry.words or ""), NAME)
-      for phrase in (entry.words or ""):gmatch "[^,]+" do document.exact[phrase:match "^%s*(.-)%s*$":lower()] = true end
+      for phrase in (entry.words or ""):gmatch "[^,]+" do document.phrases[phrase:match "^%s*(.-)%s*$":lower()] = true end
     end
     for _, name in ipairs(targets[entry.name] or {}) do
       add_words(document, last_part(name), OTHER)
       document.exact[name:lower()] = true
+    end
+    for phrase in (phrases[entry.name] or ""):gmatch "[^,]+" do
+      add_words(document, phrase, ALSO)
+      document.phrases[phrase:match "^%s*(.-)%s*$"] = true
     end
     documents[#documents + 1] = document
     for word, weight in pairs(document.words) do
@@ -110,6 +154,14 @@ end
 function search.index()
   if not documents then build() end
   return documents, by_word, sorted_words
+end
+
+--- Words that are not looked for.
+function search.stop_words()
+  local list = {}
+  for word in pairs(stop) do list[#list + 1] = word end
+  table.sort(list)
+  return list
 end
 
 --- At most `count` entries for a query, the best first; all: only those that have every word.
@@ -149,7 +201,11 @@ function search.find(query, count, all)
     local score = scores[id]
     local enough = score and (not all or score[2] == #words)
     local value = enough and score[1] * (score[2] / #words) * document.factor or 0
-    if document.exact[plain] then value = value + 1000 * document.factor end
+    if document.exact[plain] then
+      value = value + 1000 * document.factor
+    elseif document.phrases[plain] then
+      value = value + 500 * document.factor
+    end
     if value > 0 then
       found = found + 1
       list[found] = { value, document.entry }

@@ -45,8 +45,34 @@ local function other_names(entry)
   return list
 end
 
+-- The parts of a guide: texts, transcripts, and tables of names.
+local function parts_of(entry, fence)
+  local lines = {}
+  for _, part in ipairs(entry.parts or { entry.doc }) do
+    if type(part) == "string" then
+      lines[#lines + 1] = part .. "\n"
+    else
+      lines[#lines + 1] = fence and "```lua" or nil
+      for _, row in ipairs(part) do
+        lines[#lines + 1] = "> " .. row[1]:gsub("\n", "\n.. ")
+        lines[#lines + 1] = row[2]
+      end
+      lines[#lines + 1] = fence and "```\n" or ""
+    end
+  end
+  if entry.rows then
+    lines[#lines + 1] = fence and "| there | here | difference |\n| --- | --- | --- |" or ""
+    for _, row in ipairs(entry.rows) do
+      local here = row[2] == "" and "" or fence and "`" .. row[2] .. "`" or row[2]
+      lines[#lines + 1] = (fence and "| `%s` | %s | %s |" or "  %-32s %-32s %s"):format(row[1], here, row[3])
+    end
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
 --- For a terminal. head: what stands in the first line in place of the entry's own name.
 function show.text(entry, head)
+  if entry.kind == "guide" then return entry.head .. "\n\n" .. parts_of(entry) end
   local lines = { head or entry.head, "" }
   if entry.doc ~= "" then
     lines[#lines + 1] = entry.doc
@@ -73,6 +99,7 @@ end
 
 --- As Markdown, below a heading of the caller's.
 function show.body(entry)
+  if entry.kind == "guide" then return parts_of(entry, true) end
   local lines = {}
   local function line(text) lines[#lines + 1] = text end
   line("```lua\n" .. entry.head .. "\n```\n")

@@ -68,6 +68,12 @@ for _, kind in ipairs { "line", "scatter", "bar", "hist", "heatmap", "contour", 
   topics.methods["plot:" .. kind] = added:format(kind)
 end
 
+-- Methods that are the same wherever they are.
+topics.common_methods = {
+  state_dict = "What was counted so far, for a checkpoint: a table.",
+  load_state_dict = "Takes up what state_dict gave.",
+}
+
 -- Names by which things are called first where several lead to them.
 topics.first = {
   { "ms.grad", function() return ms.grad end },
@@ -171,7 +177,15 @@ function topics.all()
     end
   end
   for _, guide in ipairs(require "lunaria.help.guides") do
-    add { name = guide.name, kind = "guide", head = guide.title, doc = guide.text, blocks = guide.blocks, words = guide.words, source = "interpreter/lua/lunaria/help/guides.lua" }
+    add { name = guide.name, kind = "guide", head = guide.title, doc = guide.parts[1], parts = guide.parts, words = guide.words,
+      source = "interpreter/lua/lunaria/help/guides.lua" }
+  end
+  local others = require "lunaria.help.other_names"
+  for _, from in ipairs { { "pytorch", "PyTorch", "torch" }, { "mindspore", "MindSpore", "mindspore" }, { "numpy", "numpy", "np" } } do
+    add { name = "guide.from_" .. from[1], kind = "guide", head = "From " .. from[2],
+      doc = ("What %s calls it, what it is called here, and the difference."):format(from[2]), rows = others[from[1]],
+      words = ("from %s, coming from %s, %s users, %s names"):format(from[2], from[2], from[2], from[3]),
+      source = "interpreter/lua/lunaria/help/other_names.lua" }
   end
   return list
 end

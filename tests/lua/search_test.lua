@@ -1,0 +1,113 @@
+-- The search of help and of the site finds the right page first: questions that were written down before the search was,
+-- with the entry that answers them (or one of several).
+package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
+local t = require "harness"
+local search = require "lunaria.help.search"
+
+local questions = {
+  { "how do I freeze a layer", "guide.freezing" },
+  { "fine tuning", "guide.freezing" },
+  { "cross entropy", "ms.ops.cross_entropy", "ms.nn.CrossEntropyLoss" },
+  { "nn.Linear", "ms.nn.Dense" },
+  { "fully connected layer", "ms.nn.Dense" },
+  { "torch.cat", "ms.ops.concat" },
+  { "unsqueeze", "ms.ops.expand_dims" },
+  { "how to train a network", "guide.training" },
+  { "training loop", "guide.training" },
+  { "zero_grad", "guide.training", "ms.value_and_grad" },
+  { "loss.backward", "guide.training", "ms.value_and_grad" },
+  { "save a model", "guide.saving" },
+  { "load_state_dict", "guide.saving", "ms.nn.Optimizer:load_state_dict" },
+  { "checkpoint", "ms.checkpoint", "guide.saving" },
+  { "custom layer", "guide.cells" },
+  { "nn.Module", "ms.nn.Cell" },
+  { "second derivative", "guide.gradients", "ms.hessian" },
+  { "jacobian", "ms.jacrev", "ms.jacfwd", "guide.gradients" },
+  { "stop gradient", "ms.stop_gradient", "ms.ops.stop_gradient" },
+  { "torch.compile", "ms.jit" },
+  { "graph mode", "guide.graph", "ms.GRAPH_MODE" },
+  { "why is it slow", "guide.graph" },
+  { "profiler", "guide.graph", "ms.profile" },
+  { "custom operator", "guide.own_operators" },
+  { "custom gradient", "guide.own_operators", "ms.custom_vjp" },
+  { "breakpoint", "breakpoint" },
+  { "pdb", "guide.debugging", "breakpoint" },
+  { "DataLoader", "guide.data", "ms.data_sink" },
+  { "shuffle the data", "guide.data" },
+  { "plot the loss", "guide.plots" },
+  { "progress bar", "ms.progress", "guide.plots", "ms.widgets.progress" },
+  { "random seed", "guide.random", "ms.set_seed" },
+  { "manual_seed", "ms.set_seed", "guide.random" },
+  { "learning rate schedule", "guide.learning_rates" },
+  { "lr_scheduler", "guide.learning_rates", "ms.experimental.optim.lr_scheduler", "ms.experimental.optim.LRScheduler" },
+  { "adam", "ms.nn.Adam" },
+  { "weight decay", "ms.nn.AdamWeightDecay", "ms.nn.AdamW" },
+  { "softmax", "ms.ops.softmax", "ms.nn.Softmax" },
+  { "convolution 2d", "ms.ops.conv2d", "ms.nn.Conv2d" },
+  { "max pooling", "ms.nn.MaxPool2d", "ms.nn.MaxPool1d", "ms.ops.max_pool2d", "ms.ops.max_pool1d", "ms.ops.max_pool3d" },
+  { "batch normalization", "ms.ops.batch_norm", "ms.nn.BatchNorm1d", "ms.nn.BatchNorm2d", "ms.nn.BatchNorm3d" },
+  { "layer norm", "ms.ops.layer_norm", "ms.nn.LayerNorm" },
+  { "dropout", "ms.nn.Dropout", "ms.ops.dropout" },
+  { "attention", "ms.nn.MultiheadAttention", "ms.ops.attention", "ms.ops.flash_attention_score" },
+  { "lstm", "ms.nn.LSTM" },
+  { "embedding", "ms.nn.Embedding", "ms.ops.embedding" },
+  { "matrix multiplication", "ms.ops.matmul", "ms.ops.mm" },
+  { "a @ b", "ms.ops.matmul" },
+  { "x.size", "x.shape", "x.size" },
+  { "reshape", "ms.ops.reshape" },
+  { "np.concatenate", "ms.ops.concat" },
+  { "index of the largest element", "ms.ops.argmax" },
+  { "sort", "ms.ops.sort" },
+  { "inverse of a matrix", "ms.ops.inverse", "ms.ops.inv", "ms.ops.pinv" },
+  { "clip gradients", "ms.ops.clip_by_global_norm", "ms.ops.clip_by_norm" },
+  { "float16", "ms.float16" },
+  { "number of threads", "ms.set_num_threads", "ms.get_num_threads", "LUNARIA_NUM_THREADS", "OMP_NUM_THREADS" },
+  { "LUNARIA_LOG", "LUNARIA_LOG" },
+  { "%timeit", "%timeit" },
+  { "run a shell command", "!COMMAND", "%%sh" },
+  { "slicing", "guide.tensors" },
+  { "coming from pytorch", "guide.from_pytorch" },
+  { "accuracy", "ms.train.Accuracy" },
+  { "one hot", "ms.ops.one_hot" },
+}
+
+t.test("there are sixty questions", function() assert(#questions >= 60, #questions) end)
+for _, row in ipairs(questions) do
+  t.test(row[1], function()
+    local found, names = search.find(row[1], 3), {}
+    for i, entry in ipairs(found) do names[i] = entry.name end
+    for i = 2, #row do
+      if row[i] == names[1] then return end
+    end
+    error(("%s comes first, not %s"):format(table.concat(names, ", "), row[2]), 0)
+  end)
+end
+
+-- The page's own script, where there is a browser, ranks as search.lua does.
+t.test("the site's script gives the same first pages", function()
+  if not os.execute "command -v chromium >/dev/null 2>&1" then return end
+  local ms = require "lunaria"
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir " .. folder)
+  require "lunaria.help.site" (folder)
+  local texts = {}
+  for i, row in ipairs(questions) do texts[i] = row[1] end
+  local file = assert(io.open(folder .. "/check.html", "w"))
+  file:write('<meta charset="utf-8"><body></body><script src="search.js"></script><script>',
+    "document.body.textContent = ", ms.json.encode(texts), '.map((q) => find(q, 5).map((d) => d[6]).join(" ")).join("|")</script>')
+  file:close()
+  local pipe = io.popen("timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=" .. folder
+    .. "/profile --dump-dom file://" .. folder .. "/check.html 2>/dev/null")
+  local got = pipe:read("a"):match "<body>(.-)</body>"
+  pipe:close()
+  os.execute("rm -r " .. folder)
+  local list = {}
+  for i, row in ipairs(questions) do
+    local names = {}
+    for k, entry in ipairs(search.find(row[1], 5)) do names[k] = entry.name end
+    list[i] = table.concat(names, " ")
+  end
+  t.equal((got or ""):gsub("&gt;", ">"):gsub("&amp;", "&"), table.concat(list, "|"))
+end)
+t.finish()
