@@ -37,30 +37,60 @@ void copy_pieces(const char* from, char* to, const Scratch<int64_t>& offsets, in
     });
 }
 
+// Calls f with a zero of an unsigned integer as wide as an element.
+template <class F>
+void visit_width(DType dtype, F f) {
+    switch (size_of(dtype)) {
+        case 1:
+            return f(uint8_t());
+        case 2:
+            return f(uint16_t());
+        case 4:
+            return f(uint32_t());
+        default:
+            return f(uint64_t());
+    }
+}
+
 bool copy_any_pieces(const KernelCall& call, const Scratch<int64_t>& offsets, int64_t blocks, int64_t stride,
                      int64_t elements) {
     auto* from = static_cast<const char*>(call.tensor(0).raw());
     auto* to = static_cast<char*>(call.out[0].raw());
     if (elements == 0 || blocks == 0 || offsets.empty()) return true;
-    switch (size_of(call.tensor(0).dtype())) {
-        case 1:
-            copy_pieces<uint8_t>(from, to, offsets, blocks, stride, elements);
-            break;
-        case 2:
-            copy_pieces<uint16_t>(from, to, offsets, blocks, stride, elements);
-            break;
-        case 4:
-            copy_pieces<uint32_t>(from, to, offsets, blocks, stride, elements);
-            break;
-        default:
-            copy_pieces<uint64_t>(from, to, offsets, blocks, stride, elements);
-    }
+    visit_width(call.tensor(0).dtype(),
+                [&](auto zero) { copy_pieces<decltype(zero)>(from, to, offsets, blocks, stride, elements); });
     return true;
+}
+
+// Elements of which each comes from anywhere in memory that are worth a thread.
+constexpr int64_t kWorthwhile = 32 * 1024;
+
+// Single elements of a vector, each as soon as its index has been checked.
+void take_elements(const KernelCall& call, int64_t size) {
+    const Tensor& out = call.out[0];
+    const int64_t* const index = call.tensor(1).data<int64_t>();
+    visit_width(out.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* const from = call.tensor(0).data<T>();
+        T* const to = out.data<T>();
+        parallel_for(out.size(), kWorthwhile, [&](int64_t begin, int64_t end) {
+            // As local variables, which the writes cannot change.
+            const T* const x = from;
+            T* const y = to;
+            const int64_t* const at = index;
+            const int64_t n = size;
+            for (int64_t i = begin; i < end; ++i) y[i] = x[checked_index(call, at[i], n)];
+        });
+    });
 }
 
 bool gather(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
     AxisSplit s(in.shape(), axis_of(call, 2, in.rank()));
+    if (s.outer == 1 && s.inner == 1) {
+        take_elements(call, s.size);
+        return true;
+    }
     auto at = checked_indices(call, call.tensor(1), s.size);
     for_elements(static_cast<int64_t>(at.size()), [&](int64_t i) { at[static_cast<size_t>(i)] *= s.inner; });
     return copy_any_pieces(call, at, s.outer, s.size * s.inner, s.inner);
@@ -72,7 +102,19 @@ bool take_offsets(const KernelCall& call, const Scratch<int64_t>& offsets, int64
 
 bool gather_elements(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
-    return take_offsets(call, element_offsets(call, call.tensor(2), in.shape(), axis_of(call, 1, in.rank())), 1);
+    const Tensor& out = call.out[0];
+    if (out.size() == 0) return true;
+    const ElementOffsets offsets(call, call.tensor(2), in.shape(), axis_of(call, 1, in.rank()));
+    visit_width(out.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* const from = in.data<T>();
+        T* const to = out.data<T>();
+        parallel_for(offsets.rows(), std::max<int64_t>(kWorthwhile / offsets.row_length(), 1),
+                     [&](int64_t begin, int64_t end) {
+                         offsets.visit(begin, end, [from, to](int64_t i, int64_t at) { to[i] = from[at]; });
+                     });
+    });
+    return true;
 }
 
 bool gather_nd(const KernelCall& call) {

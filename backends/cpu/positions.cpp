@@ -1,7 +1,6 @@
 #include "backends/cpu/positions.h"
 
 #include "core/interrupt.h"
-#include "core/threads.h"
 
 namespace lunaria::cpu {
 
@@ -11,17 +10,10 @@ AxisSplit::AxisSplit(const Shape& shape, int axis) {
     for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
 }
 
-namespace {
-[[noreturn]] void out_of_range(const KernelCall& call, int64_t index, int64_t size, std::string_view what) {
+void refuse_index(const KernelCall& call, int64_t index, int64_t size, std::string_view what) {
     if (size == 0) throw index_error(call.op.name(), str(what, " ", index, " is out of range: the axis is empty"));
     throw index_error(call.op.name(), str(what, " ", index, " is out of range for an axis of size ", size,
                                           ": it must be ", -size, " .. ", size - 1));
-}
-}  // namespace
-
-int64_t checked_index(const KernelCall& call, int64_t index, int64_t size, std::string_view what) {
-    if (index < -size || index >= size) out_of_range(call, index, size, what);
-    return index < 0 ? index + size : index;
 }
 
 int axis_of(const KernelCall& call, size_t i, int rank) {
@@ -50,27 +42,26 @@ Scratch<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, co
     return offsets;
 }
 
-Scratch<int64_t> element_offsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis) {
-    Strides strides = contiguous_strides(shape);
-    Scratch<int64_t> offsets(static_cast<size_t>(index.size()));
-    if (offsets.empty()) return offsets;
-    int last = shape.rank() - 1;
-    int64_t inner = last < 0 ? 1 : index.shape().back(), size = last < 0 ? 1 : shape[axis];
-    int64_t step = last < 0 ? 0 : strides[axis], along = axis == last ? 0 : 1;
-    const int64_t* value = index.data<int64_t>();
-    parallel_for(index.size() / inner, std::max<int64_t>(32 * 1024 / inner, 1), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-            int64_t base = 0, rest = row;
-            for (int i = last - 1; i >= 0; --i) {
-                if (i != axis) base += rest % index.dim(i) * strides[i];
-                rest /= index.dim(i);
-            }
-            for (int64_t j = row * inner; j < (row + 1) * inner; ++j)
-                offsets[static_cast<size_t>(j)] =
-                    base + checked_index(call, value[j], size) * step + along * (j - row * inner);
-        }
-    });
-    return offsets;
+ElementOffsets::ElementOffsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis)
+    : call_(call),
+      index_(index.data<int64_t>()),
+      index_shape_(index.shape()),
+      strides_(contiguous_strides(shape)),
+      axis_(axis),
+      last_(shape.rank() - 1),
+      inner_(last_ < 0 ? 1 : index.shape().back()),
+      rows_(index.size() == 0 ? 0 : index.size() / inner_),
+      size_(last_ < 0 ? 1 : shape[axis]),
+      step_(last_ < 0 ? 0 : strides_[axis]),
+      along_(axis == last_ ? 0 : 1) {}
+
+int64_t ElementOffsets::start_of(int64_t row) const {
+    int64_t start = 0;
+    for (int i = last_ - 1; i >= 0; --i) {
+        if (i != axis_) start += row % index_shape_[i] * strides_[i];
+        row /= index_shape_[i];
+    }
+    return start;
 }
 
 }  // namespace lunaria::cpu

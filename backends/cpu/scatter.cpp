@@ -19,18 +19,30 @@ A smaller(A a, A b) {
     return a < b || a != a ? a : b;
 }
 
-// Runs combine(offset, elements at `offset`, values) for each offset, with `f` the reduction.
-template <class T, class F>
-void combine(T* out, const T* values, const Scratch<int64_t>& offsets, int64_t elements, F f) {
-    using A = Accumulator<T>;
-    in_ranges(static_cast<int64_t>(offsets.size()), offsets_between_looks(elements), [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-            T* const to = out + offsets[static_cast<size_t>(k)];
-            for (int64_t i = 0; i < elements; ++i)
-                to[i] = static_cast<T>(f(static_cast<A>(to[i]), static_cast<A>(*values++)));
-        }
-    });
-}
+// What is combined with what: pieces of `elements` elements at given offsets, or single elements along an axis.
+struct Pieces {
+    Scratch<int64_t> offsets;
+    int64_t elements;
+
+    template <class T, class F>
+    void combine(T* out, const T* values, F f) const {
+        const auto count = static_cast<int64_t>(offsets.size());
+        in_ranges(count, offsets_between_looks(elements), [&](int64_t begin, int64_t end) {
+            for (int64_t k = begin; k < end; ++k) {
+                T* const to = out + offsets[static_cast<size_t>(k)];
+                for (int64_t i = 0; i < elements; ++i) to[i] = f(to[i], values[k * elements + i]);
+            }
+        });
+    }
+};
+struct SingleElements {
+    ElementOffsets offsets;
+
+    template <class T, class F>
+    void combine(T* out, const T* values, F f) const {
+        offsets.visit(0, offsets.rows(), [out, values, f](int64_t i, int64_t at) { out[at] = f(out[at], values[i]); });
+    }
+};
 
 template <class A>
 A quotient(const KernelCall& call, A a, A b) {
@@ -50,29 +62,27 @@ A wrapping(A a, A b, F f) {
         return f(a, b);
 }
 
-void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const Scratch<int64_t>& offsets,
-                  int64_t elements, const std::string& how) {
+template <class Where>
+void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const Where& where,
+                  const std::string& how) {
     visit_dtype(out.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
         T* to = out.data<T>();
         const T* from = updates.data<T>();
-        if (how == "none") return combine(to, from, offsets, elements, [](A, A b) { return b; });
-        if (how == "add")
-            return combine(to, from, offsets, elements,
-                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
-        if (how == "sub")
-            return combine(to, from, offsets, elements,
-                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
-        if (how == "mul")
-            return combine(to, from, offsets, elements,
-                           [](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
-        if (how == "div") return combine(to, from, offsets, elements, [&](A a, A b) { return quotient(call, a, b); });
+        auto combine = [&](auto f) {
+            where.combine(to, from, [f](T a, T b) { return static_cast<T>(f(static_cast<A>(a), static_cast<A>(b))); });
+        };
+        if (how == "none") return combine([](A, A b) { return b; });
+        if (how == "add") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
+        if (how == "sub") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
+        if (how == "mul") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
+        if (how == "div") return combine([&](A a, A b) { return quotient(call, a, b); });
         if constexpr (std::is_same_v<T, Complex64>) {
             throw dtype_error(call.op.name(), "complex numbers have no order: max and min need real ones");
         } else {
-            if (how == "max") return combine(to, from, offsets, elements, larger<A>);
-            combine(to, from, offsets, elements, smaller<A>);
+            if (how == "max") return combine(larger<A>);
+            combine(smaller<A>);
         }
     });
 }
@@ -83,7 +93,8 @@ bool scatter_nd(const KernelCall& call) {
     Tensor indices = call.tensor(1).contiguous(), updates = call.tensor(2).contiguous();
     int64_t elements = 1;
     for (int i = static_cast<int>(indices.shape().back()); i < out.rank(); ++i) elements *= out.dim(i);
-    scatter_into(call, out, updates, point_offsets(call, indices, out.shape()), elements, call.args[3].string());
+    const Pieces where{point_offsets(call, indices, out.shape()), elements};
+    scatter_into(call, out, updates, where, call.args[3].string());
     return true;
 }
 
@@ -91,8 +102,8 @@ bool scatter_elements(const KernelCall& call) {
     Tensor& out = call.out[0];
     copy_elements(call.tensor(0), out);
     Tensor index = call.tensor(1).contiguous(), updates = call.tensor(2).contiguous();
-    auto offsets = element_offsets(call, index, out.shape(), axis_of(call, 3, out.rank()));
-    scatter_into(call, out, updates, offsets, 1, call.args[4].string());
+    const SingleElements where{{call, index, out.shape(), axis_of(call, 3, out.rank())}};
+    scatter_into(call, out, updates, where, call.args[4].string());
     return true;
 }
 
