@@ -109,6 +109,8 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
             copy_loops().fill[kLogWidth<T>](from, to, count);
     } else if (in == -1 && out == 1 && count >= kShortRun) {
         copy_loops().reverse[kLogWidth<T>](from, to, count);
+    } else if (in == 2 && out == 1 && count >= kShortRun) {
+        copy_loops().every_other[kLogWidth<T>](from, to, count);
     } else if (out == 1) {
         for (int64_t i = 0; i < count; ++i) to[i] = from[i * in];
     } else {

@@ -1,6 +1,7 @@
 // Operators: joining, repeating, reordering and padding.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/batching/rules.h"
 #include "core/ops/families.h"
@@ -67,6 +68,29 @@ Expr repeated_axis(const Expr& x, int axis, int64_t count) {
     return x.reshape({s.outer, 1, s.size * s.inner}).broadcast_to({s.outer, count, s.size * s.inner}).reshape(shape);
 }
 
+// The shape with an axis of size 1 before each axis that is repeated, and the same with its repetitions, as one copy
+// makes them; nothing where its pieces would be short, or there are too many axes.
+std::optional<std::pair<Shape, Shape>> tiled_at_once(const Shape& shape, const std::vector<int64_t>& target) {
+    constexpr int64_t kLongPiece = 64;
+    std::vector<int64_t> from, to;
+    for (int i = 0; i < shape.rank(); ++i) {
+        const int64_t size = shape[i], wanted = target[static_cast<size_t>(i)];
+        if (wanted == size && !from.empty()) {
+            from.back() *= size;
+            to.back() *= size;
+            continue;
+        }
+        if (wanted != size) {
+            from.push_back(1);
+            to.push_back(size ? wanted / size : 0);
+        }
+        from.push_back(size);
+        to.push_back(size);
+    }
+    if (from.empty() || from.size() > kMaxRank || from.back() < kLongPiece) return {};
+    return std::pair(Shape(from), Shape(to));
+}
+
 Expr tile(const ExpandCall& c) {
     auto counts = c.ints(1);
     Expr x = c.in(0);
@@ -83,6 +107,8 @@ Expr tile(const ExpandCall& c) {
     }
     checked_shape(c.name(), target);
     x = x.reshape(shape);
+    if (auto spread = tiled_at_once(shape, target))
+        return x.reshape(spread->first).broadcast_to(spread->second).reshape(Shape(target));
     for (int i = 0; i < static_cast<int>(counts.size()); ++i) {
         // From the last axis on, so that the longest copies come last and in one piece.
         int64_t count = counts[counts.size() - 1 - static_cast<size_t>(i)];
@@ -294,7 +320,9 @@ void add_repeats(Registry& ops) {
         .example("tile(tensor{1, 2}, {2, 2})", "tensor{{1, 2, 1, 2}, {1, 2, 1, 2}}")
         .expand(tile)
         .sample("f32[2,3], {2,1,2}")
-        .sample("f32[3,1], {3}");
+        .sample("f32[3,1], {3}")
+        .sample("f32[2,64], {3,2}")
+        .sample("f32[3,2,70], {2,1,2,1}");
     ops.add("repeat_interleave(input/x: tensor, repeats/rep: any, axis/dim: int? = nil)")
         .doc(
             "Each element repeated the given number of times (one number, or one for each); without an axis, of the "

@@ -7,6 +7,7 @@
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/state.h"
 
 namespace lunaria {
 
@@ -47,13 +48,20 @@ int element_count(lua_State* L) {
     return 1;
 }
 
+// The tensor of a method that makes another one: garbage of the same size may make place for it.
+const Tensor& to_copy(lua_State* L, const char* method) {
+    const Tensor& t = check_tensor(L, 1, method);
+    State::of(L).pace(L);
+    return t;
+}
+
 int copy(lua_State* L) {
-    push(L, check_tensor(L, 1, "copy").copy());
+    push(L, to_copy(L, "copy").copy());
     return 1;
 }
 
 int contiguous(lua_State* L) {
-    push(L, check_tensor(L, 1, "contiguous").contiguous());
+    push(L, to_copy(L, "contiguous").contiguous());
     return 1;
 }
 
@@ -64,7 +72,7 @@ int is_contiguous(lua_State* L) {
 
 // x:astype(dtype), x:to(dtype), x:type_as(other)
 int astype(lua_State* L) {
-    const Tensor& t = check_tensor(L, 1, "astype");
+    const Tensor& t = to_copy(L, "astype");
     if (const Tensor* other = tensor_at(L, 2)) {
         push(L, t.cast(other->dtype()));
         return 1;
@@ -86,7 +94,7 @@ int astype(lua_State* L) {
 
 template <DType T>
 int cast_to(lua_State* L) {
-    push(L, check_tensor(L, 1, "astype").cast(T));
+    push(L, to_copy(L, "astype").cast(T));
     return 1;
 }
 

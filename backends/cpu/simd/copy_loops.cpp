@@ -19,6 +19,11 @@ void reverse(const void* from, void* to, int64_t count) {
 }
 
 template <class T>
+void every_other(const void* from, void* to, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) static_cast<T*>(to)[i] = static_cast<const T*>(from)[2 * i];
+}
+
+template <class T>
 void add_scaled(T* to, const T* from, T factor, int64_t count) {
     for (int64_t i = 0; i < count; ++i) to[i] += from[i] * factor;
 }
@@ -29,6 +34,7 @@ const CopyLoops copy_loops = {
     {transpose_any<uint8_t>, transpose_any<uint16_t>, transpose_f32, transpose_any<uint64_t>},
     {fill<uint8_t>, fill<uint16_t>, fill<uint32_t>, fill<uint64_t>},
     {reverse<uint8_t>, reverse<uint16_t>, reverse<uint32_t>, reverse<uint64_t>},
+    {every_other<uint8_t>, every_other<uint16_t>, every_other<uint32_t>, every_other<uint64_t>},
     add_scaled<float>,
     add_scaled<double>,
     uniform_blocks,

@@ -11,12 +11,12 @@ namespace lunaria::cpu {
 using TransposeLoop = void (*)(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
                                int64_t columns, bool stream);
 
-// to[i] = *from, or to[i] = from[-i]
+// to[i] = *from, to[i] = from[-i], or to[i] = from[2 * i]
 using RunLoop = void (*)(const void* from, void* to, int64_t count);
 
 struct CopyLoops {
     TransposeLoop transpose[4];  // elements of 1, 2, 4, 8 bytes
-    RunLoop fill[4], reverse[4];
+    RunLoop fill[4], reverse[4], every_other[4];
     // to[i] += from[i] * factor
     void (*add_f32)(float* to, const float* from, float factor, int64_t count);
     void (*add_f64)(double* to, const double* from, double factor, int64_t count);

@@ -80,6 +80,16 @@ TEST_P(Copy, of_steps_repeats_and_reversals_equals_the_plain_copy) {
     expect_same_copy(noise(DType::f32, {240}), wide.view({12, 20}, {50, 1}), "a flat tensor into a block");
 }
 
+TEST_P(Copy, of_every_other_element_equals_the_plain_copy) {
+    for (DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64})
+        for (int64_t count : {5, 31, 32, 33, 64, 100, 1000}) {
+            // Nothing lies behind the last one.
+            Tensor x = noise(dtype, {3, 2 * count - 1});
+            expect_same_copy(x.view({3, count}, {2 * count - 1, 2}), Tensor::empty(dtype, {3, count}),
+                             str(name_of(dtype), ' ', count));
+        }
+}
+
 TEST_P(Copy, converts_strided_tensors) {
     Tensor x = Tensor::empty(DType::f32, {40, 30});
     for (int64_t i = 0; i < x.size(); ++i) x.set_at(i, 0.37 * static_cast<double>(i) - 100);
