@@ -14,11 +14,11 @@ namespace lunaria::cpu {
 namespace {
 
 template <class F>
-void with_float(DType t, F f) {
-    if (t == DType::f64)
-        f(double{});
-    else
-        f(float{});
+bool with_float(DType t, F f) {
+    return with_real(t, [&](auto zero) {
+        f(zero);
+        return true;
+    });
 }
 
 bool valid_labels(const KernelCall& c) {
@@ -58,7 +58,7 @@ bool label_counts(const KernelCall& c) {
 }
 
 bool bernoulli_cross_entropy(const KernelCall& c) {
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         for (int64_t i = 0; i < c.out[0].size(); ++i) {
             double x = static_cast<double>(c.tensor(0).data<T>()[i]), t = static_cast<double>(c.tensor(1).data<T>()[i]);
@@ -72,14 +72,13 @@ bool bernoulli_cross_entropy(const KernelCall& c) {
             c.out[0].data<T>()[i] = static_cast<T>(-(t * yes + (1 - t) * no));
         }
     });
-    return true;
 }
 
 // weight * x where an infinite x with the weight 0 counts as 0.
 double counted(double weight, double x) { return weight == 0 && std::isinf(x) ? 0 : weight * x; }
 
 bool sigmoid_cross_entropy(const KernelCall& c) {
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         for (int64_t i = 0; i < c.out[0].size(); ++i) {
             double x = static_cast<double>(c.tensor(0).data<T>()[i]), t = static_cast<double>(c.tensor(1).data<T>()[i]);
@@ -91,7 +90,6 @@ bool sigmoid_cross_entropy(const KernelCall& c) {
             c.out[0].data<T>()[i] = static_cast<T>(linear + weight * tail);
         }
     });
-    return true;
 }
 
 // An element costs about as much as this many additions.

@@ -13,11 +13,11 @@ namespace {
 
 // Calls f with the C++ type of the operands; f32 and f64 reach these kernels.
 template <class F>
-void with_float(DType t, F f) {
-    if (t == DType::f64)
-        f(double{});
-    else
-        f(float{});
+bool with_float(DType t, F f) {
+    return with_real(t, [&](auto zero) {
+        f(zero);
+        return true;
+    });
 }
 
 template <class T>
@@ -109,39 +109,35 @@ Moments channel_moments(const ChannelNorm& n, const T* x, int64_t k, double eps)
 bool layer_norm(const KernelCall& c) {
     Call call(c.op, c.args, c.dtype);
     RowNorm n = row_norm_of_last(c.tensor(0).shape(), static_cast<int64_t>(call.ints(1).size()));
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         row_norm(n, c.tensor(0).data<T>(), data_or_null<T>(c, 2), data_or_null<T>(c, 3), call.number(4),
                  c.out[0].data<T>());
     });
-    return true;
 }
 
 bool layer_norm_grad(const KernelCall& c) {
     RowNorm n = row_norm_of_last(c.tensor(1).shape(), c.args[3].integer());
-    with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
-    return true;
+    return with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
 }
 
 bool group_norm(const KernelCall& c) {
     RowNorm n = row_norm_of_groups(c.tensor(0).shape(), c.args[1].integer());
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         row_norm(n, c.tensor(0).data<T>(), data_or_null<T>(c, 2), data_or_null<T>(c, 3), c.args[4].number(),
                  c.out[0].data<T>());
     });
-    return true;
 }
 
 bool group_norm_grad(const KernelCall& c) {
     RowNorm n = row_norm_of_groups(c.tensor(1).shape(), c.args[3].integer());
-    with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
-    return true;
+    return with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
 }
 
 bool batch_norm_train(const KernelCall& c) {
     ChannelNorm n = channel_norm(c.tensor(0).shape());
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T *x = c.tensor(0).data<T>(), *weight = data_or_null<T>(c, 1), *bias = data_or_null<T>(c, 2);
         for (int64_t k = 0; k < n.channels; ++k) {
@@ -155,12 +151,11 @@ bool batch_norm_train(const KernelCall& c) {
             c.out[2].data<T>()[k] = static_cast<T>(m.var);
         }
     });
-    return true;
 }
 
 bool batch_norm_grad(const KernelCall& c) {
     ChannelNorm n = channel_norm(c.tensor(1).shape());
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T *dy = c.tensor(0).data<T>(), *x = c.tensor(1).data<T>(), *weight = data_or_null<T>(c, 2);
         for (int64_t k = 0; k < n.channels; ++k) {
@@ -180,12 +175,11 @@ bool batch_norm_grad(const KernelCall& c) {
             c.out[2].data<T>()[k] = static_cast<T>(sum);
         }
     });
-    return true;
 }
 
 bool rms_norm(const KernelCall& c) {
     RowNorm n = row_norm_of_last(c.tensor(0).shape(), c.tensor(1).rank());
-    with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         for (int64_t r = 0; r < n.rows; ++r) {
             const T* x = c.tensor(0).data<T>() + r * n.length();
@@ -198,7 +192,6 @@ bool rms_norm(const KernelCall& c) {
             c.out[1].data<T>()[r] = static_cast<T>(rstd);
         }
     });
-    return true;
 }
 
 }  // namespace

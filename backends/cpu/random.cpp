@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "backends/cpu/copy.h"
+#include "backends/cpu/row_loops.h"
 #include "backends/cpu/scratch.h"
 #include "core/infer.h"
 #include "core/interrupt.h"
@@ -340,22 +341,20 @@ bool dropout(const KernelCall& call) {
     double p = call.args[1].number();
     uint64_t limit = static_cast<uint64_t>(std::ldexp(p, 32));
     bool* mask = call.out[1].data<bool>();
-    visit_dtype(in.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T* x = in.data<T>();
-            T* out = call.out[0].template data<T>();
-            T keep = static_cast<T>(1 - p);
-            for (int64_t i = 0; i < in.size(); i += 4) {
-                auto words = philox(stream.seed, static_cast<uint64_t>(i / 4), stream.counter);
-                for (int64_t k = i; k < std::min(i + 4, in.size()); ++k) {
-                    mask[k] = words[static_cast<size_t>(k - i)] >= limit;
-                    out[k] = mask[k] ? x[k] / keep : T(0);
-                }
+    return with_real(in.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* x = in.data<T>();
+        T* out = call.out[0].template data<T>();
+        T keep = static_cast<T>(1 - p);
+        for (int64_t i = 0; i < in.size(); i += 4) {
+            auto words = philox(stream.seed, static_cast<uint64_t>(i / 4), stream.counter);
+            for (int64_t k = i; k < std::min(i + 4, in.size()); ++k) {
+                mask[k] = words[static_cast<size_t>(k - i)] >= limit;
+                out[k] = mask[k] ? x[k] / keep : T(0);
             }
         }
+        return true;
     });
-    return true;
 }
 
 // The vector loops do whole blocks of four elements; the elements behind the last whole block come from one block more.

@@ -213,28 +213,26 @@ template <bool root>
 bool var_plain(const KernelCall& c) {
     ReduceLayout layout = reduce_layout(c);
     double freedom = static_cast<double>(layout.count) - c.args[2].number();
-    visit_dtype(c.tensor(0).dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T* in = c.tensor(0).data<T>();
-            for (int64_t o = 0; o < layout.outputs; ++o) {
-                int64_t start = layout.start(o);
-                double mean = reduce_one<Sum, double>(in, layout, start) / static_cast<double>(layout.count);
-                double squares = 0;
-                layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
-                    double run = 0;
-                    for (int64_t j = 0; j < n; ++j) {
-                        double d = static_cast<double>(in[offset + j * stride]) - mean;
-                        run += d * d;
-                    }
-                    squares += run;
-                });
-                double var = squares / std::max(freedom, 0.0);
-                c.out[0].data<T>()[o] = static_cast<T>(root ? std::sqrt(var) : var);
-            }
+    return with_real(c.tensor(0).dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = c.tensor(0).data<T>();
+        for (int64_t o = 0; o < layout.outputs; ++o) {
+            int64_t start = layout.start(o);
+            double mean = reduce_one<Sum, double>(in, layout, start) / static_cast<double>(layout.count);
+            double squares = 0;
+            layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+                double run = 0;
+                for (int64_t j = 0; j < n; ++j) {
+                    double d = static_cast<double>(in[offset + j * stride]) - mean;
+                    run += d * d;
+                }
+                squares += run;
+            });
+            double var = squares / std::max(freedom, 0.0);
+            c.out[0].data<T>()[o] = static_cast<T>(root ? std::sqrt(var) : var);
         }
+        return true;
     });
-    return true;
 }
 
 // In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
@@ -242,42 +240,39 @@ bool vector_norm_plain(const KernelCall& c) {
     ReduceLayout layout = reduce_layout(c, 2);
     double order = norm_order(c.args[1]);
     Tensor x = c.tensor(0).cast(c.out[0].dtype());
-    visit_dtype(x.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T* in = x.data<T>();
-            auto fold = [&](int64_t start, double total, auto step) {
-                layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
-                    for (int64_t j = 0; j < n; ++j)
-                        total = step(total, std::abs(static_cast<double>(in[offset + j * stride])));
-                });
-                return total;
-            };
-            for (int64_t o = 0; o < layout.outputs; ++o) {
-                int64_t start = layout.start(o);
-                double largest = fold(start, 0.0, Largest::join<double>), norm = largest;
-                if (order == -std::numeric_limits<double>::infinity()) {
-                    norm = fold(start, std::numeric_limits<double>::infinity(), Smallest::join<double>);
-                } else if (order == 0) {
-                    norm = fold(start, 0.0, [](double t, double a) { return t + (a != 0); });
-                } else if (!std::isinf(order) && largest > 0 && std::isfinite(largest)) {
-                    double scale = sizeof(T) == 8 || order != 2 ? largest : 1.0;
-                    if (order == 2)
-                        norm = scale * std::sqrt(fold(start, 0.0,
-                                                      [=](double t, double a) { return t + a / scale * (a / scale); }));
-                    else if (order == 1)
-                        norm = fold(start, 0.0, [](double t, double a) { return t + a; });
-                    else
-                        norm = scale *
-                               std::pow(
-                                   fold(start, 0.0, [=](double t, double a) { return t + std::pow(a / scale, order); }),
-                                   1 / order);
-                }
-                c.out[0].data<T>()[o] = static_cast<T>(norm);
+    return with_real(x.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = x.data<T>();
+        auto fold = [&](int64_t start, double total, auto step) {
+            layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+                for (int64_t j = 0; j < n; ++j)
+                    total = step(total, std::abs(static_cast<double>(in[offset + j * stride])));
+            });
+            return total;
+        };
+        for (int64_t o = 0; o < layout.outputs; ++o) {
+            int64_t start = layout.start(o);
+            double largest = fold(start, 0.0, Largest::join<double>), norm = largest;
+            if (order == -std::numeric_limits<double>::infinity()) {
+                norm = fold(start, std::numeric_limits<double>::infinity(), Smallest::join<double>);
+            } else if (order == 0) {
+                norm = fold(start, 0.0, [](double t, double a) { return t + (a != 0); });
+            } else if (!std::isinf(order) && largest > 0 && std::isfinite(largest)) {
+                double scale = sizeof(T) == 8 || order != 2 ? largest : 1.0;
+                if (order == 2)
+                    norm = scale *
+                           std::sqrt(fold(start, 0.0, [=](double t, double a) { return t + a / scale * (a / scale); }));
+                else if (order == 1)
+                    norm = fold(start, 0.0, [](double t, double a) { return t + a; });
+                else
+                    norm = scale * std::pow(fold(start, 0.0,
+                                                 [=](double t, double a) { return t + std::pow(a / scale, order); }),
+                                            1 / order);
             }
+            c.out[0].data<T>()[o] = static_cast<T>(norm);
         }
+        return true;
     });
-    return true;
 }
 
 }  // namespace

@@ -232,45 +232,41 @@ struct LogSum {
 
 bool logcumsumexp(const KernelCall& c) {
     AxisView view = axis_view(c, 1);
-    visit_dtype(c.out[0].dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T* in = c.tensor(0).data<T>();
-            T* out = c.out[0].data<T>();
-            scan(view, false, LogSum{}, [&](int64_t, int64_t at, LogSum& s) {
-                double x = static_cast<double>(in[at]);
-                if (std::isnan(x)) s.largest = x;
-                if (x > s.largest) {
-                    s.sum = std::isinf(x) ? 1 : s.sum * std::exp(s.largest - x) + 1;
-                    s.largest = x;
-                } else if (std::isfinite(s.largest)) {
-                    s.sum += std::exp(x - s.largest);
-                }
-                out[at] = static_cast<T>(std::isfinite(s.largest) ? s.largest + std::log(s.sum) : s.largest);
-            });
-        }
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T* in = c.tensor(0).data<T>();
+        T* out = c.out[0].data<T>();
+        scan(view, false, LogSum{}, [&](int64_t, int64_t at, LogSum& s) {
+            double x = static_cast<double>(in[at]);
+            if (std::isnan(x)) s.largest = x;
+            if (x > s.largest) {
+                s.sum = std::isinf(x) ? 1 : s.sum * std::exp(s.largest - x) + 1;
+                s.largest = x;
+            } else if (std::isfinite(s.largest)) {
+                s.sum += std::exp(x - s.largest);
+            }
+            out[at] = static_cast<T>(std::isfinite(s.largest) ? s.largest + std::log(s.sum) : s.largest);
+        });
+        return true;
     });
-    return true;
 }
 
 bool linear_recurrence(const KernelCall& c) {
     AxisView view = axis_view(c, 2);
     bool reverse = c.args[3].boolean();
-    visit_dtype(c.out[0].dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T *a = c.tensor(0).data<T>(), *b = c.tensor(1).data<T>();
-            T* out = c.out[0].data<T>();
-            int64_t first = reverse ? view.n - 1 : 0;
-            scan(view, reverse, 0.0, [&](int64_t k, int64_t at, double& s) {
-                // The first state has no predecessor: its weight is not looked at, it may be anything.
-                double weight = k == first ? 0 : static_cast<double>(reverse ? a[at + view.inner] : a[at]);
-                s = static_cast<double>(b[at]) + (k == first ? 0 : weight * s);
-                out[at] = static_cast<T>(s);
-            });
-        }
+    return with_real(c.out[0].dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        const T *a = c.tensor(0).data<T>(), *b = c.tensor(1).data<T>();
+        T* out = c.out[0].data<T>();
+        int64_t first = reverse ? view.n - 1 : 0;
+        scan(view, reverse, 0.0, [&](int64_t k, int64_t at, double& s) {
+            // The first state has no predecessor: its weight is not looked at, it may be anything.
+            double weight = k == first ? 0 : static_cast<double>(reverse ? a[at + view.inner] : a[at]);
+            s = static_cast<double>(b[at]) + (k == first ? 0 : weight * s);
+            out[at] = static_cast<T>(s);
+        });
+        return true;
     });
-    return true;
 }
 
 }  // namespace

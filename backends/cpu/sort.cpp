@@ -19,10 +19,11 @@ namespace {
 
 // Calls f with the element type of argument 0; complex tensors do not come here, halves are widened.
 template <class F>
-void with_element(const Tensor& t, F f) {
-    visit_dtype(t.dtype(), [&](auto tag) {
+bool with_element(const Tensor& t, F f) {
+    return visit_dtype(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         if constexpr (std::is_arithmetic_v<T>) f(T{});
+        return std::is_arithmetic_v<T>;
     });
 }
 
@@ -130,7 +131,7 @@ bool sort(const KernelCall& c) {
     AxisView view = axis_view(c, 1);
     bool only_indices = c.out.size() == 1;
     int64_t* indices = c.out[only_indices ? 0 : 1].data<int64_t>();
-    with_element(c.tensor(0), [&](auto zero) {
+    return with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
         T* values = only_indices ? nullptr : c.out[0].data<T>();
         sort_lines(c.tensor(0).data<T>(), view, c.args[2].boolean(), [&](const T* line, int64_t l, auto place) {
@@ -142,7 +143,6 @@ bool sort(const KernelCall& c) {
             });
         });
     });
-    return true;
 }
 
 bool topk(const KernelCall& c) {
@@ -154,7 +154,7 @@ bool topk(const KernelCall& c) {
     AxisView view(shape, axis);
     bool descending = c.args[3].boolean();
     int64_t* indices = c.out[1].data<int64_t>();
-    with_element(c.tensor(0), [&](auto zero) {
+    return with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
         T* values = c.out[0].data<T>();
         with_key<T>(view.n, [&](auto key) {
@@ -174,14 +174,13 @@ bool topk(const KernelCall& c) {
             });
         });
     });
-    return true;
 }
 
 // One element of each line, by its position in the order: rank(line, count of elements that are not NaN).
 template <class Rank>
 bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     AxisView view = axis_view(c, axis_argument);
-    with_element(c.tensor(0), [&](auto zero) {
+    return with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
             Scratch<WideItem> items(static_cast<size_t>(view.n));
@@ -201,7 +200,6 @@ bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
             }
         });
     });
-    return true;
 }
 
 bool median(const KernelCall& c) {
@@ -246,7 +244,7 @@ int64_t unique_of(const Tensor& x, T* values, int64_t* inverse) {
 bool unique(const KernelCall& c) {
     const bool padded = c.op.name() == "unique_with_pad";
     const Tensor& x = c.tensor(0);
-    with_element(x, [&](auto zero) {
+    return with_element(x, [&](auto zero) {
         using T = decltype(zero);
         Tensor found = padded ? c.out[0] : Tensor::empty(x.dtype(), {x.size()});
         const int64_t count = unique_of<T>(x, found.data<T>(), c.out[1].data<int64_t>());
@@ -255,14 +253,13 @@ bool unique(const KernelCall& c) {
         else
             c.out[0] = front_of(found, count);
     });
-    return true;
 }
 
 // The first elements of the runs alone. One is written always and kept where a run starts: data decide no branch. NaN
 // is equal to NaN.
 bool first_of_runs(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    with_element(x, [&](auto zero) {
+    return with_element(x, [&](auto zero) {
         using T = decltype(zero);
         const T* in = x.data<T>();
         const int64_t n = x.size();
@@ -289,7 +286,6 @@ bool first_of_runs(const KernelCall& c) {
         }
         c.out[0] = front_of(found, runs);
     });
-    return true;
 }
 
 bool unique_consecutive(const KernelCall& c) {
@@ -364,20 +360,19 @@ bool bincount(const KernelCall& c) {
     });
     DType to = c.has(1) ? c.tensor(1).dtype() : DType::i64;
     c.out[0] = Tensor::zeros(to, {length});
-    with_element(c.out[0], [&](auto zero) {
+    return with_element(c.out[0], [&](auto zero) {
         using T = decltype(zero);
         T* const counts = c.out[0].data<T>();
         for_elements(x.size(),
                      [&](int64_t i) { counts[x.data<int64_t>()[i]] += c.has(1) ? c.tensor(1).data<T>()[i] : T(1); });
     });
-    return true;
 }
 
 bool histc(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     int64_t bins = c.args[1].integer();
     double low = c.args[2].number(), high = c.args[3].number();
-    with_element(c.out[0], [&](auto zero) {
+    return with_element(c.out[0], [&](auto zero) {
         using T = decltype(zero);
         const T* in = x.data<T>();
         if (low == high) {
@@ -402,7 +397,6 @@ bool histc(const KernelCall& c) {
         });
         for (int64_t b = 0; b < bins; ++b) c.out[0].data<T>()[b] = static_cast<T>(counts[static_cast<size_t>(b)]);
     });
-    return true;
 }
 
 bool searchsorted(const KernelCall& c) {
@@ -410,7 +404,7 @@ bool searchsorted(const KernelCall& c) {
     int64_t n = sequence.shape().back(), per_row = values.size();
     if (sequence.rank() > 1) per_row = values.shape().back();
     bool right = c.args[3].boolean(), narrow = c.args[2].boolean();
-    with_element(sequence, [&](auto zero) {
+    return with_element(sequence, [&](auto zero) {
         using T = decltype(zero);
         for_elements(values.size(), [&](int64_t i) {
             const T* row = sequence.data<T>() + (sequence.rank() > 1 ? i / per_row * n : 0);
@@ -423,7 +417,6 @@ bool searchsorted(const KernelCall& c) {
                 c.out[0].data<int64_t>()[i] = at - row;
         });
     });
-    return true;
 }
 
 }  // namespace

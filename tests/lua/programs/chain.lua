@@ -141,11 +141,6 @@ local function new(seed)
   return self
 end
 
--- Dividing integers by a number that is none of their dtype ends the process: not tried until that is mended.
-local function is_integer(tensor) return not is_float(tostring(tensor.dtype):lower()) end
-local DIVIDES = { floor_divide = true, floor_div = true, remainder = true, floor_mod = true, fmod = true, div = true, mod = true,
-  divide = true, trunc_div = true, truncate_div = true, truncate_mod = true }
-
 local function size_of(shape)
   local n = 1
   for _, d in ipairs(shape) do n = n * d end
@@ -250,7 +245,7 @@ function Chain:operands(entry, sample)
       end
     end
     if template.text then return template.text end
-    if not first and (kind == "same" or kind == "float") and not DIVIDES[entry.name] and r:chance(0.15) then
+    if not first and (kind == "same" or kind == "float") and r:chance(0.15) then
       return self:number()
     end
     if varied then vary_sizes(template) end
@@ -328,7 +323,7 @@ function Chain:sign()
   local a = r:pick(self.pool)
   if r:chance(0.1) then return (r:chance(0.7) and "-" or "~") .. a end
   local sign = r:weighted { { 8, "arithmetic" }, { 1, "any" } } == "any" and r:pick(SIGNS) or SIGNS[r:between(1, 7)]
-  local number = r:chance(0.5) and not (is_integer(self.values[a]) and (sign == "//" or sign == "%"))
+  local number = r:chance(0.5)
   local other = number and self:number() or r:pick(self.pool)
   local left, right = "(" .. other .. ")", a
   if r:chance(0.6) then left, right = a, "(" .. other .. ")" end
