@@ -281,7 +281,7 @@ for index = only or 1, only or count do
   if trace then io.stderr:write("chain ", index, "\n") end
   local chain = Chain.make(seed * 1000003 + index, MOST_STEPS)
   if only then print(Chain.program(chain)) end
-  local kind, detail = judge(chain)
+  local kind = judge(chain)
   raising = raising + (chain.raises and 1 or 0)
   for _, step in ipairs(chain.steps) do
     for name in step.text:gmatch "[.:]([%l_%d]+)%s*[({]" do names[name] = true end

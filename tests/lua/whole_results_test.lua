@@ -9,11 +9,12 @@ local LEFT_OUT = { empty = true, empty_like = true, new_empty = true, print_ = t
 
 -- Leaves blocks of many sizes behind that hold nothing but the byte, for the results to come.
 local function soil(byte)
-  local blocks = {}
-  for _, size in ipairs { 1, 4, 8, 16, 32, 64, 128 } do
-    for _ = 1, 4 do blocks[#blocks + 1] = ops.full({ size }, byte):astype(ms.uint8):copy() end
+  do
+    local blocks = {}
+    for _, size in ipairs { 1, 4, 8, 16, 32, 64, 128 } do
+      for _ = 1, 4 do blocks[#blocks + 1] = ops.full({ size }, byte):astype(ms.uint8):copy() end
+    end
   end
-  blocks = nil
   collectgarbage()
 end
 
