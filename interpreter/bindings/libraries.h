@@ -38,6 +38,7 @@ void bind_tensors(lua_State* L);
 void bind_parameters(lua_State* L);
 void bind_context(lua_State* L);
 void bind_io(lua_State* L);
+void bind_checkpoints(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
 void bind_ir(lua_State* L);

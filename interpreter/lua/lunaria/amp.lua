@@ -37,7 +37,10 @@ end
 
 local LossScaler = class.Object:extend("LossScaler")
 LossScaler._parameters = ""
-LossScaler._doc = "What scalers of losses have: scale(x), unscale(x), adjust(grads_finite)."
+LossScaler._doc = [[What scalers of losses have: scale(x), unscale(x), adjust(grads_finite).
+
+  > ms.amp.StaticLossScaler(8.0):scale(ms.tensor { 0.5 }):tolist()[1]
+  4.0]]
 amp.LossScaler = LossScaler
 
 -- A tensor, or a list of such, times a factor.
@@ -51,21 +54,38 @@ local function times(where, inputs, factor)
   return list
 end
 
---- A loss, or a list of them, times the scale.
+--- A loss, or a list of them, times the scale. inputs: a tensor or a table of tensors.
+---
+---     > ms.amp.StaticLossScaler(8.0):scale({ ms.tensor { 0.5 } })[1]:tolist()[1]
+---     4.0
 function LossScaler:scale(inputs) return times("scale", inputs, self.scale_value) end
 
---- Gradients, or a list of them, over the scale.
+--- Gradients, or a list of them, over the scale. inputs: a tensor or a table of tensors.
+---
+---     > ms.amp.StaticLossScaler(8.0):unscale(ms.tensor { 4.0 }):tolist()[1]
+---     0.5
 function LossScaler:unscale(inputs) return times("unscale", inputs, ops.reciprocal(self.scale_value)) end
 
---- Adapts the scale to whether the gradients were finite.
-function LossScaler:adjust() return self.scale_value end
+--- Adapts the scale to whether the gradients were finite. grads_finite: a tensor of one boolean, as ms.amp.all_finite gives.
+---
+---     > ms.amp.DynamicLossScaler(8.0, 2, 100):adjust(ms.tensor(false)):item()
+---     4.0
+function LossScaler:adjust(grads_finite) return self.scale_value end -- luacheck: ignore 212
 
 --- The scale and what was counted, for a checkpoint.
+---
+---     > ms.amp.StaticLossScaler(8.0):state_dict().scale_value:item()
+---     8.0
 function LossScaler:state_dict()
   return { scale_value = self.scale_value:copy(), counter = self.counter and self.counter:copy() or nil }
 end
 
---- Takes up what state_dict gave.
+--- Takes up what state_dict gave. state: a table of tensors.
+---
+---     > scaler = ms.amp.StaticLossScaler(8.0)
+---     > scaler:load_state_dict(ms.amp.StaticLossScaler(2.0):state_dict())
+---     > scaler.scale_value:item()
+---     2.0
 function LossScaler:load_state_dict(state)
   if type(state) ~= "table" or not ms.is_tensor(state.scale_value) then
     fail(getmetatable(self)._name, "the state must be what state_dict gave, got " .. describe(state))
@@ -75,18 +95,22 @@ function LossScaler:load_state_dict(state)
 end
 
 amp.StaticLossScaler = class.define(LossScaler, "StaticLossScaler", "scale_value",
-  [[Scales losses by a fixed number.
+  [[Scales losses by a fixed number. scale_value: the number.
 
-  > local scaler = ms.amp.StaticLossScaler(1024.0)
-  > scaler:unscale(scaler:scale(ms.tensor { 0.5 }))]])
+  > ms.amp.StaticLossScaler(1024.0):scale(ms.tensor { 0.5 }):tolist()[1]
+  512.0]])
 function amp.StaticLossScaler:setup(a)
   local value = check.number_positive("StaticLossScaler", "scale_value", a.scale_value)
   self.scale_value = ms.Parameter(ms.tensor(value, ms.float32), "scale_value", false)
 end
 
 amp.DynamicLossScaler = class.define(LossScaler, "DynamicLossScaler", "scale_value, scale_factor, scale_window",
-  [[Scales losses by a number that adapts: adjust(finite) divides it by scale_factor (down to 1) after gradients that were not finite, and
-multiplies it after scale_window steps with finite ones.]])
+  [[Scales losses by a number that adapts: adjust(finite) divides it by scale_factor, down to 1, after gradients that were not
+finite, and multiplies it after scale_window steps with finite ones. scale_value: the number at first.
+
+  > scaler = ms.amp.DynamicLossScaler(8.0, 2, 1)
+  > scaler:adjust(ms.tensor(true)):item()
+  16.0]])
 function amp.DynamicLossScaler:setup(a)
   local name = "DynamicLossScaler"
   local value = check.number_positive(name, "scale_value", a.scale_value)
@@ -208,6 +232,9 @@ end
 
 --- The network, with the cells of white_list computing in dtype, or all but those of black_list: lists of classes, of which
 --- one is given.
+---
+---     > ms.amp.custom_mixed_precision(ms.nn.Dense(3, 2), { ms.nn.Dense }, nil, ms.bfloat16)(ms.ones { 1, 3 }).shape
+---     (1, 2)
 function amp.custom_mixed_precision(network, white_list, black_list, dtype)
   local name = "custom_mixed_precision"
   network_of(name, network)
@@ -225,18 +252,32 @@ end
 local LossScaleManager = class.Object:extend("LossScaleManager")
 LossScaleManager._parameters = ""
 LossScaleManager._doc = "What managers of loss scales have, which Model takes: get_loss_scale(), update_loss_scale(overflow), "
-  .. "get_update_cell()."
+  .. "get_update_cell().\n\n  > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()\n  4.0"
 amp.LossScaleManager = LossScaleManager
 
 --- The scale now.
+---
+---     > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()
+---     4.0
 function LossScaleManager:get_loss_scale() return self.loss_scale end
---- Adapts the scale to whether a step overflowed.
-function LossScaleManager:update_loss_scale() end
+--- Adapts the scale to whether a step overflowed. overflow: whether it did.
+---
+---     > manager = ms.amp.DynamicLossScaleManager(4.0)
+---     > manager:update_loss_scale(true)
+---     > manager:get_loss_scale()
+---     2.0
+function LossScaleManager:update_loss_scale(overflow) end -- luacheck: ignore 212
 --- The cell that TrainOneStepWithLossScaleCell asks, or nil.
+---
+---     > ms.amp.FixedLossScaleManager(4.0):get_update_cell():get_loss_scale()
+---     4.0
 function LossScaleManager:get_update_cell() end
 
 amp.FixedLossScaleManager = class.define(LossScaleManager, "FixedLossScaleManager", "loss_scale=128.0, drop_overflow_update=true",
-  "A scale that stays; drop_overflow_update: steps whose gradients overflow are left out.")
+  [[A scale that stays; drop_overflow_update: steps whose gradients overflow are left out.
+
+  > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()
+  4.0]])
 function amp.FixedLossScaleManager:setup(a)
   self.loss_scale = check.number_positive("FixedLossScaleManager", "loss_scale", a.loss_scale)
   self.drop_overflow_update = check.boolean("FixedLossScaleManager", "drop_overflow_update", a.drop_overflow_update)
@@ -248,7 +289,13 @@ end
 
 amp.DynamicLossScaleManager = class.define(LossScaleManager, "DynamicLossScaleManager",
   "init_loss_scale=16777216.0, scale_factor=2, scale_window=2000",
-  "A scale that is divided by scale_factor after an overflow and multiplied after scale_window steps without one.")
+  [[A scale that is divided by scale_factor after an overflow and multiplied after scale_window steps without one.
+init_loss_scale: the scale at first.
+
+  > manager = ms.amp.DynamicLossScaleManager(4.0, 2, 1)
+  > manager:update_loss_scale(false)
+  > manager:get_loss_scale()
+  8.0]])
 function amp.DynamicLossScaleManager:setup(a)
   local name = "DynamicLossScaleManager"
   self.loss_scale = check.number_positive(name, "init_loss_scale", a.init_loss_scale)
@@ -278,6 +325,11 @@ local train_signature = arguments.signature(
 --- A cell that makes one step of training with mixed precision: of the network, its loss and the optimizer. level: as for
 --- auto_mixed_precision. Arguments: network, optimizer, loss_fn=nil, level="O0", boost_level="O0", dtype=ms.float16,
 --- loss_scale_manager=nil (with "O2" and float16: DynamicLossScaleManager), keep_batchnorm_fp32=nil.
+---
+---     > net = ms.nn.Dense(2, 1)
+---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params()), ms.nn.MSELoss())
+---     > step(ms.ones { 1, 2 }, ms.ones { 1, 1 }).ndim
+---     0
 function amp.build_train_network(...)
   local name = "build_train_network"
   local a = arguments.bind(name, train_signature, ...)

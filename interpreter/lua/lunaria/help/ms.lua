@@ -201,6 +201,44 @@ function M.io.write_npy(path, x) end
 --- Writes a table of tensors by name to an .npz file; options: {compressed = true}.
 function M.io.write_npz(path, values, options) end
 
+--- Reads a .ckpt file: a table of tensors and texts by name, and a list of the names in the file's order. options:
+--- {crc_check = true} demands a checksum, false does not compare one.
+---
+---     > ms.io.write_ckpt("/tmp/lunaria_help.ckpt", { w = ms.ones { 2 }, note = "hello" }, { "w", "note" })
+---     > ms.io.read_ckpt("/tmp/lunaria_help.ckpt").note
+---     hello
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
+function M.io.read_ckpt(path, options) end
+--- Writes the tensors and texts of a table to a .ckpt file, in the order of names. checksum: true appends one.
+---
+---     > ms.io.write_ckpt("/tmp/lunaria_help.ckpt", { w = ms.ones { 2 } }, { "w" }, true)
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
+function M.io.write_ckpt(path, values, names, checksum) end
+--- What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip" or "unknown".
+---
+---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
+---     > ms.io.format_of("/tmp/lunaria_help.safetensors")
+---     safetensors
+---     > (os.remove("/tmp/lunaria_help.safetensors"))
+---     true
+function M.io.format_of(path) end
+--- The bytes of a file of at most 64 MiB.
+---
+---     > ms.io.read_text("README.md"):sub(1, 1)
+---     #
+function M.io.read_text(path) end
+--- Makes a folder, with the folders that it lies in.
+---
+---     > ms.io.make_folder("/tmp")
+function M.io.make_folder(path) end
+--- The names of what is in a folder, sorted; nil when the path is no folder.
+---
+---     > ms.io.list_folder("/no/such/folder") == nil
+---     true
+function M.io.list_folder(path) end
+
 --- The same as ms.set_seed.
 function M.random.seed(seed) end
 

@@ -20,7 +20,7 @@ local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local is_parameter = ms.is_parameter
 
-local Cell = { _name = "Cell", bprop = false, training = false, _special = false }
+local Cell = { _name = "Cell", bprop = false, training = false, _special = false, auto_prefix = true }
 Cell._parameters = ""
 Cell._doc = [[What networks and layers are made of. A class of your own extends it:
 
@@ -54,7 +54,12 @@ local function shown_key(key)
   return math.type(key) and tostring(key - 1) or tostring(key)
 end
 
+-- Wrappers around a network leave its parameters the names that they have: auto_prefix is false.
 local function name_parameters(cell, key, child)
+  if not cell.auto_prefix then
+    rawget(cell, "_known")[key] = child
+    return
+  end
   for path, parameter in child:parameters_and_names() do
     parameter.name = shown_key(key) .. "." .. path
   end
@@ -455,7 +460,7 @@ local function float_type(where, dtype)
 end
 
 --- This cell and all below it compute in another dtype: floating inputs and parameters are cast when they are used, the
---- parameters themselves stay as they are. Batch normalisation goes on in float32. Gives the cell back.
+--- parameters themselves stay as they are. Batch normalisation goes on in float32. Gives the cell back. dst_type: the dtype.
 ---
 ---     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype
 ---     Float16
@@ -491,10 +496,20 @@ end
 
 --- Calls hook_fn(cell, inputs...) before each call of the cell; what it gives replaces the inputs. Gives a handle, whose
 --- remove() takes the hook away.
+---
+---     > cell = ms.nn.ReLU()
+---     > handle = cell:register_forward_pre_hook(function(_, x) return -x end)
+---     > cell(ms.tensor { -2.0 }):tolist()[1]
+---     2.0
 function Cell:register_forward_pre_hook(hook_fn) return add_hook("register_forward_pre_hook", self, "before", hook_fn) end
 
 --- Calls hook_fn(cell, outputs...) after each call of the cell; what it gives replaces the outputs. Gives a handle, whose
 --- remove() takes the hook away.
+---
+---     > cell = ms.nn.ReLU()
+---     > handle = cell:register_forward_hook(function(_, y) return y + 1 end)
+---     > cell(ms.tensor { -2.0 }):tolist()[1]
+---     1.0
 function Cell:register_forward_hook(hook_fn) return add_hook("register_forward_hook", self, "after", hook_fn) end
 
 --- Calls f with every cell below this one, then with this one. Gives the cell back.

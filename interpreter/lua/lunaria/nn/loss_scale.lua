@@ -10,21 +10,26 @@ local layer, Cell, is_cell = cells.layer, cells.Cell, cells.is_cell
 local function scale_parameter(value) return ms.Parameter(ms.tensor(value, ms.float32), "scale_sense", false) end
 
 local Fixed = layer(Cell, "FixedLossScaleUpdateCell", "loss_scale_value",
-  "For TrainOneStepWithLossScaleCell: a scale that stays; steps whose gradients overflow are left out.")
+  [[For TrainOneStepWithLossScaleCell: a scale that stays; steps whose gradients overflow are left out. loss_scale_value: the scale.
+
+  > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale()
+  4.0]])
 function Fixed:setup(a)
   self.loss_scale_value = check.number_positive("FixedLossScaleUpdateCell", "loss_scale_value", a.loss_scale_value)
 end
 --- The scale at the start.
+---
+---     > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale()
+---     4.0
 function Fixed:get_loss_scale() return self.loss_scale_value end
 function Fixed:construct(_, overflow) return overflow end -- luacheck: ignore 212
 
 local Dynamic = layer(Cell, "DynamicLossScaleUpdateCell", "loss_scale_value, scale_factor, scale_window",
-  [[For TrainOneStepWithLossScaleCell: the scale is divided by scale_factor (down to 1) when gradients overflow, and multiplied by it after
-scale_window steps without overflow.
+  [[For TrainOneStepWithLossScaleCell: the scale is divided by scale_factor, down to 1, when gradients overflow, and multiplied
+by it after scale_window steps without overflow. loss_scale_value: the scale at first.
 
-  > local update = ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000)
-  > local step = ms.nn.TrainOneStepWithLossScaleCell(net_with_loss, optimizer, update)
-  > local loss, overflow, scale = step(images, labels)]])
+  > ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000):get_loss_scale()
+  4096.0]])
 function Dynamic:setup(a)
   local name = "DynamicLossScaleUpdateCell"
   self.loss_scale_value = check.number_positive(name, "loss_scale_value", a.loss_scale_value)
@@ -34,7 +39,11 @@ function Dynamic:setup(a)
   self.cur_iter = ms.Parameter(ms.tensor(1), "cur_iter", false)
   self.last_overflow_iter = ms.Parameter(ms.tensor(0), "last_overflow_iter", false)
 end
-Dynamic.get_loss_scale = Fixed.get_loss_scale
+--- The scale at the start.
+---
+---     > ms.nn.DynamicLossScaleUpdateCell(4.0, 2, 100):get_loss_scale()
+---     4.0
+function Dynamic:get_loss_scale() return self.loss_scale_value end
 function Dynamic:construct(loss_scale, overflow)
   local now, last = self.cur_iter, self.last_overflow_iter
   local due = ops.greater_equal(now - last, self.scale_window)
@@ -52,7 +61,13 @@ local Step = layer(Cell, "TrainOneStepWithLossScaleCell", "network, optimizer, s
   [[One step of training with a scaled loss: loss, overflow, scale = cell(inputs...). A step whose gradients are not finite changes no
 parameter.
 
-network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossScaleUpdateCell, or a number.]])
+network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossScaleUpdateCell, or a number.
+
+  > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+  > step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params()), 8.0)
+  > select("#", step(ms.ones { 1, 2 }, ms.ones { 1, 1 }))
+  3]])
+Step.auto_prefix = false
 function Step:setup(a)
   local name = "TrainOneStepWithLossScaleCell"
   if not is_cell(a.network) then fail(name, "network must be a cell that gives the loss, got " .. describe(a.network)) end
@@ -75,7 +90,13 @@ function Step:setup(a)
     return loss * sense:astype(loss.dtype), loss
   end, nil, self.optimizer.parameters, true)
 end
---- Sets the scale: a number or a tensor of one.
+--- Sets the scale. sens: a number or a tensor of one.
+---
+---     > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+---     > step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params()), 8.0)
+---     > step:set_sense_scale(4.0)
+---     > step.scale_sense:item()
+---     4.0
 function Step:set_sense_scale(sens)
   self.scale_sense:assign(ms.tensor(check.number_positive("set_sense_scale", "sens", sens), ms.float32))
 end
@@ -105,6 +126,7 @@ as a large one.
 
   > local optimizer = ms.nn.GradientAccumulation(ms.nn.Adam(net:trainable_params()), 4)
   > local step = ms.nn.TrainOneStepCell(net_with_loss, optimizer)]])
+Accumulation.auto_prefix = false
 function Accumulation:setup(a)
   local name = "GradientAccumulation"
   if not is_cell(a.optimizer) or not a.optimizer.parameters then
@@ -136,12 +158,25 @@ function Accumulation:construct(grads)
   return true
 end
 --- The learning rate of the next step.
+---
+---     > ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2):get_lr()
+---     0.5
 function Accumulation:get_lr() return self.optimizer:get_lr() end
---- Sets the learning rate.
+--- Sets the learning rate. value: as for the optimizer.
+---
+---     > optimizer = ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2)
+---     > optimizer:set_lr(0.25)
+---     > optimizer:get_lr()
+---     0.25
 function Accumulation:set_lr(value) self.optimizer:set_lr(value) end
 
 local MicroBatches = layer(Cell, "GradAccumulationCell", "network, micro_size",
-  "A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.")
+  [[A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.
+
+  > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
+  > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
+  1.0]])
+MicroBatches.auto_prefix = false
 function MicroBatches:setup(a)
   if not is_cell(a.network) then fail("GradAccumulationCell", "network must be a cell, got " .. describe(a.network)) end
   self.network = a.network
@@ -170,7 +205,12 @@ end
 
 local ForwardValueAndGrad = layer(Cell, "ForwardValueAndGrad", "network, weights=nil, get_all=false, get_by_list=false",
   [[A network's loss and its gradients: loss, grads = cell(inputs...). get_by_list: those of weights (the trainable parameters);
-get_all: those of all inputs; neither: that of the first input.]])
+get_all: those of all inputs; neither: that of the first input.
+
+  > cell = ms.nn.ForwardValueAndGrad(function(x) return x * x end)
+  > select(2, cell(3.0))
+  6.0]])
+ForwardValueAndGrad.auto_prefix = false
 function ForwardValueAndGrad:setup(a)
   local name = "ForwardValueAndGrad"
   if not is_cell(a.network) and type(a.network) ~= "function" then
@@ -195,7 +235,13 @@ function ForwardValueAndGrad:construct(...)
   return ms.value_and_grad(self.network, positions, self.weights)(...)
 end
 
-local ParameterUpdate = layer(Cell, "ParameterUpdate", "param", "Writes a parameter: cell(tensor) gives it the value.")
+local ParameterUpdate = layer(Cell, "ParameterUpdate", "param", [[Writes a parameter: cell(tensor) gives it the value. param: the parameter.
+
+  > w = ms.Parameter(ms.zeros { 2 }, "w")
+  > ms.nn.ParameterUpdate(w)(ms.ones { 2 })
+  > w:sum():item()
+  2.0]])
+ParameterUpdate.auto_prefix = false
 function ParameterUpdate:setup(a)
   if not ms.is_parameter(a.param) then fail("ParameterUpdate", "param must be a parameter, got " .. describe(a.param)) end
   self.param = a.param
@@ -206,7 +252,11 @@ function ParameterUpdate:construct(x)
 end
 
 local TimeDistributed = layer(Cell, "TimeDistributed", "layer, time_axis, reshape_with_axis=nil",
-  "A layer applied to every part of its input along time_axis; the results are stacked along it.")
+  [[A layer applied to every part of its input along time_axis; the results are stacked along it. reshape_with_axis: for programs
+written for MindSpore, nothing depends on it.
+
+  > ms.nn.TimeDistributed(ms.nn.Dense(3, 2), 1)(ms.ones { 4, 5, 3 }).shape
+  (4, 5, 2)]])
 function TimeDistributed:setup(a)
   if not is_cell(a.layer) and type(a.layer) ~= "function" then
     fail("TimeDistributed", "layer must be a cell or a function, got " .. describe(a.layer))

@@ -16,6 +16,8 @@ end
 local WithLossCell = layer(Cell, "WithLossCell", "backbone, loss_fn",
   "A network and its loss as one cell: cell(data, label) gives the loss.")
 
+WithLossCell.auto_prefix = false
+
 function WithLossCell:setup(a)
   self.backbone = callable("WithLossCell", "backbone", a.backbone)
   self.loss_fn = callable("WithLossCell", "loss_fn", a.loss_fn)
@@ -27,6 +29,8 @@ end
 
 local WithEvalCell = layer(Cell, "WithEvalCell", "network, loss_fn",
   "A network for evaluation: cell(data, label) gives the loss, the outputs and the labels.")
+
+WithEvalCell.auto_prefix = false
 
 function WithEvalCell:setup(a)
   self.network = callable("WithEvalCell", "network", a.network)
@@ -40,6 +44,8 @@ end
 
 local WithGradCell = layer(Cell, "WithGradCell", "network, loss_fn=nil",
   "The gradients of a network's trainable parameters: cell(inputs...) gives a table of them.")
+
+WithGradCell.auto_prefix = false
 
 function WithGradCell:setup(a)
   self.network = callable("WithGradCell", "network", a.network)
@@ -63,6 +69,8 @@ local TrainOneStepCell = layer(Cell, "TrainOneStepCell", "network, optimizer, se
 
   > local step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.CrossEntropyLoss()), optimizer)
   > local loss = step(images, labels)]])
+
+TrainOneStepCell.auto_prefix = false
 
 function TrainOneStepCell:setup(a)
   if not is_cell(a.network) then

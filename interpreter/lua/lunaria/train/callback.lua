@@ -10,7 +10,10 @@ RunContext._parameters = "original_args"
 RunContext._doc = [[What callbacks get: original_args() is a table of what is going on, request_stop() ends the training after the step.
 
 original_args(): network, train_network, loss_fn, optimizer, mode ("train" or "eval"), epoch_num, batch_num (nil when it is not
-known), cur_epoch_num, cur_step_num (over all epochs), cur_step_in_epoch, net_outputs (the loss), metrics, eval_results.]]
+known), cur_epoch_num, cur_step_num (over all epochs), cur_step_in_epoch, net_outputs (the loss), metrics, eval_results.
+
+  > ms.RunContext({ cur_epoch_num = 2 }):original_args().cur_epoch_num
+  2]]
 
 --- Called with the table of original_args.
 function RunContext:init(original_args)
@@ -21,10 +24,21 @@ function RunContext:init(original_args)
 end
 
 --- The table of what is going on.
+---
+---     > ms.RunContext({ mode = "train" }):original_args().mode
+---     train
 function RunContext:original_args() return self._args end
 --- Ends the training after this step.
+---
+---     > run = ms.RunContext()
+---     > run:request_stop()
+---     > run:get_stop_requested()
+---     true
 function RunContext:request_stop() self._stop = true end
 --- Whether request_stop was called.
+---
+---     > ms.RunContext():get_stop_requested()
+---     false
 function RunContext:get_stop_requested() return self._stop end
 
 local Callback = class.Object:extend("Callback")
@@ -37,15 +51,79 @@ epoch_begin, step_begin, step_end, epoch_end and stop (for end, which is a word 
   function Print:on_train_step_end(run)
     print(run:original_args().net_outputs)
   end
-  model:train(1, batches, Print())]]
+  model:train(1, batches, Print())
+
+  > tostring(ms.train.Callback:extend("Print"))
+  class Print(...)]]
+
+-- luacheck: push ignore 212
+--- Called before the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_begin(ms.RunContext())
+function Callback:on_train_begin(run) end
+--- Called before an epoch of the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_epoch_begin(ms.RunContext())
+function Callback:on_train_epoch_begin(run) end
+--- Called before a step of the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_step_begin(ms.RunContext())
+function Callback:on_train_step_begin(run) end
+--- Called after a step of the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_step_end(ms.RunContext())
+function Callback:on_train_step_end(run) end
+--- Called after an epoch of the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_epoch_end(ms.RunContext())
+function Callback:on_train_epoch_end(run) end
+--- Called after the training; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_train_end(ms.RunContext())
+function Callback:on_train_end(run) end
+--- Called before the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_begin(ms.RunContext())
+function Callback:on_eval_begin(run) end
+--- Called before an epoch of the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_epoch_begin(ms.RunContext())
+function Callback:on_eval_epoch_begin(run) end
+--- Called before a step of the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_step_begin(ms.RunContext())
+function Callback:on_eval_step_begin(run) end
+--- Called after a step of the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_step_end(ms.RunContext())
+function Callback:on_eval_step_end(run) end
+--- Called after an epoch of the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_epoch_end(ms.RunContext())
+function Callback:on_eval_epoch_end(run) end
+--- Called after the evaluation; yours replaces it. run: a RunContext.
+---
+---     > ms.train.Callback():on_eval_end(ms.RunContext())
+function Callback:on_eval_end(run) end
+--- What the callback has counted, for a checkpoint: numbers and texts by name.
+---
+---     > next(ms.train.Callback():state_dict()) == nil
+---     true
+function Callback:state_dict() return {} end
+--- Takes up what state_dict gave. state: that table.
+---
+---     > ms.train.Callback():load_state_dict({})
+function Callback:load_state_dict(state) end
+-- luacheck: pop
 
 -- Event -> the older names of methods for it.
 local older = { begin = "begin", epoch_begin = "epoch_begin", step_begin = "step_begin", step_end = "step_end",
   epoch_end = "epoch_end", ["end"] = "stop" }
 
 local function method_of(callback, mode, event)
-  local method = callback[("on_%s_%s"):format(mode, event)]
-  if method ~= nil then return method end
+  local name = ("on_%s_%s"):format(mode, event)
+  local method = callback[name]
+  if method ~= nil and method ~= Callback[name] then return method end
   return callback[older[event]] or event == "end" and callback["end"] or nil
 end
 

@@ -31,7 +31,12 @@ local function figures(results)
 end
 
 local LossMonitor = class.define(Callback, "LossMonitor", "per_print_times=1",
-  "Prints the loss after every per_print_times steps, and metrics where Model:fit has evaluated.")
+  [[Prints the loss after every per_print_times steps, and metrics where Model:fit has evaluated.
+
+  > net = ms.nn.Dense(2, 1)
+  > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
+  > model:train(1, { { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }, ms.train.LossMonitor())
+  epoch: 1 step: 1, loss is 0.0]])
 callbacks.LossMonitor = LossMonitor
 function LossMonitor:setup(a)
   self.per_print_times = check.not_negative("LossMonitor", "per_print_times", a.per_print_times)
@@ -55,7 +60,10 @@ function LossMonitor:on_train_epoch_end(run)
 end
 
 local TimeMonitor = class.define(Callback, "TimeMonitor", "data_size=nil",
-  "Prints how long each epoch took, and its steps on average; data_size: the number of steps, where it cannot be told.")
+  [[Prints how long each epoch took, and its steps on average; data_size: the number of steps, where it cannot be told.
+
+  > tostring(ms.train.TimeMonitor())
+  TimeMonitor<>]])
 callbacks.TimeMonitor = TimeMonitor
 function TimeMonitor:setup(a)
   if a.data_size ~= nil then self.data_size = check.positive("TimeMonitor", "data_size", a.data_size) end
@@ -72,7 +80,14 @@ function TimeMonitor:on_train_epoch_end(run)
 end
 
 local History = class.define(Callback, "History", "",
-  "Keeps figures of every epoch in lists by name: history.epoch, history.loss (of the last step) and those of Model:fit.")
+  [[Keeps figures of every epoch in lists by name: history.epoch, history.loss (of the last step) and those of Model:fit.
+
+  > net = ms.nn.Dense(2, 1)
+  > history = ms.train.History()
+  > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
+  > model:train(2, { { ms.zeros { 1, 2 }, ms.zeros { 1, 1 } } }, history)
+  > table.concat(history.history.epoch, " ")
+  1 2]])
 callbacks.History = History
 function History:setup() self.history = { epoch = {}, loss = {} } end
 --- Called before the training.
@@ -98,9 +113,13 @@ for _, mode in ipairs { "train", "eval" } do
 end
 
 local LambdaCallback = class.define(Callback, "LambdaCallback", table.concat(events, "=nil, ") .. "=nil",
-  [[A callback of functions, each with the RunContext as argument.
+  [[A callback of functions, each with the RunContext as argument: on_train_begin, on_train_epoch_begin, on_train_step_begin,
+on_train_step_end, on_train_epoch_end, on_train_end, on_eval_begin, on_eval_epoch_begin, on_eval_step_begin, on_eval_step_end,
+on_eval_epoch_end, on_eval_end.
 
-  > model:train(1, batches, ms.train.LambdaCallback{ on_train_step_end = function(run) print(run:original_args().cur_step_num) end })]])
+  > callback = ms.train.LambdaCallback { on_train_end = function(run) print(run:original_args().mode) end }
+  > callback:on_train_end(ms.RunContext({ mode = "train" }))
+  train]])
 callbacks.LambdaCallback = LambdaCallback
 function LambdaCallback:setup(a)
   for _, event in ipairs(events) do
@@ -113,7 +132,10 @@ function LambdaCallback:setup(a)
 end
 
 local LearningRateScheduler = class.define(Callback, "LearningRateScheduler", "learning_rate_function",
-  "Sets the optimizer's learning rate after every step to learning_rate_function(rate, step).")
+  [[Sets the optimizer's learning rate after every step to learning_rate_function(rate, step).
+
+  > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / step end))
+  LearningRateScheduler<>]])
 callbacks.LearningRateScheduler = LearningRateScheduler
 function LearningRateScheduler:setup(a)
   if not arguments.is_callable(a.learning_rate_function) then
@@ -176,7 +198,11 @@ local EarlyStopping = class.define(Callback, "EarlyStopping",
   [[Ends the training when a figure has not become better by more than min_delta for more than patience epochs.
 
 monitor: "loss", or a metric of Model:fit such as "eval_loss" or "eval_accuracy". mode: "min", "max", or "auto" by the figure's
-name. baseline: what it has to be better than at first. restore_best_weights: the network gets those of the best epoch.]])
+name. baseline: what it has to be better than at first. restore_best_weights: the network gets those of the best epoch.
+verbose: the end is told.
+
+  > ms.train.EarlyStopping { monitor = "eval_accuracy", patience = 2 }.mode
+  max]])
 callbacks.EarlyStopping = EarlyStopping
 function EarlyStopping:setup(a)
   watch(self, "EarlyStopping", a)
@@ -223,7 +249,10 @@ function EarlyStopping:load_state_dict(state) self.wait, self.best = state.wait,
 local ReduceLROnPlateau = class.define(Callback, "ReduceLROnPlateau",
   "monitor=\"eval_loss\", factor=0.1, patience=10, verbose=false, mode=\"auto\", min_delta=1e-4, cooldown=0, min_lr=0.0",
   [[The optimizer's learning rate times factor when a figure has not become better by more than min_delta for patience epochs; cooldown
-epochs after a change are not counted. monitor and mode as for EarlyStopping.]])
+epochs after a change are not counted. monitor and mode as for EarlyStopping. min_lr: the least rate. verbose: changes are told.
+
+  > ms.train.ReduceLROnPlateau { monitor = "eval_loss" }.mode
+  min]])
 callbacks.ReduceLROnPlateau = ReduceLROnPlateau
 function ReduceLROnPlateau:setup(a)
   local name = "ReduceLROnPlateau"
@@ -262,8 +291,10 @@ function ReduceLROnPlateau:on_train_epoch_end(run)
     end
   end
 end
-ReduceLROnPlateau.state_dict = function(self) return { wait = self.wait, cooling = self.cooling, best = self.best } end
-ReduceLROnPlateau.load_state_dict = function(self, state)
+--- What was counted, for a checkpoint.
+function ReduceLROnPlateau:state_dict() return { wait = self.wait, cooling = self.cooling, best = self.best } end
+--- Takes up what state_dict gave.
+function ReduceLROnPlateau:load_state_dict(state)
   self.wait, self.cooling, self.best = state.wait, state.cooling, state.best
 end
 

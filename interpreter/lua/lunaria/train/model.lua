@@ -19,11 +19,15 @@ local Model = class.define(nil, "Model",
 
 loss_fn(outputs, label) gives the loss; without it the network gives it. metrics: a list of names (ms.train.names()) or a table
 of metrics by name. eval_network: a network for evaluation, which gives the loss, the outputs and the labels at the places
-eval_indexes says (from 0). amp_level, amp_dtype, loss_scale_manager, keep_batchnorm_fp32: as for ms.amp.build_train_network.
+eval_indexes says (from 0). amp_level, amp_dtype,
+loss_scale_manager, keep_batchnorm_fp32: as for ms.amp.build_train_network. boost_level: others than "O0" do nothing.
 
-  > local model = ms.Model(net, ms.nn.CrossEntropyLoss(), ms.nn.Adam(net:trainable_params()), { "accuracy" })
-  > model:train(3, batches)
-  > model:eval(test_batches).accuracy]])
+  > net = ms.nn.Dense(2, 3)
+  > batches = { { ms.ones { 4, 2 }, ms.zeros({ 4 }, ms.int64) } }
+  > model = ms.Model(net, ms.nn.CrossEntropyLoss(), ms.nn.Adam(net:trainable_params(), 0.1), { "accuracy" })
+  > model:train(30, batches)
+  > model:eval(batches).accuracy
+  1.0]])
 
 -- The network that gives the loss, the outputs and the labels, and where they are among its results, from 0.
 local function make_eval_network(self, a)
@@ -211,6 +215,10 @@ local train_signature = arguments.signature(
 --- end, or an object with an iterator. Further arguments: callbacks=nil (one or a list), dataset_sink_mode=false (with
 --- sink_size steps in one call), initial_epoch=0, progress=nil (a bar; by default in terminals and notebooks),
 --- check_finite=true (a loss that is not finite is an error that names the layer).
+---
+---     > net = ms.nn.Dense(2, 1)
+---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
+---     > model:train(2, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } })
 function Model:train(...)
   train(self, "train", arguments.bind("train", train_signature, ...))
 end
@@ -228,6 +236,11 @@ end
 
 --- Trains as train does, and evaluates with valid_dataset after every valid_frequency epochs (or those in a list): callbacks
 --- find the metrics as eval_results, named "eval_loss" and so on. Further arguments as for train.
+---
+---     > net = ms.nn.Dense(2, 1)
+---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
+---     > batches = { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }
+---     > model:fit(2, batches, batches)
 function Model:fit(...)
   local a = arguments.bind("fit", fit_signature, ...)
   local list = callback.callback_list("fit", a.callbacks)
@@ -304,12 +317,20 @@ end
 local eval_signature = arguments.signature("valid_dataset, callbacks=nil, dataset_sink_mode=false")
 
 --- The metrics over the batches of valid_dataset, in a table by name. Further arguments: callbacks=nil.
+---
+---     > net = ms.nn.Dense(2, 1)
+---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
+---     > model:eval({ { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }).loss
+---     0.0
 function Model:eval(...)
   local a = arguments.bind("eval", eval_signature, ...)
   return self:_evaluate("eval", a.valid_dataset, callback.callback_list("eval", a.callbacks))
 end
 
 --- What the network gives for inputs, in evaluation.
+---
+---     > ms.Model(ms.nn.Dense(2, 1)):predict(ms.ones { 3, 2 }).shape
+---     (3, 1)
 function Model:predict(...)
   if select("#", ...) == 0 then fail("predict", "missing argument 1: an input is expected") end
   self.network:set_train(false)
@@ -317,12 +338,17 @@ function Model:predict(...)
 end
 
 --- Has the networks of training and evaluation compiled when they are called, whatever the mode.
+---
+---     > ms.Model(ms.nn.Dense(2, 1)):build()
 function Model:build()
   if self.optimizer then self.train_network:compile() end
   if cells.is_cell(self.eval_network) and next(self.metric_fns) then self.eval_network:compile() end
 end
 
 --- The layout of parameters for prediction; of one device it has none: an empty table.
+---
+---     > next(ms.Model(ms.nn.Dense(2, 1)):infer_predict_layout(ms.ones { 1, 2 })) == nil
+---     true
 function Model:infer_predict_layout(...) -- luacheck: ignore 212
   self:predict(...)
   return {}

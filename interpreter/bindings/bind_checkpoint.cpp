@@ -1,0 +1,138 @@
+// What the Lua files of checkpoints are made of: ms.io.read_ckpt, ms.io.write_ckpt, ms.io.format_of and the folders
+// that checkpoints lie in.
+#include <algorithm>
+#include <filesystem>
+
+#include "core/io/ckpt.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+CkptCheck check_option(lua_State* L, int index) {
+    if (lua_isnoneornil(L, index)) return CkptCheck::present;
+    check_options(L, index, "read_ckpt", {"crc_check"});
+    if (!push_option(L, index, "crc_check")) return CkptCheck::present;
+    const bool required = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return required ? CkptCheck::required : CkptCheck::never;
+}
+
+// read_ckpt(path [, {crc_check = }]): tensors and texts by name, and the names in their order.
+int read_ckpt_file(lua_State* L) {
+    const CkptFile file(path_at(L, 1, "read_ckpt"), check_option(L, 2));
+    const std::vector<std::string> names = file.names();
+    lua_createtable(L, 0, static_cast<int>(names.size()));
+    lua_createtable(L, static_cast<int>(names.size()), 0);
+    for (size_t i = 0; i < names.size(); ++i) {
+        CkptValue value = file.read(names[i]);
+        push(L, std::string_view(names[i]));
+        if (const std::string* text = std::get_if<std::string>(&value))
+            push(L, std::string_view(*text));
+        else
+            push(L, std::get<Tensor>(std::move(value)));
+        lua_rawset(L, -4);
+        push(L, std::string_view(names[i]));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
+    }
+    return 2;
+}
+
+// write_ckpt(path, values, names, checksum): the values of the names, in their order.
+int write_ckpt_file(lua_State* L) {
+    const std::string path = path_at(L, 1, "write_ckpt");
+    if (!lua_istable(L, 2) || !lua_istable(L, 3))
+        throw argument_error("write_ckpt", "a table of tensors by name and a list of the names are expected");
+    std::vector<NamedCkptValue> values;
+    for (lua_Integer i = 1; lua_geti(L, 3, i) != LUA_TNIL; ++i) {
+        if (lua_type(L, -1) != LUA_TSTRING)
+            throw argument_error("write_ckpt", str("names must be a list of strings, it has ", describe(L, -1)));
+        size_t size = 0;
+        const char* text = lua_tolstring(L, -1, &size);
+        const std::string name(text, size);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 2);
+        if (const Tensor* tensor = tensor_at(L, -1)) {
+            values.emplace_back(name, *tensor);
+        } else if (lua_type(L, -1) == LUA_TSTRING) {
+            text = lua_tolstring(L, -1, &size);
+            values.emplace_back(name, std::string(text, size));
+        } else {
+            throw argument_error(
+                "write_ckpt", str("the value under '", name, "' must be a tensor or a string, got ", describe(L, -1)));
+        }
+        lua_pop(L, 2);
+    }
+    write_ckpt(path, values, lua_toboolean(L, 4));
+    return 0;
+}
+
+// What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip", or "unknown".
+int format_of(lua_State* L) {
+    const auto source = open_source(path_at(L, 1, "format_of"));
+    if (source->size() == 0) throw source->error("is empty, not a checkpoint");
+    const std::string start = source->text(0, static_cast<size_t>(std::min<uint64_t>(source->size(), 9)));
+    const bool header = start.size() == 9 && start[8] == '{';
+    push(L, std::string_view(header                                                        ? "safetensors"
+                             : start.starts_with("PK")                                     ? "zip"
+                             : start[0] == '\x0a' || start.starts_with("\xd8\x5e\x3a\x7f") ? "ckpt"
+                                                                                           : "unknown"));
+    return 1;
+}
+
+// The text of a small file, such as the index of a model's parts.
+int read_text(lua_State* L) {
+    push(L, std::string_view(read_file(path_at(L, 1, "read_text"), uint64_t{64} << 20)));
+    return 1;
+}
+
+// make_folder(path): with the folders that it lies in.
+int make_folder(lua_State* L) {
+    const std::string path = path_at(L, 1, "make_folder");
+    std::error_code failure;
+    std::filesystem::create_directories(path, failure);
+    if (failure || !std::filesystem::is_directory(path, failure))
+        throw file_error(path,
+                         str("this folder cannot be made: ", failure ? failure.message() : "a file has its name"));
+    return 0;
+}
+
+// The names of what is in a folder, sorted; nil when the path is no folder.
+int list_folder(lua_State* L) {
+    const std::string path = path_at(L, 1, "list_folder");
+    std::error_code failure;
+    if (!std::filesystem::is_directory(path, failure)) return 0;
+    std::vector<std::string> names;
+    std::filesystem::directory_iterator entry(path, failure), end;
+    for (; !failure && entry != end; entry.increment(failure)) names.push_back(entry->path().filename().string());
+    if (failure) throw file_error(path, "cannot be read: " + failure.message());
+    std::sort(names.begin(), names.end());
+    lua_createtable(L, static_cast<int>(names.size()), 0);
+    for (size_t i = 0; i < names.size(); ++i) {
+        push(L, std::string_view(names[i]));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
+    }
+    return 1;
+}
+
+constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+    {"read_ckpt", protect<read_ckpt_file>}, {"write_ckpt", protect<write_ckpt_file>},
+    {"format_of", protect<format_of>},      {"read_text", protect<read_text>},
+    {"make_folder", protect<make_folder>},  {"list_folder", protect<list_folder>}};
+
+}  // namespace
+
+// Adds to ms.io.
+void bind_checkpoints(lua_State* L) {
+    lua_getfield(L, -1, "io");
+    for (auto [name, function] : kFunctions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    lua_pop(L, 1);
+}
+
+}  // namespace lunaria

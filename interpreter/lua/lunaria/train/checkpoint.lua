@@ -1,0 +1,354 @@
+-- Checkpoints: ms.save_checkpoint, ms.load_checkpoint, ms.load_param_into_net. Files are MindSpore's .ckpt or safetensors; a
+-- file is written beside its name, brought to the disk and renamed, so that under the name there is always a whole one.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+
+local io_, json = ms.io, ms.json
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+
+local checkpoint = {}
+
+local function ends_with(text, ending) return text:sub(-#ending) == ending end
+
+-- Values in the order in which they are written: { names =, [name] = tensor }.
+local function add(where, values, names, name, value)
+  if type(name) ~= "string" then fail(where, "a parameter's name must be a string, got " .. describe(name)) end
+  if values[name] ~= nil then fail(where, ("the parameter %s is there twice"):format(name)) end
+  if math.type(value) then
+    value = ms.tensor(value)
+  elseif type(value) == "boolean" then
+    value = ms.tensor(value)
+  end
+  if not ms.is_tensor(value) and type(value) ~= "string" then
+    fail(where, ("the value of %s must be a tensor, got %s"):format(name, describe(value)))
+  end
+  values[name], names[#names + 1] = value, name
+end
+
+local function sorted_names(dictionary)
+  local names = {}
+  for name in pairs(dictionary) do names[#names + 1] = name end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  return names
+end
+
+-- A network, a table by name, or a list of { name =, data = }.
+local function collect(where, object)
+  local values, names = {}, {}
+  if cells.is_cell(object) then
+    for name, parameter in object:parameters_and_names() do add(where, values, names, name, parameter) end
+  elseif type(object) == "table" and getmetatable(object) == nil and #object > 0 then
+    for i, item in ipairs(object) do
+      if type(item) ~= "table" or item.name == nil or item.data == nil then
+        fail(where, ("save_obj[%d] must be { name =, data = }, got %s"):format(i, describe(item)))
+      end
+      add(where, values, names, item.name, item.data)
+    end
+  elseif type(object) == "table" and getmetatable(object) == nil then
+    for _, name in ipairs(sorted_names(object)) do add(where, values, names, name, object[name]) end
+  else
+    fail(where, "save_obj must be a cell, a table of tensors by name or a list of { name =, data = }, got " .. describe(object))
+  end
+  return values, names
+end
+
+-- Texts of safetensors files are in the metadata.
+local function write(path, format, values, names, checksum)
+  if format == "ckpt" then return io_.write_ckpt(path, values, names, checksum) end
+  local tensors, metadata = {}, { format = "ms" }
+  for _, name in ipairs(names) do
+    if type(values[name]) == "string" then metadata[name] = values[name] else tensors[name] = values[name] end
+  end
+  ms.save_safetensors(path, tensors, { metadata = metadata })
+end
+
+local formats = { "ckpt", "safetensors" }
+
+local function path_of(where, name, value)
+  if type(value) ~= "string" or value == "" then fail(where, ("%s must be a path, got %s"):format(name, describe(value))) end
+  return value
+end
+
+local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated_save=true, async_save=false, append_dict=nil, "
+  .. "enc_key=nil, enc_mode=\"AES-GCM\", choice_func=nil, crc_check=false, format=nil")
+
+--- Writes the parameters of a network (or a table of tensors by name, or a list of { name =, data = }) to a file: .ckpt, or
+--- .safetensors by its name or format = "safetensors". append_dict: further numbers, texts and tensors. choice_func: a
+--- function of a name that says whether it is saved. crc_check: with a checksum. The file is there whole or not at all, also
+--- after a crash; async_save is taken, but the file is written when the function returns.
+---
+---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
+---     > ms.load_checkpoint("/tmp/lunaria_help.ckpt").w:tolist()[1]
+---     1.0
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
+function checkpoint.save_checkpoint(...)
+  local where = "save_checkpoint"
+  local a = arguments.bind(where, save_signature, ...)
+  local path = path_of(where, "ckpt_file_name", a.ckpt_file_name)
+  local format = a.format
+  if format == nil then format = ends_with(path, ".safetensors") and "safetensors" or "ckpt" end
+  check.choice(where, "format", format, formats)
+  if a.enc_key ~= nil then fail(where, "encrypted checkpoints are not written: enc_key must be nil") end
+  if not ends_with(path, "." .. format) then path = path .. "." .. format end
+  local values, names = collect(where, a.save_obj)
+  if a.append_dict ~= nil then
+    if type(a.append_dict) ~= "table" then fail(where, "append_dict must be a table, got " .. describe(a.append_dict)) end
+    for _, name in ipairs(sorted_names(a.append_dict)) do add(where, values, names, name, a.append_dict[name]) end
+  end
+  if a.choice_func ~= nil then
+    if not arguments.is_callable(a.choice_func) then fail(where, "choice_func must be a function, got " .. describe(a.choice_func)) end
+    local chosen = {}
+    for _, name in ipairs(names) do
+      if a.choice_func(name) then chosen[#chosen + 1] = name end
+    end
+    names = chosen
+  end
+  if #names == 0 then fail(where, "there is nothing to save") end
+  local checksum = check.boolean(where, "crc_check", a.crc_check)
+  if checksum and format ~= "ckpt" then fail(where, "crc_check is for .ckpt files: a safetensors file has no checksum") end
+  write(path, format, values, names, checksum)
+end
+
+local function refuse_pickle(path)
+  fail(path, "is a Python pickle, which can run any code when it is read, so it is refused",
+    "in Python: safetensors.torch.save_file(torch.load(path, weights_only=True), \"weights.safetensors\")")
+end
+
+-- The parts of a model that is cut into files, as its index says: all of them lie in the index's folder.
+local function read_index(path)
+  local ok, index = pcall(json.decode, io_.read_text(path))
+  local map = ok and type(index) == "table" and index.weight_map
+  if type(map) ~= "table" then fail(path, "is not the index of a checkpoint: it has no weight_map") end
+  local folder, files, list = path:match("^(.*/)[^/]*$") or "", {}, {}
+  for _, name in ipairs(sorted_names(map)) do
+    local file = map[name]
+    if type(name) ~= "string" or type(file) ~= "string" or file:find("[/\\%z]") or file == "" or file:sub(1, 1) == "." then
+      fail(path, ("says that '%s' is in %s, which is no file of the folder"):format(tostring(name), describe(file)))
+    end
+    if not files[file] then
+      files[file] = {}
+      list[#list + 1] = file
+    end
+    table.insert(files[file], name)
+  end
+  table.sort(list)
+  local values = {}
+  for _, file in ipairs(list) do
+    for name, tensor in pairs(ms.load_safetensors(folder .. file, { names = files[file] })) do values[name] = tensor end
+  end
+  return values
+end
+
+local index_name = "model.safetensors.index.json"
+
+-- Tensors and texts by name.
+local function read(path, format, crc_check)
+  local entries = not path:find("\0", 1, true) and io_.list_folder(path)
+  if entries then
+    local found
+    for _, name in ipairs(entries) do
+      if name == index_name then found = name break end
+      if ends_with(name, ".safetensors.index.json") then found = name end
+    end
+    if not found then fail(path, ("is a directory without a file %s"):format(index_name)) end
+    return read_index(path .. "/" .. found)
+  end
+  if ends_with(path, ".index.json") then return read_index(path) end
+  for _, ending in ipairs { ".pt", ".pth", ".pkl", ".pickle" } do
+    if ends_with(path:lower(), ending) then refuse_pickle(path) end
+  end
+  local kind = io_.format_of(path)
+  if kind == "zip" then refuse_pickle(path) end
+  if kind == "unknown" then fail(path, "has an unknown format; a checkpoint is a .ckpt or a .safetensors file") end
+  if format ~= nil and kind ~= format then fail(path, ("is a %s file, not a %s file"):format(kind, format)) end
+  if kind == "safetensors" then
+    local values, metadata = ms.load_safetensors(path)
+    for name, text in pairs(metadata) do
+      if name ~= "format" and values[name] == nil then values[name] = text end
+    end
+    return values
+  end
+  return (io_.read_ckpt(path, crc_check ~= nil and { crc_check = crc_check } or nil))
+end
+
+local function prefixes(where, name, given)
+  if given == nil then return nil end
+  if type(given) == "string" then given = { given } end
+  if type(given) ~= "table" or #given == 0 then
+    fail(where, ("%s must be a string or a list of them, got %s"):format(name, describe(given)))
+  end
+  for i, prefix in ipairs(given) do
+    if type(prefix) ~= "string" or prefix == "" then
+      fail(where, ("%s[%d] must be a string that is not empty, got %s"):format(name, i, describe(prefix)))
+    end
+  end
+  return given
+end
+
+local function has_prefix(name, list)
+  for _, prefix in ipairs(list) do
+    if name:sub(1, #prefix) == prefix then return true end
+  end
+  return false
+end
+
+local load_signature = arguments.signature("ckpt_file_name, net=nil, strict_load=false, filter_prefix=nil, dec_key=nil, "
+  .. "dec_mode=\"AES-GCM\", specify_prefix=nil, choice_func=nil, crc_check=nil, format=nil")
+
+--- Reads a checkpoint: a table of parameters by name; texts that were appended are strings. A .ckpt or .safetensors file, or
+--- the index (.index.json) of a model in several safetensors files, or their folder. net: gets the parameters, as
+--- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
+--- that says whether it is read. crc_check: true demands a checksum, false does not compare one.
+function checkpoint.load_checkpoint(...)
+  local where = "load_checkpoint"
+  local a = arguments.bind(where, load_signature, ...)
+  local path = path_of(where, "ckpt_file_name", a.ckpt_file_name)
+  if a.dec_key ~= nil then fail(where, "encrypted checkpoints are not read: dec_key must be nil") end
+  if a.format ~= nil then check.choice(where, "format", a.format, formats) end
+  if a.crc_check ~= nil then check.boolean(where, "crc_check", a.crc_check) end
+  local wanted, unwanted = prefixes(where, "specify_prefix", a.specify_prefix), prefixes(where, "filter_prefix", a.filter_prefix)
+  if a.choice_func ~= nil and not arguments.is_callable(a.choice_func) then
+    fail(where, "choice_func must be a function, got " .. describe(a.choice_func))
+  end
+  local dictionary = {}
+  for name, value in pairs(read(path, a.format, a.crc_check)) do
+    local chosen = (not wanted or has_prefix(name, wanted)) and not (unwanted and has_prefix(name, unwanted))
+      and (not a.choice_func or a.choice_func(name))
+    if chosen then dictionary[name] = type(value) == "string" and value or ms.Parameter(value, name) end
+  end
+  if next(dictionary) == nil then fail(path, "has no parameter whose name is wanted") end
+  if a.net ~= nil then checkpoint.load_param_into_net(a.net, dictionary, a.strict_load) end
+  return dictionary
+end
+
+-- The values for the names of a network. Where none but a prefix differs, the prefix is left out.
+local function matched(own, dictionary)
+  local missing, found = {}, {}
+  for _, entry in ipairs(own) do
+    local name = dictionary[entry.name] ~= nil and entry.name or entry.parameter.name
+    if dictionary[name] ~= nil then found[entry] = name else missing[#missing + 1] = entry end
+  end
+  if #missing == 0 then return found, missing end
+  local first = missing[1].name
+  for other in pairs(dictionary) do
+    local prefix = ends_with(other, "." .. first) and other:sub(1, #other - #first)
+    if prefix then
+      local all = true
+      for _, entry in ipairs(missing) do all = all and dictionary[prefix .. entry.name] ~= nil end
+      if all then
+        for _, entry in ipairs(missing) do found[entry] = prefix .. entry.name end
+        return found, {}
+      end
+    end
+  end
+  return found, missing
+end
+
+local function listed(names)
+  local shown = table.concat(names, ", ", 1, math.min(#names, 8))
+  return #names > 8 and ("%s and %d more"):format(shown, #names - 8) or shown
+end
+
+local floats = { Float16 = true, BFloat16 = true, Float32 = true, Float64 = true }
+
+local function complaint(name, parameter, value, strict)
+  if not ms.is_tensor(value) then return ("%s must be a tensor, got %s"):format(name, describe(value)) end
+  if tostring(value.shape) ~= tostring(parameter.shape) then
+    return ("%s has shape %s in the network and %s in the checkpoint"):format(name, tostring(parameter.shape), tostring(value.shape))
+  end
+  local own, other = tostring(parameter.dtype), tostring(value.dtype)
+  if own ~= other and (strict or not (floats[own] and floats[other])) then
+    return ("%s is %s in the network and %s in the checkpoint"):format(name, own, other)
+  end
+end
+
+local into_options = { strict_load = "boolean", remove_redundancy = "boolean" }
+
+--- Gives a network the parameters of a table by name, as load_checkpoint reads it: two lists of names come back, those of the
+--- network that are not in the table and those of the table that are not in the network. A common prefix of the table's
+--- names is left out where that makes them fit. strict_load: all of the network's must be there, with the same dtypes; else
+--- floats are converted. Nothing is changed when something does not fit.
+---
+---     > local net = ms.nn.Dense(2, 1)
+---     > #ms.load_param_into_net(ms.nn.Dense(2, 1), { weight = ms.ones { 1, 2 } })
+---     1
+function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
+  local where, dictionary = "load_param_into_net", parameter_dict
+  if not cells.is_cell(net) then fail(where, "net must be a cell, got " .. describe(net)) end
+  if type(dictionary) ~= "table" or getmetatable(dictionary) ~= nil then
+    fail(where, "parameter_dict must be a table of parameters by name, got " .. describe(dictionary), "ms.load_checkpoint(path) gives one")
+  end
+  -- Options come after the table of parameters, which has names itself.
+  if type(strict_load) == "table" then
+    strict_load = arguments.options(where, strict_load, into_options, "{ strict_load = true }").strict_load
+  end
+  local strict = check.boolean(where, "strict_load", strict_load or false)
+  local own = {}
+  for name, parameter in net:parameters_and_names() do own[#own + 1] = { name = name, parameter = parameter } end
+  local found, missing = matched(own, dictionary)
+  local used, wrong = {}, {}
+  for _, entry in ipairs(own) do
+    local name = found[entry]
+    if name then
+      used[name] = true
+      wrong[#wrong + 1] = complaint(entry.name, entry.parameter, dictionary[name], strict)
+    end
+  end
+  if #wrong > 0 then
+    fail(where, #wrong == 1 and wrong[1] or ("%s; and %d more do not fit"):format(wrong[1], #wrong - 1))
+  end
+  local not_loaded, left = {}, {}
+  for i, entry in ipairs(missing) do not_loaded[i] = entry.name end
+  for _, name in ipairs(sorted_names(dictionary)) do
+    if not used[name] and ms.is_tensor(dictionary[name]) then left[#left + 1] = tostring(name) end
+  end
+  if strict and #not_loaded > 0 then
+    fail(where, ("the checkpoint has no %s"):format(listed(not_loaded)), #left > 0 and "it has " .. listed(left) or nil)
+  end
+  for _, entry in ipairs(own) do
+    if found[entry] then
+      local value = dictionary[found[entry]]
+      if value.dtype ~= entry.parameter.dtype then value = value:astype(entry.parameter.dtype) end
+      entry.parameter:assign(value)
+    end
+  end
+  return not_loaded, left
+end
+
+-- Converts a file, or all files of a folder, from one format to the other.
+local function convert(where, from, to, file_path, save_path)
+  path_of(where, "file_path", file_path)
+  local list, folder = io_.list_folder(file_path), file_path .. "/"
+  if not list then
+    folder, list = file_path:match("^(.*/)[^/]*$") or "", { file_path:match("[^/]*$") }
+  end
+  local target = save_path ~= nil and path_of(where, "save_path", save_path) .. "/" or folder
+  if save_path ~= nil then io_.make_folder(save_path) end
+  local written = {}
+  for _, name in ipairs(list) do
+    if ends_with(name, "." .. from) then
+      local values = read(folder .. name, from)
+      local out = target .. name:sub(1, -#from - 1) .. to
+      write(out, to, values, sorted_names(values), false)
+      written[#written + 1] = out
+    end
+  end
+  if #written == 0 then fail(where, ("there is no .%s file at %s"):format(from, file_path)) end
+  return written
+end
+
+--- Writes .ckpt files, one or all of a folder, as safetensors, beside them or to the folder save_path. Gives a list of the
+--- files.
+function checkpoint.ckpt_to_safetensors(file_path, save_path)
+  return convert("ckpt_to_safetensors", "ckpt", "safetensors", file_path, save_path)
+end
+
+--- Writes .safetensors files, one or all of a folder, as .ckpt, beside them or to the folder save_path. Gives a list of the
+--- files.
+function checkpoint.safetensors_to_ckpt(file_path, save_path)
+  return convert("safetensors_to_ckpt", "safetensors", "ckpt", file_path, save_path)
+end
+
+return checkpoint
