@@ -101,10 +101,18 @@ Value tensors_value(lua_State* L, int index, std::string_view where, std::string
     return Value::list(std::move(items));
 }
 
+// A view of few elements may be as large as it likes; a list of its elements may not.
+void check_list_size(const Tensor& t, std::string_view where, std::string_view argument) {
+    constexpr int64_t kMost = int64_t{1} << 24;
+    if (t.size() > kMost)
+        throw value_error(where, str(argument, " holds ", t.size(), " numbers: at most ", kMost, " can be given"));
+}
+
 Value numbers_value(lua_State* L, int index, std::string_view where, std::string_view argument) {
     if (lua_type(L, index) == LUA_TNUMBER) return Value::list({number_value(L, index)});
     std::vector<Value> items;
     if (const Tensor* t = tensor_at(L, index); t && t->rank() <= 1) {
+        check_list_size(*t, where, argument);
         for (int64_t i = 0; i < t->size(); ++i)
             items.push_back(is_integer(t->dtype()) ? Value(t->integer_at(i)) : Value(t->at(i)));
         return Value::list(std::move(items));
@@ -373,6 +381,7 @@ std::vector<int64_t> integers_at(lua_State* L, int index, std::string_view where
     if (lua_type(L, index) == LUA_TNUMBER) return {integer_at(L, index, where, argument)};
     std::vector<int64_t> result;
     if (const Tensor* t = tensor_at(L, index); t && t->rank() <= 1 && is_integer(t->dtype())) {
+        check_list_size(*t, where, argument);
         for (int64_t i = 0; i < t->size(); ++i) result.push_back(t->integer_at(i));
         return result;
     }
@@ -457,6 +466,8 @@ bool is_options(lua_State* L, int index) {
 }
 
 void check_options(lua_State* L, int index, std::string_view where, std::initializer_list<std::string_view> names) {
+    if (!lua_istable(L, index))
+        throw argument_error(where, str("options must be a table { name = value }, got ", describe(L, index)));
     lua_pushvalue(L, index);
     lua_pushnil(L);
     while (lua_next(L, -2)) {

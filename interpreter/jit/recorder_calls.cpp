@@ -554,6 +554,7 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             handles_errors_ = true;
             return false;
         case Native::itself:
+            if (args.empty()) return false;
             results.push_back(args[0]);
             return true;
         case Native::inside:

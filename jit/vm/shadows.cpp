@@ -9,6 +9,11 @@ namespace lunaria::vm {
 
 namespace {
 
+// Programs reach some of these functions, too, with whatever values.
+void check_given(Machine& m, const Value& v, bool fits, const char* what) {
+    if (!fits) throw argument_error("derivative", str(what, " is expected, got ", m.host().describe(v)));
+}
+
 Context& context_of(const Value& v) { return *static_cast<Context*>(v.object()); }
 
 Value shadow_value(Shadow* shadow) { return shadow ? share(*shadow) : Value(); }
@@ -67,6 +72,8 @@ void box_of(Machine& m, const Instr& i) { m.set(i, shadow_value(context_of(m.ope
 void unless(Machine& m, const Instr& i) { m.set(i, m.operand(i, 0).is_nil() ? m.take(m.slot(i, 1)) : Value()); }
 
 void shadow_of(Machine& m, const Instr& i) {
+    const Value& v = m.operand(i, 0);
+    check_given(m, v, object_as<Context>(v) != nullptr, "a derivative's context");
     m.set(i, shadow_value(context_of(m.operand(i, 0)).find(m.operand(i, 1))));
 }
 
@@ -146,11 +153,6 @@ void shadow_add_items(Machine& m, const Instr& i) {
     Values items = m.values(m.slot(i, 2));
     if (!s) return;
     for (size_t k = 0; k < items.size(); ++k) s->add(Value(from + static_cast<int64_t>(k) + 1), items[k]);
-}
-
-// Programs reach these functions too, with whatever values.
-void check_given(Machine& m, const Value& v, bool fits, const char* what) {
-    if (!fits) throw argument_error("derivative", str(what, " is expected, got ", m.host().describe(v)));
 }
 
 void new_context(Machine& m, const Instr& i) {

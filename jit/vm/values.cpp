@@ -385,6 +385,8 @@ void to_number(Machine& m, const Instr& i) {
 
 void overwrite(Machine& m, const Instr& i) {
     const Value written = m.operand(i, 0), value = m.operand(i, 1);
+    if (!written.is_tensor() || !value.is_tensor())
+        throw argument_error("overwrite", "two tensors are expected: what is written into, and what");
     if (Watcher* w = watcher(); w && w->records()) {
         static const Op& assign = registry().get("assign");
         const Value args[] = {written, value};
