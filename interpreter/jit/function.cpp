@@ -84,14 +84,14 @@ int add_keeper(lua_State* L, int& reference) {
 void keep_objects(Function& f, lua_State* L) {
     lua_getiuservalue(L, 1, kCompiledKept);
     const int table = lua_gettop(L);
-    replace_objects(f.tree, [&](const Value& v) {
+    const auto kept = [&](const Value& v) {
         auto* r = vm::object_as<LuaReference>(v);
         if (!r || r->is_kept()) return v;
         const auto position = static_cast<int>(lua_rawlen(L, table)) + 1;
         r->push(L);
         lua_rawseti(L, table, position);
         return vm::make_object<LuaReference>(*r, f.keepers, f.keeper, position);
-    });
+    };
     // The place of a text; the text is on the stack.
     auto keep = [&](const std::string& text) {
         push(L, std::string_view(text));
@@ -106,7 +106,8 @@ void keep_objects(Function& f, lua_State* L) {
         }
         return position;
     };
-    for_each_step(f.tree, [&](Step& step) {
+    for_each_new_step(f.tree, [&](Step& step) {
+        replace_objects(step, kept);
         if (step.kind > Step::Kind::next || step.object_at || step.operands.empty()) return;
         if (Expected& e = step.expected[0];
             e.what == Expected::What::constant && e.constant.kind() == Value::Kind::string) {
@@ -126,9 +127,9 @@ void keep_objects(Function& f, lua_State* L) {
         step.key_at = keep(step.operands[1].constant.string());
         lua_pop(L, 1);
     });
-    const int kept = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kShelf), shelved = lua_gettop(f.shelf);
-    if (!lua_checkstack(f.shelf, kept - shelved + Guards::kSpace)) throw std::bad_alloc();
-    for (int i = shelved + 1; i <= kept; ++i) {
+    const int count = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kShelf), shelved = lua_gettop(f.shelf);
+    if (!lua_checkstack(f.shelf, count - shelved + Guards::kSpace)) throw std::bad_alloc();
+    for (int i = shelved + 1; i <= count; ++i) {
         lua_rawgeti(L, table, i);
         lua_xmove(L, f.shelf, 1);
     }

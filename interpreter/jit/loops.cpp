@@ -445,6 +445,8 @@ bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
     }
     const auto is_integer = [&](size_t k) { return vm::shown(args[k]).kind() == Value::Kind::integer; };
     if (i.op == &prepares) {
+        // Loops within derivatives are written down turn by turn: one question says how many there are.
+        if (m.depth > 0 || m.code().graph->order > 0) return false;
         if (!is_integer(0) || !is_integer(2) || open_number(args[2]) || args[2].integer() == 0) return false;
         if (!open_number(args[0]) && !open_number(args[1])) return false;
         Value count = recorder_.compute(turns, args);

@@ -249,6 +249,7 @@ void Recorder::write(Step s, vm::Values& results) {
                            std::make_move_iterator(block_->steps.end()));
         tail->next = std::move(block_->next);
         block_->steps.resize(at_);
+        block_->changed = true;
         // Other steps may come to where their steps were.
         std::erase_if(block_->regions, [&](const auto& region) { return region->end > at_; });
         block_->next.clear();
@@ -288,6 +289,7 @@ void Recorder::write(Step s, vm::Values& results) {
             return wider;
         });
         make_room(tree_, *block_, limits_);
+        block_->changed = true;
         ++tree_.branches;
         block_->next.push_back(std::make_unique<Block>());
         growth_.begin(*block_, block_->next.back().get());
@@ -302,6 +304,7 @@ void Recorder::write(Step s, vm::Values& results) {
     ++growth_.steps;
     if (++tree_.steps > limits_.steps && (growth_.steps > limits_.steps / 2 || !forget_oldest(tree_, *block_)))
         return stop(str("it has more than ", limits_.steps, " steps"));
+    block_->changed = true;
     block_->steps.push_back(std::move(s));
     know(block_->steps.back(), results);
     ++at_;

@@ -121,7 +121,7 @@ class Runner {
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         const bool first = ++region.runs < 2;
-        if (!compile(block, region, first && !is_deterministic(L))) tree_.dirty = true;
+        if (!compile(block, region, first && !is_deterministic(L))) tree_.dirty = block.changed = true;
         if (region.executable) make_room(*region.executable);
         return region.executable != nullptr;
     }
@@ -218,7 +218,7 @@ class Runner {
         const graph::Executable* executable = region.executable.get();
         if (region.open) {
             executable = executable_of(block, region, inputs);
-            if (region.failed) tree_.dirty = true;
+            if (region.failed) tree_.dirty = block.changed = true;
         }
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
         bool done = executable != nullptr, written = true, begun = false;

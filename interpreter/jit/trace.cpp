@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
-#include <unordered_set>
 
 #include "core/ir/builder.h"
 #include "core/ir/text.h"
@@ -56,148 +54,6 @@ bool same_event(const Step& a, const Step& b) {
 }
 
 namespace {
-
-using Slots = std::unordered_set<int32_t>;
-
-bool hands_out(Step::Kind kind) {
-    return kind == Step::Kind::finish || kind == Step::Kind::make || kind == Step::Kind::call ||
-           kind == Step::Kind::raw_set || kind == Step::Kind::set_upvalue;
-}
-
-// Whether a call may find something else at the step than was recorded, or an error. Arithmetic fails on texts alone.
-bool may_surprise(const Step& step, const Slots& texts) {
-    switch (step.kind) {
-        case Step::Kind::raw_set:
-        case Step::Kind::set_upvalue:
-        case Step::Kind::finish:
-        case Step::Kind::scalar:
-            return false;
-        case Step::Kind::number:
-            if (!(step.op->name() == "add" || step.op->name() == "sub" || step.op->name() == "mul")) return true;
-            return std::any_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
-                return texts.contains(o.slot) || !(o.slot >= 0 || o.constant.is_number());
-            });
-        default:
-            return true;
-    }
-}
-
-// A block that goes on in one way only is one block with it: a region may go across.
-void join_single_ways(Block& block) {
-    while (block.next.size() == 1) {
-        const std::unique_ptr<Block> only = std::move(block.next[0]);
-        const size_t count = block.steps.size();
-        block.steps.insert(block.steps.end(), std::make_move_iterator(only->steps.begin()),
-                           std::make_move_iterator(only->steps.end()));
-        for (auto& region : only->regions) {
-            region->begin += count;
-            region->end += count;
-            for (size_t& i : region->first) i += count;
-            for (size_t& i : region->last) i += count;
-            block.regions.push_back(std::move(region));
-        }
-        block.next = std::move(only->next);
-    }
-    for (auto& next : block.next) join_single_ways(*next);
-}
-
-// By step that goes back: what the loop and all behind it needs of what was there before the loop.
-class Kept {
-  public:
-    explicit Kept(const Block& root) { visit(root); }
-    const Slots& at(const Step& back) const { return *back_.at(&back); }
-
-  private:
-    struct Loop {
-        const Step* step;
-        Slots* used;
-    };
-    void visit(const Block& block) {
-        const size_t open = open_.size();
-        for (const Step& step : block.steps) {
-            const auto use = [&](int32_t slot) {
-                for (const Loop& loop : open_)
-                    if (slot < loop.step->expected[0].slot) loop.used->insert(slot);
-            };
-            for (const Operand& o : step.operands) for_each_slot(o, use);
-            for (const Expected& e : step.expected)
-                if (e.what == Expected::What::same) use(e.slot);
-            std::ranges::for_each(step.live, use);
-            if (step.kind == Step::Kind::loop) open_.push_back({&step, &used_.emplace_back()});
-            if (!goes_back(step)) continue;
-            const auto loop = std::find_if(open_.rbegin(), open_.rend(),
-                                           [&](const Loop& one) { return is_loop_of(*one.step, step); });
-            back_[&step] = loop->used;
-        }
-        for (const auto& next : block.next) visit(*next);
-        open_.resize(open);
-    }
-
-    std::deque<Slots> used_;
-    std::vector<Loop> open_;
-    std::unordered_map<const Step*, const Slots*> back_;
-};
-
-// Slots that go out, and how often.
-using Handed = std::unordered_map<int32_t, int>;
-
-// What a pass over all blocks knows.
-struct Settling {
-    Tree& tree;
-    const Kept kept;
-    Slots texts = {};
-    Handed handed = {};
-};
-
-// Gives what is needed from the start of the block on.
-Slots settle(Settling& all, Block& block) {
-    Slots needed;
-    ++all.tree.branches;
-    for (auto& next : block.next) needed.merge(settle(all, *next));
-    // Behind the last step of a recording that an error or a limit ended, another takes the call up.
-    if (block.next.empty() && !block.steps.empty()) {
-        const Step& last = block.steps.back();
-        if ((last.late || last.effect) && last.kind != Step::Kind::finish) {
-            needed.insert(last.live.begin(), last.live.end());
-            for (const Expected& e : last.expected)
-                if (e.slot >= 0) needed.insert(e.slot);
-        }
-    }
-    for (size_t i = block.steps.size(); i-- > 0;) {
-        Step& step = block.steps[i];
-        ++all.tree.steps;
-        step.drops.clear();
-        if (goes_back(step)) needed = all.kept.at(step);
-        for (Expected& e : step.expected) {
-            if (e.what == Expected::What::same || e.slot < 0) continue;
-            e.handed = all.handed.contains(e.slot);
-            all.tree.slots = std::max(all.tree.slots, e.slot + 1);
-            if (!needed.erase(e.slot)) step.drops.push_back(e.slot);
-        }
-        auto use = [&](int32_t slot) {
-            if (needed.insert(slot).second) step.drops.push_back(slot);
-        };
-        for (const Operand& operand : step.operands) for_each_slot(operand, use);
-        if (hands_out(step.kind))
-            for (const Operand& operand : step.operands) for_each_slot(operand, [&](int32_t s) { ++all.handed[s]; });
-        // A tensor that is a key is found by its handle.
-        if (step.kind == Step::Kind::read) for_each_slot(step.operands[1], [&](int32_t s) { ++all.handed[s]; });
-        for (const Expected& e : step.expected)
-            if (e.what == Expected::What::same) use(e.slot);
-        // What must be there when this very step fails is dropped after it at the earliest.
-        if (may_surprise(step, all.texts))
-            for (int32_t slot : step.live) use(slot);
-        std::erase_if(step.drops, [&](int32_t) { return step.kind == Step::Kind::finish; });
-    }
-    return needed;
-}
-
-void mark_again(Block& block, const Handed& handed) {
-    for (Step& step : block.steps)
-        if (hands_out(step.kind))
-            for (Operand& o : step.operands) o.again = o.slot >= 0 && handed.at(o.slot) > 1;
-    for (auto& next : block.next) mark_again(*next, handed);
-}
 
 std::string type_text(const Expected& e) {
     if (!e.open) return str(lunaria::name_of(e.type.dtype), e.type.shape);
@@ -310,54 +166,22 @@ void replace(Operand& o, const std::function<Value(const Value&)>& f) {
     for (Operand& item : o.items) replace(item, f);
 }
 
-void replace(Block& block, const std::function<Value(const Value&)>& f) {
-    for (Step& step : block.steps) {
-        for (Operand& o : step.operands) replace(o, f);
-        for (Expected& e : step.expected)
-            if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
-    }
-    for (auto& next : block.next) replace(*next, f);
+void visit(Block& block, bool all, const std::function<void(Step&)>& f) {
+    if (all || block.changed)
+        for (Step& step : block.steps) f(step);
+    for (auto& next : block.next) visit(*next, all, f);
 }
 
 }  // namespace
 
-namespace {
+void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, true, f); }
 
-void visit(Block& block, const std::function<void(Step&)>& f) {
-    for (Step& step : block.steps) f(step);
-    for (auto& next : block.next) visit(*next, f);
-}
+void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, false, f); }
 
-}  // namespace
-
-void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, f); }
-
-void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f) { replace(tree.root, f); }
-
-void settle(Tree& tree) {
-    tree.dirty = false;
-    ++tree.settled;
-    tree.branches = 0;
-    tree.steps = 0;
-    tree.slots = 0;
-    join_single_ways(tree.root);
-    Settling all{tree, Kept(tree.root)};
-    for_each_step(tree, [&](Step& step) {
-        for (const Expected& e : step.expected)
-            if (e.what == Expected::What::number && e.constant.kind() == Value::Kind::string) all.texts.insert(e.slot);
-    });
-    settle(all, tree.root);
-    mark_again(tree.root, all.handed);
-    size_t inner = 0;
-    SlotTypes types;
-    auto count = [&](auto& self, Block& block) -> void {
-        inner += !block.next.empty();
-        find_regions(block, types);
-        find_rows(block);
-        for (const auto& next : block.next) self(self, *next);
-    };
-    count(count, tree.root);
-    tree.branches -= inner;
+void replace_objects(Step& step, const std::function<Value(const Value&)>& f) {
+    for (Operand& o : step.operands) replace(o, f);
+    for (Expected& e : step.expected)
+        if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
 }
 
 namespace {
@@ -389,6 +213,7 @@ bool forget_oldest(Tree& tree, const Block& here) {
     tree.steps -= std::min(tree.steps, oldest.block->steps.size());
     tree.branches -= std::min<size_t>(tree.branches, 1);
     ++tree.forgotten;
+    oldest.parent->changed = true;
     std::erase_if(oldest.parent->next, [&](const auto& next) { return next.get() == oldest.block; });
     return true;
 }
@@ -397,6 +222,7 @@ void make_room(Tree& tree, Block& block, const Limits& limits) {
     while (block.next.size() >= limits.ways) {
         const auto oldest = std::ranges::min_element(block.next, {}, [](const auto& next) { return next->used; });
         block.next.erase(oldest);
+        block.changed = true;
         ++tree.forgotten;
     }
     while (tree.branches >= limits.branches && forget_oldest(tree, block)) {
@@ -412,6 +238,7 @@ void Growth::begin(Block& in, const Block* new_way, size_t position) {
 
 void Growth::withdraw() {
     if (!block) return;
+    block->changed = true;
     if (way) {
         std::erase_if(block->next, [&](const auto& next) { return next.get() == way; });
         return;

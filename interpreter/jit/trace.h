@@ -105,12 +105,23 @@ struct Block {
     std::vector<Row> rows;                         // in their order
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
-    uint64_t used = 0;  // Tree::clock when a call went this way last
+    uint64_t used = 0;    // Tree::clock when a call went this way last
+    bool changed = true;  // since the tree was settled last
+    // What that found of the block and those below it, which holds for as long as none of them changes.
+    struct Settled {
+        bool stale = true, loops = false;             // `loops`: some begin in the block itself
+        std::vector<int32_t> needed;                  // slots, at its start
+        std::vector<std::pair<int32_t, int>> handed;  // slots that go out, and how often
+        size_t branches = 0, steps = 0;
+        int32_t slots = 0;
+    };
+    Settled settled;
 };
 
 struct Tree {
     Block root;
     std::unordered_set<const void*> tables;  // that are read as those very objects
+    std::unordered_set<int32_t> texts;       // slots that may hold some
     bool random = false;                     // numbers are drawn in it
     bool dirty = false;                      // it has to be settled again
     uint64_t settled = 0;                    // how often that was done
@@ -145,18 +156,21 @@ inline bool is_loop_of(const Step& loop, const Step& again) {
 
 // Calls f with every step.
 void for_each_step(Tree& tree, const std::function<void(Step&)>& f);
-// Replaces every object that the tree refers to by what f gives for it.
-void replace_objects(Tree& tree, const std::function<Value(const Value&)>& f);
+// The same with those of blocks that changed since the tree was settled last.
+void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f);
+// Replaces every object that the step refers to by what f gives for it.
+void replace_objects(Step& step, const std::function<Value(const Value&)>& f);
 
-// Fills in what each step may drop, and counts. To be called whenever the tree has grown.
+// Fills in what each step may drop, and counts. To be called whenever the tree has grown: only what leads to blocks
+// that have changed is gone through.
 void settle(Tree& tree);
 
 // Bounds of what is kept of a function. Beyond those on cases and steps the branches that were not used for the longest
 // time make room; what is too long even so is left to Lua.
 struct Limits {
-    size_t ways = 64;        // of one event
+    size_t ways = 128;       // of one event
     size_t branches = 512;   // of the tree
-    size_t steps = 100000;   // of the tree
+    size_t steps = 200000;   // of the tree
     size_t live = 32 << 20;  // values that steps behind effects keep, in all: each has those that are alive then
 };
 
