@@ -39,6 +39,26 @@ F next_symbol(const char* name, F) {
 // Columns of n numbers that take `work` multiplications each.
 int columns_together(double work) { return static_cast<int>(std::clamp(kWork / work, 16.0, 4096.0)); }
 
+// Calls of BLAS's gemm of either precision some columns at a time: c = alpha op(a) op(b) + beta c.
+template <class T, class Gemm>
+void stoppable_gemm(Gemm next, const char* ta, const char* tb, const int* m, const int* n, const int* k, const T* alpha,
+                    const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc,
+                    size_t la, size_t lb) {
+    const double column = static_cast<double>(*m) * static_cast<double>(*k);
+    const int together = column > 0 ? columns_together(column) : *n;
+    if (stoppable == 0 || *n <= together) {
+        look_for_interrupt();
+        return next(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+    }
+    const ptrdiff_t step = *tb == 'N' || *tb == 'n' ? *ldb : 1;
+    for (int j = 0; j < *n; j += together) {
+        look_for_interrupt();
+        const int columns = std::min(together, *n - j);
+        next(ta, tb, m, &columns, k, alpha, a, lda, b + j * step, ldb, beta, c + static_cast<ptrdiff_t>(j) * *ldc, ldc,
+             la, lb);
+    }
+}
+
 }  // namespace
 
 }  // namespace lunaria::cpu
@@ -47,25 +67,28 @@ int columns_together(double work) { return static_cast<int>(std::clamp(kWork / w
 // passed behind the arguments are the lengths of Fortran's strings.
 extern "C" {
 
-// c = alpha op(a) op(b) + beta c, some columns at a time.
 [[gnu::visibility("default")]] void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k,
                                            const double* alpha, const double* a, const int* lda, const double* b,
                                            const int* ldb, const double* beta, double* c, const int* ldc, size_t la,
                                            size_t lb) {
     static const auto next = lunaria::cpu::next_symbol("dgemm_", &dgemm_);
-    const double column = static_cast<double>(*m) * static_cast<double>(*k);
-    const int together = column > 0 ? lunaria::cpu::columns_together(column) : *n;
-    if (lunaria::cpu::stoppable == 0 || *n <= together) {
-        lunaria::cpu::look_for_interrupt();
-        return next(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
-    }
-    const ptrdiff_t step = *tb == 'N' || *tb == 'n' ? *ldb : 1;
-    for (int j = 0; j < *n; j += together) {
-        lunaria::cpu::look_for_interrupt();
-        const int columns = std::min(together, *n - j);
-        next(ta, tb, m, &columns, k, alpha, a, lda, b + j * step, ldb, beta, c + static_cast<ptrdiff_t>(j) * *ldc, ldc,
-             la, lb);
-    }
+    lunaria::cpu::stoppable_gemm(next, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+}
+
+[[gnu::visibility("default")]] void sgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k,
+                                           const float* alpha, const float* a, const int* lda, const float* b,
+                                           const int* ldb, const float* beta, float* c, const int* ldc, size_t la,
+                                           size_t lb) {
+    static const auto next = lunaria::cpu::next_symbol("sgemm_", &sgemm_);
+    lunaria::cpu::stoppable_gemm(next, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+}
+
+[[gnu::visibility("default")]] void sgemv_(const char* trans, const int* m, const int* n, const float* alpha,
+                                           const float* a, const int* lda, const float* x, const int* incx,
+                                           const float* beta, float* y, const int* incy, size_t length) {
+    static const auto next = lunaria::cpu::next_symbol("sgemv_", &sgemv_);
+    lunaria::cpu::look_for_interrupt();
+    next(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, length);
 }
 
 [[gnu::visibility("default")]] void dgemv_(const char* trans, const int* m, const int* n, const double* alpha,
@@ -89,6 +112,14 @@ extern "C" {
                                            const int* n, const double* c, const double* s, double* a, const int* lda,
                                            size_t l1, size_t l2, size_t l3) {
     static const auto next = lunaria::cpu::next_symbol("dlasr_", &dlasr_);
+    lunaria::cpu::look_for_interrupt();
+    next(side, pivot, direct, m, n, c, s, a, lda, l1, l2, l3);
+}
+
+[[gnu::visibility("default")]] void slasr_(const char* side, const char* pivot, const char* direct, const int* m,
+                                           const int* n, const float* c, const float* s, float* a, const int* lda,
+                                           size_t l1, size_t l2, size_t l3) {
+    static const auto next = lunaria::cpu::next_symbol("slasr_", &slasr_);
     lunaria::cpu::look_for_interrupt();
     next(side, pivot, direct, m, n, c, s, a, lda, l1, l2, l3);
 }

@@ -1,4 +1,4 @@
-// The LAPACK inside OpenBLAS, for matrices of doubles by columns, made to stop for an interrupt: some thousand rows
+// The LAPACK inside OpenBLAS, for matrices by columns, made to stop for an interrupt: some thousand rows
 // keep it busy for minutes. Most of its routines leave the work to those of BLAS, and the program has some of these
 // itself (lapack.cpp): they look for an interrupt and call OpenBLAS's. The others are cut into blocks here.
 #pragma once
@@ -14,6 +14,8 @@ void dorgqr_(const int* m, const int* n, const int* k, double* a, const int* lda
              const int* lwork, int* info);
 void dgesdd_(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
              const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
+void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u, const int* ldu,
+             float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
 void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
              const int* lwork, int* iwork, const int* liwork, int* info);
 void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
@@ -31,6 +33,18 @@ class StoppableLapack {
     StoppableLapack(const StoppableLapack&) = delete;
     StoppableLapack& operator=(const StoppableLapack&) = delete;
 };
+
+// Singular values and vectors in either precision.
+inline void call_gesdd(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u,
+                       const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork,
+                       int* info) {
+    dgesdd_(job, m, n, a, lda, s, u, ldu, vt, ldvt, work, lwork, iwork, info);
+}
+inline void call_gesdd(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u,
+                       const int* ldu, float* vt, const int* ldvt, float* work, const int* lwork, int* iwork,
+                       int* info) {
+    sgesdd_(job, m, n, a, lda, s, u, ldu, vt, ldvt, work, lwork, iwork, info);
+}
 
 // a (n x n) = p l u in place, with LAPACK's pivots, which count from 1. The number of the first pivot that is 0, or 0.
 int lu_factors(int n, double* a, int* pivots);

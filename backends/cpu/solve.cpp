@@ -1,5 +1,6 @@
 // CPU kernels: decompositions of matrices, by the LAPACK inside OpenBLAS. All is computed in f64 and rounded once, also
-// for f32: these operators are rarely what takes the time, and an f32 decomposition loses half of its digits.
+// for f32: these operators are rarely what takes the time, and an f32 decomposition loses half of its digits. The
+// exception is svd, which does take the time, and where nobody expects more digits than LAPACK gives in f32.
 //
 // LAPACK counts by columns. A row-major matrix read that way is its transpose, which inverses and determinants do not
 // mind; elsewhere a matrix is transposed on the way in or out.
@@ -22,18 +23,18 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// A column-major matrix of doubles.
-struct Columns {
+// A column-major matrix.
+template <class T>
+struct ColumnsOf {
     int rows, columns;
-    Doubles data;
+    std::vector<T> data;
 
-    Columns(int64_t r, int64_t c)
+    ColumnsOf(int64_t r, int64_t c)
         : rows(static_cast<int>(r)), columns(static_cast<int>(c)), data(static_cast<size_t>(r * c)) {}
-    double& at(int i, int j) {
-        return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)];
-    }
+    T& at(int i, int j) { return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)]; }
     int leading() const { return std::max(rows, 1); }
 };
+using Columns = ColumnsOf<double>;
 
 size_t index(int i) { return static_cast<size_t>(i); }
 
@@ -69,15 +70,16 @@ void for_tiles(int rows, int columns, F f) {
 }
 
 // The n-th matrix of a dense batch.
-Columns read(const Tensor& t, int64_t n) {
-    Columns m(rows_in(t), columns_in(t));
+template <class To = double>
+ColumnsOf<To> read(const Tensor& t, int64_t n) {
+    ColumnsOf<To> m(rows_in(t), columns_in(t));
     int64_t size = rows_in(t) * columns_in(t);
     visit_dtype(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         if constexpr (std::is_floating_point_v<T>) {
             const T* from = t.data<T>() + n * size;
             for_tiles(m.rows, m.columns, [&](int i, int j) {
-                m.at(i, j) = static_cast<double>(from[static_cast<int64_t>(i) * m.columns + j]);
+                m.at(i, j) = static_cast<To>(from[static_cast<int64_t>(i) * m.columns + j]);
             });
         }
     });
@@ -91,19 +93,22 @@ void store(const Tensor& t, int64_t at, double x) {
         t.data<double>()[at] = x;
 }
 
-void write(const Tensor& t, int64_t n, Columns& m) {
+template <class T>
+void write(const Tensor& t, int64_t n, ColumnsOf<T>& m) {
     const int64_t first = n * m.rows * m.columns;
     for_tiles(m.rows, m.columns,
               [&](int i, int j) { store(t, first + static_cast<int64_t>(i) * m.columns + j, m.at(i, j)); });
 }
 
-void write(const Tensor& t, int64_t n, const Doubles& values) {
+template <class T>
+void write(const Tensor& t, int64_t n, const std::vector<T>& values) {
     int64_t at = n * static_cast<int64_t>(values.size());
-    for (double x : values) store(t, at++, x);
+    for (T x : values) store(t, at++, x);
 }
 
-void expect_finite(const KernelCall& c, const Columns& m) {
-    for (double x : m.data)
+template <class T>
+void expect_finite(const KernelCall& c, const ColumnsOf<T>& m) {
+    for (T x : m.data)
         if (!std::isfinite(x)) throw value_error(c.op.name(), "the matrix holds NaN or infinity");
 }
 
@@ -112,12 +117,12 @@ void expect_converged(const KernelCall& c, int info) {
 }
 
 // Runs f(work, size), which calls LAPACK, twice: to ask for the best size of the work array, then with it.
-template <class F>
+template <class T = double, class F>
 void with_work(F f) {
     const StoppableLapack stops;
-    double best = 0;
+    T best = 0;
     f(&best, -1);
-    Doubles work(std::max<size_t>(1, static_cast<size_t>(best)));
+    std::vector<T> work(std::max<size_t>(1, static_cast<size_t>(best)));
     f(work.data(), static_cast<int>(work.size()));
 }
 
@@ -223,12 +228,14 @@ bool slogdet(const KernelCall& c) {
     return true;
 }
 
-struct Svd {
-    Doubles s;
-    Columns u, vt;
+template <class T>
+struct SvdOf {
+    std::vector<T> s;
+    ColumnsOf<T> u, vt;
+    int info = 0;  // LAPACK's code: not 0 where it did not converge
 
     // `job`: A all vectors, S those that belong to a singular value.
-    Svd(const KernelCall& c, Columns m, char job)
+    SvdOf(const KernelCall& c, ColumnsOf<T> m, char job)
         : s(index(std::min(m.rows, m.columns))),
           u(m.rows, job == 'A' ? m.rows : std::min(m.rows, m.columns)),
           vt(job == 'A' ? m.columns : std::min(m.rows, m.columns), m.columns) {
@@ -238,36 +245,50 @@ struct Svd {
             for (int i = 0; i < std::min(vt.rows, vt.columns); ++i) vt.at(i, i) = 1;
             return;
         }
-        int lda = m.leading(), ldu = u.leading(), ldvt = vt.leading(), info = 0;
+        int lda = m.leading(), ldu = u.leading(), ldvt = vt.leading();
         std::vector<int> integers(8 * s.size());
-        with_work([&](double* work, int size) {
-            dgesdd_(&job, &m.rows, &m.columns, m.data.data(), &lda, s.data(), u.data.data(), &ldu, vt.data.data(),
-                    &ldvt, work, &size, integers.data(), &info);
+        with_work<T>([&](T* work, int size) {
+            call_gesdd(&job, &m.rows, &m.columns, m.data.data(), &lda, s.data(), u.data.data(), &ldu, vt.data.data(),
+                       &ldvt, work, &size, integers.data(), &info);
         });
-        expect_converged(c, info);
     }
 };
+// The one that has to converge.
+struct Svd : SvdOf<double> {
+    Svd(const KernelCall& c, Columns m, char job) : SvdOf(c, std::move(m), job) { expect_converged(c, info); }
+};
 
-Columns transposed(Columns& m) {
-    Columns t(m.columns, m.rows);
+template <class T>
+ColumnsOf<T> transposed(ColumnsOf<T>& m) {
+    ColumnsOf<T> t(m.columns, m.rows);
     for_tiles(m.rows, m.columns, [&](int i, int j) { t.at(j, i) = m.at(i, j); });
     return t;
 }
 
-bool svd(const KernelCall& c) {
+// False where LAPACK does not converge in the precision T.
+template <class T>
+bool write_svd(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
     char job = c.args[1].boolean() ? 'A' : 'S';
     for (int64_t b = 0; b < batches_in(x); ++b) {
         poll_interrupt();
-        Svd f(c, read(x, b), job);
-        Columns v = transposed(f.vt);
+        SvdOf<T> f(c, read<T>(x, b), job);
+        if (f.info != 0) return false;
+        ColumnsOf<T> v = transposed(f.vt);
         write(c.out[0], b, f.s);
         write(c.out[1], b, f.u);
         write(c.out[2], b, v);
     }
     return true;
 }
+
+bool svd(const KernelCall& c) {
+    if (!write_svd<double>(c)) expect_converged(c, 1);
+    return true;
+}
+// The one decomposition that people use on large matrices of f32, for which doubles take twice as long.
+bool svd_single(const KernelCall& c) { return c.tensor(0).dtype() == DType::f32 && write_svd<float>(c); }
 
 Columns product(const Columns& a, const Columns& b) {
     Columns m(a.rows, b.columns);
@@ -490,6 +511,7 @@ void add_solve_kernels(KernelTable& table) {
     add("det", std::integral_constant<Kernel, det>());
     add("slogdet", std::integral_constant<Kernel, slogdet>());
     add("cofactor", std::integral_constant<Kernel, cofactor>());
+    table.fast("svd_factors", svd_single);
     add("svd_factors", std::integral_constant<Kernel, svd>());
     add("pinv", std::integral_constant<Kernel, pinv>());
     add("cholesky", std::integral_constant<Kernel, cholesky>());

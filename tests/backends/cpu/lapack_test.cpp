@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/device.h"
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/op.h"
 
 namespace lunaria::cpu {
 namespace {
@@ -111,6 +113,58 @@ TEST(LapackTest, routines_stop_for_an_interrupt_and_only_where_that_is_wanted) {
     {
         const StoppableLapack stops;
         EXPECT_THROW(dgeqrf_(&n, &n, a.data(), &n, tau.data(), work.data(), &size, &info), Error);
+    }
+    clear_interrupt();
+}
+
+// In f32, in the same signs as the plain kernel's in f64, to the digits of f32.
+TEST(LapackTest, the_singular_values_of_single_precision_are_those_of_double_precision) {
+    const Op& op = registry().get("svd_factors");
+    for (const Shape& shape : {Shape{5, 5}, Shape{40, 17}, Shape{3, 30, 70}})
+        for (const bool full : {false, true}) {
+            Tensor x = Tensor::empty(DType::f32, shape);
+            std::mt19937 random(9);
+            std::uniform_real_distribution<float> number(-1, 1);
+            for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = number(random);
+            set_current_device(&plain_device());
+            const Value want = run(op, {Value(x), Value(full)});
+            set_current_device(&device());
+            const Value got = run(op, {Value(x), Value(full)});
+            const int columns[] = {1, static_cast<int>(shape[shape.rank() - 2]), static_cast<int>(shape.back())};
+            const int64_t values = std::min(columns[1], columns[2]);
+            for (size_t k = 0; k < 3; ++k) {
+                const Tensor a = want.items()[k].tensor(), b = got.items()[k].tensor();
+                ASSERT_TRUE(a.shape() == b.shape());
+                ASSERT_EQ(b.dtype(), DType::f32);
+                for (int64_t i = 0; i < a.size(); ++i) {
+                    // The other vectors of a full matrix are any that stand upright on these.
+                    if (k > 0 && i % a.shape().back() >= values) continue;
+                    ASSERT_NEAR(a.data<float>()[i], b.data<float>()[i], 2e-4)
+                        << shape << " result " << k << " at " << i;
+                }
+            }
+        }
+    Tensor bad = Tensor::empty(DType::f32, {2, 2});
+    std::fill_n(bad.data<float>(), 4, NAN);
+    EXPECT_THROW(run(op, {Value(bad), Value(false)}), Error);
+}
+
+TEST(LapackTest, the_singular_values_of_single_precision_stop_for_an_interrupt) {
+    Tensor x = Tensor::empty(DType::f32, {300, 300});
+    std::mt19937 random(3);
+    std::uniform_real_distribution<float> number(-1, 1);
+    for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = number(random);
+    const int n = 300;
+    int info = 0, size = 10 * n * n;
+    std::vector<float> a(x.data<float>(), x.data<float>() + x.size()), s(n), u(a.size()), vt(a.size());
+    std::vector<float> work(static_cast<size_t>(size));
+    std::vector<int> integers(8 * n);
+    request_interrupt();
+    {
+        const StoppableLapack stops;
+        EXPECT_THROW(call_gesdd("S", &n, &n, a.data(), &n, s.data(), u.data(), &n, vt.data(), &n, work.data(), &size,
+                                integers.data(), &info),
+                     Error);
     }
     clear_interrupt();
 }
