@@ -195,7 +195,7 @@ def run_single(name, options):
     for line in process.stdout:
         row = json.loads(line)
         rows.append(row | {"bench": name})
-        print(f"{row['workload']:<60}{row['value']:>8.2f} {row['unit']:<3}{row['limit']:>6} at most  "
+        print(f"{row['workload']:<60}{row['value']:>8.2f} {row['unit']:<3}{row['limit']:>6} {row.get('bound', 'at most')}  "
               f"{'PASS' if row['pass'] else 'FAIL'}  {row['note']}", flush=True)
     if process.wait():
         rows.append({"bench": name, "workload": name, "pass": False, "note": "the bench failed"})
