@@ -154,9 +154,12 @@ local function callers(list, mode, run)
   local found = {}
   for _, event in ipairs(events) do
     local calls = {}
-    for _, callback in ipairs(list) do
-      local method = method_of(callback, mode, event)
-      if method then calls[#calls + 1] = { callback, method } end
+    -- What writes the state of the training comes after what changes it.
+    for _, last in ipairs { false, true } do
+      for _, callback in ipairs(list) do
+        local method = method_of(callback, mode, event)
+        if method and (callback._comes_last or false) == last then calls[#calls + 1] = { callback, method } end
+      end
     end
     if #calls > 0 then
       found[event] = function()

@@ -59,6 +59,11 @@ function LossMonitor:on_train_epoch_end(run)
   end
 end
 
+--- The step that was printed last.
+function LossMonitor:state_dict() return { last_print = self.last_print } end
+--- Takes up what state_dict gave.
+function LossMonitor:load_state_dict(state) self.last_print = state.last_print end
+
 local TimeMonitor = class.define(Callback, "TimeMonitor", "data_size=nil",
   [[Prints how long each epoch took, and its steps on average; data_size: the number of steps, where it cannot be told.
 
@@ -104,6 +109,11 @@ function History:on_train_epoch_end(run)
     history[name][row] = value
   end
 end
+
+--- The figures so far.
+function History:state_dict() return { history = self.history } end
+--- Takes up what state_dict gave.
+function History:load_state_dict(state) self.history = state.history end
 
 local events = {}
 for _, mode in ipairs { "train", "eval" } do

@@ -147,7 +147,7 @@ local function run_epoch(state, epoch, skip)
   local args, fire, run = state.args, state.fire, state.run
   args.cur_epoch_num, args.cur_step_in_epoch = epoch, skip
   state.network:set_train()
-  -- Where a resumed epoch has its random numbers from.
+  -- An epoch that is gone on with begins with the random numbers that it had, so that its batches are the same.
   args.epoch_rng_state = args.resume_epoch_rng_state or ms.get_rng_state()
   if args.resume_epoch_rng_state then ms.set_rng_state(args.resume_epoch_rng_state) end
   if fire.epoch_begin then fire.epoch_begin() end

@@ -1,0 +1,236 @@
+-- Callbacks that write files: checkpoints of the network, and the whole state of a training to go on from.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local base = require "lunaria.train.callback"
+local callbacks = require "lunaria.train.callbacks"
+local class = require "lunaria.nn.class"
+local training_state = require "lunaria.train.training_state"
+
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+
+local classes = {}
+
+local CheckpointConfig = class.define(nil, "CheckpointConfig",
+  "save_checkpoint_steps=1, save_checkpoint_seconds=0, keep_checkpoint_max=5, keep_checkpoint_per_n_minutes=0, "
+    .. "integrated_save=true, async_save=false, saved_network=nil, append_info=nil, enc_key=nil, crc_check=false, "
+    .. "format=\"ckpt\", monitor=nil, mode=\"auto\"",
+  [[What ModelCheckpoint writes and keeps. save_checkpoint_steps: a file after so many steps; save_checkpoint_seconds: or after so
+many seconds; keep_checkpoint_max: how many files are kept, 0: all; keep_checkpoint_per_n_minutes: beyond these one of every n
+minutes. saved_network: what is saved, else the network and its optimizer. append_info: "epoch_num", "step_num" or a table of
+values, or a list of these. crc_check: with a checksum. format: "ckpt" or "safetensors". monitor: the files with the best of a
+figure are kept instead of the newest, written after evaluations of Model:fit; mode: "min", "max", or "auto" by the figure's
+name. integrated_save and async_save: for programs written for MindSpore, nothing depends on them. enc_key: nil.
+
+  > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max
+  5]])
+classes.CheckpointConfig = CheckpointConfig
+function CheckpointConfig:setup(a)
+  local name = "CheckpointConfig"
+  self.steps = check.not_negative(name, "save_checkpoint_steps", a.save_checkpoint_steps)
+  self.seconds = check.number_not_negative(name, "save_checkpoint_seconds", a.save_checkpoint_seconds)
+  self.keep_checkpoint_max = check.not_negative(name, "keep_checkpoint_max", a.keep_checkpoint_max)
+  self.minutes = check.number_not_negative(name, "keep_checkpoint_per_n_minutes", a.keep_checkpoint_per_n_minutes)
+  self.format = check.choice(name, "format", a.format, { "ckpt", "safetensors" })
+  self.crc_check = check.boolean(name, "crc_check", a.crc_check)
+  if a.enc_key ~= nil then fail(name, "encrypted checkpoints are not written: enc_key must be nil") end
+  if a.saved_network ~= nil and not arguments.is_callable(a.saved_network) then
+    fail(name, "saved_network must be a cell, got " .. describe(a.saved_network))
+  end
+  self.saved_network = a.saved_network
+  if type(a.append_info) == "string" then a.append_info = { a.append_info } end
+  if a.append_info ~= nil and type(a.append_info) ~= "table" then
+    fail(name, "append_info must be a list or a table, got " .. describe(a.append_info))
+  end
+  self.append_info = a.append_info
+  if a.monitor ~= nil then
+    callbacks.watch(self, name, { monitor = a.monitor, mode = a.mode, min_delta = 0.0, patience = 0, verbose = false })
+  elseif self.steps == 0 and self.seconds == 0 then
+    fail(name, "save_checkpoint_steps and save_checkpoint_seconds are both 0: nothing would be saved")
+  end
+end
+
+local ModelCheckpoint = class.define(base.Callback, "ModelCheckpoint", "prefix=\"CKP\", directory=nil, config=nil",
+  [[Writes checkpoints while Model trains: directory/prefix-EPOCH_STEP.ckpt. directory: made when it is missing, "." by default.
+config: a CheckpointConfig.
+
+A file holds the network's parameters under their names, those of the optimizer, and global_step: ms.load_checkpoint and
+ms.load_param_into_net read it. A file is there whole or not at all. The attribute last_checkpoint is the newest one's path.
+
+  > net = ms.nn.Dense(2, 1)
+  > saving = ms.train.ModelCheckpoint("net", "/tmp/lunaria_help", ms.train.CheckpointConfig { keep_checkpoint_max = 1 })
+  > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
+  > model:train(2, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }, saving)
+  > saving.last_checkpoint
+  /tmp/lunaria_help/net-2_1.ckpt
+  > os.remove(saving.last_checkpoint)
+  true
+  > os.remove("/tmp/lunaria_help")
+  true]])
+classes.ModelCheckpoint = ModelCheckpoint
+function ModelCheckpoint:setup(a)
+  local name = "ModelCheckpoint"
+  if type(a.prefix) ~= "string" or a.prefix == "" or a.prefix:find("[/%z]") then
+    fail(name, "prefix must be a string that is not empty and has no '/', got " .. describe(a.prefix))
+  end
+  if a.directory ~= nil and (type(a.directory) ~= "string" or a.directory == "") then
+    fail(name, "directory must be a path, got " .. describe(a.directory))
+  end
+  if a.config ~= nil and not class.is_a(a.config, CheckpointConfig) then
+    fail(name, "config must be a CheckpointConfig, got " .. describe(a.config))
+  end
+  self.prefix, self.directory, self.config = a.prefix, a.directory or ".", a.config or CheckpointConfig()
+  self.files = {}
+end
+
+local function appended(config, args)
+  local info = {}
+  for key, value in pairs(config.append_info or {}) do
+    if type(key) == "string" then
+      info[key] = value
+    elseif value == "epoch_num" then
+      info.epoch_num = args.cur_epoch_num
+    elseif value == "step_num" then
+      info.step_num = args.cur_step_num
+    elseif type(value) == "table" then
+      for name, item in pairs(value) do info[name] = item end
+    else
+      fail("CheckpointConfig", "append_info has " .. describe(value) .. ", which is neither \"epoch_num\", \"step_num\" nor a table")
+    end
+  end
+  return info
+end
+
+-- The files of the newest or best stay: `value` is what they are compared by.
+local function keep(self, path, value)
+  local config, files = self.config, self.files
+  for i, file in ipairs(files) do
+    if file.path == path then table.remove(files, i) break end
+  end
+  files[#files + 1] = { path = path, value = value, at = ms.clock() }
+  if config.keep_checkpoint_max == 0 or #files <= config.keep_checkpoint_max then return end
+  local worst = 1
+  if config.monitor then
+    for i, file in ipairs(files) do
+      if callbacks.is_better(config, files[worst].value, file.value) then worst = i end
+    end
+  end
+  local gone = table.remove(files, worst)
+  local minutes = config.minutes
+  if minutes > 0 and gone.at - (self.kept_at or -math.huge) >= minutes * 60e9 then
+    self.kept_at = gone.at
+    return
+  end
+  os.remove(gone.path)
+end
+
+local function save(self, args, value)
+  local config = self.config
+  local path = ("%s/%s-%d_%d.%s"):format(self.directory, self.prefix, args.cur_epoch_num, args.cur_step_in_epoch, config.format)
+  local info = appended(config, args)
+  local object = config.saved_network
+  if not object then
+    object = {}
+    for i, entry in ipairs(training_state.parameters(args)) do object[i] = { name = entry[1], data = entry[2] } end
+    local optimizer = args.optimizer
+    if optimizer and rawget(optimizer, "global_step") and info.global_step == nil then info.global_step = optimizer.global_step end
+  end
+  ms.save_checkpoint(object, path, { append_dict = next(info) and info or nil, crc_check = config.crc_check, format = config.format })
+  self.last_checkpoint = path
+  keep(self, path, value)
+end
+
+--- Called before the training.
+function ModelCheckpoint:on_train_begin(run)
+  ms.io.make_folder(self.directory)
+  self.saved_step, self.saved_at = run:original_args().cur_step_num, ms.clock()
+end
+--- Called after a step.
+function ModelCheckpoint:on_train_step_end(run)
+  local args, config = run:original_args(), self.config
+  if config.monitor then return end
+  local due = config.steps > 0 and args.cur_step_num - self.saved_step >= config.steps
+    or config.seconds > 0 and ms.clock() - self.saved_at >= config.seconds * 1e9
+  if not due then return end
+  save(self, args)
+  self.saved_step, self.saved_at = args.cur_step_num, ms.clock()
+end
+--- Called after an epoch.
+function ModelCheckpoint:on_train_epoch_end(run)
+  local config = self.config
+  if not config.monitor then return end
+  local args = run:original_args()
+  local value = callbacks.figure(config, args)
+  if value == nil then return end
+  local files = self.files
+  if config.keep_checkpoint_max > 0 and #files >= config.keep_checkpoint_max then
+    local all_better = true
+    for _, file in ipairs(files) do all_better = all_better and not callbacks.is_better(config, value, file.value) end
+    if all_better then return end
+  end
+  save(self, args, value)
+end
+--- Called after the training.
+function ModelCheckpoint:on_train_end(run)
+  local args = run:original_args()
+  if not self.config.monitor and args.cur_step_num > self.saved_step then save(self, args) end
+end
+--- What was written, for a checkpoint.
+function ModelCheckpoint:state_dict()
+  local files = {}
+  for i, file in ipairs(self.files) do files[i] = { path = file.path, value = file.value, at = file.at } end
+  return { files = files, last = self.last_checkpoint, saved_step = self.saved_step }
+end
+--- Takes up what state_dict gave.
+function ModelCheckpoint:load_state_dict(state)
+  self.files, self.last_checkpoint, self.saved_step = state.files or {}, state.last, state.saved_step
+end
+
+local BackupAndRestore = class.define(base.Callback, "BackupAndRestore", "backup_dir, save_freq=\"epoch\", delete_checkpoint=true",
+  [[Lets a training that was stopped go on where it was: the next Model:train with this callback begins after the last backup
+and ends with the same bits as one that was not stopped (in graph mode, where the first step after a start is not compiled, with
+the same numbers up to rounding).
+
+backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
+delete_checkpoint: the backup is removed when the training has ended. A backup holds the parameters, the optimizer, the loss
+scale, learning rates, random numbers, the place in the epoch, and what callbacks count (state_dict). Batches that were used
+are drawn again and left out; a data set with state_dict and load_state_dict is asked for its own state.
+
+  > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help"))
+  BackupAndRestore<>]])
+classes.BackupAndRestore = BackupAndRestore
+BackupAndRestore._comes_last = true
+function BackupAndRestore:setup(a)
+  local name = "BackupAndRestore"
+  if type(a.backup_dir) ~= "string" or a.backup_dir == "" then
+    fail(name, "backup_dir must be a path, got " .. describe(a.backup_dir))
+  end
+  self.path = a.backup_dir .. "/training.safetensors"
+  self.backup_dir = a.backup_dir
+  self.save_freq = a.save_freq == "epoch" and "epoch" or check.positive(name, "save_freq", a.save_freq)
+  self.delete_checkpoint = check.boolean(name, "delete_checkpoint", a.delete_checkpoint)
+end
+--- Called before the training.
+function BackupAndRestore:on_train_begin(run)
+  local args = run:original_args()
+  ms.io.make_folder(self.backup_dir)
+  self.is_done = false
+  for _, name in ipairs(ms.io.list_folder(self.backup_dir)) do
+    if name == "training.safetensors" then training_state.load(self.path, args) end
+  end
+end
+--- Called after a step.
+function BackupAndRestore:on_train_step_end(run)
+  local args = run:original_args()
+  if self.save_freq ~= "epoch" and args.cur_step_num % self.save_freq == 0 then training_state.save(self.path, args, false) end
+end
+--- Called after an epoch.
+function BackupAndRestore:on_train_epoch_end(run)
+  if self.save_freq == "epoch" then training_state.save(self.path, run:original_args(), true) end
+end
+--- Called after the training.
+function BackupAndRestore:on_train_end(run)
+  local args = run:original_args()
+  if self.delete_checkpoint and not run:get_stop_requested() and args.cur_epoch_num >= args.epoch_num then os.remove(self.path) end
+end
+
+return classes

@@ -1,0 +1,136 @@
+-- All that a training is, so that it goes on as if it had not been stopped: parameters, moments and counts of the optimizer,
+-- learning rates, loss scale, random numbers, place in the data, callbacks. Tensors by name, and the rest as JSON among
+-- the metadata of one safetensors file.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+
+local json, loss_of = ms.json, require("lunaria.train.callbacks").loss_of
+local fail = arguments.fail
+
+local state = {}
+
+-- Parameters of the network by their names in it, those of the optimizer by its, the rest by their names in the train network.
+--- Each parameter once, as a list of { name, parameter }.
+function state.parameters(args)
+  local list, seen = {}, {}
+  local function add(prefix, cell)
+    for name, parameter in cell:parameters_and_names() do
+      if not seen[parameter] then
+        seen[parameter] = true
+        list[#list + 1] = { prefix .. name, parameter }
+      end
+    end
+  end
+  add("", args.network)
+  if args.optimizer then add("", args.optimizer) end
+  add("train_network.", args.train_network)
+  return list
+end
+
+-- The optimizers: the one given, and the one that an accumulating one has within.
+local function optimizers(args)
+  local list, optimizer = {}, args.optimizer
+  while optimizer do
+    list[#list + 1] = optimizer
+    optimizer = rawget(optimizer, "optimizer")
+  end
+  return list
+end
+
+-- Numbers that JSON has no words for.
+local function numbered(value)
+  if math.type(value) == "float" and (value ~= value or math.abs(value) == math.huge) then return { number = tostring(value) } end
+  if type(value) ~= "table" then return value end
+  -- Keys of any kind survive as pairs.
+  local pairs_ = {}
+  for key, item in pairs(value) do pairs_[#pairs_ + 1] = { key, numbered(item) } end
+  return { pairs = json.array(pairs_) }
+end
+
+local special = { inf = math.huge, ["-inf"] = -math.huge }
+
+local function restored(value)
+  if type(value) ~= "table" then return value end
+  if value.number then return special[value.number] or 0 / 0 end
+  local result = {}
+  for _, pair in ipairs(value.pairs or {}) do result[pair[1]] = restored(pair[2]) end
+  return result
+end
+
+local function optimizer_numbers(optimizer)
+  local groups = {}
+  for i, group in ipairs(rawget(optimizer, "param_groups") or {}) do
+    groups[i] = { lr = math.type(group.lr) and group.lr or nil, initial_lr = group.initial_lr }
+  end
+  local rate = rawget(optimizer, "learning_rate")
+  return { step = rawget(optimizer, "global_step"), rate = math.type(rate) and rate or nil, groups = groups }
+end
+
+local function set_optimizer_numbers(optimizer, numbers)
+  optimizer.global_step = numbers.step
+  if numbers.rate then optimizer.learning_rate = numbers.rate end
+  for i, group in ipairs(rawget(optimizer, "param_groups") or {}) do
+    local own = numbers.groups[i]
+    if own and own.lr then group.lr = own.lr end
+    if own and own.initial_lr then group.initial_lr = own.initial_lr end
+  end
+end
+
+--- Writes the state to a file. at_end: whether the epoch is over.
+function state.save(path, args, at_end)
+  local tensors = { ["random.state"] = ms.get_rng_state(), ["random.epoch"] = args.epoch_rng_state }
+  for _, entry in ipairs(state.parameters(args)) do
+    if tensors[entry[1]] then fail("BackupAndRestore", ("two parameters are called %s"):format(entry[1])) end
+    tensors[entry[1]] = entry[2]
+  end
+  local numbers = { epoch = args.cur_epoch_num, step = args.cur_step_in_epoch, steps = args.cur_step_num, at_end = at_end,
+    loss = loss_of(args), optimizers = {}, callbacks = {} }
+  for i, optimizer in ipairs(optimizers(args)) do numbers.optimizers[i] = optimizer_numbers(optimizer) end
+  for i, callback in ipairs(args.list_callback) do
+    numbers.callbacks[i] = callback.state_dict and callback:state_dict() or false
+  end
+  local dataset = args.train_dataset
+  if type(dataset) == "table" and type(dataset.state_dict) == "function" then numbers.dataset = dataset:state_dict() end
+  ms.save_safetensors(path, tensors, { metadata = { format = "ms", training = json.encode(numbered(numbers)) } })
+end
+
+--- Takes up the state of a file; the training begins where it was written.
+function state.load(path, args)
+  local tensors, metadata = ms.load_safetensors(path)
+  local ok, numbers = pcall(json.decode, metadata.training or "")
+  numbers = ok and restored(numbers)
+  if type(numbers) ~= "table" or not numbers.epoch or not tensors["random.state"] then
+    fail(path, "is not the state of a training")
+  end
+  local list = state.parameters(args)
+  for _, entry in ipairs(list) do
+    local name, parameter = entry[1], entry[2]
+    local saved = tensors[name]
+    if not saved then fail(path, ("has no tensor %s: it belongs to another network or optimizer"):format(name)) end
+    if tostring(saved.shape) ~= tostring(parameter.shape) or saved.dtype ~= parameter.dtype then
+      fail(path, ("%s is %s of shape %s, the network's is %s of shape %s"):format(name, tostring(saved.dtype), tostring(saved.shape),
+        tostring(parameter.dtype), tostring(parameter.shape)))
+    end
+  end
+  for _, entry in ipairs(list) do entry[2]:assign(tensors[entry[1]]) end
+  for i, optimizer in ipairs(optimizers(args)) do
+    if numbers.optimizers[i] then set_optimizer_numbers(optimizer, numbers.optimizers[i]) end
+  end
+  for i, callback in ipairs(args.list_callback) do
+    if numbers.callbacks[i] and callback.load_state_dict then callback:load_state_dict(numbers.callbacks[i]) end
+  end
+  local dataset = args.train_dataset
+  if numbers.dataset and type(dataset) == "table" and type(dataset.load_state_dict) == "function" then
+    dataset:load_state_dict(numbers.dataset)
+  end
+  args.cur_step_num, args.net_outputs = numbers.steps, numbers.loss
+  if numbers.at_end then
+    args.resume_epoch, args.resume_step = numbers.epoch, 0
+    ms.set_rng_state(tensors["random.state"])
+  else
+    args.resume_epoch, args.resume_step = numbers.epoch - 1, numbers.step
+    args.resume_epoch_rng_state, args.resume_rng_state = tensors["random.epoch"], tensors["random.state"]
+  end
+end
+
+return state
