@@ -175,6 +175,13 @@ int less_equal(lua_State* L) {
     return 1;
 }
 
+// Lua asks only where both are tables or both userdata, and not the same one.
+int equal(lua_State* L) {
+    const Tensor *a = tensor_at(L, 1), *b = tensor_at(L, 2);
+    lua_pushboolean(L, a && b && same_or_equal(*a, *b));
+    return 1;
+}
+
 int concat(lua_State* L) {
     const int which = tensor_at(L, 1) ? 1 : 2;
     throw argument_error("..", str("joins strings, got ", describe(L, which)))
@@ -208,6 +215,20 @@ void set_function(lua_State* L, const char* name, lua_CFunction f) {
 
 }  // namespace
 
+bool same_or_equal(const Tensor& a, const Tensor& b) {
+    if (a.same_body(b)) return true;
+    for (const Tensor* t : {&a, &b})
+        if (t->size() != 1)
+            throw shape_error("==", str("is a yes-or-no question, and this tensor has shape ", t->shape()))
+                .hint("compare element by element with ops.equal(a, b); rawequal(a, b) asks whether both are the same");
+    if (is_complex(a.dtype()) || is_complex(b.dtype())) {
+        const Tensor x = a.cast(DType::c64), y = b.cast(DType::c64);
+        return x.data<Complex64>()[0] == y.data<Complex64>()[0];
+    }
+    const auto is_exact = [](const Tensor& t) { return is_integer(t.dtype()) || t.dtype() == DType::boolean; };
+    return is_exact(a) && is_exact(b) ? a.integer_at(0) == b.integer_at(0) : a.at(0) == b.at(0);
+}
+
 void bind_tensors(lua_State* L) {
     // Methods: operators first, so that a method of the handle of the same name wins.
     lua_newtable(L);
@@ -236,6 +257,7 @@ void bind_tensors(lua_State* L) {
     set_function(L, "__newindex", protect<assign_index>);
     set_function(L, "__len", protect<length>);
     set_function(L, "__tostring", protect<to_string>);
+    set_function(L, "__eq", protect<equal>);
     set_function(L, "__lt", protect<less>);
     set_function(L, "__le", protect<less_equal>);
     set_function(L, "__concat", protect<concat>);

@@ -20,4 +20,8 @@ bool fits_in_place(const Tensor& old, const Tensor& value);
 // The operator of such a method at the index, or null.
 const Op* in_place_operator_at(lua_State* L, int index);
 
+// What a == b asks of two tensors: whether they are the same one, or of one element each and equal. Throws where
+// one has more elements.
+bool same_or_equal(const Tensor& a, const Tensor& b);
+
 }  // namespace lunaria

@@ -7,6 +7,7 @@
 #include "core/visit.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/tensor_index.h"
+#include "interpreter/bindings/tensor_methods.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/lua_host.h"
@@ -262,7 +263,7 @@ Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Valu
 
 bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b) {
     if (primitive == "equal") {
-        if (a.is_tensor() && b.is_tensor()) return a.tensor().same_body(b.tensor());
+        if (a.is_tensor() && b.is_tensor()) return same_or_equal(a.tensor(), b.tensor());
         if (!reference_of(a) || !reference_of(b)) return vm::identity_of(a) == vm::identity_of(b);
     }
     luaL_checkstack(L, 6, "comparison");

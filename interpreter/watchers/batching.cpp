@@ -185,8 +185,9 @@ class Batcher final : public vm::Region, public Builder {
         return inner_.arithmetic(primitive, a, b);
     }
     bool compare(std::string_view primitive, const Value& a, const Value& b) override {
-        if (primitive != "equal" && (is_sample(a) || is_sample(b)))
-            throw not_for_a_batch("it decides by a sample's elements");
+        const bool by_value =
+            primitive != "equal" || (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
+        if (by_value && (is_sample(a) || is_sample(b))) throw not_for_a_batch("it decides by a sample's elements");
         return inner_.compare(primitive, a, b);
     }
     Value concat(const Value& a, const Value& b) override {

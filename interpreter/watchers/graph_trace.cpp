@@ -120,7 +120,9 @@ class TracingHost final : public WatchingHost {
         return record(*op, host_.bind(*op, args).args);
     }
     bool compare(std::string_view primitive, const Value& a, const Value& b) override {
-        if (primitive != "equal" && (follows(a) || follows(b))) leave();
+        const bool by_value =
+            primitive != "equal" || (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
+        if (by_value && (follows(a) || follows(b))) leave();
         return host_.compare(primitive, a, b);
     }
     Value length(const Value& a) override {

@@ -160,7 +160,7 @@ t.test("calls that are taken up in the middle have their own sizes", function()
       if not close(got, want) then error(("body %d, %d elements"):format(which, n)) end
       for k, v in pairs(lists[n][1]) do
         local other = lists[n][2][k]
-        assert(v == other or close(other, v), k)
+        assert(rawequal(v, other) or close(other, v), k)
       end
     end
     for _, rate in ipairs { 0.01, 0.003, 0.5, 0.25 } do

@@ -20,7 +20,7 @@ local function same(a, b, what)
     for key in pairs(b) do assert(a[key] ~= nil, what .. "." .. tostring(key) .. " is too much") end
     return
   end
-  local alike = a == b
+  local alike = rawequal(a, b)
   if ms.is_tensor(a) and ms.is_tensor(b) then
     alike = a.dtype == b.dtype and tostring(a.shape) == tostring(b.shape)
     if alike and a.size > 0 then
