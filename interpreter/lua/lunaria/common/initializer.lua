@@ -180,7 +180,54 @@ define("VarianceScaling", "scale=1.0, mode=\"fan_in\", distribution=\"truncated_
     return truncated_normal(shape, math.sqrt(variance) / 0.87962566103423978, 0.0, -2.0, 2.0)
   end)
 
+define("Dirac", "groups=1",
+  [[A kernel that gives the input itself: 1 in the middle of the window where input and output channel are the same, 0 elsewhere.
+
+The shape has three to five axes. groups: into how many groups the output channels fall, each of which gives the input.
+
+  > ms.initializer(ms.common.initializer.Dirac(), { 2, 2, 3 })[1][1]:tolist()[2]
+  1.0]],
+  function(self, a)
+    self.groups = check.positive("Dirac", "groups", a.groups)
+  end, function(self, shape)
+    if #shape < 3 or #shape > 5 then
+      fail("Dirac", ("needs a shape of three to five axes, got (%s)"):format(table.concat(shape, ", ")))
+    elseif shape[1] % self.groups ~= 0 then
+      fail("Dirac", ("the first axis (%d) must be divisible by groups (%d)"):format(shape[1], self.groups))
+    end
+    local window, middle = 1, 0
+    for i = 3, #shape do
+      window, middle = window * shape[i], middle * shape[i] + shape[i] // 2
+    end
+    local outputs = shape[1] // self.groups
+    local kernel = ops.zeros({ shape[1], shape[2], window }, ms.float32)
+    for group = 0, self.groups - 1 do
+      for i = 0, math.min(outputs, shape[2]) - 1 do kernel[{ group * outputs + i, i, middle }] = 1 end
+    end
+    return ops.reshape(kernel, shape)
+  end)
+define("Sparse", "sparsity, sigma=0.01",
+  [[A matrix of normally distributed numbers with deviation sigma, of which a share sparsity of each column is 0 (Martens 2010).
+
+sparsity: the share of zeros, from 0 to 1. sigma: the deviation.
+
+  > ms.initializer(ms.common.initializer.Sparse(0.5), { 8, 3 }):eq(0):astype(ms.int64):sum():item()
+  12]],
+  function(self, a)
+    self.sparsity = check.probability("Sparse", "sparsity", a.sparsity)
+    self.sigma = check.number("Sparse", "sigma", a.sigma)
+  end, function(self, shape)
+    if #shape ~= 2 then
+      fail("Sparse", ("needs a shape of two axes, got (%s)"):format(table.concat(shape, ", ")))
+    end
+    local zeros = math.ceil(self.sparsity * shape[1])
+    -- In each column the rows with the smallest of random numbers are 0.
+    local rank = ops.argsort(ops.argsort(ops.uniform(shape, 0.0, 1.0), 0), 0)
+    return ops.where(ops.lt(rank, zeros), 0.0, normal(shape, self.sigma))
+  end)
+
 local by_name = {
+  dirac = "Dirac", sparse = "Sparse",
   zeros = "Zero", zero = "Zero", ones = "One", one = "One", normal = "Normal", truncatednormal = "TruncatedNormal",
   uniform = "Uniform", xavieruniform = "XavierUniform", glorotuniform = "XavierUniform", xaviernormal = "XavierNormal",
   glorotnormal = "XavierNormal", heuniform = "HeUniform", henormal = "HeNormal", orthogonal = "Orthogonal",

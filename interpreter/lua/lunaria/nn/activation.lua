@@ -121,6 +121,23 @@ function Hardtanh:construct(x)
 end
 classes.Hardtanh = Hardtanh
 
+local Threshold = layer(Cell, "Threshold", "threshold, value",
+  [[x where it is greater than threshold, value elsewhere. threshold: the limit. value: what stands in place of the others.
+
+  > ms.nn.Threshold(0.5, 9.0)(ms.tensor { 0.0, 1.0 }):tolist()[1]
+  9.0]])
+function Threshold:setup(a)
+  self.threshold = check.number("Threshold", "threshold", a.threshold)
+  self.value = check.number("Threshold", "value", a.value)
+end
+function Threshold:construct(x)
+  return ops.threshold(x, self.threshold, self.value)
+end
+function Threshold:extend_repr()
+  return ("threshold=%s, value=%s"):format(self.threshold, self.value)
+end
+classes.Threshold = Threshold
+
 local by_name = {
   relu = "ReLU", relu6 = "ReLU6", tanh = "Tanh", sigmoid = "Sigmoid", logsigmoid = "LogSigmoid", silu = "SiLU",
   mish = "Mish", hswish = "HSwish", hsigmoid = "HSigmoid", selu = "SeLU", gelu = "GELU", fast_gelu = "FastGelu",

@@ -91,7 +91,9 @@ one number, {height, width} or {top, bottom, left, right}. The weight is drawn b
 local Conv3d = convolution("Conv3d", 3, ops.conv3d, "Convolution over the last three axes of (N, C, D, H, W).")
 
 local function transposed(name, axes, operator, doc)
-  local class = layer(Cell, name, (signature:gsub("padding=0, ", "padding=0, output_padding=0, ")), doc)
+  -- MindSpore has output_padding at another place where there are three axes.
+  local before = axes == 3 and "group=1, " or "padding=0, "
+  local class = layer(Cell, name, (signature:gsub(before, before .. "output_padding=0, ")), doc)
   function class:setup(a)
     setup(self, name, a, axes)
     self.output_padding = check.sizes(name, "output_padding", a.output_padding, axes, 0)
@@ -123,7 +125,14 @@ end
 local Conv1dTranspose = transposed("Conv1dTranspose", 1, ops.conv_transpose1d, "Transposed convolution over the last axis of (N, C, L).")
 local Conv2dTranspose = transposed("Conv2dTranspose", 2, ops.conv_transpose2d,
   "Transposed convolution over the last two axes of (N, C, H, W); the weight has shape (in_channels, out_channels / group, height, width).")
+local Conv3dTranspose = transposed("Conv3dTranspose", 3, ops.conv_transpose3d,
+  [[Transposed convolution over the last three axes of (N, C, D, H, W); the weight has shape (in_channels, out_channels / group, depth,
+height, width).
+
+  > ms.nn.Conv3dTranspose(2, 3, 2, { stride = 2 })(ms.ones { 1, 2, 3, 4, 5 }).shape
+  (1, 3, 6, 8, 10)]])
 
 return {
   Conv1d = Conv1d, Conv2d = Conv2d, Conv3d = Conv3d, Conv1dTranspose = Conv1dTranspose, Conv2dTranspose = Conv2dTranspose,
+  Conv3dTranspose = Conv3dTranspose,
 }

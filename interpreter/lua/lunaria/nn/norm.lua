@@ -8,12 +8,27 @@ local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local layer, Cell = cells.layer, cells.Cell
 local batch_norm, batch_norm_train, batch_norm_update = ops.batch_norm, ops.batch_norm_train, ops.batch_norm_update
-local layer_norm, group_norm = ops.layer_norm, ops.group_norm
+local layer_norm, group_norm, instance_norm = ops.layer_norm, ops.group_norm, ops.instance_norm
 
-local function batch_norm_class(name, least, most, doc)
-  local class = layer(Cell, name,
-    "num_features, eps=1e-5, momentum=0.9, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", moving_mean_init=\"zeros\", "
-      .. "moving_var_init=\"ones\", use_batch_statistics=nil, data_format=\"NCHW\", dtype=nil", doc)
+local signature = "num_features, eps=1e-5, momentum=0.9, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", "
+  .. "moving_mean_init=\"zeros\", moving_var_init=\"ones\", use_batch_statistics=nil, data_format=\"NCHW\", dtype=nil"
+
+-- One process computes: number 0.
+local function check_groups(name, groups)
+  if type(groups) ~= "table" then
+    fail(name, "process_groups must be a table of tables of process numbers, got " .. describe(groups))
+  end
+  for i = 1, #groups do
+    for _, process in ipairs(type(groups[i]) == "table" and groups[i] or { false }) do
+      if process ~= 0 then
+        fail(name, ("process_groups[%d] has %s: there is one process, 0"):format(i, describe(process or groups[i])))
+      end
+    end
+  end
+end
+
+local function batch_norm_class(name, least, most, doc, parameters)
+  local class = layer(Cell, name, parameters or signature, doc)
   class._full_precision = true
   function class:setup(a)
     self.num_features = check.positive(name, "num_features", a.num_features)
@@ -23,7 +38,10 @@ local function batch_norm_class(name, least, most, doc)
     if a.use_batch_statistics ~= nil then
       self.use_batch_statistics = check.boolean(name, "use_batch_statistics", a.use_batch_statistics)
     end
-    if a.data_format ~= "NCHW" then
+    if a.process_groups ~= nil then
+      check_groups(name, a.process_groups)
+    end
+    if a.data_format ~= nil and a.data_format ~= "NCHW" then
       fail(name, "data_format must be 'NCHW', got " .. describe(a.data_format))
     end
     local shape = { self.num_features }
@@ -122,6 +140,59 @@ function GroupNorm:extend_repr()
   return ("num_groups=%d, num_channels=%d, eps=%s, affine=%s"):format(self.num_groups, self.num_channels, self.eps, self.affine)
 end
 
+local function instance_norm_class(axes, form, shape)
+  local name = ("InstanceNorm%dd"):format(axes)
+  local class = layer(Cell, name, "num_features, eps=1e-5, momentum=0.1, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", dtype=nil",
+    ([[Normalises each channel of each sample of %s over its own elements, then applies gamma and beta per channel.
+
+In training and evaluation alike; momentum takes part in no computation and is there for programs written for MindSpore.
+
+  > ms.nn.%s(3)(ms.ones { %s }).shape
+  (%s)]]):format(form, name, shape, shape))
+  class._full_precision = true
+  function class:setup(a)
+    self.num_features = check.positive(name, "num_features", a.num_features)
+    self.eps = check.number_not_negative(name, "eps", a.eps)
+    self.momentum = check.probability(name, "momentum", a.momentum)
+    self.affine = check.boolean(name, "affine", a.affine)
+    local sizes = { self.num_features }
+    self.gamma = ms.Parameter(init.initializer(a.gamma_init, sizes, a.dtype), "gamma", self.affine)
+    self.beta = ms.Parameter(init.initializer(a.beta_init, sizes, a.dtype), "beta", self.affine)
+  end
+  function class:construct(x)
+    if not ms.is_tensor(x) or x.ndim ~= axes + 2 then
+      fail(name, ("the input must have %d axes, %s, got %s"):format(axes + 2, form, describe(x)))
+    elseif x.shape[2] ~= self.num_features then
+      fail(name, ("axis 1 of the input must be num_features (%d), the input has shape %s"):format(self.num_features, tostring(x.shape)))
+    end
+    return instance_norm(x, self.gamma, self.beta, self.eps)
+  end
+  function class:extend_repr()
+    return ("num_features=%d, eps=%s, momentum=%s, affine=%s"):format(self.num_features, self.eps, self.momentum, self.affine)
+  end
+  return class
+end
+
+local LRN = layer(Cell, "LRN", "depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region=\"ACROSS_CHANNELS\"",
+  [[Local response normalisation (Krizhevsky and others 2012): x / (bias + alpha s)^beta, where s sums the squares of
+2 depth_radius + 1 neighbouring channels. bias: what is added to the sum. alpha: the factor of the sum. beta: the power.
+
+  > ms.nn.LRN(1, 3.0)(ms.ones { 1, 1 }):tolist()[1][1]
+  0.5]])
+function LRN:setup(a)
+  self.depth_radius = check.not_negative("LRN", "depth_radius", a.depth_radius)
+  for _, which in ipairs { "bias", "alpha", "beta" } do
+    self[which] = check.number("LRN", which, a[which])
+  end
+  self.norm_region = check.choice("LRN", "norm_region", a.norm_region, { "ACROSS_CHANNELS" })
+end
+function LRN:construct(x)
+  return ops.lrn(x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)
+end
+function LRN:extend_repr()
+  return ("depth_radius=%d, bias=%s, alpha=%s, beta=%s"):format(self.depth_radius, self.bias, self.alpha, self.beta)
+end
+
 local about = [[Normalises each channel (axis 1) over the batch, then applies gamma and beta per channel.
 
 In training (net:set_train()) with the statistics of the batch, which move moving_mean and moving_variance by 1 - momentum;
@@ -131,6 +202,16 @@ return {
   BatchNorm1d = batch_norm_class("BatchNorm1d", 2, 3, about .. " The input is (N, C) or (N, C, L)."),
   BatchNorm2d = batch_norm_class("BatchNorm2d", 4, 4, about .. " The input is (N, C, H, W)."),
   BatchNorm3d = batch_norm_class("BatchNorm3d", 5, 5, about .. " The input is (N, C, D, H, W)."),
+  SyncBatchNorm = batch_norm_class("SyncBatchNorm", 2, 5, about .. [[ The statistics are those of the batches of all processes;
+with one process they are those of its batch. process_groups: lists of the processes that share statistics; there is one
+process, 0.
+
+  > ms.nn.SyncBatchNorm(3)(ms.ones { 2, 3, 4, 4 }).shape
+  (2, 3, 4, 4)]], (signature:gsub("data_format=\"NCHW\"", "process_groups=nil"))),
+  InstanceNorm1d = instance_norm_class(1, "(N, C, L)", "2, 3, 4"),
+  InstanceNorm2d = instance_norm_class(2, "(N, C, H, W)", "2, 3, 4, 4"),
+  InstanceNorm3d = instance_norm_class(3, "(N, C, D, H, W)", "2, 3, 2, 4, 4"),
+  LRN = LRN,
   LayerNorm = LayerNorm,
   GroupNorm = GroupNorm,
 }

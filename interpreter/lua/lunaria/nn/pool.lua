@@ -96,9 +96,12 @@ local function avg_pool(name, axes, operator, doc)
   return class
 end
 
-local function adaptive(name, axes, operator, doc)
-  local class = layer(Cell, name, "output_size", doc)
+local function adaptive(name, axes, operator, doc, with_indices)
+  local class = layer(Cell, name, with_indices and "output_size, return_indices=false" or "output_size", doc)
   function class:setup(a)
+    if with_indices then
+      self.return_indices = check.boolean(name, "return_indices", a.return_indices)
+    end
     local size = a.output_size
     if type(size) ~= "table" then
       size = check.sizes(name, "output_size", size, axes, 1)
@@ -106,6 +109,9 @@ local function adaptive(name, axes, operator, doc)
     self.output_size = size
   end
   function class:construct(x)
+    if with_indices then
+      return operator(x, self.output_size, self.return_indices)
+    end
     return operator(x, self.output_size)
   end
   function class:extend_repr()
@@ -114,14 +120,59 @@ local function adaptive(name, axes, operator, doc)
   return class
 end
 
+local MaxUnpool2d = layer(Cell, "MaxUnpool2d", "kernel_size, stride=nil, padding=0",
+  [[Puts maxima back where nn.MaxPool2d with return_indices found them; 0 elsewhere: cell(x, indices, output_size).
+
+stride is kernel_size by default. output_size: the size of the result where several would fit, as {H, W} or the whole shape.
+
+  > ms.nn.MaxUnpool2d(2)(ms.tensor { { { { 4.0 } } } }, ms.tensor { { { { 3 } } } })[0][0][1]:tolist()[2]
+  4.0]])
+function MaxUnpool2d:setup(a)
+  self.kernel_size = check.sizes("MaxUnpool2d", "kernel_size", a.kernel_size, 2, 1)
+  self.stride = a.stride == nil and self.kernel_size or check.sizes("MaxUnpool2d", "stride", a.stride, 2, 1)
+  self.padding = check.sizes("MaxUnpool2d", "padding", a.padding, 2, 0)
+end
+function MaxUnpool2d:construct(x, indices, output_size)
+  return ops.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+end
+function MaxUnpool2d:extend_repr()
+  return ("kernel_size=(%d, %d), stride=(%d, %d)"):format(self.kernel_size[1], self.kernel_size[2], self.stride[1], self.stride[2])
+end
+
+-- The operator has the last two parameters the other way round.
+local function max_pool3d(x, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+  return ops.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+end
+
 return {
   MaxPool1d = max_pool("MaxPool1d", 1, ops.max_pool1d, "Largest element of each window of the last axis."),
   MaxPool2d = max_pool("MaxPool2d", 2, ops.max_pool2d,
     "Largest element of each window of the last two axes; stride is 1 by default. nn.MaxPool2d(2, 2) halves both axes."),
   AvgPool1d = avg_pool("AvgPool1d", 1, ops.avg_pool1d, "Mean of each window of the last axis."),
   AvgPool2d = avg_pool("AvgPool2d", 2, ops.avg_pool2d, "Mean of each window of the last two axes; stride is 1 by default."),
+  MaxPool3d = max_pool("MaxPool3d", 3, max_pool3d,
+    [[Largest element of each window of the last three axes; stride is 1 by default.
+
+  > ms.nn.MaxPool3d(2, 2)(ms.ones { 1, 3, 4, 6, 8 }).shape
+  (1, 3, 2, 3, 4)]]),
+  AvgPool3d = avg_pool("AvgPool3d", 3, ops.avg_pool3d,
+    [[Mean of each window of the last three axes; stride is 1 by default.
+
+  > ms.nn.AvgPool3d(2, 2)(ms.ones { 1, 3, 4, 6, 8 }).shape
+  (1, 3, 2, 3, 4)]]),
+  MaxUnpool2d = MaxUnpool2d,
   AdaptiveAvgPool1d = adaptive("AdaptiveAvgPool1d", 1, ops.adaptive_avg_pool1d,
     "Means over windows such that the last axis gets output_size elements."),
   AdaptiveAvgPool2d = adaptive("AdaptiveAvgPool2d", 2, ops.adaptive_avg_pool2d,
     "Means over windows such that the last two axes get output_size elements."),
+  AdaptiveAvgPool3d = adaptive("AdaptiveAvgPool3d", 3, ops.adaptive_avg_pool3d,
+    [[Means over windows such that the last three axes get output_size elements; -1 keeps a size.
+
+  > ms.nn.AdaptiveAvgPool3d({ 1, 2, 3 })(ms.ones { 1, 3, 4, 6, 8 }).shape
+  (1, 3, 1, 2, 3)]]),
+  AdaptiveMaxPool2d = adaptive("AdaptiveMaxPool2d", 2, ops.adaptive_max_pool2d,
+    [[Largest elements of windows such that the last two axes get output_size elements; -1 keeps a size.
+
+  > ms.nn.AdaptiveMaxPool2d(2)(ms.ones { 1, 3, 6, 8 }).shape
+  (1, 3, 2, 2)]], true),
 }

@@ -199,4 +199,102 @@ end
 RNN.extend_repr = describe_layer
 classes.RNN = RNN
 
+-- Single steps as cells: cell(x, state), with x of shape (batch, input_size) or (input_size).
+local function cell_setup(self, name, a, gates)
+  self.input_size = check.positive(name, "input_size", a.input_size)
+  self.hidden_size = check.positive(name, "hidden_size", a.hidden_size)
+  self.has_bias = check.boolean(name, "has_bias", a.has_bias)
+  local draw, rows = init.Uniform(1 / math.sqrt(self.hidden_size)), gates * self.hidden_size
+  local function add(what, shape)
+    self[what] = ms.Parameter(init.initializer(draw, shape, a.dtype), what)
+  end
+  add("weight_ih", { rows, self.input_size })
+  add("weight_hh", { rows, self.hidden_size })
+  if self.has_bias then
+    add("bias_ih", { rows })
+    add("bias_hh", { rows })
+  end
+end
+
+-- What the input and the state contribute to the gates, and the states, of which missing ones are zero.
+local function contributions(self, name, x, h, c)
+  if not ms.is_tensor(x) or x.ndim < 1 or x.ndim > 2 or x.shape[x.ndim] ~= self.input_size then
+    fail(name, ("x must be a tensor of shape (batch, input_size) with input_size %d, got %s"):format(self.input_size, describe(x)))
+  end
+  local shape = x.ndim == 2 and { x.shape[1], self.hidden_size } or { self.hidden_size }
+  local function state(what, given)
+    if given == nil then return ops.zeros(shape, x.dtype) end
+    local fits = ms.is_tensor(given) and given.ndim == #shape
+    for i, size in ipairs(fits and shape or {}) do fits = fits and given.shape[i] == size end
+    if not fits then
+      fail(name, ("%s must be a tensor of shape (%s), got %s"):format(what, table.concat(shape, ", "), describe(given)))
+    end
+    return given
+  end
+  h, c = state("hx", h), c ~= false and state("cx", c) or nil
+  return dense(x, self.weight_ih, self.bias_ih), dense(h, self.weight_hh, self.bias_hh), h, c
+end
+
+local function describe_cell(self)
+  return ("input_size=%d, hidden_size=%d, has_bias=%s"):format(self.input_size, self.hidden_size, self.has_bias)
+end
+
+local cell_signature = "input_size, hidden_size, has_bias=true, dtype=nil"
+
+local LSTMCell = layer(Cell, "LSTMCell", cell_signature,
+  [[One step of long short-term memory: h, c = cell(x, { h, c }).
+
+x is (batch, input_size); h and c are (batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o.
+
+  > ms.nn.LSTMCell(3, 5)(ms.ones { 2, 3 }).shape
+  (2, 5)]])
+function LSTMCell:setup(a)
+  cell_setup(self, "LSTMCell", a, 4)
+end
+function LSTMCell:construct(x, hx)
+  hx = hx or {}
+  if type(hx) ~= "table" then
+    fail("LSTMCell", "hx must be a table of two tensors {h, c}, got " .. describe(hx))
+  end
+  local from_x, from_h, h, c = contributions(self, "LSTMCell", x, hx[1], hx[2])
+  return lstm_step(from_x, from_h, h, c, self.hidden_size)
+end
+LSTMCell.extend_repr = describe_cell
+classes.LSTMCell = LSTMCell
+
+local GRUCell = layer(Cell, "GRUCell", cell_signature,
+  [[One step of gated recurrent units: h = cell(x, h).
+
+x is (batch, input_size); h is (batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n.
+
+  > ms.nn.GRUCell(3, 5)(ms.ones { 2, 3 }).shape
+  (2, 5)]])
+function GRUCell:setup(a)
+  cell_setup(self, "GRUCell", a, 3)
+end
+function GRUCell:construct(x, hx)
+  local from_x, from_h, h = contributions(self, "GRUCell", x, hx, false)
+  return gru_step(from_x, from_h, h, nil, self.hidden_size)
+end
+GRUCell.extend_repr = describe_cell
+classes.GRUCell = GRUCell
+
+local RNNCell = layer(Cell, "RNNCell", (cell_signature:gsub("has_bias=true", "has_bias=true, nonlinearity=\"tanh\"")),
+  [[One step of a plain recurrent layer: h = cell(x, h) = tanh(W_ih x + b_ih + W_hh h + b_hh).
+
+x is (batch, input_size); h is (batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu".
+
+  > ms.nn.RNNCell(3, 5)(ms.ones { 2, 3 }).shape
+  (2, 5)]])
+function RNNCell:setup(a)
+  self.step = check.choice("RNNCell", "nonlinearity", a.nonlinearity, { "tanh", "relu" }) == "tanh" and tanh_step or relu_step
+  cell_setup(self, "RNNCell", a, 1)
+end
+function RNNCell:construct(x, hx)
+  local from_x, from_h = contributions(self, "RNNCell", x, hx, false)
+  return self.step(from_x, from_h)
+end
+RNNCell.extend_repr = describe_cell
+classes.RNNCell = RNNCell
+
 return classes

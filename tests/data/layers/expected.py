@@ -1,0 +1,129 @@
+"""Writes expected.safetensors: what PyTorch's layers and losses give, with gradients.
+
+Inputs and parameters follow a formula, so that only results are kept: element i of tensor k is 0.5 sin(0.7 i + 1.3 k + 0.2).
+Inputs are the tensors 0, 1, ...; parameters, in their order, are the tensors 10, 11, ...; the gradients are those of the
+sum of the results times the tensors 50, 51, ... tests/lua/nn/layers_test.lua builds the same with this library.
+
+    .peers/bin/python3 tests/data/layers/expected.py
+"""
+import json
+import pathlib
+import torch
+from torch import nn
+
+torch.set_default_dtype(torch.float64)
+expected = {}
+
+
+def values(shape, k):
+    count = 1
+    for size in shape:
+        count *= size
+    return (0.5 * torch.sin(0.7 * torch.arange(count, dtype=torch.float64) + 1.3 * k + 0.2)).reshape(shape)
+
+
+def case(name, f, *shapes, module=None):
+    """f(inputs...) gives one result or several; module has the parameters."""
+    parameters = list(module.parameters()) if module is not None else []
+    with torch.no_grad():
+        for k, p in enumerate(parameters):
+            p.copy_(values(p.shape, 10 + k))
+    inputs = [values(shape, k).requires_grad_() for k, shape in enumerate(shapes)]
+    results = (f or module)(*inputs)
+    results = results if isinstance(results, tuple) else (results,)
+    loss = sum((r * values(r.shape, 50 + k)).sum() for k, r in enumerate(results) if r.is_floating_point())
+    grads = torch.autograd.grad(loss, inputs + parameters, allow_unused=True)
+    for k, r in enumerate(results):
+        expected[f"{name}.out{k}"] = r.detach().contiguous().clone()
+    for k, g in enumerate(grads):
+        if g is not None:
+            expected[f"{name}.grad{k}"] = g.contiguous().clone()
+
+
+def of(module, *shapes, name=None):
+    case(name, None, *shapes, module=module)
+
+
+causal = torch.triu(torch.ones(4, 4), 1).bool()
+padded = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+hidden = torch.tensor([[False] * 4, [False] * 3 + [True]])
+options = dict(dropout=0.0)
+for style, extra in {"": {}, "_gelu": dict(activation="gelu", norm_first=True), "_batch": dict(batch_first=True)}.items():
+    enc = nn.TransformerEncoderLayer(6, 2, 5, **options, **extra)
+    src, tgt = ((2, 5, 6), (2, 4, 6)) if "batch_first" in extra else ((5, 2, 6), (4, 2, 6))
+    of(enc, src, name="encoder_layer" + style)
+    case("encoder_layer_masked" + style,
+         lambda x, m=enc: m(x, torch.triu(torch.ones(5, 5), 1).bool(), padded), src, module=enc)
+    dec = nn.TransformerDecoderLayer(6, 2, 5, **options, **extra)
+    case("decoder_layer" + style, lambda x, y, m=dec: m(
+        x, y, tgt_mask=causal, tgt_key_padding_mask=hidden, memory_key_padding_mask=padded), tgt, src, module=dec)
+whole = nn.Transformer(6, 2, 2, 1, 5, dropout=0.0)
+of(whole, (5, 2, 6), (4, 2, 6), name="transformer")
+case("transformer_masked", lambda x, y: whole(
+    x, y, tgt_mask=torch.where(causal, float("-inf"), 0.0), src_key_padding_mask=padded,
+    memory_key_padding_mask=padded), (5, 2, 6), (4, 2, 6), module=whole)
+encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 5, **options), 2, enable_nested_tensor=False)
+of(encoder, (5, 6), name="encoder_unbatched")
+
+lstm = nn.LSTMCell(3, 4)
+case("lstm_cell", lambda x, h, c: lstm(x, (h, c)), (2, 3), (2, 4), (2, 4), module=lstm)
+of(nn.LSTMCell(3, 4), (2, 3), name="lstm_cell_from_zero")
+of(nn.GRUCell(3, 4), (2, 3), (2, 4), name="gru_cell")
+of(nn.GRUCell(3, 4, bias=False), (3,), (4,), name="gru_cell_unbatched")
+of(nn.RNNCell(3, 4), (2, 3), (2, 4), name="rnn_cell")
+of(nn.RNNCell(3, 4, nonlinearity="relu"), (2, 3), (2, 4), name="rnn_cell_relu")
+
+for axes, shape in {1: (2, 3, 5), 2: (2, 3, 2, 3), 3: (2, 3, 2, 2, 3)}.items():
+    of(getattr(nn, f"InstanceNorm{axes}d")(3, affine=True), shape, name=f"instance_norm{axes}d")
+    amounts = (1, 2, 0, 1, 1, 0)[:2 * axes]
+    for kind in ("Reflection", "Replication"):
+        of(getattr(nn, f"{kind}Pad{axes}d")(amounts), (1, 2, 3, 4, 3)[:axes + 2], name=f"{kind.lower()}_pad{axes}d")
+    of(getattr(nn, f"ConstantPad{axes}d")((1, -1, 2, 0, 1, 1)[:2 * axes], 2.5), (1, 2, 3, 4, 3)[:axes + 2],
+       name=f"constant_pad{axes}d")
+of(nn.ZeroPad2d(1), (1, 2, 2, 3), name="zero_pad2d")
+of(nn.PixelShuffle(2), (1, 8, 2, 3), name="pixel_shuffle")
+of(nn.PixelUnshuffle(2), (1, 2, 4, 6), name="pixel_unshuffle")
+for mode, shape in {"nearest": (1, 2, 3, 4), "bilinear": (1, 2, 3, 4), "bicubic": (1, 2, 3, 4), "linear": (1, 2, 5),
+                    "trilinear": (1, 1, 2, 3, 2)}.items():
+    of(nn.Upsample(scale_factor=2, mode=mode), shape, name=f"upsample_{mode}")
+of(nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), (1, 2, 3, 4), name="upsample_corners")
+of(nn.MaxPool3d(2, 1), (1, 2, 3, 3, 4), name="max_pool3d")
+of(nn.MaxPool3d((2, 1, 2), 2, padding=(1, 0, 1), return_indices=True), (1, 2, 3, 3, 4), name="max_pool3d_indices")
+of(nn.AvgPool3d(2, 1), (1, 2, 3, 3, 4), name="avg_pool3d")
+of(nn.AvgPool3d((2, 3, 2), 2, padding=(1, 1, 0), ceil_mode=True, count_include_pad=False), (1, 2, 3, 3, 4),
+   name="avg_pool3d_padded")
+of(nn.AdaptiveAvgPool3d((2, 1, 3)), (1, 2, 3, 3, 4), name="adaptive_avg_pool3d")
+of(nn.AdaptiveMaxPool2d((2, 3), return_indices=True), (1, 2, 3, 5), name="adaptive_max_pool2d")
+pool, unpool = nn.MaxPool2d(2, 2, return_indices=True), nn.MaxUnpool2d(2)
+case("max_unpool2d", lambda x: unpool(*pool(x)), (1, 2, 4, 6))
+of(nn.Bilinear(3, 4, 2), (2, 5, 3), (2, 5, 4), name="bi_dense")
+of(nn.ConvTranspose3d(2, 4, 2, stride=2, padding=1, output_padding=1, groups=2), (1, 2, 2, 3, 2), name="conv3d_transpose")
+of(nn.Threshold(0.1, 7.0), (2, 5), name="threshold")
+of(nn.LocalResponseNorm(3, alpha=6.0, beta=0.5, k=2.0), (1, 5, 2, 2), name="lrn")
+of(nn.Unflatten(1, (2, 3)), (2, 6, 2), name="unflatten")
+
+signs = torch.tensor([1.0, -1.0, -1.0, 1.0, 1.0])
+for reduction in ("mean", "sum", "none"):
+    r = dict(reduction=reduction)
+    case(f"hinge_{reduction}", lambda x: nn.HingeEmbeddingLoss(0.3, **r)(x, signs), (5,))
+    case(f"ranking_{reduction}", lambda x, y: nn.MarginRankingLoss(0.2, **r)(x, y, signs), (5,), (5,))
+    case(f"triplet_{reduction}", lambda x, y, z: nn.TripletMarginLoss(0.4, 2, **r)(x, y, z), (3, 4), (3, 4), (3, 4))
+    case(f"triplet_swap_{reduction}", lambda x, y, z: nn.TripletMarginLoss(0.9, 3, swap=True, **r)(x, y, z), (3, 4),
+         (3, 4), (3, 4))
+    case(f"gaussian_{reduction}", lambda x, y, v: nn.GaussianNLLLoss(full=True, **r)(x, y, v * v), (3, 4), (3, 4), (3, 4))
+    case(f"ctc_{reduction}", lambda x: nn.CTCLoss(**r)(
+        torch.log_softmax(3 * x, -1), torch.tensor([[1, 2, 2], [3, 1, 0]]), torch.tensor([7, 5]), torch.tensor([3, 2])),
+        (7, 2, 4))
+    case(f"ctc_infinite_{reduction}", lambda x: nn.CTCLoss(blank=3, zero_infinity=True, **r)(
+        torch.log_softmax(3 * x, -1), torch.tensor([[1, 2, 2], [0, 1, 0]]), torch.tensor([3, 4]), torch.tensor([3, 2])),
+        (4, 2, 4))
+
+header, data = {}, b""
+for name, t in expected.items():
+    raw = t.numpy().tobytes()
+    header[name] = dict(dtype="I64" if t.dtype == torch.int64 else "F64", shape=list(t.shape),
+                        data_offsets=[len(data), len(data) + len(raw)])
+    data += raw
+text = json.dumps(header, separators=(",", ":")).encode()
+text += b" " * (-len(text) % 8)
+pathlib.Path(__file__).with_name("expected.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
