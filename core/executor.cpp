@@ -243,6 +243,28 @@ namespace {
 
 Value run_unwatched(const Op& op, std::span<const Value> given);
 
+// "blocks.2.fc1" of a parameter that is called blocks.2.fc1.weight: the cell that it belongs to, by its path.
+std::string_view layer_of(std::span<const Value> args) {
+    for (const Value& v : args) {
+        const ParameterInfo* info = v.is_tensor() ? v.tensor().parameter() : nullptr;
+        const size_t dot = info ? info->name.rfind('.') : std::string::npos;
+        if (dot != std::string::npos) return std::string_view(info->name).substr(0, dot);
+    }
+    return {};
+}
+
+// An error about sizes or dtypes that a parameter takes part in tells which layer's it is.
+Error naming_layer(const Error& e, std::span<const Value> args) {
+    constexpr std::string_view kSays = " (in the layer ", kHint = "\n  hint: ";
+    const std::string_view layer = layer_of(args), whole = e.what();
+    if (layer.empty() || (e.kind() != ErrorKind::shape && e.kind() != ErrorKind::dtype) ||
+        whole.find(kSays) != std::string_view::npos)
+        return e;
+    const Error named = Error(e.kind(), e.where(), str(e.message(), kSays, layer, ")")).at(e.place());
+    const size_t hint = whole.find(kHint);
+    return hint == std::string_view::npos ? named : named.hint(whole.substr(hint + kHint.size()));
+}
+
 }  // namespace
 
 Value run_consuming(const Op& op, std::span<Value> args) {
@@ -253,13 +275,17 @@ Value run_consuming(const Op& op, std::span<Value> args) {
 
 Value run(const Op& op, std::span<const Value> given) {
     return speaking_of(op, [&] {
-        Profile* profile = Profile::current();
-        if (!profile) [[likely]]
-            return run_unwatched(op, given);
-        Profile::Watch watch(profile, op, given);
-        Value result = run_unwatched(op, given);
-        watch.done(result);
-        return result;
+        try {
+            Profile* profile = Profile::current();
+            if (!profile) [[likely]]
+                return run_unwatched(op, given);
+            Profile::Watch watch(profile, op, given);
+            Value result = run_unwatched(op, given);
+            watch.done(result);
+            return result;
+        } catch (const Error& e) {
+            throw naming_layer(e, given);
+        }
     });
 }
 

@@ -11,6 +11,7 @@
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/cell.h"
+#include "interpreter/session/error_hints.h"
 #include "interpreter/session/script.h"
 
 namespace lunaria {
@@ -158,7 +159,7 @@ void note_frames(lua_State* L, ErrorReport& report) {
 int note_error(lua_State* L) {
     auto& report = *static_cast<ErrorReport*>(lua_touserdata(L, lua_upvalueindex(1)));
     lua_settop(L, 1);
-    report.message = error_text(L);
+    report.message = with_hint(L, error_text(L));
     report.frames.clear();
     luaL_checkstack(L, 20, "no room for a traceback");
     lua_pushvalue(L, 1);
@@ -270,6 +271,16 @@ void keep_machine_frames(lua_State* L, std::string_view message) {
 void forget_machine_frames(lua_State* L) {
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, kMachineFrames);
+}
+
+bool push_machine_frame(lua_State* L) {
+    const int top = lua_gettop(L);
+    if (lua_getfield(L, LUA_REGISTRYINDEX, kMachineFrames) == LUA_TTABLE && lua_rawgeti(L, -1, 1) == LUA_TTABLE) {
+        lua_remove(L, -2);
+        return true;
+    }
+    lua_settop(L, top);
+    return false;
 }
 
 std::vector<ErrorFrame> take_machine_frames(lua_State* L) {

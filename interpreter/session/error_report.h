@@ -30,6 +30,8 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
 // An error is about to end the functions that run in the virtual machine; what is told of it later tells of them too.
 void keep_machine_frames(lua_State* L, std::string_view message);
 void forget_machine_frames(lua_State* L);
+// Pushes the innermost of these frames, {name =, source =, line =, text =, variables =}; false: there is none.
+bool push_machine_frame(lua_State* L);
 // These frames, innermost first, which are forgotten with that.
 std::vector<ErrorFrame> take_machine_frames(lua_State* L);
 

@@ -6,6 +6,7 @@
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/frames.h"
 #include "interpreter/protect.h"
+#include "interpreter/session/error_hints.h"
 #include "interpreter/session/error_report.h"
 
 namespace lunaria {
@@ -78,7 +79,7 @@ std::string stack_text(State& state, lua_State* L) {
 int note_error(lua_State* L) {
     auto& outcome = *static_cast<Outcome*>(lua_touserdata(L, lua_upvalueindex(1)));
     lua_settop(L, 1);
-    outcome.message = error_text(L);
+    outcome.message = with_hint(L, error_text(L));
     lua_pushvalue(L, 1);
     State::of(L).debugger().on_error(L, true);
     outcome.traceback = stack_text(State::of(L), L);

@@ -140,6 +140,11 @@ void Parser::fail_meaning(const Span& span, std::string message, std::string hin
     throw SyntaxError(chunk_.name(), chunk_.source(), std::move(problem));
 }
 
+std::string Parser::hint_for_index() const {
+    if (at(comma)) return "an index of several axes is a text: x[\"0, 1\"]";
+    return at(colon) ? "a slice is a text: x[\"0:2\"]" : "";
+}
+
 void Parser::fail_expected(TokenKind kind, std::string hint) {
     const bool is_class = kind == name || kind == eof;
     const std::string expected = is_class ? std::string(spelling(kind)) : str("'", spelling(kind), "'");
@@ -148,6 +153,7 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
         kind == end_ || kind == until_ || kind == right_paren || kind == right_brace || kind == right_bracket;
     if (closes && !open_.empty() && open_.back().line != token_.span.line)
         message += str(" (to close '", spelling(open_.back().kind), "' at line ", open_.back().line, ")");
+    if (hint.empty() && kind == right_bracket) hint = hint_for_index();
     if (hint.empty() && kind == end_ && at(eof) && else_if_line_ != 0)
         hint = str("'else if' at line ", else_if_line_,
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");

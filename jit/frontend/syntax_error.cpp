@@ -80,18 +80,34 @@ constexpr Slip kSlips[] = {
     {"->", "write an anonymous function as function(x) return … end"},
     {":=", "assignment is written = in Lua, with 'local' before a new variable"},
     {"/*", "comments begin with -- in Lua, or stand in --[[ ]]"},
+    {"@", "there is no '@': the product of matrices is ops.matmul(a, b)"},
     {"`", "a string is written with \" or ', or in [[ ]]"},
     {"\xE2\x80\x9C", "this is a typographic quote: use \" or '"},
     {"\xE2\x80\x9D", "this is a typographic quote: use \" or '"},
     {"\xE2\x80\x98", "this is a typographic quote: use \" or '"},
     {"\xE2\x80\x99", "this is a typographic quote: use \" or '"},
     {"\xC2\xA0", "this is a non-breaking space: use a plain one"},
+    {"[", "a list is written in braces: {1, 2}"},
     {"\\", "a backslash has a meaning in strings only; Lua needs none at the end of a line"},
 };
 
 struct BareName {
     std::string_view name, hint;
 };
+
+constexpr std::string_view kLongKeywords[] = {"function", "local", "return", "while", "repeat", "until", "elseif"};
+
+// Whether one letter is missing, too many or another one, or two neighbours have changed places.
+bool is_one_slip_away(std::string_view given, std::string_view meant) {
+    const size_t shorter = std::min(given.size(), meant.size());
+    size_t front = 0, back = 0;
+    while (front < shorter && given[front] == meant[front]) ++front;
+    while (back < shorter - front && given[given.size() - 1 - back] == meant[meant.size() - 1 - back]) ++back;
+    const std::string_view a = given.substr(front, given.size() - front - back);
+    const std::string_view b = meant.substr(front, meant.size() - front - back);
+    if (a.size() == 2 && b.size() == 2) return a[0] == b[1] && a[1] == b[0];
+    return a.size() + b.size() > 0 && a.size() <= 1 && b.size() <= 1;
+}
 
 constexpr BareName kBareNames[] = {
     {"continue", "Lua has no 'continue': write 'goto continue' and put '::continue::' at the end of the loop's body"},
@@ -120,6 +136,7 @@ constexpr BareName kBareNames[] = {
     {"raise", "raise an error with error(message)"},
     {"pass", "an empty block needs nothing between its keywords"},
     {"foreach", "write 'for k, v in pairs(t) do … end'"},
+    {"class", "a class is a table: local Net = nn.Cell:extend(\"Net\")"},
     {"unless", "write 'if not … then … end'"},
 };
 
@@ -167,6 +184,8 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
 std::string hint_for_bare_name(std::string_view name, TokenKind next) {
     for (const BareName& slip : kBareNames)
         if (slip.name == name) return std::string(slip.hint);
+    for (const std::string_view keyword : kLongKeywords)
+        if (is_one_slip_away(name, keyword)) return str("did you mean '", keyword, "'?");
     if (next == TokenKind::name || next == TokenKind::integer || next == TokenKind::number)
         return str("a call needs parentheses: ", name, "(…)");
     return {};

@@ -104,6 +104,7 @@ TEST_F(SessionTest, reports_errors_with_place_line_and_caret) {
     const std::string text = format_error(*execution.error, false);
     EXPECT_EQ(text,
               "In[1]:3: attempt to index a nil value (field 'x')\n"
+              "  hint: x is nil: is it misspelt, or set further down?\n"
               "  In[1]:3 in local 'f'\n"
               "    return t.x.y\n"
               "             ^\n"

@@ -6,6 +6,9 @@ local arguments = {}
 
 --- Raises an error at the user's line: "where: message", with the hint on a line of its own.
 function arguments.fail(where, message, hint)
+  message = where .. ": " .. message .. (hint and "\n  hint: " .. hint or "")
+  -- Where the virtual machine runs the program, Lua knows no line of it.
+  if require "lunaria.jit".inside() then require "lunaria.autodiff".fail(message) end
   local level = 2
   while true do
     local frame = debug.getinfo(level, "Sl")
@@ -18,7 +21,7 @@ function arguments.fail(where, message, hint)
     end
     level = level + 1
   end
-  error(where .. ": " .. message .. (hint and "\n  hint: " .. hint or ""), level)
+  error(message, level)
 end
 
 local fail = arguments.fail

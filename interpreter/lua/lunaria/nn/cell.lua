@@ -217,8 +217,29 @@ function Cell:compile(options)
   return self
 end
 
-function Cell.__call(cell, ...)
-  if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, ...) end
+-- How many inputs a construct takes: what is given beyond them would be lost without a word.
+local function count_inputs(construct)
+  local info = type(construct) == "function" and debug.getinfo(construct, "Su")
+  if not info or info.isvararg or info.what == "C" then return math.huge end
+  -- Those of the library that take none say why they cannot be called.
+  if info.nparams <= 1 and info.source:find "^@lunaria:" then return math.huge end
+  return math.max(info.nparams - 1, 0)
+end
+
+-- More was given than the class's construct took when a cell was made last; it may be another one by now.
+local function check_inputs(cell, given)
+  local most = count_inputs(cell.construct)
+  if given <= most then return end
+  local name = getmetatable(cell)._name
+  if most == 0 then
+    fail(name, ("its method construct takes no input, and got %d"):format(given),
+      ("a method is defined with a colon: function %s:construct(x) ... end"):format(name))
+  end
+  fail(name, ("takes %d input%s, got %d"):format(most, most == 1 and "" or "s", given),
+    "they are the arguments of its method construct")
+end
+
+local function call_compiled(cell, ...)
   local f = compiled[cell]
   if not f then
     require "lunaria.graph"
@@ -229,6 +250,40 @@ function Cell.__call(cell, ...)
     jit.note_compiled(cell, f)
   end
   return f(...)
+end
+
+function Cell.__call(cell, ...)
+  if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, ...) end
+  return call_compiled(cell, ...)
+end
+
+-- The same for a construct that takes so many inputs. A call has no function more for it, nor a count of its arguments.
+local counted_calls = {
+  [0] = function(cell, ...)
+    if (...) ~= nil then check_inputs(cell, select("#", ...)) end
+    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, ...) end
+    return call_compiled(cell, ...)
+  end,
+  function(cell, x, ...)
+    if (...) ~= nil then check_inputs(cell, 1 + select("#", ...)) end
+    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, x) end
+    return call_compiled(cell, x)
+  end,
+  function(cell, x, y, ...)
+    if (...) ~= nil then check_inputs(cell, 2 + select("#", ...)) end
+    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, x, y) end
+    return call_compiled(cell, x, y)
+  end,
+}
+local own_calls = { [Cell.__call] = true, [counted_calls[0]] = true, [counted_calls[1]] = true, [counted_calls[2]] = true }
+
+-- When a cell is made: how its class is called from now on.
+local function choose_call(class)
+  local construct = class.construct
+  if rawget(class, "_counted") == construct then return end
+  rawset(class, "_counted", construct)
+  local count = construct ~= Cell.construct and count_inputs(construct) or math.huge
+  if own_calls[rawget(class, "__call")] then rawset(class, "__call", counted_calls[count] or Cell.__call) end
 end
 
 local function indented(text)
@@ -253,6 +308,12 @@ local Class = {}
 
 -- What runs when a class is called: a new cell.
 function Class.__call(class, ...)
+  local strange = rawget(class, "__init") and "__init" or rawget(class, "__init__") and "__init__"
+  if strange then
+    fail(class._name, ("has a method %s, which nothing calls"):format(strange),
+      ("the method is called init: function %s:init(...) ... end"):format(class._name))
+  end
+  choose_call(class)
   local cell = setmetatable({ _order = {}, _known = {} }, class)
   cell:init(...)
   return cell
@@ -310,7 +371,9 @@ function Cell:init() end
 
 --- What a cell computes; every class and every cell has its own.
 function Cell:construct()
-  fail(getmetatable(self)._name, "has no construct method", "define it: function net:construct(x) return ... end")
+  local hint = "define it: function net:construct(x) return ... end"
+  if self.forward then hint = "its method forward is called construct here: function net:construct(x) return ... end" end
+  fail(getmetatable(self)._name, "has no construct method", hint)
 end
 
 --- What stands between the brackets when a cell is printed, beside its parts.

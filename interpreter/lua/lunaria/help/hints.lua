@@ -1,0 +1,331 @@
+-- What to write in place of a habit of another language or framework: called with the message of an error that ends a
+-- program, the line at which it happened, the place ("file.lua:3"), the lines above it and the variables there (name =
+-- whether it has a value).
+-- Gives the message with a line "hint: ..." behind its first line, and with the name of the variable that is nil.
+-- luacheck: no max line length
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local other_names = require "lunaria.help.other_names"
+
+-- { ours, difference } by the other name, and by its last part.
+local rows_by_name, rows_by_part = {}, {}
+for _, from in ipairs { "numpy", "mindspore", "pytorch" } do
+  for _, row in ipairs(other_names[from]) do
+    rows_by_name[row[1]] = row
+    local part = row[1]:match "[%w_]+$"
+    rows_by_part[part or row[1]] = row
+  end
+end
+
+local function said(row)
+  local ours, difference = row[2], row[3]
+  if difference == "the same" then return ("%s is called %s here"):format(row[1], ours) end
+  if ours == "" or difference:find("[%(%{]") or difference:find "leave it out" then return ("%s: %s"):format(row[1], difference) end
+  return ("%s is %s here: %s"):format(row[1], ours, difference)
+end
+
+local function is_operator(name)
+  local found, op = pcall(function() return ms.ops[name] end)
+  return found and op ~= nil
+end
+
+local function quoted(text) return (text:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")) end
+
+local modules = { torch = "torch", F = "nn.functional", np = "np", numpy = "np", optim = "optim", mindspore = "mindspore", tf = "tf" }
+local own_modules = {
+  ms = 'local ms = require "lunaria" stands at the top of a program',
+  lunaria = 'local ms = require "lunaria" stands at the top of a program; ms holds everything',
+  nn = 'local nn = require "lunaria".nn stands at the top of a program',
+  ops = 'local ops = require "lunaria".ops stands at the top of a program',
+}
+local words = {
+  None = "nothing is nil in Lua", null = "nothing is nil in Lua", True = "truth is true in Lua", False = "falsehood is false in Lua",
+  range = "a loop over numbers is: for i = 0, n - 1 do ... end", len = "the length of x is #x",
+  enumerate = "a loop with positions is: for i, v in ipairs(list) do ... end", str = "a value as text is tostring(x)",
+  int = "a whole number is math.tointeger(x) or x // 1", float = "a text becomes a number by tonumber(x)",
+  zip = "two lists are gone through by position: for i = 1, #a do ... a[i], b[i] ... end",
+  isinstance = "the type of a value is type(x); of tensors ms.is_tensor(x) asks", list = "a list is a table: {1, 2, 3}",
+  dict = "a dictionary is a table: {name = value}", super = "the class above is named: Parent.init(self, ...)",
+  printf = "formatted output is print(string.format(...))", sum = "the sum of a tensor is x:sum()", max = "the larger number is math.max(a, b)",
+  min = "the smaller number is math.min(a, b)", abs = "the absolute value of a number is math.abs(x), of a tensor x:abs()",
+  open = "files are opened by io.open", input = "a line is asked for by ms.input()", exit = "a program ends by os.exit()",
+  self = "a method is defined and called with a colon: function Net:construct(x) ... end",
+}
+
+local function nearest_global(name)
+  local names = {}
+  for key in pairs(_G) do
+    if type(key) == "string" then names[#names + 1] = key end
+  end
+  table.sort(names)
+  return arguments.nearest(name, names)
+end
+
+-- A global that has no value.
+local function about_global(name, line)
+  if modules[name] then
+    local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
+    local full = rest and modules[name] .. "." .. rest
+    local row = full and rows_by_name[full]
+    local last = rest and rest:match "[%w_]+$"
+    if row then return said(row) end
+    if last and is_operator(last) then return ("%s.%s is called ms.ops.%s here"):format(name, rest, last) end
+    if last and rows_by_part[last] then return said(rows_by_part[last]) end
+    return 'there is no module of that name: local ms = require "lunaria" gives tensors, ms.ops, ms.nn'
+  end
+  if own_modules[name] then return own_modules[name] end
+  if words[name] then return words[name] end
+  local near = nearest_global(name)
+  if near and near:find("'" .. name:sub(1, 1), 1, true) then return near end
+  if is_operator(name) then return ("the operator is called ms.ops.%s"):format(name) end
+  return ("no value was given to %s before this line: is it misspelt, or defined further down?"):format(name)
+end
+
+local cell_names
+local function names_of_cells()
+  if not cell_names then
+    cell_names = {}
+    for _, class in ipairs { ms.nn.Cell, ms.nn.Optimizer } do
+      for key, value in pairs(class) do
+        if type(value) == "function" and not key:find "^_" then cell_names[#cell_names + 1] = key end
+      end
+    end
+    table.sort(cell_names)
+  end
+  return cell_names
+end
+
+local function row_of_method(name, line)
+  local optimizer = line:find("[Oo]pt[%w_]*[:%.]" .. quoted(name))
+  local first, second = "model.", "optimizer."
+  if optimizer then first, second = second, first end
+  return rows_by_name[first .. name] or rows_by_name[second .. name] or rows_by_name["x." .. name]
+end
+
+-- A field or method that is nil where it is called.
+local function about_field(name, line)
+  if line:find("%f[%w_]ms%.") and line:find("%f[%w_]ms%.[%w_]*%.?" .. quoted(name)) then
+    local row = rows_by_name["torch." .. name] or rows_by_name["ms." .. name]
+    if row then return said(row) end
+    local names = {}
+    for key in pairs(ms) do names[#names + 1] = key end
+    for key in pairs(ms.ops) do names[#names + 1] = key end
+    for _, key in ipairs { "grad", "value_and_grad", "vmap", "jit", "jvp", "vjp", "hessian", "profile", "summary", "data_sink" } do names[#names + 1] = key end
+    table.sort(names)
+    return arguments.nearest(name, names) or ("ms has no field %s: ms.help(\"%s\") lists what is similar"):format(name, name)
+  end
+  local row = row_of_method(name, line)
+  if row then return said(row) end
+  return arguments.nearest(name, names_of_cells())
+    or ("%s has no value here: is it misspelt, or set further down?"):format(name)
+end
+
+-- "x.sum(" of a line, for a method that was called with a dot.
+local function dotted_call(name, line)
+  for object in line:gmatch("([%w_%.%]%[\"':]+)%." .. quoted(name) .. "%s*%(") do
+    if not object:find "^ms$" and not object:find "^ms%." and object ~= "ops" and object ~= "nn" then return object end
+  end
+end
+
+-- "net.set_train(" of a line.
+local function method_without_object(line)
+  for _, name in ipairs(names_of_cells()) do
+    local object = dotted_call(name, line)
+    if object then return ("a method is called with a colon: %s:%s(...)"):format(object, name) end
+  end
+end
+
+local function colon_on_module(line)
+  local module, name = line:match "%f[%w_](ms):([%w_]+)"
+  if not module then module, name = line:match "%f[%w_]([on][pn]s?):([%w_]+)" end
+  if module then return ("%s is a function of a module: it is called with a dot, %s.%s(...)"):format(name, module, name) end
+end
+
+local fields = { size = "x.size is the number of elements and x.shape their sizes: fields", shape = "x.shape is a field, x.shape[1] the first size:",
+  dtype = "x.dtype is a field:", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
+
+local function argument_list(text) return text:match "there are: ([^\n]*)" or "" end
+
+-- Patterns of the first line without its place; the function gets the captures, the line and the whole message.
+local rules = {
+  { "attempt to %w+ .*nil value %(global '([%w_]+)'%)", about_global },
+  { "attempt to %w+ .*nil value %(upvalue '([%w_]+)'%)", about_global },
+  { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name)
+    return ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
+  end },
+  { "attempt to .* nil value %(field 'integer index'%)", "count" }, { "attempt to .* nil value %(field '%?'%)", "count" },
+  { "attempt to call a nil value %(%w+ '([%w_]+)'%)", about_field },
+  { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name)
+    return ("%s is nil: is it misspelt, or set further down?"):format(name)
+  end },
+  { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
+    if fields[name] then return fields[name] .. " without ()" end
+    if line:find(quoted(name) .. "%s*%(") then return ("%s is no function: an element of a table is %s[i]"):format(name, name) end
+  end },
+  { "^attempt to perform arithmetic on a nil value$", function(line) return line:find "%[0%]" and "count" end },
+  { "^attempt to index a nil value$", function(line)
+    local object = dotted_call("item", line)
+    return object and ("a method is called with a colon: %s:item()"):format(object)
+  end },
+  { "table index is nil", function(line) return method_without_object(line) end },
+  { "bad argument #1 to '%w+' %(%w+ expected", function(line) return method_without_object(line) end },
+  { "attempt to get length of a ([%w_]+) value", function(kind) return ("# takes a table, a text or a tensor, not a %s"):format(kind) end },
+  { "attempt to compare", function() return "numbers are compared with numbers, texts with texts; x:item() is the number of a tensor" end },
+  { "attempt to concatenate", function() return "a value as text is tostring(x)" end },
+  { "tensor: is not a function", function(line)
+    local name = line:match "[:%.](T)%s*%(" or line:match "[:%.](mT)%s*%("
+    return name and fields.T .. " without ()"
+  end, true },
+  { "tensor: a tensor has no field or method '([%w_]+)'", function(name)
+    local row = rows_by_name["x." .. name] or rows_by_name["model." .. name]
+    return row and said(row)
+  end, true },
+  { "tensor: a tensor has no field or method '([%w_]+)'", function(name) return ("ms.help(\"%s\") lists what is similar"):format(name) end },
+  { "ms%.nn: there is no layer '([%w_]+)'", function(name)
+    local row = rows_by_name["nn." .. name]
+    if not row and (name == "functional" or name == "init") then
+      row = name == "init" and rows_by_name["nn.init.xavier_uniform_"] or { "nn.functional", "ms.ops", "its functions are operators" }
+    end
+    if row then return said(row) end
+    if is_operator(name:lower()) then return ("there is an operator: ms.ops.%s"):format(name:lower()) end
+  end, true },
+  { "there is no %w+ '([%w_]+)'; there are: ", function(name, _, message)
+    local row, list = rows_by_name[name], argument_list(message)
+    local ours = row and row[2]
+    if ours and ours ~= "" and list:find("%f[%w_]" .. ours .. "%f[^%w_]") then return ("it is called %s here"):format(ours) end
+    if row and ours == "" then return said(row) end
+  end, true },
+  { "there is no (%w+) '?.-'?; there are: ", function(kind) return ("the %s is one of these, spelt like this"):format(kind) end },
+  { "^([%w_]+): missing argument", function(name, line)
+    local object = dotted_call(name, line)
+    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
+  end, true },
+  { "^([%w_]+): a tensor is expected before the colon", function(name, line)
+    local object = dotted_call(name, line)
+    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
+  end, true },
+  { "got a cell", function(line) return colon_on_module(line) end, true },
+  { "got a table", function(line) return colon_on_module(line) end, true },
+  { "^set_context: mode must be", function() return "write mode = ms.GRAPH_MODE or mode = ms.PYNATIVE_MODE" end },
+  { "^set_context: a table of settings", function() return "write ms.set_context{ mode = ms.GRAPH_MODE }" end },
+  { "^cross_entropy: input has shape .* and target has shape", function()
+    return "labels are integers, one for each row: labels:long(); probabilities have the shape of the logits"
+  end },
+  { "bad argument #%d+ to 'format' %(number expected, got Tensor%)", function()
+    return "the number of a tensor of one element is x:item()"
+  end },
+  { "bad argument #%d+ to '[%w_ ]+' %(%w+ expected, got Tensor%)", function()
+    return "a tensor's rows are gone through by: for i, row in x:iter() do ... end; its number is x:item()"
+  end },
+  { "^tensor: index %-?%d+ is out of range", function(line)
+    local several = line:match "ipairs%(%s*[%w_%.]*%f[%w_](chunk)%s*%(" or line:match "ipairs%(%s*[%w_%.]*%f[%w_](split)%s*%(" or
+      line:match "ipairs%(%s*[%w_%.]*%f[%w_](unbind)%s*%("
+    if several then return ("%s gives several values: ipairs({ ops.%s(...) })"):format(several, several) end
+    if line:find "pairs%(" then return "a tensor's rows are gone through by: for i, row in x:iter() do ... end" end
+    return "the first row is x[0]: for i = 0, #x - 1 do ... x[i] ... end"
+  end },
+  { "dim %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
+  { "axis %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
+  { "label %d+ at position %d+ is out of range", function() return "labels count from 0: the first class is 0" end, true },
+  { "^<=?: is a yes%-or%-no question", function(line)
+    if line:find ">" and not line:find "<" then
+      return ("compare element by element with ops.%s(a, b)"):format(line:find ">=" and "greater_equal" or "greater")
+    end
+  end, true },
+  { "^(%w+): [%w_]+ must be a tensor or a number, got the string", function(_, line)
+    if line:find "[\"'%]]%s*%+" or line:find "%+%s*[\"'%[]" then return 'texts are joined by ..: "loss: " .. tostring(x)' end
+    return "a text becomes a number by tonumber(text)"
+  end },
+  { "^(%w+): [%w_]+ must be a tensor or a number, got nil", function(_, _, _, missing)
+    if missing then return about_global(missing, "") end
+    return "nil is what a variable without a value has: is an argument missing?"
+  end },
+  { "^[%w_]+: a function or another callable is expected", function()
+    return "it takes the function itself: ms.grad(function(x) return ... end)(x)"
+  end },
+  { "^tensor: dtype must be a dtype .* got the %w+ %-?%d", function() return "several numbers go in as a table: ms.tensor{1, 2, 3}" end, true },
+  { "^module '([%w_%.]+)' not found", function(name)
+    if name:find "^torch" or name:find "^numpy" or name:find "^mindspore" then return 'tensors, layers and gradients are in require "lunaria"' end
+    return arguments.nearest(name, { "lunaria", "lunaria.nn", "lunaria.ops" }) or "require looks in the folders of package.path for " .. name:gsub("%.", "/") .. ".lua"
+  end },
+  { "cannot be opened: No such file", function() return "the name counts from the folder that the program was started in; %pwd shows it" end },
+  { "cannot open .*", function() return "is the name right, and counted from the folder that the program was started in?" end },
+}
+
+local function count_from_one(line)
+  if line:find "%[0%]" then return "tables count from 1 in Lua: t[1] is the first element; tensors count from 0" end
+  return "the table has no element there; tables count from 1 in Lua"
+end
+
+-- The variable of the line that has no value, if there is only one; a global that nobody has set comes before locals, of
+-- which the machine may have forgotten some.
+local function missing_variable(line, above, variables)
+  local function is_declared(name)
+    return above:find("local [^=\n]*%f[%w_]" .. name .. "%f[^%w_]") or above:find("%([^%)\n]*%f[%w_]" .. name .. "%f[^%w_][^%)\n]*%)")
+      or above:find("for [^\n]*%f[%w_]" .. name .. "%f[^%w_]")
+  end
+  local found, count = {}, { global = 0, ["local"] = 0 }
+  local code = " " .. line:gsub("%-%-.*$", ""):gsub("\"[^\"]*\"", '""'):gsub("'[^']*'", "''") .. " "
+  for before, name, after in code:gmatch "()%f[%w_]([%a_][%w_]*)()" do
+    local previous, following = code:sub(1, before - 1):match "(%S?)%s*$", code:sub(after):match "^%s*(%S?%S?)"
+    local field = previous == "." or previous == ":"
+    local assigned = following:find "^=[^=]" or following == "="
+    if not field and not assigned and not following:find "^%(" and not found[name] and load("local " .. name) then
+      local value = variables[name]
+      local kind = value == false and "local" or value == nil and rawget(_G, name) == nil and not is_declared(name) and "global"
+      if kind then
+        found[name], found[kind] = kind, name
+        count[kind] = count[kind] + 1
+      end
+    end
+  end
+  local kind = count.global == 1 and "global" or count.global == 0 and count["local"] == 1 and "local"
+  if kind then return found[kind], kind end
+end
+
+local function signature_hint(where)
+  local entries = require "lunaria.help.entries"
+  local entry = where and #where > 1 and entries.find(where)
+  if entry and entry.head and entry.head:find "%(" and #entry.head < 300 then return ("it is called as %s"):format(entry.head) end
+end
+
+-- The hint of the first rule that fits, and whether it takes the place of one that the message has.
+local function first_rule(text, line, message, missing, has_hint)
+  for _, rule in ipairs(rules) do
+    local captures = table.pack(text:find(rule[1]))
+    if captures[1] and (not has_hint or rule[3]) then
+      local hint = rule[2]
+      if type(hint) == "function" then
+        if captures.n > 2 then hint = hint(captures[3], line, message, missing) else hint = hint(line, message, missing) end
+      end
+      if hint == "count" then hint = count_from_one(line) end
+      if hint then return hint, rule[3] end
+    end
+  end
+end
+
+return function(message, line, place, above, variables)
+  local first, rest = message:match "^([^\n]*)(.*)$"
+  local at = first:match "^(.-:%d+: )" or ""
+  local text = first:sub(#at + 1)
+  -- What the library's own Lua raised is the user's call.
+  if at:find "^lunaria:lunaria/" and place ~= "" then
+    at = place .. ": "
+    local called = line:match "([%w_]+)%s*[%({]" or line:match "([%w_]+)"
+    local object = called and dotted_call(called, line)
+    if object then text = ("%s: is a method, and was called without its object (%s)"):format(called, text) end
+  end
+  local missing, kind
+  if text:find "got nil$" or text:find "got nil\n" then
+    missing, kind = missing_variable(line, above, variables)
+    if missing then text = ("%s (%s '%s')"):format(text, kind, missing) end
+  end
+  local has_hint = rest:find "\n  hint: " ~= nil
+  local hint, replaces = first_rule(text, line, message, missing, has_hint)
+  local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
+  if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
+  if not hint and not has_hint and text:find "^[%w_%.]+: " then hint = signature_hint(text:match "^([%w_%.]+): ") end
+  if hint and replaces then rest = rest:gsub("\n  hint: [^\n]*", "", 1) end
+  if not hint or rest:find "\n  hint: " then return at .. text .. rest end
+  return at .. text .. "\n  hint: " .. hint .. rest
+end
