@@ -10,16 +10,17 @@ local classes = {}
 
 -- `rule(self, p, g, rate, step, slots...)` gives the new value of a parameter; slots are {name, first value} and are
 -- written by it.
-local function define(name, signature, doc, setup, slots, rule)
+-- like_torch: PyTorch's rules, where the rate is called lr and weight decay leaves no parameter out.
+local function define(name, signature, doc, setup, slots, rule, like_torch)
   local class = base.layer(name, signature, doc)
   function class:setup(a)
-    base.setup(self, a, "learning_rate")
+    base.setup(self, a, like_torch and "lr" or "learning_rate")
     setup(self, a)
     if a.loss_scale then
       self.loss_scale = base.scale_of(name, a)
     end
     for _, group in ipairs(self.param_groups) do
-      group.decayed = base.decayed(group)
+      group.decayed = not like_torch and base.decayed(group) or nil
       group.slots = {}
       for k, slot in ipairs(slots) do
         group.slots[k] = base.moments(self, group, slot[1])
@@ -47,7 +48,8 @@ local function define(name, signature, doc, setup, slots, rule)
       p:assign(rule(self, p, g, rate, step, table.unpack(state)))
     end
   end
-  classes[name] = class
+  if like_torch then base.mint[name] = class else classes[name] = class end
+  return class
 end
 
 define("RMSProp",
@@ -115,5 +117,7 @@ p = p - learning_rate / (1 - beta1^t) m / (u + eps).]],
     most:assign(ops.maximum(self.beta2 * most, ops.abs(g)))
     return p - rate / (1 - self.beta1 ^ step) * moment / (most + self.eps)
   end)
+
+require "lunaria.nn.optim_rare" (define, classes)
 
 return classes
