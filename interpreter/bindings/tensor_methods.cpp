@@ -172,7 +172,9 @@ int new_tensor(lua_State* L) {
 
 // The value at `index` as a tensor that may replace `t` element by element.
 Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view where) {
-    const Tensor source = tensor_from(L, index, std::nullopt, where).cast(t.dtype());
+    // Numbers are float32 by themselves, which float64 would show.
+    const auto read_as = t.dtype() == DType::f64 ? std::optional(DType::f64) : std::nullopt;
+    const Tensor source = tensor_from(L, index, read_as, where).cast(t.dtype());
     if (source.shape() == t.shape()) return source;
     if (source.rank() > t.rank() || !(broadcast(where, source.shape(), t.shape()) == t.shape()))
         throw shape_error(where, str("values of shape ", source.shape(), " do not fit a tensor of shape ", t.shape()));

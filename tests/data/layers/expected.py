@@ -1,8 +1,9 @@
-"""Writes expected.safetensors: what PyTorch's layers and losses give, with gradients.
+"""Writes expected.safetensors: what PyTorch's layers and losses give, with gradients, and where its optimizers go.
 
 Inputs and parameters follow a formula, so that only results are kept: element i of tensor k is 0.5 sin(0.7 i + 1.3 k + 0.2).
 Inputs are the tensors 0, 1, ...; parameters, in their order, are the tensors 10, 11, ...; the gradients are those of the
-sum of the results times the tensors 50, 51, ... tests/lua/nn/layers_test.lua builds the same with this library.
+sum of the results times the tensors 50, 51, ... tests/lua/nn/layers_test.lua and
+tests/lua/nn/optimizers_test.lua build the same with this library.
 
     .peers/bin/python3 tests/data/layers/expected.py
 """
@@ -117,6 +118,47 @@ for reduction in ("mean", "sum", "none"):
     case(f"ctc_infinite_{reduction}", lambda x: nn.CTCLoss(blank=3, zero_infinity=True, **r)(
         torch.log_softmax(3 * x, -1), torch.tensor([[1, 2, 2], [0, 1, 0]]), torch.tensor([3, 4]), torch.tensor([3, 2])),
         (4, 2, 4))
+
+
+
+def trajectory(name, make, **arguments):
+    """20 steps from the tensors 0 and 1 with the gradients 100 + t and 200 + t; kept after 3 and 20 steps."""
+    params = [values((3, 4), 0).requires_grad_(), values((5,), 1).requires_grad_()]
+    optimizer = make(params, **arguments)
+    for t in range(20):
+        for k, p in enumerate(params):
+            p.grad = values(p.shape, 100 * (k + 1) + t)
+        optimizer.step()
+        if t in (2, 19):
+            for k, p in enumerate(params):
+                expected[f"{name}.step{t + 1}.{k}"] = p.detach().clone()
+    for key in ("ax",):
+        if key in optimizer.state[params[0]]:
+            expected[f"{name}.{key}"] = optimizer.state[params[0]][key].clone()
+
+
+optim = torch.optim
+trajectory("asgd", optim.ASGD, lr=0.1, lambd=0.01, alpha=0.6, t0=4, weight_decay=0.1)
+trajectory("asgd_plain", optim.ASGD, lr=0.05)
+trajectory("rprop", optim.Rprop, lr=0.02)
+trajectory("rprop_bounds", optim.Rprop, lr=0.02, etas=(0.4, 1.5), step_sizes=(0.01, 0.03))
+trajectory("nadam", optim.NAdam, lr=0.01)
+trajectory("nadam_decay", optim.NAdam, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1, momentum_decay=0.1)
+trajectory("radam", optim.RAdam, lr=0.01)
+trajectory("radam_decay", optim.RAdam, lr=0.02, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1)
+trajectory("rmsprop", optim.RMSprop, lr=0.01)
+trajectory("rmsprop_all", optim.RMSprop, lr=0.02, alpha=0.9, eps=1e-4, weight_decay=0.1, momentum=0.8, centered=True)
+trajectory("rmsprop_up", optim.RMSprop, lr=0.01, maximize=True)
+trajectory("adagrad", optim.Adagrad, lr=0.05)
+trajectory("adagrad_all", optim.Adagrad, lr=0.05, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.2, eps=1e-3)
+trajectory("adadelta", optim.Adadelta, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.1)
+trajectory("adamax", optim.Adamax, lr=0.02, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1)
+trajectory("adam", optim.Adam, lr=0.02, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1, amsgrad=True)
+trajectory("adam_up", optim.Adam, lr=0.02, maximize=True)
+trajectory("adamw", optim.AdamW, lr=0.02, betas=(0.8, 0.9), eps=1e-3, weight_decay=0.1, amsgrad=True)
+trajectory("adamw_plain", optim.AdamW, lr=0.02)
+trajectory("sgd", optim.SGD, lr=0.02, momentum=0.9, dampening=0.2, weight_decay=0.1)
+trajectory("sgd_nesterov", optim.SGD, lr=0.02, momentum=0.9, nesterov=True, maximize=True)
 
 header, data = {}, b""
 for name, t in expected.items():

@@ -154,7 +154,8 @@ end
 t.test("every expected value has been compared", function()
   local missing = {}
   for key in pairs(expected) do
-    if not used[key] then missing[#missing + 1] = key end
+    -- Those of optimizers are compared in optimizers_test.lua.
+    if not used[key] and not key:find "%.step%d" and not key:find "%.ax$" then missing[#missing + 1] = key end
   end
   table.sort(missing)
   t.equal(missing, {})

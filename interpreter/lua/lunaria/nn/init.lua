@@ -23,6 +23,8 @@ for _, part in ipairs {
   require "lunaria.nn.loss_scale",
   require("lunaria.nn.optim").nn,
   (require "lunaria.nn.optim_more"),
+  require("lunaria.nn.optim_rare").classes,
+  require "lunaria.nn.optim_lars",
   require("lunaria.nn.schedule").classes,
   require("lunaria.nn.schedule").lists,
 } do
@@ -30,6 +32,7 @@ for _, part in ipairs {
     nn[name] = class
   end
 end
+require "lunaria.nn.optim_torch"
 nn.optim = require("lunaria.nn.optim").mint
 
 local arguments = require "lunaria.nn.arguments"

@@ -165,15 +165,16 @@ local function setup(self, a, rate_name)
   if order then set_order(self, name, order) end
 end
 
--- A list of zeros for every parameter of a group, kept as parameters of the optimizer so that they are saved with it.
-local function moments(self, group, prefix)
+-- A list of zeros for every parameter of a group, kept as parameters of the optimizer so that they are saved with it; of
+-- the parameters' shapes unless there is another one for all.
+local function moments(self, group, prefix, shape)
   local list = {}
   for i, parameter in ipairs(group.params) do
     local dtype = parameter.dtype
     if dtype == ms.float16 or dtype == ms.bfloat16 then
       dtype = ms.float32
     end
-    local moment = ms.Parameter(ops.zeros(parameter.shape, dtype), prefix .. "." .. parameter.name, false)
+    local moment = ms.Parameter(ops.zeros(shape or parameter.shape, dtype), prefix .. "." .. parameter.name, false)
     list[i] = moment
     local key = moment.name
     -- Two parameters may have one name; their moments are told apart by a number.
@@ -430,13 +431,14 @@ weight_decay adds weight_decay p to the gradients of all parameters but those na
   > local opt = ms.nn.Adam(net:trainable_params(), 1e-3)
   > opt(grads)]])
 function nn.Adam:setup(a)
+  local name = getmetatable(self)._name
   setup(self, a, "learning_rate")
-  self.beta1 = check.rate("Adam", "beta1", a.beta1)
-  self.beta2 = check.rate("Adam", "beta2", a.beta2)
-  self.eps = check.number_not_negative("Adam", "eps", a.eps)
-  self.use_nesterov = check.boolean("Adam", "use_nesterov", a.use_nesterov)
-  self.use_amsgrad = check.boolean("Adam", "use_amsgrad", a.use_amsgrad)
-  self.loss_scale = scale_of("Adam", a)
+  self.beta1 = check.rate(name, "beta1", a.beta1)
+  self.beta2 = check.rate(name, "beta2", a.beta2)
+  self.eps = check.number_not_negative(name, "eps", a.eps)
+  self.use_nesterov = check.boolean(name, "use_nesterov", a.use_nesterov)
+  self.use_amsgrad = check.boolean(name, "use_amsgrad", a.use_amsgrad)
+  self.loss_scale = scale_of(name, a)
   adam_moments(self, self.use_amsgrad)
   for _, group in ipairs(self.param_groups) do
     group.decayed = decayed(group)
@@ -495,6 +497,11 @@ mint.Adam = mint_adam("Adam", "0.0", false,
   "Adam with PyTorch's rule: p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps).")
 mint.AdamW = mint_adam("AdamW", "1e-2", true,
   "Adam with decoupled weight decay, p = (1 - lr weight_decay) p before each step; PyTorch's rule.")
+mint.FusedAdamW = mint_adam("FusedAdamW", "1e-2", true,
+  [[AdamW whose step of all parameters is one operator, as that of all optimizers here is: nn.optim.AdamW by another name.
+
+  > ms.mint.optim.FusedAdamW(ms.nn.Dense(2, 3):trainable_params(), 0.01)
+  FusedAdamW<lr=0.01, parameters=2>]])
 nn.AdamW = mint.AdamW
 
 local function optimizer_class(name, signature, doc)
@@ -504,4 +511,5 @@ end
 -- The rest is what optimizers in other files are made of.
 return {
   nn = nn, mint = mint, layer = optimizer_class, setup = setup, moments = moments, decayed = decayed, scale_of = scale_of,
+  rate_at = rate_at,
 }

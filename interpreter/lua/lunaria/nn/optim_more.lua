@@ -1,55 +1,15 @@
 -- Optimizers that are used now and then, written with operators.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
-local base = require "lunaria.nn.optim"
+local optimizer = require "lunaria.nn.optim_rule"
 
 local ops = ms.ops
 local check = arguments.check
 
 local classes = {}
 
--- `rule(self, p, g, rate, step, slots...)` gives the new value of a parameter; slots are {name, first value} and are
--- written by it.
--- like_torch: PyTorch's rules, where the rate is called lr and weight decay leaves no parameter out.
-local function define(name, signature, doc, setup, slots, rule, like_torch)
-  local class = base.layer(name, signature, doc)
-  function class:setup(a)
-    base.setup(self, a, like_torch and "lr" or "learning_rate")
-    setup(self, a)
-    if a.loss_scale then
-      self.loss_scale = base.scale_of(name, a)
-    end
-    for _, group in ipairs(self.param_groups) do
-      group.decayed = not like_torch and base.decayed(group) or nil
-      group.slots = {}
-      for k, slot in ipairs(slots) do
-        group.slots[k] = base.moments(self, group, slot[1])
-        local value = slot[2]
-        value = type(value) == "string" and self[value] or value
-        for _, moment in ipairs(group.slots[k]) do
-          moment:fill_(value)
-        end
-      end
-    end
-  end
-  function class:update(group, grads, rate, weight_decay, step)
-    for i, p in ipairs(group.params) do
-      local g = grads[i]
-      if tostring(g.shape) ~= tostring(p.shape) then
-        arguments.fail(name, ("gradient %d has shape %s, parameter %s has %s"):format(i, tostring(g.shape), p.name, tostring(p.shape)))
-      end
-      if weight_decay ~= 0 and (not group.decayed or group.decayed[i]) then
-        g = g + weight_decay * p
-      end
-      local state = {}
-      for k = 1, #slots do
-        state[k] = group.slots[k][i]
-      end
-      p:assign(rule(self, p, g, rate, step, table.unpack(state)))
-    end
-  end
-  if like_torch then base.mint[name] = class else classes[name] = class end
-  return class
+local function define(name, signature, doc, setup, slots, rule)
+  classes[name] = optimizer(name, { signature = signature, doc = doc, setup = setup, slots = slots, rule = rule })
 end
 
 define("RMSProp",
@@ -64,7 +24,7 @@ centered subtracts the square of the running mean of the gradients from s.]],
     self.centered = check.boolean("RMSProp", "centered", a.centered)
   end,
   { { "mean_square", 1.0 }, { "moment", 0.0 }, { "mean_gradient", 0.0 } },
-  function(self, p, g, rate, _, square, moment, mean)
+  function(self, p, g, rate, _, _, square, moment, mean)
     square:assign(self.decay * square + (1 - self.decay) * g * g)
     local spread = square
     if self.centered then
@@ -82,7 +42,7 @@ define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, lo
     self.update_slots = check.boolean("Adagrad", "update_slots", a.update_slots)
   end,
   { { "accum", "accum" } },
-  function(self, p, g, rate, _, sum)
+  function(self, p, g, rate, _, _, sum)
     if self.update_slots then
       sum:assign(sum + g * g)
     end
@@ -96,7 +56,7 @@ define("Adadelta", "params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale
     self.epsilon = check.number_not_negative("Adadelta", "epsilon", a.epsilon)
   end,
   { { "accum", 0.0 }, { "accum_update", 0.0 } },
-  function(self, p, g, rate, _, sum, updates)
+  function(self, p, g, rate, _, _, sum, updates)
     sum:assign(self.rho * sum + (1 - self.rho) * g * g)
     local d = g * ops.sqrt(updates + self.epsilon) / ops.sqrt(sum + self.epsilon)
     updates:assign(self.rho * updates + (1 - self.rho) * d * d)
@@ -112,12 +72,10 @@ p = p - learning_rate / (1 - beta1^t) m / (u + eps).]],
     self.eps = check.number_not_negative("AdaMax", "eps", a.eps)
   end,
   { { "moment1", 0.0 }, { "moment2", 0.0 } },
-  function(self, p, g, rate, step, moment, most)
+  function(self, p, g, rate, step, _, moment, most)
     moment:assign(self.beta1 * moment + (1 - self.beta1) * g)
     most:assign(ops.maximum(self.beta2 * most, ops.abs(g)))
     return p - rate / (1 - self.beta1 ^ step) * moment / (most + self.eps)
   end)
-
-require "lunaria.nn.optim_rare" (define, classes)
 
 return classes

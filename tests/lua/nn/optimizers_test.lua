@@ -1,0 +1,324 @@
+-- Optimizers over 20 steps: those with PyTorch's rules against PyTorch's (tests/data/layers/expected.py says how the values
+-- were made), the others against their formulas, step by step with plain numbers.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local nn, ops = ms.nn, ms.ops
+
+local expected = ms.load_safetensors("tests/data/layers/expected.safetensors")
+local used = {}
+
+local function values(shape, k)
+  local count = 1
+  for _, size in ipairs(shape) do count = count * size end
+  return ops.reshape(ops.sin(ops.arange(0, count, 1, { dtype = ms.float64 }) * 0.7 + (1.3 * k + 0.2)) * 0.5, shape)
+end
+
+local function start()
+  return { ms.Parameter(values({ 3, 4 }, 0), "w"), ms.Parameter(values({ 5 }, 1), "v") }
+end
+local function gradients(step)
+  return { values({ 3, 4 }, 100 + step), values({ 5 }, 200 + step) }
+end
+
+local function follows(name, make, arguments)
+  t.test(name, function()
+    local params = start()
+    local optimizer = make(params, arguments)
+    for step = 0, 19 do
+      optimizer(gradients(step))
+      if step == 2 or step == 19 then
+        for k, p in ipairs(params) do
+          local key = ("%s.step%d.%d"):format(name, step + 1, k - 1)
+          used[key] = true
+          t.near(p, expected[key], 1e-11)
+        end
+      end
+    end
+    if expected[name .. ".ax"] then
+      used[name .. ".ax"] = true
+      t.near(optimizer["ax.w"], expected[name .. ".ax"], 1e-11)
+    end
+    -- The state is taken up in another run.
+    local others = start()
+    local second = make(others, arguments)
+    local first = start()
+    local whole = make(first, arguments)
+    for step = 0, 3 do whole(gradients(step)) end
+    local state = whole:state_dict()
+    for k, p in ipairs(others) do p:assign(first[k]) end
+    second:load_state_dict(state)
+    for step = 4, 7 do whole(gradients(step)) second(gradients(step)) end
+    -- Compiled steps may round otherwise than the first ones.
+    for k, p in ipairs(others) do t.near(p, first[k], 1e-13) end
+  end)
+end
+
+local experimental, mint = ms.experimental.optim, ms.mint.optim
+local asgd = { lambd = 0.01, alpha = 0.6, t0 = 4, weight_decay = 0.1 }
+follows("asgd", nn.ASGD, { learning_rate = 0.1, lambd = 0.01, alpha = 0.6, t0 = 4, weight_decay = 0.1 })
+asgd.lr = 0.1
+follows("asgd", experimental.ASGD, asgd)
+follows("asgd_plain", nn.ASGD, { learning_rate = 0.05 })
+follows("rprop", nn.Rprop, { learning_rate = 0.02 })
+follows("rprop", experimental.Rprop, { lr = 0.02 })
+follows("rprop_bounds", nn.Rprop, { learning_rate = 0.02, etas = { 0.4, 1.5 }, step_sizes = { 0.01, 0.03 } })
+follows("nadam", experimental.NAdam, { lr = 0.01 })
+follows("nadam_decay", experimental.NAdam, { lr = 0.02, betas = { 0.8, 0.95 }, eps = 1e-3, weight_decay = 0.1, momentum_decay = 0.1 })
+follows("radam", experimental.RAdam, { lr = 0.01 })
+follows("radam_decay", experimental.RAdam, { lr = 0.02, betas = { 0.8, 0.9 }, eps = 1e-3, weight_decay = 0.1 })
+follows("rmsprop", experimental.RMSprop, { lr = 0.01 })
+follows("rmsprop_all", experimental.RMSprop,
+  { lr = 0.02, alpha = 0.9, eps = 1e-4, weight_decay = 0.1, momentum = 0.8, centered = true })
+follows("rmsprop_up", experimental.RMSprop, { lr = 0.01, maximize = true })
+follows("adagrad", experimental.Adagrad, { lr = 0.05 })
+follows("adagrad_all", experimental.Adagrad,
+  { lr = 0.05, lr_decay = 0.1, weight_decay = 0.1, initial_accumulator_value = 0.2, eps = 1e-3 })
+follows("adadelta", experimental.Adadelta, { lr = 0.5, rho = 0.8, eps = 1e-4, weight_decay = 0.1 })
+follows("adadelta", nn.Adadelta, { learning_rate = 0.5, rho = 0.8, epsilon = 1e-4, weight_decay = 0.1 })
+follows("adamax", experimental.Adamax, { lr = 0.02, betas = { 0.8, 0.9 }, eps = 1e-3, weight_decay = 0.1 })
+local adam = { lr = 0.02, betas = { 0.8, 0.9 }, eps = 1e-3, weight_decay = 0.1, amsgrad = true }
+follows("adam", experimental.Adam, adam)
+follows("adam_up", mint.Adam, { lr = 0.02, maximize = true })
+follows("adamw", experimental.AdamW, adam)
+follows("adamw", mint.FusedAdamW, adam)
+follows("adamw_plain", mint.FusedAdamW, { lr = 0.02 })
+follows("sgd", experimental.SGD, { lr = 0.02, momentum = 0.9, dampening = 0.2, weight_decay = 0.1 })
+follows("sgd_nesterov", mint.SGD, { lr = 0.02, momentum = 0.9, nesterov = true, maximize = true })
+
+t.test("every expected step has been compared", function()
+  local missing = {}
+  for key in pairs(expected) do
+    if (key:find "%.step%d" or key:find "%.ax$") and not used[key] then missing[#missing + 1] = key end
+  end
+  t.equal(missing, {})
+end)
+
+-- 20 steps of the optimizer, and of rule(p, g, state, step) for lists of numbers that are the parameter's elements in order.
+local function obeys(name, make, arguments, rule)
+  t.test(name, function()
+    local params = start()
+    local optimizer = make(params, arguments and next(arguments) and arguments or nil)
+    local numbers, states = {}, {}
+    for k, p in ipairs(params) do numbers[k], states[k] = p:reshape { -1 }:tolist(), {} end
+    for step = 1, 20 do
+      local grads = gradients(step - 1)
+      optimizer(grads)
+      for k, p in ipairs(params) do
+        rule(numbers[k], grads[k]:reshape { -1 }:tolist(), states[k], step, p)
+        t.near(p:reshape { -1 }, numbers[k], 1e-10)
+      end
+    end
+  end)
+end
+
+-- A rule for each element by itself; s is a state for each.
+local function each(rule)
+  return function(p, g, states, step)
+    for i = 1, #p do
+      states[i] = states[i] or {}
+      p[i] = rule(p[i], g[i], states[i], step)
+    end
+  end
+end
+
+local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end
+
+for _, c in ipairs {
+  { "FTRL", { learning_rate = 0.1 } },
+  { "FTRL with all arguments", { learning_rate = 0.1, initial_accum = 0.3, lr_power = -0.7, l1 = 0.05, l2 = 0.2, weight_decay = 0.1 } },
+} do
+  local a = c[2]
+  obeys(c[1], nn.FTRL, a, each(function(p, g, s)
+    local power, lr = -(a.lr_power or -0.5), a.learning_rate
+    g = g + (a.weight_decay or 0) * p
+    s.n, s.z = s.n or a.initial_accum or 0.1, s.z or 0
+    local n = s.n + g * g
+    s.z = s.z + g - (n ^ power - s.n ^ power) / lr * p
+    s.n = n
+    if math.abs(s.z) <= (a.l1 or 0) then return 0 end
+    return (sign(s.z) * (a.l1 or 0) - s.z) / (n ^ power / lr + 2 * (a.l2 or 0))
+  end))
+end
+
+for _, c in ipairs {
+  { "ProximalAdagrad", { learning_rate = 0.1, l2 = 0.1 } },
+  { "ProximalAdagrad with all arguments", { learning_rate = 0.1, accum = 0.3, l1 = 0.2, l2 = 0.2, weight_decay = 0.1 } },
+} do
+  local a = c[2]
+  obeys(c[1], nn.ProximalAdagrad, a, each(function(p, g, s)
+    g = g + (a.weight_decay or 0) * p
+    s.n = (s.n or a.accum or 0.1) + g * g
+    local r = a.learning_rate / math.sqrt(s.n)
+    local v = p - r * g
+    return sign(v) * math.max(math.abs(v) - r * (a.l1 or 0), 0) / (1 + r * a.l2)
+  end))
+end
+
+obeys("LazyAdam", nn.LazyAdam, { learning_rate = 0.02, beta1 = 0.8, eps = 1e-3, weight_decay = 0.1, use_nesterov = true },
+  each(function(p, g, s, step)
+    g = g + 0.1 * p
+    s.m, s.v = 0.8 * (s.m or 0) + 0.2 * g, 0.999 * (s.v or 0) + 0.001 * g * g
+    local rate = 0.02 * math.sqrt(1 - 0.999 ^ step) / (1 - 0.8 ^ step)
+    return p - rate * (0.8 * s.m + 0.2 * g) / (math.sqrt(s.v) + 1e-3)
+  end))
+
+local function norm(list)
+  local sum = 0
+  for _, x in ipairs(list) do sum = sum + x * x end
+  return math.sqrt(sum)
+end
+
+for _, decay in ipairs { 0.0, 0.1 } do
+  obeys("Lamb with weight decay " .. decay, nn.Lamb, { learning_rate = 0.02, beta1 = 0.8, beta2 = 0.9, eps = 1e-3, weight_decay = decay },
+    function(p, g, s, step)
+      local u = {}
+      for i = 1, #p do
+        s[i] = s[i] or { m = 0, v = 0 }
+        s[i].m, s[i].v = 0.8 * s[i].m + 0.2 * g[i], 0.9 * s[i].v + 0.1 * g[i] * g[i]
+        u[i] = s[i].m / (1 - 0.8 ^ step) / (math.sqrt(s[i].v / (1 - 0.9 ^ step)) + 1e-3) + decay * p[i]
+      end
+      local ratio = norm(p) / norm(u)
+      for i = 1, #p do p[i] = p[i] - 0.02 * ratio * u[i] end
+    end)
+end
+
+-- The root mean square of a list of numbers.
+local function rms(list) return norm(list) / math.sqrt(#list) end
+
+for _, c in ipairs {
+  { "AdaFactor", {} },
+  { "AdaFactor that starts slowly", { warmup_init = true, beta1 = 0.0, weight_decay = 0.1 } },
+  { "AdaFactor with a rate",
+    { learning_rate = 0.05, relative_step = false, scale_parameter = false, clip_threshold = 0.5, decay_rate = 0.6 } },
+  { "AdaFactor with a scaled rate", { learning_rate = 0.05, relative_step = false, eps = { 1e-6, 0.5 }, weight_decay = 0.1 } },
+} do
+  local a = c[2]
+  local eps = a.eps or { 1e-30, 1e-3 }
+  obeys(c[1], nn.AdaFactor, a, function(p, g, s, step, parameter)
+    local kept = 1 - step ^ -(a.decay_rate or 0.8)
+    local rate = a.learning_rate
+    if a.relative_step ~= false then rate = math.min(a.warmup_init and 1e-6 * step or 1e-2, 1 / math.sqrt(step)) end
+    if a.scale_parameter ~= false then rate = rate * math.max(eps[2], rms(p)) end
+    local u = {}
+    if parameter.ndim == 2 then
+      local rows, columns = parameter.shape[1], parameter.shape[2]
+      s.r, s.c = s.r or {}, s.c or {}
+      local mean = 0
+      for i = 1, rows do
+        local sum = 0
+        for j = 1, columns do sum = sum + g[(i - 1) * columns + j] ^ 2 + eps[1] end
+        s.r[i] = kept * (s.r[i] or 0) + (1 - kept) * sum / columns
+        mean = mean + s.r[i] / rows
+      end
+      for j = 1, columns do
+        local sum = 0
+        for i = 1, rows do sum = sum + g[(i - 1) * columns + j] ^ 2 + eps[1] end
+        s.c[j] = kept * (s.c[j] or 0) + (1 - kept) * sum / rows
+        for i = 1, rows do
+          local at = (i - 1) * columns + j
+          u[at] = g[at] / math.sqrt(s.r[i] * s.c[j] / mean)
+        end
+      end
+    else
+      for i = 1, #p do
+        s[i] = kept * (s[i] or 0) + (1 - kept) * (g[i] * g[i] + eps[1])
+        u[i] = g[i] / math.sqrt(s[i])
+      end
+    end
+    local clip = math.max(1, rms(u) / (a.clip_threshold or 1))
+    s.m = s.m or {}
+    local beta = a.beta1 or 0.9
+    for i = 1, #p do
+      local update = u[i] / clip * rate
+      s.m[i] = beta * (s.m[i] or 0) + (1 - beta) * update
+      p[i] = p[i] - (a.weight_decay or 0) * rate * p[i] - s.m[i]
+    end
+  end)
+end
+
+for _, clip in ipairs { false, true } do
+  obeys("LARS, clipped: " .. tostring(clip), function(params)
+    local inner = nn.Momentum(params, 0.05, 0.9, { weight_decay = 0.1, loss_scale = 4.0 })
+    return nn.LARS(inner, { coefficient = 0.02, use_clip = clip, epsilon = 1e-3, lars_filter = function(p) return p.name == "w" end })
+  end, nil, function(p, g, s, _, parameter)
+    for i = 1, #g do g[i] = g[i] / 4 end
+    local r, decay = 1, 0
+    if parameter.name == "w" then
+      decay = 0.1
+      r = 0.02 * norm(p) / (norm(g) + 0.1 * norm(p) + 1e-3)
+      if clip then r = math.min(r / 0.05, 1) end
+    end
+    for i = 1, #p do
+      s[i] = 0.9 * (s[i] or 0) + r * (g[i] + decay * p[i])
+      p[i] = p[i] - 0.05 * s[i]
+    end
+  end)
+end
+
+t.test("LARS keeps the state of the optimizer within, and its rates", function()
+  local params = start()
+  local inner = nn.Momentum(params, { 0.1, 0.2, 0.3 }, 0.9)
+  local lars = nn.LARS(inner)
+  lars(gradients(0))
+  t.equal(lars:get_lr(), 0.2)
+  local state = lars:state_dict()
+  t.equal(state.global_step, 1)
+  local other = nn.LARS(nn.Momentum(params, { 0.1, 0.2, 0.3 }, 0.9))
+  other:load_state_dict(state)
+  t.equal(other:get_lr(), 0.2)
+  t.equal(other:state_dict()["opt.moments.w"] ~= nil, true)
+  local bias = ms.Parameter(ops.ones({ 2 }, ms.float64), "fc.bias")
+  nn.LARS(nn.SGD({ bias }, 1.0))(ms.tensor({ 0.25, 0.5 }, ms.float64))
+  t.equal(bias:tolist(), { 0.75, 0.5 })
+end)
+
+t.test("a whole step of training is compiled, with every optimizer", function()
+  local x, y = values({ 8, 4 }, 3):astype(ms.float32), values({ 8, 2 }, 4):astype(ms.float32)
+  for _, make in ipairs {
+    function(p) return nn.ASGD(p, 0.1) end, function(p) return nn.Rprop(p, 0.01) end,
+    function(p) return nn.FTRL(p, { learning_rate = 0.1 }) end,
+    function(p) return nn.ProximalAdagrad(p, { learning_rate = 0.1 }) end, function(p) return nn.Lamb(p, 0.02) end,
+    function(p) return nn.LazyAdam(p, 0.02) end, function(p) return nn.AdaFactor(p) end,
+    function(p) return nn.LARS(nn.Momentum(p, 0.1, 0.9), { coefficient = 0.1 }) end,
+    function(p) return experimental.NAdam(p, 0.01) end, function(p) return experimental.RAdam(p, 0.01) end,
+    function(p) return experimental.RMSprop(p, 0.01) end, function(p) return experimental.Adagrad(p, 0.05) end,
+    function(p) return experimental.Adamax(p, 0.01) end, function(p) return mint.FusedAdamW(p, 0.01) end,
+  } do
+    local losses = {}
+    for _, compiled in ipairs { false, true } do
+      ms.set_seed(7)
+      local net = nn.SequentialCell(nn.Dense(4, 5), nn.Tanh(), nn.Dense(5, 2))
+      local params = net:trainable_params()
+      local optimizer = make(params)
+      local gradient = ms.value_and_grad(function(a, b) return nn.MSELoss()(net(a), b) end, nil, params)
+      local function step(a, b)
+        local loss, grads = gradient(a, b)
+        optimizer(grads)
+        return loss
+      end
+      if compiled then step = ms.jit(step) end
+      local list = {}
+      for i = 1, 20 do list[i] = step(x, y):item() end
+      losses[compiled] = list
+      assert(list[20] < list[1], tostring(optimizer))
+    end
+    t.near(losses[true], losses[false], 1e-4)
+  end
+end)
+
+t.test("arguments of optimizers are checked", function()
+  local p = start()
+  t.fails({ "Rprop", "etas must be a factor in (0, 1)" }, nn.Rprop, p, { etas = { 1.5, 1.2 } })
+  t.fails({ "Rprop", "step_sizes must be a table of two numbers" }, nn.Rprop, p, { step_sizes = 3 })
+  t.fails({ "FTRL", "lr_power must be at most 0" }, nn.FTRL, p, { lr_power = 0.5 })
+  t.fails({ "AdaFactor", "either learning_rate or relative_step" }, nn.AdaFactor, p, 0.1)
+  t.fails({ "AdaFactor", "learning_rate must be given" }, nn.AdaFactor, p, { relative_step = false })
+  t.fails({ "LARS", "optimizer must be an optimizer" }, nn.LARS, nn.ReLU())
+  t.fails({ "LARS", "2 gradients" }, nn.LARS(nn.SGD(p)), { p[1] })
+  t.fails({ "Lamb", "beta1 must be in [0, 1)" }, nn.Lamb, p, 0.1, 1.0)
+  t.fails({ "NAdam", "did you mean 'momentum_decay'?" }, experimental.NAdam, p, { momentum_decy = 1 })
+  t.fails({ "ASGD", "gradient 1 has shape (5,)" }, nn.ASGD(p), { p[2], p[1] })
+end)
+
+t.finish()
