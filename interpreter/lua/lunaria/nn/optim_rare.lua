@@ -86,7 +86,7 @@ the squares.
   setup = function(self, a)
     for _, key in ipairs { "initial_accum", "l1", "l2" } do self[key] = check.number_not_negative("FTRL", key, a[key]) end
     self.lr_power = check.number("FTRL", "lr_power", a.lr_power)
-    if self.lr_power > 0 then fail("FTRL", ("lr_power must be at most 0, got %s"):format(self.lr_power)) end
+    if self.lr_power > 0 then fail("FTRL", ("lr_power must not be above 0, got %s"):format(self.lr_power)) end
     check.boolean("FTRL", "use_locking", a.use_locking)
   end,
   slots = { { "ftrl_accum", "initial_accum" }, { "linear", 0.0 } },
