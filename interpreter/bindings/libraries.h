@@ -18,6 +18,9 @@ int open_custom_ops(lua_State* L);
 // What the entries of the operators say, for tests.
 int open_registry(lua_State* L);
 
+// The module behind lunaria/dataset/.
+int open_data(lua_State* L);
+
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
 

@@ -1,0 +1,47 @@
+// Random numbers by position: no state, so that any of them can be had at any time, on any thread.
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "core/interrupt.h"
+#include "core/random.h"
+
+namespace lunaria::data {
+
+// What the numbers are for: streams of one seed that must not be the same.
+enum class Purpose : uint64_t { order = 1, buffer, classes, row };
+
+class Draws {
+  public:
+    Draws(uint64_t seed, uint64_t epoch, Purpose purpose)
+        : seed_(seed), stream_(epoch ^ (static_cast<uint64_t>(purpose) << 56)) {}
+
+    uint64_t bits(uint64_t position) const {
+        const auto words = philox(seed_, position, stream_);
+        return (uint64_t{words[1]} << 32) | words[0];
+    }
+    // 0 .. bound - 1. The bias of at most bound / 2^64 is beyond notice.
+    uint64_t below(uint64_t position, uint64_t bound) const {
+        return static_cast<uint64_t>((static_cast<unsigned __int128>(bits(position)) * bound) >> 64);
+    }
+    // In (0, 1): 53 bits and a half, so that a logarithm is finite.
+    double unit(uint64_t position) const { return (static_cast<double>(bits(position) >> 11) + 0.5) * 0x1p-53; }
+    // 0 .. count - 1 in random order (Fisher and Yates).
+    std::vector<int64_t> permutation(int64_t count) const {
+        std::vector<int64_t> list(static_cast<size_t>(count));
+        std::iota(list.begin(), list.end(), 0);
+        for_elements(count, [&](int64_t i) {
+            const uint64_t left = static_cast<uint64_t>(count - i);
+            std::swap(list[static_cast<size_t>(i)],
+                      list[static_cast<size_t>(i) + below(static_cast<uint64_t>(i), left)]);
+        });
+        return list;
+    }
+
+  private:
+    uint64_t seed_, stream_;
+};
+
+}  // namespace lunaria::data

@@ -1,0 +1,18 @@
+// Operations that call functions of the host language; see Host.
+#pragma once
+
+#include "core/data/node.h"
+
+namespace lunaria::data {
+
+// Replaces the columns at `inputs` by the results of the function, which are called `outputs`; they come at the place
+// of the first input. `where`: what messages call it. `numbered`: the function gets the numbers of the row and of the
+// epoch after the inputs.
+NodePtr map(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
+            uint64_t seed, bool numbered);
+// The rows for which the function says yes to the columns at `inputs`.
+NodePtr filter(NodePtr child, uint64_t function, std::vector<size_t> inputs, uint64_t seed);
+// Rows as the function gives them, in every epoch anew; `rows` if that is known.
+NodePtr stream(std::string where, uint64_t function, Names columns, int64_t rows, uint64_t seed);
+
+}  // namespace lunaria::data

@@ -1,0 +1,429 @@
+#include "core/data/operations.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/data/draws.h"
+#include "core/error.h"
+
+namespace lunaria::data {
+
+namespace {
+
+// A buffer of rows, or of their ids, from which one is drawn each time and replaced by the next that comes.
+template <class Item>
+class Buffer {
+  public:
+    Buffer(int64_t size, Draws draws) : size_(static_cast<size_t>(size)), draws_(draws) {}
+    // `refill(item)` gives the next item or false.
+    template <class Refill>
+    bool next(Item& item, Refill refill) {
+        Item fresh;
+        while (!ended_ && items_.size() < size_) {
+            if (items_.size() % 65536 == 0) poll_interrupt();
+            if (refill(fresh))
+                items_.push_back(std::move(fresh));
+            else
+                ended_ = true;
+        }
+        if (items_.empty()) return false;
+        const size_t at = draws_.below(drawn_++, items_.size());
+        std::swap(items_[at], items_.back());
+        item = std::move(items_.back());
+        items_.pop_back();
+        return true;
+    }
+
+  private:
+    size_t size_;
+    Draws draws_;
+    std::vector<Item> items_;
+    uint64_t drawn_ = 0;
+    bool ended_ = false;
+};
+
+class ShuffledRows final : public Cursor {
+  public:
+    ShuffledRows(std::unique_ptr<Cursor> child, int64_t size, Draws draws)
+        : child_(std::move(child)), buffer_(size, draws) {}
+    bool next(Row& row) override {
+        return buffer_.next(row, [&](Row& fresh) { return child_->next(fresh); });
+    }
+
+  private:
+    std::unique_ptr<Cursor> child_;
+    Buffer<Row> buffer_;
+};
+
+class ShuffledIds final : public IdCursor {
+  public:
+    ShuffledIds(std::unique_ptr<Cursor> child, int64_t size, Draws draws)
+        : child_(std::move(child)), buffer_(size, draws) {}
+    bool next_id(int64_t& id) override {
+        return buffer_.next(id, [&](int64_t& fresh) { return child_->next_id(fresh); });
+    }
+    void fetch(int64_t id, Row& row) override { child_->fetch(id, row); }
+
+  private:
+    std::unique_ptr<Cursor> child_;
+    Buffer<int64_t> buffer_;
+};
+
+// Base of the nodes with one child whose columns they keep.
+class Unary : public Node {
+  public:
+    Unary(NodePtr child, Names columns) : Node(std::move(columns)), child_(std::move(child)) {}
+    explicit Unary(NodePtr child) : Unary(child, child->columns()) {}
+    int64_t rows() const override { return child_->rows(); }
+    bool is_native() const override { return child_->is_native(); }
+    int64_t batch_size() const override { return child_->batch_size(); }
+
+  protected:
+    const Node& child() const { return *child_; }
+
+  private:
+    NodePtr child_;
+};
+
+std::unique_ptr<Cursor> shuffled(std::unique_ptr<Cursor> child, int64_t size, Draws draws) {
+    if (child->has_ids()) return std::make_unique<ShuffledIds>(std::move(child), size, draws);
+    return std::make_unique<ShuffledRows>(std::move(child), size, draws);
+}
+
+class Shuffle final : public Unary {
+  public:
+    Shuffle(NodePtr child, int64_t buffer, uint64_t seed) : Unary(std::move(child)), buffer_(buffer), seed_(seed) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        return shuffled(child().open(epoch), buffer_, Draws(seed_, epoch.order, Purpose::buffer));
+    }
+
+  private:
+    int64_t buffer_;
+    uint64_t seed_;
+};
+
+class RepeatCursor final : public Cursor {
+  public:
+    RepeatCursor(const Node& child, int64_t count, const Epoch& epoch) : child_(child), count_(count), epoch_(epoch) {}
+    bool next(Row& row) override {
+        while (enter()) {
+            if (current_->next(row)) {
+                any_ = true;
+                return true;
+            }
+            leave();
+        }
+        return false;
+    }
+    int64_t skip(int64_t count) override {
+        int64_t done = 0;
+        while (done < count && enter()) {
+            const int64_t n = current_->skip(count - done);
+            any_ |= n > 0;
+            done += n;
+            if (done < count) leave();
+        }
+        return done;
+    }
+
+  private:
+    // Opens the next turn if none is open. A child without rows is not tried for ever.
+    bool enter() {
+        if (current_) return true;
+        if (turn_ == count_ || (turn_ > 0 && !any_)) return false;
+        poll_interrupt();
+        Epoch epoch = epoch_;
+        const uint64_t turns = count_ == kEndless ? uint64_t{1} << 32 : static_cast<uint64_t>(count_);
+        epoch.number = epoch_.number * turns + static_cast<uint64_t>(turn_);
+        epoch.order = epoch_.order * turns + static_cast<uint64_t>(turn_);
+        current_ = child_.open(epoch);
+        any_ = false;
+        return true;
+    }
+    void leave() {
+        current_.reset();
+        ++turn_;
+    }
+
+    const Node& child_;
+    int64_t count_, turn_ = 0;
+    Epoch epoch_;
+    std::unique_ptr<Cursor> current_;
+    bool any_ = false;
+};
+
+class Repeat final : public Unary {
+  public:
+    Repeat(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        return std::make_unique<RepeatCursor>(child(), count_, epoch);
+    }
+    int64_t rows() const override {
+        const int64_t n = child().rows();
+        if (n == kUnknownRows || n == 0) return n;
+        return count_ > kEndless / n ? kEndless : n * count_;
+    }
+
+  private:
+    int64_t count_;
+};
+
+// What skip and take share: a cursor that gives on what another gives, ids too, up to a number of rows.
+class Limited final : public Cursor {
+  public:
+    Limited(std::unique_ptr<Cursor> child, int64_t left) : child_(std::move(child)), left_(left) {}
+    bool next(Row& row) override { return left_ > 0 && (--left_, child_->next(row)); }
+    int64_t skip(int64_t count) override {
+        count = std::min(count, left_);
+        left_ -= count;
+        return child_->skip(count);
+    }
+    bool has_ids() const override { return child_->has_ids(); }
+    bool next_id(int64_t& id) override { return left_ > 0 && (--left_, child_->next_id(id)); }
+    void fetch(int64_t id, Row& row) override { child_->fetch(id, row); }
+
+  private:
+    std::unique_ptr<Cursor> child_;
+    int64_t left_;
+};
+
+class Skip final : public Unary {
+  public:
+    Skip(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        auto cursor = child().open(epoch);
+        cursor->skip(count_);
+        return cursor;
+    }
+    int64_t rows() const override {
+        const int64_t n = child().rows();
+        return n == kUnknownRows || n == kEndless ? n : std::max<int64_t>(0, n - count_);
+    }
+
+  private:
+    int64_t count_;
+};
+
+class Take final : public Unary {
+  public:
+    Take(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        return std::make_unique<Limited>(child().open(epoch), count_);
+    }
+    int64_t rows() const override {
+        const int64_t n = child().rows();
+        return n == kUnknownRows ? n : std::min(n, count_);
+    }
+
+  private:
+    int64_t count_;
+};
+
+class SelectCursor final : public Cursor {
+  public:
+    SelectCursor(std::unique_ptr<Cursor> child, const std::vector<size_t>& positions)
+        : child_(std::move(child)), positions_(positions) {}
+    bool next(Row& row) override {
+        if (!child_->next(whole_)) return false;
+        choose(row);
+        return true;
+    }
+    int64_t skip(int64_t count) override { return child_->skip(count); }
+    bool has_ids() const override { return child_->has_ids(); }
+    bool next_id(int64_t& id) override { return child_->next_id(id); }
+    void fetch(int64_t id, Row& row) override {
+        child_->fetch(id, whole_);
+        choose(row);
+    }
+
+  private:
+    void choose(Row& row) const {
+        row.clear();
+        for (size_t at : positions_) row.push_back(whole_[at]);
+    }
+    std::unique_ptr<Cursor> child_;
+    const std::vector<size_t>& positions_;
+    Row whole_;
+};
+
+class Select final : public Unary {
+  public:
+    Select(NodePtr child, std::vector<size_t> positions, Names names)
+        : Unary(std::move(child), std::move(names)), positions_(std::move(positions)) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        return std::make_unique<SelectCursor>(child().open(epoch), positions_);
+    }
+
+  private:
+    std::vector<size_t> positions_;
+};
+
+using Cursors = std::vector<std::unique_ptr<Cursor>>;
+
+class ZipCursor final : public Cursor {
+  public:
+    explicit ZipCursor(Cursors children) : children_(std::move(children)) {}
+    bool next(Row& row) override {
+        row.clear();
+        for (auto& child : children_) {
+            if (!child->next(part_)) return false;
+            for (Value& v : part_) row.push_back(std::move(v));
+        }
+        return true;
+    }
+    int64_t skip(int64_t count) override {
+        for (auto& child : children_) count = std::min(count, child->skip(count));
+        return count;
+    }
+
+  private:
+    Cursors children_;
+    Row part_;
+};
+
+class ConcatCursor final : public Cursor {
+  public:
+    ConcatCursor(const std::vector<NodePtr>& children, const Epoch& epoch) : children_(children), epoch_(epoch) {}
+    bool next(Row& row) override {
+        while (enter()) {
+            if (current_->next(row)) return true;
+            leave();
+        }
+        return false;
+    }
+    int64_t skip(int64_t count) override {
+        int64_t done = 0;
+        while (done < count && enter()) {
+            done += current_->skip(count - done);
+            if (done < count) leave();
+        }
+        return done;
+    }
+
+  private:
+    bool enter() {
+        if (!current_ && at_ < children_.size()) current_ = children_[at_]->open(epoch_);
+        return current_ != nullptr;
+    }
+    void leave() {
+        current_.reset();
+        ++at_;
+    }
+    const std::vector<NodePtr>& children_;
+    Epoch epoch_;
+    size_t at_ = 0;
+    std::unique_ptr<Cursor> current_;
+};
+
+bool all_native(const std::vector<NodePtr>& children) {
+    return std::all_of(children.begin(), children.end(), [](const NodePtr& c) { return c->is_native(); });
+}
+
+Names joined_names(const std::vector<NodePtr>& children) {
+    Names names;
+    std::set<std::string> seen;
+    for (const NodePtr& child : children)
+        for (const std::string& name : child->columns()) {
+            if (!seen.insert(name).second)
+                throw argument_error("zip", str("two of the data sets have a column '", name, "'"))
+                    .hint("give one of them another name: ds:rename(\"" + name + "\", \"" + name + "2\")");
+            names.push_back(name);
+        }
+    return names;
+}
+
+class Zip final : public Node {
+  public:
+    explicit Zip(std::vector<NodePtr> children) : Node(joined_names(children)), children_(std::move(children)) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        Cursors cursors;
+        for (const NodePtr& child : children_) cursors.push_back(child->open(epoch));
+        return std::make_unique<ZipCursor>(std::move(cursors));
+    }
+    int64_t rows() const override {
+        int64_t least = kEndless;
+        for (const NodePtr& child : children_) {
+            const int64_t n = child->rows();
+            if (n == kUnknownRows) return n;
+            least = std::min(least, n);
+        }
+        return least;
+    }
+    bool is_native() const override { return all_native(children_); }
+    int64_t batch_size() const override { return children_.front()->batch_size(); }
+
+  private:
+    std::vector<NodePtr> children_;
+};
+
+class Concat final : public Node {
+  public:
+    explicit Concat(std::vector<NodePtr> children) : Node(children.front()->columns()), children_(std::move(children)) {
+        for (const NodePtr& child : children_)
+            if (child->columns() != columns())
+                throw argument_error("concat", str("the data sets have different columns: ", list(columns()), " and ",
+                                                   list(child->columns())))
+                    .hint("ds:project and ds:rename make them the same");
+    }
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        return std::make_unique<ConcatCursor>(children_, epoch);
+    }
+    int64_t rows() const override {
+        int64_t sum = 0;
+        for (const NodePtr& child : children_) {
+            const int64_t n = child->rows();
+            if (n == kUnknownRows) return n;
+            sum = n > kEndless - sum ? kEndless : sum + n;
+        }
+        return sum;
+    }
+    bool is_native() const override { return all_native(children_); }
+    int64_t batch_size() const override { return children_.front()->batch_size(); }
+
+  private:
+    static std::string list(const Names& names) {
+        std::string text;
+        for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+        return text;
+    }
+    std::vector<NodePtr> children_;
+};
+
+class Part final : public Unary {
+  public:
+    Part(NodePtr child, int64_t begin, int64_t count, bool shuffled, uint64_t seed)
+        : Unary(std::move(child)), begin_(begin), count_(count), shuffled_(shuffled), seed_(seed) {}
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+        Epoch fixed = epoch;
+        fixed.order = 0;
+        auto cursor = child().open(fixed);
+        if (shuffled_) cursor = shuffled(std::move(cursor), INT64_MAX, Draws(seed_, 0, Purpose::classes));
+        cursor->skip(begin_);
+        return std::make_unique<Limited>(std::move(cursor), count_);
+    }
+    int64_t rows() const override { return count_; }
+
+  private:
+    int64_t begin_, count_;
+    bool shuffled_;
+    uint64_t seed_;
+};
+
+}  // namespace
+
+NodePtr shuffle(NodePtr child, int64_t buffer, uint64_t seed) {
+    return std::make_shared<Shuffle>(std::move(child), buffer, seed);
+}
+NodePtr repeat(NodePtr child, int64_t count) { return std::make_shared<Repeat>(std::move(child), count); }
+NodePtr skip(NodePtr child, int64_t count) { return std::make_shared<Skip>(std::move(child), count); }
+NodePtr take(NodePtr child, int64_t count) { return std::make_shared<Take>(std::move(child), count); }
+NodePtr select(NodePtr child, std::vector<size_t> positions, Names names) {
+    return std::make_shared<Select>(std::move(child), std::move(positions), std::move(names));
+}
+NodePtr zip(std::vector<NodePtr> children) { return std::make_shared<Zip>(std::move(children)); }
+NodePtr concat(std::vector<NodePtr> children) { return std::make_shared<Concat>(std::move(children)); }
+NodePtr part(NodePtr child, int64_t begin, int64_t count, bool shuffled, uint64_t seed) {
+    return std::make_shared<Part>(std::move(child), begin, count, shuffled, seed);
+}
+
+}  // namespace lunaria::data

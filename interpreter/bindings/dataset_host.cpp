@@ -1,0 +1,164 @@
+#include "interpreter/bindings/dataset_host.h"
+
+#include "core/data/draws.h"
+#include "core/interrupt.h"
+#include "interpreter/bindings/table_tensor.h"
+#include "interpreter/bindings/values.h"
+
+namespace lunaria {
+
+using data::Place;
+using data::Row;
+
+namespace {
+
+std::string columns_text(const Place& place) {
+    std::string text;
+    for (const std::string& name : *place.columns) text += (text.empty() ? "'" : ", '") + name + "'";
+    return (place.columns->size() == 1 ? "column " : "columns ") + text;
+}
+
+// Random operators draw from the stream of the row while this lives: the same numbers whenever and wherever the row is
+// made.
+class RowRandom {
+  public:
+    explicit RowRandom(const Place& place) : before_(default_generator().state()) {
+        const data::Draws draws(place.seed, place.epoch, data::Purpose::row);
+        default_generator().set_state({draws.bits(static_cast<uint64_t>(place.row)), 0});
+    }
+    ~RowRandom() { default_generator().set_state(before_); }
+    RowRandom(const RowRandom&) = delete;
+
+  private:
+    RandomStream before_;
+};
+
+}  // namespace
+
+void push_row(lua_State* L, Row row) {
+    luaL_checkstack(L, static_cast<int>(row.size()) + 4, "too many columns");
+    for (Value& v : row) push(L, std::move(v));
+}
+
+void DatasetHost::push_function(uint64_t function) {
+    luaL_checkstack(L_, 8, "pipelines in pipelines");
+    lua_rawgetp(L_, functions_, reinterpret_cast<const void*>(function));
+}
+
+// Calls what is on the stack with its arguments; an error says in which row it happened.
+void DatasetHost::run(int arguments, const Place& place) {
+    const RowRandom random(place);
+    if (lua_pcall(L_, arguments, LUA_MULTRET, 0) == LUA_OK) return;
+    if (!interrupt_requested() && lua_type(L_, -1) == LUA_TSTRING) {
+        push(L_, std::string_view(str("\n  in ", place.operation, ": ", columns_text(place), ", row ", place.row,
+                                      " of epoch ", place.epoch)));
+        lua_concat(L_, 2);
+    }
+    lua_error(L_);
+}
+
+Value DatasetHost::value_at(int index, const std::string& name, const Place& place) {
+    if (const Tensor* tensor = tensor_at(L_, index)) return tensor->view(tensor->shape(), tensor->strides());
+    switch (lua_type(L_, index)) {
+        case LUA_TNUMBER:
+        case LUA_TBOOLEAN:
+        case LUA_TTABLE:
+            return tensor_from(L_, index, std::nullopt, place.operation);
+        case LUA_TSTRING: {
+            size_t size = 0;
+            const char* text = lua_tolstring(L_, index, &size);
+            return Value(std::string_view(text, size));
+        }
+        default:
+            throw argument_error(place.operation,
+                                 str("the function must return a tensor, number, text or table for column '", name,
+                                     "', got ", describe(L_, index), " in row ", place.row));
+    }
+}
+
+// The values from `first` up to the top of the stack: as many as there are columns, or one table of them.
+void DatasetHost::take_results(int first, size_t results, Row& out, const Place& place) {
+    size_t count = static_cast<size_t>(lua_gettop(L_) - first + 1);
+    if (count == 1 && results > 1 && lua_type(L_, first) == LUA_TTABLE) {
+        const int list = first;
+        count = static_cast<size_t>(luaL_len(L_, list));
+        if (count == results) {
+            luaL_checkstack(L_, static_cast<int>(count) + 4, "too many columns");
+            for (size_t i = 1; i <= count; ++i) lua_geti(L_, list, static_cast<lua_Integer>(i));
+            first = list + 1;
+        }
+    }
+    if (count != results)
+        throw argument_error(place.operation,
+                             str("the function returned ", count == 0 ? "nothing (nil)" : str(count, " values"),
+                                 " for ", results, results == 1 ? " column" : " columns", " in row ", place.row));
+    for (size_t i = 0; i < results; ++i) {
+        const std::string& name = i < place.columns->size() ? (*place.columns)[i] : place.columns->back();
+        out.push_back(value_at(first + static_cast<int>(i), name, place));
+    }
+}
+
+void DatasetHost::call(uint64_t function, std::span<const Value> in, size_t results, Row& out, const Place& place) {
+    const int top = lua_gettop(L_);
+    push_function(function);
+    push_row(L_, Row(in.begin(), in.end()));
+    run(static_cast<int>(in.size()), place);
+    take_results(top + 1, results, out, place);
+    lua_settop(L_, top);
+}
+
+bool DatasetHost::test(uint64_t function, std::span<const Value> in, const Place& place) {
+    const int top = lua_gettop(L_);
+    push_function(function);
+    push_row(L_, Row(in.begin(), in.end()));
+    run(static_cast<int>(in.size()), place);
+    lua_settop(L_, top + 1);
+    bool yes = false;
+    if (const Tensor* t = tensor_at(L_, top + 1); t && t->size() == 1)
+        yes = t->at(0) != 0;
+    else if (lua_isboolean(L_, top + 1))
+        yes = lua_toboolean(L_, top + 1);
+    else
+        throw argument_error(place.operation, str("the function must return true or false, got ", describe(L_, top + 1),
+                                                  " in row ", place.row));
+    lua_settop(L_, top);
+    return yes;
+}
+
+int64_t DatasetHost::start(uint64_t function, const Place& place) {
+    const int top = lua_gettop(L_);
+    push_function(function);
+    run(0, place);
+    lua_settop(L_, top + 3);  // as a generic for: function, state, control
+    lua_createtable(L_, 3, 0);
+    lua_insert(L_, top + 1);
+    for (int i = 3; i >= 1; --i) lua_rawseti(L_, top + 1, i);
+    lua_rawseti(L_, streams_, ++last_stream_);
+    lua_settop(L_, top);
+    return last_stream_;
+}
+
+bool DatasetHost::step(int64_t stream, size_t results, Row& out, const Place& place) {
+    const int top = lua_gettop(L_);
+    luaL_checkstack(L_, 8, "pipelines in pipelines");
+    lua_rawgeti(L_, streams_, stream);
+    for (int i = 1; i <= 3; ++i) lua_rawgeti(L_, top + 1, i);
+    run(2, place);
+    const bool more = lua_gettop(L_) > top + 1 && !lua_isnil(L_, top + 2);
+    if (more) {
+        lua_pushvalue(L_, top + 2);
+        lua_rawseti(L_, top + 1, 3);
+        take_results(top + 2, results, out, place);
+    }
+    lua_settop(L_, top);
+    return more;
+}
+
+void DatasetHost::stop(int64_t stream) noexcept {
+    // When the whole iterator goes, its tables do.
+    if (!L_) return;
+    lua_pushnil(L_);
+    lua_rawseti(L_, streams_, stream);
+}
+
+}  // namespace lunaria

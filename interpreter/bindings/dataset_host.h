@@ -1,0 +1,50 @@
+// Lua functions in data pipelines.
+#pragma once
+
+#include <lua.hpp>
+
+#include "core/data/node.h"
+
+namespace lunaria {
+
+// Runs the functions of a pipeline while a row is asked for: on the stack of the one that asks, in enter and leave.
+// The functions are in a table by their addresses, what streams need in another by their numbers.
+class DatasetHost final : public data::Host {
+  public:
+    class Use {
+      public:
+        Use(DatasetHost& host, lua_State* L, int functions, int streams) : host_(host) {
+            host_.L_ = L;
+            host_.functions_ = functions;
+            host_.streams_ = streams;
+        }
+        ~Use() { host_.L_ = nullptr; }
+        Use(const Use&) = delete;
+
+      private:
+        DatasetHost& host_;
+    };
+    bool in_use() const { return L_ != nullptr; }
+
+    void call(uint64_t function, std::span<const Value> in, size_t results, data::Row& out,
+              const data::Place& place) override;
+    bool test(uint64_t function, std::span<const Value> in, const data::Place& place) override;
+    int64_t start(uint64_t function, const data::Place& place) override;
+    bool step(int64_t stream, size_t results, data::Row& out, const data::Place& place) override;
+    void stop(int64_t stream) noexcept override;
+
+  private:
+    void run(int arguments, const data::Place& place);
+    void push_function(uint64_t function);
+    void take_results(int first, size_t results, data::Row& out, const data::Place& place);
+    Value value_at(int index, const std::string& name, const data::Place& place);
+
+    lua_State* L_ = nullptr;
+    int functions_ = 0, streams_ = 0;  // on its stack
+    int64_t last_stream_ = 0;
+};
+
+// A row as Lua values in this order.
+void push_row(lua_State* L, data::Row row);
+
+}  // namespace lunaria

@@ -1,0 +1,25 @@
+-- ms.dataset: data sets, samplers, and what is set for all of them.
+local data = require "lunaria.data"
+local arguments = require "lunaria.nn.arguments"
+local base = require "lunaria.dataset.dataset"
+
+local dataset = { Dataset = base.class, config = require "lunaria.dataset.config" }
+for _, part in ipairs { (require "lunaria.dataset.sources"), require("lunaria.dataset.samplers").classes } do
+  for name, value in pairs(part) do dataset[name] = value end
+end
+
+--- Rows of datasets, a list, side by side, as long as all have one: the columns of all of them, whose names must differ.
+---
+---     > x = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false })
+---     > y = ms.dataset.NumpySlicesDataset({ y = { 3, 4 } }, { shuffle = false })
+---     > ms.dataset.zip({ x, y }):create_dict_iterator()().y:item()
+---     3
+function dataset.zip(datasets) return base.new(data.zip(base.nodes_of("zip", nil, datasets))) end
+
+return setmetatable(dataset, {
+  __index = function(_, name)
+    local names = {}
+    for known in pairs(dataset) do names[#names + 1] = known end
+    arguments.fail("ms.dataset", ("there is no name '%s'"):format(tostring(name)), arguments.nearest(tostring(name), names))
+  end,
+})
