@@ -1,7 +1,7 @@
 -- ms.train: metrics, Model, callbacks.
 local train = {}
 for _, part in ipairs { (require "lunaria.train.metrics"), require("lunaria.train.callbacks").classes,
-  (require "lunaria.train.saving_callbacks") } do
+  require("lunaria.train.saving_callbacks"), (require "lunaria.train.summary_record") } do
   for name, value in pairs(part) do train[name] = value end
 end
 train.Model = require "lunaria.train.model"

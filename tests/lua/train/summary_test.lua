@@ -1,0 +1,177 @@
+-- Event files: framing and checksums, the fields that TensorBoard and MindSpore read, against a file that MindSpore wrote.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local train = ms.train
+
+local folder = os.tmpname()
+os.remove(folder)
+
+-- CRC-32C, bit by bit.
+local function masked_crc(text)
+  local sum = 0xffffffff
+  for i = 1, #text do
+    sum = sum ~ text:byte(i)
+    for _ = 1, 8 do sum = sum & 1 == 1 and (sum >> 1) ~ 0x82f63b78 or sum >> 1 end
+  end
+  sum = ~sum & 0xffffffff
+  return ((sum >> 15 | sum << 17) + 0xa282ead8) & 0xffffffff
+end
+
+-- The records of a file; checksums are compared.
+local function records(path)
+  local file <close> = assert(io.open(path, "rb"))
+  local bytes, at, list = file:read("a"), 1, {}
+  while at <= #bytes do
+    local length, length_sum = ("<I8I4"):unpack(bytes, at)
+    t.equal(length_sum, masked_crc(bytes:sub(at, at + 7)))
+    local event = bytes:sub(at + 12, at + 11 + length)
+    t.equal((("<I4"):unpack(bytes, at + 12 + length)), masked_crc(event))
+    list[#list + 1] = event
+    at = at + 16 + length
+  end
+  return list
+end
+
+local function varint(text, at)
+  local value, shift = 0, 0
+  while true do
+    local byte = text:byte(at)
+    value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+    if byte < 128 then return value, at end
+  end
+end
+
+-- number -> list of contents.
+local function fields(text)
+  local found, at = {}, 1
+  while at <= #text do
+    local key, value
+    key, at = varint(text, at)
+    local kind = key & 7
+    if kind == 0 then
+      value, at = varint(text, at)
+    elseif kind == 1 then
+      value, at = ("<d"):unpack(text, at)
+    elseif kind == 5 then
+      value, at = ("<f"):unpack(text, at)
+    else
+      local length
+      length, at = varint(text, at)
+      value, at = text:sub(at, at + length - 1), at + length
+    end
+    found[key >> 3] = found[key >> 3] or {}
+    table.insert(found[key >> 3], value)
+  end
+  return found
+end
+
+-- The values of an event by tag.
+local function values(event)
+  local list = {}
+  for _, value in ipairs(fields(fields(event)[5][1])[1]) do
+    local f = fields(value)
+    list[f[1][1]] = list[f[1][1]] or {}
+    for number, content in pairs(f) do list[f[1][1]][number] = content[1] end
+  end
+  return list
+end
+
+local function written(add)
+  local record = train.SummaryRecord(folder)
+  add(record)
+  t.equal(record:record(7), true)
+  record:close()
+  local list = records(record.path)
+  t.equal(#list, 2)
+  t.equal(fields(list[1])[3][1], "MindSpore.Event:1")
+  t.equal(fields(list[2])[2][1], 7)
+  local wall = fields(list[2])[1][1]
+  assert(math.abs(wall - os.time()) < 100)
+  return values(list[2])
+end
+
+t.test("the test reads MindSpore's own file", function()
+  local name = "events.out.events.summary.1795251839.0.vm_MS"
+  local list = records("tests/data/samples/events/" .. name)
+  t.near(values(list[2]).loss[3], 0.001230153371579945, 1e-9)
+  t.equal(fields(values(list[2]).w[8])[2][1], 11)
+end)
+
+t.test("scalars have TensorBoard's field and MindSpore's", function()
+  local found = written(function(record)
+    record:add_value("scalar", "loss", ms.tensor(0.25))
+    record:add_value("scalar", "rate", 3)
+  end)
+  t.equal({ found.loss[2], found.loss[3], found.rate[2] }, { 0.25, 0.25, 3.0 })
+end)
+
+t.test("histograms count in both forms", function()
+  local found = written(function(record)
+    record:add_value("histogram", "h", ms.tensor { 0.0, 1.0, 1.0, 10.0, 0 / 0, 1 / 0, -1 / 0 })
+    record:add_value("histogram", "same", ms.ones { 4 })
+  end)
+  local ours, theirs = fields(found.h[5]), fields(found.h[9])
+  t.equal({ ours[1][1], ours[2][1], ours[3][1], ours[4][1], ours[5][1] }, { 0.0, 10.0, 4.0, 12.0, 102.0 })
+  t.equal({ #ours[6][1], #ours[7][1] }, { 400, 400 })
+  local sum = 0
+  for i = 1, 400, 8 do sum = sum + ("<d"):unpack(ours[7][1], i) end
+  t.equal(sum, 4.0)
+  t.equal({ theirs[2][1], theirs[3][1], theirs[4][1], theirs[5][1], theirs[6][1], theirs[8][1] }, { 1, 1, 1, 10.0, 0.0, 7 })
+  local counted = 0
+  for _, bucket in ipairs(theirs[1]) do counted = counted + fields(bucket)[3][1] end
+  t.equal(counted, 4)
+  t.equal(fields(found.same[5])[3][1], 4.0)
+end)
+
+t.test("pictures, texts and tensors", function()
+  local found = written(function(record)
+    record:add_value("image", "picture", ms.full({ 2, 3, 4, 5 }, 0.5))
+    record:add_value("text", "words", "<b>hello</b>")
+    record:add_value("tensor", "w", ms.tensor { { 1.0, 2.0 }, { 3.0, 4.0 } })
+  end)
+  local picture = fields(found.picture[4])
+  t.equal({ picture[1][1], picture[2][1], picture[3][1], picture[4][1]:sub(1, 4) }, { 4, 5, 3, "\x89PNG" })
+  t.equal((">I4I4"):unpack(picture[4][1], 17), 5)
+  t.equal({ fields(found.words[8])[1][1], fields(found.words[8])[8][1] }, { 7, "<b>hello</b>" })
+  t.equal(fields(fields(found.words[9])[1][1])[1][1], "text")
+  local tensor = fields(found.w[8])
+  t.equal({ tensor[1], tensor[2][1], ("<ffff"):unpack(tensor[3][1]) }, { { 2, 2 }, 11, 1.0, 2.0, 3.0, 4.0, 17 })
+end)
+
+t.test("a training leaves its figures", function()
+  local directory = folder .. "/training"
+  local net = ms.nn.Dense(2, 1)
+  local model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params(), 0.125), { metrics = { "mse" } })
+  local batches = {}
+  for i = 1, 6 do batches[i] = { ms.ones { 1, 2 }, ms.ones { 1, 1 } } end
+  model:fit(1, batches, batches, { callbacks = train.SummaryCollector(directory, 2, { histogram_regular = "weight" }) })
+  local names = ms.io.list_folder(directory)
+  t.equal(#names, 1)
+  assert(names[1]:match "^events%.out%.tfevents%.summary%.%d+%.", names[1])
+  local list = records(directory .. "/" .. names[1])
+  t.equal(#list, 5)
+  local last = values(list[4])
+  t.equal(fields(list[4])[2][1], 6)
+  assert(last.loss[2] >= 0 and last.learning_rate[2] == 0.125 and last.weight[5])
+  assert(values(list[5]).eval_mse)
+end)
+
+t.test("what is wrong is named", function()
+  local record = train.SummaryRecord(folder)
+  local add = record.add_value
+  t.fails({ "add_value", "there is no plugin the string 'scaler'", "did you mean 'scalar'?" }, add, record, "scaler", "x", 1)
+  t.fails({ "add_value", "loss must be a number" }, add, record, "scalar", "loss", ms.ones { 2 })
+  t.fails({ "add_value", "picture (C, H, W)" }, add, record, "image", "x", ms.ones { 2, 2 })
+  t.fails({ "add_value", "x is an empty tensor" }, add, record, "histogram", "x", ms.ones { 0 })
+  t.fails({ "add_value", "x must be a string" }, add, record, "text", "x", 3)
+  t.fails({ "record", "step must not be negative" }, record.record, record, -1)
+  record:close()
+  record:close()
+  t.fails({ "record", "the record is closed" }, record.record, record, 1)
+  t.fails({ "SummaryRecord", "log_dir must be a string" }, train.SummaryRecord, "")
+  t.fails({ "cannot be made" }, train.SummaryRecord, "README.md/x")
+end)
+
+os.execute("rm -rf '" .. folder .. "'")
+t.finish()
