@@ -7,6 +7,7 @@
 
 #include "interpreter/host/lua_host.h"
 #include "interpreter/loader/prologue.h"
+#include "interpreter/state.h"
 #include "jit/frontend/syntax_error.h"
 
 namespace lunaria {
@@ -51,6 +52,7 @@ void raise_error(lua_State* L, const std::exception& e) {
     const std::string said = own_words(e);
     const char* text = said.c_str();
     luaL_checkstack(L, 4, "no room for an error message");
+    if (ours && ours->kind() == ErrorKind::interrupt) State::of(L).closers().note(L);
     {
         const bool placed = dynamic_cast<const lua::SyntaxError*>(&e) ||
                             (ours && ours->where().empty() && ours->kind() == ErrorKind::syntax);

@@ -165,10 +165,19 @@ bool State::relieve_pressure() {
 }
 
 // Hooks are called like C functions.
-void State::on_event(lua_State* L, lua_Debug*) {
+void State::on_event(lua_State* L, lua_Debug* event) {
     State& state = of(L);
+    if (state.closers_.runs(L, event)) {
+        // Its end is to be seen, and now and then whether it ended otherwise.
+        constexpr int kInstructions = 1000;
+        lua_sethook(L, on_event, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, kInstructions);
+        return;
+    }
     try {
-        if (interrupt_requested()) state.debugger().skip_handlers(L);
+        if (interrupt_requested()) {
+            state.debugger().skip_handlers(L);
+            lua_sethook(L, on_event, kEvents, 1);
+        }
         poll_interrupt();
     } catch (const Error& e) {
         raise_error(L, e);
@@ -273,6 +282,7 @@ bool State::pass_on(int signal) const noexcept {
 
 void State::clear_interrupt() {
     lunaria::clear_interrupt();
+    closers_.clear();
     if (lua_gethook(lua_) == on_event) lua_sethook(lua_, nullptr, 0, 0);
     hook(lua_);
     if (visit_requested()) arm();

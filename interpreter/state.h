@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/visit.h"
+#include "interpreter/closers.h"
 #include "interpreter/memory.h"
 
 namespace lunaria {
@@ -37,6 +38,7 @@ class State {
     LuaMemory& memory() { return memory_; }
     Loader& loader() { return *loader_; }
     Debugger& debugger() { return *debugger_; }
+    Closers& closers() { return closers_; }
 
     // Registry key of the metatable of tensor handles.
     int tensor_metatable = LUA_NOREF;
@@ -57,7 +59,7 @@ class State {
 
     // Ctrl-C: may be called from a signal handler of the thread that made the state. Lua code stops at its next
     // instruction with the error "interrupted!", operators at their next block of work. The flag stays up, so that
-    // pcall cannot swallow the error, until clear_interrupt().
+    // pcall cannot swallow the error, until clear_interrupt(); variables are closed first (interpreter/closers.h).
     void interrupt() noexcept;
     void clear_interrupt();
     // Other threads reach a program that runs from here on: the calling thread takes SIGURG for it. At most one state
@@ -139,6 +141,7 @@ class State {
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
     std::unique_ptr<Debugger> debugger_;
+    Closers closers_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;
     const RunningThread* innermost_ = nullptr;

@@ -119,6 +119,7 @@ Outcome call_protected(State& state, int arguments, int results) {
     lua_insert(L, base);
     const int status = lua_pcall(L, arguments, results, base);
     lua_remove(L, base);
+    state.closers().settle();
     if (status == LUA_OK) return outcome;
     outcome.ok = false;
     // Out of memory and errors in the message handler itself do not pass through the handler.

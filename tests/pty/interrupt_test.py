@@ -49,6 +49,50 @@ def test_it_stops_an_endless_loop():
     stopped("while true do end")
 
 
+CLOSING = """function closing(body)
+  return setmetatable({}, { __close = function() body() end })
+end
+function until_stopped(body)
+  local variable <close> = closing(body)
+  while true do end
+end"""
+
+
+def test_variables_are_closed_first():
+    t = session()
+    t.run(CLOSING)
+    t.send("pcall(until_stopped, function() local n = 0 for i = 1, 100000 do n = n + i end closed = n end)\r")
+    time.sleep(0.4)
+    holds(t.interrupt(), "interrupted!")
+    same(t.run("closed"), "5000050000")
+    # With operators, coroutines and errors of their own, in loops and in functions that wait for others.
+    t.run("ms = require 'lunaria'")
+    t.send("until_stopped(function() local f = coroutine.wrap(function() return ms.ones({ 9 }):sum():item() end) closed = f() error('own') end)\r")
+    time.sleep(0.4)
+    t.interrupt()
+    same(t.run("closed"), "9.0")
+    t.run("list = {} function add(k) return closing(function() list[#list + 1] = k end) end")
+    t.send("(function() local a <close> = add(1) for _ in next, {1}, nil, add(2) do local b <close> = add(3) while true do end end end)()\r")
+    time.sleep(0.4)
+    holds(t.interrupt(), "interrupted!")
+    same(t.run("table.concat(list, ' ')"), '"3 2 1"')
+    same(t.run("1 + 1"), "2")
+    t.leave()
+
+
+def test_a_second_one_ends_what_closes():
+    t = session()
+    t.run(CLOSING)
+    t.send("until_stopped(function() begun = true while true do end end)\r")
+    time.sleep(0.4)
+    t.send("\x03")
+    time.sleep(0.4)
+    holds(t.interrupt(), "interrupted!")
+    same(t.run("begun"), "true")
+    same(t.run("1 + 1"), "2")
+    t.leave()
+
+
 def test_protected_calls_cannot_swallow_it():
     stopped("while true do pcall(function() while true do end end) end")
 
