@@ -14,6 +14,7 @@
 #include "core/signals.h"
 #include "interpreter/debugger/debugger_prompt.h"
 #include "interpreter/loader/loader.h"
+#include "interpreter/protect.h"
 #include "interpreter/session/command_line.h"
 #include "interpreter/session/docs.h"
 #include "interpreter/session/script.h"
@@ -124,14 +125,48 @@ void set_arg_table(lua_State* L, const CommandLine& command) {
     lua_setglobal(L, "arg");
 }
 
+// Statements, or an expression, whose values are printed as at the prompt.
+void run_text(lua_State* L, const std::string& text) {
+    constexpr const char* kName = "=(command line)";
+    std::optional<Error> problem;
+    try {
+        State::of(L).loader().compile(L, text, kName);
+    } catch (const Error& e) {
+        problem = e;
+    }
+    if (!problem) return lua_call(L, 0, 0);
+    try {
+        State::of(L).loader().compile(L, "return " + text, kName);
+    } catch (const Error&) {
+        throw *problem;
+    }
+    const int base = lua_gettop(L) - 1;
+    lua_call(L, 0, LUA_MULTRET);
+    const int count = lua_gettop(L) - base;
+    lua_getglobal(L, "print");
+    lua_insert(L, base + 1);
+    if (count > 0) lua_call(L, count, 0);
+}
+
+// help(...) of scripts: ms is loaded when it is called.
+int script_help(lua_State* L) {
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "help");
+    lua_insert(L, 1);
+    lua_pop(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
 void run_step(lua_State* L, const CommandLine::Step& step) {
     switch (step.kind) {
         case CommandLine::Step::Kind::warnings:
             lua_warning(L, "@on", 0);
             return;
         case CommandLine::Step::Kind::execute:
-            State::of(L).loader().compile(L, step.text, "=(command line)");
-            lua_call(L, 0, 0);
+            run_text(L, step.text);
             return;
         case CommandLine::Step::Kind::require_module: {
             const size_t equals = step.text.find('=');
@@ -184,6 +219,8 @@ int run_command(const CommandLine& command) {
     // A wait that it ends starts again.
     handle_signal(SIGINT, on_interrupt, SA_RESTART);
     set_arg_table(state.lua(), command);
+    lua_pushcfunction(state.lua(), protect<script_help>);
+    lua_setglobal(state.lua(), "help");
     int code = 0;
     if (!command.ignore_environment) code = report(state, run_protected(state, run_init));
     for (const auto& step : command.steps) {

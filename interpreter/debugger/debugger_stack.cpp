@@ -75,7 +75,7 @@ std::vector<std::string> source_lines(State& state, const std::string& chunk) {
         const size_t end = std::min(rest.find('\n'), rest.size());
         std::string line(rest.substr(0, end));
         if (line.ends_with('\r')) line.pop_back();
-        if (const size_t at = line.find(kShowPrefix); at != std::string::npos) line.erase(at, std::strlen(kShowPrefix));
+        line = as_typed(std::move(line));
         lines.push_back(std::move(line));
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }

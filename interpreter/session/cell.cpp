@@ -67,6 +67,13 @@ bool find_last_expressions(const std::string& text, Cell& cell) {
 
 }  // namespace
 
+std::string as_typed(std::string line) {
+    constexpr std::string_view kShow = kShowPrefix;
+    if (const size_t at = line.find(kMeasuredMark); at != std::string::npos) line.erase(0, at + kMeasuredMark.size());
+    if (const size_t at = line.find(kShow); at != std::string::npos) line.erase(at, kShow.size());
+    return line;
+}
+
 Cell prepare_cell(const std::string& text, const std::string& name) {
     try {
         const auto chunk = lua::parse_interactive(text, name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace lunaria {
 
@@ -14,6 +15,12 @@ struct Cell {
 // Stands before the last expression of a chunk. The variable to be closed keeps Lua from making a tail call of it,
 // which would drop the cell from tracebacks and the place from messages.
 inline constexpr const char* kShowPrefix = "local __cell <close> = nil return ";
+
+// Stands between what %timeit puts around the code and the code (lua/lunaria/commands.lua).
+inline constexpr std::string_view kMeasuredMark = "--[[measured]] ";
+
+// A line of a chunk as its user typed it, without what the session put before it.
+std::string as_typed(std::string line);
 
 // Throws lua::SyntaxError, with the place in the cell as typed; `name` is what messages call it.
 Cell prepare_cell(const std::string& text, const std::string& name);

@@ -196,16 +196,35 @@ class Completer {
         const Op* op = nullptr;
         const auto& call = *context_.call;
         const int top = lua_gettop(L_);
-        if (!call.method.empty())
+        if (!call.method.empty()) {
             op = registry().find(call.method);
-        else if (!call.callee.path.empty() && push_path(L_, call.callee.path, scope_))
+        } else if (!call.callee.path.empty() && push_path(L_, call.callee.path, scope_)) {
             op = operator_at(L_, -1);
+            if (!op) add_options_of_value(call.keys);
+        }
         lua_settop(L_, top);
         if (!op) return;
         for (const Param& parameter : op->signature.params) {
             const std::string name(parameter.name == "end" ? "stop" : parameter.name);
             if (std::find(call.keys.begin(), call.keys.end(), name) == call.keys.end())
                 add(name + " = ", "option", std::string(op->signature.text));
+        }
+    }
+
+    // Names for the table of a class or function of the library that is on top of the stack
+    // (lua/lunaria/help/options.lua).
+    void add_options_of_value(const std::vector<std::string>& given) {
+        const int value = lua_gettop(L_);
+        lua_getglobal(L_, "require");
+        lua_pushliteral(L_, "lunaria.help.options");
+        if (!lua_isfunction(L_, -2) || lua_pcall(L_, 1, 1, 0) != LUA_OK) return;
+        lua_pushvalue(L_, value);
+        if (lua_pcall(L_, 1, 1, 0) != LUA_OK || !lua_istable(L_, -1)) return;
+        for (lua_Integer i = 1, n = luaL_len(L_, -1); i <= n; ++i) {
+            lua_rawgeti(L_, -1, i);
+            const std::string name = lua_tostring(L_, -1);
+            if (std::find(given.begin(), given.end(), name) == given.end()) add(name + " = ", "option");
+            lua_pop(L_, 1);
         }
     }
 

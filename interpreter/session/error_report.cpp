@@ -35,9 +35,7 @@ std::string_view line_of(std::string_view text, int line) {
 std::string source_line(State& state, const lua_Debug& frame) {
     const auto texts = state.loader().sources({frame.source, frame.srclen});
     if (texts.empty() || frame.currentline <= 0) return {};
-    std::string line(line_of(texts.front(), frame.currentline));
-    if (const size_t at = line.find(kShowPrefix); at != std::string::npos) line.erase(at, std::strlen(kShowPrefix));
-    return line.substr(0, 400);
+    return as_typed(std::string(line_of(texts.front(), frame.currentline))).substr(0, 400);
 }
 
 std::string function_name(const lua_Debug& frame) {

@@ -124,7 +124,8 @@ Session::Session(State& state, PrettyOptions pretty)
         lua_setglobal(L, "ms");
     }
     lua_pop(L, 1);
-    if (lua_getglobal(L, "help") == LUA_TNIL) {
+    // That of scripts gives way.
+    if (lua_getglobal(L, "help") == LUA_TNIL || lua_iscfunction(L, -1)) {
         lua_getfield(L, -2, "help");
         lua_setglobal(L, "help");
     }

@@ -238,6 +238,18 @@ t.test("a syntax error shows the line with a caret", function()
   os.remove(path)
 end)
 
+t.test("-e prints the values of an expression, and nothing of a call", function()
+  t.equal({ run "-e '1+1'" }, { "2\n", 0 })
+  t.equal({ run "-e '2, [[x]]'" }, { "2\tx\n", 0 })
+  t.equal({ run "-e 'math.abs(1)'" }, { "", 0 })
+  local text, code = run "-e 'x ='"
+  assert(code == 1 and text:find("syntax error", 1, true) or text:find("unexpected symbol", 1, true), text)
+end)
+
+t.test("help is there in scripts", function()
+  assert(run "-e 'help(\"softmax\")'":find("^softmax%("))
+end)
+
 t.test("mistakes on the command line are told", function()
   local text, code = run "--no-such-option"
   assert(code == 1 and text:find("unrecognized option '--no-such-option'", 1, true), text)

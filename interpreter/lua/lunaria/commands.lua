@@ -103,19 +103,20 @@ add("timeit", "%timeit [-n COUNT] [-r REPEATS] CODE",
   if not code:find("%S") then
     fail("usage: " .. help.timeit.usage)
   end
-  -- The loop is compiled around the code: a call per run would be measured as well.
+  local known, problem = load("return " .. code, "=(timeit)")
+  if not known then
+    known, problem = load(code, "=(timeit)")
+  end
+  if not known then
+    fail(problem)
+  end
+  -- The loop is compiled around the code: a call per run would be measured as well. Errors show what stands behind the mark.
   local function loop(body)
     local head = "local count, clock = ... local start = clock() for _ = 1, count do "
     return load(head .. body .. "\nend return clock() - start", "=(timeit)")
   end
-  local f = loop("local _ = " .. code)
-  if not f then
-    local message
-    f, message = loop(code)
-    if not f then
-      fail(message)
-    end
-  end
+  local mark = "--[[measured]] "
+  local f = loop("local _ = " .. mark .. code) or assert(loop(mark .. code))
   local function run(n)
     local ok, seconds = session.call(f, n, clock)
     return ok and seconds

@@ -94,6 +94,10 @@ end
 --- What a compiled function did so far, as a table that prints as text: of what ms.jit gave, and in graph mode of functions that
 --- are called often, of cells and of what ms.grad and its kin give. Without an argument: a list of those that graph mode compiled
 --- by itself, each with its name.
+--- In the text "compiled" counts calls that a record did, "run by Lua" those that were recorded or left to Lua, "taken up in the
+--- middle" those that began in Lua and went on in a record. A step is one thing that a record does, a branch one of its paths.
+--- Each recording tells what made it necessary (another value of an argument or of something outside) and its milliseconds: what
+--- the fallback to Lua cost. "left to Lua" tells why no record can be made. Effects are what outlives a call, by line.
 --- @example #ms.jit_report(ms.jit(function(x) return x + 1 end)).recordings --> 0
 function G.jit_report(...)
   if select("#", ...) == 0 then return overview() end

@@ -165,6 +165,21 @@ TEST_F(SessionTest, completes_tensors_and_options_of_operators) {
     EXPECT_FALSE(completes("ms.ops.softmax(x, {axis = tr", "axis = "));
 }
 
+TEST_F(SessionTest, completes_options_of_layers_and_functions) {
+    run("nn = ms.nn");
+    EXPECT_TRUE(completes("nn.Dense(3, 4, {", "has_bias = "));
+    EXPECT_TRUE(completes("nn.Dense(3, 4, {act", "activation = "));
+    EXPECT_FALSE(completes("nn.Dense(3, 4, {has_bias = false, has", "has_bias = "));
+    EXPECT_TRUE(completes("ms.set_context{mo", "mode = "));
+    EXPECT_TRUE(completes("ms.jit(f, {full", "fullgraph = "));
+}
+
+TEST_F(SessionTest, measured_code_is_shown_as_it_was_typed) {
+    const Execution failed = session.execute("%timeit no_such_function(1)");
+    ASSERT_TRUE(failed.error.has_value());
+    EXPECT_EQ(failed.error->frames.at(0).text, "no_such_function(1)");
+}
+
 TEST_F(SessionTest, completion_runs_no_code_of_the_user) {
     run("calls = 0 t = setmetatable({}, {__index = function() calls = calls + 1 return {} end})");
     completions("t.a.b");
