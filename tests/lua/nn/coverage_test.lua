@@ -21,8 +21,8 @@ local wanted = {
   ["Cell"] = [[
     construct set_train set_grad to_float parameters_dict get_parameters trainable_params untrainable_params cells
     cells_and_names name_cells parameters_and_names insert_param_to_cell insert_child_to_cell update_parameters_name
-    apply register_forward_hook register_forward_pre_hook
-    bprop compile]],
+    requires_grad apply register_forward_hook register_forward_pre_hook register_backward_hook recompute shard set_inputs
+    bprop compile auto_prefix]],
   ["ms.common.initializer"] = [[
     Constant HeNormal HeUniform Normal One TruncatedNormal Uniform XavierNormal XavierUniform Zero initializer Dirac
     Identity Initializer Orthogonal Sparse VarianceScaling]],
@@ -43,8 +43,8 @@ for place, names in pairs(wanted) do
         missing[#missing + 1] = name
       else
         local entry = entries.names()[place .. "." .. name] or entries.of(value)
-        -- bprop is a field of cells, of which the text about cells speaks.
-        local told = place == "Cell" and value == false and ms.nn.Cell._doc:find(name, 1, true)
+        -- The text about cells speaks of their fields.
+        local told = place == "Cell" and type(value) == "boolean" and ms.nn.Cell._doc:find(name, 1, true)
         if not told and not (entry and entry.doc:find "%S" and #entry.examples > 0) then silent[#silent + 1] = name end
       end
     end

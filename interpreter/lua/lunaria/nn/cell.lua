@@ -20,7 +20,7 @@ local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local is_parameter = ms.is_parameter
 
-local Cell = { _name = "Cell", bprop = false, training = false, _special = false, auto_prefix = true }
+local Cell = { _name = "Cell", bprop = false, training = false, requires_grad = false, _special = false, auto_prefix = true }
 Cell._parameters = ""
 Cell._doc = [[What networks and layers are made of. A class of your own extends it:
 
@@ -37,7 +37,8 @@ Cell._doc = [[What networks and layers are made of. A class of your own extends 
 
 Parameters and cells that are assigned to fields are registered: net:trainable_params(), net:parameters_and_names(),
 net:set_train(), net:cells_and_names() ... go through them. bprop(self, inputs..., results..., cotangents...) replaces the
-cell's derivative.]]
+cell's derivative. auto_prefix = false leaves the parameters of its parts the names that they have; requires_grad is what
+set_grad said.]]
 Cell.__index = Cell
 
 local function class_of(value)
@@ -189,17 +190,30 @@ local function finished(special, cell, ...)
   return hooked(special.after, cell, ...)
 end
 
+local around
+local function again(special, cell, ...) return around.again(computed_in, special, cell, ...) end
+
+local function computed(special, cell, ...)
+  if special.inputs then special.inputs(...) end
+  local run = special.recompute and again or computed_in
+  if #special.backward + #special.backward_pre == 0 then return run(special, cell, ...) end
+  return around.hooked(run, special, cell, ...)
+end
+
 local function call(cell, ...)
   local special = cell._special
   if special then
-    if #special.before > 0 then return finished(special, cell, computed_in(special, cell, hooked(special.before, cell, ...))) end
-    return finished(special, cell, computed_in(special, cell, ...))
+    if #special.before > 0 then return finished(special, cell, computed(special, cell, hooked(special.before, cell, ...))) end
+    return finished(special, cell, computed(special, cell, ...))
   end
   return compute(cell, ...)
 end
 
 local function special_of(cell)
-  if not cell._special then rawset(cell, "_special", { before = {}, after = {} }) end
+  if not cell._special then
+    around = around or require "lunaria.nn.around"
+    rawset(cell, "_special", { before = {}, after = {}, backward = {}, backward_pre = {} })
+  end
   return cell._special
 end
 
@@ -506,8 +520,10 @@ function Cell:set_train(mode)
   return self
 end
 
---- Whether gradients of the cell are wanted; here for programs written for MindSpore, grad does not need it.
-function Cell:set_grad()
+--- Says whether gradients of the cell are wanted, which its field requires_grad keeps; here for programs written for
+--- MindSpore, grad does not need it.
+function Cell:set_grad(requires_grad)
+  self.requires_grad = requires_grad ~= false
   return self
 end
 
@@ -574,6 +590,49 @@ function Cell:register_forward_pre_hook(hook_fn) return add_hook("register_forwa
 ---     > cell(ms.tensor { -2.0 }):tolist()[1]
 ---     1.0
 function Cell:register_forward_hook(hook_fn) return add_hook("register_forward_hook", self, "after", hook_fn) end
+
+--- Calls hook_fn(cell, grad_output) when a gradient comes to the cell's results; grad_output is a list with one for each
+--- floating tensor among them, and what the hook gives replaces it. Gives a handle, whose remove() takes the hook away.
+function Cell:register_backward_pre_hook(hook_fn) return add_hook("register_backward_pre_hook", self, "backward_pre", hook_fn) end
+
+--- Calls hook_fn(cell, grad_input, grad_output) when gradients leave the cell for its inputs; both are lists with one for
+--- each floating tensor, and what the hook gives, a list or one tensor, replaces grad_input. Where no gradient of the inputs
+--- is taken, as of data, it is not called. Gives a handle, whose remove() takes the hook away.
+function Cell:register_backward_hook(hook_fn) return add_hook("register_backward_hook", self, "backward", hook_fn) end
+
+--- Has the values between the cell's inputs and results computed again for the gradient instead of kept, which takes less
+--- memory and more time; with false, no more. Gives the cell back.
+function Cell:recompute(mode)
+  if mode == nil then mode = true end
+  special_of(self).recompute = check.boolean("recompute", "mode", mode)
+  return self
+end
+
+--- Says what the inputs of the cell are: tensors, or tables {shape = {-1, 3}, dtype = ms.float32} where a size may be any (-1).
+--- Calls with other sizes or dtypes are errors from then on; without arguments all are allowed again. Gives the cell back.
+function Cell:set_inputs(...)
+  local special = special_of(self)
+  special.inputs = around.expected_inputs(getmetatable(self)._name, ...)
+  rawset(self, "_inputs", { ... })
+  return self
+end
+
+--- What set_inputs said, one value for each input.
+function Cell:get_inputs()
+  return table.unpack(rawget(self, "_inputs") or {})
+end
+
+--- Says how inputs and results are divided over devices. in_strategy: a table for each input with the number of parts along each
+--- axis. out_strategy: the same for the results. There is one device, so that all numbers are 1; gives the cell back.
+function Cell:shard(in_strategy, out_strategy)
+  if type(in_strategy) ~= "table" then
+    fail("shard", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
+  end
+  around = around or require "lunaria.nn.around"
+  around.expect_one_part("in_strategy", in_strategy)
+  around.expect_one_part("out_strategy", out_strategy)
+  return self
+end
 
 --- Calls f with every cell below this one, then with this one. Gives the cell back.
 function Cell:apply(f)

@@ -20,7 +20,10 @@ local function copy(value, seen, cast)
       rawset(new, key, copy(item, seen, cast))
     elseif item then
       -- Hooks stay; the view that computes in another dtype is one of this cell alone.
-      new._special = { before = copy(item.before, seen, cast), after = copy(item.after, seen, cast), output = item.output }
+      new._special = { output = item.output, recompute = item.recompute, inputs = item.inputs }
+      for _, list in ipairs { "before", "after", "backward", "backward_pre" } do
+        new._special[list] = copy(item[list], seen, cast)
+      end
     end
   end
   return setmetatable(new, getmetatable(value))
