@@ -5,8 +5,11 @@
 
 #include "core/data/batch.h"
 #include "core/data/csv.h"
+#include "core/data/fixed.h"
 #include "core/data/functions.h"
 #include "core/data/operations.h"
+#include "core/data/tfrecord.h"
+#include "core/interrupt.h"
 #include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
@@ -179,6 +182,40 @@ int make_csv(lua_State* L) {
 
 int make_lines(lua_State* L) {
     push_handle(L, line_records(names_at(L, 1)), kRecords);
+    return 1;
+}
+
+// fixed(paths, size): the records as a tensor of bytes.
+int fixed(lua_State* L) {
+    push(L, read_fixed(names_at(L, 1), least_at(L, 2, 1)));
+    return 1;
+}
+
+int make_tfrecords(lua_State* L) {
+    push_handle(L, tfrecord_records(names_at(L, 1), names_at(L, 2)), kRecords);
+    return 1;
+}
+
+// save_tfrecord(node, path): all rows of an epoch, whose number is given back.
+int save_tfrecord(lua_State* L) {
+    const NodePtr node = node_at(L, 1);
+    const std::string path = path_at(L, 2, "save");
+    lua_settop(L, 1);
+    lua_getiuservalue(L, 1, 1);
+    lua_newtable(L);
+    DatasetHost host;
+    const DatasetHost::Use use(host, L, 2, 3);
+    Epoch epoch;
+    epoch.host = &host;
+    TfrecordWriter writer(path);
+    const auto cursor = node->open(epoch);
+    int64_t count = 0;
+    for (Row row; cursor->next(row); ++count) {
+        if (count % 1024 == 0) poll_interrupt();
+        writer.write(node->columns(), row);
+    }
+    writer.commit();
+    lua_pushinteger(L, count);
     return 1;
 }
 
@@ -433,6 +470,9 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"range", protect<make_range>},
     {"csv", protect<make_csv>},
     {"lines", protect<make_lines>},
+    {"fixed", protect<fixed>},
+    {"tfrecords", protect<make_tfrecords>},
+    {"save_tfrecord", protect<save_tfrecord>},
     {"rows", protect<rows>},
     {"columns", protect<columns>},
     {"column", protect<column>},

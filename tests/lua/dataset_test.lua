@@ -424,6 +424,60 @@ t.test("lines of text files", function()
   fails("dataset_files must be a path", D.TextFileDataset, 3)
 end)
 
+t.test("TFRecord files, of others and of our own", function()
+  local samples = "tests/data/samples/tfrecord/"
+  local manifest
+  do
+    local file = assert(io.open("tests/data/samples/manifest.json"))
+    for _, entry in ipairs(ms.json.decode(file:read("a")).files) do
+      if entry.path == "tfrecord/examples.tfrecord" then manifest = entry.expect end
+    end
+    file:close()
+  end
+  local function matches(path)
+    local n = 0
+    for row in D.TFRecordDataset(path, { shuffle = false }):create_dict_iterator() do
+      n = n + 1
+      for name, feature in pairs(manifest[n]) do
+        if feature.bytes_hex then
+          local hex = row[name]:gsub(".", function(c) return ("%02x"):format(c:byte()) end)
+          t.equal(hex, feature.bytes_hex)
+        elseif feature.int64 then
+          t.equal({ tostring(row[name].dtype), row[name]:tolist() }, { "Int64", feature.int64 })
+        elseif feature.float then
+          t.equal({ tostring(row[name].dtype), row[name]:tolist() }, { "Float32", feature.float })
+        else
+          error("the manifest has a feature of another kind: " .. name)
+        end
+      end
+    end
+    t.equal(n, #manifest)
+  end
+  matches(samples .. "examples.tfrecord")
+  local copy = folder .. "/copy.tfrecord"
+  local whole = D.TFRecordDataset(samples .. "examples.tfrecord", { shuffle = false })
+  t.equal(whole:save(copy), #manifest)
+  matches(copy)
+  t.equal(D.TFRecordDataset({ copy, samples .. "examples.tfrecord" }):get_dataset_size(), 2 * #manifest)
+  t.equal(D.TFRecordDataset(copy, { columns_list = "label" }):get_col_names(), { "label" })
+  local function all(path) return rows(D.TFRecordDataset(samples .. path)) end
+  fails("REJECT_bad_data_crc.tfrecord: record %d+ is corrupt: the crc of its data is wrong", all, "REJECT_bad_data_crc.tfrecord")
+  fails("record %d+ is corrupt: the crc of its length is wrong", all, "REJECT_bad_length_crc.tfrecord")
+  fails("record %d+ is corrupt: ", all, "REJECT_truncated.tfrecord")
+  fails("record %d+ is corrupt: ", all, "REJECT_huge_length.tfrecord")
+  fails("there is no feature 'z'", rows, D.TFRecordDataset(copy, { columns_list = { "z" } }))
+  fails("has no records", D.TFRecordDataset, write("none.tfrecord", ""))
+  fails("has no end", function() numbers(2):repeat_():save(copy) end)
+  -- Every damage of one byte is an error, and no other file is left behind.
+  local file = assert(io.open(copy, "rb"))
+  local text = file:read("a")
+  file:close()
+  for at = 1, #text, 7 do
+    local damaged = text:sub(1, at - 1) .. string.char(text:byte(at) ~ 0x10) .. text:sub(at + 1)
+    fails("corrupt", function() rows(D.TFRecordDataset(write("damaged.tfrecord", damaged))) end)
+  end
+end)
+
 t.test("MNIST's files", function()
   local function idx(name, count, base)
     local pixels = {}
@@ -446,6 +500,24 @@ t.test("MNIST's files", function()
   fails("there is no file /no/such/folder/train%-images", D.MnistDataset, "/no/such/folder")
   write("t10k-labels-idx1-ubyte", string.pack(">I4I4", 0x801, 2) .. "ab")
   fails("images have shape %(3, 2, 2%) and the labels %(2,%)", D.MnistDataset, folder, "test")
+end)
+
+t.test("CIFAR's files", function()
+  local ds = D.Cifar10Dataset("tests/data/samples/cifar10", "train", { shuffle = false })
+  local labels, sum, first = {}, 0, nil
+  for row in ds:create_dict_iterator() do
+    labels[#labels + 1] = row.label:item()
+    sum = sum + row.image:astype(ms.int64):sum():item()
+    first = first or row.image[{ 0, 0 }]:tolist()
+  end
+  t.equal({ #labels, labels[2], sum, first }, { 20, 5, 7801977, { 235, 100, 46 } })
+  t.equal(tostring(ds:output_shapes()[1]), "(32, 32, 3)")
+  fails("there is none of CIFAR's binary files", D.Cifar10Dataset, "tests/data/samples/cifar10", "test")
+  write("train.bin", "\7\42" .. ("a"):rep(3072))
+  local row = D.Cifar100Dataset(folder):create_dict_iterator()()
+  t.equal({ row.coarse_label:item(), row.fine_label:item(), row.image[{ 31, 31, 2 }]:item() }, { 7, 42, 97 })
+  write("test.bin", "abc")
+  fails("has 3 bytes, which are no whole records of 3074", D.Cifar100Dataset, folder)
 end)
 
 t.test("a data set trains a network", function()

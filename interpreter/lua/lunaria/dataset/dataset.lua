@@ -395,6 +395,19 @@ function Dataset:output_types()
   return list
 end
 
+--- Writes the rows of an epoch to a file of TensorFlow's format, which ms.dataset.TFRecordDataset reads: tensors as lists
+--- of their elements, floats as float32, whatever their shape. file_name is there whole or not at all. Gives the number of
+--- rows.
+---
+---     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }):save("/tmp/lunaria_help.tfrecord")
+---     3
+---     > (os.remove("/tmp/lunaria_help.tfrecord"))
+---     true
+function Dataset:save(file_name)
+  if data.rows(self._node) == math.huge then fail("save", "the data set has no end") end
+  return data.save_tfrecord(self._node, file_name)
+end
+
 --- The next iterator begins with epoch 0 again. Each begins where the one before has stopped otherwise, so that a loop that
 --- makes an iterator for each epoch gets a new order each time.
 ---

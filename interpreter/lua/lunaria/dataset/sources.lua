@@ -279,6 +279,43 @@ files, with or without .gz. usage: "train", "test" or "all", which it is without
     false]]):format(what, name), true, mnist)
 end
 
+-- CIFAR's binary files: label bytes, then the planes of red, green and blue.
+local function cifar(labels, files)
+  return function(a, name)
+    if type(a.dataset_dir) ~= "string" then fail(name, "dataset_dir must be a folder's name, got " .. describe(a.dataset_dir)) end
+    local usage = arguments.check.choice(name, "usage", a.usage or "all", { "train", "test", "all" })
+    local paths = {}
+    for _, part in ipairs { "train", "test" } do
+      for _, file in ipairs((usage == part or usage == "all") and files[part] or {}) do
+        local path = a.dataset_dir .. "/" .. file
+        if exists(path) then paths[#paths + 1] = path end
+      end
+    end
+    if #paths == 0 then fail(name, ("there is none of CIFAR's binary files for usage '%s' in %s"):format(usage, a.dataset_dir)) end
+    local bytes = data.fixed(paths, #labels + 3072)
+    local planes = bytes[{ ms.slice(nil, nil), ms.slice(#labels, nil) }]:reshape { -1, 3, 32, 32 }
+    local names, columns = { "image" }, { planes:permute { 0, 2, 3, 1 } }
+    for i, label in ipairs(labels) do
+      names[i + 1], columns[i + 1] = label, bytes[{ ms.slice(nil, nil), i - 1 }]:astype(ms.int32)
+    end
+    return data.table(name, names, columns)
+  end
+end
+
+local cifar_doc = [[
+%s: the columns image, uint8 of shape (32, 32, 3), and %s, int32. dataset_dir: the folder of the binary files. usage: "train",
+"test" or "all", which it is without.
+
+    > (pcall(ms.dataset.%s, "/no/such/folder"))
+    false]]
+
+define("Cifar10Dataset", "dataset_dir, usage=nil, ", cifar_doc:format("CIFAR-10", "label", "Cifar10Dataset"), true, cifar({ "label" }, {
+  train = { "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin" },
+  test = { "test_batch.bin" },
+}))
+define("Cifar100Dataset", "dataset_dir, usage=nil, ", cifar_doc:format("CIFAR-100", "coarse_label and fine_label", "Cifar100Dataset"), true,
+  cifar({ "coarse_label", "fine_label" }, { train = { "train.bin" }, test = { "test.bin" } }))
+
 define("CSVDataset", "dataset_files, field_delim=nil, column_defaults=nil, column_names=nil, ", [[
 Lines of CSV files. dataset_files: a path or a list. field_delim: what is between fields, a comma without it.
 column_names: else the first line of each file has them. column_defaults: a value for each column, which says what it
@@ -318,5 +355,20 @@ The lines of text files that are not empty, as the column text. dataset_files: a
     one
     > (os.remove("/tmp/lunaria_help.txt"))
     true]], true, function(a, name) return data.lines(paths_of(name, "dataset_files", a.dataset_files)) end)
+
+define("TFRecordDataset", "dataset_files, columns_list=nil, ", [[
+The tf.Example messages of TFRecord files. dataset_files: a path or a list. columns_list: the features that are the
+columns, else those of the first record. Numbers are tensors with one axis, int64 or float32; one string is a text,
+several are a list. Check sums are looked at: a record that is damaged is an error.
+
+    > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }, { shuffle = false }):save("/tmp/lunaria_help.tfrecord")
+    3
+    > ms.dataset.TFRecordDataset("/tmp/lunaria_help.tfrecord", { shuffle = false }):create_dict_iterator()().x:item()
+    1
+    > (os.remove("/tmp/lunaria_help.tfrecord"))
+    true]], true, function(a, name)
+  local names = a.columns_list ~= nil and base.name_list(name, "columns_list", a.columns_list) or {}
+  return data.tfrecords(paths_of(name, "dataset_files", a.dataset_files), names)
+end)
 
 return sources

@@ -1,0 +1,225 @@
+#include "core/data/tfrecord.h"
+
+#include <nmmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/interrupt.h"
+#include "core/io/protobuf.h"
+
+namespace lunaria::data {
+
+namespace {
+
+uint32_t masked_crc32c(std::string_view bytes) {
+    uint64_t crc = 0xFFFFFFFFu;
+    const char* p = bytes.data();
+    size_t left = bytes.size();
+    for (; left >= 8; left -= 8, p += 8) {
+        uint64_t word = 0;
+        std::memcpy(&word, p, 8);
+        crc = _mm_crc32_u64(crc, word);
+    }
+    uint32_t c = static_cast<uint32_t>(crc);
+    for (; left > 0; --left, ++p) c = _mm_crc32_u8(c, static_cast<unsigned char>(*p));
+    c = ~c;
+    return ((c >> 15) | (c << 17)) + 0xA282EAD8u;
+}
+
+constexpr uint64_t kHead = 12, kTail = 4;  // bytes before and after the content
+
+struct Feature {
+    enum class Kind { none, texts, floats, integers } kind = Kind::none;
+    std::vector<Value> texts;
+    std::vector<float> floats;
+    std::vector<int64_t> integers;
+
+    Value value() const {
+        const auto tensor = [](const auto& list) {
+            using T = typename std::decay_t<decltype(list)>::value_type;
+            return Value(Tensor::from<T>(std::span<const T>(list), {static_cast<int64_t>(list.size())}));
+        };
+        if (kind == Kind::floats) return tensor(floats);
+        if (kind == Kind::integers) return tensor(integers);
+        return texts.size() == 1 ? texts.front() : Value::list(texts);
+    }
+};
+
+Feature read_feature(ProtoReader message) {
+    Feature feature;
+    while (message.next()) {
+        const uint32_t kind = message.field();
+        if (kind < 1 || kind > 3) continue;
+        ProtoReader list = message.message();
+        feature = {};
+        feature.kind = static_cast<Feature::Kind>(kind);
+        while (list.next()) {
+            if (list.field() != 1) continue;
+            if (kind == 1)
+                feature.texts.emplace_back(list.bytes());
+            else if (kind == 2)
+                list.floats(feature.floats);
+            else
+                list.integers(feature.integers);
+        }
+    }
+    return feature;
+}
+
+// Calls f(name, message of the feature) for the features of an Example.
+template <class F>
+void for_features(std::string_view bytes, const std::string& file, F f) {
+    ProtoReader example(bytes, file);
+    while (example.next()) {
+        if (example.field() != 1) continue;
+        ProtoReader features = example.message();
+        while (features.next()) {
+            if (features.field() != 1) continue;
+            ProtoReader entry = features.message();
+            std::string_view name;
+            ProtoReader feature("", file);
+            while (entry.next()) {
+                if (entry.field() == 1) name = entry.bytes();
+                if (entry.field() == 2) feature = entry.message();
+            }
+            f(name, feature);
+        }
+    }
+}
+
+class File {
+  public:
+    explicit File(const std::string& path) : source_(open_source(path)) {
+        for (uint64_t at = 0; at < source_->size(); at = starts_.back() + length_of(at) + kTail) {
+            if (starts_.size() % 65536 == 0) poll_interrupt();
+            const uint64_t left = source_->size() - at;
+            if (left < kHead + kTail) fail(size(), str("the file ends within it, ", left, " bytes after it begins"));
+            const std::string head = source_->text(at, kHead);
+            if (masked_crc32c(std::string_view(head).substr(0, 8)) != number<uint32_t>(head, 8))
+                fail(size(), "the crc of its length is wrong");
+            const uint64_t length = number<uint64_t>(head, 0);
+            if (length > left - kHead - kTail)
+                fail(size(), str("its length, ", length, " bytes, goes past the end of the file"));
+            starts_.push_back(at + kHead);
+        }
+    }
+    size_t size() const { return starts_.size(); }
+    std::string content(size_t record) const {
+        const uint64_t start = starts_[record];
+        const uint64_t length = length_of(start - kHead);
+        if (length > source_->size() - start) fail(record, "its length changed since the file was opened");
+        std::string text = source_->text(start, static_cast<size_t>(length + kTail));
+        const uint32_t crc = number<uint32_t>(text, static_cast<size_t>(length));
+        text.resize(static_cast<size_t>(length));
+        if (masked_crc32c(text) != crc) fail(record, "the crc of its data is wrong");
+        return text;
+    }
+    std::string place(size_t record) const { return str(source_->name(), ": record ", record); }
+
+  private:
+    template <class T>
+    static T number(const std::string& text, size_t at) {
+        T value;
+        std::memcpy(&value, text.data() + at, sizeof value);
+        return value;
+    }
+    uint64_t length_of(uint64_t at) const {
+        uint64_t length = 0;
+        source_->read(at, &length, sizeof length);
+        return length;
+    }
+    [[noreturn]] void fail(size_t record, const std::string& what) const {
+        throw source_->error(str("record ", record, " is corrupt: ", what));
+    }
+    std::unique_ptr<Source> source_;
+    std::vector<uint64_t> starts_;
+};
+
+class Tfrecords final : public Records {
+  public:
+    Tfrecords(std::vector<File> files, Names names) : Records(std::move(names)), files_(std::move(files)) {
+        for (const File& file : files_) ends_.push_back((rows_ += static_cast<int64_t>(file.size())));
+    }
+    int64_t rows() const override { return rows_; }
+    void read(int64_t row, Row& out) const override {
+        const size_t f = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+        const size_t record = static_cast<size_t>(row - (f > 0 ? ends_[f - 1] : 0));
+        const std::string place = files_[f].place(record), bytes = files_[f].content(record);
+        const size_t before = out.size();
+        out.resize(before + columns().size());
+        for_features(bytes, place, [&](std::string_view name, const ProtoReader& feature) {
+            const auto at = std::find(columns().begin(), columns().end(), name);
+            if (at != columns().end())
+                out[before + static_cast<size_t>(at - columns().begin())] = read_feature(feature).value();
+        });
+        for (size_t c = 0; c < columns().size(); ++c)
+            if (out[before + c].is_nil()) throw file_error(place, str("there is no feature '", columns()[c], "'"));
+    }
+
+  private:
+    std::vector<File> files_;
+    std::vector<int64_t> ends_;  // of the rows of each file
+    int64_t rows_ = 0;
+};
+
+void append_record(Sink& sink, std::string_view content) {
+    const uint64_t length = content.size();
+    const auto put = [&](const auto& value) { sink.write(&value, sizeof value); };
+    put(length);
+    put(masked_crc32c({reinterpret_cast<const char*>(&length), sizeof length}));
+    sink.write(content);
+    put(masked_crc32c(content));
+}
+
+ProtoWriter feature_of(const std::string& name, const Value& value) {
+    ProtoWriter list, feature;
+    if (value.kind() == Value::Kind::string) return feature.message(1, list.bytes(1, value.string()));
+    if (value.is_list()) {
+        for (const Value& text : value.items()) {
+            if (text.kind() != Value::Kind::string)
+                throw dtype_error("save", str("column '", name, "' has a list of something else than texts"));
+            list.bytes(1, text.string());
+        }
+        return feature.message(1, list);
+    }
+    const Tensor& t = value.tensor();
+    if (t.dtype() == DType::c64) throw dtype_error("save", str("column '", name, "' has complex numbers"));
+    if (is_float(t.dtype())) {
+        const Tensor floats = t.cast(DType::f32).contiguous();
+        list.bytes(1, {floats.data<char>(), floats.nbytes()});
+        return feature.message(2, list);
+    }
+    for (int64_t i = 0; i < t.size(); ++i) list.integer(1, t.integer_at(i));
+    return feature.message(3, list);
+}
+
+}  // namespace
+
+RecordsPtr tfrecord_records(const std::vector<std::string>& paths, Names names) {
+    std::vector<File> files;
+    for (const std::string& path : paths) files.emplace_back(path);
+    if (names.empty()) {
+        const auto first = std::find_if(files.begin(), files.end(), [](const File& f) { return f.size() > 0; });
+        if (first == files.end())
+            throw file_error(paths.front(), "has no records, whose features would be the columns");
+        for_features(first->content(0), first->place(0),
+                     [&](std::string_view name, const ProtoReader&) { names.emplace_back(name); });
+        std::sort(names.begin(), names.end());
+        names.erase(std::unique(names.begin(), names.end()), names.end());
+        if (names.empty()) throw file_error(first->place(0), "has no features: it is no tf.Example");
+    }
+    return std::make_shared<Tfrecords>(std::move(files), std::move(names));
+}
+
+void TfrecordWriter::write(const Names& names, const Row& row) {
+    ProtoWriter features, example;
+    for (size_t c = 0; c < names.size(); ++c) {
+        ProtoWriter entry;
+        entry.bytes(1, names[c]).message(2, feature_of(names[c], row[c]));
+        features.message(1, entry);
+    }
+    append_record(sink_, example.message(1, features).text());
+}
+
+}  // namespace lunaria::data
