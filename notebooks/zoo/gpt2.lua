@@ -1,0 +1,60 @@
+-- GPT-2 (Radford et al. 2019): blocks of causal attention over tokens, normalised before each part. The scores of the next
+-- token come from the table of tokens itself.
+local ms = require "lunaria"
+local nn, ops = ms.nn, ms.ops
+
+local Block = nn.Cell:extend("GPT2Block")
+
+function Block:init(width, heads)
+  self.heads = heads
+  self.ln_1 = nn.LayerNorm({ width }, { epsilon = 1e-5 })
+  self.c_attn = nn.Dense(width, 3 * width)
+  self.c_proj = nn.Dense(width, width)
+  self.ln_2 = nn.LayerNorm({ width }, { epsilon = 1e-5 })
+  self.c_fc = nn.Dense(width, 4 * width)
+  self.c_out = nn.Dense(4 * width, width)
+end
+
+function Block:construct(x, mask)
+  local batch, length, width = x.shape[1], x.shape[2], x.shape[3]
+  local size = width // self.heads
+  local function by_heads(part) return ops.transpose(ops.reshape(part, { batch, length, self.heads, size }), { 0, 2, 1, 3 }) end
+  local q, k, v = ops.split(self.c_attn(self.ln_1(x)), width, -1)
+  local scores = ops.matmul(by_heads(q), ops.swapaxes(by_heads(k), -1, -2)) / math.sqrt(size) + mask
+  local seen = ops.matmul(ops.softmax(scores, -1), by_heads(v))
+  x = x + self.c_proj(ops.reshape(ops.transpose(seen, { 0, 2, 1, 3 }), { batch, length, width }))
+  return x + self.c_out(ops.gelu_tanh(self.c_fc(self.ln_2(x))))
+end
+
+local GPT2 = nn.Cell:extend("GPT2")
+
+function GPT2:init(c)
+  self.wte = nn.Embedding(c.vocabulary, c.width, { embedding_table = ms.common.initializer.Normal(0.02) })
+  self.wpe = nn.Embedding(c.length, c.width, { embedding_table = ms.common.initializer.Normal(0.02) })
+  local blocks = {}
+  for i = 1, c.layers do blocks[i] = Block(c.width, c.heads) end
+  self.h = nn.CellList(blocks)
+  self.ln_f = nn.LayerNorm({ c.width }, { epsilon = 1e-5 })
+end
+
+-- tokens (batch, length) -> scores (batch, length, vocabulary)
+function GPT2:construct(tokens)
+  local length = tokens.shape[2]
+  local x = self.wte(tokens) + self.wpe(ops.arange(length))
+  local mask = ops.triu(ops.full({ length, length }, -1e9), 1)
+  for i = 1, #self.h do x = self.h[i](x, mask) end
+  return ops.matmul(self.ln_f(x), ops.swapaxes(self.wte.embedding_table, 0, 1))
+end
+
+local M = {}
+
+local sizes = { small = { 768, 12, 12 }, medium = { 1024, 24, 16 }, large = { 1280, 36, 20 }, xl = { 1600, 48, 25 } }
+
+--- GPT-2 of a size ("small", "medium", "large", "xl"), or of { vocabulary =, length =, width =, layers =, heads = }.
+function M.gpt2(size)
+  if type(size) == "table" then return GPT2(size) end
+  local width, layers, heads = table.unpack(sizes[size or "small"] or error("gpt2: there is no size " .. tostring(size), 2))
+  return GPT2 { vocabulary = 50257, length = 1024, width = width, layers = layers, heads = heads }
+end
+
+return M
