@@ -141,6 +141,7 @@ void add_records(Registry& r) {
     r.add("next_key(table: any, key: any)").doc("The key after that one; nil after the last.");
     r.add("decide(x: any)").doc("The number or type of x, on which what follows depends.");
     r.add("element(tensor: any)").doc("The element of a tensor that has one.");
+    r.add("size_of(tensor: any, axis: int)").doc("The size of an axis.");
     r.add("make_table(items: int, fields: int, content: any)")
         .doc("A new table for so many items and fields; content: its metatable, then keys and values in their order.")
         .effect(Effect::state);

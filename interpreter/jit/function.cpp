@@ -164,7 +164,7 @@ int make(lua_State* L) {
 
 // Of functions that nobody asked to compile: beyond so many other steps for an operator, Lua is quicker.
 constexpr int64_t kStepsPerOperator = 300;
-constexpr size_t kStepsUnasked = 20000, kLiveUnasked = 1 << 20;
+constexpr size_t kWaysUnasked = 64, kStepsUnasked = 20000, kLiveUnasked = 1 << 20;
 
 void count_operators(const Block& block, int64_t& operators, int64_t& others) {
     for (const Step& step : block.steps) ++(step.kind == Step::Kind::op ? operators : others);
@@ -367,6 +367,7 @@ void make_for_entry(lua_State* L, int function) {
     lua_call(L, 1, 1);
     Function& f = function_at(L, -1);
     f.unasked = true;
+    f.limits.ways = kWaysUnasked;
     f.limits.steps = kStepsUnasked;
     f.limits.live = kLiveUnasked;
 }

@@ -638,7 +638,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (s.effect)
         for (const Operand& o : s.operands)
             if (o.slot < 0 && o.constant.is_tensor()) stop("a tensor that was made of constants is written in place");
-    s.by_content = open_tensors_ > 0 && sizes_by_content(op, real);
+    s.by_content = sizes_by_content(op, args, real);
     bool list = false;
     vm::Values results = event(std::move(s), [&](vm::Values& values) {
         Value result = run_operator(op, real);

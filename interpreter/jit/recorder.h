@@ -113,6 +113,8 @@ class Recorder final : public vm::Watcher {
 
   private:
     friend class Loops;
+    friend class OpenSizes;
+    friend Value open_shape(Recorder& recorder, const Value& tensor);
     friend class WatchedUpvalue;
     // A table that the run made and that only the run knows so far.
     struct Own {
@@ -187,11 +189,12 @@ class Recorder final : public vm::Watcher {
     Value beside(const Value& v, const Value& other, const Op& primitive);
     void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
     static bool holds_open(const Value& v);
-    bool is_open(const Operand& o) const;  // a tensor of any sizes
+    bool is_open(const Operand& o) const;  // a tensor of any sizes, or a list of numbers that may be such sizes
     // From now on the trace is for the sizes that the tensor, or all tensors, have.
     void decide_shape(const Value& tensor);
     void decide_shapes();
-    static bool sizes_by_content(const Op& op, std::span<const Value> args);
+    // `real`: the arguments as they are in this call.
+    bool sizes_by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const;
 
     LuaHost& host_;
     const Natives& natives_;

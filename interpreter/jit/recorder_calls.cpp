@@ -3,6 +3,7 @@
 
 #include "core/element.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
 #include "jit/language.h"
 #include "jit/number.h"
@@ -655,13 +656,14 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
 vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     vm::Values real;
     bool open = false;
+    OpenSizes sizes(*this, args);
     for (const Value& v : args) {
         if (stopped_.empty() && is_table(v)) read_all(v);
         open |= open_number(v) != nullptr;
         real.push_back(plain(v));
     }
     Unwatched unwatched;
-    Bound bound = host_.bind(op, real);
+    Bound bound = sizes.bind(op, real);
     if (!stopped_.empty()) return bound;
     auto note = [&](const auto& self, const Value& v) -> void {
         if (v.is_list())

@@ -7,6 +7,7 @@
 #include "interpreter/bindings/tensor_index.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
 
 namespace lunaria::jit {
@@ -464,6 +465,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
             return v;
         }
         if (key.kind() == Value::Kind::string) {
+            if (Value sizes; key.string() == "shape" && (sizes = open_shape(*this, object))) return sizes;
             static constexpr std::string_view kOfType[] = {"shape",    "dtype",  "ndim",      "rank",  "size",
                                                            "itemsize", "nbytes", "is_sparse", "device"};
             Value v = host_.index(object, key);
@@ -583,12 +585,10 @@ Value Recorder::length(const Value& given_object) {
 vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
     if (is_table(key)) read_all(key);
     if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
-    // Of the name of a method nothing depends on the sizes.
+    // Nothing depends on the sizes where it is the name of a method or of a property.
     const bool named = key.kind() == Value::Kind::string && !host_.is_part(key);
     if (!named) decide_shape(tensor);
-    vm::Host::Part part = host_.part_of(tensor, key);
-    if (named && part.function) decide_shape(tensor);
-    return part;
+    return host_.part_of(tensor, key);
 }
 
 vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const Value& value) {

@@ -25,7 +25,9 @@ bool generalises(Step::Kind kind) {
 }
 
 // Events whose numbers are other ones each time.
-bool always_differs(Step::Kind kind) { return kind == Step::Kind::item || kind == Step::Kind::loop; }
+bool always_differs(Step::Kind kind) {
+    return kind == Step::Kind::item || kind == Step::Kind::size || kind == Step::Kind::loop;
+}
 
 // Whether a tensor of the same kind but of other sizes came there before.
 bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Expected& e) {
@@ -123,9 +125,11 @@ bool Recorder::is_counter(const Value& key) {
 }
 
 bool Recorder::is_open(const Operand& o) const {
-    if (open_tensors_ == 0) return false;
     bool open = false;
-    for_each_slot(o, [&](int32_t slot) { open |= sizes_[static_cast<size_t>(slot)]; });
+    for_each_slot(o, [&](int32_t slot) {
+        const auto at = static_cast<size_t>(slot);
+        open |= sizes_[at] || (o.is_list && values_[at].is_number());
+    });
     return open;
 }
 
@@ -149,9 +153,11 @@ void Recorder::decide_shapes() {
 }
 
 // Whether the sizes of the results depend on more than on the sizes of the operands.
-bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args) {
+bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
+    if (std::ranges::any_of(args, holds_open)) return true;
+    if (open_tensors_ == 0) return false;
     if (!op.infer_fn) return true;
-    const Types types = op.infer_fn(lunaria::Call(op, args, promoted_dtype(op, args)));
+    const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));
     return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
 }
 

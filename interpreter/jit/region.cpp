@@ -15,7 +15,15 @@ namespace {
 constexpr size_t kLeast = 2;   // operators that are worth a graph
 constexpr size_t kSizes = 32;  // sizes of inputs for which an open region is kept compiled
 
-bool waits_for_nothing(const Step& step) {
+bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
+    bool found = false;
+    for (const Operand& o : step.operands) for_each_slot(o, [&](int32_t slot) { found |= slots.contains(slot); });
+    return found;
+}
+
+// `defined`: by operators before it.
+bool waits_for_nothing(const Step& step, const std::unordered_set<int32_t>& defined) {
+    if (step.kind == Step::Kind::size) return !uses_any(step, defined);
     // A tensor whose type is decided upon may be what an operator gives.
     if (step.kind == Step::Kind::is) return step.name.empty();
     return step.kind <= Step::Kind::is || step.kind == Step::Kind::number || step.kind == Step::Kind::scalar;
@@ -41,12 +49,6 @@ void add_written(const Step& step, const std::unordered_set<int32_t>& defined, s
         for_each_slot(o, [&](int32_t slot) {
             if (!defined.contains(slot)) written.insert(slot);
         });
-}
-
-bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
-    bool found = false;
-    for (const Operand& o : step.operands) for_each_slot(o, [&](int32_t slot) { found |= slots.contains(slot); });
-    return found;
 }
 
 class Builder {
@@ -250,7 +252,7 @@ void find_regions(Block& block, SlotTypes& types) {
             else if (e.what != Expected::What::same && e.slot >= 0)
                 types.erase(e.slot);
         }
-        bool fits = waits_for_nothing(step);
+        bool fits = waits_for_nothing(step, defined);
         const bool writes = region && is_writer(step);
         fits |= writes;
         if (!fits && is_tensor_operator(step)) {

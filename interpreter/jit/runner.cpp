@@ -456,10 +456,6 @@ class Runner {
 
     Outcome carry_out(const Step& step, vm::Values& given) {
         span_ = &step.span;
-        if (step.kind == Step::Kind::again) {
-            given.push_back(Value(turns_.fits(step)));
-            return Outcome::fine;
-        }
         if (compute(step, given)) return Outcome::fine;
         vm::Values args;
         args.reserve(step.operands.size());
@@ -484,6 +480,9 @@ class Runner {
                     break;
                 case Step::Kind::item:
                     given.push_back(element(args[0].tensor(), 0));
+                    break;
+                case Step::Kind::size:
+                    given.push_back(Value(args[0].tensor().shape()[static_cast<int>(args[1].integer())]));
                     break;
                 case Step::Kind::loop:
                     given.append({args.begin() + 2, args.size() - 2});
@@ -528,8 +527,13 @@ class Runner {
         return Outcome::fine;
     }
 
-    // Arithmetic on two numbers, which most steps on numbers are; false: it is something else, or fails.
+    // The ends of turns, and arithmetic on two numbers, which most steps on numbers are; false: it is something else,
+    // or fails.
     bool compute(const Step& step, vm::Values& given) {
+        if (step.kind == Step::Kind::again) {
+            given.push_back(Value(turns_.fits(step)));
+            return true;
+        }
         if (step.kind != Step::Kind::number || step.operands.size() != 2 || !lua::is_number_primitive(*step.op))
             return false;
         const Value args[] = {constant(step.operands[0]), constant(step.operands[1])};

@@ -288,9 +288,9 @@ std::string described(const ir::Span& span, std::string_view words) {
 
 std::string_view name_of(Step::Kind kind) {
     static constexpr std::string_view kNames[] = {
-        "argument_count", "argument", "raw_index",   "metatable",     "upvalue", "raw_length", "next_key", "decide",
-        "element",        "op",       "number",      "number_tensor", "index",   "compare",    "call",     "make_table",
-        "set_index",      "raw_set",  "set_upvalue", "loop",          "again",   "return"};
+        "argument_count", "argument",  "raw_index", "metatable",   "upvalue",       "raw_length", "next_key", "decide",
+        "element",        "size_of",   "op",        "number",      "number_tensor", "index",      "compare",  "call",
+        "make_table",     "set_index", "raw_set",   "set_upvalue", "loop",          "again",      "return"};
     return kNames[static_cast<size_t>(kind)];
 }
 

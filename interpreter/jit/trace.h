@@ -54,6 +54,7 @@ struct Step {
         next,       // table, key
         is,         // a number or tensor slot's value as it is, or a tensor's type: what was decided upon
         item,       // tensor -> its element
+        size,       // tensor, axis
         op,         // an operator
         number,     // an operation on numbers
         scalar,     // number, dtype -> a tensor without axes
