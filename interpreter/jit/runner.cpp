@@ -108,6 +108,7 @@ class Runner {
         }
         progress_.path.push_back(way);
         way->used = ++tree_.clock;
+        for (const int32_t s : way->dead) slots_[static_cast<size_t>(s)] = Value();
         here = {way};
         finish(way->steps[0]);
         go_on(way->steps[0], here);

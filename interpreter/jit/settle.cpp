@@ -90,7 +90,18 @@ bool leads_to_loop(const Block& block) {
 // By step that goes back: what the loop and all behind it needs of what was there before the loop.
 class Kept {
   public:
-    explicit Kept(const Block& root) { visit(root); }
+    explicit Kept(const Block& root) {
+        visit(root);
+        // A loop that is left for the next turn of one around it needs what that turn needs.
+        for (bool grows = true; grows;) {
+            grows = false;
+            for (const auto& [inner, outer] : within_) {
+                const size_t before = inner->size();
+                inner->insert(outer->begin(), outer->end());
+                grows |= inner->size() > before;
+            }
+        }
+    }
     const Slots& at(const Step& back) const { return *back_.at(&back); }
 
   private:
@@ -115,6 +126,7 @@ class Kept {
             const auto loop = std::find_if(open_.rbegin(), open_.rend(),
                                            [&](const Loop& one) { return is_loop_of(*one.step, step); });
             back_[&step] = loop->used;
+            for (auto inner = loop.base(); inner != open_.end(); ++inner) within_.emplace_back(inner->used, loop->used);
         }
         for (const auto& next : block.next) visit(*next);
         open_.resize(open);
@@ -123,6 +135,7 @@ class Kept {
     std::deque<Slots> used_;
     std::vector<Loop> open_;
     std::unordered_map<const Step*, const Slots*> back_;
+    std::vector<std::pair<Slots*, const Slots*>> within_;
 };
 
 // Slots that go out, and how often.
@@ -163,9 +176,15 @@ class Settling {
             known.steps += next->settled.steps;
             known.slots = std::max(known.slots, next->settled.slots);
         }
+        for (auto& next : block.next) {
+            next->dead.clear();
+            for (const int32_t slot : needed)
+                if (!std::ranges::binary_search(next->settled.needed, slot)) next->dead.push_back(slot);
+        }
         add_end(block, needed);
         for (size_t i = block.steps.size(); i-- > 0;) settle(block.steps[i], known, needed, out);
         known.needed.assign(needed.begin(), needed.end());
+        std::ranges::sort(known.needed);
         known.handed.assign(out.begin(), out.end());
         for (const auto& [slot, times] : out) handed[slot] += times;
         return needed;

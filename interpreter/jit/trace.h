@@ -106,8 +106,9 @@ struct Block {
     std::vector<Row> rows;                         // in their order
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
-    uint64_t used = 0;    // Tree::clock when a call went this way last
-    bool changed = true;  // since the tree was settled last
+    std::vector<int32_t> dead;  // slots that other ways from where this one begins need, but not this one
+    uint64_t used = 0;          // Tree::clock when a call went this way last
+    bool changed = true;        // since the tree was settled last
     // What that found of the block and those below it, which holds for as long as none of them changes.
     struct Settled {
         bool stale = true, loops = false;             // `loops`: some begin in the block itself
