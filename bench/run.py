@@ -21,7 +21,7 @@ import machine
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled"]
 # These measure a whole process and print their own rows.
-SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "planned_memory",
+SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused"}
 BATCHES = 3  # of a turn
