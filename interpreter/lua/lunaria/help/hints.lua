@@ -324,7 +324,8 @@ return function(message, line, place, above, variables)
   local hint, replaces = first_rule(text, line, message, missing, has_hint)
   local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
   if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
-  if not hint and not has_hint and text:find "^[%w_%.]+: " then hint = signature_hint(text:match "^([%w_%.]+): ") end
+  local about_arguments = text:find " must " or text:find "expected" or text:find " takes " or text:find "there is no"
+  if not hint and not has_hint and about_arguments and text:find "^[%w_%.]+: " then hint = signature_hint(text:match "^([%w_%.]+): ") end
   if hint and replaces then rest = rest:gsub("\n  hint: [^\n]*", "", 1) end
   if not hint or rest:find "\n  hint: " then return at .. text .. rest end
   return at .. text .. "\n  hint: " .. hint .. rest
