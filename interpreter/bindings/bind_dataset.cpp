@@ -7,6 +7,7 @@
 #include "core/data/csv.h"
 #include "core/data/fixed.h"
 #include "core/data/functions.h"
+#include "core/data/mindrecord.h"
 #include "core/data/operations.h"
 #include "core/data/tfrecord.h"
 #include "core/interrupt.h"
@@ -193,6 +194,12 @@ int fixed(lua_State* L) {
 
 int make_tfrecords(lua_State* L) {
     push_handle(L, tfrecord_records(names_at(L, 1), names_at(L, 2)), kRecords);
+    return 1;
+}
+
+// mindrecords(paths, whole, names)
+int make_mindrecords(lua_State* L) {
+    push_handle(L, mindrecord_records(names_at(L, 1), lua_toboolean(L, 2), names_at(L, 3)), kRecords);
     return 1;
 }
 
@@ -472,6 +479,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"lines", protect<make_lines>},
     {"fixed", protect<fixed>},
     {"tfrecords", protect<make_tfrecords>},
+    {"mindrecords", protect<make_mindrecords>},
     {"save_tfrecord", protect<save_tfrecord>},
     {"rows", protect<rows>},
     {"columns", protect<columns>},

@@ -502,6 +502,71 @@ t.test("MNIST's files", function()
   fails("images have shape %(3, 2, 2%) and the labels %(2,%)", D.MnistDataset, folder, "test")
 end)
 
+-- What a row has under a name, as the manifest tells it: numbers and texts as they are, bytes and arrays described.
+local function matches_field(value, expected, where)
+  if type(expected) ~= "table" then
+    return t.equal(ms.is_tensor(value) and value:item() or value, expected, where)
+  elseif expected.bytes_hex or expected.len then
+    t.equal(tostring(value.dtype), "UInt8", where)
+    if expected.len then return t.equal(value.size, expected.len, where) end
+    local parts = {}
+    for i, byte in ipairs(value:tolist()) do parts[i] = ("%02x"):format(byte) end
+    return t.equal(table.concat(parts), expected.bytes_hex, where)
+  end
+  t.equal(tostring(value.dtype):lower(), expected.dtype, where)
+  local shape = {}
+  for i = 1, value.ndim do shape[i] = value.shape[i] end
+  t.equal(shape, expected.shape, where)
+  if expected.values then t.equal(value:reshape { -1 }:tolist(), expected.values, where) end
+end
+
+t.test("MindRecord files of the reference product", function()
+  local samples = "tests/data/samples/mindrecord/"
+  local file = assert(io.open(samples .. "manifest.json"))
+  local files = ms.json.decode(file:read("a")).files
+  file:close()
+  local read = 0
+  for _, entry in ipairs(files) do
+    local path = samples .. entry.name .. (entry.shards > 1 and "0" or "")
+    if entry.name ~= "default_sizes.mindrecord" then
+      local n = 0
+      for row in D.MindDataset(path, { shuffle = false }):create_dict_iterator() do
+        n = n + 1
+        local expected = (entry.expected or {})[n]
+        if entry.expected_any_order then
+          for _, candidate in ipairs(entry.expected_any_order) do
+            if candidate.id == row.id:item() then expected = candidate end
+          end
+        end
+        for name, value in pairs(expected) do matches_field(row[name], value, entry.name .. " " .. n .. " " .. name) end
+      end
+      t.equal(n, entry.rows, entry.name)
+      read = read + 1
+    end
+  end
+  assert(read >= 6, read)
+  t.equal(D.MindDataset({ samples .. "sharded.mindrecord0" }):get_dataset_size() < 22, true)
+  t.equal(D.MindDataset(samples .. "images.mindrecord", { columns_list = "label" }):get_col_names(), { "label" })
+  fails("there is no field 'z'", D.MindDataset, samples .. "images.mindrecord", { columns_list = "z" })
+  -- Damages are errors or leave a row as it was: there is no check sum in the format. None may end the process.
+  local source = assert(io.open(samples .. "arrays.mindrecord", "rb"))
+  local text = source:read("a")
+  source:close()
+  local number = 1
+  for _ = 1, 400 do
+    number = (number * 1103515245 + 12345) % 2147483648
+    -- The header's first bytes, and the pages.
+    local at = number % 2 == 0 and number // 4 % 2600 + 1 or 16385 + number // 4 % (#text - 16384)
+    local damaged = text:sub(1, at - 1) .. string.char(number >> 16 & 255) .. text:sub(at + 1)
+    local path = write("damaged.mindrecord", damaged)
+    local ok, message = pcall(function() return rows(D.MindDataset({ path })) end)
+    assert(ok or tostring(message):find("damaged.mindrecord", 1, true), message)
+  end
+  for _, size in ipairs { 0, 7, 100, 16384, 33000, #text - 1 } do
+    fails("corrupt", function() rows(D.MindDataset({ write("short.mindrecord", text:sub(1, size)) })) end)
+  end
+end)
+
 t.test("CIFAR's files", function()
   local ds = D.Cifar10Dataset("tests/data/samples/cifar10", "train", { shuffle = false })
   local labels, sum, first = {}, 0, nil

@@ -371,4 +371,15 @@ several are a list. Check sums are looked at: a record that is damaged is an err
   return data.tfrecords(paths_of(name, "dataset_files", a.dataset_files), names)
 end)
 
+define("MindDataset", "dataset_files, columns_list=nil, ", [[
+The rows of MindRecord files. dataset_files: the path of one file, with which all shards are read that its header names,
+or a list of files. columns_list: the fields that are the columns, else all of them. Numbers and arrays are tensors of
+their types, bytes a tensor of uint8, strings texts. The index file is not needed.
+
+    > (pcall(ms.dataset.MindDataset, "/no/such.mindrecord"))
+    false]], true, function(a, name)
+  local names = a.columns_list ~= nil and base.name_list(name, "columns_list", a.columns_list) or {}
+  return data.mindrecords(paths_of(name, "dataset_files", a.dataset_files), type(a.dataset_files) == "string", names)
+end)
+
 return sources
