@@ -31,7 +31,7 @@ local areas = {
 
 -- Algorithms and parallel wrappers of issues of their own.
 local known_missing = {
-  optimizers = "thor", callbacks = "OnRequestExit",
+  callbacks = "OnRequestExit",
   wrappers = "DistributedGradReducer MicroBatchInterleaved PipelineCell", checkpoints = "load_checkpoint_async",
 }
 

@@ -25,6 +25,7 @@ for _, part in ipairs {
   (require "lunaria.nn.optim_more"),
   require("lunaria.nn.optim_rare").classes,
   require "lunaria.nn.optim_lars",
+  require "lunaria.nn.thor",
   require("lunaria.nn.schedule").classes,
   require("lunaria.nn.schedule").lists,
 } do

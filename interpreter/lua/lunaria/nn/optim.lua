@@ -511,5 +511,5 @@ end
 -- The rest is what optimizers in other files are made of.
 return {
   nn = nn, mint = mint, layer = optimizer_class, setup = setup, moments = moments, decayed = decayed, scale_of = scale_of,
-  rate_at = rate_at,
+  rate_at = rate_at, learning_rate = learning_rate,
 }
