@@ -167,24 +167,92 @@ template <class T>
     return true;
 }
 
-// exp(y log |x|) in double precision: the product needs more digits than f32 has.
-[[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
+// x^y for a positive normal x and |y| < 2^20, with fused multiply-adds. The product y log2(x) needs more digits than
+// f32 has: the logarithm is a sum of two numbers, and what the integer nearest to the product leaves is taken of both.
+[[gnu::always_inline]] inline Pack<float> ordinary_pow(Pack<float> x, Pack<float> y) {
+    using P = Pack<float>;
+    // 2 / ln 2 in two parts; (log2((1 + s) / (1 - s)) / s - 2 / ln 2) / s^2 in s^2; 2^f for |f| <= 1/2
+    static constexpr float unit = 2.88539004f, unit_rest = 3.851926e-08f;
+    static constexpr float log_poly[] = {0.9617967f, 0.5770833f, 0.4116751f, 0.34084007f};
+    static constexpr float exp_poly[] = {1.0f,         0.6931472f,    0.24022652f,   0.055503268f,
+                                         0.009617994f, 0.0013400565f, 0.00015478171f};
+    const auto [e, m] = split_exponent(x);
+    // s = (m - 1) / (m + 1), with the rounding errors of the sum and of the quotient.
+    const P t = m - P(1), d = m + P(1), d_rest = m - (d - P(1)), inverse = quotient(P(1), d), s = t * inverse;
+    const P s_rest = fma(-s, d_rest, fma(-s, d, t)) * inverse, z = s * s;
+    const P head = fma(s, P(unit), e);
+    P low = fma(s, P(unit), e - head);
+    low = fma(s_rest, P(unit), low);
+    low = fma(s, fma(z, poly(z, log_poly), P(unit_rest)), low);
+    // The rest has to be small, as it is left out where the product is rounded.
+    const P high = head + low;
+    low = low - (high - head);
+    P n = rint(y * high);
+    const P f = fma(y, low, fma(y, high, -n));
+#if !defined(__AVX512F__)
+    // Twice what a factor of scale() can be.
+    n = at_most(at_least(n, -250), 250);
+#endif
+    return scale(poly(f, exp_poly), n);
+}
+
+// exp(y log x) in double precision, for any x that is not negative.
+[[gnu::always_inline]] inline Pack<float> any_pow(Pack<float> x, Pack<float> y) {
+    const Doubles base = widen(x), power = widen(y);
+    return narrow({exp(power.low * log(base.low)), exp(power.high * log(base.high))});
+}
+
+// What has the sign bit where ordinary_pow(|x|, y) is not defined.
+[[gnu::always_inline]] inline Pack<float>::U outside_ordinary(Pack<float> x, Pack<float> y) {
+    using U = Pack<float>::U;
+    constexpr uint32_t kMagnitude = 0x7fffffff, kLeast = 0x00800000, kSpan = 0x7f000000, kMost = 0x49800000;
+    const U above = ((U)x.v & kMagnitude) - kLeast;
+    return above | (above + (0x80000000u - kSpan)) | ~(((U)y.v & kMagnitude) - kMost);
+}
+[[gnu::always_inline]] inline Mask<float> sign_bits(Pack<float>::U bits) {
+    return (Mask<float>::V)((Pack<float>::I)bits >> 31);
+}
+
+// The power of |x| with the sign of a power of x, and 1 where it is that of whatever else.
+[[gnu::always_inline]] inline Pack<float> signed_pow(Pack<float> x, Pack<float> y, Pack<float> r) {
     using P = Pack<float>;
     constexpr double inf = __builtin_inf();
-    if (P r; one_short_power(x, y, r)) return r;
-    const auto is_short = has_short_power(y);
-    const P fast = short_power(x, y);
-    if (!any(!is_short)) return fast;
-    Doubles base = widen(abs(x)), power = widen(y);
-    P r = narrow({exp(power.low * log(base.low)), exp(power.high * log(base.high))});
-    P half = y * P(0.5);
-    auto whole = rint(y) == y;
-    auto odd = whole & (rint(half) != half);
-    auto negative = copysign(P(1), x) < P(0);
+    const P half = y * P(0.5);
+    const auto whole = rint(y) == y, odd = whole & (rint(half) != half), negative = copysign(P(1), x) < P(0);
     r = select(negative & odd, -r, r);
     r = select((x < P(0)) & !whole & (x > P(-inf)), P(__builtin_nan("")), r);
-    auto one = (y == P(0)) | (x == P(1)) | ((x == P(-1)) & (abs(y) == P(inf)));
-    return select(is_short, fast, select(one, P(1), r));
+    const auto one = (y == P(0)) | (x == P(1)) | ((x == P(-1)) & (abs(y) == P(inf)));
+    return select(one, P(1), r);
+}
+
+// The lanes with any exponent but a short one. What is rare is apart from the function, so that the rest is short
+// enough to be part of loops.
+[[gnu::noinline]] inline Pack<float> unusual_pow(Pack<float> x, Pack<float> y, Pack<float> r) {
+    const auto others = sign_bits(outside_ordinary(x, y));
+    if (any(others)) r = select(others, any_pow(abs(x), y), r);
+    return signed_pow(x, y, r);
+}
+[[gnu::always_inline]] inline Pack<float> long_pow(Pack<float> x, Pack<float> y) {
+    if constexpr (!kFused) return signed_pow(x, y, any_pow(abs(x), y));
+    const Pack<float> r = ordinary_pow(abs(x), y);
+    if (any(sign_bits(outside_ordinary(x, y) | (Pack<float>::U)x.v))) [[unlikely]]
+        return unusual_pow(x, y, r);
+    return r;
+}
+[[gnu::noinline]] inline Pack<float> pow_with_short_ones(Pack<float> x, Pack<float> y) {
+    if (Pack<float> r; one_short_power(x, y, r)) return r;
+    const auto is_short = has_short_power(y);
+    const Pack<float> r = short_power(x, y);
+    return any(!is_short) ? select(is_short, r, long_pow(x, y)) : r;
+}
+
+[[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
+    const Pack<float> r = long_pow(x, y);
+    // Of exponents with a short power only a bit of the mantissa is set, if any. They are looked for last, as otherwise
+    // all else would wait for the answer.
+    if (any(Mask<float>((Pack<float>::I)(((Pack<float>::U)y.v << 10) == 0)))) [[unlikely]]
+        return pow_with_short_ones(x, y);
+    return r;
 }
 
 // Exact while the quotient fits the mantissa: then a - q b has no rounding error, and q is off by one at most.
