@@ -216,8 +216,8 @@ int run_command(const CommandLine& command) {
         return report(state, run_protected(state, [&](lua_State*) { write_docs(state, *command.docs, command.html); }));
     std::optional<ScriptDebugger> debugger(std::in_place, state);
     interruptible = &state;
-    // A wait that it ends starts again.
-    handle_signal(SIGINT, on_interrupt, SA_RESTART);
+    // Not to be restarted: a script that waits for a pipe or for input would never come to where it is stopped.
+    handle_signal(SIGINT, on_interrupt);
     set_arg_table(state.lua(), command);
     lua_pushcfunction(state.lua(), protect<script_help>);
     lua_setglobal(state.lua(), "help");

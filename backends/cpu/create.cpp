@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 
 namespace lunaria::cpu {
@@ -41,11 +42,13 @@ template <class Wide, class F>
 bool generate(const KernelCall& call, F element) {
     Tensor& out = call.out[0];
     if (out.dtype() == dtype_of<Wide>()) {
-        for (int64_t i = 0; i < out.size(); ++i) out.data<Wide>()[i] = element(i);
+        Wide* const to = out.data<Wide>();
+        for_elements(out.size(), [&](int64_t i) { to[i] = element(i); });
         return true;
     }
     Tensor wide = Tensor::empty(dtype_of<Wide>(), out.shape());
-    for (int64_t i = 0; i < out.size(); ++i) wide.data<Wide>()[i] = element(i);
+    Wide* const to = wide.data<Wide>();
+    for_elements(out.size(), [&](int64_t i) { to[i] = element(i); });
     copy_elements(wide, out);
     return true;
 }

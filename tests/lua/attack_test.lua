@@ -76,6 +76,18 @@ t.test("tables that contain themselves end", function()
   says(false, "return x[loop]")
 end)
 
+t.test("an interrupt reaches a script that waits for a pipe", function()
+  local pipe = os.tmpname()
+  os.remove(pipe)
+  assert(os.execute("mkfifo " .. quoted(pipe)))
+  for _, code in ipairs { "io.open(PIPE)", "loadfile(PIPE)", "for _ in io.lines(PIPE) do end", "io.open(PIPE, 'r+'):read('a')" } do
+    local out, how, status = run(("PIPE = %q while true do %s end"):format(pipe, code), 1)
+    -- 124: it ended by itself; 137: it had to be killed.
+    assert(how == "exit" and status == 124 and out:find("interrupted!", 1, true), ("%s: %s %d: %s"):format(code, how, status, out))
+  end
+  os.remove(pipe)
+end)
+
 t.test("derivatives nest to a depth that is told", function()
   local nested = "local f = function(y) return y * y end for _ = 1, %d do f = ms.grad(f) end return f(2.0)"
   says("done", nested:format(6))
