@@ -29,6 +29,9 @@ nl::json mended(const std::string& type, nl::json content, bool has_debugger) {
 
 // What a client may leave unread of what is published before it holds up the others.
 constexpr int kUnreadMessages = 256;
+// How long a request is let alone with requests of other shells: cells, and all else, which mostly ends at once.
+constexpr auto kCellSettles = std::chrono::milliseconds(30);
+constexpr auto kMessageSettles = std::chrono::milliseconds(1000);
 
 void bind(zmq::socket_t& socket, const xeus::xconfiguration& c, const std::string& port, int most_unread = 0) {
     // No limit but for what is published: a client that sends a thousand requests before it reads an answer gets them
@@ -332,6 +335,7 @@ void Server::serve(xeus::xmessage message) {
         return;
     }
     Current request{message.identities(), message.header(), shell_of(message.header())};
+    request.settled = Clock::now() + (type == "execute_request" ? kCellSettles : kMessageSettles);
     if (type == "execute_request") {
         request.allow_stdin = content["allow_stdin"];
         request.stop_on_error = content["stop_on_error"] && !content["silent"];
@@ -342,7 +346,7 @@ void Server::serve(xeus::xmessage message) {
                             std::move(content), std::move(message).buffers());
     {
         const Serving serving(*this, std::move(request));
-        // What came for other shells a moment ago found nothing that it could interrupt.
+        // What came a moment ago found nothing that it could interrupt; for requests the thread of the sockets looks.
         if (is_called()) host_->ask_for_visit();
         try {
             dispatch(std::move(complete), type);

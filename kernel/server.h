@@ -97,6 +97,7 @@ class Server final : public xeus::xserver {
     static constexpr size_t kMostUnpublished = size_t{64} << 20;  // bytes
     // A request that is being served. Xeus remembers one parent per channel, which is too few when a request comes
     // within another.
+    using Clock = std::chrono::steady_clock;
     struct Current {
         xeus::xmessage::guid_list identities;
         nl::json header;
@@ -104,6 +105,7 @@ class Server final : public xeus::xserver {
         int count = 0;
         bool allow_stdin = false;
         bool stop_on_error = false;
+        Clock::time_point settled = {};  // from then on requests of other shells are served in its middle
     };
     struct Waiting {
         xeus::xmessage message;
@@ -162,6 +164,8 @@ class Server final : public xeus::xserver {
     std::optional<Current> current() const;
     // Lets the main thread leave its cell for requests that need not wait for it.
     void call_main();
+    // When the program that runs is to be asked for a visit; nothing where nothing waits for one.
+    std::optional<Clock::time_point> call_time();
     bool is_called();
     bool is_served(const std::string& shell) const;  // under current_mutex_
     nl::json create_shell();

@@ -17,17 +17,22 @@ constexpr int kBatch = 100;         // messages of a socket before the next one 
 constexpr int kLongestWait = 1000;  // ms
 constexpr int kHeartbeatWait = 250;
 constexpr int kDeafTicks = 8;
-constexpr int kRetryWait = 5;                         // ms, while a client's queue is full
-constexpr auto kPatience = std::chrono::seconds(10);  // with a client that does not read
+constexpr auto kNextCall = std::chrono::milliseconds(10);  // of a program that could not be visited
+constexpr int kRetryWait = 5;                              // ms, while a client's queue is full
+constexpr auto kPatience = std::chrono::seconds(10);       // with a client that does not read
 
 }  // namespace
 
 int Server::poll_timeout() {
     if (!publications_.empty()) return kRetryWait;
-    const auto due = streams_.due();
-    if (!due) return kLongestWait;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*due - Streams::Clock::now()).count();
-    return static_cast<int>(std::clamp<int64_t>(left + 1, 0, kLongestWait));
+    int64_t wait = kLongestWait;
+    auto until = [&](Clock::time_point time) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(time - Clock::now()).count();
+        wait = std::clamp<int64_t>(left + 1, 0, wait);
+    };
+    if (const auto due = streams_.due()) until(*due);
+    if (const auto call = call_time(); call && !visit_requested()) until(std::max(*call, Clock::now() + kNextCall));
+    return static_cast<int>(wait);
 }
 
 void Server::run_io() {
@@ -58,6 +63,7 @@ void Server::run_io() {
         if (count > 5 && (items[5].revents || items[6].revents)) streams_.drain();
         streams_.flush_due();
         send_letters();
+        if (!visit_requested() && is_called()) call_main();
         if (has_parent && !orphaned && getppid() != parent) {
             orphaned = true;
             context_.log->line("the process that started it is gone");
@@ -167,7 +173,6 @@ void Server::route(xeus::xmessage message, Channel channel) {
     }
     if (!known) return refuse(Channel::shell, message, "there is no subshell " + shell);
     queue_changed_.notify_all();
-    if (is_called()) call_main();
 }
 
 void Server::take_answer(xeus::xmessage message) {

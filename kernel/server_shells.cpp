@@ -51,6 +51,7 @@ void Server::wake_host() {
 void Server::visit() {
     while (!stopped_ && !interrupt_requested()) {
         wake_host();
+        if (!is_called()) return;
         auto request = next_request();
         if (!request) return;
         // What C code has printed belongs to the cell that is left.
@@ -64,11 +65,22 @@ void Server::call_main() {
     if (current()) host_->ask_for_visit();
 }
 
-bool Server::is_called() {
+// What is left in the middle goes on when what is served there has ended. So a request that will soon be through is let
+// through: a cell that was started in the middle of another shell's message would keep that shell waiting for its own
+// end, though what ends the cell may be that shell's next message.
+std::optional<Server::Clock::time_point> Server::call_time() {
     const std::scoped_lock lock(queue_mutex_, current_mutex_);
-    if (wake_requested_) return true;
+    if (current_.empty()) return std::nullopt;
+    if (wake_requested_) return Clock::time_point();
     // Without other shells all that waits must wait.
-    return !shells_.empty() && std::ranges::any_of(requests_, [this](const Waiting& r) { return !is_served(r.shell); });
+    if (shells_.empty()) return std::nullopt;
+    if (std::ranges::all_of(requests_, [this](const Waiting& r) { return is_served(r.shell); })) return std::nullopt;
+    return current_.back().settled;
+}
+
+bool Server::is_called() {
+    const auto time = call_time();
+    return time && *time <= Clock::now();
 }
 
 int Server::count() const {

@@ -219,6 +219,23 @@ def test_comm_messages_of_a_subshell_reach_a_busy_kernel():
     shell.close()
 
 
+def test_a_message_is_through_before_cells_of_others_begin():
+    shell = Subshell()
+    kernel.run("""ms.comm.register('slow', function(comm)
+      comm:on_message(function(data) ended = data.value end)
+      local start = os.clock()
+      while os.clock() - start < 0.2 do end
+    end)""")
+    shell.send("comm_open", {"comm_id": "c2", "target_name": "slow", "data": {}})
+    # A cell in the middle of the message would wait for a message that has to wait for it.
+    request = start("running = true while not ended do end return ended")
+    while shell.value("running") != "true":
+        time.sleep(0.01)
+    shell.send("comm_msg", {"comm_id": "c2", "data": {"value": 12}})
+    same(kernel.collect(request).result(), "12")
+    shell.close()
+
+
 def test_an_interrupt_stops_the_cell_and_what_runs_within_it():
     shell = Subshell()
     request = start("started = true while true do end")
