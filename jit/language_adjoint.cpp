@@ -33,8 +33,10 @@ void add_ordered(Registry& r) {
 void add_shadows(Registry& r) {
     r.add("source(context: any, holder: any, value: any)")
         .doc("The shadow that a value read from the holder reports to, nil when it is not followed.");
-    r.add("touch(context: any, holder: any, values: any, key: any)")
-        .doc("The holder's shadow, made when one of the values is followed; nil when there is none.")
+    r.add("touch(context: any, holder: any, values: any, key: any, from: any)")
+        .doc(
+            "The holder's shadow, made when one of the values is followed; nil when there is none. The values are "
+            "written under the key, or as a list from behind the position `from` on.")
         .effect(Effect::state);
     r.add("shadow_of(context: any, object: any)").doc("The object's shadow, or nil.");
     r.add("box(context: any, tensor: any, value: any)")
@@ -46,8 +48,8 @@ void add_shadows(Registry& r) {
     r.add("box_of(context: any, x: any)")
         .doc("The shadow of a tensor that was overwritten in this differentiation, otherwise nil.");
     r.add("unless(shadow: any, cotangent: any)").doc("The cotangent, or nil when there is a shadow.");
-    r.add("mark(context: any, shadow: any, value: any)")
-        .doc("The value, followed from here on when there is a shadow.");
+    r.add("mark(context: any, shadow: any, value: any, key: any)")
+        .doc("The value, followed from here on when there is a shadow; a number when it was followed under the key.");
     r.add("capture_key(closure: any, i: any)").doc("The key of capture i in the closure's shadow.");
     r.add("shadow_get(shadow: any, key: any)").doc("The cotangent of a part.").effect(Effect::state);
     r.add("shadow_take(shadow: any, key: any)")

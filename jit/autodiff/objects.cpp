@@ -16,7 +16,7 @@ Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
 // The cotangent of a part that is read goes to the shadow of whom it belongs to.
 void BlockRewriter::read_part(const Node& node, const Value& holder, const Value& key, Value value) {
     Value shadow = emit("source", {context_, holder, value});
-    map_[&node] = emit("mark", {context_, shadow, value});
+    map_[&node] = emit("mark", {context_, shadow, value, key});
     step([&node, shadow, key](Backward& b) {
         if (b.has(node)) b.emit("shadow_add", {b.saved(shadow), b.saved(key), b.cotangent(node)});
     });
@@ -24,7 +24,7 @@ void BlockRewriter::read_part(const Node& node, const Value& holder, const Value
 
 // A part that was written had the cotangent that its place in the shadow has collected since.
 void BlockRewriter::write_part(const Value& holder, const Value& key, const Value& old_value) {
-    Value shadow = emit("touch", {context_, holder, Value::list({tr(old_value)}), key});
+    Value shadow = emit("touch", {context_, holder, Value::list({tr(old_value)}), key, Value()});
     step([shadow, key, old_value](Backward& b) {
         Value d = b.emit("shadow_take", {b.saved(shadow), b.saved(key)});
         b.add(old_value, d);
@@ -34,7 +34,7 @@ void BlockRewriter::write_part(const Value& holder, const Value& key, const Valu
 void BlockRewriter::extend(const Value& made, const Value& position, const Value& old_tail) {
     Value tail = tr(old_tail);
     emit("table_extend", {made, position, tail});
-    Value shadow = emit("touch", {context_, made, tail, Value()});
+    Value shadow = emit("touch", {context_, made, tail, Value(), position});
     Value count = emit("list_length", {tail});
     step([shadow, count, position, old_tail](Backward& b) {
         b.add(old_tail, b.emit("shadow_items", {b.saved(shadow), position, b.saved(count)}));
@@ -68,7 +68,7 @@ bool BlockRewriter::objects(const Node& node) {
         if (std::ranges::none_of(captures, counts)) return true;
         std::vector<Value> held;
         for (const Value& v : captures) held.push_back(tr(v));
-        Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value()});
+        Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value(), Value()});
         step([&node, shadow, counts](Backward& b) {
             const auto& list = node.args[1].items();
             for (size_t i = 0; i < list.size(); ++i)
@@ -108,7 +108,8 @@ bool BlockRewriter::objects(const Node& node) {
         Value shadow = emit("box_of", {context_, tensor});
         std::vector<Value> boxes{shadow};
         for (const Value& known : node.args[1].items()) boxes.push_back(tr(known));
-        map_[&node] = emit("mark", {context_, shadow, emit("content", {tensor, Value::list(std::move(boxes))})});
+        map_[&node] =
+            emit("mark", {context_, shadow, emit("content", {tensor, Value::list(std::move(boxes))}), Value()});
         step([&node, shadow](Backward& b) {
             if (!b.has(node)) return;
             Value s = b.saved(shadow), d = b.cotangent(node);
@@ -132,7 +133,7 @@ bool BlockRewriter::shadows(const Node& node) {
         Value inner = tr(node.args[0]), key = tr(node.args[1]);
         Value value = emit(name, {inner, key});
         Value shadow = emit("source", {context_, inner, value});
-        map_[&node] = emit("mark", {context_, shadow, value});
+        map_[&node] = emit("mark", {context_, shadow, value, Value()});
         step([&node, shadow, key, take](Backward& b) {
             if (take)
                 b.emit("shadow_put", {b.saved(shadow), b.saved(key), b.cotangent(node)});
@@ -144,7 +145,7 @@ bool BlockRewriter::shadows(const Node& node) {
         copy(node);
         plain(node);
         Value key = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({tr(node.args[2])}), Value()});
+        Value shadow = emit("touch", {context_, tr(node.args[0]), Value::list({tr(node.args[2])}), Value(), Value()});
         step([&node, shadow, key, put](Backward& b) {
             b.add(node.args[2], b.emit(put ? "shadow_take" : "shadow_get", {b.saved(shadow), b.saved(key)}));
         });
@@ -162,7 +163,7 @@ bool BlockRewriter::shadows(const Node& node) {
         Value inner = tr(node.args[0]), from = tr(node.args[1]);
         Value items = emit(name, {inner, from, tr(node.args[2])});
         Value shadow = emit("source", {context_, inner, Value()});
-        map_[&node] = emit("mark", {context_, shadow, items});
+        map_[&node] = emit("mark", {context_, shadow, items, Value()});
         step([&node, shadow, from](Backward& b) {
             if (b.has(node))
                 b.emit("shadow_add_items", {b.saved(shadow), b.saved(from),
@@ -172,7 +173,7 @@ bool BlockRewriter::shadows(const Node& node) {
         copy(node);
         plain(node);
         Value list = tr(node.args[2]), from = tr(node.args[1]);
-        Value shadow = emit("touch", {context_, tr(node.args[0]), list, Value()});
+        Value shadow = emit("touch", {context_, tr(node.args[0]), list, Value(), Value()});
         Value count = emit("list_length", {list});
         step([&node, shadow, from, count](Backward& b) {
             b.add(node.args[2], b.emit("shadow_items", {b.saved(shadow), b.saved(from), b.saved(count)}));

@@ -104,7 +104,7 @@ void BlockRewriter::parameters() {
     for (size_t i = hidden; i < hidden + block_.captures; ++i) {
         const Node* old = block_.parameters()[i];
         Value shadow = emit("source", {context_, self_, map_[old]});
-        map_[old] = emit("mark", {context_, shadow, map_[old]});
+        map_[old] = emit("mark", {context_, shadow, map_[old], Value()});
         last_steps_.push_back([this, old, shadow, at = number(i - hidden)](Backward& b) {
             Value d = b.cotangent(*old);
             if (!d.is_nil()) b.emit("shadow_add", {b.saved(shadow), b.emit("capture_key", {b.saved(self_), at}), d});
@@ -317,7 +317,7 @@ void BlockRewriter::operation_again(const Node& node) {
     std::vector<Value> held;
     for_each_operand(args.items(), [&](const Value& v, int64_t) { held.push_back(v); });
     held.push_back(y);
-    Value shadow = emit("touch", {context_, inner, Value::list(std::move(held)), Value()});
+    Value shadow = emit("touch", {context_, inner, Value::list(std::move(held)), Value(), Value()});
     outputs_[&node] = {y, inner};
     const auto results = static_cast<size_t>(count.integer());
     step([this, &node, r, shadow, results](Backward& b) {
@@ -351,7 +351,7 @@ void BlockRewriter::pullback(const Node& node) {
     std::vector<Value> held;
     for_each_operand(node.args[2].items(), [&](const Value& v, int64_t) { held.push_back(tr(v)); });
     held.push_back(tr(node.args[3]));
-    Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value()});
+    Value shadow = emit("touch", {context_, map_[&node], Value::list(std::move(held)), Value(), Value()});
     const auto results = static_cast<size_t>(node.args[4].integer());
     step([&node, shadow, results](Backward& b) {
         Value s = b.saved(shadow);

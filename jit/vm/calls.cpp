@@ -160,24 +160,24 @@ void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t follo
 namespace {
 
 // Whether what a table holds under a name is followed.
-bool follows_field(std::span<const Value> contexts, const Value& table, std::string_view name) {
+bool follows_field(std::span<const Value> contexts, const Value& table, const Value& name) {
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
         const Shadow* shadow = static_cast<Context*>(c.object())->find(table);
         return shadow && shadow->follows(name);
     });
 }
 
-// Whether a list holds numbers, and something in it is or was followed.
+// Whether one of the numbers that a list holds may be followed.
 bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& list) {
-    const bool shadowed = std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
-        return static_cast<Context*>(c.object())->find(list) != nullptr;
+    return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
+        const Shadow* shadow = static_cast<Context*>(c.object())->find(list);
+        for (int64_t i = 1; shadow; ++i) {
+            const Value item = m.host().raw_get(list, Value(i));
+            if (item.is_nil()) break;
+            if (shown(item).kind() == Value::Kind::number && shadow->follows_at(Value(i))) return true;
+        }
+        return false;
     });
-    for (int64_t i = 1; shadowed; ++i) {
-        const Value item = m.host().raw_get(list, Value(i));
-        if (item.is_nil()) break;
-        if (shown(item).kind() == Value::Kind::number) return true;
-    }
-    return false;
 }
 
 // Whether the number that an argument is made of is followed.
@@ -185,7 +185,7 @@ bool follows_number(Machine& m, std::span<const Value> contexts, const Values& a
     const Value& given = args[path.argument];
     if (path.name.is_nil())
         return shown(given).kind() == Value::Kind::number && (given.marks() & followed_by(contexts));
-    return follows_field(contexts, given, path.name.string()) &&
+    return follows_field(contexts, given, path.name) &&
            shown(m.host().raw_get(given, path.name)).kind() == Value::Kind::number;
 }
 
@@ -252,7 +252,7 @@ std::string form_of(const Op& op, const Host::Bound& bound, Values& args, std::s
             if (is_open(given) && !follows && !(exact && real)) given = watcher()->settled(given);
             numbers[i] = (follows || is_open(given)) && shown(given).is_number();
         } else {
-            numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name.string());
+            numbers[i] = bound.args[i].is_number() && follows_field(contexts, given, path.name);
         }
         if (numbers[i]) pattern += 'N';
     }

@@ -1,6 +1,7 @@
 #include "jit/vm/object.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/free_list.h"
 #include "jit/language.h"
@@ -90,9 +91,32 @@ bool Shadow::Equal::operator()(const Value& a, const Value& b) const {
     return identity_of(a) == identity_of(b);
 }
 
+namespace {
+
+// A key as a table has it: a float that is an integer is that integer.
+class TableKey {
+  public:
+    explicit TableKey(const Value& key) : key_(&key) {
+        if (key.kind() != Value::Kind::number) return;
+        const double x = key.number();
+        if (x != std::floor(x) || std::abs(x) >= 0x1p53) return;
+        integer_ = Value(static_cast<int64_t>(x));
+        key_ = &integer_;
+    }
+    TableKey(const TableKey&) = delete;
+    TableKey& operator=(const TableKey&) = delete;
+    operator const Value&() const { return *key_; }
+
+  private:
+    const Value* key_;
+    Value integer_;
+};
+
+}  // namespace
+
 Value Shadow::get(const Value& key) const {
     if (single_) return only_;
-    auto found = parts_.find(key);
+    auto found = parts_.find(TableKey(key));
     return found == parts_.end() ? Value() : found->second;
 }
 
@@ -100,20 +124,20 @@ void Shadow::put(const Value& key, Value cotangent) {
     if (single_)
         only_ = std::move(cotangent);
     else if (cotangent.is_nil())
-        parts_.erase(key);
+        parts_.erase(TableKey(key));
     else
-        parts_[key] = std::move(cotangent);
+        parts_[TableKey(key)] = std::move(cotangent);
 }
 
 void Shadow::add(const Value& key, const Value& cotangent) {
     if (cotangent.is_nil()) return;
-    Value& place = single_ ? only_ : parts_[key];
+    Value& place = single_ ? only_ : parts_[TableKey(key)];
     place = accumulate(std::move(place), cotangent);
 }
 
 Value Shadow::take(const Value& key) {
     if (single_) return std::exchange(only_, Value());
-    auto found = parts_.find(key);
+    auto found = parts_.find(TableKey(key));
     if (found == parts_.end()) return {};
     Value v = std::move(found->second);
     parts_.erase(found);
@@ -126,11 +150,25 @@ void Shadow::clear() {
 }
 
 void Shadow::note(const Value& key, bool followed) {
-    if (key.kind() != Value::Kind::string) return;
-    if (followed)
-        names_.emplace(key.string());
-    else
-        names_.erase(key.string());
+    if (single_) return;
+    // A number that is another one in the next call may stand for any key.
+    if (!key.is_nil() && !is_open(key)) {
+        written_[TableKey(key)] = followed;
+    } else if (followed) {
+        written_.clear();
+        elsewhere_ = true;
+    }
+}
+
+bool Shadow::follows_at(const Value& key) const {
+    if (key.is_nil() || is_open(key)) return true;
+    const auto found = written_.find(TableKey(key));
+    return found == written_.end() ? elsewhere_ : found->second;
+}
+
+bool Shadow::follows(const Value& name) const {
+    const auto found = written_.find(name);
+    return found != written_.end() && found->second;
 }
 
 void Shadow::for_each_owned(const std::function<void(const Value&)>& f) const {

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,13 +95,16 @@ class Shadow final : public Object {
     void add(const Value& key, const Value& cotangent);
     Value take(const Value& key);
     void clear();
-    // Whether what was written last under a name depends on what is followed. (What is read of a table counts as
-    // followed if anything in it is; an operator's attribute, which has no gradient, must not.)
+    // Of a table: whether what was written last under a key depends on what is followed; nil: under keys that are not
+    // known. A plain number beside what is followed is no variable: operators take it in places without a gradient.
     void note(const Value& key, bool followed);
+    // Whether a number under the key may depend on what is followed.
+    bool follows_at(const Value& key) const;
     // Of a tensor: whether it was overwritten, so that what is computed from it reports here.
     bool is_box() const { return box_; }
     void make_box() { box_ = true; }
-    bool follows(std::string_view name) const { return names_.contains(name); }
+    // Whether what is followed was written under the name.
+    bool follows(const Value& name) const;
     // A text that was made of what is followed is among what was written.
     void note_text() { texts_ = true; }
     bool has_texts() const { return texts_; }
@@ -116,10 +118,10 @@ class Shadow final : public Object {
     struct Equal {
         bool operator()(const Value& a, const Value& b) const;
     };
-    bool single_, box_ = false, texts_ = false;
+    bool single_, box_ = false, texts_ = false, elsewhere_ = false;  // elsewhere_: under keys that are not in written_
     Value only_;
     std::unordered_map<Value, Value, Hash, Equal> parts_;
-    std::set<std::string, std::less<>> names_;
+    std::unordered_map<Value, bool, Hash, Equal> written_;  // by key: whether it is followed
 };
 
 // One differentiation in progress. Objects that it has to follow have a shadow in it; values that depend on what it

@@ -31,6 +31,26 @@ bool holds_text(const Value& v) {
     return shown(v).kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
 }
 
+// What a table gets: values under a key, or a list of them from the position `from` on.
+void note_written(Machine& m, const Instr& i, Shadow& shadow, uint16_t mark) {
+    const Value &key = m.operand(i, 3), &from = m.operand(i, 4);
+    const Slot& values = m.slot(i, 2);
+    if (values.items >= 0) {
+        for (const Slot& s : m.items(values)) {
+            const Value& v = m.value(s);
+            if (shown(v).is_number() || key.kind() == Value::Kind::string || key.is_nil())
+                shadow.note(key, (marks_of(v) & mark) != 0);
+        }
+        return;
+    }
+    const Value& list = m.get(values);
+    if (!list.is_list()) return;
+    for (size_t k = 0; k < list.items().size(); ++k)
+        if (const Value& v = list.items()[k]; shown(v).is_number())
+            shadow.note(from.is_nil() ? Value() : Value(from.integer() + static_cast<int64_t>(k) + 1),
+                        (marks_of(v) & mark) != 0);
+}
+
 void touch(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     const Value& holder = m.operand(i, 1);
@@ -50,7 +70,7 @@ void touch(Machine& m, const Instr& i) {
         look(m.get(values));
     }
     Shadow* shadow = followed ? &context.shadow(holder) : context.find(holder);
-    if (shadow) shadow->note(key, followed);
+    if (shadow) note_written(m, i, *shadow, context.mark);
     if (texts) shadow->note_text();
     m.set(i, shadow_value(shadow));
 }
@@ -94,10 +114,10 @@ void mark(Machine& m, const Instr& i) {
     Value v = m.operand(i, 2);
     const Value& shadow = m.operand(i, 1);
     const uint16_t mark = context_of(m.operand(i, 0)).mark;
-    if (!shadow.is_nil()) mark_value(v, mark);
-    if (shown(v).kind() == Value::Kind::string)
-        if (const auto* holder = object_as<Shadow>(shadow); holder && holder->has_texts())
-            v.set_marks(v.marks() | mark);
+    const auto* holder = object_as<Shadow>(shadow);
+    const bool plain = holder && shown(v).is_number() && !holder->follows_at(m.operand(i, 3));
+    if (!shadow.is_nil() && !plain) mark_value(v, mark);
+    if (shown(v).kind() == Value::Kind::string && holder && holder->has_texts()) v.set_marks(v.marks() | mark);
     m.set(i, std::move(v));
 }
 
@@ -204,7 +224,7 @@ void mark_arguments(Machine& m, const Instr& i) {
     for (size_t k = 0; k < args.size(); ++k) {
         if (wanted(k)) {
             if (m.host().is_table(args[k]))
-                m.host().for_each_table(args[k], [&](const Value& t) { context.shadow(t); });
+                m.host().for_each_table(args[k], [&](const Value& t) { context.shadow(t).note({}, true); });
             else
                 mark_value(args[k], context.mark);
         }

@@ -123,7 +123,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
                 auto& context = *static_cast<Context*>(contexts[0].object());
                 if (Shadow* shadow = context.source(field.holder, field.value)) {
                     const Value& held = shown(field.value);
-                    if (held.is_tensor() || held.is_number() ||
+                    if (held.is_tensor() || (held.is_number() && shadow->follows_at(key)) ||
                         (held.kind() == Value::Kind::string && shadow->has_texts()))
                         field.value.set_marks(field.value.marks() | context.mark);
                     const OperatorFunction& f = shadow_add_function();
@@ -181,7 +181,8 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
                 Shadow* shadow =
                     value.marks() & context.mark ? &context.shadow(field.holder) : context.find(field.holder);
                 if (shadow) {
-                    shadow->note(key, (value.marks() & context.mark) != 0);
+                    if (shown(value).is_number() || key.kind() == Value::Kind::string)
+                        shadow->note(key, (value.marks() & context.mark) != 0);
                     if (shown(value).kind() == Value::Kind::string && (value.marks() & context.mark))
                         shadow->note_text();
                     const OperatorFunction& f = shadow_take_function();
