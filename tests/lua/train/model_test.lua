@@ -125,6 +125,24 @@ t.test("eval gives metrics, fit gives them to callbacks, predict the outputs", f
   t.equal(own:eval(batches).mse, 0.0)
 end)
 
+t.test("data sets and metrics that are tables with names are no options", function()
+  local data = {}
+  function data:create_tuple_iterator() -- luacheck: ignore 212
+    local k = 0
+    return function()
+      k = k + 1
+      return batches[k]
+    end
+  end
+  local net = network()
+  local model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net:trainable_params(), 0.01), { mine = train.Accuracy() })
+  model:train(1, data)
+  near(weights(net), (by_hand(4)))
+  model:fit(1, data, data)
+  near(weights(net), (by_hand(8)))
+  assert(model:eval(data).mine >= 0)
+end)
+
 t.test("callbacks are called in order, with what is going on", function()
   local log = {}
   local Log = train.Callback:extend("Log")

@@ -29,6 +29,24 @@ loss_scale_manager, keep_batchnorm_fp32: as for ms.amp.build_train_network. boos
   > model:eval(batches).accuracy
   1.0]])
 
+-- The arguments of a call by name. A data set, or metrics by name, that come last are tables with names too, but no options.
+local function bound(where, signature, is_value, ...)
+  local given = table.pack(...)
+  if given.n > 0 and type(given[given.n]) == "table" and is_value(given[given.n]) then given.n = given.n + 1 end
+  return arguments.bind(where, signature, table.unpack(given, 1, given.n))
+end
+
+local function is_dataset(value)
+  return type(value.create_tuple_iterator) == "function" or type(value.iter) == "function"
+end
+
+local function is_metrics(value)
+  for _, metric in pairs(value) do
+    if not class.is_a(metric, metrics.Metric) then return false end
+  end
+  return next(value) ~= nil
+end
+
 -- The network that gives the loss, the outputs and the labels, and where they are among its results, from 0.
 local function make_eval_network(self, a)
   if a.eval_network ~= nil then
@@ -43,6 +61,10 @@ local function make_eval_network(self, a)
 end
 
 --- Called with the arguments of the class.
+function Model:init(...)
+  self:setup(bound("Model", Model._signature, is_metrics, ...))
+end
+
 function Model:setup(a)
   if not cells.is_cell(a.network) then fail("Model", "network must be a cell, got " .. describe(a.network)) end
   if a.loss_fn ~= nil and not is_callable(a.loss_fn) then
@@ -220,7 +242,7 @@ local train_signature = arguments.signature(
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
 ---     > model:train(2, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } })
 function Model:train(...)
-  train(self, "train", arguments.bind("train", train_signature, ...))
+  train(self, "train", bound("train", train_signature, is_dataset, ...))
 end
 
 local fit_signature = arguments.signature("epoch, train_dataset, valid_dataset=nil, valid_frequency=1, callbacks=nil, "
@@ -242,7 +264,7 @@ end
 ---     > batches = { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }
 ---     > model:fit(2, batches, batches)
 function Model:fit(...)
-  local a = arguments.bind("fit", fit_signature, ...)
+  local a = bound("fit", fit_signature, is_dataset, ...)
   local list = callback.callback_list("fit", a.callbacks)
   if a.valid_dataset ~= nil then
     local frequency = a.valid_frequency
@@ -323,7 +345,7 @@ local eval_signature = arguments.signature("valid_dataset, callbacks=nil, datase
 ---     > model:eval({ { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }).loss
 ---     0.0
 function Model:eval(...)
-  local a = arguments.bind("eval", eval_signature, ...)
+  local a = bound("eval", eval_signature, is_dataset, ...)
   return self:_evaluate("eval", a.valid_dataset, callback.callback_list("eval", a.callbacks))
 end
 
