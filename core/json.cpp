@@ -76,6 +76,8 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
         std::string what = e.what();
         // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
         if (const size_t colon = what.find(": "); colon != std::string::npos) what.erase(0, colon + 2);
+        // "[json.exception.out_of_range.406] number overflow parsing …"
+        if (what.starts_with('[')) what.erase(0, what.find("] ") + 2);
         throw value_error("json", str("line ", line, ", column ", before.size() - start + 1, ": ", what));
     }
 

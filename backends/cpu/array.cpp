@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel_table.h"
+#include "core/interrupt.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -122,8 +123,8 @@ bool sequence_mask(const KernelCall& call) {
     }
     int64_t columns = call.out[0].shape().back();
     bool* out = call.out[0].data<bool>();
-    for (int64_t i = 0; i < lengths.size(); ++i)
-        for (int64_t j = 0; j < columns; ++j) *out++ = j < length[i];
+    for (int64_t i = 0; i < lengths.size(); ++i, out += columns)
+        for_elements(columns, [&](int64_t j) { out[j] = j < length[i]; });
     return true;
 }
 

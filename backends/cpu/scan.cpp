@@ -24,6 +24,8 @@ constexpr int64_t kBlock = 1 << 20;
 // Calls step(position in the line, its offset, state of the line) in the order of the scan.
 template <class State, class Step>
 void scan(const AxisView& view, bool reverse, State initial, Step step) {
+    // An empty axis beside a large one: lines without number, of nothing.
+    if (view.n == 0 || view.inner == 0) return;
     std::vector<State> states(static_cast<size_t>(view.inner));
     for (int64_t o = 0; o < view.outer; ++o) {
         std::fill(states.begin(), states.end(), initial);

@@ -50,6 +50,8 @@ t.test("sizes are looked at before anything of that size is made", function()
   says("quantile: q holds 1099511627776 numbers", "return ops.quantile(ms.ones { 9 }, ms.ones({ 1 }):broadcast_to({ 1 << 40 }))")
   says("unbind: 1099511627776 parts", "return ops.unbind(ms.ones({ 1 }):broadcast_to({ 1 << 40 }), 0)")
   says("split: 1099511627776 parts", "return ops.split(ms.ones({ 1 }):broadcast_to({ 1 << 40 }), 1)")
+  says("done", "return ops.logcumsumexp(ms.zeros({ 0 }):broadcast_to({ 1 << 62, 0 }), 0)")
+  says("json: line 1, column 5: number overflow", "return ms.json.decode('1e400')")
   says("tolist: a tensor of shape", "return ms.zeros({ 0 }):broadcast_to({ 1 << 62, 0 }):tolist()")
 end)
 
