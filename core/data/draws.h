@@ -19,29 +19,50 @@ class Draws {
         : seed_(seed), stream_(epoch ^ (static_cast<uint64_t>(purpose) << 56)) {}
 
     uint64_t bits(uint64_t position) const {
-        const auto words = philox(seed_, position, stream_);
-        return (uint64_t{words[1]} << 32) | words[0];
+        const auto words = philox(seed_, position >> 1, stream_);
+        const size_t half = position % 2 == 0 ? 0 : 2;
+        return (uint64_t{words[half + 1]} << 32) | words[half];
     }
     // 0 .. bound - 1. The bias of at most bound / 2^64 is beyond notice.
-    uint64_t below(uint64_t position, uint64_t bound) const {
-        return static_cast<uint64_t>((static_cast<unsigned __int128>(bits(position)) * bound) >> 64);
+    static uint64_t below(uint64_t bits, uint64_t bound) {
+        return static_cast<uint64_t>((static_cast<unsigned __int128>(bits) * bound) >> 64);
     }
     // In (0, 1): 53 bits and a half, so that a logarithm is finite.
     double unit(uint64_t position) const { return (static_cast<double>(bits(position) >> 11) + 0.5) * 0x1p-53; }
     // 0 .. count - 1 in random order (Fisher and Yates).
-    std::vector<int64_t> permutation(int64_t count) const {
-        std::vector<int64_t> list(static_cast<size_t>(count));
-        std::iota(list.begin(), list.end(), 0);
-        for_elements(count, [&](int64_t i) {
-            const uint64_t left = static_cast<uint64_t>(count - i);
-            std::swap(list[static_cast<size_t>(i)],
-                      list[static_cast<size_t>(i) + below(static_cast<uint64_t>(i), left)]);
-        });
-        return list;
-    }
+    std::vector<int64_t> permutation(int64_t count) const;
+
+    // The numbers at 0, 1, 2 ... one after the other, two of each computation.
+    class InOrder;
 
   private:
     uint64_t seed_, stream_;
 };
+
+class Draws::InOrder {
+  public:
+    explicit InOrder(const Draws& draws) : draws_(draws) {}
+    uint64_t next() {
+        if (at_ % 2 == 0) words_ = philox(draws_.seed_, at_ >> 1, draws_.stream_);
+        const size_t half = at_++ % 2 == 0 ? 0 : 2;
+        return (uint64_t{words_[half + 1]} << 32) | words_[half];
+    }
+
+  private:
+    Draws draws_;
+    uint64_t at_ = 0;
+    std::array<uint32_t, 4> words_{};
+};
+
+inline std::vector<int64_t> Draws::permutation(int64_t count) const {
+    std::vector<int64_t> list(static_cast<size_t>(count));
+    std::iota(list.begin(), list.end(), 0);
+    InOrder numbers(*this);
+    for_elements(count, [&](int64_t i) {
+        const uint64_t left = static_cast<uint64_t>(count - i);
+        std::swap(list[static_cast<size_t>(i)], list[static_cast<size_t>(i) + below(numbers.next(), left)]);
+    });
+    return list;
+}
 
 }  // namespace lunaria::data

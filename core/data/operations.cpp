@@ -27,7 +27,7 @@ class Buffer {
                 ended_ = true;
         }
         if (items_.empty()) return false;
-        const size_t at = draws_.below(drawn_++, items_.size());
+        const size_t at = Draws::below(draws_.next(), items_.size());
         std::swap(items_[at], items_.back());
         item = std::move(items_.back());
         items_.pop_back();
@@ -36,9 +36,8 @@ class Buffer {
 
   private:
     size_t size_;
-    Draws draws_;
+    Draws::InOrder draws_;
     std::vector<Item> items_;
-    uint64_t drawn_ = 0;
     bool ended_ = false;
 };
 

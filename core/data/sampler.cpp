@@ -41,9 +41,10 @@ class Random final : public Sampler {
             return Order::of(std::move(list));
         }
         std::vector<int64_t> list(static_cast<size_t>(n));
+        Draws::InOrder numbers(draws);
         for_elements(n, [&](int64_t i) {
             list[static_cast<size_t>(i)] =
-                static_cast<int64_t>(draws.below(static_cast<uint64_t>(i), static_cast<uint64_t>(rows)));
+                static_cast<int64_t>(Draws::below(numbers.next(), static_cast<uint64_t>(rows)));
         });
         return Order::of(std::move(list));
     }
