@@ -51,8 +51,10 @@ local function batch_norm_class(name, least, most, doc, parameters)
     self.beta = ms.Parameter(init.initializer(a.beta_init, shape, a.dtype), "beta", self.affine)
   end
   function class:construct(x)
-    local rank = x.ndim
-    if rank < least or rank > most then
+    local rank = ms.is_tensor(x) and x.ndim
+    if not rank then
+      fail(name, "the input must be a tensor, got " .. describe(x))
+    elseif rank < least or rank > most then
       local wanted = least == most and least or least .. " or " .. most
       fail(name, ("the input must have %s axes, got shape %s"):format(wanted, tostring(x.shape)))
     end
