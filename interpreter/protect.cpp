@@ -52,7 +52,9 @@ void raise_error(lua_State* L, const std::exception& e) {
     const std::string said = own_words(e);
     const char* text = said.c_str();
     luaL_checkstack(L, 4, "no room for an error message");
-    if (ours && ours->kind() == ErrorKind::interrupt) State::of(L).closers().note(L);
+    // The functions of the library also work in a Lua state that has no session.
+    State* const state = *static_cast<State**>(lua_getextraspace(L));
+    if (state && ours && ours->kind() == ErrorKind::interrupt) state->closers().note(L);
     {
         const bool placed = dynamic_cast<const lua::SyntaxError*>(&e) ||
                             (ours && ours->where().empty() && ours->kind() == ErrorKind::syntax);

@@ -21,6 +21,7 @@ const Library kLibraries[] = {
     {"_G", "", Use::folded, {"ipairs", "next", "pairs", "rawequal", "rawlen", "select", "tonumber", "type"}},
     {"_G", "", Use::called, {"assert", "error", "pcall", "print", "rawget", "setmetatable", "tostring", "xpcall"}},
     {"_G", "", Use::known, {"getmetatable", "require"}},
+    {"debug", "debug.", Use::known, {"getinfo"}},
     {"_G", "", Use::writes, {"rawset"}},
     {"string",
      "string.",

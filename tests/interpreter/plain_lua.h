@@ -14,9 +14,16 @@ struct CloseState {
 };
 using PlainState = std::unique_ptr<lua_State, CloseState>;
 
+// A Lua state without a session, of which its extra space tells.
+inline lua_State* new_plain_state() {
+    lua_State* L = luaL_newstate();
+    *static_cast<void**>(lua_getextraspace(L)) = nullptr;
+    return L;
+}
+
 // The text that the program gives, with its global `seed`, after `install` if there is one.
 inline std::string run_seeded(const char* program, int seed, void (*install)(lua_State*) = nullptr) {
-    const PlainState owner(luaL_newstate());
+    const PlainState owner(new_plain_state());
     lua_State* L = owner.get();
     luaL_openlibs(L);
     if (install) install(L);

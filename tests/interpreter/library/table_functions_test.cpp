@@ -159,7 +159,7 @@ TEST(TableFunctions, give_what_the_library_of_lua_gives) {
 }
 
 TEST(TableFunctions, stop_when_they_are_interrupted_and_lose_no_element) {
-    const PlainState owner(luaL_newstate());
+    const PlainState owner(new_plain_state());
     lua_State* L = owner.get();
     luaL_openlibs(L);
     install_table_functions(L);
