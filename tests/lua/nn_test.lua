@@ -325,4 +325,10 @@ t.test("losses agree with their formulas", function()
   t.near(Huge("sum")(x, y):item(), 17.0)
 end)
 
+t.test("an empty table at the end stands for no options", function()
+  t.equal(nn.Dense(4, 2, { dtype = nil })(ms.ones { 3, 4 }).shape, nn.Dense(4, 2)(ms.ones { 3, 4 }).shape)
+  t.equal(#nn.Adam(nn.Dense(4, 2):trainable_params(), {}).parameters, 2)
+  t.fails("Adam: ", nn.Adam, {})
+end)
+
 t.finish()

@@ -144,13 +144,20 @@ function arguments.one_of(...)
   return function(value) return type(value) == "string" and texts[value] ~= nil, all end
 end
 
+-- Whether an empty table at the end stands for no options, as { dtype = nil } does: where nothing needs it as an argument.
+local function is_no_options(signature, last, count)
+  if type(last) ~= "table" or getmetatable(last) ~= nil or next(last) ~= nil then return false end
+  local parameter = signature[count]
+  return not (parameter and parameter.required)
+end
+
 --- The arguments of a call by name: those given by position, those in a trailing table of names, and defaults.
 function arguments.bind(where, signature, ...)
   local count, values = select("#", ...), {}
   local options
   if count > 0 then
     local last = select(count, ...)
-    if is_options(last) or (count > #signature and type(last) == "table" and next(last) == nil) then
+    if is_options(last) or is_no_options(signature, last, count) then
       options, count = last, count - 1
     end
   end
