@@ -26,6 +26,7 @@ end
 
 local lenet, resnet, gpt2, bert, vit = zoo "lenet", zoo "resnet", zoo "gpt2", zoo "bert", zoo "vit"
 local mobilenet = zoo "mobilenet_v2"
+ms.set_seed(7)
 local picture = ms.randn { 2, 3, 64, 64 }
 local tokens = ms.randint(0, 50, { 2, 7 })
 local tiny = { vocabulary = 50, length = 16, width = 8, layers = 2, heads = 2 }
