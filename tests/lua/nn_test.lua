@@ -331,4 +331,33 @@ t.test("an empty table at the end stands for no options", function()
   t.fails("Adam: ", nn.Adam, {})
 end)
 
+t.test("more inputs than construct takes are an error for any number, plainly, compiled and differentiated", function()
+  local x = ms.ones { 2 }
+  for count = 0, 5 do
+    local inputs, given = {}, {}
+    for i = 1, count do inputs[i], given[i] = "a" .. i, x end
+    local list = table.concat(inputs, ", ")
+    local Mine = nn.Cell:extend("Mine")
+    local text = ("return function(%s) return select('#', %s) end"):format(table.concat({ "self", table.unpack(inputs) }, ", "),
+      count > 0 and list or "nil")
+    Mine.construct = load(text)()
+    local cell = Mine()
+    for _ = 1, 3 do t.equal(cell(table.unpack(given)), math.max(count, 1)) end
+    -- nil stands for an input that is left out.
+    t.equal(cell(table.unpack(given, 1, count + 2)), math.max(count, 1))
+    given[count + 1] = x
+    local expected = count == 0 and "takes no input, and got 1" or
+      ("takes %d input%s, got %d"):format(count, count == 1 and "" or "s", count + 1)
+    t.fails(expected, cell, table.unpack(given))
+    t.fails(expected, ms.jit(function(...) return cell(...) end), table.unpack(given))
+    t.fails(expected, ms.grad(function(y) return cell(y, table.unpack(given, 2)) end), x)
+  end
+end)
+t.test("a construct that is replaced by one with more inputs gets them", function()
+  local Sum = nn.Cell:extend("Sum")
+  function Sum.construct(_, a) return a end
+  local sum = Sum()
+  function Sum.construct(_, a, b) return a + b end
+  t.equal(sum(1, 2), 3)
+end)
 t.finish()

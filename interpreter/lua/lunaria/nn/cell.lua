@@ -14,6 +14,7 @@
 -- another parameter or cell later is noticed when the cell is next gone through.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local classes = require "lunaria.nn.class"
 
 local jit = require "lunaria.jit"
 local graph_mode = jit.mode
@@ -240,9 +241,10 @@ local function count_inputs(construct)
   return math.max(info.nparams - 1, 0)
 end
 
--- More was given than the class's construct took when a cell was made last; it may be another one by now.
-local function check_inputs(cell, given)
-  local most = count_inputs(cell.construct)
+-- More was given than the construct took when it was looked at last; it may be another one by now.
+local function check_inputs(cell, ...)
+  local most, given = count_inputs(cell.construct), select("#", ...)
+  while given > most and select(given, ...) == nil do given = given - 1 end
   if given <= most then return end
   local name = getmetatable(cell)._name
   if most == 0 then
@@ -271,33 +273,44 @@ function Cell.__call(cell, ...)
   return call_compiled(cell, ...)
 end
 
--- The same for a construct that takes so many inputs. A call has no function more for it, nor a count of its arguments.
-local counted_calls = {
-  [0] = function(cell, ...)
-    if (...) ~= nil then check_inputs(cell, select("#", ...)) end
-    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, ...) end
-    return call_compiled(cell, ...)
-  end,
-  function(cell, x, ...)
-    if (...) ~= nil then check_inputs(cell, 1 + select("#", ...)) end
-    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, x) end
-    return call_compiled(cell, x)
-  end,
-  function(cell, x, y, ...)
-    if (...) ~= nil then check_inputs(cell, 2 + select("#", ...)) end
-    if not (graph_mode.graph or always[cell]) or jit.inside() then return call(cell, x, y) end
-    return call_compiled(cell, x, y)
-  end,
-}
-local own_calls = { [Cell.__call] = true, [counted_calls[0]] = true, [counted_calls[1]] = true, [counted_calls[2]] = true }
+-- Cell.__call of a construct that takes so many inputs, by their number. The text is written out with a name for each, so
+-- that a call neither makes another nor counts what it was given; differentiated code pays most for both.
+local counted_text = [[
+local graph_mode, always, inside, call, call_compiled, with_more = ...
+return function(cell, INPUTS...)
+  if (...) ~= nil then return with_more(cell, INPUTS...) end
+  if not (graph_mode.graph or always[cell]) or inside() then return call(cellINPUTS) end
+  return call_compiled(cellINPUTS)
+end]]
+
+-- Where the construct has become another one, it may take what is given.
+local function with_more(cell, ...)
+  check_inputs(cell, ...)
+  return Cell.__call(cell, ...)
+end
+
+local counted_calls, is_counted = {}, { [Cell.__call] = true }
+
+local function counted_call(count)
+  if not counted_calls[count] then
+    local names = {}
+    for i = 1, count do names[i] = "x" .. i end
+    local list = table.concat(names, ", ")
+    local text = counted_text:gsub("INPUTS%.", count > 0 and list .. ", ." or "."):gsub("INPUTS", count > 0 and ", " .. list or "")
+    local f = load(text, "@lunaria:lunaria/nn/cell.lua")(graph_mode, always, jit.inside, call, call_compiled, with_more)
+    counted_calls[count], is_counted[f] = f, true
+  end
+  return counted_calls[count]
+end
 
 -- When a cell is made: how its class is called from now on.
 local function choose_call(class)
   local construct = class.construct
   if rawget(class, "_counted") == construct then return end
   rawset(class, "_counted", construct)
+  if not is_counted[rawget(class, "__call")] then return end
   local count = construct ~= Cell.construct and count_inputs(construct) or math.huge
-  if own_calls[rawget(class, "__call")] then rawset(class, "__call", counted_calls[count] or Cell.__call) end
+  rawset(class, "__call", count < 100 and counted_call(count) or Cell.__call)
 end
 
 local function indented(text)
@@ -318,10 +331,8 @@ function Cell.__tostring(cell)
   return name .. "<" .. (extra ~= "" and "\n  " .. extra or "") .. table.concat(lines) .. "\n  >"
 end
 
-local Class = {}
-
 -- What runs when a class is called: a new cell.
-function Class.__call(class, ...)
+local function make_cell(class, ...)
   local strange = rawget(class, "__init") and "__init" or rawget(class, "__init__") and "__init__"
   if strange then
     fail(class._name, ("has a method %s, which nothing calls"):format(strange),
@@ -332,53 +343,11 @@ function Class.__call(class, ...)
   cell:init(...)
   return cell
 end
-
-function Class.__tostring(class)
-  local signature = rawget(class, "_signature")
-  return ("class %s(%s)"):format(class._name, signature and signature.text or rawget(class, "_parameters") or "...")
-end
-
-local function make_class(class, parent)
-  rawset(class, "_is_class", true)
-  class.__index = class
-  return setmetatable(class, {
-    __index = parent,
-    __call = Class.__call,
-    __tostring = Class.__tostring,
-    __name = "class",
-  })
-end
-make_class(Cell)
+classes.make_class(Cell, nil, make_cell)
 
 --- A class of cells of your own, which inherits from this one: local Net = nn.Cell:extend("Net"). Its method
 --- init(self, ...) gets the arguments of Net(...), construct(self, ...) those of a call of the cell.
-function Cell:extend(name)
-  if not rawget(self, "_is_class") then
-    fail("extend", "is called on a class, as nn.Cell:extend(\"Net\"), got " .. describe(self))
-  elseif name ~= nil and type(name) ~= "string" then
-    fail("extend", "the name of the class must be a string, got " .. describe(name))
-  end
-  local class = { _name = name or self._name }
-  for key, value in pairs(self) do
-    if type(key) == "string" and key:sub(1, 2) == "__" then
-      class[key] = value
-    end
-  end
-  return make_class(class, self)
-end
-
--- A class of the library. Its constructor's arguments are given as text and bound by name before setup(self, a) is
--- called, so that init(self, ...) of a class that extends it can call Class.init(self, ...) with arguments as users write
--- them.
-local function layer(parent, name, signature, doc)
-  local class = parent:extend(name)
-  class._signature = arguments.signature(signature)
-  class._doc = doc
-  function class:init(...)
-    class.setup(self, arguments.bind(name, class._signature, ...))
-  end
-  return class
-end
+function Cell:extend(name) return classes.extend(self, name, "nn.Cell:extend(\"Net\")") end
 
 --- Called with the arguments of the class to set up a new cell; yours overrides it.
 function Cell:init() end
@@ -683,4 +652,4 @@ function Cell:requires_grad_(mode)
   return self
 end
 
-return { Cell = Cell, layer = layer, is_cell = is_cell, class_of = class_of, cast_output = cast_output }
+return { Cell = Cell, layer = classes.define, is_cell = is_cell, class_of = class_of, cast_output = cast_output }
