@@ -18,6 +18,11 @@ int open_custom_ops(lua_State* L);
 // What the entries of the operators say, for tests.
 int open_registry(lua_State* L);
 
+// The module behind lunaria/parts.lua.
+int open_parts(lua_State* L);
+// Has a table of that kind load all of its names, which are fields of it then; false where it is no such table.
+bool load_parts(lua_State* L, int table);
+
 // The module behind lunaria/dataset/.
 int open_data(lua_State* L);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/display/pretty.h"
@@ -141,6 +142,7 @@ class Completer {
     void add_chain(bool only_functions) {
         for (int i = 0; i < kChain; ++i) {
             if (lua_istable(L_, -1)) {
+                load_parts(L_, -1);
                 if (is_library()) add_library_modules(only_functions);
                 add_keys(only_functions);
             }

@@ -27,7 +27,7 @@ local RECEIVERS = {
 
 local function sorted(t)
   local names = {}
-  for name in next, t do
+  for name in pairs(t) do
     if type(name) == "string" then names[#names + 1] = name end
   end
   table.sort(names)

@@ -152,7 +152,7 @@ t.test("no public name is missing in the index", function()
   local function walk(name, value, depth)
     if type(value) ~= "table" or seen[value] or depth > 3 then return end
     seen[value] = true
-    for key, item in next, value do
+    for key, item in pairs(value) do
       local full = name .. "." .. tostring(key)
       if type(key) == "string" and key:match "^%a" and not rawget(value, "_is_class") and not rawget(value, "_signature")
         and not (package.loaded["lunaria." .. key] == item and not entries.names()[full]) then

@@ -139,11 +139,8 @@ local white, black = { "Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dT
   "RNNCell", "GRUCell" }, { "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm" }
 
 local function classes_named(names)
-  local nn, list = ms.nn, {}
-  for _, name in ipairs(names) do
-    local class_ = rawget(nn, name)
-    if class_ then list[#list + 1] = class_ end
-  end
+  local list = {}
+  for i, name in ipairs(names) do list[i] = ms.nn[name] end
   return list
 end
 

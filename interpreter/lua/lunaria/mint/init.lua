@@ -1,2 +1,2 @@
 -- ms.mint: the optimizers with PyTorch's rules and names of arguments.
-return { optim = require("lunaria.nn.optim").mint }
+return { optim = require "lunaria.nn.optim_torch" }

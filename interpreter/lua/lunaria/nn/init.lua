@@ -1,56 +1,46 @@
 -- ms.nn: cells, layers, losses, optimizers.
-local cells = require "lunaria.nn.cell"
+local parts = require "lunaria.parts"
 
-local nn = { Cell = cells.Cell, get_activation = require("lunaria.nn.activation").get_activation }
-for _, part in ipairs {
-  require("lunaria.nn.activation").classes,
-  require "lunaria.nn.basic",
-  require "lunaria.nn.dropout",
-  require "lunaria.nn.padding",
-  require "lunaria.nn.picture",
-  require "lunaria.nn.combined",
-  require "lunaria.nn.derivative",
-  require "lunaria.nn.container",
-  require "lunaria.nn.conv",
-  require "lunaria.nn.pool",
-  require "lunaria.nn.norm",
-  require "lunaria.nn.loss",
-  require "lunaria.nn.loss_more",
-  require "lunaria.nn.recurrent",
-  require "lunaria.nn.transformer",
-  require "lunaria.nn.transformer_layers",
-  require "lunaria.nn.wrap",
-  require "lunaria.nn.loss_scale",
-  require("lunaria.nn.optim").nn,
-  (require "lunaria.nn.optim_more"),
-  require("lunaria.nn.optim_rare").classes,
-  require "lunaria.nn.optim_lars",
-  require "lunaria.nn.thor",
-  require("lunaria.nn.schedule").classes,
-  require("lunaria.nn.schedule").lists,
-} do
-  for name, class in pairs(part) do
-    nn[name] = class
-  end
-end
-require "lunaria.nn.optim_torch"
-nn.optim = require("lunaria.nn.optim").mint
-
-local arguments = require "lunaria.nn.arguments"
-
--- A name that does not exist is said at once, with what was meant.
-return setmetatable(nn, {
-  __index = function(_, name)
-    -- Metrics have been part of nn once, and programs call them so.
-    local metric = require("lunaria.train.metrics")[name]
-    if metric ~= nil then
-      rawset(nn, name, metric)
-      return metric
-    end
-    local names = {}
-    for known in pairs(nn) do
-      names[#names + 1] = known
-    end
-    arguments.fail("ms.nn", ("there is no layer '%s'"):format(tostring(name)), arguments.nearest(tostring(name), names))
-  end,
-})
+return parts("ms.nn", "layer", {
+  { "lunaria.nn.cell", "Cell" },
+  { "lunaria.nn.activation", "get_activation" },
+  { "lunaria.nn.activation", [[CELU ELU FastGelu GELU GLU HShrink HSigmoid HSwish Hardtanh Identity LeakyReLU LogSigmoid LogSoftmax
+    Mish PReLU ReLU ReLU6 SeLU SiLU Sigmoid SoftShrink Softmax Softmin Softsign Tanh Tanhshrink Threshold]], of = "classes" },
+  { "lunaria.nn.basic", "BiDense ClipByNorm Dense Embedding EmbeddingLookup Flatten Linear Pad Unflatten" },
+  { "lunaria.nn.dropout", "Dropout Dropout1d Dropout2d Dropout3d" },
+  { "lunaria.nn.padding", [[ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
+    ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad2d]] },
+  { "lunaria.nn.picture", "PixelShuffle PixelUnshuffle Unfold Upsample" },
+  { "lunaria.nn.combined", "Conv2dBnAct DenseBnAct" },
+  { "lunaria.nn.derivative", "GraphCell Jvp Vjp" },
+  { "lunaria.nn.container", "CellDict CellList SequentialCell" },
+  { "lunaria.nn.conv", "Conv1d Conv1dTranspose Conv2d Conv2dTranspose Conv3d Conv3dTranspose" },
+  { "lunaria.nn.pool", [[AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool2d AvgPool1d AvgPool2d AvgPool3d
+    MaxPool1d MaxPool2d MaxPool3d MaxUnpool2d]] },
+  { "lunaria.nn.norm", [[BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LRN LayerNorm
+    SyncBatchNorm]] },
+  { "lunaria.nn.loss", [[BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss LossBase MAELoss
+    MSELoss NLLLoss SmoothL1Loss SoftMarginLoss SoftmaxCrossEntropyWithLogits]] },
+  { "lunaria.nn.loss_more", [[CTCLoss DiceLoss FocalLoss GaussianNLLLoss HingeEmbeddingLoss MarginRankingLoss MultiClassDiceLoss
+    RMSELoss TripletMarginLoss]] },
+  { "lunaria.nn.recurrent", "GRU GRUCell LSTM LSTMCell RNN RNNCell" },
+  { "lunaria.nn.transformer", "MultiheadAttention" },
+  { "lunaria.nn.transformer_layers",
+    "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer" },
+  { "lunaria.nn.wrap", "TrainOneStepCell WithEvalCell WithGradCell WithLossCell" },
+  { "lunaria.nn.loss_scale", [[DynamicLossScaleUpdateCell FixedLossScaleUpdateCell ForwardValueAndGrad GradAccumulationCell
+    GradientAccumulation ParameterUpdate TimeDistributed TrainOneStepWithLossScaleCell]] },
+  { "lunaria.nn.optim", "Adam AdamW AdamWeightDecay Momentum Optimizer SGD", of = "nn" },
+  { "lunaria.nn.optim_more", "AdaMax Adadelta Adagrad RMSProp" },
+  { "lunaria.nn.optim_rare", "ASGD AdaFactor FTRL Lamb LazyAdam ProximalAdagrad Rprop", of = "classes" },
+  { "lunaria.nn.optim_lars", "LARS" },
+  { "lunaria.nn.optim_torch", "optim", whole = true },
+  { "lunaria.nn.thor", "thor" },
+  { "lunaria.nn.schedule", [[CosineDecayLR ExponentialDecayLR InverseDecayLR LearningRateSchedule NaturalExpDecayLR
+    PolynomialDecayLR WarmUpLR]], of = "classes" },
+  { "lunaria.nn.schedule", [[cosine_decay_lr exponential_decay_lr inverse_decay_lr natural_exp_decay_lr piecewise_constant_lr
+    polynomial_decay_lr warmup_lr]], of = "lists" },
+}, function(name)
+  -- Metrics have been part of nn once, and programs call them so.
+  return require "lunaria.train.metrics"[name]
+end)

@@ -159,3 +159,5 @@ like("Rprop", "params, lr=1e-2, etas=nil, step_sizes=nil, maximize=false",
 
 etas: {0.5, 1.2} by default, the factors by which steps shrink and grow. step_sizes: {1e-6, 50} by default, the least and the
 largest step.]])
+
+return mint
