@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/lone_thread.h"
 #include "core/pool_placement.h"
 #include "core/pool_settings.h"
 
@@ -59,6 +60,8 @@ struct alignas(64) Region {
 
 }  // namespace
 
+thread_local bool LoneThread::alone_ = false;
+
 int num_threads() { return thread_count().load(std::memory_order_relaxed); }
 
 void set_num_threads(int n) {
@@ -75,7 +78,7 @@ void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody 
     if (count <= part) return body(context, 0, count);
     int64_t piece = (part * kPartsPerPiece + align - 1) / align * align;
     int64_t threads = std::min<int64_t>(num_threads(), (count + part - 1) / part);
-    if (threads <= 1 || omp_in_parallel()) return walk(body, context, 0, count, piece);
+    if (threads <= 1 || LoneThread::is_here() || omp_in_parallel()) return walk(body, context, 0, count, piece);
 
     Region region{body,
                   context,
@@ -94,7 +97,7 @@ void detail::run_parallel(int64_t count, int64_t part, int64_t align, RangeBody 
 }
 
 PoolUse::PoolUse() {
-    if (num_threads() < 2 || omp_in_parallel()) return;
+    if (num_threads() < 2 || LoneThread::is_here() || omp_in_parallel()) return;
     PoolPlacement& placement = PoolPlacement::own();
     if (!placement.is_asleep()) return;
     placement.before(num_threads());
@@ -103,6 +106,8 @@ PoolUse::PoolUse() {
     placement.after();
 }
 
-PoolUse::~PoolUse() { PoolPlacement::own().used(); }
+PoolUse::~PoolUse() {
+    if (!LoneThread::is_here()) PoolPlacement::own().used();
+}
 
 }  // namespace lunaria

@@ -1,17 +1,9 @@
 #include "core/data/batch.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "core/error.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 
@@ -73,24 +65,35 @@ Row lists(const Names& columns, std::span<Row> rows) {
     return batch;
 }
 
-// What decides the batches of an epoch: the rows of each come from here, one batch after the other.
-class RowsOfBatches {
+// A batch is drawn row by row, and made with its rows.
+class BatchCursor final : public Cursor {
   public:
-    RowsOfBatches(std::unique_ptr<Cursor> child, const BatchOptions& options)
-        : child_(std::move(child)), options_(options) {}
-    // The rows of the next batch; empty at the end. `number`: that of the first.
-    void next(std::vector<Row>& rows, int64_t& number) {
-        number = at_;
-        rows.clear();
-        while (static_cast<int64_t>(rows.size()) < options_.size) {
-            Row row;
-            if (!child_->next(row)) break;
-            rows.push_back(std::move(row));
-        }
-        at_ += static_cast<int64_t>(rows.size());
-        if (options_.drop_remainder && static_cast<int64_t>(rows.size()) < options_.size) rows.clear();
+    BatchCursor(std::unique_ptr<Cursor> child, const BatchOptions& options, const Names& columns, bool joined)
+        : child_(std::move(child)), options_(options), columns_(columns), joined_(joined) {}
+    bool next(Row& row) override {
+        if (!draw(draft_)) return false;
+        finish(draft_, row);
+        return true;
     }
-    int64_t skip(int64_t count) {
+    bool draw(Draft& draft) override {
+        draft.id = at_;
+        size_t count = 0;
+        while (static_cast<int64_t>(count) < options_.size) {
+            if (count == draft.parts.size()) draft.parts.emplace_back();
+            draft.parts[count].clear();
+            if (!child_->draw(draft.parts[count])) break;
+            ++count;
+        }
+        at_ += static_cast<int64_t>(count);
+        draft.parts.resize(count);
+        return static_cast<int64_t>(count) == options_.size || (count > 0 && !options_.drop_remainder);
+    }
+    void finish(Draft& draft, Row& row) override {
+        std::vector<Row> rows(draft.parts.size());
+        for (size_t i = 0; i < rows.size(); ++i) child_->finish(draft.parts[i], rows[i]);
+        row = joined_ ? join("batch", columns_, rows, draft.id) : lists(columns_, rows);
+    }
+    int64_t skip(int64_t count) override {
         const int64_t wanted = count > kEndless / options_.size ? kEndless : count * options_.size;
         const int64_t n = child_->skip(wanted);
         at_ += n;
@@ -100,177 +103,35 @@ class RowsOfBatches {
   private:
     std::unique_ptr<Cursor> child_;
     BatchOptions options_;
-    int64_t at_ = 0;
-};
-
-class BatchCursor final : public Cursor {
-  public:
-    BatchCursor(RowsOfBatches source, const Names& columns, bool joined)
-        : source_(std::move(source)), columns_(columns), joined_(joined) {}
-    bool next(Row& row) override {
-        int64_t number = 0;
-        source_.next(rows_, number);
-        if (rows_.empty()) return false;
-        row = joined_ ? join("batch", columns_, rows_, number) : lists(columns_, rows_);
-        return true;
-    }
-    int64_t skip(int64_t count) override { return source_.skip(count); }
-
-  private:
-    RowsOfBatches source_;
     const Names& columns_;
     bool joined_;
-    std::vector<Row> rows_;
-};
-
-// Batches made by threads. Each takes the rows of the next batch under the lock, so that the order is the cursor's own,
-// joins them outside of it and puts the batch into the place of its number in a ring.
-class ThreadedBatches final : public Cursor {
-  public:
-    ThreadedBatches(RowsOfBatches source, const Names& columns, int workers, int prefetch)
-        : source_(std::move(source)),
-          columns_(columns),
-          workers_(workers),
-          ring_(static_cast<size_t>(workers) * static_cast<size_t>(prefetch)) {}
-    ~ThreadedBatches() override { stop(); }
-
-    bool next(Row& row) override {
-        if (threads_.empty() && !ended_) start();
-        std::unique_lock lock(mutex_);
-        Slot& slot = ring_[static_cast<size_t>(given_) % ring_.size()];
-        while (!slot.full) {
-            if (ended_) return false;
-            poll_interrupt();
-            filled_.wait_for(lock, std::chrono::milliseconds(50));
-        }
-        if (slot.problem) {
-            // What follows an error is not drawn, and asking again gives it again.
-            lock.unlock();
-            std::rethrow_exception(slot.problem);
-        }
-        if (slot.batch.empty()) {
-            ended_ = true;
-            lock.unlock();
-            stop();
-            return false;
-        }
-        row = std::move(slot.batch);
-        slot.full = false;
-        ++given_;
-        lock.unlock();
-        emptied_.notify_one();
-        return true;
-    }
-    int64_t skip(int64_t count) override {
-        if (threads_.empty()) return source_.skip(count);
-        return Cursor::skip(count);
-    }
-
-  private:
-    struct Slot {
-        bool full = false;
-        Row batch;  // without values: the end
-        std::exception_ptr problem;
-    };
-
-    void start() {
-        // Signals are for the threads that wait for them.
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        try {
-            for (int i = 0; i < workers_; ++i) threads_.emplace_back([this] { work(); });
-        } catch (const std::system_error&) {
-            // Fewer threads than wished for do as well.
-        }
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        if (threads_.empty()) throw state_error("batch", "the system gives no more threads");
-    }
-    void stop() noexcept {
-        {
-            const std::lock_guard lock(mutex_);
-            stopped_ = true;
-        }
-        emptied_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-        threads_.clear();
-    }
-    void work() {
-        std::vector<Row> rows;
-        for (;;) {
-            int64_t ticket = 0, number = 0;
-            Row batch;
-            std::exception_ptr problem;
-            {
-                const std::lock_guard turn(drawing_);
-                {
-                    std::unique_lock lock(mutex_);
-                    emptied_.wait(lock,
-                                  [&] { return stopped_ || drawn_ < given_ + static_cast<int64_t>(ring_.size()); });
-                    if (stopped_ || finished_) return;
-                    ticket = drawn_++;
-                }
-                try {
-                    source_.next(rows, number);
-                } catch (const std::exception&) {
-                    problem = std::current_exception();
-                }
-                finished_ = problem || rows.empty();
-            }
-            if (!problem && !rows.empty()) {
-                try {
-                    batch = join("batch", columns_, rows, number);
-                } catch (const std::exception&) {
-                    problem = std::current_exception();
-                }
-            }
-            rows.clear();
-            {
-                const std::lock_guard lock(mutex_);
-                Slot& slot = ring_[static_cast<size_t>(ticket) % ring_.size()];
-                slot = {true, std::move(batch), problem};
-            }
-            filled_.notify_one();
-        }
-    }
-
-    RowsOfBatches source_;  // used under drawing_
-    const Names& columns_;
-    const int workers_;
-    std::mutex drawing_;     // taken before mutex_
-    bool finished_ = false;  // under drawing_
-    std::mutex mutex_;       // the rest
-    std::condition_variable filled_, emptied_;
-    std::vector<Slot> ring_;
-    int64_t drawn_ = 0, given_ = 0;
-    bool stopped_ = false, ended_ = false;
-    std::vector<std::thread> threads_;
+    int64_t at_ = 0;
+    Draft draft_;
 };
 
 class Batch final : public Node {
   public:
     Batch(NodePtr child, BatchOptions options, bool joined)
-        : Node(child->columns()), child_(std::move(child)), options_(options), joined_(joined) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
-        RowsOfBatches source(child_->open(epoch), options_);
-        const int64_t batches = rows();
-        int64_t workers = options_.workers < 0 ? epoch.workers : std::min(options_.workers, epoch.workers);
-        if (batches != kUnknownRows) workers = std::min(workers, batches);
-        if (joined_ && workers > 0 && batches != 1 && child_->is_native())
-            return std::make_unique<ThreadedBatches>(std::move(source), columns(), static_cast<int>(workers),
-                                                     std::max(1, epoch.prefetch));
-        return std::make_unique<BatchCursor>(std::move(source), columns(), joined_);
+        : Node(child->columns(), {child}), options_(options), joined_(joined) {}
+    std::string title() const override { return str("batch ", options_.size); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
+        return std::make_unique<BatchCursor>(child().open(epoch), options_, columns(), joined_);
     }
     int64_t rows() const override {
-        const int64_t n = child_->rows();
+        const int64_t n = child().rows();
         if (n == kUnknownRows || n == kEndless) return n;
         return n / options_.size + (!options_.drop_remainder && n % options_.size > 0);
     }
-    bool is_native() const override { return child_->is_native(); }
+    bool has_work() const override { return joined_ || child().has_work(); }
+    std::optional<int> workers() const override {
+        const auto below = child().workers();
+        return options_.workers && below ? std::max(*options_.workers, *below)
+               : options_.workers        ? options_.workers
+                                         : below;
+    }
     int64_t batch_size() const override { return options_.size; }
 
   private:
-    NodePtr child_;
     BatchOptions options_;
     bool joined_;
 };

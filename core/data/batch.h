@@ -8,7 +8,7 @@ namespace lunaria::data {
 struct BatchOptions {
     int64_t size = 1;
     bool drop_remainder = false;
-    int workers = -1;  // threads; -1: as many as the epoch says
+    std::optional<int> workers;  // threads; without it as many as the epoch says
 };
 
 // Tensors of one column must have one shape and dtype, and become a tensor with an axis more; texts become a list.

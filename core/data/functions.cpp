@@ -1,8 +1,9 @@
 #include "core/data/functions.h"
 
-#include <algorithm>
 #include <optional>
 
+#include "core/data/ahead.h"
+#include "core/data/layout.h"
 #include "core/interrupt.h"
 
 namespace lunaria::data {
@@ -24,59 +25,41 @@ struct Call {
     Place place(const Epoch& epoch, int64_t row) const { return {where, &input_names, seed, epoch.number, row}; }
 };
 
-Names chosen(const Names& names, const std::vector<size_t>& positions) {
-    Names list;
-    for (size_t at : positions) list.push_back(names[at]);
-    return list;
-}
-
-// Columns that are not among the inputs keep their places; the results come where the first input was.
-struct Layout {
-    static constexpr size_t kResults = SIZE_MAX;
-    std::vector<size_t> order;  // a column of the row, or kResults
-    Names names;
-
-    Layout(const Names& before, const std::vector<size_t>& inputs, const Names& outputs) {
-        for (size_t i = 0; i < before.size(); ++i) {
-            if (std::find(inputs.begin(), inputs.end(), i) == inputs.end()) {
-                order.push_back(i);
-                names.push_back(before[i]);
-            } else if (i == inputs.front()) {
-                order.push_back(kResults);
-                names.insert(names.end(), outputs.begin(), outputs.end());
-            }
-        }
-    }
-};
-
 class MapCursor final : public Cursor {
   public:
-    MapCursor(std::unique_ptr<Cursor> child, const Call& call, const Layout& layout, size_t results, const Epoch& epoch)
-        : child_(std::move(child)), call_(call), layout_(layout), results_(results), epoch_(epoch) {}
+    MapCursor(const Node& child, const Call& call, const Layout& layout, size_t results, const Epoch& epoch)
+        : feed_(child, epoch), call_(call), layout_(layout), results_(results), epoch_(epoch) {}
     bool next(Row& row) override {
-        if (child_->has_ids()) {
-            int64_t id = 0;
-            if (!child_->next_id(id)) return false;
-            fetch(id, row);
-            return true;
-        }
-        if (!child_->next(whole_)) return false;
-        apply(at_++, row);
-        return true;
+        int64_t id = 0;
+        return next(row, id);
     }
     int64_t skip(int64_t count) override {
-        const int64_t n = child_->skip(count);
+        const int64_t n = feed_.skip(count);
         at_ += n;
         return n;
     }
-    bool has_ids() const override { return child_->has_ids(); }
-    bool next_id(int64_t& id) override { return child_->next_id(id); }
+    bool has_ids() const override { return feed_.has_ids(); }
+    bool next_id(int64_t& id) override { return feed_.next_id(id); }
     void fetch(int64_t id, Row& row) override {
-        child_->fetch(id, whole_);
+        feed_.fetch(id, whole_);
         apply(id, row);
     }
+    // Functions run where rows are drawn, and when they are: on the host's thread, in order.
+    bool draw(Draft& draft) override { return next(draft.row, draft.id); }
+    void prepare(int64_t id, Draft& draft) override {
+        draft.id = id;
+        fetch(id, draft.row);
+    }
+    void finish(Draft& draft, Row& row) override { row = std::move(draft.row); }
 
   private:
+    bool next(Row& row, int64_t& id) {
+        if (!feed_.next(whole_, id)) return false;
+        const int64_t number = feed_.has_ids() ? id : at_;
+        ++at_;
+        apply(number, row);
+        return true;
+    }
     void apply(int64_t number, Row& row) {
         call_.gather(whole_, arguments_);
         if (call_.numbered) {
@@ -86,15 +69,10 @@ class MapCursor final : public Cursor {
         made_.clear();
         epoch_.host->call(call_.function, arguments_, results_, made_, call_.place(epoch_, number));
         row.clear();
-        for (size_t at : layout_.order) {
-            if (at == Layout::kResults)
-                for (Value& v : made_) row.push_back(std::move(v));
-            else
-                row.push_back(std::move(whole_[at]));
-        }
+        layout_.place(whole_, made_, row);
     }
 
-    std::unique_ptr<Cursor> child_;
+    Feed feed_;
     const Call& call_;
     const Layout& layout_;
     size_t results_;
@@ -105,21 +83,19 @@ class MapCursor final : public Cursor {
 
 class Map final : public Node {
   public:
-    Map(NodePtr child, Call call, Layout layout, size_t results)
-        : Node(layout.names),
-          child_(std::move(child)),
-          call_(std::move(call)),
-          layout_(std::move(layout)),
-          results_(results) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
-        return std::make_unique<MapCursor>(child_->open(epoch), call_, layout_, results_, epoch);
+    Map(const NodePtr& child, Call call, Layout layout, size_t results)
+        : Node(layout.names, {child}), call_(std::move(call)), layout_(std::move(layout)), results_(results) {}
+    std::string title() const override { return call_.where; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
+        return std::make_unique<MapCursor>(child(), call_, layout_, results_, epoch);
     }
-    int64_t rows() const override { return child_->rows(); }
+    int64_t rows() const override { return child().rows(); }
     bool is_native() const override { return false; }
-    int64_t batch_size() const override { return child_->batch_size(); }
+    bool has_work() const override { return false; }
+    int64_t batch_size() const override { return child().batch_size(); }
+    uint64_t functions() const override { return child().functions() + 1; }
 
   private:
-    NodePtr child_;
     Call call_;
     Layout layout_;
     size_t results_;
@@ -127,25 +103,22 @@ class Map final : public Node {
 
 class FilterCursor final : public Cursor {
   public:
-    FilterCursor(std::unique_ptr<Cursor> child, const Call& call, const Epoch& epoch)
-        : child_(std::move(child)), call_(call), epoch_(epoch) {}
+    FilterCursor(const Node& child, const Call& call, const Epoch& epoch)
+        : feed_(child, epoch), call_(call), epoch_(epoch) {}
     bool next(Row& row) override {
         for (;;) {
             poll_interrupt();
-            int64_t number = at_++;
-            if (child_->has_ids()) {
-                if (!child_->next_id(number)) return false;
-                child_->fetch(number, row);
-            } else if (!child_->next(row)) {
-                return false;
-            }
+            int64_t number = 0;
+            if (!feed_.next(row, number)) return false;
+            if (!feed_.has_ids()) number = at_;
+            ++at_;
             call_.gather(row, arguments_);
             if (epoch_.host->test(call_.function, arguments_, call_.place(epoch_, number))) return true;
         }
     }
 
   private:
-    std::unique_ptr<Cursor> child_;
+    Feed feed_;
     const Call& call_;
     Epoch epoch_;
     int64_t at_ = 0;
@@ -154,16 +127,18 @@ class FilterCursor final : public Cursor {
 
 class Filter final : public Node {
   public:
-    Filter(NodePtr child, Call call) : Node(child->columns()), child_(std::move(child)), call_(std::move(call)) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
-        return std::make_unique<FilterCursor>(child_->open(epoch), call_, epoch);
+    Filter(const NodePtr& child, Call call) : Node(child->columns(), {child}), call_(std::move(call)) {}
+    std::string title() const override { return "filter"; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
+        return std::make_unique<FilterCursor>(child(), call_, epoch);
     }
     int64_t rows() const override { return kUnknownRows; }
     bool is_native() const override { return false; }
-    int64_t batch_size() const override { return child_->batch_size(); }
+    bool has_work() const override { return false; }
+    int64_t batch_size() const override { return child().batch_size(); }
+    uint64_t functions() const override { return child().functions() + 1; }
 
   private:
-    NodePtr child_;
     Call call_;
 };
 
@@ -196,12 +171,14 @@ class StreamCursor final : public Cursor {
 
 class Stream final : public Node {
   public:
-    Stream(Call call, int64_t rows) : Node(call.input_names), call_(std::move(call)), rows_(rows) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    Stream(Call call, int64_t rows) : Node(call.input_names, {}), call_(std::move(call)), rows_(rows) {}
+    std::string title() const override { return call_.where; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<StreamCursor>(call_, columns().size(), rows_ == kUnknownRows ? kEndless : rows_, epoch);
     }
     int64_t rows() const override { return rows_; }
     bool is_native() const override { return false; }
+    uint64_t functions() const override { return 1; }
 
   private:
     Call call_;
@@ -212,14 +189,16 @@ class Stream final : public Node {
 
 NodePtr map(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
             uint64_t seed, bool numbered) {
+    seed += kSeedStep * child->functions();
     Layout layout(child->columns(), inputs, outputs);
     Call call{std::move(where), function, inputs, chosen(child->columns(), inputs), seed, numbered};
-    return std::make_shared<Map>(std::move(child), std::move(call), std::move(layout), outputs.size());
+    return std::make_shared<Map>(child, std::move(call), std::move(layout), outputs.size());
 }
 
 NodePtr filter(NodePtr child, uint64_t function, std::vector<size_t> inputs, uint64_t seed) {
+    seed += kSeedStep * child->functions();
     Call call{"filter", function, inputs, chosen(child->columns(), inputs), seed, false};
-    return std::make_shared<Filter>(std::move(child), std::move(call));
+    return std::make_shared<Filter>(child, std::move(call));
 }
 
 NodePtr stream(std::string where, uint64_t function, Names columns, int64_t rows, uint64_t seed) {

@@ -379,6 +379,7 @@ class Mindrecords final : public Records {
         : Records(std::move(names)), shards_(std::move(shards)), wanted_(std::move(wanted)) {
         for (const auto& shard : shards_) ends_.push_back(rows_ += shard->rows());
     }
+    std::string title() const override { return "MindRecord"; }
     int64_t rows() const override { return rows_; }
     void read(int64_t row, Row& out) const override {
         const size_t s = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());

@@ -1,5 +1,8 @@
 #include "core/data/node.h"
 
+#include <algorithm>
+
+#include "core/data/stage_times.h"
 #include "core/interrupt.h"
 
 namespace lunaria::data {
@@ -17,6 +20,21 @@ int64_t Cursor::skip(int64_t count) {
     return count;
 }
 
+bool Cursor::draw(Draft& draft) {
+    if (!has_ids()) return next(draft.row);
+    int64_t id = 0;
+    if (!next_id(id)) return false;
+    prepare(id, draft);
+    return true;
+}
+
+void Cursor::finish(Draft& draft, Row& row) {
+    if (has_ids())
+        fetch(draft.id, row);
+    else
+        row = std::move(draft.row);
+}
+
 bool IdCursor::next(Row& row) {
     int64_t id = 0;
     if (!next_id(id)) return false;
@@ -31,6 +49,32 @@ int64_t IdCursor::skip(int64_t count) {
         if (!next_id(id)) return i;
     }
     return count;
+}
+
+std::unique_ptr<Cursor> Node::open(const Epoch& epoch) const {
+    auto cursor = make_cursor(epoch);
+    return epoch.times ? timed(std::move(cursor), epoch.times->of(*this)) : std::move(cursor);
+}
+
+bool Node::is_native() const {
+    return std::all_of(children_.begin(), children_.end(), [](const auto& c) { return c->is_native(); });
+}
+
+bool Node::has_work() const {
+    return std::any_of(children_.begin(), children_.end(), [](const auto& c) { return c->has_work(); });
+}
+
+std::optional<int> Node::workers() const {
+    std::optional<int> most;
+    for (const auto& c : children_)
+        if (const auto n = c->workers()) most = std::max(most.value_or(0), *n);
+    return most;
+}
+
+uint64_t Node::functions() const {
+    uint64_t sum = 0;
+    for (const auto& c : children_) sum += c->functions();
+    return sum;
 }
 
 }  // namespace lunaria::data

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ using Names = std::vector<std::string>;
 
 inline constexpr int64_t kUnknownRows = -1;
 inline constexpr int64_t kEndless = INT64_MAX;
+// Between the seeds of functions of one pipeline.
+inline constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
 
 // Where a function of the host language is called, for messages and random numbers.
 struct Place {
@@ -25,6 +28,8 @@ struct Place {
     uint64_t seed = 0, epoch = 0;
     int64_t row = 0;  // in the source where there are ids, else in the order in which rows come
 };
+
+class StageTimes;
 
 // Runs functions of the host language, which are known here by a number.
 class Host {
@@ -36,18 +41,37 @@ class Host {
     // A stream of rows: begun by calling the function, which gives one for the rows one after the other.
     virtual int64_t start(uint64_t function, const Place& place) = 0;
     virtual bool step(int64_t stream, size_t results, Row& out, const Place& place) = 0;
+    // By any thread.
     virtual void stop(int64_t stream) noexcept = 0;
 };
 
 struct Epoch {
-    uint64_t number = 0;   // decides what functions of rows draw
-    uint64_t order = 0;    // decides the order of rows
-    Host* host = nullptr;  // outlives the cursor
-    int workers = 0;       // threads that fill batches
-    int prefetch = 2;      // batches that wait for each of them
+    uint64_t number = 0;          // decides what functions of rows draw
+    uint64_t order = 0;           // decides the order of rows
+    Host* host = nullptr;         // outlives the cursor
+    int workers = 0;              // threads that make rows before they are asked for
+    int prefetch = 2;             // rows or batches that wait for each of them
+    StageTimes* times = nullptr;  // takes times; outlives the cursor
 };
 
-// Goes once through the rows of an epoch. Used by one thread at a time.
+class Cursor;
+
+// A row that was drawn and has still to be made. What is in it is known to the cursors that it went through.
+struct Draft {
+    int64_t id = 0;                              // the number of the row where the cursor has ids
+    Row row;                                     // the row itself where it was made when it was drawn
+    std::vector<int64_t> numbers;                // of the row in operations that count, the last one on top
+    std::vector<std::shared_ptr<Cursor>> turns;  // the cursors that go on with it, the last one on top
+    std::vector<Draft> parts;                    // the rows of a batch, or side by side
+
+    // Before it is drawn again. Parts are kept for the sake of their memory.
+    void clear() {
+        numbers.clear();
+        turns.clear();
+    }
+};
+
+// Goes once through the rows of an epoch. Used by one thread at a time, but for finish.
 class Cursor {
   public:
     virtual ~Cursor() = default;
@@ -59,6 +83,12 @@ class Cursor {
     virtual bool has_ids() const { return false; }
     virtual bool next_id(int64_t&) { return false; }
     virtual void fetch(int64_t, Row&) {}
+    // The same as next in two steps: what has to be done in order, and the rest, which threads do for several rows at
+    // once, in any order.
+    virtual bool draw(Draft& draft);
+    // What draw does for the row of an id.
+    virtual void prepare(int64_t id, Draft& draft) { draft.id = id; }
+    virtual void finish(Draft& draft, Row& row);
 };
 
 // Base of cursors that have ids.
@@ -71,23 +101,39 @@ class IdCursor : public Cursor {
 
 class Node {
   public:
-    explicit Node(Names columns) : columns_(std::move(columns)) {}
+    // `children`: the nodes that it draws from.
+    Node(Names columns, std::vector<std::shared_ptr<const Node>> children)
+        : columns_(std::move(columns)), children_(std::move(children)) {}
     virtual ~Node() = default;
     Node(const Node&) = delete;
     Node& operator=(const Node&) = delete;
 
+    // What ds:show and ds:profile call it.
+    virtual std::string title() const = 0;
     const Names& columns() const { return columns_; }
+    const std::vector<std::shared_ptr<const Node>>& children() const { return children_; }
     // The node must outlive the cursor.
-    virtual std::unique_ptr<Cursor> open(const Epoch& epoch) const = 0;
+    std::unique_ptr<Cursor> open(const Epoch& epoch) const;
     // Rows of an epoch, kUnknownRows where they have to be drawn to be known, or kEndless.
     virtual int64_t rows() const = 0;
-    // Whether cursors may be used by other threads than the host's.
-    virtual bool is_native() const = 0;
+    // Whether rows may be drawn by other threads than the host's. They may finish rows anyway.
+    virtual bool is_native() const;
+    // Whether it takes time worth a thread to finish a row.
+    virtual bool has_work() const;
+    // Threads asked for, by this node or one of those below.
+    virtual std::optional<int> workers() const;
+    // Functions and transforms of rows, here and below: what makes their random numbers different.
+    virtual uint64_t functions() const;
     // Rows in one row: the size of batches below, else 1.
     virtual int64_t batch_size() const { return 1; }
 
+  protected:
+    virtual std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const = 0;
+    const Node& child() const { return *children_.front(); }
+
   private:
     const Names columns_;
+    const std::vector<std::shared_ptr<const Node>> children_;
 };
 
 // Owners: the nodes above, handles in the host language, iterators. Nodes never change.

@@ -18,9 +18,9 @@ class Buffer {
     // `refill(item)` gives the next item or false.
     template <class Refill>
     bool next(Item& item, Refill refill) {
-        Item fresh;
         while (!ended_ && items_.size() < size_) {
             if (items_.size() % 65536 == 0) poll_interrupt();
+            Item fresh{};
             if (refill(fresh))
                 items_.push_back(std::move(fresh));
             else
@@ -46,12 +46,19 @@ class ShuffledRows final : public Cursor {
     ShuffledRows(std::unique_ptr<Cursor> child, int64_t size, Draws draws)
         : child_(std::move(child)), buffer_(size, draws) {}
     bool next(Row& row) override {
-        return buffer_.next(row, [&](Row& fresh) { return child_->next(fresh); });
+        if (!draw(draft_)) return false;
+        finish(draft_, row);
+        return true;
     }
+    bool draw(Draft& draft) override {
+        return buffer_.next(draft, [&](Draft& fresh) { return child_->draw(fresh); });
+    }
+    void finish(Draft& draft, Row& row) override { child_->finish(draft, row); }
 
   private:
     std::unique_ptr<Cursor> child_;
-    Buffer<Row> buffer_;
+    Buffer<Draft> buffer_;
+    Draft draft_;
 };
 
 class ShuffledIds final : public IdCursor {
@@ -62,6 +69,8 @@ class ShuffledIds final : public IdCursor {
         return buffer_.next(id, [&](int64_t& fresh) { return child_->next_id(fresh); });
     }
     void fetch(int64_t id, Row& row) override { child_->fetch(id, row); }
+    void prepare(int64_t id, Draft& draft) override { child_->prepare(id, draft); }
+    void finish(Draft& draft, Row& row) override { child_->finish(draft, row); }
 
   private:
     std::unique_ptr<Cursor> child_;
@@ -71,17 +80,10 @@ class ShuffledIds final : public IdCursor {
 // Base of the nodes with one child whose columns they keep.
 class Unary : public Node {
   public:
-    Unary(NodePtr child, Names columns) : Node(std::move(columns)), child_(std::move(child)) {}
+    Unary(NodePtr child, Names columns) : Node(std::move(columns), {child}) {}
     explicit Unary(NodePtr child) : Unary(child, child->columns()) {}
-    int64_t rows() const override { return child_->rows(); }
-    bool is_native() const override { return child_->is_native(); }
-    int64_t batch_size() const override { return child_->batch_size(); }
-
-  protected:
-    const Node& child() const { return *child_; }
-
-  private:
-    NodePtr child_;
+    int64_t rows() const override { return child().rows(); }
+    int64_t batch_size() const override { return child().batch_size(); }
 };
 
 std::unique_ptr<Cursor> shuffled(std::unique_ptr<Cursor> child, int64_t size, Draws draws) {
@@ -92,7 +94,8 @@ std::unique_ptr<Cursor> shuffled(std::unique_ptr<Cursor> child, int64_t size, Dr
 class Shuffle final : public Unary {
   public:
     Shuffle(NodePtr child, int64_t buffer, uint64_t seed) : Unary(std::move(child)), buffer_(buffer), seed_(seed) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return str("shuffle ", buffer_); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return shuffled(child().open(epoch), buffer_, Draws(seed_, epoch.order, Purpose::buffer));
     }
 
@@ -100,6 +103,13 @@ class Shuffle final : public Unary {
     int64_t buffer_;
     uint64_t seed_;
 };
+
+// Of a draft that one of several cursors has drawn.
+void finish_turn(Draft& draft, Row& row) {
+    const std::shared_ptr<Cursor> turn = std::move(draft.turns.back());
+    draft.turns.pop_back();
+    turn->finish(draft, row);
+}
 
 class RepeatCursor final : public Cursor {
   public:
@@ -114,6 +124,18 @@ class RepeatCursor final : public Cursor {
         }
         return false;
     }
+    bool draw(Draft& draft) override {
+        while (enter()) {
+            if (current_->draw(draft)) {
+                any_ = true;
+                draft.turns.push_back(current_);
+                return true;
+            }
+            leave();
+        }
+        return false;
+    }
+    void finish(Draft& draft, Row& row) override { finish_turn(draft, row); }
     int64_t skip(int64_t count) override {
         int64_t done = 0;
         while (done < count && enter()) {
@@ -147,14 +169,15 @@ class RepeatCursor final : public Cursor {
     const Node& child_;
     int64_t count_, turn_ = 0;
     Epoch epoch_;
-    std::unique_ptr<Cursor> current_;
+    std::shared_ptr<Cursor> current_;  // with the drafts that it has drawn
     bool any_ = false;
 };
 
 class Repeat final : public Unary {
   public:
     Repeat(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return count_ == kEndless ? "repeat" : str("repeat ", count_); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<RepeatCursor>(child(), count_, epoch);
     }
     int64_t rows() const override {
@@ -180,6 +203,9 @@ class Limited final : public Cursor {
     bool has_ids() const override { return child_->has_ids(); }
     bool next_id(int64_t& id) override { return left_ > 0 && (--left_, child_->next_id(id)); }
     void fetch(int64_t id, Row& row) override { child_->fetch(id, row); }
+    void prepare(int64_t id, Draft& draft) override { child_->prepare(id, draft); }
+    bool draw(Draft& draft) override { return left_ > 0 && (--left_, child_->draw(draft)); }
+    void finish(Draft& draft, Row& row) override { child_->finish(draft, row); }
 
   private:
     std::unique_ptr<Cursor> child_;
@@ -189,7 +215,8 @@ class Limited final : public Cursor {
 class Skip final : public Unary {
   public:
     Skip(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return str("skip ", count_); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         auto cursor = child().open(epoch);
         cursor->skip(count_);
         return cursor;
@@ -206,7 +233,8 @@ class Skip final : public Unary {
 class Take final : public Unary {
   public:
     Take(NodePtr child, int64_t count) : Unary(std::move(child)), count_(count) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return str("take ", count_); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<Limited>(child().open(epoch), count_);
     }
     int64_t rows() const override {
@@ -223,33 +251,42 @@ class SelectCursor final : public Cursor {
     SelectCursor(std::unique_ptr<Cursor> child, const std::vector<size_t>& positions)
         : child_(std::move(child)), positions_(positions) {}
     bool next(Row& row) override {
-        if (!child_->next(whole_)) return false;
-        choose(row);
+        Row whole;
+        if (!child_->next(whole)) return false;
+        choose(whole, row);
         return true;
     }
     int64_t skip(int64_t count) override { return child_->skip(count); }
     bool has_ids() const override { return child_->has_ids(); }
     bool next_id(int64_t& id) override { return child_->next_id(id); }
     void fetch(int64_t id, Row& row) override {
-        child_->fetch(id, whole_);
-        choose(row);
+        Row whole;
+        child_->fetch(id, whole);
+        choose(whole, row);
+    }
+    bool draw(Draft& draft) override { return child_->draw(draft); }
+    void prepare(int64_t id, Draft& draft) override { child_->prepare(id, draft); }
+    void finish(Draft& draft, Row& row) override {
+        Row whole;
+        child_->finish(draft, whole);
+        choose(whole, row);
     }
 
   private:
-    void choose(Row& row) const {
+    void choose(const Row& whole, Row& row) const {
         row.clear();
-        for (size_t at : positions_) row.push_back(whole_[at]);
+        for (size_t at : positions_) row.push_back(whole[at]);
     }
     std::unique_ptr<Cursor> child_;
     const std::vector<size_t>& positions_;
-    Row whole_;
 };
 
 class Select final : public Unary {
   public:
     Select(NodePtr child, std::vector<size_t> positions, Names names)
         : Unary(std::move(child), std::move(names)), positions_(std::move(positions)) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return "project"; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<SelectCursor>(child().open(epoch), positions_);
     }
 
@@ -269,6 +306,22 @@ class ZipCursor final : public Cursor {
             for (Value& v : part_) row.push_back(std::move(v));
         }
         return true;
+    }
+    bool draw(Draft& draft) override {
+        draft.parts.resize(children_.size());
+        for (size_t i = 0; i < children_.size(); ++i) {
+            draft.parts[i].clear();
+            if (!children_[i]->draw(draft.parts[i])) return false;
+        }
+        return true;
+    }
+    void finish(Draft& draft, Row& row) override {
+        row.clear();
+        Row part;
+        for (size_t i = 0; i < children_.size(); ++i) {
+            children_[i]->finish(draft.parts[i], part);
+            for (Value& v : part) row.push_back(std::move(v));
+        }
     }
     int64_t skip(int64_t count) override {
         for (auto& child : children_) count = std::min(count, child->skip(count));
@@ -290,6 +343,17 @@ class ConcatCursor final : public Cursor {
         }
         return false;
     }
+    bool draw(Draft& draft) override {
+        while (enter()) {
+            if (current_->draw(draft)) {
+                draft.turns.push_back(current_);
+                return true;
+            }
+            leave();
+        }
+        return false;
+    }
+    void finish(Draft& draft, Row& row) override { finish_turn(draft, row); }
     int64_t skip(int64_t count) override {
         int64_t done = 0;
         while (done < count && enter()) {
@@ -311,12 +375,8 @@ class ConcatCursor final : public Cursor {
     const std::vector<NodePtr>& children_;
     Epoch epoch_;
     size_t at_ = 0;
-    std::unique_ptr<Cursor> current_;
+    std::shared_ptr<Cursor> current_;  // with the drafts that it has drawn
 };
-
-bool all_native(const std::vector<NodePtr>& children) {
-    return std::all_of(children.begin(), children.end(), [](const NodePtr& c) { return c->is_native(); });
-}
 
 Names joined_names(const std::vector<NodePtr>& children) {
     Names names;
@@ -333,51 +393,48 @@ Names joined_names(const std::vector<NodePtr>& children) {
 
 class Zip final : public Node {
   public:
-    explicit Zip(std::vector<NodePtr> children) : Node(joined_names(children)), children_(std::move(children)) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    explicit Zip(const std::vector<NodePtr>& children) : Node(joined_names(children), children) {}
+    std::string title() const override { return "zip"; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         Cursors cursors;
-        for (const NodePtr& child : children_) cursors.push_back(child->open(epoch));
+        for (const NodePtr& child : children()) cursors.push_back(child->open(epoch));
         return std::make_unique<ZipCursor>(std::move(cursors));
     }
     int64_t rows() const override {
         int64_t least = kEndless;
-        for (const NodePtr& child : children_) {
+        for (const NodePtr& child : children()) {
             const int64_t n = child->rows();
             if (n == kUnknownRows) return n;
             least = std::min(least, n);
         }
         return least;
     }
-    bool is_native() const override { return all_native(children_); }
-    int64_t batch_size() const override { return children_.front()->batch_size(); }
-
-  private:
-    std::vector<NodePtr> children_;
+    int64_t batch_size() const override { return child().batch_size(); }
 };
 
 class Concat final : public Node {
   public:
-    explicit Concat(std::vector<NodePtr> children) : Node(children.front()->columns()), children_(std::move(children)) {
-        for (const NodePtr& child : children_)
+    explicit Concat(const std::vector<NodePtr>& list_of) : Node(list_of.front()->columns(), list_of) {
+        for (const NodePtr& child : children())
             if (child->columns() != columns())
                 throw argument_error("concat", str("the data sets have different columns: ", list(columns()), " and ",
                                                    list(child->columns())))
                     .hint("ds:project and ds:rename make them the same");
     }
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
-        return std::make_unique<ConcatCursor>(children_, epoch);
+    std::string title() const override { return "concat"; }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
+        return std::make_unique<ConcatCursor>(children(), epoch);
     }
     int64_t rows() const override {
         int64_t sum = 0;
-        for (const NodePtr& child : children_) {
+        for (const NodePtr& child : children()) {
             const int64_t n = child->rows();
             if (n == kUnknownRows) return n;
             sum = n > kEndless - sum ? kEndless : sum + n;
         }
         return sum;
     }
-    bool is_native() const override { return all_native(children_); }
-    int64_t batch_size() const override { return children_.front()->batch_size(); }
+    int64_t batch_size() const override { return child().batch_size(); }
 
   private:
     static std::string list(const Names& names) {
@@ -385,14 +442,14 @@ class Concat final : public Node {
         for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
         return text;
     }
-    std::vector<NodePtr> children_;
 };
 
 class Part final : public Unary {
   public:
     Part(NodePtr child, int64_t begin, int64_t count, bool shuffled, uint64_t seed)
         : Unary(std::move(child)), begin_(begin), count_(count), shuffled_(shuffled), seed_(seed) {}
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return str("split ", count_); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         Epoch fixed = epoch;
         fixed.order = 0;
         auto cursor = child().open(fixed);

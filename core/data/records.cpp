@@ -18,6 +18,8 @@ class Table final : public Records {
   public:
     explicit Table(std::vector<Column> columns)
         : Records(names_of(columns)), columns_(std::move(columns)), rows_(columns_.front().rows()) {}
+    std::string title() const override { return "table"; }
+    bool has_work() const override { return false; }
     int64_t rows() const override { return rows_; }
     void read(int64_t row, Row& out) const override {
         for (const Column& c : columns_) {
@@ -42,6 +44,8 @@ class Table final : public Records {
 class Range final : public Records {
   public:
     Range(std::string name, int64_t count) : Records({std::move(name)}), count_(count) {}
+    std::string title() const override { return "range"; }
+    bool has_work() const override { return false; }
     int64_t rows() const override { return count_; }
     void read(int64_t row, Row& out) const override { out.emplace_back(Tensor::scalar(row)); }
 
@@ -76,14 +80,15 @@ class SourceCursor final : public IdCursor {
 class SourceNode final : public Node {
   public:
     SourceNode(RecordsPtr records, SamplerPtr sampler)
-        : Node(records->columns()), records_(std::move(records)), sampler_(std::move(sampler)) {
+        : Node(records->columns(), {}), records_(std::move(records)), sampler_(std::move(sampler)) {
         rows_ = sampler_->count(records_->rows());
     }
-    std::unique_ptr<Cursor> open(const Epoch& epoch) const override {
+    std::string title() const override { return records_->title(); }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<SourceCursor>(*records_, sampler_->order(records_->rows(), epoch.order));
     }
     int64_t rows() const override { return rows_; }
-    bool is_native() const override { return true; }
+    bool has_work() const override { return records_->has_work(); }
 
   private:
     RecordsPtr records_;

@@ -12,6 +12,10 @@ class Records {
     explicit Records(Names columns) : columns_(std::move(columns)) {}
     virtual ~Records() = default;
     const Names& columns() const { return columns_; }
+    // What ds:show calls it.
+    virtual std::string title() const = 0;
+    // Whether it takes time worth a thread to read a row.
+    virtual bool has_work() const { return true; }
     virtual int64_t rows() const = 0;
     // Appends the row's values.
     virtual void read(int64_t row, Row& out) const = 0;

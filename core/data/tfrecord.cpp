@@ -141,6 +141,7 @@ class Tfrecords final : public Records {
     Tfrecords(std::vector<File> files, Names names) : Records(std::move(names)), files_(std::move(files)) {
         for (const File& file : files_) ends_.push_back((rows_ += static_cast<int64_t>(file.size())));
     }
+    std::string title() const override { return "TFRecord"; }
     int64_t rows() const override { return rows_; }
     void read(int64_t row, Row& out) const override {
         const size_t f = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());

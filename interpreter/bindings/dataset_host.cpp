@@ -2,7 +2,7 @@
 
 #include "core/data/draws.h"
 #include "core/interrupt.h"
-#include "interpreter/bindings/table_tensor.h"
+#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/values.h"
 
 namespace lunaria {
@@ -54,26 +54,8 @@ void DatasetHost::run(int arguments, const Place& place) {
                                       " of epoch ", place.epoch)));
         lua_concat(L_, 2);
     }
-    lua_error(L_);
-}
-
-Value DatasetHost::value_at(int index, const std::string& name, const Place& place) {
-    if (const Tensor* tensor = tensor_at(L_, index)) return tensor->view(tensor->shape(), tensor->strides());
-    switch (lua_type(L_, index)) {
-        case LUA_TNUMBER:
-        case LUA_TBOOLEAN:
-        case LUA_TTABLE:
-            return tensor_from(L_, index, std::nullopt, place.operation);
-        case LUA_TSTRING: {
-            size_t size = 0;
-            const char* text = lua_tolstring(L_, index, &size);
-            return Value(std::string_view(text, size));
-        }
-        default:
-            throw argument_error(place.operation,
-                                 str("the function must return a tensor, number, text or table for column '", name,
-                                     "', got ", describe(L_, index), " in row ", place.row));
-    }
+    lua_rawseti(L_, streams_, ++last_stream_);
+    throw HostFailure(last_stream_);
 }
 
 // The values from `first` up to the top of the stack: as many as there are columns, or one table of them.
@@ -94,7 +76,17 @@ void DatasetHost::take_results(int first, size_t results, Row& out, const Place&
                                  " for ", results, results == 1 ? " column" : " columns", " in row ", place.row));
     for (size_t i = 0; i < results; ++i) {
         const std::string& name = i < place.columns->size() ? (*place.columns)[i] : place.columns->back();
-        out.push_back(value_at(first + static_cast<int>(i), name, place));
+        const int at = first + static_cast<int>(i);
+        switch (lua_type(L_, at)) {
+            case LUA_TNIL:
+            case LUA_TFUNCTION:
+            case LUA_TTHREAD:
+                throw argument_error(place.operation,
+                                     str("the function must return a tensor, number, text or table for column '", name,
+                                         "', got ", describe(L_, at), " in row ", place.row));
+            default:
+                out.push_back(data_value_at(L_, at, place.operation, str("column '", name, "'")));
+        }
     }
 }
 
@@ -127,6 +119,14 @@ bool DatasetHost::test(uint64_t function, std::span<const Value> in, const Place
 
 int64_t DatasetHost::start(uint64_t function, const Place& place) {
     const int top = lua_gettop(L_);
+    {
+        const std::lock_guard lock(mutex_);
+        for (const int64_t stream : stopped_) {
+            lua_pushnil(L_);
+            lua_rawseti(L_, streams_, stream);
+        }
+        stopped_.clear();
+    }
     push_function(function);
     run(0, place);
     lua_settop(L_, top + 3);  // as a generic for: function, state, control
@@ -155,10 +155,8 @@ bool DatasetHost::step(int64_t stream, size_t results, Row& out, const Place& pl
 }
 
 void DatasetHost::stop(int64_t stream) noexcept {
-    // When the whole iterator goes, its tables do.
-    if (!L_) return;
-    lua_pushnil(L_);
-    lua_rawseti(L_, streams_, stream);
+    const std::lock_guard lock(mutex_);
+    stopped_.push_back(stream);
 }
 
 }  // namespace lunaria

@@ -1,11 +1,25 @@
 // Lua functions in data pipelines.
 #pragma once
 
+#include <exception>
 #include <lua.hpp>
+#include <mutex>
+#include <vector>
 
 #include "core/data/node.h"
 
 namespace lunaria {
+
+// An error of a Lua function, which the host keeps under a number: it may be raised later than it happened.
+class HostFailure final : public std::exception {
+  public:
+    explicit HostFailure(int64_t number) : number_(number) {}
+    const char* what() const noexcept override { return "a function of the pipeline has failed"; }
+    int64_t number() const { return number_; }
+
+  private:
+    int64_t number_;
+};
 
 // Runs the functions of a pipeline while a row is asked for: on the stack of the one that asks, in enter and leave.
 // The functions are in a table by their addresses, what streams need in another by their numbers.
@@ -25,6 +39,20 @@ class DatasetHost final : public data::Host {
         DatasetHost& host_;
     };
     bool in_use() const { return L_ != nullptr; }
+    // What f() gives, which draws rows: the functions and the streams are at 2 and 3 on the stack.
+    template <class F>
+    auto run_in(lua_State* L, F f) {
+        int64_t failure = 0;
+        try {
+            const Use use(*this, L, 2, 3);
+            return f();
+        } catch (const HostFailure& e) {
+            failure = e.number();
+        }
+        lua_rawgeti(L, 3, failure);
+        lua_error(L);
+        throw HostFailure(failure);  // not reached
+    }
 
     void call(uint64_t function, std::span<const Value> in, size_t results, data::Row& out,
               const data::Place& place) override;
@@ -37,11 +65,12 @@ class DatasetHost final : public data::Host {
     void run(int arguments, const data::Place& place);
     void push_function(uint64_t function);
     void take_results(int first, size_t results, data::Row& out, const data::Place& place);
-    Value value_at(int index, const std::string& name, const data::Place& place);
 
     lua_State* L_ = nullptr;
     int functions_ = 0, streams_ = 0;  // on its stack
     int64_t last_stream_ = 0;
+    std::mutex mutex_;
+    std::vector<int64_t> stopped_;  // under mutex_: streams that can go
 };
 
 // A row as Lua values in this order.

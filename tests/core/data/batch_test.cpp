@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "core/data/ahead.h"
 #include "core/data/operations.h"
 #include "core/data/records.h"
 #include "core/error.h"
@@ -24,8 +25,10 @@ Epoch epoch_of(uint64_t number, int workers) {
     return epoch;
 }
 
+std::unique_ptr<Cursor> opened(const Node& node, const Epoch& epoch) { return ahead(node.open(epoch), node, epoch); }
+
 std::vector<int64_t> all_of(const Node& node, const Epoch& epoch, int64_t skipped = 0) {
-    auto cursor = node.open(epoch);
+    auto cursor = opened(node, epoch);
     cursor->skip(skipped);
     std::vector<int64_t> list;
     for (Row row; cursor->next(row);)
@@ -34,7 +37,7 @@ std::vector<int64_t> all_of(const Node& node, const Epoch& epoch, int64_t skippe
 }
 
 NodePtr shuffled_batches() {
-    return batch(shuffle(numbers(1003, random_sampler(false, {}, 7)), 31, 7), {8, false, -1});
+    return batch(shuffle(numbers(1003, random_sampler(false, {}, 7)), 31, 7), {8, false, {}});
 }
 
 TEST(BatchTest, ThreadsGiveTheOrderOfOneThread) {
@@ -59,7 +62,7 @@ TEST(BatchTest, SkippedBatchesAreThoseThatComeFirst) {
 TEST(BatchTest, CursorsCanBeLeftAnywhere) {
     const NodePtr node = shuffled_batches();
     for (int rows = 0; rows < 130; rows += 3) {
-        auto cursor = node->open(epoch_of(0, 4));
+        auto cursor = opened(*node, epoch_of(0, 4));
         Row row;
         for (int i = 0; i < rows; ++i) cursor->next(row);
     }
@@ -73,8 +76,8 @@ TEST(BatchTest, AnErrorComesWhereItsBatchWouldAndStays) {
     const NodePtr mixed =
         concat({select(numbers(5), {0}, {"text"}), source(table_records("test", columns), sequential_sampler(0, {}))});
     for (int workers : {0, 1, 4}) {
-        const NodePtr node = batch(mixed, {2, false, -1});
-        auto cursor = node->open(epoch_of(0, workers));
+        const NodePtr node = batch(mixed, {2, false, {}});
+        auto cursor = opened(*node, epoch_of(0, workers));
         Row row;
         EXPECT_TRUE(cursor->next(row));
         EXPECT_TRUE(cursor->next(row));

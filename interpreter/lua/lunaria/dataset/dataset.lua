@@ -105,18 +105,42 @@ local function new_names(where, self, inputs, outputs)
   return outputs
 end
 
+-- The handles of the transforms that an operation, or the first ones of a list, are; nil where there are none. The rest is
+-- a list of functions.
+local function natives(operations)
+  local function handle(f) return type(f) == "table" and getmetatable(f) ~= nil and rawget(f, "_transform") or nil end
+  if handle(operations) then return { handle(operations) }, {} end
+  if type(operations) ~= "table" or getmetatable(operations) ~= nil or not handle(operations[1]) then return nil end
+  local handles, rest = {}, {}
+  for _, f in ipairs(operations) do
+    local native = #rest == 0 and handle(f)
+    if native then handles[#handles + 1] = native else rest[#rest + 1] = f end
+  end
+  return handles, rest
+end
+
 --- Gives columns through functions: operations, one or a list of them, get the values of input_columns (without: all) and
 --- return as many as output_columns (without: as input_columns) names. Random operators draw from a stream of the row, so
---- that a row is the same whenever it is made; num_parallel_workers is for the library's own operations.
+--- that a row is the same whenever it is made. Transforms of the library run on num_parallel_workers threads (without: as
+--- many as ms.dataset.config says) before the rows are asked for.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):map(function(x) return x * 10 end, "x")
 ---     > ds:create_tuple_iterator()():item()
 ---     10
 function Dataset:map(...)
   local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil", ...)
-  workers_of("map", a)
-  local f = composed("map", a.operations)
+  local workers = workers_of("map", a)
   local places, names = positions("map", self, a.input_columns)
+  local handles, rest = natives(a.operations)
+  if handles then
+    local outputs = new_names("map", self, names, a.output_columns)
+    if #rest == 0 then return new(data.transforms(self._node, handles, places, outputs, config.get_seed(), workers)) end
+    local between = {}
+    for i = 1, data.results(handles, #places) do between[i] = "\0" .. i end
+    self = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers))
+    return new(data.map(self._node, "map", composed("map", rest), positions("map", self, between), outputs, config.get_seed()))
+  end
+  local f = composed("map", a.operations)
   return new(data.map(self._node, "map", f, places, new_names("map", self, names, a.output_columns), config.get_seed()))
 end
 

@@ -1,0 +1,244 @@
+#include "core/data/ahead.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+#include "core/data/pool.h"
+#include "core/data/stage_times.h"
+#include "core/error.h"
+#include "core/interrupt.h"
+
+namespace lunaria::data {
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+
+constexpr int64_t kMostRows = 64;                             // in a piece
+constexpr auto kWorthAPiece = std::chrono::microseconds(50);  // of making
+// Between two looks at an interrupt.
+constexpr auto kLook = std::chrono::milliseconds(50);
+
+// Pieces of rows go through a ring of slots: free, drawn (a ticket each, in order), taken by the thread that makes the
+// rows, made, and given out in order. Drawing is under a lock of its own.
+class Ahead final : public Cursor, private Job {
+  public:
+    Ahead(std::unique_ptr<Cursor> cursor, bool native, bool single, int workers, int prefetch, StageTimes* times)
+        : cursor_(std::move(cursor)),
+          native_(native),
+          single_(single),
+          workers_(workers),
+          times_(times),
+          ring_(static_cast<size_t>(workers) * static_cast<size_t>(prefetch)) {}
+    ~Ahead() override { stop(); }
+
+    bool next(Row& row) override {
+        int64_t id = 0;
+        return next(row, id);
+    }
+    bool next(Row& row, int64_t& id) {
+        if (ended_) return false;
+        if (!begun_) {
+            begun_ = true;
+            start(workers_);
+        }
+        Slot& slot = ring_[static_cast<size_t>(given_) % ring_.size()];
+        if (at_ == 0 && !wait_for(slot)) {
+            ended_ = true;
+            stop();
+            return false;
+        }
+        if (at_ < slot.made) {
+            row = std::move(slot.rows[at_]);
+            id = slot.drafts[at_].id;
+            if (++at_ == slot.count && !slot.problem) release(slot);
+            return true;
+        }
+        std::rethrow_exception(slot.problem);
+    }
+    int64_t skip(int64_t count) override { return begun_ ? Cursor::skip(count) : cursor_->skip(count); }
+
+  private:
+    enum class State { free, drawn, taken, made };
+    struct Slot {
+        State state = State::free;
+        std::vector<Draft> drafts;
+        std::vector<Row> rows;
+        size_t count = 0, made = 0;  // rows that were drawn, and made without a problem; none: the end
+        std::exception_ptr problem;  // behind the rows that are made
+    };
+
+    void release(Slot& slot) {
+        at_ = 0;
+        {
+            const std::lock_guard lock(mutex_);
+            slot.state = State::free;
+            ++given_;
+        }
+        wake();
+    }
+
+    // Whether there is such a slot. Until it is made, the one who asks works as well: on what it needs first.
+    bool wait_for(Slot& slot) {
+        if (times_) look();
+        for (;;) {
+            if (!native_) draw_some();
+            {
+                std::unique_lock lock(mutex_);
+                if (slot.state == State::made) return true;
+                if (finished_ && given_ == drawn_) return false;
+            }
+            poll_interrupt();
+            if (work()) continue;
+            std::unique_lock lock(mutex_);
+            const auto begin = Time::now();
+            made_.wait_for(lock, kLook, [&] { return slot.state == State::made || finished_; });
+            if (times_) times_->waiting += (Time::now() - begin).count();
+        }
+    }
+    void look() {
+        const std::lock_guard lock(mutex_);
+        int64_t full = 0;
+        for (const Slot& slot : ring_) full += slot.state == State::made;
+        ++times_->asked;
+        times_->full += full;
+        times_->places = static_cast<int64_t>(ring_.size());
+        times_->waits += ring_[static_cast<size_t>(given_) % ring_.size()].state != State::made;
+    }
+
+    // Rows that the host draws: one that is needed and one ahead, so that the first does not wait for the last.
+    void draw_some() {
+        for (int i = 0; i < 2; ++i) {
+            if (Slot* slot = free_slot()) {
+                draw(*slot);
+                wake();
+            }
+        }
+    }
+    // Under drawing_, or by the host alone where only it draws.
+    Slot* free_slot() {
+        const std::lock_guard lock(mutex_);
+        if (finished_ || drawn_ >= given_ + static_cast<int64_t>(ring_.size())) return nullptr;
+        return &ring_[static_cast<size_t>(drawn_) % ring_.size()];
+    }
+    void draw(Slot& slot) {
+        slot.count = slot.made = 0;
+        slot.problem = nullptr;
+        // What the host draws comes one by one, so that each error has a slot.
+        const size_t rows = native_ ? static_cast<size_t>(piece_.load(std::memory_order_relaxed)) : 1;
+        slot.drafts.resize(std::max(rows, slot.drafts.size()));
+        bool last = false;
+        while (slot.count < rows) {
+            Draft& draft = slot.drafts[slot.count];
+            draft.clear();
+            try {
+                if (last = !cursor_->draw(draft); last) break;
+                ++slot.count;
+            } catch (const std::exception&) {
+                slot.problem = std::current_exception();
+                last = true;
+                break;
+            }
+        }
+        const std::lock_guard lock(mutex_);
+        finished_ = last;
+        if (slot.count == 0 && !slot.problem) return;
+        slot.state = State::drawn;
+        ++drawn_;
+    }
+
+    bool work() override {
+        Slot* slot = taken();
+        if (!slot && native_) {
+            const std::lock_guard turn(drawing_);
+            if ((slot = free_slot())) draw(*slot);
+            // What is drawn may go to another thread than this one.
+            slot = taken();
+        }
+        if (!slot) return false;
+        make(*slot);
+        {
+            const std::lock_guard lock(mutex_);
+            slot->state = State::made;
+        }
+        made_.notify_one();
+        return true;
+    }
+    Slot* taken() {
+        const std::lock_guard lock(mutex_);
+        if (taken_ == drawn_) return nullptr;
+        Slot& slot = ring_[static_cast<size_t>(taken_++) % ring_.size()];
+        slot.state = State::taken;
+        return &slot;
+    }
+    void make(Slot& slot) {
+        slot.rows.resize(std::max(slot.count, slot.rows.size()));
+        const auto begin = Time::now();
+        try {
+            for (; slot.made < slot.count; ++slot.made) cursor_->finish(slot.drafts[slot.made], slot.rows[slot.made]);
+        } catch (const std::exception&) {
+            slot.problem = std::current_exception();
+        }
+        if (single_ || slot.made == 0) return;
+        const auto each = (Time::now() - begin) / static_cast<int64_t>(slot.made);
+        const int64_t now = piece_.load(std::memory_order_relaxed);
+        if (each * now < kWorthAPiece)
+            piece_ = std::min(kMostRows, now * 2);
+        else if (each * now > 2 * kWorthAPiece)
+            piece_ = std::max<int64_t>(1, now / 2);
+    }
+
+    std::unique_ptr<Cursor> cursor_;  // drawn from under drawing_
+    const bool native_, single_;
+    const int workers_;
+    StageTimes* const times_;
+    std::mutex drawing_;  // taken before mutex_
+    std::mutex mutex_;
+    std::condition_variable made_;
+    std::vector<Slot> ring_;
+    int64_t drawn_ = 0, taken_ = 0, given_ = 0;
+    bool finished_ = false;
+    std::atomic<int64_t> piece_{1};
+    // Of the one who asks.
+    size_t at_ = 0;
+    bool begun_ = false, ended_ = false;
+};
+
+std::unique_ptr<Ahead> ahead_or_null(std::unique_ptr<Cursor>& cursor, const Node& node, const Epoch& epoch,
+                                     StageTimes* times) {
+    if (epoch.workers < 1 || !node.has_work()) return nullptr;
+    const int64_t rows = node.rows();
+    int64_t workers = node.workers().value_or(epoch.workers);
+    if (rows != kUnknownRows) workers = std::min(workers, rows);
+    if (workers < 1 || rows == 1) return nullptr;
+    return std::make_unique<Ahead>(std::move(cursor), node.is_native(), node.batch_size() > 1,
+                                   static_cast<int>(workers), std::max(1, epoch.prefetch), times);
+}
+
+}  // namespace
+
+std::unique_ptr<Cursor> ahead(std::unique_ptr<Cursor> cursor, const Node& node, const Epoch& epoch) {
+    if (auto made = ahead_or_null(cursor, node, epoch, epoch.times)) return made;
+    return cursor;
+}
+
+bool Feed::next(Row& row, int64_t& id) {
+    if (!begun_) {
+        begun_ = true;
+        if (auto made = ahead_or_null(cursor_, node_, epoch_, nullptr)) {
+            cursor_ = std::move(made);
+            is_ahead_ = true;
+        }
+    }
+    if (is_ahead_) return static_cast<Ahead&>(*cursor_).next(row, id);
+    if (!has_ids_) return cursor_->next(row);
+    if (!cursor_->next_id(id)) return false;
+    cursor_->fetch(id, row);
+    return true;
+}
+
+}  // namespace lunaria::data

@@ -1,0 +1,139 @@
+#include "core/data/transform.h"
+
+#include <cmath>
+
+#include "core/data/layout.h"
+#include "core/error.h"
+
+namespace lunaria::data {
+
+double RowDraws::normal() {
+    // Box and Muller. The first number is above 0, so that its logarithm is finite.
+    const double radius = std::sqrt(-2 * std::log(unit()));
+    return radius * std::cos(2 * 3.14159265358979323846 * unit());
+}
+
+namespace {
+
+struct Plan {
+    std::vector<TransformPtr> transforms;
+    std::vector<size_t> inputs;
+    Names input_names;
+    Layout layout;
+    uint64_t seed;
+
+    void apply(Row& whole, Row& row, uint64_t epoch, int64_t number) const {
+        Row values;
+        for (size_t at : inputs) values.push_back(whole[at]);
+        // The row has no further use for tensors that are replaced: transforms may then write into them.
+        for (size_t at : inputs) whole[at] = Value();
+        for (size_t i = 0; i < transforms.size(); ++i) {
+            RowDraws draws(seed, epoch, number, i);
+            try {
+                transforms[i]->apply(values, draws);
+            } catch (const Error& e) {
+                if (e.kind() == ErrorKind::interrupt) throw;
+                std::string names;
+                for (const std::string& name : input_names) names += (names.empty() ? "'" : ", '") + name + "'";
+                // What is said about the row comes last, behind a hint.
+                const std::string text = e.what() + std::string(e.where()).append(": ").size();
+                throw Error(e.kind(), e.where(),
+                            str(text, "\n  in map: ", input_names.size() == 1 ? "column " : "columns ", names, ", row ",
+                                number, " of epoch ", epoch));
+            }
+        }
+        row.clear();
+        layout.place(whole, values, row);
+    }
+};
+
+class TransformCursor final : public Cursor {
+  public:
+    TransformCursor(std::unique_ptr<Cursor> child, const Plan& plan, uint64_t epoch)
+        : child_(std::move(child)), plan_(plan), epoch_(epoch) {}
+    bool next(Row& row) override {
+        Draft draft;
+        if (!draw(draft)) return false;
+        finish(draft, row);
+        return true;
+    }
+    int64_t skip(int64_t count) override {
+        const int64_t n = child_->skip(count);
+        at_ += n;
+        return n;
+    }
+    bool has_ids() const override { return child_->has_ids(); }
+    bool next_id(int64_t& id) override { return child_->next_id(id); }
+    void fetch(int64_t id, Row& row) override {
+        Row whole;
+        child_->fetch(id, whole);
+        plan_.apply(whole, row, epoch_, id);
+    }
+    bool draw(Draft& draft) override {
+        if (!child_->draw(draft)) return false;
+        draft.numbers.push_back(has_ids() ? draft.id : at_++);
+        return true;
+    }
+    void prepare(int64_t id, Draft& draft) override {
+        child_->prepare(id, draft);
+        draft.numbers.push_back(id);
+    }
+    void finish(Draft& draft, Row& row) override {
+        const int64_t number = draft.numbers.back();
+        draft.numbers.pop_back();
+        Row whole;
+        child_->finish(draft, whole);
+        plan_.apply(whole, row, epoch_, number);
+    }
+
+  private:
+    std::unique_ptr<Cursor> child_;
+    const Plan& plan_;
+    const uint64_t epoch_;
+    int64_t at_ = 0;
+};
+
+class TransformNode final : public Node {
+  public:
+    TransformNode(const NodePtr& child, Plan plan, std::optional<int> workers)
+        : Node(plan.layout.names, {child}), plan_(std::move(plan)), workers_(workers) {}
+    std::string title() const override {
+        std::string text = "map";
+        for (const TransformPtr& t : plan_.transforms) text += " " + t->name();
+        return text;
+    }
+    std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
+        return std::make_unique<TransformCursor>(child().open(epoch), plan_, epoch.number);
+    }
+    int64_t rows() const override { return child().rows(); }
+    bool has_work() const override { return true; }
+    std::optional<int> workers() const override {
+        const auto below = child().workers();
+        return workers_ && below ? std::max(*workers_, *below) : workers_ ? workers_ : below;
+    }
+    int64_t batch_size() const override { return child().batch_size(); }
+    uint64_t functions() const override { return child().functions() + 1; }
+
+  private:
+    Plan plan_;
+    std::optional<int> workers_;
+};
+
+}  // namespace
+
+NodePtr transform(NodePtr child, std::vector<TransformPtr> transforms, std::vector<size_t> inputs, Names outputs,
+                  uint64_t seed, std::optional<int> workers) {
+    size_t values = inputs.size();
+    for (const TransformPtr& t : transforms) values = t->results(values);
+    if (values != outputs.size())
+        throw argument_error("map", str("the operations make ", values, " values of ", inputs.size(), " columns, but ",
+                                        outputs.size(), " columns are named"))
+            .hint("output_columns names them");
+    Layout layout(child->columns(), inputs, outputs);
+    Names names = chosen(child->columns(), inputs);
+    seed += kSeedStep * child->functions();
+    return std::make_shared<TransformNode>(
+        child, Plan{std::move(transforms), std::move(inputs), std::move(names), std::move(layout), seed}, workers);
+}
+
+}  // namespace lunaria::data
