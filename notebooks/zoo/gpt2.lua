@@ -50,11 +50,25 @@ local M = {}
 
 local sizes = { small = { 768, 12, 12 }, medium = { 1024, 24, 16 }, large = { 1280, 36, 20 }, xl = { 1600, 48, 25 } }
 
---- GPT-2 of a size ("small", "medium", "large", "xl"), or of { vocabulary =, length =, width =, layers =, heads = }.
-function M.gpt2(size)
-  if type(size) == "table" then return GPT2(size) end
-  local width, layers, heads = table.unpack(sizes[size or "small"] or error("gpt2: there is no size " .. tostring(size), 2))
-  return GPT2 { vocabulary = 50257, length = 1024, width = width, layers = layers, heads = heads }
+--- What a size ("small", "medium", "large", "xl") means: { vocabulary =, length =, width =, layers =, heads = }.
+function M.config(size)
+  local width, layers, heads = table.unpack(sizes[size] or error("gpt2: there is no size " .. tostring(size), 2))
+  return { vocabulary = 50257, length = 1024, width = width, layers = layers, heads = heads }
+end
+
+--- GPT-2 of a size, "small" without it, or of a table as M.config gives.
+function M.gpt2(size) return GPT2(type(size) == "table" and size or M.config(size or "small")) end
+
+--- Tokens (1, length) and `count` more, each drawn from the `best` likeliest; always the likeliest where best is 1.
+function M.write(net, tokens, count, best)
+  local length = net.wpe.embedding_table.shape[1]
+  for _ = 1, count do
+    local scores = net(tokens[{ ms.slice(nil, nil), ms.slice(-length, nil) }])[{ ms.slice(nil, nil), -1 }]
+    local top, index = ops.topk(scores, best or 40)
+    local chosen = ops.random_categorical(ops.log_softmax(top, -1), 1)
+    tokens = ops.concat({ tokens, ops.gather_elements(index, 1, chosen):astype(tokens.dtype) }, 1)
+  end
+  return tokens
 end
 
 return M

@@ -34,12 +34,12 @@ end
 
 local ResNet = nn.Cell:extend("ResNet")
 
-function ResNet:init(classes, counts, sizes, strided, expansion)
-  self.conv1, self.bn1 = conv(3, 64, 7, 2), nn.BatchNorm2d(64)
+function ResNet:init(classes, first, counts, sizes, strided, expansion)
+  self.conv1, self.bn1 = conv(3, first, 7, 2), nn.BatchNorm2d(first)
   self.maxpool = nn.MaxPool2d(3, 2, { pad_mode = "pad", padding = 1 })
-  local from = 64
+  local from = first
   for stage, count in ipairs(counts) do
-    local width, blocks = 32 << stage, {}
+    local width, blocks = first << stage - 1, {}
     for i = 1, count do
       blocks[i] = Block(from, width, i == 1 and stage > 1 and 2 or 1, sizes, strided, expansion)
       from = width * expansion
@@ -57,7 +57,8 @@ end
 
 local M = {}
 
-function M.resnet18(classes) return ResNet(classes or 1000, { 2, 2, 2, 2 }, { 3, 3 }, 1, 1) end
-function M.resnet50(classes) return ResNet(classes or 1000, { 3, 4, 6, 3 }, { 1, 3, 1 }, 2, 4) end
+--- For so many classes. width: the channels of the first layer; counts: of the blocks of the four stages.
+function M.resnet18(classes, width, counts) return ResNet(classes or 1000, width or 64, counts or { 2, 2, 2, 2 }, { 3, 3 }, 1, 1) end
+function M.resnet50(classes, width, counts) return ResNet(classes or 1000, width or 64, counts or { 3, 4, 6, 3 }, { 1, 3, 1 }, 2, 4) end
 
 return M
