@@ -33,6 +33,10 @@ Tensor read_elements(Stream& stream, DType dtype, std::span<const int64_t> dims,
     return tensor;
 }
 
+Tensor snapshot(const Tensor& tensor) {
+    return tensor.is_contiguous() ? tensor.view(tensor.shape(), tensor.strides()) : tensor.copy();
+}
+
 void write_elements(Sink& sink, const Tensor& tensor) {
     Tensor dense = tensor.contiguous();
     sink.write(dense.raw(), dense.nbytes());

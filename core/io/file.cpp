@@ -112,7 +112,8 @@ void Sink::write(const void* bytes, size_t count) {
     written_ += count;
 }
 
-FileSink::FileSink(const std::string& path) : Sink(path), target_(path) {
+FileSink::FileSink(const std::string& path, Interrupts interrupts)
+    : Sink(path), target_(path), interrupts_(interrupts) {
     check_path(path);
     // A symbolic link stays a link: the file that it names is replaced.
     if (char* resolved = realpath(path.c_str(), nullptr)) {
@@ -166,9 +167,13 @@ void FileSink::fail(std::string_view doing) const {
     throw error;
 }
 
+void FileSink::look() const {
+    if (interrupts_ == Interrupts::noticed) poll_interrupt();
+}
+
 void FileSink::write_some(const char* bytes, size_t count) {
     while (count > 0) {
-        poll_interrupt();
+        look();
         ssize_t done = ::write(file_, bytes, std::min(count, kChunk));
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) fail("writing failed");
@@ -191,7 +196,7 @@ void FileSink::hurry() {
     sync(begun_, at_, SYNC_FILE_RANGE_WRITE);
     begun_ = at_;
     while (begun_ - on_disk_ > kUnderWay) {
-        poll_interrupt();
+        look();
         sync(on_disk_, on_disk_ + kChunk,
              SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
         on_disk_ += kChunk;

@@ -70,13 +70,24 @@ class StringSink final : public Sink {
     std::string text_;
 };
 
+// Counts and drops: for whoever wants to know beforehand whether something can be written, and how long it is.
+class NullSink final : public Sink {
+  public:
+    explicit NullSink(std::string name) : Sink(std::move(name)) {}
+
+  private:
+    void write_some(const char*, size_t) override {}
+};
+
 // Writes PATH.tmp beside PATH and renames it over PATH in commit(), after fsync: whoever opens PATH sees the old file
 // or the new one, whole, even after a crash. Without commit() the temporary file goes away and PATH stays as it was. A
 // second writer of the same file gets an error. An existing character device (/dev/null, /dev/full) is written as it
 // is.
 class FileSink final : public Sink {
   public:
-    explicit FileSink(const std::string& path);
+    // Whether Ctrl-C ends the writing. A thread that writes beside the program goes on: the file was asked for earlier.
+    enum class Interrupts { noticed, ignored };
+    explicit FileSink(const std::string& path, Interrupts interrupts = Interrupts::noticed);
     ~FileSink() override;
     FileSink(const FileSink&) = delete;
     FileSink& operator=(const FileSink&) = delete;
@@ -86,10 +97,12 @@ class FileSink final : public Sink {
     void write_some(const char* bytes, size_t count) override;
     void open_temporary();
     void hurry();
+    void look() const;
     [[noreturn]] void fail(std::string_view doing) const;
 
     std::string target_;     // the path with its last symbolic links resolved
     std::string temporary_;  // empty for a device
+    Interrupts interrupts_;
     int file_ = -1;
     uint64_t at_ = 0, begun_ = 0, on_disk_ = 0;  // written, on its way to the disk, and there
 };

@@ -203,6 +203,13 @@ SafetensorsFile::SafetensorsFile(std::unique_ptr<Source> source) : source_(std::
     metadata_ = std::move(reader.metadata);
     data_ = 8 + length;
     check_ranges(file, entries_, file.size() - data_);
+    for (size_t i = 0; i < entries_.size(); ++i) places_.emplace(entries_[i].name, i);
+}
+
+void SafetensorsFile::map() {
+    if (source_->size() == data_) return;
+    mapping_ = Mapping::of(source_->name());
+    if (mapping_->size() != source_->size()) throw source_->error("was changed while it was being read");
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
@@ -219,13 +226,17 @@ Tensor SafetensorsFile::read(const Entry& entry) const {
             .hint("convert it to one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64 before saving it");
     if (entry.shape.size() > kMaxRank)
         throw file_error(name, str("has ", entry.shape.size(), " axes; tensors have at most ", kMaxRank));
+    if (mapping_ && entry.end > entry.begin && type->dtype != DType::boolean)
+        if (Tensor tensor = mapping_->tensor(type->dtype, checked_shape(name, entry.shape, type->bytes),
+                                             static_cast<size_t>(data_ + entry.begin)))
+            return tensor;
     auto stream = plain_stream(*source_, name, data_ + entry.begin, entry.end - entry.begin);
     return read_elements(*stream, type->dtype, entry.shape);
 }
 
 Tensor SafetensorsFile::read(const std::string& name) const {
-    for (const Entry& entry : entries_)
-        if (entry.name == name) return read(entry);
+    const auto found = places_.find(name);
+    if (found != places_.end()) return read(entries_[found->second]);
     throw source_->error(str("has no tensor named '", name, "' among its ", entries_.size()));
 }
 

@@ -2,16 +2,23 @@
 // (repeated names, a header that starts with a space) we refuse.
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "core/io/elements.h"
+#include "core/io/mapping.h"
 
 namespace lunaria {
 
 // An open file: the header is read and checked, tensors are read when they are asked for.
 class SafetensorsFile {
   public:
-    explicit SafetensorsFile(const std::string& path) : SafetensorsFile(open_source(path)) {}
+    // How contents come: read, or mapped where they lie as tensors in memory do (core/io/mapping.h).
+    enum class Contents { read, mapped };
+    explicit SafetensorsFile(const std::string& path, Contents contents = Contents::read)
+        : SafetensorsFile(open_source(path)) {
+        if (contents == Contents::mapped) map();
+    }
     explicit SafetensorsFile(std::unique_ptr<Source> source);
 
     // In the order of the header.
@@ -29,9 +36,12 @@ class SafetensorsFile {
 
   private:
     Tensor read(const Entry& entry) const;
+    void map();
     std::unique_ptr<Source> source_;
-    uint64_t data_ = 0;  // offset of the data in the file
+    std::shared_ptr<Mapping> mapping_;  // null: contents are read; tensors share it
+    uint64_t data_ = 0;                 // offset of the data in the file
     std::vector<Entry> entries_;
+    std::map<std::string, size_t, std::less<>> places_;
     std::vector<std::pair<std::string, std::string>> metadata_;
 };
 

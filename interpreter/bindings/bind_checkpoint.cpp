@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "core/io/ckpt.h"
+#include "core/io/safetensors.h"
+#include "core/io/task.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -41,7 +43,8 @@ int read_ckpt_file(lua_State* L) {
     return 2;
 }
 
-// write_ckpt(path, values, names, checksum): the values of the names, in their order.
+// write_ckpt(path, values, names, checksum, later): the values of the names, in their order. later: a thread writes
+// them.
 int write_ckpt_file(lua_State* L) {
     const std::string path = path_at(L, 1, "write_ckpt");
     if (!lua_istable(L, 2) || !lua_istable(L, 3))
@@ -66,8 +69,128 @@ int write_ckpt_file(lua_State* L) {
         }
         lua_pop(L, 2);
     }
-    write_ckpt(path, values, lua_toboolean(L, 4));
+    const bool checksum = lua_toboolean(L, 4);
+    if (!lua_toboolean(L, 5)) {
+        write_ckpt(path, values, checksum);
+        return 0;
+    }
+    for (auto& [name, value] : values)
+        if (Tensor* tensor = std::get_if<Tensor>(&value)) value = snapshot(*tensor);
+    write_file_later(path, [values = std::move(values), checksum](Sink& sink) { write_ckpt(sink, values, checksum); });
     return 0;
+}
+
+// Waits for the file that a thread writes, and throws what came of it.
+int finish_writing(lua_State*) {
+    BackgroundWriter::instance().finish();
+    return 0;
+}
+
+int is_writing(lua_State* L) {
+    lua_pushboolean(L, BackgroundWriter::instance().is_busy());
+    return 1;
+}
+
+// Files that a thread reads.
+struct Reading {
+    struct Part {
+        std::string path;
+        bool is_ckpt;
+        CkptCheck check;
+        std::vector<std::string> names;  // empty: all
+        std::vector<NamedCkptValue> values;
+        Metadata metadata;
+    };
+    std::vector<Part> parts;
+    std::unique_ptr<Task> task;
+
+    static void read(Part& part) {
+        if (part.is_ckpt) {
+            part.values = CkptFile(part.path, part.check).read_all();
+            return;
+        }
+        const SafetensorsFile file(part.path);
+        part.metadata = file.metadata();
+        if (part.names.empty()) part.names = file.names();
+        for (const std::string& name : part.names) part.values.emplace_back(name, file.read(name));
+    }
+};
+
+constexpr const char* kReading = "lunaria.reading";
+
+int release_reading(lua_State* L) {
+    static_cast<Reading*>(lua_touserdata(L, 1))->~Reading();
+    lua_pushnil(L);
+    lua_setmetatable(L, 1);
+    return 0;
+}
+
+// read_later{ { path =, kind = "ckpt" or "safetensors", names =, crc_check = }, ... }: a handle for finish_reading.
+int read_later(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    std::vector<Reading::Part> parts;
+    auto text = [&](const char* key) {
+        lua_getfield(L, -1, key);
+        size_t size = 0;
+        const char* bytes = lua_tolstring(L, -1, &size);
+        std::string result(bytes ? bytes : "", size);
+        lua_pop(L, 1);
+        return result;
+    };
+    for (lua_Integer i = 1; lua_geti(L, 1, i) == LUA_TTABLE; ++i) {
+        Reading::Part part{text("path"), text("kind") == "ckpt", CkptCheck::present, {}, {}, {}};
+        if (lua_getfield(L, -1, "crc_check") != LUA_TNIL)
+            part.check = lua_toboolean(L, -1) ? CkptCheck::required : CkptCheck::never;
+        lua_pop(L, 1);
+        if (lua_getfield(L, -1, "names") == LUA_TTABLE) {
+            for (lua_Integer k = 1; lua_geti(L, -1, k) == LUA_TSTRING; ++k) {
+                part.names.emplace_back(lua_tostring(L, -1));
+                lua_pop(L, 1);
+            }
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 2);
+        parts.push_back(std::move(part));
+    }
+    auto* reading = new (lua_newuserdatauv(L, sizeof(Reading), 0)) Reading{std::move(parts), nullptr};
+    if (luaL_newmetatable(L, kReading)) {
+        lua_pushcfunction(L, protect<release_reading>);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    reading->task = std::make_unique<Task>([reading] {
+        for (Reading::Part& part : reading->parts) Reading::read(part);
+    });
+    return 1;
+}
+
+// finish_reading(handle [, ask]): waits, and gives the values and the metadata of all files by name; with `ask` it only
+// says whether they are there.
+int finish_reading(lua_State* L) {
+    auto* reading = static_cast<Reading*>(luaL_checkudata(L, 1, kReading));
+    if (lua_toboolean(L, 2)) {
+        lua_pushboolean(L, reading->task->is_done());
+        return 1;
+    }
+    reading->task->wait();
+    lua_newtable(L);
+    lua_newtable(L);
+    for (Reading::Part& part : reading->parts) {
+        for (auto& [name, value] : part.values) {
+            push(L, std::string_view(name));
+            if (const std::string* text = std::get_if<std::string>(&value))
+                push(L, std::string_view(*text));
+            else
+                push(L, std::get<Tensor>(value));
+            lua_rawset(L, -4);
+        }
+        for (const auto& [key, text] : part.metadata) {
+            push(L, std::string_view(key));
+            push(L, std::string_view(text));
+            lua_rawset(L, -3);
+        }
+    }
+    return 2;
 }
 
 // What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip", or "unknown".
@@ -119,9 +242,11 @@ int list_folder(lua_State* L) {
 }
 
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-    {"read_ckpt", protect<read_ckpt_file>}, {"write_ckpt", protect<write_ckpt_file>},
-    {"format_of", protect<format_of>},      {"read_text", protect<read_text>},
-    {"make_folder", protect<make_folder>},  {"list_folder", protect<list_folder>}};
+    {"read_ckpt", protect<read_ckpt_file>},      {"write_ckpt", protect<write_ckpt_file>},
+    {"format_of", protect<format_of>},           {"read_text", protect<read_text>},
+    {"make_folder", protect<make_folder>},       {"list_folder", protect<list_folder>},
+    {"finish_writing", protect<finish_writing>}, {"is_writing", protect<is_writing>},
+    {"read_later", protect<read_later>},         {"finish_reading", protect<finish_reading>}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "core/io/idx.h"
 #include "core/io/npz.h"
 #include "core/io/safetensors.h"
+#include "core/io/task.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -65,11 +66,12 @@ Format format_to_save(const std::string& path) {
 }
 
 // The option `names` of the table at `index`: what to read; empty means everything.
-std::vector<std::string> names_option(lua_State* L, int index, std::string_view where) {
+std::vector<std::string> names_option(lua_State* L, int index, std::string_view where,
+                                      std::initializer_list<std::string_view> known = {"names"}) {
     std::vector<std::string> names;
     if (lua_isnoneornil(L, index)) return names;
     if (!lua_istable(L, index)) throw argument_error(where, str("options must be a table, got ", describe(L, index)));
-    check_options(L, index, where, {"names"});
+    check_options(L, index, where, known);
     if (!push_option(L, index, "names")) return names;
     if (!lua_istable(L, -1)) throw argument_error(where, str("names must be a list, got ", describe(L, -1)));
     for (lua_Integer i = 1; lua_geti(L, -1, i) != LUA_TNIL; ++i) {
@@ -111,8 +113,17 @@ int read_npz_file(lua_State* L) {
 }
 
 int read_safetensors_file(lua_State* L) {
-    const SafetensorsFile file(path_at(L, 1, "read_safetensors"));
-    push_tensors(L, file, names_option(L, 2, "read_safetensors"));
+    const std::string path = path_at(L, 1, "read_safetensors");
+    std::vector<std::string> names = names_option(L, 2, "read_safetensors", {"names", "mmap"});
+    auto contents = SafetensorsFile::Contents::read;
+    if (lua_istable(L, 2) && push_option(L, 2, "mmap")) {
+        if (!lua_isboolean(L, -1))
+            throw argument_error("read_safetensors", str("mmap must be true or false, got ", describe(L, -1)));
+        if (lua_toboolean(L, -1)) contents = SafetensorsFile::Contents::mapped;
+        lua_pop(L, 1);
+    }
+    const SafetensorsFile file(path, contents);
+    push_tensors(L, file, std::move(names));
     lua_createtable(L, 0, static_cast<int>(file.metadata().size()));
     for (const auto& [key, text] : file.metadata()) {
         push(L, std::string_view(key));
@@ -188,8 +199,13 @@ int write_npz_file(lua_State* L) {
 int write_safetensors_file(lua_State* L) {
     const std::string path = path_at(L, 1, "write_safetensors");
     Metadata metadata;
+    bool later = false;
     if (!lua_isnoneornil(L, 3)) {
-        check_options(L, 3, "write_safetensors", {"metadata"});
+        check_options(L, 3, "write_safetensors", {"metadata", "later"});
+        if (push_option(L, 3, "later")) {
+            later = lua_toboolean(L, -1);
+            lua_pop(L, 1);
+        }
         if (push_option(L, 3, "metadata")) {
             if (!lua_istable(L, -1))
                 throw argument_error("write_safetensors", str("metadata must be a table, got ", describe(L, -1)));
@@ -203,7 +219,15 @@ int write_safetensors_file(lua_State* L) {
             std::sort(metadata.begin(), metadata.end());
         }
     }
-    write_safetensors(path, named_tensors(L, 2, "write_safetensors"), metadata);
+    std::vector<NamedTensor> tensors = named_tensors(L, 2, "write_safetensors");
+    if (!later) {
+        write_safetensors(path, tensors, metadata);
+        return 0;
+    }
+    for (auto& [name, tensor] : tensors) tensor = snapshot(tensor);
+    write_file_later(path, [tensors = std::move(tensors), metadata = std::move(metadata)](Sink& sink) {
+        write_safetensors(sink, tensors, metadata);
+    });
     return 0;
 }
 

@@ -247,6 +247,9 @@ int load_part(lua_State* L) {
         {"RunContext", "lunaria.train"},
         {"save_checkpoint", "lunaria.train.checkpoint"},
         {"load_checkpoint", "lunaria.train.checkpoint"},
+        {"load_checkpoint_async", "lunaria.train.checkpoint"},
+        {"async_ckpt_wait", "lunaria.train.checkpoint"},
+        {"async_ckpt_thread_status", "lunaria.train.checkpoint"},
         {"load_param_into_net", "lunaria.train.checkpoint"},
         {"ckpt_to_safetensors", "lunaria.train.checkpoint"},
         {"safetensors_to_ckpt", "lunaria.train.checkpoint"}};

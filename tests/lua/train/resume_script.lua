@@ -1,4 +1,5 @@
--- A training that resume_test.lua stops and goes on with: lunaria resume_script.lua FOLDER OUTPUT [STEPS_BETWEEN_BACKUPS].
+-- A training that resume_test.lua stops and goes on with: lunaria resume_script.lua FOLDER OUTPUT
+-- [STEPS_BETWEEN_BACKUPS [async]].
 -- Dropout, shuffled batches, a dynamic loss scale, a schedule and callbacks: all of them have to go on where they were.
 local ms = require "lunaria"
 local nn = ms.nn
@@ -25,7 +26,7 @@ local optimizer = nn.Adam(net:trainable_params(), nn.ExponentialDecayLR(0.02, 0.
 local model = ms.Model(net, nn.CrossEntropyLoss(), optimizer, { metrics = { "accuracy" },
   loss_scale_manager = ms.amp.DynamicLossScaleManager(64.0, 2, 5) })
 local history, stopping = ms.train.History(), ms.train.EarlyStopping { monitor = "eval_loss", patience = 100 }
-local callbacks = { ms.train.BackupAndRestore(folder, { save_freq = frequency }), history, stopping }
+local callbacks = { ms.train.BackupAndRestore(folder, { save_freq = frequency, async_save = arg[4] == "async" }), history, stopping }
 if folder == "none" then table.remove(callbacks, 1) end
 model:fit(6, data, data, { callbacks = callbacks })
 

@@ -1,4 +1,5 @@
 -- Trainings that are stopped, also by kill -9 at any moment, end with the bits of one that was not; checkpoints that are kept.
+-- The argument is how many kills there are at least, 12 by default.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -50,16 +51,27 @@ t.test("a training that is killed at any moment goes on to the same bits", funct
   assert(run(nil, "none", folder .. "/again"))
   local seconds = (ms.clock() - started) / 1e9
   math.randomseed(5)
-  for round = 1, 6 do
+  local wanted, kills, round = tonumber(arg[1] or "") or 12, { [0] = 0, 0 }, 0
+  -- Backups after so many steps or epochs, written at once and by a thread.
+  while kills[0] + kills[1] < wanted do
+    round = round + 1
+    local async = round % 2
     local out, backups = ("%s/out%d"):format(folder, round), ("%s/backups%d"):format(folder, round)
-    local kills = 0
-    for _ = 1, 3 do
-      if run(seconds * (0.3 + 0.7 * math.random()), backups, out, round % 2 == 0 and round or "epoch") then break end
-      kills = kills + 1
+    local options = { backups, out, round % 4 < 2 and round % 7 + 1 or "epoch", async == 1 and "async" or "" }
+    for _ = 1, 4 do
+      local from = ms.clock()
+      if run(seconds * (0.3 + 0.7 * math.random()), table.unpack(options)) then
+        -- What has less to do, or less beside it, ends early.
+        seconds = math.max(math.min(seconds, (ms.clock() - from) / 1e9), 0.02)
+        break
+      end
+      kills[async] = kills[async] + 1
     end
-    if not text_of(out) then assert(run(nil, backups, out, round % 2 == 0 and round or "epoch")) end
-    if not same(text_of(out), expected) then error(("round %d, killed %d times"):format(round, kills)) end
+    if not text_of(out) then assert(run(nil, table.unpack(options))) end
+    if not same(text_of(out), expected) then error(("round %d, killed %d times"):format(round, kills[0] + kills[1])) end
+    os.execute(("rm -rf '%s' '%s'"):format(out, backups))
   end
+  if arg[1] then print(("%d kills, %d of them with a thread that writes, %d trainings"):format(kills[0] + kills[1], kills[1], round)) end
 end)
 
 -- A training within this process, stopped after a step by a callback.

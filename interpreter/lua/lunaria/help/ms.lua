@@ -130,10 +130,13 @@ function M.load_idx(path) end
 --- Reads an .npy or .npz file.
 function M.load_numpy(path, options) end
 
---- Reads a .safetensors file: a table of tensors by name, and the file's metadata, a table of texts.
+--- Reads a .safetensors file: a table of tensors by name, and the file's metadata, a table of texts. options: names, a list
+--- of the tensors that are wanted; mmap = true: the tensors stay in the file until they are looked at, whose length must not
+--- change meanwhile.
 function M.load_safetensors(path, options) end
 
---- Writes a table of tensors by name to a .safetensors file; options: {metadata = {name = text}}.
+--- Writes a table of tensors by name to a .safetensors file; options: {metadata = {name = text}}. later = true: a thread
+--- writes the tensors as they are now, as ms.save_checkpoint with async_save does.
 function M.save_safetensors(path, values, options) end
 
 --- Always an error that says how to convert the file: reading a pickle can run any program that is in it.
@@ -210,12 +213,45 @@ function M.io.write_npz(path, values, options) end
 ---     > (os.remove("/tmp/lunaria_help.ckpt"))
 ---     true
 function M.io.read_ckpt(path, options) end
---- Writes the tensors and texts of a table to a .ckpt file, in the order of names. checksum: true appends one.
+--- Writes the tensors and texts of a table to a .ckpt file, in the order of names. checksum: true appends one. later: true has
+--- a thread write the values as they are now.
 ---
 ---     > ms.io.write_ckpt("/tmp/lunaria_help.ckpt", { w = ms.ones { 2 } }, { "w" }, true)
 ---     > (os.remove("/tmp/lunaria_help.ckpt"))
 ---     true
-function M.io.write_ckpt(path, values, names, checksum) end
+function M.io.write_ckpt(path, values, names, checksum, later) end
+--- Waits for the file that a thread writes; what went wrong is an error. The same as ms.async_ckpt_wait.
+---
+---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } }, { later = true })
+---     > ms.io.finish_writing()
+---     > (os.remove("/tmp/lunaria_help.safetensors"))
+---     true
+function M.io.finish_writing() end
+--- Whether a thread is writing a file.
+---
+---     > ms.io.is_writing()
+---     false
+function M.io.is_writing() end
+--- Has a thread read checkpoints. parts: a list of { path =, kind = "ckpt" or "safetensors", names =, crc_check = }. Gives a
+--- handle for ms.io.finish_reading.
+---
+---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
+---     > handle = ms.io.read_later { { path = "/tmp/lunaria_help.safetensors", kind = "safetensors" } }
+---     > ms.io.finish_reading(handle).w:tolist()[1]
+---     1.0
+---     > (os.remove("/tmp/lunaria_help.safetensors"))
+---     true
+function M.io.read_later(parts) end
+--- Waits for what ms.io.read_later began: a table of tensors and texts by name, and one of the files' metadata. handle: what
+--- it gave. ask: true only says whether all is there.
+---
+---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
+---     > handle = ms.io.read_later { { path = "/tmp/lunaria_help.safetensors", kind = "safetensors" } }
+---     > ms.io.finish_reading(handle).w.shape
+---     (2,)
+---     > (os.remove("/tmp/lunaria_help.safetensors"))
+---     true
+function M.io.finish_reading(handle, ask) end
 --- What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip" or "unknown".
 ---
 ---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })

@@ -3,6 +3,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local class = require "lunaria.nn.class"
 
 local io_, json = ms.io, ms.json
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -53,14 +54,14 @@ local function collect(where, object)
   return values, names
 end
 
--- Texts of safetensors files are in the metadata.
-local function write(path, format, values, names, checksum)
-  if format == "ckpt" then return io_.write_ckpt(path, values, names, checksum) end
+-- Texts of safetensors files are in the metadata. later: a thread writes the file.
+local function write(path, format, values, names, checksum, later)
+  if format == "ckpt" then return io_.write_ckpt(path, values, names, checksum, later) end
   local tensors, metadata = {}, { format = "ms" }
   for _, name in ipairs(names) do
     if type(values[name]) == "string" then metadata[name] = values[name] else tensors[name] = values[name] end
   end
-  ms.save_safetensors(path, tensors, { metadata = metadata })
+  ms.save_safetensors(path, tensors, { metadata = metadata, later = later })
 end
 
 local formats = { "ckpt", "safetensors" }
@@ -76,7 +77,9 @@ local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated
 --- Writes the parameters of a network (or a table of tensors by name, or a list of { name =, data = }) to a file: .ckpt, or
 --- .safetensors by its name or format = "safetensors". append_dict: further numbers, texts and tensors. choice_func: a
 --- function of a name that says whether it is saved. crc_check: with a checksum. The file is there whole or not at all, also
---- after a crash; async_save is taken, but the file is written when the function returns.
+--- after a crash. async_save: the function returns at once, and a thread writes the values as they are now, one file at a
+--- time: the next call waits for the file before it, and is where an error of it shows; the end of the program waits too.
+--- ms.async_ckpt_wait() waits, ms.async_ckpt_thread_status() says whether a file is being written.
 ---
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
 ---     > ms.load_checkpoint("/tmp/lunaria_help.ckpt").w:tolist()[1]
@@ -108,8 +111,29 @@ function checkpoint.save_checkpoint(...)
   if #names == 0 then fail(where, "there is nothing to save") end
   local checksum = check.boolean(where, "crc_check", a.crc_check)
   if checksum and format ~= "ckpt" then fail(where, "crc_check is for .ckpt files: a safetensors file has no checksum") end
-  write(path, format, values, names, checksum)
+  write(path, format, values, names, checksum, checkpoint.is_async(where, "async_save", a.async_save))
 end
+
+--- Whether an option asks for a thread: MindSpore has three ways, of which processes are not one of ours.
+function checkpoint.is_async(where, name, value)
+  if value == "thread" then return true end
+  if type(value) ~= "boolean" then fail(where, ("%s must be true, false or \"thread\", got %s"):format(name, describe(value))) end
+  return value
+end
+
+--- Waits until the file that ms.save_checkpoint with async_save = true began is written; what went wrong is an error.
+---
+---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt", { async_save = true })
+---     > ms.async_ckpt_wait()
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
+function checkpoint.async_ckpt_wait() io_.finish_writing() end
+
+--- Whether a file of ms.save_checkpoint with async_save = true is being written.
+---
+---     > ms.async_ckpt_thread_status()
+---     false
+function checkpoint.async_ckpt_thread_status() return io_.is_writing() end
 
 local function refuse_pickle(path)
   fail(path, "is a Python pickle, which can run any code when it is read, so it is refused",
@@ -117,34 +141,30 @@ local function refuse_pickle(path)
 end
 
 -- The parts of a model that is cut into files, as its index says: all of them lie in the index's folder.
-local function read_index(path)
+local function parts_of_index(path)
   local ok, index = pcall(json.decode, io_.read_text(path))
   local map = ok and type(index) == "table" and index.weight_map
   if type(map) ~= "table" then fail(path, "is not the index of a checkpoint: it has no weight_map") end
-  local folder, files, list = path:match("^(.*/)[^/]*$") or "", {}, {}
+  local folder, files, parts = path:match("^(.*/)[^/]*$") or "", {}, {}
   for _, name in ipairs(sorted_names(map)) do
     local file = map[name]
     if type(name) ~= "string" or type(file) ~= "string" or file:find("[/\\%z]") or file == "" or file:sub(1, 1) == "." then
       fail(path, ("says that '%s' is in %s, which is no file of the folder"):format(tostring(name), describe(file)))
     end
     if not files[file] then
-      files[file] = {}
-      list[#list + 1] = file
+      files[file] = { path = folder .. file, kind = "safetensors", names = {} }
+      parts[#parts + 1] = files[file]
     end
-    table.insert(files[file], name)
+    table.insert(files[file].names, name)
   end
-  table.sort(list)
-  local values = {}
-  for _, file in ipairs(list) do
-    for name, tensor in pairs(ms.load_safetensors(folder .. file, { names = files[file] })) do values[name] = tensor end
-  end
-  return values
+  table.sort(parts, function(a, b) return a.path < b.path end)
+  return parts
 end
 
 local index_name = "model.safetensors.index.json"
 
--- Tensors and texts by name.
-local function read(path, format, crc_check)
+-- The files of a checkpoint: a list of { path =, kind =, names = }.
+local function parts_of(path, format)
   local entries = not path:find("\0", 1, true) and io_.list_folder(path)
   if entries then
     local found
@@ -153,9 +173,9 @@ local function read(path, format, crc_check)
       if ends_with(name, ".safetensors.index.json") then found = name end
     end
     if not found then fail(path, ("is a directory without a file %s"):format(index_name)) end
-    return read_index(path .. "/" .. found)
+    return parts_of_index(path .. "/" .. found)
   end
-  if ends_with(path, ".index.json") then return read_index(path) end
+  if ends_with(path, ".index.json") then return parts_of_index(path) end
   for _, ending in ipairs { ".pt", ".pth", ".pkl", ".pickle" } do
     if ends_with(path:lower(), ending) then refuse_pickle(path) end
   end
@@ -163,14 +183,30 @@ local function read(path, format, crc_check)
   if kind == "zip" then refuse_pickle(path) end
   if kind == "unknown" then fail(path, "has an unknown format; a checkpoint is a .ckpt or a .safetensors file") end
   if format ~= nil and kind ~= format then fail(path, ("is a %s file, not a %s file"):format(kind, format)) end
-  if kind == "safetensors" then
-    local values, metadata = ms.load_safetensors(path)
-    for name, text in pairs(metadata) do
-      if name ~= "format" and values[name] == nil then values[name] = text end
-    end
-    return values
+  return { { path = path, kind = kind } }
+end
+
+-- Texts that were appended are among the metadata of safetensors files.
+local function with_texts(values, metadata)
+  for name, text in pairs(metadata) do
+    if name ~= "format" and values[name] == nil then values[name] = text end
   end
-  return (io_.read_ckpt(path, crc_check ~= nil and { crc_check = crc_check } or nil))
+  return values
+end
+
+-- Tensors and texts by name.
+local function read(parts, crc_check, mmap)
+  local values = {}
+  for _, part in ipairs(parts) do
+    if part.kind == "ckpt" then
+      if mmap then fail(part.path, "is a .ckpt file, which cannot be mapped: mmap is for safetensors", "ms.ckpt_to_safetensors(path)") end
+      return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil))
+    end
+    local tensors, metadata = ms.load_safetensors(part.path, { names = part.names, mmap = mmap })
+    for name, tensor in pairs(tensors) do values[name] = tensor end
+    if not part.names then with_texts(values, metadata) end
+  end
+  return values
 end
 
 local function prefixes(where, name, given)
@@ -195,32 +231,77 @@ local function has_prefix(name, list)
 end
 
 local load_signature = arguments.signature("ckpt_file_name, net=nil, strict_load=false, filter_prefix=nil, dec_key=nil, "
-  .. "dec_mode=\"AES-GCM\", specify_prefix=nil, choice_func=nil, crc_check=nil, format=nil")
+  .. "dec_mode=\"AES-GCM\", specify_prefix=nil, choice_func=nil, crc_check=nil, format=nil, mmap=false")
 
---- Reads a checkpoint: a table of parameters by name; texts that were appended are strings. A .ckpt or .safetensors file, or
---- the index (.index.json) of a model in several safetensors files, or their folder. net: gets the parameters, as
---- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
---- that says whether it is read. crc_check: true demands a checksum, false does not compare one.
-function checkpoint.load_checkpoint(...)
-  local where = "load_checkpoint"
+-- What the arguments of a call ask for: which files, and what becomes of what is in them.
+local function request(where, ...)
   local a = arguments.bind(where, load_signature, ...)
   local path = path_of(where, "ckpt_file_name", a.ckpt_file_name)
   if a.dec_key ~= nil then fail(where, "encrypted checkpoints are not read: dec_key must be nil") end
   if a.format ~= nil then check.choice(where, "format", a.format, formats) end
   if a.crc_check ~= nil then check.boolean(where, "crc_check", a.crc_check) end
+  check.boolean(where, "mmap", a.mmap)
   local wanted, unwanted = prefixes(where, "specify_prefix", a.specify_prefix), prefixes(where, "filter_prefix", a.filter_prefix)
   if a.choice_func ~= nil and not arguments.is_callable(a.choice_func) then
     fail(where, "choice_func must be a function, got " .. describe(a.choice_func))
   end
-  local dictionary = {}
-  for name, value in pairs(read(path, a.format, a.crc_check)) do
-    local chosen = (not wanted or has_prefix(name, wanted)) and not (unwanted and has_prefix(name, unwanted))
-      and (not a.choice_func or a.choice_func(name))
-    if chosen then dictionary[name] = type(value) == "string" and value or ms.Parameter(value, name) end
+  if a.net ~= nil and not cells.is_cell(a.net) then fail(where, "net must be a cell, got " .. describe(a.net)) end
+  local function chosen(values)
+    local dictionary = {}
+    for name, value in pairs(values) do
+      if (not wanted or has_prefix(name, wanted)) and not (unwanted and has_prefix(name, unwanted))
+        and (not a.choice_func or a.choice_func(name)) then
+        dictionary[name] = type(value) == "string" and value or ms.Parameter(value, name)
+      end
+    end
+    if next(dictionary) == nil then fail(path, "has no parameter whose name is wanted") end
+    if a.net ~= nil then checkpoint.load_param_into_net(a.net, dictionary, a.strict_load) end
+    return dictionary
   end
-  if next(dictionary) == nil then fail(path, "has no parameter whose name is wanted") end
-  if a.net ~= nil then checkpoint.load_param_into_net(a.net, dictionary, a.strict_load) end
-  return dictionary
+  return parts_of(path, a.format), chosen, a
+end
+
+--- Reads a checkpoint: a table of parameters by name; texts that were appended are strings. A .ckpt or .safetensors file, or
+--- the index (.index.json) of a model in several safetensors files, or their folder. net: gets the parameters, as
+--- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
+--- that says whether it is read. crc_check: true demands a checksum, false does not compare one. mmap: the tensors of a
+--- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile.
+function checkpoint.load_checkpoint(...)
+  local parts, chosen, a = request("load_checkpoint", ...)
+  return chosen(read(parts, a.crc_check, a.mmap))
+end
+
+-- A checkpoint that a thread reads.
+local Loading = class.Object:extend("Loading")
+function Loading:init(handle, chosen) self._handle, self._chosen = handle, chosen end
+
+--- The parameters by name, as ms.load_checkpoint gives them; waits until they are read. What went wrong is an error here.
+function Loading:result()
+  if not self._dictionary then
+    self._dictionary = self._chosen(with_texts(io_.finish_reading(self._handle)))
+    self._handle, self._chosen = nil, nil
+  end
+  return self._dictionary
+end
+
+--- Whether the file is read.
+function Loading:done() return self._dictionary ~= nil or io_.finish_reading(self._handle, true) end
+
+--- Begins to read a checkpoint and returns at once; a thread reads it while the program goes on. The arguments are those of
+--- ms.load_checkpoint, but for mmap. The result has two methods: result() waits and gives what ms.load_checkpoint gives (net
+--- gets its parameters then), done() says whether there is nothing to wait for.
+---
+---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
+---     > ms.load_checkpoint_async("/tmp/lunaria_help.ckpt"):result().w:tolist()[1]
+---     1.0
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
+function checkpoint.load_checkpoint_async(...)
+  local where = "load_checkpoint_async"
+  local parts, chosen, a = request(where, ...)
+  if a.mmap then fail(where, "a file that is mapped is not read: mmap must be false", "ms.load_checkpoint(path, { mmap = true })") end
+  for _, part in ipairs(parts) do part.crc_check = a.crc_check end
+  return Loading(io_.read_later(parts), chosen)
 end
 
 -- The values for the names of a network. Where none but a prefix differs, the prefix is left out.
@@ -329,7 +410,7 @@ local function convert(where, from, to, file_path, save_path)
   local written = {}
   for _, name in ipairs(list) do
     if ends_with(name, "." .. from) then
-      local values = read(folder .. name, from)
+      local values = read(parts_of(folder .. name, from))
       local out = target .. name:sub(1, -#from - 1) .. to
       write(out, to, values, sorted_names(values), false)
       written[#written + 1] = out

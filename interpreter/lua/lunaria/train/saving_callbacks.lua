@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
+local checkpoint = require "lunaria.train.checkpoint"
 local class = require "lunaria.nn.class"
 local training_state = require "lunaria.train.training_state"
 
@@ -19,7 +20,8 @@ many seconds; keep_checkpoint_max: how many files are kept, 0: all; keep_checkpo
 minutes. saved_network: what is saved, else the network and its optimizer. append_info: "epoch_num", "step_num" or a table of
 values, or a list of these. crc_check: with a checksum. format: "ckpt" or "safetensors". monitor: the files with the best of a
 figure are kept instead of the newest, written after evaluations of Model:fit; mode: "min", "max", or "auto" by the figure's
-name. integrated_save and async_save: for programs written for MindSpore, nothing depends on them. enc_key: nil.
+name. async_save: a thread writes the files while the training goes on, one at a time; a file that others replace goes when
+the new one is whole. integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
 
   > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max
   5]])
@@ -32,6 +34,7 @@ function CheckpointConfig:setup(a)
   self.minutes = check.number_not_negative(name, "keep_checkpoint_per_n_minutes", a.keep_checkpoint_per_n_minutes)
   self.format = check.choice(name, "format", a.format, { "ckpt", "safetensors" })
   self.crc_check = check.boolean(name, "crc_check", a.crc_check)
+  self.async_save = checkpoint.is_async(name, "async_save", a.async_save)
   if a.enc_key ~= nil then fail(name, "encrypted checkpoints are not written: enc_key must be nil") end
   if a.saved_network ~= nil and not arguments.is_callable(a.saved_network) then
     fail(name, "saved_network must be a cell, got " .. describe(a.saved_network))
@@ -79,7 +82,7 @@ function ModelCheckpoint:setup(a)
     fail(name, "config must be a CheckpointConfig, got " .. describe(a.config))
   end
   self.prefix, self.directory, self.config = a.prefix, a.directory or ".", a.config or CheckpointConfig()
-  self.files = {}
+  self.files, self.gone = {}, {}
 end
 
 local function appended(config, args)
@@ -98,6 +101,12 @@ local function appended(config, args)
     end
   end
   return info
+end
+
+-- Removes files that newer ones replace: after these are whole.
+local function remove_gone(self)
+  for _, path in ipairs(self.gone) do os.remove(path) end
+  self.gone = {}
 end
 
 -- The files of the newest or best stay: `value` is what they are compared by.
@@ -120,7 +129,8 @@ local function keep(self, path, value)
     self.kept_at = gone.at
     return
   end
-  os.remove(gone.path)
+  self.gone[#self.gone + 1] = gone.path
+  if not config.async_save then remove_gone(self) end
 end
 
 local function save(self, args, value)
@@ -134,7 +144,10 @@ local function save(self, args, value)
     local optimizer = args.optimizer
     if optimizer and rawget(optimizer, "global_step") and info.global_step == nil then info.global_step = optimizer.global_step end
   end
-  ms.save_checkpoint(object, path, { append_dict = next(info) and info or nil, crc_check = config.crc_check, format = config.format })
+  -- Waits for the file before this one, if a thread writes it.
+  ms.save_checkpoint(object, path, { append_dict = next(info) and info or nil, crc_check = config.crc_check, format = config.format,
+    async_save = config.async_save })
+  remove_gone(self)
   self.last_checkpoint = path
   keep(self, path, value)
 end
@@ -173,27 +186,34 @@ end
 function ModelCheckpoint:on_train_end(run)
   local args = run:original_args()
   if not self.config.monitor and args.cur_step_num > self.saved_step then save(self, args) end
+  if self.config.async_save then
+    ms.async_ckpt_wait()
+    remove_gone(self)
+  end
 end
 --- What was written, for a checkpoint.
 function ModelCheckpoint:state_dict()
   local files = {}
   for i, file in ipairs(self.files) do files[i] = { path = file.path, value = file.value, at = file.at } end
-  return { files = files, last = self.last_checkpoint, saved_step = self.saved_step }
+  return { files = files, gone = { table.unpack(self.gone) }, last = self.last_checkpoint, saved_step = self.saved_step }
 end
 --- Takes up what state_dict gave.
 function ModelCheckpoint:load_state_dict(state)
   self.files, self.last_checkpoint, self.saved_step = state.files or {}, state.last, state.saved_step
+  self.gone = state.gone or {}
 end
 
-local BackupAndRestore = class.define(base.Callback, "BackupAndRestore", "backup_dir, save_freq=\"epoch\", delete_checkpoint=true",
+local BackupAndRestore = class.define(base.Callback, "BackupAndRestore",
+  "backup_dir, save_freq=\"epoch\", delete_checkpoint=true, async_save=false",
   [[Lets a training that was stopped go on where it was: the next Model:train with this callback begins after the last backup
 and ends with the same bits as one that was not stopped (in graph mode, where the first step after a start is not compiled, with
 the same numbers up to rounding).
 
 backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
-delete_checkpoint: the backup is removed when the training has ended. A backup holds the parameters, the optimizer, the loss
-scale, learning rates, random numbers, the place in the epoch, and what callbacks count (state_dict). Batches that were used
-are drawn again and left out; a data set with state_dict and load_state_dict is asked for its own state.
+delete_checkpoint: the backup is removed when the training has ended. async_save: a thread writes it while the training goes on.
+A backup holds the parameters, the optimizer, the loss scale, learning rates, random numbers, the place in the epoch, and what
+callbacks count (state_dict). Batches that were used are drawn again and left out; a data set with state_dict and
+load_state_dict is asked for its own state.
 
   > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help"))
   BackupAndRestore<>]])
@@ -208,6 +228,7 @@ function BackupAndRestore:setup(a)
   self.backup_dir = a.backup_dir
   self.save_freq = a.save_freq == "epoch" and "epoch" or check.positive(name, "save_freq", a.save_freq)
   self.delete_checkpoint = check.boolean(name, "delete_checkpoint", a.delete_checkpoint)
+  self.async_save = checkpoint.is_async(name, "async_save", a.async_save)
 end
 --- Called before the training.
 function BackupAndRestore:on_train_begin(run)
@@ -221,15 +242,18 @@ end
 --- Called after a step.
 function BackupAndRestore:on_train_step_end(run)
   local args = run:original_args()
-  if self.save_freq ~= "epoch" and args.cur_step_num % self.save_freq == 0 then training_state.save(self.path, args, false) end
+  if self.save_freq ~= "epoch" and args.cur_step_num % self.save_freq == 0 then
+    training_state.save(self.path, args, false, self.async_save)
+  end
 end
 --- Called after an epoch.
 function BackupAndRestore:on_train_epoch_end(run)
-  if self.save_freq == "epoch" then training_state.save(self.path, run:original_args(), true) end
+  if self.save_freq == "epoch" then training_state.save(self.path, run:original_args(), true, self.async_save) end
 end
 --- Called after the training.
 function BackupAndRestore:on_train_end(run)
   local args = run:original_args()
+  if self.async_save then ms.async_ckpt_wait() end
   if self.delete_checkpoint and not run:get_stop_requested() and args.cur_epoch_num >= args.epoch_num then os.remove(self.path) end
 end
 

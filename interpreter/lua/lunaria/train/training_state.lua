@@ -76,8 +76,8 @@ local function set_optimizer_numbers(optimizer, numbers)
   end
 end
 
---- Writes the state to a file. at_end: whether the epoch is over.
-function state.save(path, args, at_end)
+--- Writes the state to a file. at_end: whether the epoch is over. later: a thread writes it.
+function state.save(path, args, at_end, later)
   local tensors = { ["random.state"] = ms.get_rng_state(), ["random.epoch"] = args.epoch_rng_state }
   for _, entry in ipairs(state.parameters(args)) do
     if tensors[entry[1]] then fail("BackupAndRestore", ("two parameters are called %s"):format(entry[1])) end
@@ -91,7 +91,8 @@ function state.save(path, args, at_end)
   end
   local dataset = args.train_dataset
   if type(dataset) == "table" and type(dataset.state_dict) == "function" then numbers.dataset = dataset:state_dict() end
-  ms.save_safetensors(path, tensors, { metadata = { format = "ms", training = json.encode(numbered(numbers)) } })
+  ms.save_safetensors(path, tensors, { metadata = { format = "ms", training = json.encode(numbered(numbers)) },
+    later = later })
 end
 
 --- Takes up the state of a file; the training begins where it was written.

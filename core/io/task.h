@@ -1,0 +1,66 @@
+// Work on files beside the program: a thread that writes or reads while the program goes on.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/io/file.h"
+
+namespace lunaria {
+
+// A piece of work on a thread of its own. What it throws is thrown to the first that waits for it.
+class Task {
+  public:
+    explicit Task(std::function<void()> work);
+    // Waits for the end; what was thrown is lost.
+    ~Task();
+    Task(const Task&) = delete;
+    Task& operator=(const Task&) = delete;
+
+    bool is_done() const;
+    // Returns when the work is done, or throws what it threw. An interrupt ends the waiting, not the work.
+    void wait();
+
+  private:
+    void run();
+
+    mutable std::mutex mutex_;
+    std::condition_variable ended_;
+    bool done_ = false;
+    std::exception_ptr failure_;
+    std::function<void()> work_;
+    std::thread thread_;  // last: it uses the others
+};
+
+// The files that a program has asked to be written without waiting, one after the other: at most one is under way.
+class BackgroundWriter {
+  public:
+    // The one of this process. At the end of the process, os.exit included, it waits for the file that is under way; if
+    // that fails then, the standard error output says so, and the process ends with status 1.
+    static BackgroundWriter& instance();
+
+    // Waits for the file before this one and throws if that one failed: the new one is not begun then.
+    void start(std::string name, std::function<void()> work);
+    // Waits for the file that is under way, if there is one, and throws if it failed.
+    void finish();
+    bool is_busy() const;
+
+  private:
+    BackgroundWriter() = default;
+    ~BackgroundWriter();
+
+    std::unique_ptr<Task> task_;
+    std::string name_;
+};
+
+// Writes the file `path` with BackgroundWriter. What can be told without writing is thrown at once: a folder that is
+// missing or read-only, contents that the format cannot hold. `write` is called twice and keeps what it writes, which
+// must not change meanwhile.
+void write_file_later(const std::string& path, std::function<void(Sink&)> write);
+
+}  // namespace lunaria
