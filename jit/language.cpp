@@ -151,6 +151,7 @@ void add_records(Registry& r) {
     r.add("loop(depth: int, places: any, values: any)")
         .doc("What a turn of a loop begins with: values at places of a block, so many functions deep. The first turn.");
     r.add("again(depth: int, values: any)").doc("Whether another turn of the loop that is so deep begins with these.");
+    r.add("finish(values: any)").doc("The call ends with these results.");
     r.add("error_of(call: any)").doc("The error that the call ends with.");
     r.add("expect(x: any, value: any)")
         .doc("A guard: x is that value, a number bit by bit, an object by its identity. Otherwise the record ends.")

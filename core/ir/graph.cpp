@@ -1,7 +1,9 @@
 #include "core/ir/graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
+#include <utility>
 
 namespace lunaria::ir {
 
@@ -81,6 +83,66 @@ Node* Graph::add_item(Node& results, size_t index) {
     }
     body_.push_back(node);
     return node;
+}
+
+Node* Graph::append(std::unique_ptr<Node> node) {
+    Graph* root = this;
+    while (root->parent) root = root->parent;
+    node->id = root->next_id_++;
+    node->graph_ = this;
+    body_.push_back(node.get());
+    nodes_.push_back(std::move(node));
+    return nodes_.back().get();
+}
+
+size_t Graph::find(const Node& node) const {
+    size_t at = nodes_.size();
+    while (nodes_[at - 1].get() != &node) --at;
+    return at - 1;
+}
+
+size_t Graph::count_body(size_t from) const {
+    return static_cast<size_t>(std::count_if(nodes_.begin() + static_cast<ptrdiff_t>(from), nodes_.end(), [](auto& n) {
+        return n->kind == NodeKind::call || n->kind == NodeKind::item;
+    }));
+}
+
+void Graph::erase_from(const Node& first) {
+    const size_t at = find(first);
+    body_.resize(body_.size() - count_body(at));
+    nodes_.resize(at);
+    result = Value();
+}
+
+Graph& Graph::split(const Node& first, std::string inner_name) {
+    auto tail = std::make_unique<Graph>(std::move(inner_name), this);
+    const size_t at = find(first);
+    const auto of_body = body_.end() - static_cast<ptrdiff_t>(count_body(at));
+    const auto of_nodes = nodes_.begin() + static_cast<ptrdiff_t>(at);
+    tail->body_.assign(of_body, body_.end());
+    tail->nodes_.assign(std::make_move_iterator(of_nodes), std::make_move_iterator(nodes_.end()));
+    body_.erase(of_body, body_.end());
+    nodes_.erase(of_nodes, nodes_.end());
+    tail->inner_ = std::move(inner_);
+    inner_.clear();
+    tail->result = std::exchange(result, Value());
+    for (auto& node : tail->nodes_) node->graph_ = tail.get();
+    for (auto& graph : tail->inner_) graph->parent = tail.get();
+    inner_.push_back(std::move(tail));
+    return *inner_.back();
+}
+
+void Graph::join(Graph& inner) {
+    const auto found =
+        std::find_if(inner_.begin(), inner_.end(), [&](const auto& graph) { return graph.get() == &inner; });
+    const std::unique_ptr<Graph> content = std::move(*found);
+    inner_.erase(found);
+    for (auto& node : content->nodes_) node->graph_ = this;
+    for (auto& graph : content->inner_) graph->parent = this;
+    body_.insert(body_.end(), content->body_.begin(), content->body_.end());
+    std::move(content->nodes_.begin(), content->nodes_.end(), std::back_inserter(nodes_));
+    std::move(content->inner_.begin(), content->inner_.end(), std::back_inserter(inner_));
+    result = std::move(content->result);
 }
 
 Graph& Graph::add_inner(std::string inner_name) {

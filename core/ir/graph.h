@@ -22,8 +22,8 @@ class Graph {
     Graph(const Graph&) = delete;
 
     std::string name;
-    Graph* const parent;  // nullptr: outermost
-    Value result;         // a node, a constant, or a list of both; nil until it is set
+    Graph* parent;  // nullptr: outermost
+    Value result;   // a node, a constant, or a list of both; nil until it is set
     Span span;
     // Of a function: how many of the first parameters are captured values, and whether the last one takes the list of
     // all further arguments.
@@ -39,6 +39,8 @@ class Graph {
     Node* add_call(Node& callee, std::vector<Value> args, NodeType type);
     Node* add_item(Node& results, size_t index);
     Graph& add_inner(std::string inner_name);
+    // Takes in a node that was made without a graph, as the last one of the body.
+    Node* append(std::unique_ptr<Node> node);
     // Nodes that are added from here on have ids of at least `id`: for readers, which give nodes the ids of a text.
     void reserve_ids(int id);
 
@@ -57,8 +59,17 @@ class Graph {
     void erase_parameters(const std::function<bool(const Node&)>& dead);
     void erase_inner(const std::function<bool(const Graph&)>& dead);
 
+    // Of a graph that only grew at its end: takes out all nodes from that one on, and the result.
+    void erase_from(const Node& first);
+    // The same, but what is taken out becomes a new inner graph, which takes the other inner graphs along.
+    Graph& split(const Node& first, std::string inner_name);
+    // The content of an inner graph without parameters comes at the end of this one, in its place.
+    void join(Graph& inner);
+
   private:
     Node* add(NodeKind kind);
+    size_t find(const Node& node) const;   // among the nodes
+    size_t count_body(size_t from) const;  // nodes of the body among the nodes from there on
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<Node*> parameters_, body_;
     std::vector<std::unique_ptr<Graph>> inner_;

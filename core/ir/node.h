@@ -36,6 +36,7 @@ struct NodeType {
 
 class Node {
   public:
+    explicit Node(NodeKind kind) : kind(kind) {}  // in no graph yet
     Node(NodeKind kind, Graph& graph) : kind(kind), graph_(&graph) {}
     Node(const Node&) = delete;
 
@@ -51,13 +52,15 @@ class Node {
     size_t index = 0;  // of an item
     NodeType type;
     Span span;
-    int id = -1;  // within the graph, in order of creation
+    int id = -1;    // within the graph, in order of creation
+    int slot = -1;  // where its value is kept when the graph itself is carried out, as that of a recorded call is
 
     Graph& graph() const { return *graph_; }
     const TensorType& tensor_type() const;  // throws state_error when it is not known to be a tensor
 
   private:
-    Graph* graph_;
+    friend class Graph;
+    Graph* graph_ = nullptr;
 };
 
 }  // namespace lunaria::ir

@@ -108,23 +108,23 @@ void keep_objects(Function& f, lua_State* L) {
     };
     for_each_new_step(f.tree, [&](Step& step) {
         replace_objects(step, kept);
-        if (step.kind > Step::Kind::next || step.object_at || step.operands.empty()) return;
+        if (step.kind > Step::Kind::next || step.object_at || step.args().empty()) return;
         if (Expected& e = step.expected[0];
             e.what == Expected::What::constant && e.constant.kind() == Value::Kind::string) {
             keep(e.constant.string());
             e.pointer = lua_topointer(L, -1);
             lua_pop(L, 1);
         }
-        const Value& object = step.operands[0].constant;
+        const Value& object = step.args()[0];
         if (object.kind() == Value::Kind::string) {
             step.object_at = keep(object.string());
             lua_pop(L, 1);
         }
         auto* r = vm::object_as<LuaReference>(object);
-        if (!r || step.operands[0].slot >= 0) return;
+        if (!r) return;
         step.object_at = r->position();
-        if (step.kind != Step::Kind::read || step.operands[1].constant.kind() != Value::Kind::string) return;
-        step.key_at = keep(step.operands[1].constant.string());
+        if (step.kind != Step::Kind::read || step.args()[1].kind() != Value::Kind::string) return;
+        step.key_at = keep(step.args()[1].string());
         lua_pop(L, 1);
     });
     const int count = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kShelf), shelved = lua_gettop(f.shelf);
@@ -231,9 +231,9 @@ std::string outside_graph(Function& f) {
     std::string found;
     for_each_step(f.tree, [&](Step& step) {
         if (!found.empty() || step.kind != Step::Kind::call) return;
-        const Value& callee = step.operands[0].constant;
-        found = described(step.span, str("it calls ", callee.is_nil() ? "a function" : f.host.describe(callee),
-                                         ", which no graph holds"));
+        const Value& callee = step.args()[0];
+        found = described(step.span(), str("it calls ", callee.is_node() ? "a function" : f.host.describe(callee),
+                                           ", which no graph holds"));
     });
     return found;
 }

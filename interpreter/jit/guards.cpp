@@ -101,8 +101,8 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
     for (size_t i : group) {
         const Step& step = steps[i];
         Check check;
-        if (step.kind != Step::Kind::next || step.operands[1].slot >= 0 || !expect(check, step.expected[0])) continue;
-        const Value& key = step.operands[1].constant;
+        if (step.kind != Step::Kind::next || step.args()[1].is_node() || !expect(check, step.expected[0])) continue;
+        const Value& key = step.args()[1];
         if (walk.empty() ? key.is_nil() : identical(key, steps[walk.back()].expected[0].constant)) walk.push_back(i);
     }
     auto take = [&](size_t i, const Check& check) {
@@ -118,16 +118,16 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
         if (step.kind == Step::Kind::next || !expect(check, step.expected[0])) continue;
         switch (step.kind) {
             case Step::Kind::read:
-                if (step.operands[1].slot < 0 && step.operands[1].constant.kind() == Value::Kind::integer) {
+                if (step.args()[1].kind() == Value::Kind::integer) {
                     check.what = Check::What::item;
-                    check.key = step.operands[1].constant.integer();
+                    check.key = step.args()[1].integer();
                 } else if (step.key_at > 0 && step.key_at <= kShelf) {
                     check.what = Check::What::read;
                     check.at = step.key_at;
                 } else {
                     continue;
                 }
-                if (auto found = values.find(name_of_key(step.operands[1].constant)); found != values.end()) {
+                if (auto found = values.find(name_of_key(step.args()[1])); found != values.end()) {
                     check.what = Check::What::value;
                     found->second = {i, check};
                 } else {
@@ -140,7 +140,7 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
                 break;
             case Step::Kind::upvalue:
                 check.what = Check::What::upvalue;
-                check.at = static_cast<int>(step.operands[1].constant.integer());
+                check.at = static_cast<int>(step.args()[1].integer());
                 take(i, check);
                 break;
             default:
@@ -173,7 +173,7 @@ Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indice
         const Step& step = steps[i];
         if (step.kind < Step::Kind::read || step.kind > Step::Kind::next || step.object_at == 0) continue;
         if (step.object_at > kShelf) continue;
-        const auto [found, fresh] = group_of.emplace(vm::identity_of(step.operands[0].constant), groups.size());
+        const auto [found, fresh] = group_of.emplace(vm::identity_of(step.args()[0]), groups.size());
         if (fresh) groups.emplace_back();
         groups[found->second].push_back(i);
     }

@@ -331,11 +331,15 @@ bool Loops::choose(const vm::Machine& m, const vm::Instr& i, const Loop& loop, s
     return true;
 }
 
+Value Loops::operands(vm::Machine& m, const std::vector<int32_t>& parameters, const std::vector<int64_t>& places) {
+    std::vector<Value> values;
+    for (int64_t k : places) values.push_back(recorder_.operand(m.reg(parameters[static_cast<size_t>(k)])));
+    return Value::list(std::move(values));
+}
+
 bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
-    Step s;
-    s.kind = Step::Kind::loop;
+    Step s(Step::Kind::loop, {Value(static_cast<int64_t>(loop.frames))});
     s.table = static_cast<int32_t>(loop.block);
-    s.operands = {constant_operand(Value(static_cast<int64_t>(loop.frames))), {}};
     const Step* known = next_known();
     if (known && !is_loop_of(*known, s)) return false;
     if (!may_open(m, loop) || (!known && !loop.decided)) return false;
@@ -345,10 +349,10 @@ bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
     if (!known)
         fits = choose(m, i, loop, places);
     else
-        for (const Value& place : known->operands[1].constant.items()) places.push_back(place.integer());
+        for (const Value& place : known->args()[1].items()) places.push_back(place.integer());
     if (!fits || places.empty()) return false;
-    s.operands[1] = constant_operand(Value::ints(places));
-    for (int64_t k : places) s.operands.push_back(recorder_.operand(m.reg(parameters[static_cast<size_t>(k)])));
+    s.node->args.push_back(Value::ints(places));
+    s.node->args.push_back(operands(m, parameters, places));
     const vm::Values results = recorder_.event(std::move(s), [&](vm::Values& values) {
         for (int64_t k : places) values.push_back(own_body(recorder_.plain(m.reg(parameters[static_cast<size_t>(k)]))));
     });
@@ -392,11 +396,8 @@ bool Loops::close(vm::Machine& m, Loop& loop) {
         if (!same && !recorder_.sizes_[static_cast<size_t>(now.slot)]) return false;
         fits &= same;
     }
-    Step s;
-    s.kind = Step::Kind::again;
+    Step s(Step::Kind::again, {begin.args()[0], operands(m, parameters, loop.places)});
     s.table = begin.table;
-    s.operands = {begin.operands[0]};
-    for (int64_t k : loop.places) s.operands.push_back(recorder_.operand(m.reg(parameters[static_cast<size_t>(k)])));
     const vm::Values results =
         recorder_.event(std::move(s), [&](vm::Values& values) { values.push_back(Value(fits)); });
     return recorder_.stopped_.empty() && results[0].boolean();

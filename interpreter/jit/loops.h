@@ -83,6 +83,7 @@ class Loops {
     void arrive(vm::Machine& m, const vm::Instr& i, uint32_t block);
     void begin_turn(vm::Machine& m, const vm::Instr& i, Loop& loop);
     bool may_open(const vm::Machine& m, const Loop& loop) const;
+    Value operands(vm::Machine& m, const std::vector<int32_t>& parameters, const std::vector<int64_t>& places);
     bool open(vm::Machine& m, const vm::Instr& i, Loop& loop);
     bool close(vm::Machine& m, Loop& loop);
     void rewind(vm::Machine& m, Loop& loop);

@@ -10,9 +10,7 @@ Value open_shape(Recorder& r, const Value& tensor) {
     const Shape& shape = tensor.tensor().shape();
     const Value table = r.adopt(r.host_.index(tensor, Value("shape")));
     for (int axis = 0; axis < shape.rank(); ++axis) {
-        Step s;
-        s.kind = Step::Kind::size;
-        s.operands = {slot_operand(found->second), constant_operand(Value(axis))};
+        Step s(Step::Kind::size, {r.node_at(found->second), Value(axis)});
         const int64_t size = shape[axis];
         const Value v = r.event(std::move(s), [&](vm::Values& values) { values.push_back(Value(size)); })[0];
         r.raw_set(table, Value(axis + 1), v);

@@ -50,7 +50,7 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
     host.push(L, f);
     for (const Value& v : args) host.push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, 0) != LUA_OK) {
-        host.complete_message(f, step.direct ? std::string() : ir::place_text(step.span), step.method);
+        host.complete_message(f, step.direct ? std::string() : ir::place_text(step.span()), step.method);
         error = host.to_value(L, -1);
         lua_settop(L, base);
         return false;

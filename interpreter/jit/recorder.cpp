@@ -18,17 +18,9 @@ constexpr uint64_t kSweepBytes = 2u << 20, kSweepBytesEach = 256;
 
 }  // namespace
 
-Operand constant_operand(Value v) {
-    Operand o;
+Value constant_operand(Value v) {
     v.set_marks(0);
-    o.constant = std::move(v);
-    return o;
-}
-
-Operand slot_operand(int32_t slot) {
-    Operand o;
-    o.slot = slot;
-    return o;
+    return v;
 }
 
 Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree& tree, Progress& progress,
@@ -60,25 +52,18 @@ vm::Values Recorder::record(const Value& f) {
     const vm::Watch watch(this);
     LuaHost::Running running(host_, machine_);
     if (vm::object_as<vm::Closure>(f)) note_function(f);
-    Step count;
-    count.kind = Step::Kind::count;
-    ask(std::move(count), [&](lua_State* L) { lua_pushinteger(L, call_.count); });
+    ask(Step(Step::Kind::count, {}), [&](lua_State* L) { lua_pushinteger(L, call_.count); });
     vm::Values args;
-    for (int i = 0; i < call_.count; ++i) {
-        Step argument;
-        argument.kind = Step::Kind::argument;
-        argument.operands.push_back(constant_operand(Value(i)));
-        args.push_back(ask(std::move(argument), [&](lua_State* L) {
+    for (int i = 0; i < call_.count; ++i)
+        args.push_back(ask(Step(Step::Kind::argument, {Value(i)}), [&](lua_State* L) {
             lua_rawgeti(L, LUA_REGISTRYINDEX, call_.table);
             lua_rawgeti(L, -1, i + 1);
             lua_remove(L, -2);
         }));
-    }
     vm::Values results = machine_.run(f, args);
-    Step finish;
-    finish.kind = Step::Kind::finish;
-    for (const Value& v : results) finish.operands.push_back(given(v));
-    event(std::move(finish), [](vm::Values&) {});
+    std::vector<Value> values;
+    for (const Value& v : results) values.push_back(given(v));
+    event(Step(Step::Kind::finish, {Value::list(std::move(values))}), [](vm::Values&) {});
     for (Value& v : results) v = outward(v);
     return results;
 }
@@ -91,7 +76,7 @@ void Recorder::stop(std::string why) {
     throw state_error("graph mode", stopped_);
 }
 
-vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body) {
+vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& body) {
     vm::Values results;
     if (!stopped_.empty()) {
         forget();
@@ -124,7 +109,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         return results;
     }
     pointers_.clear();
-    s.span = machine_.span();
+    s.node->span = machine_.span();
     s.direct = s.kind == Step::Kind::call && machine_.caller().empty();
     s.method = s.kind == Step::Kind::call && machine_.calls_method();
     s.late = effects_ > 0;
@@ -151,7 +136,7 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
         else
             results = std::move(progress_.results);
     } else if (catching_ > 0) {
-        s.fails = !attempt(s, body, results);
+        s.fails = !attempt(s.span(), body, results);
     } else {
         Unwatched unwatched;
         body(results);
@@ -166,15 +151,15 @@ vm::Values Recorder::event(Step s, const std::function<void(vm::Values&)>& body)
 }
 
 // False: it raised an error, which is the result.
-bool Recorder::attempt(const Step& step, const std::function<void(vm::Values&)>& body, vm::Values& results) {
+bool Recorder::attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results) {
     Protected outcome = host_.call_protected([&] {
         Unwatched unwatched;
         try {
             body(results);
         } catch (const Error& e) {
             interrupted_ |= e.kind() == ErrorKind::memory;
-            if (step.span.line == 0 || !e.place().empty()) throw;
-            throw Error(e).at(ir::place_text(step.span));
+            if (span.line == 0 || !e.place().empty()) throw;
+            throw Error(e).at(ir::place_text(span));
         } catch (const std::bad_alloc&) {
             interrupted_ = true;
             throw;
@@ -214,11 +199,11 @@ bool all_fit(const Step& step, bool fails, const vm::Values& results, std::span<
 }
 
 std::string describe_event(const Step& step) {
-    std::string text(step.op ? step.op->name() : name_of(step.kind));
-    if (step.kind == Step::Kind::argument) text += str(" ", step.operands[0].constant.integer() + 1);
+    std::string text(name_of(step));
+    if (step.kind == Step::Kind::argument) text += str(" ", step.args()[0].integer() + 1);
     if (step.kind == Step::Kind::read)
-        text = step.operands[1].slot < 0 ? str("field ", to_string(step.operands[1].constant)) : "a field";
-    return described(step.span, text);
+        text = step.args()[1].is_node() ? "a field" : str("field ", to_string(step.args()[1]));
+    return described(step.span(), text);
 }
 
 }  // namespace
@@ -244,16 +229,7 @@ void Recorder::write(Step s, vm::Values& results) {
         Step& known = block_->steps[at_];
         if (!same_event(known, s)) return stop("it does something else though all that it reads is the same");
         if (known_as(known)) return follow(known);
-        auto tail = std::make_unique<Block>();
-        tail->steps.assign(std::make_move_iterator(block_->steps.begin() + static_cast<ptrdiff_t>(at_)),
-                           std::make_move_iterator(block_->steps.end()));
-        tail->next = std::move(block_->next);
-        block_->steps.resize(at_);
-        block_->changed = true;
-        // Other steps may come to where their steps were.
-        std::erase_if(block_->regions, [&](const auto& region) { return region->end > at_; });
-        block_->next.clear();
-        block_->next.push_back(std::move(tail));
+        block_->split(at_);
     }
     if (!block_->next.empty()) {
         if (!same_event(block_->next[0]->steps[0], s))
@@ -268,14 +244,15 @@ void Recorder::write(Step s, vm::Values& results) {
             others.push_back(&next->steps[0]);
         }
         s.expected = expect(s, results, others);
+        s.list |= others[0]->list;
         std::string before;
         for (const Step* other : others) before += (before.empty() ? "" : "; ") + in_words(other->expected);
         if (surprise_.empty())
             surprise_ = str(describe_event(s), " is ", in_words(s.expected), " and was ", before, " before");
         // Ways for single values that the new one covers.
-        std::erase_if(block_->next, [&](const auto& next) {
-            const auto& old = next->steps[0].expected;
-            if (old.size() != s.expected.size() || next->steps[0].fails != s.fails) return false;
+        block_->erase_ways([&](const Block& way) {
+            const auto& old = way.steps[0].expected;
+            if (old.size() != s.expected.size() || way.steps[0].fails != s.fails) return false;
             bool wider = false;
             for (size_t k = 0; k < old.size(); ++k) {
                 const bool covers =
@@ -289,11 +266,10 @@ void Recorder::write(Step s, vm::Values& results) {
             return wider;
         });
         make_room(tree_, *block_, limits_);
-        block_->changed = true;
         ++tree_.branches;
-        block_->next.push_back(std::make_unique<Block>());
-        growth_.begin(*block_, block_->next.back().get());
-        block_ = block_->next.back().get();
+        Block& way = block_->add_way();
+        growth_.begin(*block_, &way);
+        block_ = &way;
         block_->used = ++tree_.clock;
         at_ = 0;
     } else {
@@ -304,8 +280,7 @@ void Recorder::write(Step s, vm::Values& results) {
     ++growth_.steps;
     if (++tree_.steps > limits_.steps && (growth_.steps > limits_.steps / 2 || !forget_oldest(tree_, *block_)))
         return stop(str("it has more than ", limits_.steps, " steps"));
-    block_->changed = true;
-    block_->steps.push_back(std::move(s));
+    block_->append(std::move(s));
     know(block_->steps.back(), results);
     ++at_;
     ++position_;
@@ -323,8 +298,10 @@ void Recorder::know(const Step& step, vm::Values& results) {
         const auto at = static_cast<size_t>(e.slot);
         if (values_.size() <= at) {
             values_.resize(at + 1);
+            nodes_.resize(at + 1);
             sizes_.resize(at + 1);
         }
+        nodes_[at] = e.node;
         sizes_[at] = e.open;
         open_tensors_ += e.open;
         if (e.open && (step.kind != Step::Kind::op || step.by_content)) sources_.push_back(results[k]);
@@ -390,17 +367,14 @@ void Recorder::settle_tables() {
                 host_.raw_set(own.table, change.key, plain(value));
 }
 
-Operand Recorder::operand(const Value& v) {
-    if (auto* number = open_number(v)) return slot_operand(number->slot);
+Value Recorder::operand(const Value& v) {
+    if (auto* number = open_number(v)) return node_at(number->slot);
     if (v.is_list()) {
-        Operand o;
-        o.is_list = true;
-        for (const Value& item : v.items()) o.items.push_back(operand(item));
-        return o;
+        return Value::list(operands(v.items()));
     }
     const void* identity = vm::identity_of(v);
     if (identity)
-        if (auto found = slot_of_.find(identity); found != slot_of_.end()) return slot_operand(found->second);
+        if (auto found = slot_of_.find(identity); found != slot_of_.end()) return node_at(found->second);
     if (v.is_tensor() && !constants_.contains(identity)) {
         if (!is_in_code(v)) stop("a tensor comes from where it cannot be followed");
         made(v);
@@ -409,9 +383,15 @@ Operand Recorder::operand(const Value& v) {
     return constant_operand(v);
 }
 
-Operand Recorder::given(const Value& v) {
+std::vector<Value> Recorder::operands(std::span<const Value> values) {
+    std::vector<Value> list;
+    for (const Value& v : values) list.push_back(operand(v));
+    return list;
+}
+
+Value Recorder::given(const Value& v) {
     if (v.kind() != Value::Kind::object || open_number(v)) return operand(v);
-    if (Own* table = own(v)) return slot_operand(make(*table));
+    if (Own* table = own(v)) return node_at(make(*table));
     if (making_.contains(vm::identity_of(v)) && !slot_of_.contains(vm::identity_of(v)))
         stop("a table that it makes and that contains itself is given away");
     const bool function = vm::object_as<vm::Closure>(v) && !functions_.contains(vm::identity_of(v));
@@ -486,11 +466,9 @@ Value Recorder::decided(const Value& v) {
     if (stopped_.empty()) {
         const std::string id = question('=', nullptr, Value(static_cast<int64_t>(number->slot)));
         if (!found_.contains(id)) {
-            Step s;
-            s.kind = Step::Kind::is;
-            s.operands.push_back(slot_operand(number->slot));
             const Value value = number->value;
-            plain_value = event(std::move(s), [&](vm::Values& results) { results.push_back(value); })[0];
+            plain_value = event(Step(Step::Kind::is, {node_at(number->slot)}),
+                                [&](vm::Values& results) { results.push_back(value); })[0];
             found_[id] = plain_value;
         }
     }
@@ -506,24 +484,22 @@ int32_t Recorder::make(Own& table) {
     making_.insert(vm::identity_of(own.table));
     loops_.wrote(own.number);
     luaL_checkstack(L, 8, "table");
-    Step s;
-    s.kind = Step::Kind::make;
-    s.table = own.number;
-    s.operands = {constant_operand(Value(static_cast<int64_t>(own.array))),
-                  constant_operand(Value(static_cast<int64_t>(own.fields)))};
     push_metatable(host_, L, own.table);
     Value meta = host_.to_value(L, -1);
     lua_pop(L, 1);
-    s.operands.push_back(given(meta));
+    std::vector<Value> content{given(meta)};
     for (const auto& change : own.changes) {
         Value value = host_.raw_get(own.table, change.key);
         if (open_number(value) || value.is_tensor()) host_.raw_set(own.table, change.key, outward(value));
-        s.operands.push_back(given(change.key));
+        content.push_back(given(change.key));
         if (!change.insert)
-            s.operands.push_back(constant_operand({}));
+            content.emplace_back();
         else
-            s.operands.push_back(value.is_nil() ? constant_operand(Value(true)) : given(value));
+            content.push_back(value.is_nil() ? Value(true) : given(value));
     }
+    Step s(Step::Kind::make, {Value(static_cast<int64_t>(own.array)), Value(static_cast<int64_t>(own.fields)),
+                              Value::list(std::move(content))});
+    s.table = own.number;
     const bool known = position_ < progress_.done;
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
     // What the outside made of it since.
@@ -599,10 +575,8 @@ void Recorder::pass_on() {
 Value Recorder::number_of(const Value& tensor) {
     decide_shape(tensor);
     if (!stopped_.empty()) return element(tensor.tensor(), 0);
-    Step s;
-    s.kind = Step::Kind::item;
-    s.operands.push_back(operand(tensor));
-    Value v = event(std::move(s), [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
+    Value v = event(Step(Step::Kind::item, {operand(tensor)}),
+                    [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
     auto* number = open_number(v);
     if (number && number->value.kind() == Value::Kind::number) return v;
     return decided(v);
@@ -629,21 +603,17 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
         Unwatched unwatched;
         return run_operator(op, real);
     }
-    Step s;
-    s.kind = Step::Kind::op;
-    s.op = &op;
+    Step s(Step::Kind::op, op, operands(args), {});
     s.effect = op.side_effect == Effect::state;
     tree_.random |= draws(op);
-    for (const Value& v : args) s.operands.push_back(operand(v));
     if (s.effect)
-        for (const Operand& o : s.operands)
-            if (o.slot < 0 && o.constant.is_tensor()) stop("a tensor that was made of constants is written in place");
+        for (const Value& v : s.args())
+            if (v.is_tensor()) stop("a tensor that was made of constants is written in place");
     s.by_content = sizes_by_content(op, args, real);
-    bool list = false;
     vm::Values results = event(std::move(s), [&](vm::Values& values) {
         Value result = run_operator(op, real);
-        list = result.is_list();
-        if (list)
+        s.list = result.is_list();
+        if (s.list)
             values = vm::Values(std::vector<Value>(result.items()));
         else
             values.push_back(std::move(result));
@@ -655,10 +625,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
         operators_ = 0;
         swept_at_ = thread_allocated_bytes();
     }
-    // Results that were known beforehand say nothing of their form; the operator does.
-    list |= results.size() != 1 || !op.signature.results.empty();
-    if (!list && stopped_.empty() && at_ > 0 && at_ <= block_->steps.size()) list = block_->steps[at_ - 1].list;
-    if (list && stopped_.empty()) block_->steps[at_ - 1].list = true;
+    const bool list = stopped_.empty() && at_ > 0 ? block_->steps[at_ - 1].list : s.list;
     if (!list) return results[0];
     return std::move(results).list();
 }

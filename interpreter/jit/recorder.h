@@ -28,8 +28,8 @@ class OpenNumber final : public Object {
 
 inline OpenNumber* open_number(const Value& v) { return vm::object_as<OpenNumber>(v); }
 
-Operand constant_operand(Value v);
-Operand slot_operand(int32_t slot);
+// The value as an operand, of which nobody follows what it depends on.
+Value constant_operand(Value v);
 // Identifies what was asked of an object: a field, its metatable, ...
 std::string question(char kind, const void* object, const Value& key);
 
@@ -132,10 +132,10 @@ class Recorder final : public vm::Watcher {
     };
 
     // The step's results: known already, or what `body` gives; written down.
-    vm::Values event(Step step, const std::function<void(vm::Values&)>& body);
+    vm::Values event(Step&& step, const std::function<void(vm::Values&)>& body);
     Value ask(Step step, const std::function<void(lua_State*)>& push);
     void write(Step step, vm::Values& results);
-    bool attempt(const Step& step, const std::function<void(vm::Values&)>& body, vm::Values& results);
+    bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
     void know(const Step& step, vm::Values& results);
     Value known_result(const Expected& e);
@@ -150,10 +150,12 @@ class Recorder final : public vm::Watcher {
     void settle_tables();
 
     bool is_in_code(const Value& tensor) const;
-    Operand operand(const Value& v);  // of a value that stays inside
-    Operand given(const Value& v);    // of a value that an effect gives away
-    Value plain(const Value& v);      // without open numbers: for an effect that is carried out now
-    Value outward(const Value& v);    // the same with the handles that tensors came with
+    Value operand(const Value& v);  // of a value that stays inside
+    std::vector<Value> operands(std::span<const Value> values);
+    Value given(const Value& v);  // of a value that an effect gives away
+    Value node_at(int32_t slot) const { return Value(nodes_[static_cast<size_t>(slot)]); }
+    Value plain(const Value& v);    // without open numbers: for an effect that is carried out now
+    Value outward(const Value& v);  // the same with the handles that tensors came with
     // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
     Value outside(const Value& key) { return key.is_tensor() ? outward(key) : key; }
     Value decided(const Value& v);  // the number itself, upon which the trace now depends
@@ -189,7 +191,7 @@ class Recorder final : public vm::Watcher {
     Value beside(const Value& v, const Value& other, const Op& primitive);
     void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
     static bool holds_open(const Value& v);
-    bool is_open(const Operand& o) const;  // a tensor of any sizes, or a list of numbers that may be such sizes
+    bool is_open(const Value& operand) const;  // a tensor of any sizes, or a list of numbers that may be such sizes
     // From now on the trace is for the sizes that the tensor, or all tensors, have.
     void decide_shape(const Value& tensor);
     void decide_shapes();
@@ -231,6 +233,7 @@ class Recorder final : public vm::Watcher {
     std::vector<Value> sources_;                        // the tensors of any sizes on which those of the others depend
     bool closed_ = false;                               // there shall be no more of them
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
+    std::vector<ir::Node*> nodes_;                      // by slot
     std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values

@@ -181,10 +181,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
             text &= real.back().is_number() || real.back().kind() == Value::Kind::string;
         }
         if (text) {
-            Step s;
-            s.kind = Step::Kind::number;
-            s.op = i.op;
-            for (const Value& v : args) s.operands.push_back(operand(v));
+            Step s(Step::Kind::number, *i.op, operands(args), {});
             Value whole =
                 event(std::move(s), [&](vm::Values& values) { values.push_back(host_.concat(real[0], real[1])); })[0];
             // Nobody makes a number of it in silence.
@@ -214,10 +211,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
         }
         // What is differentiated is a number of its own; whether it is less than another has no derivative.
         if (plain_numbers && (!marked || name == "less" || name == "less_equal" || name == "equal")) {
-            Step s;
-            s.kind = Step::Kind::number;
-            s.op = i.op;
-            for (const Value& v : args) s.operands.push_back(operand(v));
+            Step s(Step::Kind::number, *i.op, operands(args), {});
             Value result;
             try {
                 result = run_number(*i.op, real);
@@ -329,9 +323,7 @@ Value Recorder::tensor_of(const Value& v, DType dtype, const Shape& shape) {
     const std::string id =
         question(dtype == DType::f32 ? 'f' : 'd', nullptr, Value(static_cast<int64_t>(number->slot)));
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::scalar;
-    s.operands = {slot_operand(number->slot), constant_operand(Value(dtype))};
+    Step s(Step::Kind::scalar, {node_at(number->slot), Value(dtype)});
     const Value tensor =
         event(std::move(s), [&](vm::Values& values) { values.push_back(scalar_tensor(number->value, dtype)); })[0];
     if (stopped_.empty()) found_[id] = tensor;
@@ -350,11 +342,8 @@ Value Recorder::compute(const Op& primitive, std::span<const Value> operands) {
         for (const Value& v : operands) decided(v);
         throw;
     }
-    Step s;
-    s.kind = Step::Kind::number;
-    s.op = &primitive;
-    for (const Value& v : operands) s.operands.push_back(operand(v));
-    return event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0];
+    return event(Step(Step::Kind::number, primitive, this->operands(operands), {}),
+                 [&](vm::Values& values) { values.push_back(result); })[0];
 }
 
 // What is left open is computed with as it is, or becomes a tensor beside one.
@@ -434,10 +423,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             Unwatched unwatched;
             return host_.call(f, args);
         }
-        Step here;
-        here.span = machine_.span();
         if (!attempt(
-                here, [&](vm::Values& values) { values = host_.call(f, args); }, given))
+                machine_.span(), [&](vm::Values& values) { values = host_.call(f, args); }, given))
             raise(given[0]);
         return given;
     };
@@ -527,10 +514,8 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             if (args.size() != 1 || !args[0].is_tensor() || args[0].tensor().size() != 1 ||
                 is_complex(args[0].tensor().dtype()))
                 return false;
-            Step s;
-            s.kind = Step::Kind::item;
-            s.operands.push_back(operand(args[0]));
-            results = event(std::move(s), [&](vm::Values& values) { values.push_back(element(args[0].tensor(), 0)); });
+            results = event(Step(Step::Kind::item, {operand(args[0])}),
+                            [&](vm::Values& values) { values.push_back(element(args[0].tensor(), 0)); });
             return true;
         }
         case Native::is_tensor:
@@ -585,15 +570,10 @@ bool Recorder::native(vm::Machine&, Native which, const Value& f, vm::Values& ar
             if (open) {
                 // Functions of numbers are instructions of the machine; of others the result stays open.
                 if (host_.resolve(f).kind == vm::Callee::Kind::function) return false;
-                Step s;
-                s.kind = Step::Kind::call;
-                s.name = "open";
-                s.operands.push_back(operand(f));
+                Step s(Step::Kind::call, {operand(f), Value::list(operands(args))});
+                s.opens = true;
                 vm::Values real;
-                for (const Value& v : args) {
-                    s.operands.push_back(operand(v));
-                    real.push_back(plain(v));
-                }
+                for (const Value& v : args) real.push_back(plain(v));
                 results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });
                 return true;
             }
@@ -637,12 +617,12 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     if (looks)
         for (const Value& v : args)
             if (is_table(v) && !own(v)) read_all(v);
-    Step s;
-    s.kind = Step::Kind::call;
+    std::vector<Value> arguments;
+    const Value callee = given(f);
+    for (const Value& v : args) arguments.push_back(given(v));
+    Step s(Step::Kind::call, {callee, Value::list(std::move(arguments))});
     s.effect = !looks && which != Native::shape && which != Native::rank;
     const bool unknown = s.effect && (which != Native::local || calls_back);
-    s.operands.push_back(given(f));
-    for (const Value& v : args) s.operands.push_back(given(v));
     vm::Values real;
     for (const Value& v : args) real.push_back(outward(v));
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });

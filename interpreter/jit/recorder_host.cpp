@@ -9,6 +9,7 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
+#include "jit/language.h"
 
 namespace lunaria::jit {
 
@@ -140,10 +141,8 @@ Value Recorder::read(const Value& table, const Value& key) {
         return host_.raw_get(table, key);
     const std::string id = question('r', vm::identity_of(table), key);
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::read;
-    s.operands = {operand(table), operand(key)};
-    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Step s(Step::Kind::read, {operand(table), operand(key)});
+    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
     s.counts = is_counter(key);
     const Value found_by = outside(key);
     Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, found_by); });
@@ -164,10 +163,8 @@ Value Recorder::metatable(const Value& value) {
     }
     const std::string id = question('m', vm::identity_of(table), is_plain(table) ? table : Value());
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::metatable;
-    s.operands = {operand(table)};
-    if (s.operands[0].slot < 0 && is_table(table)) tree_.tables.insert(vm::identity_of(table));
+    Step s(Step::Kind::metatable, {operand(table)});
+    if (!s.args()[0].is_node() && is_table(table)) tree_.tables.insert(vm::identity_of(table));
     Value v = ask(std::move(s), push);
     found_[id] = v;
     return v;
@@ -213,9 +210,7 @@ Value Recorder::read_upvalue(const Value& function, int position, const void* id
     }
     const std::string id = question('u', identity, {});
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::upvalue;
-    s.operands = {operand(function), constant_operand(Value(position))};
+    Step s(Step::Kind::upvalue, {operand(function), Value(position)});
     s.counts = is_counter({});
     Value v = ask(std::move(s), push);
     found_[id] = v;
@@ -231,12 +226,9 @@ void Recorder::write_upvalue(const Value& function, int position, const void* id
         lua_setupvalue(L, -2, position);
         lua_pop(L, 1);
     };
-    Step s;
-    if (stopped_.empty()) {
-        s.kind = Step::Kind::set_upvalue;
-        s.effect = true;
-        s.operands = {operand(function), constant_operand(Value(position)), given(v)};
-    }
+    Step s(Step::Kind::set_upvalue, {});
+    s.effect = true;
+    if (stopped_.empty()) s.node->args = {operand(function), Value(position), given(v)};
     event(std::move(s), set);
     found_[question('u', identity, {})] = stopped_.empty() ? v : plain(v);
 }
@@ -256,10 +248,8 @@ Value Recorder::next_key(const Value& table, const Value& key) {
     check_key(key);
     const std::string id = question('n', vm::identity_of(table), key);
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::next;
-    s.operands = {operand(table), operand(key)};
-    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Step s(Step::Kind::next, {operand(table), operand(key)});
+    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
     Value v = ask(std::move(s), push);
     check_key(v);
     found_[id] = v;
@@ -272,10 +262,8 @@ Value Recorder::length_of(const Value& table) {
     if (!stopped_.empty() || own(table)) return Value(raw_length(host_, L, table));
     const std::string id = question('l', vm::identity_of(table), {});
     if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s;
-    s.kind = Step::Kind::length;
-    s.operands = {operand(table)};
-    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    Step s(Step::Kind::length, {operand(table)});
+    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
     Value v = ask(std::move(s), [&](lua_State* state) { lua_pushinteger(state, raw_length(host_, state, table)); });
     found_[id] = v;
     return v;
@@ -377,11 +365,9 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     // What Lua refuses is refused before it counts as an effect.
     if (key.is_nil() || (key.kind() == Value::Kind::number && key.number() != key.number()))
         return host_.raw_set(table, key, plain(value));
-    Step s;
-    s.kind = Step::Kind::raw_set;
+    Step s(Step::Kind::raw_set, {operand(table), given(any_key ? given_key : key), given(value)});
     s.effect = true;
-    s.operands = {operand(table), given(any_key ? given_key : key), given(value)};
-    if (s.operands[0].slot < 0) tree_.tables.insert(vm::identity_of(table));
+    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
     const Value found_by = outside(key);
     event(std::move(s), [&](vm::Values&) { host_.raw_set(table, found_by, outward(value)); });
     // Order and length may be others now.
@@ -476,16 +462,12 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
                 return adopt(v);
             }
         }
-        Step s;
-        s.kind = Step::Kind::index;
-        s.operands = {operand(object), given(key)};
-        return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
+        return event(Step(Step::Kind::index, {operand(object), given(key)}),
+                     [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
     }
     if (const LuaReference* r = reference_of(object); r && r->type == LUA_TUSERDATA) {
-        Step s;
-        s.kind = Step::Kind::index;
-        s.operands = {operand(object), given(key)};
-        return event(std::move(s), [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
+        return event(Step(Step::Kind::index, {operand(object), given(key)}),
+                     [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
     }
     const Value library = meta(object, "__index");
     if (is_table(library)) {
@@ -499,7 +481,8 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
 void Recorder::set_index(const Value& object, const Value& given_key, const Value& value) {
     const Value key = decided(given_key);
     auto set = [&](vm::Values&) { host_.set_index(object, key, plain(value)); };
-    Step s;
+    Step s(Step::Kind::set_index, {});
+    s.effect = true;
     if (stopped_.empty()) {
         if (!object.is_tensor() && !(reference_of(object) && reference_of(object)->type == LUA_TUSERDATA)) {
             refuse_metamethod(object, "__newindex");
@@ -508,9 +491,7 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
         if (object.is_tensor() && constants_.contains(vm::identity_of(object)))
             stop("a tensor that was made of constants is written in place");
         if (is_table(key)) read_all(key);
-        s.kind = Step::Kind::set_index;
-        s.effect = true;
-        s.operands = {operand(object), given(key), given(value)};
+        s.node->args = {operand(object), given(key), given(value)};
     }
     event(std::move(s), set);
 }
@@ -531,15 +512,11 @@ bool Recorder::compare(std::string_view primitive, const Value& given_a, const V
     if (!stopped_.empty()) return really();
     if (a.is_tensor() || b.is_tensor()) {
         if (primitive == "equal" && !(a.is_tensor() && b.is_tensor())) return really();
-        Step s;
-        s.kind = Step::Kind::compare;
-        s.name = primitive;
         for (const Value* v : {&a, &b}) {
             if (v->is_tensor() || is_plain(*v)) continue;
             stop("a tensor is compared with something else");
         }
-        s.operands = {operand(a), operand(b)};
-        return event(std::move(s),
+        return event(Step(Step::Kind::compare, lua::primitive(primitive), {operand(a), operand(b)}, {}),
                      [&](vm::Values& values) { values.push_back(Value(host_.compare(primitive, a, b))); })[0]
             .boolean();
     }

@@ -63,6 +63,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
         if ((v.is_tensor() || table) && found != slot_of_.end()) {
             e.what = Expected::What::same;
             e.slot = found->second;
+            e.node = nodes_[static_cast<size_t>(e.slot)];
             if (s.kind == Step::Kind::is) {
                 e.typed = true;
                 e.type = {v.tensor().dtype(), v.tensor().shape()};
@@ -76,8 +77,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             const bool another = generalises(s.kind) && (has_other_sizes(others, k, e) ||
                                                          (open_tensors_ > 0 && s.kind == Step::Kind::argument));
             e.open = !e.parameter && e.type.shape.rank() > 0 && !closed_ &&
-                     (another ||
-                      std::any_of(s.operands.begin(), s.operands.end(), [&](const Operand& o) { return is_open(o); }));
+                     (another || std::ranges::any_of(s.args(), [&](const Value& v) { return is_open(v); }));
         } else if (table && (outside || (generalises(s.kind) && differs(Value::Kind::object)))) {
             e.what = Expected::What::table;
             e.slot = next++;
@@ -86,7 +86,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
                    ((v.is_number() && (always_differs(s.kind) || (generalises(s.kind) && differs(v.kind())))) ||
                     (s.counts && v.kind() == Value::Kind::integer) ||
                     ((v.is_number() || v.kind() == Value::Kind::string) &&
-                     (s.kind == Step::Kind::number || s.name == "open")))) {
+                     (s.kind == Step::Kind::number || s.opens)))) {
             e.what = Expected::What::number;
             e.slot = next++;
             e.constant = v;
@@ -124,11 +124,11 @@ bool Recorder::is_counter(const Value& key) {
            writes.cells.contains(code.slots[instr_->slots].at);
 }
 
-bool Recorder::is_open(const Operand& o) const {
+bool Recorder::is_open(const Value& operand) const {
     bool open = false;
-    for_each_slot(o, [&](int32_t slot) {
+    for_each_slot(operand, [&](int32_t slot) {
         const auto at = static_cast<size_t>(slot);
-        open |= sizes_[at] || (o.is_list && values_[at].is_number());
+        open |= sizes_[at] || (operand.is_list() && values_[at].is_number());
     });
     return open;
 }
@@ -137,11 +137,7 @@ void Recorder::decide_shape(const Value& tensor) {
     if (open_tensors_ == 0 || !stopped_.empty() || !tensor.is_tensor()) return;
     auto found = slot_of_.find(vm::identity_of(tensor));
     if (found == slot_of_.end() || !sizes_[static_cast<size_t>(found->second)]) return;
-    Step s;
-    s.kind = Step::Kind::is;
-    s.name = "type";
-    s.operands.push_back(slot_operand(found->second));
-    event(std::move(s), [&](vm::Values& results) { results.push_back(tensor); });
+    event(Step(Step::Kind::is, {node_at(found->second)}), [&](vm::Values& results) { results.push_back(tensor); });
 }
 
 void Recorder::decide_shapes() {

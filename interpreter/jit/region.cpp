@@ -17,7 +17,7 @@ constexpr size_t kSizes = 32;  // sizes of inputs for which an open region is ke
 
 bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
     bool found = false;
-    for (const Operand& o : step.operands) for_each_slot(o, [&](int32_t slot) { found |= slots.contains(slot); });
+    for_each_slot(step, [&](int32_t slot) { found |= slots.contains(slot); });
     return found;
 }
 
@@ -25,7 +25,7 @@ bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
 bool waits_for_nothing(const Step& step, const std::unordered_set<int32_t>& defined) {
     if (step.kind == Step::Kind::size) return !uses_any(step, defined);
     // A tensor whose type is decided upon may be what an operator gives.
-    if (step.kind == Step::Kind::is) return step.name.empty();
+    if (step.kind == Step::Kind::is) return !step.expected[0].typed;
     return step.kind <= Step::Kind::is || step.kind == Step::Kind::number || step.kind == Step::Kind::scalar;
 }
 
@@ -37,18 +37,17 @@ bool is_tensor_operator(const Step& step) {
 
 // Writes into tensors and gives nothing new.
 bool is_writer(const Step& step) {
-    return step.kind == Step::Kind::op && step.effect && !step.operands.empty() &&
+    return step.kind == Step::Kind::op && step.effect && !step.args().empty() &&
            std::all_of(step.expected.begin(), step.expected.end(),
                        [](const Expected& e) { return e.what == Expected::What::same; });
 }
 
 // What a writer may write into: its first operand, and whatever the region has from elsewhere.
 void add_written(const Step& step, const std::unordered_set<int32_t>& defined, std::unordered_set<int32_t>& written) {
-    for_each_slot(step.operands[0], [&](int32_t slot) { written.insert(slot); });
-    for (const Operand& o : step.operands)
-        for_each_slot(o, [&](int32_t slot) {
-            if (!defined.contains(slot)) written.insert(slot);
-        });
+    for_each_slot(step.args()[0], [&](int32_t slot) { written.insert(slot); });
+    for_each_slot(step, [&](int32_t slot) {
+        if (!defined.contains(slot)) written.insert(slot);
+    });
 }
 
 class Builder {
@@ -65,14 +64,14 @@ class Builder {
             Step& step = block_.steps[i];
             if (step.kind != Step::Kind::op || step.effect) continue;
             std::vector<Value> args;
-            for (const Operand& o : step.operands) args.push_back(value(o));
-            builder_.span = step.span;
+            for (const Value& v : step.args()) args.push_back(value(v));
+            builder_.span = step.span();
             if (is_whole(step)) {
                 nodes_.emplace(step.expected[0].slot, whole(step, args));
                 continue;
             }
             step.alone = true;
-            const Value node = builder_.emit(*step.op, args);
+            const Value node = builder_.emit(step.op(), args);
             for (size_t k = 0; k < step.expected.size(); ++k) {
                 const Expected& e = step.expected[k];
                 const Value result = step.list ? builder_.item(node, k) : node;
@@ -94,21 +93,19 @@ class Builder {
   private:
     // What is divided into one part stays whole; a graph has lists of several values only.
     static bool is_whole(const Step& step) {
-        return step.list && step.expected.size() == 1 && !step.expected[0].open && step.op->view_fn;
+        return step.list && step.expected.size() == 1 && !step.expected[0].open && step.op().view_fn;
     }
     Value whole(const Step& step, const std::vector<Value>& args) {
         const Value parts[] = {args[0], Value::ints(step.expected[0].type.shape)};
         return builder_.emit(registry().get("reshape"), parts);
     }
 
-    Value value(const Operand& o) {
-        if (o.slot >= 0) return nodes_.at(o.slot);
-        if (!o.is_list) {
-            if (o.constant.is_tensor()) return Value(graph_.add_constant(o.constant));
-            return o.constant;
-        }
+    Value value(const Value& v) {
+        if (v.is_node()) return nodes_.at(v.node()->slot);
+        if (v.is_tensor()) return Value(graph_.add_constant(v));
+        if (!v.is_list()) return v;
         std::vector<Value> items;
-        for (const Operand& item : o.items) items.push_back(value(item));
+        for (const Value& item : v.items()) items.push_back(value(item));
         return Value::list(std::move(items));
     }
 
@@ -131,35 +128,34 @@ size_t position_of(const std::vector<int32_t>& slots, int32_t slot) {
 void split_writers(const Block& block, Region& region) {
     region.early.clear();
     std::unordered_map<int32_t, int> uses;  // by writers
-    for (size_t i : region.last)
-        for (const Operand& o : block.steps[i].operands) for_each_slot(o, [&](int32_t slot) { ++uses[slot]; });
+    for (size_t i : region.last) for_each_slot(block.steps[i], [&](int32_t slot) { ++uses[slot]; });
     for (size_t i : region.last) {
         const Step& step = block.steps[i];
-        const size_t count = step.operands[0].items.size();
-        if (!step.op->name().starts_with("apply_") || step.op->view_fn || !step.expected.empty() || count < 2) continue;
+        const size_t count = step.args()[0].is_list() ? step.args()[0].items().size() : 0;
+        if (!step.op().name().starts_with("apply_") || step.op().view_fn || !step.expected.empty() || count < 2)
+            continue;
         std::vector<Region::Early> items(count);
         bool fits = true;
         int64_t bytes = 0;
         for (size_t k = 0; k < count; ++k) items[k] = {i, k, {}};
-        for (const Operand& o : step.operands) {
-            if (!o.is_list) {
-                fits &= o.constant.kind() != Value::Kind::list;
+        for (const Value& o : step.args()) {
+            if (!o.is_list()) {
                 for_each_slot(o, [&](int32_t slot) {
                     fits &= !region.types.empty() && position_of(region.inputs, slot) == region.inputs.size() &&
                             position_of(region.outputs, slot) == region.outputs.size();
                 });
                 continue;
             }
-            fits &= o.items.size() == count;
+            fits &= o.items().size() == count;
             for (size_t k = 0; fits && k < count; ++k)
-                for_each_slot(o.items[k], [&](int32_t slot) {
+                for_each_slot(o.items()[k], [&](int32_t slot) {
                     fits &= uses[slot] == 1;
                     if (size_t at = position_of(region.outputs, slot); at < region.outputs.size()) {
                         fits &= std::find(region.borrowed.begin(), region.borrowed.end(), at) != region.borrowed.end();
                         items[k].use.outputs.push_back(at);
                     } else if (at = position_of(region.inputs, slot); at < region.inputs.size()) {
                         const TensorType& t = region.types[at];
-                        if (&o == &step.operands[0]) bytes += t.shape.size() * static_cast<int64_t>(size_of(t.dtype));
+                        if (&o == &step.args()[0]) bytes += t.shape.size() * static_cast<int64_t>(size_of(t.dtype));
                         items[k].use.inputs.push_back(at);
                     }
                 });
@@ -194,21 +190,19 @@ void find_regions(Block& block, SlotTypes& types) {
                 }
                 if (step.effect) {
                     region->last.push_back(i);
-                    for (const Operand& o : step.operands)
-                        for_each_slot(o, [&](int32_t slot) {
-                            wanted.insert(slot);
-                            if (step.op->view_fn) kept.insert(slot);
-                        });
+                    for_each_slot(step, [&](int32_t slot) {
+                        wanted.insert(slot);
+                        if (step.op().view_fn) kept.insert(slot);
+                    });
                     continue;
                 }
-                region->draws |= step.op->side_effect == Effect::random || step.op->expand_fn;
-                for (const Operand& o : step.operands)
-                    for_each_slot(o, [&](int32_t slot) {
-                        if (defined.contains(slot) || !used.insert(slot).second) return;
-                        region->inputs.push_back(slot);
-                        region->types.push_back(types.at(slot).type);
-                        region->open |= types.at(slot).open;
-                    });
+                region->draws |= step.op().side_effect == Effect::random || step.op().expand_fn;
+                for_each_slot(step, [&](int32_t slot) {
+                    if (defined.contains(slot) || !used.insert(slot).second) return;
+                    region->inputs.push_back(slot);
+                    region->types.push_back(types.at(slot).type);
+                    region->open |= types.at(slot).open;
+                });
                 for (const Expected& e : step.expected) defined.insert(e.slot);
             }
             for (size_t i = region->begin; i < end; ++i)
@@ -257,8 +251,7 @@ void find_regions(Block& block, SlotTypes& types) {
         fits |= writes;
         if (!fits && is_tensor_operator(step)) {
             fits = true;
-            for (const Operand& o : step.operands)
-                for_each_slot(o, [&](int32_t slot) { fits &= types.contains(slot); });
+            for_each_slot(step, [&](int32_t slot) { fits &= types.contains(slot); });
             if (region && uses_any(step, written)) close(region, i);
         }
         if (!fits) {
@@ -337,12 +330,12 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
     }
     region.failed = !executable && !waits;
     if (region.failed && logs(LogTopic::fallbacks))
-        log(LogTopic::fallbacks, described(block.steps[region.begin].span,
+        log(LogTopic::fallbacks, described(block.steps[region.begin].span(),
                                            str(region.operators, " operators run one by one: ", region.problem)));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     region.seconds += seconds;
     if (executable && logs(LogTopic::compiles))
-        log(LogTopic::compiles, described(block.steps[region.begin].span,
+        log(LogTopic::compiles, described(block.steps[region.begin].span(),
                                           str(region.operators, " operators as one graph in ", seconds * 1e3, " ms")));
     return fits;
 }

@@ -15,7 +15,7 @@ namespace {
 void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts, std::vector<std::string>& effects) {
     for (const Step& step : block.steps) {
         ++counts[name_of(step.kind)];
-        if (step.effect) effects.push_back(described(step.span, step.op ? step.op->name() : name_of(step.kind)));
+        if (step.effect) effects.push_back(described(step.span(), name_of(step)));
     }
     for (const auto& next : block.next) count_kinds(*next, counts, effects);
 }
@@ -28,9 +28,11 @@ void for_each_region(const Block& block, const std::function<void(const Region&)
 }  // namespace
 
 int text(lua_State* L) {
-    const auto graph = graph_of(function_at(L, 1).tree);
-    ir::verify(*graph);
-    push(L, std::string_view(ir::print(*graph)));
+    Tree& tree = function_at(L, 1).tree;
+    tell_types(tree);
+    tree.root.write_ways();
+    ir::verify(*tree.graph);
+    push(L, std::string_view(ir::print(*tree.graph)));
     return 1;
 }
 

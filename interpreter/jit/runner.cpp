@@ -42,7 +42,7 @@ class Runner {
             }
             Step& step = block->steps[here.at];
             if (step.kind == Step::Kind::finish) {
-                for (const Operand& o : step.operands) results.push_back(outward(o));
+                for (const Value& v : step.rest()) results.push_back(outward(step, v));
                 return true;
             }
             while (here.region < block->regions.size() && block->regions[here.region]->begin < here.at) ++here.region;
@@ -168,6 +168,10 @@ class Runner {
             lua_settop(L, top);
             if (answer && fine) note(step.expected[0], *answer);
             return fine;
+        }
+        if (Value v = compute(step); v && !step.fails && fits(step.expected[0], v, slots_)) {
+            if (step.expected[0].slot >= 0) slot(step.expected[0]) = std::move(v);
+            return true;
         }
         vm::Values given;
         const Outcome outcome = carry_out(step, given);
@@ -303,9 +307,9 @@ class Runner {
         const Step& step = block.steps[early.step];
         for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value(progress_.outputs[k]);
         std::vector<Value> args;
-        for (const Operand& o : step.operands)
-            args.push_back(o.is_list ? Value::list({value(o.items[early.item])}) : value(o));
-        run_operator(*step.op, args);
+        for (const Value& v : step.args())
+            args.push_back(v.is_list() ? Value::list({value(v.items()[early.item])}) : value(v));
+        run_operator(step.op(), args);
         for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value();
     }
 
@@ -320,14 +324,14 @@ class Runner {
                     if (step.key_at > 0)
                         lua_rawgeti(L, call_.kept, step.key_at);
                     else
-                        host_.push(L, outward(step.operands[1]));
+                        host_.push(L, outward(step, step.args()[1]));
                     lua_rawget(L, -2);
                     return;
                 case Step::Kind::metatable:
                     if (!lua_getmetatable(L, -1)) lua_pushnil(L);
                     return;
                 case Step::Kind::upvalue:
-                    if (!lua_getupvalue(L, -1, static_cast<int>(step.operands[1].constant.integer()))) lua_pushnil(L);
+                    if (!lua_getupvalue(L, -1, static_cast<int>(step.args()[1].integer()))) lua_pushnil(L);
                     return;
                 case Step::Kind::length:
                     lua_pushinteger(L, static_cast<lua_Integer>(lua_rawlen(L, -1)));
@@ -340,18 +344,17 @@ class Runner {
             case Step::Kind::count:
                 return lua_pushinteger(L, call_.count);
             case Step::Kind::argument:
-                return lua_pushvalue(L, call_.first + static_cast<int>(step.operands[0].constant.integer()));
+                return lua_pushvalue(L, call_.first + static_cast<int>(step.args()[0].integer()));
             case Step::Kind::read:
-                return push_read(host_, L, constant(step.operands[0]), outward(step.operands[1]));
+                return push_read(host_, L, constant(step.args()[0]), outward(step, step.args()[1]));
             case Step::Kind::metatable:
-                return push_metatable(host_, L, constant(step.operands[0]));
+                return push_metatable(host_, L, constant(step.args()[0]));
             case Step::Kind::upvalue:
-                return push_upvalue(host_, L, constant(step.operands[0]),
-                                    static_cast<int>(step.operands[1].constant.integer()));
+                return push_upvalue(host_, L, constant(step.args()[0]), static_cast<int>(step.args()[1].integer()));
             case Step::Kind::length:
-                return lua_pushinteger(L, raw_length(host_, L, constant(step.operands[0])));
+                return lua_pushinteger(L, raw_length(host_, L, constant(step.args()[0])));
             default:
-                return push_next(host_, L, constant(step.operands[0]), constant(step.operands[1]));
+                return push_next(host_, L, constant(step.args()[0]), constant(step.args()[1]));
         }
     }
 
@@ -426,24 +429,25 @@ class Runner {
     }
 
     Value& slot(const Expected& e) { return slots_[static_cast<size_t>(e.slot)]; }
-    const Value& constant(const Operand& o) { return o.slot >= 0 ? slots_[static_cast<size_t>(o.slot)] : o.constant; }
+    // Of an operand that is no list.
+    const Value& constant(const Value& v) { return v.is_node() ? slots_[static_cast<size_t>(v.node()->slot)] : v; }
 
-    Value value(const Operand& o) {
-        if (o.slot >= 0) return slots_[static_cast<size_t>(o.slot)];
-        if (!o.is_list) return o.constant;
+    Value value(const Value& v) {
+        if (!v.is_list()) return constant(v);
         std::vector<Value> items;
-        items.reserve(o.items.size());
-        for (const Operand& item : o.items) items.push_back(value(item));
+        items.reserve(v.items().size());
+        for (const Value& item : v.items()) items.push_back(value(item));
         return Value::list(std::move(items));
     }
 
     // What Lua gets: of a tensor that came from there, or went there, the same handle.
-    Value outward(const Operand& o) {
-        const auto at = static_cast<size_t>(o.slot);
-        if (o.slot >= 0 && at < progress_.handles.size() && !progress_.handles[at].is_nil())
-            return progress_.handles[at];
-        Value v = value(o);
-        if (!o.again || !v.is_tensor()) return v;
+    Value outward(const Step& step, const Value& operand) {
+        if (!operand.is_node()) return value(operand);
+        const int32_t slot = operand.node()->slot;
+        const auto at = static_cast<size_t>(slot);
+        if (at < progress_.handles.size() && !progress_.handles[at].is_nil()) return progress_.handles[at];
+        const Value& v = slots_[at];
+        if (!v.is_tensor() || std::ranges::find(step.again, slot) == step.again.end()) return v;
         auto& handles = progress_.handles;
         if (handles.size() < slots_.size()) handles.resize(slots_.size());
         host_.push(L, v);
@@ -452,26 +456,41 @@ class Runner {
         return handles[at];
     }
 
+    // What the step is done with: as Lua gets it, one after the other, where it goes out.
+    vm::Values operands(const Step& step) {
+        vm::Values args;
+        args.reserve(step.args().size());
+        const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
+                         step.kind == Step::Kind::set_upvalue || step.kind == Step::Kind::call;
+        for (const Value& v : step.args())
+            if (!out)
+                args.push_back(value(v));
+            else if (!v.is_list())
+                args.push_back(outward(step, v));
+            else
+                for (const Value& item : v.items()) args.push_back(outward(step, item));
+        return args;
+    }
+
     // What came of a step: its results, or an error, or an error that somebody has to make again with its text.
     enum class Outcome : uint8_t { fine, failed, unknown };
 
     Outcome carry_out(const Step& step, vm::Values& given) {
-        span_ = &step.span;
-        if (compute(step, given)) return Outcome::fine;
-        vm::Values args;
-        args.reserve(step.operands.size());
-        const bool out = step.kind == Step::Kind::make || step.kind == Step::Kind::raw_set ||
-                         step.kind == Step::Kind::set_upvalue || step.kind == Step::Kind::call;
-        for (const Operand& o : step.operands) args.push_back(out ? outward(o) : value(o));
+        span_ = &step.span();
+        if (Value v = compute(step)) {
+            given.push_back(std::move(v));
+            return Outcome::fine;
+        }
+        vm::Values args = operands(step);
         try {
             switch (step.kind) {
                 case Step::Kind::op:
-                    given.push_back(run_operator(*step.op, args));
+                    given.push_back(run_operator(step.op(), args));
                     if (given[0].is_list()) given = vm::Values(std::vector<Value>(given[0].items()));
                     break;
                 case Step::Kind::number:
-                    given.push_back(step.op->name() == "concat" ? host_.concat(args[0], args[1])
-                                                                : run_number(*step.op, args));
+                    given.push_back(step.op().name() == "concat" ? host_.concat(args[0], args[1])
+                                                                 : run_number(step.op(), args));
                     break;
                 case Step::Kind::scalar:
                     given.push_back(scalar_tensor(args[0], args[1].dtype()));
@@ -486,13 +505,13 @@ class Runner {
                     given.push_back(Value(args[0].tensor().shape()[static_cast<int>(args[1].integer())]));
                     break;
                 case Step::Kind::loop:
-                    given.append({args.begin() + 2, args.size() - 2});
+                    given.append(args[2].items());
                     break;
                 case Step::Kind::index:
                     return protectedly(given, [&] { given.push_back(host_.index(args[0], args[1])); });
                 case Step::Kind::compare:
-                    return protectedly(given,
-                                       [&] { given.push_back(Value(host_.compare(step.name, args[0], args[1]))); });
+                    return protectedly(
+                        given, [&] { given.push_back(Value(host_.compare(step.op().name(), args[0], args[1]))); });
                 case Step::Kind::make:
                     given.push_back(make_table(host_, L, args));
                     break;
@@ -519,7 +538,7 @@ class Runner {
                 }
             }
         } catch (const Error& e) {
-            given = {Value(described(step.span, e.what()))};
+            given = {Value(described(step.span(), e.what()))};
             return Outcome::failed;
         } catch (const std::exception&) {
             // It is raised again by whoever does this step again.
@@ -528,23 +547,20 @@ class Runner {
         return Outcome::fine;
     }
 
-    // The ends of turns, and arithmetic on two numbers, which most steps on numbers are; false: it is something else,
-    // or fails.
-    bool compute(const Step& step, vm::Values& given) {
-        if (step.kind == Step::Kind::again) {
-            given.push_back(Value(turns_.fits(step)));
-            return true;
-        }
-        if (step.kind != Step::Kind::number || step.operands.size() != 2 || !lua::is_number_primitive(*step.op))
-            return false;
-        const Value args[] = {constant(step.operands[0]), constant(step.operands[1])};
-        if (!args[0].is_number() || !args[1].is_number()) return false;
+    // The ends of turns, and arithmetic on two numbers, which most steps on numbers are; nil: it is something else, or
+    // fails.
+    Value compute(const Step& step) {
+        if (step.kind == Step::Kind::again) return Value(turns_.fits(step));
+        if (step.kind != Step::Kind::number) return {};
+        const std::vector<Value>& operands = step.args();
+        if (operands.size() != 2 || !lua::is_number_primitive(step.op())) return {};
+        const Value args[] = {constant(operands[0]), constant(operands[1])};
+        if (!args[0].is_number() || !args[1].is_number()) return {};
         try {
-            given.push_back(lua::run_number(*step.op, args));
+            return lua::run_number(step.op(), args);
         } catch (const Error&) {
-            return false;
+            return {};
         }
-        return true;
     }
 
     template <class F>

@@ -29,31 +29,12 @@ bool may_surprise(const Step& step, const Slots& texts) {
         case Step::Kind::scalar:
             return false;
         case Step::Kind::number:
-            if (!(step.op->name() == "add" || step.op->name() == "sub" || step.op->name() == "mul")) return true;
-            return std::any_of(step.operands.begin(), step.operands.end(), [&](const Operand& o) {
-                return texts.contains(o.slot) || !(o.slot >= 0 || o.constant.is_number());
+            if (!(step.op().name() == "add" || step.op().name() == "sub" || step.op().name() == "mul")) return true;
+            return std::ranges::any_of(step.args(), [&](const Value& v) {
+                return v.is_node() ? texts.contains(v.node()->slot) : !v.is_number();
             });
         default:
             return true;
-    }
-}
-
-// A block that goes on in one way only is one block with it: a region may go across.
-void join_single_way(Block& block) {
-    while (block.next.size() == 1) {
-        const std::unique_ptr<Block> only = std::move(block.next[0]);
-        const size_t count = block.steps.size();
-        block.changed = true;
-        block.steps.insert(block.steps.end(), std::make_move_iterator(only->steps.begin()),
-                           std::make_move_iterator(only->steps.end()));
-        for (auto& region : only->regions) {
-            region->begin += count;
-            region->end += count;
-            for (size_t& i : region->first) i += count;
-            for (size_t& i : region->last) i += count;
-            block.regions.push_back(std::move(region));
-        }
-        block.next = std::move(only->next);
     }
 }
 
@@ -64,7 +45,9 @@ void make_stale(Block& block) {
 
 // Finds the blocks below which something has changed; whether this is one.
 bool find_stale(Tree& tree, Block& block) {
-    join_single_way(block);
+    // A block that goes on in one way only is one block with it: a region may go across.
+    while (block.join_only_way()) {
+    }
     if (block.changed) {
         block.settled.loops = false;
         for (const Step& step : block.steps) {
@@ -117,7 +100,7 @@ class Kept {
                 for (const Loop& loop : open_)
                     if (slot < loop.step->expected[0].slot) loop.used->insert(slot);
             };
-            for (const Operand& o : step.operands) for_each_slot(o, use);
+            for_each_slot(step, use);
             for (const Expected& e : step.expected)
                 if (e.what == Expected::What::same) use(e.slot);
             std::ranges::for_each(step.live, use);
@@ -142,10 +125,9 @@ class Kept {
 using Handed = std::unordered_map<int32_t, int>;
 
 void count_handed(const Step& step, Handed& handed) {
-    if (hands_out(step.kind))
-        for (const Operand& o : step.operands) for_each_slot(o, [&](int32_t s) { ++handed[s]; });
+    if (hands_out(step.kind)) for_each_slot(step, [&](int32_t s) { ++handed[s]; });
     // A tensor that is a key is found by its handle.
-    if (step.kind == Step::Kind::read) for_each_slot(step.operands[1], [&](int32_t s) { ++handed[s]; });
+    if (step.kind == Step::Kind::read) for_each_slot(step.args()[1], [&](int32_t s) { ++handed[s]; });
 }
 
 class Settling {
@@ -212,7 +194,7 @@ class Settling {
         auto use = [&](int32_t slot) {
             if (needed.insert(slot).second) step.drops.push_back(slot);
         };
-        for (const Operand& operand : step.operands) for_each_slot(operand, use);
+        for_each_slot(step, use);
         count_handed(step, handed);
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
@@ -228,8 +210,13 @@ class Settling {
         Handed handed = above;
         for (const auto& [slot, times] : block.settled.handed) handed[slot] += times;
         for (Step& step : block.steps)
-            if (hands_out(step.kind))
-                for (Operand& o : step.operands) o.again = o.slot >= 0 && handed.at(o.slot) > 1;
+            if (hands_out(step.kind)) {
+                step.again.clear();
+                for_each_slot(step, [&](int32_t slot) {
+                    if (handed.at(slot) > 1) step.again.push_back(slot);
+                });
+            }
+        block.write_ways();
         find_regions(block, types);
         find_rows(block);
         handed = above;

@@ -19,8 +19,8 @@ struct Writes {
     bool anything = false;  // they run code that may do whatever it likes
     bool upvalues = false;
     struct Set {
-        const Operand* table;
-        const Operand* key;  // an integer where it is not known
+        const Value* table;
+        const Value* key;  // an integer where it is not known
     };
     std::vector<Set> sets;
 
@@ -41,21 +41,21 @@ struct Writes {
                 upvalues = true;
                 break;
             case Step::Kind::raw_set:
-                sets.push_back({&step.operands[0], &step.operands[1]});
+                sets.push_back({&step.args()[0], &step.args()[1]});
                 break;
             default:
                 break;
         }
     }
     static bool may_change(const Step& asks, const Set& set) {
-        const Operand& table = asks.operands[0];
-        if (set.table->slot < 0 && table.slot < 0 && !identical(set.table->constant, table.constant)) return false;
-        const auto is_text = [](const Operand& o) { return o.slot < 0 && o.constant.kind() == Value::Kind::string; };
+        const Value& table = asks.args()[0];
+        if (!set.table->is_node() && !table.is_node() && !identical(*set.table, table)) return false;
+        const auto is_text = [](const Value& v) { return v.kind() == Value::Kind::string; };
         if (asks.kind == Step::Kind::next) return true;
         if (asks.kind == Step::Kind::length) return !is_text(*set.key);
-        const Operand& key = asks.operands[1];
-        if (set.key->slot >= 0) return !is_text(key);
-        return key.slot >= 0 || identical(set.key->constant, key.constant);
+        const Value& key = asks.args()[1];
+        if (set.key->is_node()) return !is_text(key);
+        return key.is_node() || identical(*set.key, key);
     }
     bool touches(const Step& step) const {
         switch (step.kind) {
@@ -72,9 +72,7 @@ struct Writes {
 };
 
 // The table that is asked must be the same in each round.
-bool asks_a_constant(const Step& step) {
-    return std::ranges::all_of(step.operands, [](const Operand& o) { return o.slot < 0; });
-}
+bool asks_a_constant(const Step& step) { return std::ranges::none_of(step.args(), &Value::is_node); }
 
 }  // namespace
 

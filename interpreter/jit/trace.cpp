@@ -11,8 +11,125 @@
 
 namespace lunaria::jit {
 
-Block::Block() = default;
+namespace {
+
+const Op& primitive_of(Step::Kind kind) {
+    static const std::vector<const Op*> known = [] {
+        std::vector<const Op*> list;
+        for (int k = 0; k <= static_cast<int>(Step::Kind::finish); ++k)
+            list.push_back(lua::language().find(name_of(static_cast<Step::Kind>(k))));
+        return list;
+    }();
+    return *known[static_cast<size_t>(kind)];
+}
+
+}  // namespace
+
+Step::Step(Kind kind, const Op& op, std::vector<Value> args, const ir::Span& span)
+    : kind(kind), node(new ir::Node(ir::NodeKind::call)), loose(node) {
+    node->op = &op;
+    node->args = std::move(args);
+    node->span = span;
+}
+
+Step::Step(Kind kind, std::vector<Value> args) : Step(kind, primitive_of(kind), std::move(args), {}) {}
+
+Block::Block(ir::Graph& graph) : graph(&graph) {}
 Block::~Block() = default;
+
+void Block::append(Step step) {
+    graph->append(std::move(step.loose));
+    // Results that were known beforehand say nothing of their form; the operator does.
+    if (step.kind == Step::Kind::op) step.list |= step.expected.size() != 1 || !step.op().signature.results.empty();
+    const auto emit = [&](std::string_view name, std::vector<Value> args) {
+        ir::Node* node = graph->add_call(lua::primitive(name), std::move(args), {});
+        node->span = step.span();
+        return node;
+    };
+    ir::Node* const given = step.fails ? emit("error_of", {Value(step.node)}) : step.node;
+    const bool one = step.fails || (step.expected.size() == 1 && !step.list);
+    for (size_t k = 0; k < step.expected.size(); ++k) {
+        Expected& e = step.expected[k];
+        ir::Node* const result = one ? given : graph->add_item(*given, k);
+        if (e.what == Expected::What::constant) {
+            e.guard = emit("expect", {Value(result), e.constant});
+        } else if (e.what == Expected::What::same) {
+            emit("expect", {Value(result), Value(e.node)});
+        } else {
+            e.node = result;
+            result->slot = e.slot;
+        }
+    }
+    if (step.kind == Step::Kind::finish) graph->result = Value(step.node);
+    steps.push_back(std::move(step));
+    changed = true;
+}
+
+Block& Block::add_way() {
+    erase_ways([](const Block&) { return false; });
+    next.push_back(std::make_unique<Block>(graph->add_inner("way")));
+    return *next.back();
+}
+
+void Block::split(size_t at) {
+    auto tail = std::make_unique<Block>(graph->split(*steps[at].node, "way"));
+    const auto first = steps.begin() + static_cast<ptrdiff_t>(at);
+    tail->steps.assign(std::make_move_iterator(first), std::make_move_iterator(steps.end()));
+    tail->next = std::exchange(next, {});
+    tail->end = std::exchange(end, nullptr);
+    steps.erase(first, steps.end());
+    next.push_back(std::move(tail));
+    // Other steps may come to where their steps were.
+    std::erase_if(regions, [&](const auto& region) { return region->end > at; });
+    changed = true;
+}
+
+void Block::cut(size_t at) {
+    erase_ways([](const Block&) { return true; });
+    if (at < steps.size()) graph->erase_from(*steps[at].node);
+    steps.erase(steps.begin() + static_cast<ptrdiff_t>(at), steps.end());
+    std::erase_if(regions, [&](const auto& region) { return region->end > at; });
+}
+
+void Block::erase_ways(const std::function<bool(const Block&)>& dead) {
+    changed = true;
+    if (end) graph->erase_from(*std::exchange(end, nullptr));
+    std::erase_if(next, [&](const auto& way) {
+        if (!dead(*way)) return false;
+        graph->erase_inner([&](const ir::Graph& inner) { return &inner == way->graph; });
+        return true;
+    });
+}
+
+bool Block::join_only_way() {
+    if (next.size() != 1) return false;
+    erase_ways([](const Block&) { return false; });
+    const std::unique_ptr<Block> only = std::move(next[0]);
+    const size_t count = steps.size();
+    steps.insert(steps.end(), std::make_move_iterator(only->steps.begin()), std::make_move_iterator(only->steps.end()));
+    for (auto& region : only->regions) {
+        region->begin += count;
+        region->end += count;
+        for (size_t& i : region->first) i += count;
+        for (size_t& i : region->last) i += count;
+        regions.push_back(std::move(region));
+    }
+    next = std::move(only->next);
+    end = only->end;
+    graph->join(*only->graph);
+    return true;
+}
+
+void Block::write_ways() {
+    if (!end && !next.empty()) {
+        std::vector<Value> ways;
+        for (const auto& way : next) ways.emplace_back(graph->add_function(*way->graph));
+        end = ways[0].node();
+        graph->result = Value(graph->add_call(lua::primitive("ways"), {Value::list(std::move(ways))}, {}));
+    }
+    // A recording may have ended there.
+    if (graph->result.is_nil()) graph->result = Value::list({});
+}
 
 bool identical(const Value& a, const Value& b) {
     if (a.kind() != b.kind()) return false;
@@ -40,17 +157,15 @@ bool identical(const Value& a, const Value& b) {
     }
 }
 
-bool same_operand(const Operand& a, const Operand& b) {
-    // A tensor that is a constant was made of plain values: by another run it is made anew.
-    const bool same = a.constant.is_tensor() && b.constant.is_tensor() ? same_value(a.constant, b.constant)
-                                                                       : identical(a.constant, b.constant);
-    return a.slot == b.slot && a.is_list == b.is_list && same &&
-           std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same_operand);
+bool same_operand(const Value& a, const Value& b) {
+    if (a.is_tensor() && b.is_tensor()) return same_value(a, b);
+    if (!a.is_list() || !b.is_list()) return identical(a, b);
+    return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), same_operand);
 }
 
 bool same_event(const Step& a, const Step& b) {
-    return a.kind == b.kind && a.op == b.op && a.name == b.name && a.table == b.table &&
-           std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(), same_operand);
+    return a.kind == b.kind && a.node->op == b.node->op && a.opens == b.opens && a.table == b.table &&
+           std::equal(a.args().begin(), a.args().end(), b.args().begin(), b.args().end(), same_operand);
 }
 
 namespace {
@@ -62,108 +177,29 @@ std::string type_text(const Expected& e) {
     return str(lunaria::name_of(e.type.dtype), sizes, ")");
 }
 
-bool takes_any_number(Step::Kind kind) {
-    return kind == Step::Kind::call || kind == Step::Kind::make || kind == Step::Kind::loop ||
-           kind == Step::Kind::again;
+ir::NodeType type_of(const Expected& e) {
+    if (e.what != Expected::What::tensor) return {};
+    TensorType type = e.type;
+    for (int k = 0; e.open && k < type.shape.rank(); ++k) type.shape[k] = kUnknownDim;
+    return ir::NodeType::of(type);
 }
 
-// The primitive that a step is, where it is no operator.
-const Op& primitive_of(const Step& step) {
-    if (step.op) return *step.op;
-    if (step.kind == Step::Kind::compare) return lua::primitive(step.name);
-    return lua::primitive(name_of(step.kind));
+// Whether a graph of these operands alone would have that type: the sizes of some results depend on elements.
+bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeType& type) {
+    if (op.belongs_to(lua::language())) return true;
+    try {
+        return ir::infer_call(op, args) == type;
+    } catch (const Error&) {
+        return false;
+    }
 }
 
-// Writes a tree as a graph. Each way on is a function of its own, which has the values before it as free variables.
-class GraphWriter {
-  public:
-    using Values = std::unordered_map<int32_t, Value>;  // by slot
-
-    static void write(const Block& block, ir::Graph& graph, Values values) {
-        graph.result = Value::list({});
-        for (const Step& step : block.steps) {
-            std::vector<Value> args;
-            for (const Operand& o : step.operands) args.push_back(value_of(o, graph, values));
-            if (step.kind == Step::Kind::finish) {
-                graph.result = Value::list(std::move(args));
-                return;
-            }
-            const auto emit = [&](const Op& op, std::vector<Value> given, ir::NodeType type) {
-                ir::Node* node = graph.add_call(op, std::move(given), std::move(type));
-                node->span = step.span;
-                return node;
-            };
-            // What takes any number of operands has the further ones in a list.
-            const Op& op = primitive_of(step);
-            if (takes_any_number(step.kind)) {
-                const size_t count = op.signature.params.size() - 1;
-                std::vector<Value> rest(args.begin() + static_cast<ptrdiff_t>(count), args.end());
-                args.resize(count);
-                args.push_back(Value::list(std::move(rest)));
-            }
-            std::vector<ir::NodeType> types;
-            for (const Expected& e : step.expected) types.push_back(type_of(e));
-            const bool one = types.size() == 1 && !step.list;
-            ir::NodeType type = one ? types[0] : ir::NodeType::list(types);
-            if (!is_inferred(op, args, type)) type = {};
-            ir::Node* node = emit(op, std::move(args), std::move(type));
-            if (step.fails) node = emit(lua::primitive("error_of"), {Value(node)}, types.at(0));
-            for (size_t k = 0; k < step.expected.size(); ++k) {
-                const Expected& e = step.expected[k];
-                ir::Node* const result = one || step.fails ? node : graph.add_item(*node, k);
-                if (result->kind == ir::NodeKind::item) result->type = types[k];
-                const Value v(result);
-                if (e.what == Expected::What::constant)
-                    emit(lua::primitive("expect"), {v, constant(e.constant, graph)}, {});
-                else if (e.what == Expected::What::same)
-                    emit(lua::primitive("expect"), {v, values.at(e.slot)}, {});
-                else
-                    values[e.slot] = v;
-            }
-        }
-        if (block.next.empty()) return;
-        std::vector<Value> ways;
-        for (const auto& next : block.next) {
-            ir::Graph& inner = graph.add_inner("way");
-            write(*next, inner, values);
-            ways.emplace_back(graph.add_function(inner));
-        }
-        graph.result = Value(graph.add_call(lua::primitive("ways"), {Value::list(std::move(ways))}, {}));
-    }
-
-  private:
-    // Whether a graph of these operands alone would have that type: the sizes of some results depend on elements.
-    static bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeType& type) {
-        if (op.belongs_to(lua::language())) return true;
-        try {
-            return ir::infer_call(op, args) == type;
-        } catch (const Error&) {
-            return false;
-        }
-    }
-    static ir::NodeType type_of(const Expected& e) {
-        if (e.what != Expected::What::tensor) return {};
-        TensorType type = e.type;
-        for (int k = 0; e.open && k < type.shape.rank(); ++k) type.shape[k] = kUnknownDim;
-        return ir::NodeType::of(type);
-    }
-    static Value constant(const Value& v, ir::Graph& graph) { return v.is_tensor() ? Value(graph.add_constant(v)) : v; }
-    static Value value_of(const Operand& o, ir::Graph& graph, const Values& values) {
-        if (o.slot >= 0) return values.at(o.slot);
-        if (!o.is_list) return constant(o.constant, graph);
-        std::vector<Value> items;
-        for (const Operand& item : o.items) items.push_back(value_of(item, graph, values));
-        return Value::list(std::move(items));
-    }
-};
-
-}  // namespace
-
-namespace {
-
-void replace(Operand& o, const std::function<Value(const Value&)>& f) {
-    if (o.constant.kind() == Value::Kind::object) o.constant = f(o.constant);
-    for (Operand& item : o.items) replace(item, f);
+Value replaced(const Value& v, const std::function<Value(const Value&)>& f) {
+    if (v.kind() == Value::Kind::object) return f(v);
+    if (!v.is_list()) return v;
+    std::vector<Value> items;
+    for (const Value& item : v.items()) items.push_back(replaced(item, f));
+    return Value::list(std::move(items));
 }
 
 void visit(Block& block, bool all, const std::function<void(Step&)>& f) {
@@ -179,9 +215,26 @@ void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree
 void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, false, f); }
 
 void replace_objects(Step& step, const std::function<Value(const Value&)>& f) {
-    for (Operand& o : step.operands) replace(o, f);
-    for (Expected& e : step.expected)
+    for (Value& operand : step.node->args) operand = replaced(operand, f);
+    for (Expected& e : step.expected) {
         if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
+        if (e.guard) e.guard->args[1] = e.constant;
+    }
+}
+
+void tell_types(Tree& tree) {
+    for_each_step(tree, [](Step& step) {
+        std::vector<ir::NodeType> types;
+        for (const Expected& e : step.expected) {
+            types.push_back(type_of(e));
+            if (e.node && e.what != Expected::What::same) e.node->type = types.back();
+        }
+        if (step.fails) return;
+        const bool one = types.size() == 1 && !step.list;
+        ir::NodeType type = one ? types[0] : ir::NodeType::list(std::move(types));
+        if (!is_inferred(step.op(), step.args(), type)) type = {};
+        step.node->type = std::move(type);
+    });
 }
 
 namespace {
@@ -213,16 +266,14 @@ bool forget_oldest(Tree& tree, const Block& here) {
     tree.steps -= std::min(tree.steps, oldest.block->steps.size());
     tree.branches -= std::min<size_t>(tree.branches, 1);
     ++tree.forgotten;
-    oldest.parent->changed = true;
-    std::erase_if(oldest.parent->next, [&](const auto& next) { return next.get() == oldest.block; });
+    oldest.parent->erase_ways([&](const Block& way) { return &way == oldest.block; });
     return true;
 }
 
 void make_room(Tree& tree, Block& block, const Limits& limits) {
     while (block.next.size() >= limits.ways) {
         const auto oldest = std::ranges::min_element(block.next, {}, [](const auto& next) { return next->used; });
-        block.next.erase(oldest);
-        block.changed = true;
+        block.erase_ways([&](const Block& way) { return &way == oldest->get(); });
         ++tree.forgotten;
     }
     while (tree.branches >= limits.branches && forget_oldest(tree, block)) {
@@ -238,20 +289,10 @@ void Growth::begin(Block& in, const Block* new_way, size_t position) {
 
 void Growth::withdraw() {
     if (!block) return;
-    block->changed = true;
-    if (way) {
-        std::erase_if(block->next, [&](const auto& next) { return next.get() == way; });
-        return;
-    }
-    block->steps.resize(at);
-    std::erase_if(block->regions, [&](const auto& region) { return region->end > at; });
-    block->next.clear();
-}
-
-std::unique_ptr<ir::Graph> graph_of(const Tree& tree) {
-    auto graph = std::make_unique<ir::Graph>("call");
-    GraphWriter::write(tree.root, *graph, {});
-    return graph;
+    if (way)
+        block->erase_ways([&](const Block& one) { return &one == way; });
+    else
+        block->cut(at);
 }
 
 std::string in_words(const std::vector<Expected>& results) {
@@ -286,11 +327,15 @@ std::string described(const ir::Span& span, std::string_view words) {
     return str(place, place.empty() ? "" : ": ", words);
 }
 
+std::string_view name_of(const Step& step) {
+    return step.kind == Step::Kind::op || step.kind == Step::Kind::number ? step.op().name() : name_of(step.kind);
+}
+
 std::string_view name_of(Step::Kind kind) {
     static constexpr std::string_view kNames[] = {
         "argument_count", "argument",  "raw_index", "metatable",   "upvalue",       "raw_length", "next_key", "decide",
         "element",        "size_of",   "op",        "number",      "number_tensor", "index",      "compare",  "call",
-        "make_table",     "set_index", "raw_set",   "set_upvalue", "loop",          "again",      "return"};
+        "make_table",     "set_index", "raw_set",   "set_upvalue", "loop",          "again",      "finish"};
     return kNames[static_cast<size_t>(kind)];
 }
 

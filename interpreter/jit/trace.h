@@ -1,6 +1,8 @@
-// What a compiled function knows of the ways that its calls take: a tree of traces. A trace is the list of events of a
-// run in their order: what was read from outside (a guard: the same must be found again, or another branch of the tree
-// goes on from there), the operators, and the effects, which are done again at each call.
+// What a compiled function knows of the ways that its calls take: a graph of the IR with one inner graph for each way
+// on, and beside it the steps by which it is carried out. A step is an event of a run, in their order: what was read
+// from outside (and the guard on it: the same must be found again, or another way goes on from there), an operator, or
+// an effect, which is done again at each call. Its node says what it is, of what operands and where in the program; the
+// step has what the runner, the passes and the recorder know of it.
 //
 // A value that may differ from call to call (a tensor, a number that is not decided upon, a table) has a slot; slots
 // are numbered along the path from the root, so that a number means one value on each path.
@@ -21,29 +23,25 @@
 
 namespace lunaria::jit {
 
-struct Operand {
-    int32_t slot = -1;  // -1: a constant, or a list
-    bool is_list = false;
-    Value constant;
-    std::vector<Operand> items;
-    bool again = false;  // a tensor that goes out more than once: each time as the same handle
-};
-
 // What an event is expected to give.
 struct Expected {
     enum class What : uint8_t { constant, tensor, same, number, table };
     What what = What::constant;
-    Value constant;          // of a number one of its kind
-    int32_t slot = -1;       // tensor, number, table: the slot it gets; same: the slot that must hold the very object
-    TensorType type;         // of a tensor
-    bool open = false;       // a tensor of any sizes, of as many axes as that type has
-    bool typed = false;      // same: the type must be that one
-    bool parameter = false;  // whether the tensor is one
-    bool handed = false;     // the tensor's handle goes out again: as a result, into a table ...
+    Value constant;             // of a number one of its kind
+    ir::Node* guard = nullptr;  // constant: the node that asks for it
+    // Tensor, number, table: the value as it is known from there on, and its slot; same: that which it must be.
+    ir::Node* node = nullptr;
+    int32_t slot = -1;
+    TensorType type;                // of a tensor
+    bool open = false;              // a tensor of any sizes, of as many axes as that type has
+    bool typed = false;             // same: the type must be that one
+    bool parameter = false;         // whether the tensor is one
+    bool handed = false;            // the tensor's handle goes out again: as a result, into a table ...
     const void* pointer = nullptr;  // identity of a constant object, or of a text that the function keeps
 };
 
 struct Step {
+    // What is in the list that is the last operand comes in any number: of a call the arguments ...
     enum class Kind : uint8_t {
         count,      // of the arguments
         argument,   // operand: its position
@@ -60,30 +58,40 @@ struct Step {
         scalar,     // number, dtype -> a tensor without axes
         index,      // object, key, with the language's whole meaning
         compare,
-        call,  // function, arguments...
-        make,  // a table: sizes, metatable, then keys and values
+        call,  // function, list of arguments
+        make,  // a table: sizes, list of the metatable, then keys and values
         set_index,
         raw_set,
         set_upvalue,
-        loop,   // depth, places, values... -> what a turn begins with
-        again,  // depth, values... -> whether another turn of the loop of this number begins with them
-        finish  // the results
+        loop,   // depth, places, list of values -> what a turn begins with
+        again,  // depth, list of values -> whether another turn of the loop of this number begins with them
+        finish  // list of the results
     };
-    Kind kind = Kind::op;
-    bool effect = false;  // changes something that outlives the call
-    bool late = false;    // an effect came before it: the call cannot be begun anew
-    bool fails = false;   // it raises an error, which the program meets: what is expected is the error
-    bool direct = false;  // of a call: pcall itself calls, no line of the program
-    bool method = false;  // of a call: object:name()
-    bool counts = false;  // of a read: an integer that comes will be another one the next time
-    const Op* op = nullptr;
-    std::string_view name;  // of a comparison's primitive
-    std::vector<Operand> operands;
+    // Not yet in a graph.
+    Step(Kind kind, const Op& op, std::vector<Value> args, const ir::Span& span);
+    // What is no operator and no comparison is a primitive of its own.
+    Step(Kind kind, std::vector<Value> args);
+    const Op& op() const { return *node->op; }
+    const std::vector<Value>& args() const { return node->args; }
+    // The operands in the list that is the last one.
+    const std::vector<Value>& rest() const { return node->args.back().items(); }
+    const ir::Span& span() const { return node->span; }
+
+    Kind kind;
+    ir::Node* node;  // what is done: an operator or a primitive, its operands, its place in the program
+    std::unique_ptr<ir::Node> loose;  // that node until the step is written down
+    bool effect = false;              // changes something that outlives the call
+    bool late = false;                // an effect came before it: the call cannot be begun anew
+    bool fails = false;               // it raises an error, which the program meets: what is expected is the error
+    bool direct = false;              // of a call: pcall itself calls, no line of the program
+    bool method = false;              // of a call: object:name()
+    bool counts = false;              // of a read: an integer that comes will be another one the next time
+    bool opens = false;               // of a call: numbers and texts that come will be other ones the next time
     std::vector<Expected> expected;
-    ir::Span span;
     std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
     std::vector<int32_t> written;  // of an effect: slots of tensors that it wrote into
     std::vector<int32_t> drops;    // slots that no step needs after this one
+    std::vector<int32_t> again;    // slots of tensors that go out here and elsewhere: each time as the same handle
     bool by_content = false;       // an operator: the sizes of its results depend on more than on those of its operands
     bool alone = false;            // an operator that no compiled graph can hold
     int32_t table = -1;            // of `make`: which of the run's tables it is; of `loop` and `again`: which loop
@@ -98,9 +106,24 @@ struct Region;
 // Questions that are asked as one, see guards.h.
 struct Row;
 
+// A graph of the record and its steps.
 struct Block {
-    Block();
+    explicit Block(ir::Graph& graph);
     ~Block();
+    // Writes the step down: its node, the values that come of it, the guards on what is decided upon.
+    void append(Step step);
+    Block& add_way();
+    // The steps from there on become a way of their own, and the ways on are those from its end.
+    void split(size_t at);
+    // Takes out the steps from there on and all ways.
+    void cut(size_t at);
+    void erase_ways(const std::function<bool(const Block&)>& dead);
+    // If there is one way only, its content comes at the end of this block.
+    bool join_only_way();
+    // Says at the end of the graph where it goes on.
+    void write_ways();
+
+    ir::Graph* graph;
     std::vector<Step> steps;
     std::vector<std::unique_ptr<Region>> regions;  // in their order
     std::vector<Row> rows;                         // in their order
@@ -109,6 +132,8 @@ struct Block {
     std::vector<int32_t> dead;  // slots that other ways from where this one begins need, but not this one
     uint64_t used = 0;          // Tree::clock when a call went this way last
     bool changed = true;        // since the tree was settled last
+    // Of the nodes that say where the graph goes on the first one, while they are there.
+    const ir::Node* end = nullptr;
     // What that found of the block and those below it, which holds for as long as none of them changes.
     struct Settled {
         bool stale = true, loops = false;             // `loops`: some begin in the block itself
@@ -121,7 +146,8 @@ struct Block {
 };
 
 struct Tree {
-    Block root;
+    std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>("call");
+    Block root{*graph};
     std::unordered_set<const void*> tables;  // that are read as those very objects
     std::unordered_set<int32_t> texts;       // slots that may hold some
     bool random = false;                     // numbers are drawn in it
@@ -133,7 +159,8 @@ struct Tree {
     int32_t slots = 0;     // the most on a path
 };
 
-bool same_operand(const Operand& a, const Operand& b);
+// Whether two operands are the same, of which one may have been made anew by another run.
+bool same_operand(const Value& a, const Value& b);
 // Whether two steps are one event, whatever they gave.
 bool same_event(const Step& a, const Step& b);
 // Whether two values cannot be told apart by a program: the same number bit by bit, the same text, the same object.
@@ -141,9 +168,14 @@ bool identical(const Value& a, const Value& b);
 
 // Calls f with each slot that an operand refers to.
 template <class F>
-void for_each_slot(const Operand& operand, F&& f) {
-    if (operand.slot >= 0) f(operand.slot);
-    for (const Operand& item : operand.items) for_each_slot(item, f);
+void for_each_slot(const Value& operand, F&& f) {
+    if (operand.is_node()) f(operand.node()->slot);
+    if (operand.is_list())
+        for (const Value& item : operand.items()) for_each_slot(item, f);
+}
+template <class F>
+void for_each_slot(const Step& step, F&& f) {
+    for (const Value& operand : step.args()) for_each_slot(operand, f);
 }
 
 // Whether the step is the way back to where a turn of a loop begins.
@@ -152,8 +184,7 @@ inline bool goes_back(const Step& step) {
 }
 // Whether the loop is the one to which that step goes back.
 inline bool is_loop_of(const Step& loop, const Step& again) {
-    return loop.kind == Step::Kind::loop && loop.table == again.table &&
-           same_operand(loop.operands[0], again.operands[0]);
+    return loop.kind == Step::Kind::loop && loop.table == again.table && same_operand(loop.args()[0], again.args()[0]);
 }
 
 // Calls f with every step.
@@ -195,10 +226,12 @@ struct Growth {
 // none.
 bool forget_oldest(Tree& tree, const Block& here);
 
-// A tree as a graph: operators, what is asked of the outside and effects as calls, what is expected of them as guards.
-std::unique_ptr<ir::Graph> graph_of(const Tree& tree);
+// Says of the tree's nodes what types their values have, as far as that follows from those of their operands: to be
+// done before the graph is shown or verified.
+void tell_types(Tree& tree);
 // The primitive of the language that a step of this kind is, or what it is where that is told by its operator.
 std::string_view name_of(Step::Kind kind);
+std::string_view name_of(const Step& step);
 // The words after the place of which they are said, if that is known.
 std::string described(const ir::Span& span, std::string_view words);
 // What an event gives, in words for the user: "float32(2, 3)", "5", "a table".

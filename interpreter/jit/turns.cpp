@@ -19,8 +19,8 @@ bool Turns::fits(const Step& again) {
     const Step& loop = loop_of(again);
     next_.clear();
     for (size_t k = 0; k < loop.expected.size(); ++k) {
-        const Operand& o = again.operands[k + 1];
-        next_.push_back(o.slot >= 0 ? progress_.slots[static_cast<size_t>(o.slot)] : o.constant);
+        const Value& v = again.rest()[k];
+        next_.push_back(v.is_node() ? progress_.slots[static_cast<size_t>(v.node()->slot)] : v);
         if (!jit::fits(loop.expected[k], next_.back(), progress_.slots)) return false;
     }
     return true;

@@ -189,6 +189,7 @@ local function judge_graph(program, case)
         end
       end
     end
+    compiled:ir() -- which raises an error where the record is no sound graph
     local reason = ms.jit_report(compiled).eager
     if reason and way <= 2 then
       left_to_lua = left_to_lua + 1

@@ -44,6 +44,63 @@ TEST(Graph, prints_parameters_constants_items_and_lines) {
               "}\n");
 }
 
+// Three calls in a row, the last of which is the result.
+std::vector<Node*> add_chain(Graph& graph, Node* x) {
+    std::vector<Node*> chain;
+    for (int i = 0; i < 3; ++i) {
+        const Value operand(chain.empty() ? x : chain.back());
+        chain.push_back(graph.add_call(registry().get("relu"), {operand}, f32({2})));
+    }
+    graph.result = Value(chain.back());
+    return chain;
+}
+
+TEST(Graph, a_node_that_was_made_without_a_graph_comes_at_its_end) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", f32({2}));
+    auto loose = std::make_unique<Node>(NodeKind::call);
+    loose->op = &registry().get("relu");
+    loose->args = {Value(x)};
+    loose->type = f32({2});
+    Node* y = f.append(std::move(loose));
+    f.result = Value(y);
+    verify(f);
+    EXPECT_EQ(f.body(), std::vector<Node*>{y});
+    EXPECT_EQ(&y->graph(), &f);
+    EXPECT_EQ(y->id, 1);
+}
+
+TEST(Graph, is_as_before_when_what_was_split_off_is_joined) {
+    Graph f("f");
+    Node* x = f.add_parameter("x", f32({2}));
+    const std::vector<Node*> chain = add_chain(f, x);
+    Graph& inside = f.add_inner("inside");
+    inside.result = Value(inside.add_call(registry().get("relu"), {Value(chain[1])}, f32({2})));
+    const std::string before = print(f);
+    Graph& tail = f.split(*chain[1], "tail");
+    f.result = Value(chain[0]);
+    verify(f);
+    EXPECT_EQ(f.body(), std::vector<Node*>{chain[0]});
+    EXPECT_EQ(tail.body(), (std::vector<Node*>{chain[1], chain[2]}));
+    EXPECT_EQ(tail.result.node(), chain[2]);
+    EXPECT_EQ(&chain[2]->graph(), &tail);
+    EXPECT_EQ(inside.parent, &tail);
+    EXPECT_EQ(tail.free_variables(), std::vector<Node*>{chain[0]});
+    f.join(tail);
+    verify(f);
+    EXPECT_EQ(inside.parent, &f);
+    EXPECT_EQ(print(f), before);
+}
+
+TEST(Graph, loses_its_end_and_its_result_when_that_is_erased) {
+    Graph f("f");
+    const std::vector<Node*> chain = add_chain(f, f.add_parameter("x", f32({2})));
+    f.erase_from(*chain[1]);
+    EXPECT_EQ(f.body(), std::vector<Node*>{chain[0]});
+    EXPECT_EQ(f.nodes().size(), 2u);
+    EXPECT_TRUE(f.result.is_nil());
+}
+
 TEST(Verifier, refuses_a_graph_without_a_result) {
     Graph f("f");
     EXPECT_THROW(verify(f), Error);
