@@ -19,7 +19,8 @@ from pathlib import Path
 import machine
 
 BENCH = Path(__file__).resolve().parent
-PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled"]
+PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled",
+         "optimizers"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline"]

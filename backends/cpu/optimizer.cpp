@@ -41,6 +41,17 @@ AdamStep adam_step(const KernelCall& c) {
             c.args[9].number(), c.args[10].number(), c.args[11].boolean()};
 }
 
+LambStep lamb_step(const KernelCall& c) {
+    return {c.args[5].number(), c.args[6].number(), c.args[7].number(),
+            c.args[8].number(), c.args[9].number(), c.args[10].number()};
+}
+
+// The share of its direction that is taken from a parameter, by the sums of their squares.
+double lamb_rate(const KernelCall& c, const double* sums) {
+    const double rate = c.args[4].number();
+    return sums[0] > 0 && sums[1] > 0 ? rate * std::sqrt(sums[0]) / std::sqrt(sums[1]) : rate;
+}
+
 // Whether weights decay, which may be told for each parameter.
 bool decays(const KernelCall& c, size_t k) {
     const Value& decayed = c.args[c.args.size() - 2];
@@ -54,6 +65,11 @@ MomentumStep without_decay(MomentumStep s) {
 AdamStep without_decay(AdamStep s) {
     s.l2 = 0;
     s.decay = 1;
+    return s;
+}
+
+LambStep without_decay(LambStep s) {
+    s.decay = 0;
     return s;
 }
 
@@ -110,6 +126,25 @@ bool plain_adam(const KernelCall& c) {
         const double up = s.nesterov ? s.beta1 * at[1] + (1 - s.beta1) * g : at[1];
         at[0] = s.decay * at[0] - s.step * up / (std::sqrt(has_maxima ? at[3] : at[2]) + s.eps);
     });
+}
+
+bool plain_lamb(const KernelCall& c) {
+    const LambStep steps[] = {without_decay(lamb_step(c)), lamb_step(c)};
+    auto direction = [](const LambStep& s, const double* at) {
+        return at[1] / s.correction1 / (std::sqrt(at[2] / s.correction2) + s.eps) + s.decay * at[0];
+    };
+    std::vector<double> sums(2 * c.args[0].items().size()), rates;
+    plain_step(c, {0, 2, 3}, [&](size_t k, double g, double* at) {
+        const LambStep& s = steps[decays(c, k)];
+        at[1] = s.beta1 * at[1] + (1 - s.beta1) * g;
+        at[2] = s.beta2 * at[2] + (1 - s.beta2) * g * g;
+        const double u = direction(s, at);
+        sums[2 * k] += at[0] * at[0];
+        sums[2 * k + 1] += u * u;
+    });
+    for (size_t k = 0; k < sums.size(); k += 2) rates.push_back(lamb_rate(c, &sums[k]));
+    return plain_step(c, {0, 2, 3},
+                      [&](size_t k, double, double* at) { at[0] -= rates[k] * direction(steps[decays(c, k)], at); });
 }
 
 // The one dtype of all tensors of the lists, if it is f32 or f64.
@@ -180,6 +215,52 @@ bool fast_adam(const KernelCall& c) {
     });
 }
 
+// The sums are those of blocks of elements, added up in order: the same whatever number of threads there is.
+template <class T>
+void lamb(const KernelCall& c) {
+    const LambStep steps[] = {without_decay(lamb_step(c)), lamb_step(c)};
+    std::vector<Tensor> lists[4];
+    for (size_t i = 0; i < 4; ++i) lists[i] = variables(c, i, i != 1);
+    for (Tensor& gradient : lists[1]) gradient = gradient.contiguous();
+    struct Block {
+        size_t k;
+        int64_t begin, count;
+        double sums[2];
+    };
+    constexpr int64_t kBlock = 8192;
+    std::vector<Block> blocks;
+    for (size_t k = 0; k < lists[0].size(); ++k)
+        for (int64_t at = 0, size = lists[0][k].size(); at < size; at += kBlock)
+            blocks.push_back({k, at, std::min(kBlock, size - at), {}});
+    auto at = [&](size_t list, const Block& block) { return lists[list][block.k].template data<T>() + block.begin; };
+    auto over_blocks = [&](int64_t cost, auto body) {
+        parallel_for(static_cast<int64_t>(blocks.size()), worthwhile_rows(kBlock, cost),
+                     [&](int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i) body(blocks[static_cast<size_t>(i)]);
+                     });
+    };
+    over_blocks(3, [&](Block& b) {
+        optimizer_loops<T>().lamb_moments(at(0, b), at(1, b), at(2, b), at(3, b), b.count, steps[decays(c, b.k)],
+                                          b.sums);
+    });
+    std::vector<double> sums(2 * lists[0].size()), rates;
+    for (const Block& b : blocks)
+        for (size_t i = 0; i < 2; ++i) sums[2 * b.k + i] += b.sums[i];
+    for (size_t k = 0; k < sums.size(); k += 2) rates.push_back(lamb_rate(c, &sums[k]));
+    over_blocks(3, [&](const Block& b) {
+        optimizer_loops<T>().lamb_move(at(0, b), at(2, b), at(3, b), b.count, steps[decays(c, b.k)], rates[b.k]);
+    });
+}
+
+bool fast_lamb(const KernelCall& c) {
+    DType dtype{};
+    if (!common_dtype(c, 4, dtype)) return false;
+    return with_real(dtype, [&](auto zero) {
+        lamb<decltype(zero)>(c);
+        return true;
+    });
+}
+
 }  // namespace
 
 void add_optimizer_kernels(KernelTable& table) {
@@ -187,6 +268,8 @@ void add_optimizer_kernels(KernelTable& table) {
     table.fast("apply_momentum", fast_momentum);
     table.plain("apply_adam", plain_adam);
     table.fast("apply_adam", fast_adam);
+    table.plain("apply_lamb", plain_lamb);
+    table.fast("apply_lamb", fast_lamb);
 }
 
 }  // namespace lunaria::cpu

@@ -106,6 +106,23 @@ void add_optimizer_ops(Registry& ops) {
             "nil, 0.01")
         .sample(
             "{f32[7]}, {f32[7]}, {f32[7]}, {f32[7]:(0.1,1)}, {f32[7]:(0.1,1)}, 0.01, 0.8, 0.99, 1e-6, 0.1, 0.9, true");
+    step(ops.add("apply_lamb(params: any, grads: any, moments: any, squares: any, lr: number, beta1: number = 0.9, "
+                 "beta2: number = 0.999, eps: number = 1e-6, correction1: number = 1.0, correction2: number = 1.0, "
+                 "weight_decay: number = 0.0, decayed: any = nil, where: string = \"apply_lamb\")"))
+        .doc(
+            "One step of Lamb: m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g g, "
+            "u = m / correction1 / (sqrt(v / correction2) + eps) + weight_decay p, p -= lr |p| / |u| u; the norms are "
+            "those of whole tensors, and their ratio is 1 where one is 0. weight_decay is for the params whose place "
+            "in decayed is true, for all without that table.")
+        .infer([](const Call& c) {
+            return expect_lists(c, {1, 2, 3}, 0);
+        })
+        .sample(
+            "{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3]:(0.1,1), f32[300]:(0.1,1)}, "
+            "0.01")
+        .sample(
+            "{f32[7], f32[0]}, {f32[7], f32[0]}, {f32[7], f32[0]}, {f32[7]:(0.1,1), f32[0]}, 0.01, 0.8, 0.99, 1e-6, "
+            "0.2, 0.01, 0.1");
 }
 
 }  // namespace lunaria

@@ -350,6 +350,24 @@ for mode, compiled in pairs(modes) do
   end)
 end
 
+t.test("gradients flow through a step of Lamb", function()
+  local ones = double { 1.0, 2.0 }
+  local function moved(v, decay)
+    local p = ms.Parameter(double { 0.5, -2.0 }, "p")
+    local m, s = ms.Parameter(double { 0.1, 0.3 }, "m"), ms.Parameter(double { 0.2, 0.4 }, "s")
+    ms.ops.apply_lamb({ p }, { v * v }, { m }, { s }, 0.1, 0.8, 0.9, 1e-3, 0.5, 0.25, decay)
+    return ms.ops.sum(p * p) + ms.ops.sum(m * s)
+  end
+  for _, decay in ipairs { 0.0, 0.3 } do
+    local function f(v) return moved(v, decay) end
+    local slope = ms.grad(f)(ones)
+    for i = 0, 1 do
+      local step = double { i == 0 and 1e-6 or 0.0, i == 1 and 1e-6 or 0.0 }
+      t.near(slope[i], (f(ones + step):item() - f(ones - step):item()) / 2e-6, 1e-7)
+    end
+  end
+end)
+
 t.test("steps of which something is missing are refused, differentiated too", function()
   local p, ones = double { 1.0, 2.0 }, double { 1.0, 1.0 }
   local by_momentum, by_adam = ms.ops.apply_momentum, ms.ops.apply_adam
@@ -363,6 +381,7 @@ t.test("steps of which something is missing are refused, differentiated too", fu
   both({ "apply_momentum: grads must be a table of tensors, got nil" }, function(v) by_momentum({ p }, nil, { v }, 0.1) end)
   both({ "apply_adam: moments must be a table of tensors, got nil" }, function(v) by_adam({ p }, { v }, nil, nil, nil, 0.1) end)
   both({ "apply_adam: squares must be a table of tensors, got nil" }, function(v) by_adam({ p }, { v }, { v }, nil, nil, 0.1) end)
+  both({ "apply_lamb: squares must be a table of tensors, got nil" }, function(v) ms.ops.apply_lamb({ p }, { v }, { v }, nil, 0.1) end)
   both({ "accumulators are missing" }, function(v) by_momentum({ p }, { v }, nil, 0.1, 0.5) end)
   both({ "gradient 1 has shape ()" }, function(v) by_momentum({ p }, { v[0] }, nil, 0.1) end)
   both({ "lr must be a number, got the string 'a'" }, function(v) by_momentum({ p }, { v }, nil, "a") end)

@@ -60,8 +60,59 @@ void adam(T* p, const T* grad, T* m, T* v, T* most, int64_t count, const AdamSte
                       : adam_loop<T, false, false>(p, grad, m, v, nullptr, count, s);
 }
 
+// u = m / correction1 / (sqrt(v / correction2) + eps) + decay p
+template <class T>
+class LambDirection {
+  public:
+    explicit LambDirection(const LambStep& s)
+        : first_(static_cast<T>(1 / s.correction1)),
+          second_(static_cast<T>(1 / s.correction2)),
+          eps_(static_cast<T>(s.eps)),
+          decay_(static_cast<T>(s.decay)) {}
+    T operator()(T p, T m, T v) const { return m * first_ / (std::sqrt(v * second_) + eps_) + decay_ * p; }
+
+  private:
+    T first_, second_, eps_, decay_;
+};
+
+template <class T>
+void lamb_moments(const T* __restrict p, const T* __restrict grad, T* __restrict m, T* __restrict v, int64_t count,
+                  const LambStep& s, double* sums) {
+    // As many sums as vectors have elements, or more: one sum would be a chain of additions.
+    constexpr int64_t kLanes = 16;
+    const T b1 = static_cast<T>(s.beta1), b2 = static_cast<T>(s.beta2), c1 = static_cast<T>(1 - s.beta1),
+            c2 = static_cast<T>(1 - s.beta2);
+    const LambDirection<T> direction(s);
+    T own[kLanes] = {}, moved[kLanes] = {};
+    auto one = [&](int64_t i, int64_t lane) {
+        const T g = grad[i], first = b1 * m[i] + c1 * g, second = b2 * v[i] + c2 * (g * g);
+        m[i] = first;
+        v[i] = second;
+        const T u = direction(p[i], first, second);
+        own[lane] += p[i] * p[i];
+        moved[lane] += u * u;
+    };
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes)
+        for (int64_t lane = 0; lane < kLanes; ++lane) one(i + lane, lane);
+    for (; i < count; ++i) one(i, 0);
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+        sums[0] += static_cast<double>(own[lane]);
+        sums[1] += static_cast<double>(moved[lane]);
+    }
+}
+
+template <class T>
+void lamb_move(T* __restrict p, const T* __restrict m, const T* __restrict v, int64_t count, const LambStep& s,
+               double rate) {
+    const LambDirection<T> direction(s);
+    const T share = static_cast<T>(rate);
+    for (int64_t i = 0; i < count; ++i) p[i] -= share * direction(p[i], m[i], v[i]);
+}
+
 }  // namespace
 
-const OptimizerTable optimizer_table = {{momentum<float>, adam<float>}, {momentum<double>, adam<double>}};
+const OptimizerTable optimizer_table = {{momentum<float>, adam<float>, lamb_moments<float>, lamb_move<float>},
+                                        {momentum<double>, adam<double>, lamb_moments<double>, lamb_move<double>}};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -16,6 +16,11 @@ struct AdamStep {
     bool nesterov;
 };
 
+// correction1, correction2: what the moments are divided by. decay is for the direction, not for the gradient.
+struct LambStep {
+    double beta1, beta2, eps, correction1, correction2, decay;
+};
+
 template <class T>
 struct OptimizerLoops {
     // accumulator == nullptr: plain gradient descent.
@@ -23,6 +28,12 @@ struct OptimizerLoops {
     // maximum == nullptr: the root of the square itself.
     void (*adam)(T* parameter, const T* gradient, T* moment, T* square, T* maximum, int64_t count,
                  const AdamStep& step);
+    // Lamb's step needs the norms of the whole parameter and of its direction first: the moments become the new ones,
+    // and the sums of squares of parameter and direction are added to `sums`. Then `rate` times the direction, made
+    // once more of the moments, is taken from the parameter.
+    void (*lamb_moments)(const T* parameter, const T* gradient, T* moment, T* square, int64_t count,
+                         const LambStep& step, double* sums);
+    void (*lamb_move)(T* parameter, const T* moment, const T* square, int64_t count, const LambStep& step, double rate);
 };
 
 struct OptimizerTable {

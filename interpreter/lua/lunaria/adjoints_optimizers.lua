@@ -36,15 +36,15 @@ return function(core, ms)
     return true
   end
 
-  -- `lists`: how many of the arguments are lists of tensors, of which the last may be nil. update(decays, p, g, ...) gets
+  -- `lists`: how many of the arguments are lists of tensors, of which the one at `optional` may be nil. update(decays, p, g, ...) gets
   -- the tensors of one parameter, then the numbers.
-  local function steps(name, lists, names, defaults, update)
+  local function steps(name, lists, optional, names, defaults, update)
     local plain = core.original(ops[name])
     core.replace(ops[name], function(...)
       local all = in_order(names, defaults, ...)
       local params, decayed = all[1], all[#names]
       local sound = type(params) == "table" and (decayed == nil or #decayed == #params)
-      for i = 1, lists do sound = sound and (fits(all[i], params) or i == lists and all[i] == nil) end
+      for i = 1, lists do sound = sound and (fits(all[i], params) or i == optional and all[i] == nil) end
       for i = lists + 1, #names - 2 do sound = sound and (math.type(all[i]) ~= nil or ms.is_tensor(all[i])) end
       -- The operator says what is wrong.
       if not sound then
@@ -59,7 +59,7 @@ return function(core, ms)
     end, true)
   end
 
-  steps("apply_momentum", 3, {
+  steps("apply_momentum", 3, 3, {
     "params", "grads", "accumulators", "lr", "momentum", "dampening", "weight_decay", "nesterov", "decayed",
   }, { momentum = 0.0, dampening = 0.0, weight_decay = 0.0, nesterov = false },
     function(decays, p, g, a, rate, momentum, dampening, weight_decay, nesterov)
@@ -79,7 +79,7 @@ return function(core, ms)
     local none = ops.equal(v, 0.0)
     return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, v)))
   end
-  steps("apply_adam", 5, {
+  steps("apply_adam", 5, 5, {
     "params", "grads", "moments", "squares", "maxima", "step", "beta1", "beta2", "eps", "l2", "decay", "nesterov", "decayed",
   }, { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, l2 = 0.0, decay = 1.0, nesterov = false },
     function(decays, p, g, m, v, most, step, beta1, beta2, eps, l2, decay, nesterov)
@@ -98,5 +98,25 @@ return function(core, ms)
       end
       if nesterov then moment = moment * beta1 + g * (1 - beta1) end
       put(p, old - moment * step / (root(square) + eps))
+    end)
+
+  -- The norm of all elements, whose derivative at 0 is 0.
+  local function norm(x) return root(ops.sum(x * x)) end
+  steps("apply_lamb", 4, nil, {
+    "params", "grads", "moments", "squares", "lr", "beta1", "beta2", "eps", "correction1", "correction2", "weight_decay", "decayed",
+  }, { beta1 = 0.9, beta2 = 0.999, eps = 1e-6, correction1 = 1.0, correction2 = 1.0, weight_decay = 0.0 },
+    function(decays, p, g, m, v, rate, beta1, beta2, eps, correction1, correction2, weight_decay)
+      local old = wide(p)
+      g = wide(g)
+      local moment = wide(m) * beta1 + g * (1 - beta1)
+      local square = wide(v) * beta2 + g * g * (1 - beta2)
+      put(m, moment)
+      put(v, square)
+      local u = moment / correction1 / (root(square / correction2) + eps)
+      if decays then u = u + old * weight_decay end
+      local own, moved = norm(old), norm(u)
+      local sound = ops.logical_and(ops.greater(own, 0.0), ops.greater(moved, 0.0))
+      local ratio = ops.where(sound, own / ops.where(sound, moved, 1.0), 1.0)
+      put(p, old - u * ratio * rate)
     end)
 end

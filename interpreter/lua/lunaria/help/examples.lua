@@ -217,6 +217,7 @@ return {
   ["ms.nn.WithEvalCell"] = { { "select(\"#\", ms.nn.WithEvalCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 }))", "3" } },
   ["ms.nn.TrainOneStepCell"] = { { "(function() local net = ms.nn.Dense(2, 1) return ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net:trainable_params(), 0.1))(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape end)()", "()" } },
   ["ms.ops.apply_adam"] = { { "type(ms.ops.apply_adam)", "function" } },
+  ["ms.ops.apply_lamb"] = { { "(function() local p = ms.Parameter(ms.ones { 2 }, \"p\") ms.ops.apply_lamb({ p }, { ms.ones { 2 } }, { ms.zeros { 2 } }, { ms.zeros { 2 } }, 0.5, 0.5, 0.5, 1e-6, 0.5, 0.5) return p:tolist()[1] end)()", "0.5" } },
   ["ms.ops.apply_momentum"] = { { "type(ms.ops.apply_momentum)", "function" } },
   ["ms.ops.assign"] = { { "(function() local p = ms.Parameter(ms.ones { 2 }, \"p\") ms.ops.assign(p, ms.zeros { 2 }) return p:sum():item() end)()", "0.0" } },
   ["ms.ops.assign_add"] = { { "(function() local p = ms.Parameter(ms.ones { 2 }, \"p\") ms.ops.assign_add(p, ms.ones { 2 }) return p:sum():item() end)()", "4.0" } },

@@ -167,6 +167,8 @@ return {
   kernel_size = "the size of the window: one number, or a table with one for each axis",
   key = "the keys",
   l2 = "the factor of the weight decay that is added to the gradient",
+  correction1 = "what the first moments are divided by, 1 - beta1^t",
+  correction2 = "what the second moments are divided by, 1 - beta2^t",
   label = "the targets",
   label_smoothing = "how much of each target is spread over all classes, in [0, 1]",
   labels = "the targets",

@@ -137,29 +137,29 @@ local function ratio(a, b)
   return ops.where(sound, a / ops.where(sound, b, ops.ones_like(b)), ops.ones_like(b))
 end
 
-classes.Lamb = optimizer("Lamb", {
-  signature = "params, learning_rate, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.0",
-  doc = [[Adam with a rate for each parameter, for large batches (You and others 2019): m = beta1 m + (1 - beta1) g;
+local Lamb = base.layer("Lamb", "params, learning_rate, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.0",
+  [[Adam with a rate for each parameter, for large batches (You and others 2019): m = beta1 m + (1 - beta1) g;
 v = beta2 v + (1 - beta2) g g; u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p; p = p - learning_rate |p| /
 |u| u.
 
   > ms.nn.Lamb(ms.nn.Dense(2, 3):trainable_params(), 0.01)
-  Lamb<learning_rate=0.01, parameters=2>]],
-  setup = function(self, a)
-    self.beta1 = check.rate("Lamb", "beta1", a.beta1)
-    self.beta2 = check.rate("Lamb", "beta2", a.beta2)
-    self.eps = check.number_positive("Lamb", "eps", a.eps)
-  end,
-  slots = { { "lamb_m", 0.0 }, { "lamb_v", 0.0 } },
-  decoupled = true,
-  rule = function(self, p, g, rate, step, decay, moment, square)
-    moment:assign(self.beta1 * moment + (1 - self.beta1) * g)
-    square:assign(self.beta2 * square + (1 - self.beta2) * g * g)
-    local u = moment / (1 - self.beta1 ^ step) / (ops.sqrt(square / (1 - self.beta2 ^ step)) + self.eps)
-    if decay ~= 0 then u = u + decay * p end
-    return p - rate * ratio(norm(p), norm(u)) * u
-  end,
-})
+  Lamb<learning_rate=0.01, parameters=2>]])
+function Lamb:setup(a)
+  base.setup(self, a, "learning_rate")
+  self.beta1 = check.rate("Lamb", "beta1", a.beta1)
+  self.beta2 = check.rate("Lamb", "beta2", a.beta2)
+  self.eps = check.number_positive("Lamb", "eps", a.eps)
+  for _, group in ipairs(self.param_groups) do
+    group.moments = base.moments(self, group, "lamb_m")
+    group.squares = base.moments(self, group, "lamb_v")
+    group.decayed = base.decayed(group)
+  end
+end
+function Lamb:update(group, grads, rate, weight_decay, step)
+  ops.apply_lamb(group.params, grads, group.moments, group.squares, rate, self.beta1, self.beta2, self.eps, 1 - self.beta1 ^ step,
+    1 - self.beta2 ^ step, weight_decay, group.decayed, "Lamb")
+end
+classes.Lamb = Lamb
 
 local LazyAdam = base.layer("LazyAdam",
   "params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, use_locking=false, use_nesterov=false, weight_decay=0.0, loss_scale=1.0",
