@@ -8,10 +8,12 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/warning.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/cell.h"
 #include "interpreter/state.h"
+#include "jit/frontend/advice.h"
 #include "jit/frontend/parser.h"
 
 namespace lunaria {
@@ -35,6 +37,33 @@ std::string read_stream(std::FILE* file) {
 void skip_comment(std::string& text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
     if (text.starts_with('#')) text.erase(0, std::min(text.find('\n'), text.size()));
+}
+
+// What a global holds, without asking its metatable.
+lua::GlobalValue value_of_global(lua_State* L, std::string_view name) {
+    const int top = lua_gettop(L);
+    lua_pushglobaltable(L);
+    lua_pushlstring(L, name.data(), name.size());
+    lua::GlobalValue value = lua::GlobalValue::unknown;
+    if (lua_rawget(L, -2) == LUA_TTABLE) {
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+        lua_pushliteral(L, "lunaria");
+        lua_rawget(L, -2);
+        if (lua_rawequal(L, -1, -3)) value = lua::GlobalValue::library;
+    } else if (TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, -1)); place && *place) {
+        value = lua::GlobalValue::tensor;
+    }
+    lua_settop(L, top);
+    return value;
+}
+
+void advise(lua_State* L, const lua::Chunk& chunk) {
+    const std::function<lua::GlobalValue(std::string_view)> global = [L](std::string_view name) {
+        return value_of_global(L, name);
+    };
+    luaL_checkstack(L, 6, "load");
+    for (const lua::Advice& advice : lua::advice_on(chunk, global))
+        warn(str(chunk.name(), ":", advice.line), advice.text, advice.hint);
 }
 
 // What load and loadfile return instead of raising.
@@ -228,7 +257,7 @@ int Loader::load_text(lua_State* L, std::string_view text, const std::string& na
 void Loader::compile(lua_State* L, std::string_view text, const std::string& name) {
     check_text(text, name.starts_with('@') ? display_name(name) : std::string());
     // Also refuses what only our parser refuses: later stages read its trees.
-    lua::parse(std::string(text), display_name(name));
+    const auto tree = lua::parse(std::string(text), display_name(name));
     if (load_text(L, text, name) != LUA_OK) {
         const char* found = lua_tostring(L, -1);
         std::string message = found ? found : "the chunk cannot be compiled";
@@ -236,6 +265,7 @@ void Loader::compile(lua_State* L, std::string_view text, const std::string& nam
         throw Error(ErrorKind::syntax, "", message);
     }
     keep(name, text);
+    if (!name.starts_with(kLibraryChunks)) advise(L, *tree);
     if (!mentions_breakpoint_ && !name.starts_with(kLibraryChunks))
         mentions_breakpoint_ = text.find("breakpoint") != std::string_view::npos;
 }

@@ -2,6 +2,7 @@
 // functions of the program, which are differentiated like any other.
 #include <algorithm>
 
+#include "core/warning.h"
 #include "jit/language.h"
 #include "jit/number.h"
 #include "jit/vm/handlers.h"
@@ -30,6 +31,14 @@ bool is_comparison(std::string_view primitive) {
 
 bool is_plain(const Value& v) { return v.is_number() || v.kind() == Value::Kind::string || v.is_tensor(); }
 
+// For Lua a tensor and a number are never equal; the loader says so where the text shows it (jit/frontend/advice.h).
+void warn_of_equality(Machine& m) {
+    const std::string place = m.here();
+    if (place.empty() || place.starts_with("lunaria:")) return;
+    warn(place, "a tensor is compared with a number by == or ~=: for Lua they are never equal",
+         "ops.equal(a, b) compares the elements, a:item() == b the only one");
+}
+
 // What the operation gives when no function of the program is asked.
 Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     const std::string_view name = primitive.name();
@@ -37,7 +46,10 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     if (a.is_number() && b.is_number() && name != "concat" && name != "length")
         return lua::run_number(primitive, operands);
     if (name == "equal") {
-        if (a.kind() != b.kind()) return Value(false);
+        if (a.kind() != b.kind()) {
+            if ((a.is_tensor() && b.is_number()) || (a.is_number() && b.is_tensor())) warn_of_equality(m);
+            return Value(false);
+        }
         if (a.is_nil()) return Value(true);
         if (a.kind() == Value::Kind::boolean) return Value(a.boolean() == b.boolean());
         if (a.kind() == Value::Kind::string) return Value(a.string() == b.string());
