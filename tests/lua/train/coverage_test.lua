@@ -25,6 +25,10 @@ local areas = {
     TrainOneStepWithLossScaleCell]] },
   { "mixed precision", { ms.amp }, [[DynamicLossScaler StaticLossScaler all_finite auto_mixed_precision DynamicLossScaleManager
     FixedLossScaleManager LossScaleManager LossScaler build_train_network custom_mixed_precision get_black_list get_white_list]] },
+  { "probability", { ms.nn.probability.distribution, ms.nn.probability.bijector, ms.nn.probability.bnn_layers }, [[Bernoulli Beta
+    Categorical Distribution Exponential Gamma Laplace LogNormal Normal Poisson TransformedDistribution Uniform Bijector ScalarAffine
+    Cauchy Geometric Gumbel HalfNormal Logistic StudentT Exp GumbelCDF Invert PowerTransform Softplus ConvReparam DenseLocalReparam
+    DenseReparam NormalPosterior NormalPrior WithBNNLossCell]] },
   { "checkpoints", { ms }, [[save_checkpoint load_checkpoint load_param_into_net load ckpt_to_safetensors safetensors_to_ckpt
     load_checkpoint_async export]] },
 }

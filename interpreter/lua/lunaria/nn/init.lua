@@ -40,6 +40,7 @@ return parts("ms.nn", "layer", {
     PolynomialDecayLR WarmUpLR]], of = "classes" },
   { "lunaria.nn.schedule", [[cosine_decay_lr exponential_decay_lr inverse_decay_lr natural_exp_decay_lr piecewise_constant_lr
     polynomial_decay_lr warmup_lr]], of = "lists" },
+  { "lunaria.probability", "probability", whole = true },
 }, function(name)
   -- Metrics have been part of nn once, and programs call them so.
   return require "lunaria.train.metrics"[name]
