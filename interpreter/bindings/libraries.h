@@ -26,6 +26,9 @@ bool load_parts(lua_State* L, int table);
 // The module behind lunaria/dataset/.
 int open_data(lua_State* L);
 
+// The module behind the transforms of lunaria/dataset/.
+int open_steps(lua_State* L);
+
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
 

@@ -35,6 +35,7 @@ THIRD_PARTY = {
     # xeus's interface is made of its values.
     r"nlohmann/.*": ["core", "kernel", "tests"],
     r"zlib\.h": ["core", "tests"],
+    r"(jpeglib|jerror|png)\.h": ["core/vision", "bench"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],

@@ -16,8 +16,15 @@ end
 ---     3
 function dataset.zip(datasets) return base.new(data.zip(base.nodes_of("zip", nil, datasets))) end
 
+-- Modules of transforms, which are loaded when they are first used.
+local modules = { vision = true, transforms = true }
+
 return setmetatable(dataset, {
   __index = function(_, name)
+    if modules[name] then
+      rawset(dataset, name, require("lunaria.dataset." .. name))
+      return dataset[name]
+    end
     local names = {}
     for known in pairs(dataset) do names[#names + 1] = known end
     arguments.fail("ms.dataset", ("there is no name '%s'"):format(tostring(name)), arguments.nearest(tostring(name), names))

@@ -289,6 +289,9 @@ local function load_parts()
       local _ = ms[name]
     end
   end
+  for _, name in ipairs { "vision", "transforms" } do
+    local _ = ms.dataset[name]
+  end
 end
 
 local function add_topics()

@@ -369,6 +369,8 @@ return {
   ["ms.nn.PolynomialDecayLR"] = { { "ms.nn.PolynomialDecayLR(0.5, 0.0, 4, 1.0)(2)", "0.25" } },
   ["ms.nn.LearningRateSchedule"] = { { "tostring(ms.nn.LearningRateSchedule:extend(\"Mine\"))", "class Mine(...)" } },
   ["ms.dataset"] = { { "ms.dataset.NumpySlicesDataset(ms.arange(6)):batch(2):get_dataset_size()", "3" } },
+  ["ms.dataset.vision"] = { { "ms.dataset.vision.Resize(4)(ms.zeros({ 8, 12, 3 }, { dtype = ms.uint8 })).shape", "(4, 6, 3)" } },
+  ["ms.dataset.transforms"] = { { "ms.dataset.transforms.OneHot(3)(1):tolist()[2]", "1" } },
   ["ms.dataset.Sampler"] = { { "tostring(ms.dataset.RandomSampler())", "RandomSampler<>" } },
   ["ms.dataset.config"] = { { "ms.dataset.config.get_prefetch_size() >= 1", "true" } },
   ["ms.train"] = { { "table.concat(ms.train.names(), \" \"):find(\"accuracy\", 1, true) ~= nil", "true" } },

@@ -1,0 +1,40 @@
+#include "core/transforms/step.h"
+
+#include <cmath>
+
+namespace lunaria::transforms {
+
+namespace {
+
+class Step final : public data::Transform {
+  public:
+    Step(const Entry& entry, Arguments arguments)
+        : Transform(arguments.where), entry_(entry), arguments_(std::move(arguments)) {}
+    size_t results(size_t inputs) const override {
+        return entry_.results ? entry_.results(arguments_, inputs) : inputs;
+    }
+    void apply(Row& row, RowDraws& draws) const override { entry_.run(row, arguments_, draws); }
+
+  private:
+    Entry entry_;
+    Arguments arguments_;
+};
+
+}  // namespace
+
+TransformPtr make(std::string_view name, Arguments arguments) {
+    for (std::span<const Entry> table :
+         {generic_entries(), value_entries(), layout_entries(), color_entries(), tone_entries(), warp_entries(),
+          crop_entries(), file_entries(), batch_entries(), box_entries(), text_entries()})
+        for (const Entry& entry : table) {
+            if (entry.name != name) continue;
+            if (arguments.numbers.size() < entry.numbers || arguments.tensors.size() < entry.tensors)
+                throw argument_error(arguments.where, "arguments are missing");
+            for (double number : arguments.numbers)
+                if (!std::isfinite(number)) throw argument_error(arguments.where, "a number is not finite");
+            return std::make_shared<Step>(entry, std::move(arguments));
+        }
+    throw argument_error(arguments.where, str("there is no transform '", name, "'"));
+}
+
+}  // namespace lunaria::transforms

@@ -1,0 +1,284 @@
+// Other sizes. Each axis is a list of taps: which pixels of the input make one of the output, with what weights. Rows
+// are widened or narrowed first, as they are needed, and then mixed.
+//
+// The rules are those of OpenCV (centres of pixels lie at halves; nothing is smoothed before an image gets smaller), so
+// that a network sees what MindSpore shows it; antialias and pil_cubic are those of Pillow, whose filters grow with the
+// factor by which an image gets smaller.
+#include "core/interrupt.h"
+#include "core/vision/image.h"
+
+namespace lunaria::vision {
+
+namespace {
+
+struct Taps {
+    int64_t count = 0;  // of each output
+    std::vector<int32_t> from;
+    std::vector<float> weights;
+};
+
+void add_taps(Taps& taps, int64_t size, int64_t first, const std::vector<double>& weights) {
+    for (size_t k = 0; k < weights.size(); ++k) {
+        taps.from.push_back(static_cast<int32_t>(std::clamp<int64_t>(first + static_cast<int64_t>(k), 0, size - 1)));
+        taps.weights.push_back(static_cast<float>(weights[k]));
+    }
+}
+
+// Keys' cubic function with this parameter.
+double cubic(double x, double p) {
+    x = std::abs(x);
+    if (x < 1) return ((p + 2) * x - (p + 3)) * x * x + 1;
+    if (x < 2) return ((p * x - 5 * p) * x + 8 * p) * x - 4 * p;
+    return 0;
+}
+
+double lanczos(double x) {
+    if (x == 0) return 1;
+    if (std::abs(x) >= 3) return 0;
+    const double t = x * M_PI;
+    return 3 * std::sin(t) * std::sin(t / 3) / (t * t);
+}
+
+Taps nearest_taps(int64_t in, int64_t out) {
+    Taps taps{1, {}, {}};
+    const double scale = static_cast<double>(in) / static_cast<double>(out);
+    for (int64_t i = 0; i < out; ++i)
+        add_taps(taps, in, std::min(static_cast<int64_t>(std::floor(static_cast<double>(i) * scale)), in - 1), {1.0});
+    return taps;
+}
+
+Taps linear_taps(int64_t in, int64_t out) {
+    Taps taps{2, {}, {}};
+    const double scale = static_cast<double>(in) / static_cast<double>(out);
+    for (int64_t i = 0; i < out; ++i) {
+        const auto at = static_cast<float>((static_cast<double>(i) + 0.5) * scale - 0.5);
+        auto first = static_cast<int64_t>(std::floor(at));
+        double share = at - static_cast<float>(first);
+        if (first < 0) first = 0, share = 0;
+        if (first >= in - 1) first = in - 1, share = 0;
+        add_taps(taps, in, first, {1 - share, share});
+    }
+    return taps;
+}
+
+Taps cubic_taps(int64_t in, int64_t out) {
+    Taps taps{4, {}, {}};
+    const double scale = static_cast<double>(in) / static_cast<double>(out);
+    for (int64_t i = 0; i < out; ++i) {
+        const auto at = static_cast<float>((static_cast<double>(i) + 0.5) * scale - 0.5);
+        const auto first = static_cast<int64_t>(std::floor(at));
+        const double t = at - static_cast<float>(first);
+        add_taps(taps, in, first - 1, {cubic(1 + t, -0.75), cubic(t, -0.75), cubic(1 - t, -0.75), cubic(2 - t, -0.75)});
+    }
+    return taps;
+}
+
+// The mean over the pixels that the output covers; where the image gets larger, pixels with soft edges.
+Taps area_taps(int64_t in, int64_t out) {
+    const double scale = static_cast<double>(in) / static_cast<double>(out);
+    if (scale < 1) {
+        Taps taps{2, {}, {}};
+        for (int64_t i = 0; i < out; ++i) {
+            auto first = static_cast<int64_t>(std::floor(static_cast<double>(i) * scale));
+            double share = static_cast<double>(i + 1) - static_cast<double>(first + 1) / scale;
+            share = share <= 0 ? 0 : share - std::floor(share);
+            if (first >= in - 1) first = in - 1, share = 0;
+            add_taps(taps, in, first, {1 - share, share});
+        }
+        return taps;
+    }
+    Taps taps{static_cast<int64_t>(std::ceil(scale)) + 1, {}, {}};
+    for (int64_t i = 0; i < out; ++i) {
+        const double begin = static_cast<double>(i) * scale, end = std::min(begin + scale, static_cast<double>(in));
+        const auto first = static_cast<int64_t>(std::floor(begin));
+        std::vector<double> weights(static_cast<size_t>(taps.count));
+        for (size_t k = 0; k < weights.size(); ++k) {
+            const double left = static_cast<double>(first) + static_cast<double>(k);
+            weights[k] = std::max(0.0, std::min(left + 1, end) - std::max(left, begin)) / (end - begin);
+        }
+        add_taps(taps, in, first, weights);
+    }
+    return taps;
+}
+
+// Pillow: a filter of this half width over the input, wider where the image gets smaller.
+template <class Filter>
+Taps filter_taps(int64_t in, int64_t out, double radius, const Filter& filter) {
+    const double scale = static_cast<double>(in) / static_cast<double>(out), wide = std::max(scale, 1.0);
+    const double support = radius * wide;
+    Taps taps{static_cast<int64_t>(std::ceil(support)) * 2 + 1, {}, {}};
+    for (int64_t i = 0; i < out; ++i) {
+        const double centre = (static_cast<double>(i) + 0.5) * scale;
+        const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
+        const int64_t end = std::min(in, static_cast<int64_t>(centre + support + 0.5));
+        std::vector<double> weights(static_cast<size_t>(taps.count));
+        double sum = 0;
+        for (int64_t k = first; k < end; ++k)
+            sum += weights[static_cast<size_t>(k - first)] = filter((static_cast<double>(k) - centre + 0.5) / wide);
+        for (double& w : weights) w = sum == 0 ? 0 : w / sum;
+        add_taps(taps, in, first, weights);
+    }
+    return taps;
+}
+
+Taps taps_of(int64_t in, int64_t out, Inter inter) {
+    switch (inter) {
+        case Inter::nearest:
+            return nearest_taps(in, out);
+        case Inter::linear:
+            return linear_taps(in, out);
+        case Inter::cubic:
+            return cubic_taps(in, out);
+        case Inter::area:
+            return area_taps(in, out);
+        case Inter::pil_cubic:
+            return filter_taps(in, out, 2, [](double x) { return cubic(x, -0.5); });
+        case Inter::antialias:
+            return filter_taps(in, out, 3, lanczos);
+    }
+    return {};
+}
+
+template <class T>
+void widen(const T* from, float* to, const Taps& taps, int64_t width, int64_t channels) {
+    const int32_t* at = taps.from.data();
+    const float* weights = taps.weights.data();
+    for (int64_t x = 0; x < width; ++x, at += taps.count, weights += taps.count)
+        for (int64_t c = 0; c < channels; ++c) {
+            float sum = 0;
+            for (int64_t k = 0; k < taps.count; ++k) sum += weights[k] * static_cast<float>(from[at[k] * channels + c]);
+            to[x * channels + c] = sum;
+        }
+}
+
+// Rows of the input that were widened, by their numbers: as many as one row of the output needs.
+template <class Element>
+class WideRows {
+  public:
+    WideRows(int64_t count, int64_t pitch) : pitch_(pitch), numbers_(static_cast<size_t>(count), -1) {
+        rows_.resize(static_cast<size_t>(count * pitch));
+    }
+    template <class Make>
+    const Element* row(int32_t number, const Make& make) {
+        const size_t slot = static_cast<size_t>(number) % numbers_.size();
+        Element* to = rows_.data() + static_cast<int64_t>(slot) * pitch_;
+        if (numbers_[slot] != number) make(to);
+        numbers_[slot] = number;
+        return to;
+    }
+
+  private:
+    int64_t pitch_;
+    std::vector<int32_t> numbers_;
+    std::vector<Element> rows_;
+};
+
+template <class T>
+void resize_any(const Tensor& image, const Tensor& out, const Taps& columns, const Taps& lines, bool rounds) {
+    const Extent e = extent(image), o = extent(out);
+    WideRows<float> wide(lines.count, o.pitch());
+    std::vector<float> sum(static_cast<size_t>(o.pitch()));
+    for (int64_t y = 0; y < o.height; ++y) {
+        poll_interrupt();
+        std::fill(sum.begin(), sum.end(), 0.0f);
+        for (int64_t k = 0; k < lines.count; ++k) {
+            const size_t at = static_cast<size_t>(y * lines.count + k);
+            const float weight = lines.weights[at];
+            if (weight == 0) continue;
+            const float* row = wide.row(lines.from[at], [&](float* to) {
+                widen(image.data<T>() + lines.from[at] * e.pitch(), to, columns, o.width, o.channels);
+                if (rounds)
+                    for (int64_t i = 0; i < o.pitch(); ++i) to[i] = static_cast<float>(rounded<T>(to[i]));
+            });
+            for (int64_t i = 0; i < o.pitch(); ++i) sum[static_cast<size_t>(i)] += weight * row[i];
+        }
+        T* to = out.data<T>() + y * o.pitch();
+        for (int64_t i = 0; i < o.pitch(); ++i) to[i] = rounded<T>(sum[static_cast<size_t>(i)]);
+    }
+}
+
+// Weights as 11 bits behind the point, as OpenCV has them for bytes.
+std::vector<int16_t> short_weights(const Taps& taps) {
+    std::vector<int16_t> list;
+    for (float w : taps.weights) list.push_back(static_cast<int16_t>(std::lrintf(w * 2048)));
+    return list;
+}
+
+template <int channels>
+void widen_linear(const uint8_t* from, int32_t* to, const Taps& taps, const int16_t* weights, int64_t width) {
+    const int32_t* at = taps.from.data();
+    for (int64_t x = 0; x < width; ++x, at += 2, weights += 2, to += channels) {
+        const uint8_t *left = from + at[0] * channels, *right = from + at[1] * channels;
+        for (int c = 0; c < channels; ++c) to[c] = left[c] * weights[0] + right[c] * weights[1];
+    }
+}
+
+template <int channels>
+void resize_linear_bytes(const Tensor& image, const Tensor& out, const Taps& columns, const Taps& lines) {
+    const Extent e = extent(image), o = extent(out);
+    const std::vector<int16_t> across = short_weights(columns), down = short_weights(lines);
+    WideRows<int32_t> wide(2, o.pitch());
+    for (int64_t y = 0; y < o.height; ++y) {
+        poll_interrupt();
+        const int32_t* rows[2];
+        for (size_t k = 0; k < 2; ++k) {
+            const int32_t number = lines.from[static_cast<size_t>(2 * y) + k];
+            rows[k] = wide.row(number, [&](int32_t* to) {
+                widen_linear<channels>(image.data<uint8_t>() + number * e.pitch(), to, columns, across.data(), o.width);
+            });
+        }
+        uint8_t* to = out.data<uint8_t>() + y * o.pitch();
+        const int32_t upper = down[static_cast<size_t>(2 * y)], lower = down[static_cast<size_t>(2 * y) + 1];
+        for (int64_t i = 0; i < o.pitch(); ++i)
+            to[i] = static_cast<uint8_t>(
+                (((upper * (rows[0][i] >> 4)) >> 16) + ((lower * (rows[1][i] >> 4)) >> 16) + 2) >> 2);
+    }
+}
+
+template <class T>
+void pick(const Tensor& image, const Tensor& out, const Taps& columns, const Taps& lines) {
+    const Extent e = extent(image), o = extent(out);
+    for (int64_t y = 0; y < o.height; ++y) {
+        const T* from = image.data<T>() + lines.from[static_cast<size_t>(y)] * e.pitch();
+        T* to = out.data<T>() + y * o.pitch();
+        for (int64_t x = 0; x < o.width; ++x)
+            for (int64_t c = 0; c < e.channels; ++c)
+                to[x * e.channels + c] = from[columns.from[static_cast<size_t>(x)] * e.channels + c];
+    }
+}
+
+}  // namespace
+
+Tensor resize(const Arguments& a, const Tensor& image, int64_t height, int64_t width, Inter inter) {
+    const Extent e = extent(image);
+    if (e.height == height && e.width == width) return image;
+    if (image.dtype() != DType::u8 && image.dtype() != DType::f32) {
+        if (is_complex(image.dtype())) check_pixels(image, a.where);
+        return resize(a, image.cast(DType::f32), height, width, inter).cast(image.dtype());
+    }
+    const Tensor out = empty_image(a, image, height, width);
+    // OpenCV means what lies between pixels where an axis gets larger, whatever the other one does.
+    const bool soft = inter == Inter::area && (e.height < height || e.width < width);
+    const auto taps = [&](int64_t from, int64_t to) {
+        return soft && from >= to && from != to ? area_taps(from, to) : taps_of(from, to, inter);
+    };
+    const Taps columns = taps(e.width, width), lines = taps(e.height, height);
+    if (inter == Inter::nearest) {
+        for_pixels(image, [&](auto kind) {
+            pick<decltype(kind)>(image, out, columns, lines);
+            return out;
+        });
+        return out;
+    }
+    if (inter == Inter::linear && image.dtype() == DType::u8 && (e.channels == 3 || e.channels == 1)) {
+        (e.channels == 3 ? resize_linear_bytes<3> : resize_linear_bytes<1>)(image, out, columns, lines);
+        return out;
+    }
+    const bool rounds = inter == Inter::pil_cubic || inter == Inter::antialias;
+    return for_pixels(image, [&](auto kind) {
+        resize_any<decltype(kind)>(image, out, columns, lines, rounds);
+        return out;
+    });
+}
+
+}  // namespace lunaria::vision
