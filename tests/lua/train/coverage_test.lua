@@ -25,6 +25,8 @@ local areas = {
     TrainOneStepWithLossScaleCell]] },
   { "mixed precision", { ms.amp }, [[DynamicLossScaler StaticLossScaler all_finite auto_mixed_precision DynamicLossScaleManager
     FixedLossScaleManager LossScaleManager LossScaler build_train_network custom_mixed_precision get_black_list get_white_list]] },
+  { "boost", { ms.boost }, [[AdaSum AutoBoost DimReduce GradientAccumulation GradientFreeze LessBN freeze_cell BoostTrainOneStepCell
+    FreezeOpt]] },
   { "probability", { ms.nn.probability.distribution, ms.nn.probability.bijector, ms.nn.probability.bnn_layers }, [[Bernoulli Beta
     Categorical Distribution Exponential Gamma Laplace LogNormal Normal Poisson TransformedDistribution Uniform Bijector ScalarAffine
     Cauchy Geometric Gumbel HalfNormal Logistic StudentT Exp GumbelCDF Invert PowerTransform Softplus ConvReparam DenseLocalReparam
