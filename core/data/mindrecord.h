@@ -10,7 +10,9 @@
 namespace lunaria::data {
 
 // The rows of the files; with `whole`, of all files that belong to the first one by its header. Columns: `names`, or
-// all in alphabetical order. Bytes become a tensor of uint8.
-RecordsPtr mindrecord_records(const std::vector<std::string>& paths, bool whole, Names names);
+// all in alphabetical order. Bytes become a tensor of uint8. `skip_damaged`: rows of damaged pages are left out, which
+// reads all pages now; `skipped`, if given, is their number.
+RecordsPtr mindrecord_records(const std::vector<std::string>& paths, bool whole, Names names, bool skip_damaged = false,
+                              int64_t* skipped = nullptr);
 
 }  // namespace lunaria::data

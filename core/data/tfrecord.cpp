@@ -1,11 +1,10 @@
 #include "core/data/tfrecord.h"
 
-#include <nmmintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "core/interrupt.h"
+#include "core/io/crc32c.h"
 #include "core/io/protobuf.h"
 
 namespace lunaria::data {
@@ -13,17 +12,7 @@ namespace lunaria::data {
 namespace {
 
 uint32_t masked_crc32c(std::string_view bytes) {
-    uint64_t crc = 0xFFFFFFFFu;
-    const char* p = bytes.data();
-    size_t left = bytes.size();
-    for (; left >= 8; left -= 8, p += 8) {
-        uint64_t word = 0;
-        std::memcpy(&word, p, 8);
-        crc = _mm_crc32_u64(crc, word);
-    }
-    uint32_t c = static_cast<uint32_t>(crc);
-    for (; left > 0; --left, ++p) c = _mm_crc32_u8(c, static_cast<unsigned char>(*p));
-    c = ~c;
+    const uint32_t c = crc32c(bytes);
     return ((c >> 15) | (c << 17)) + 0xA282EAD8u;
 }
 

@@ -209,6 +209,18 @@ void StringSink::write_some(const char* bytes, size_t count) {
               [&](int64_t begin, int64_t end) { text_.append(bytes + begin, static_cast<size_t>(end - begin)); });
 }
 
+void FileSink::write_at(uint64_t offset, std::string_view bytes) {
+    while (!bytes.empty()) {
+        poll_interrupt();
+        const size_t piece = std::min<size_t>(bytes.size(), 8 << 20);
+        const ssize_t count = pwrite(file_, bytes.data(), piece, static_cast<off_t>(offset));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail("writing failed");
+        bytes.remove_prefix(static_cast<size_t>(count));
+        offset += static_cast<uint64_t>(count);
+    }
+}
+
 void FileSink::commit() {
     if (!temporary_.empty()) {
         if (fsync(file_) != 0) fail("writing failed");

@@ -91,6 +91,10 @@ class FileSink final : public Sink {
     ~FileSink() override;
     FileSink(const FileSink&) = delete;
     FileSink& operator=(const FileSink&) = delete;
+    // Bytes at a place of their own, for formats whose beginning is known last. Others are where they were.
+    void write_at(uint64_t offset, std::string_view bytes);
+    // The file that is written, under the name that it has before commit.
+    const std::string& temporary() const { return temporary_; }
     void commit();
 
   private:

@@ -96,10 +96,28 @@ int make_tfrecords(lua_State* L) {
     return 1;
 }
 
-// mindrecords(paths, whole, names)
+// mindrecords(paths, whole, names, skip_damaged): and the number of rows that were left out.
 int make_mindrecords(lua_State* L) {
-    push_handle(L, mindrecord_records(names_at(L, 1), lua_toboolean(L, 2), names_at(L, 3)), kRecordsHandle);
-    return 1;
+    int64_t skipped = 0;
+    push_handle(L,
+                mindrecord_records(names_at(L, 1), lua_toboolean(L, 2), names_at(L, 3), lua_toboolean(L, 4), &skipped),
+                kRecordsHandle);
+    lua_pushinteger(L, skipped);
+    return 2;
+}
+
+// read(records, row): the values of a row, which count from 0.
+int read_row(lua_State* L) {
+    const RecordsPtr& records = handle_at<RecordsPtr>(L, 1, kRecordsHandle);
+    const int64_t row = luaL_checkinteger(L, 2);
+    if (row < 0 || row >= records->rows())
+        throw index_error("dataset",
+                          str("row ", row, " is out of range: there are ", records->rows(), ", which count from 0"));
+    Row values;
+    records->read(row, values);
+    const int count = static_cast<int>(values.size());
+    push_row(L, std::move(values));
+    return count;
 }
 
 // sampler(kind, seed, samples, ...)
@@ -134,6 +152,24 @@ int chain(lua_State* L) {
     return 1;
 }
 
+// text(tensor): the bytes of a tensor of uint8.
+int text_of(lua_State* L) {
+    const Tensor t = check_tensor(L, 1, "text", "tensor").contiguous();
+    if (t.dtype() != DType::u8)
+        throw dtype_error("text", str("the tensor must be of dtype UInt8, got ", describe(L, 1)));
+    push(L, std::string_view(static_cast<const char*>(t.raw()), t.nbytes()));
+    return 1;
+}
+
+// bytes(text): the same the other way round.
+int bytes_of(lua_State* L) {
+    const std::string text = text_at(L, 1);
+    const Tensor t = Tensor::empty(DType::u8, {static_cast<int64_t>(text.size())});
+    std::copy(text.begin(), text.end(), t.data<char>());
+    push(L, t);
+    return 1;
+}
+
 // column(records, position): a column as one tensor, for samplers that look at labels.
 int column(lua_State* L) {
     const RecordsPtr& records = handle_at<RecordsPtr>(L, 1, kRecordsHandle);
@@ -157,6 +193,9 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"fixed", protect<fixed>},
     {"tfrecords", protect<make_tfrecords>},
     {"mindrecords", protect<make_mindrecords>},
+    {"read", protect<read_row>},
+    {"text", protect<text_of>},
+    {"bytes", protect<bytes_of>},
     {"column", protect<column>},
     {"sampler", protect<make_sampler>},
     {"chain", protect<chain>},

@@ -382,6 +382,7 @@ int open_data(lua_State* L) {
         lua_setfield(L, -2, name);
     }
     bind_data_sources(L);
+    bind_mindrecord(L);
     return 1;
 }
 

@@ -36,6 +36,7 @@ THIRD_PARTY = {
     r"nlohmann/.*": ["core", "kernel", "tests"],
     r"zlib\.h": ["core", "tests"],
     r"(jpeglib|jerror|png)\.h": ["core/vision", "bench"],
+    r"sqlite3\.h": ["core/data"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],

@@ -27,7 +27,8 @@ local function define(name, signature, doc, shuffled, make)
   local source = class.define(base.class, name, signature .. common, text .. common_doc:format(words) .. example)
   function source:setup(a)
     check_common(name, a)
-    local records = make(a, name)
+    local records, fields = make(a, name)
+    for field, value in pairs(fields or {}) do self[field] = value end
     base.init(self, data.source(records, samplers.choose(name, records, a, shuffled)))
   end
   sources[name] = source
@@ -371,15 +372,19 @@ several are a list. Check sums are looked at: a record that is damaged is an err
   return data.tfrecords(paths_of(name, "dataset_files", a.dataset_files), names)
 end)
 
-define("MindDataset", "dataset_files, columns_list=nil, ", [[
+define("MindDataset", "dataset_files, columns_list=nil, skip_damaged=false, ", [[
 The rows of MindRecord files. dataset_files: the path of one file, with which all shards are read that its header names,
 or a list of files. columns_list: the fields that are the columns, else all of them. Numbers and arrays are tensors of
-their types, bytes a tensor of uint8, strings texts. The index file is not needed.
+their types, bytes a tensor of uint8, strings texts. The index file is not needed. skip_damaged: rows in damaged pages
+are left out, and ds.skipped_rows is their number; without it such a page is an error when one of its rows is read.
 
     > (pcall(ms.dataset.MindDataset, "/no/such.mindrecord"))
     false]], true, function(a, name)
   local names = a.columns_list ~= nil and base.name_list(name, "columns_list", a.columns_list) or {}
-  return data.mindrecords(paths_of(name, "dataset_files", a.dataset_files), type(a.dataset_files) == "string", names)
+  local skip = arguments.check.boolean(name, "skip_damaged", a.skip_damaged)
+  local paths = paths_of(name, "dataset_files", a.dataset_files)
+  local records, skipped = data.mindrecords(paths, type(a.dataset_files) == "string", names, skip)
+  return records, { skipped_rows = skipped }
 end)
 
 return sources

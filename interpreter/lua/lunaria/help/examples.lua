@@ -372,6 +372,7 @@ return {
   ["ms.dataset"] = { { "ms.dataset.NumpySlicesDataset(ms.arange(6)):batch(2):get_dataset_size()", "3" } },
   ["ms.dataset.vision"] = { { "ms.dataset.vision.Resize(4)(ms.zeros({ 8, 12, 3 }, { dtype = ms.uint8 })).shape", "(4, 6, 3)" } },
   ["ms.dataset.transforms"] = { { "ms.dataset.transforms.OneHot(3)(1):tolist()[2]", "1" } },
+  ["ms.mindrecord"] = { { "ms.mindrecord.FileReader(\"tests/data/samples/mindrecord/images.mindrecord\"):len()", "40" } },
   ["ms.dataset.Sampler"] = { { "tostring(ms.dataset.RandomSampler())", "RandomSampler<>" } },
   ["ms.dataset.config"] = { { "ms.dataset.config.get_prefetch_size() >= 1", "true" } },
   ["ms.train"] = { { "table.concat(ms.train.names(), \" \"):find(\"accuracy\", 1, true) ~= nil", "true" } },
