@@ -55,8 +55,14 @@ local function object_source(where, object)
   local iterate = object.create_tuple_iterator or object.iter
   local sized = object.get_dataset_size or object.size
   local size = type(sized) == "function" and sized(object) or math.tointeger(sized)
-  return { size = size, object = object, epoch = function(skip)
-    return skipping(drained(where, iterate(object)), skip)
+  return { size = size, object = object, epoch = function(skip, ahead)
+    local step, state, control = iterate(object)
+    -- Data sets know the order of the rows of every epoch.
+    if ahead and type(step) == "table" and step.restore and step.state then
+      step:restore { epoch = step:state().epoch + ahead, row = skip }
+      return drained(where, step)
+    end
+    return skipping(drained(where, step, state, control), skip)
   end }
 end
 
@@ -84,7 +90,8 @@ local function callable_source(where, f)
   end }
 end
 
---- { epoch = function(skip) that gives a function for the batches of an epoch, size = how many there are or nil }.
+--- { epoch = function(skip, ahead) that gives a function for the batches of an epoch, size = how many there are or nil }. ahead: how
+--- many epochs an earlier training has gone through, where one is gone on with.
 local function source(where, dataset)
   local kind = type(dataset)
   if kind == "function" then return callable_source(where, dataset) end

@@ -165,7 +165,7 @@ local function wants_progress(given)
   return ms.is_terminal(io.stderr) or require("lunaria.frontend").has_display()
 end
 
-local function run_epoch(state, epoch, skip)
+local function run_epoch(state, epoch, skip, ahead)
   local args, fire, run = state.args, state.fire, state.run
   args.cur_epoch_num, args.cur_step_in_epoch = epoch, skip
   state.network:set_train()
@@ -173,7 +173,7 @@ local function run_epoch(state, epoch, skip)
   args.epoch_rng_state = args.resume_epoch_rng_state or ms.get_rng_state()
   if args.resume_epoch_rng_state then ms.set_rng_state(args.resume_epoch_rng_state) end
   if fire.epoch_begin then fire.epoch_begin() end
-  local batches = state.source.epoch(skip)
+  local batches = state.source.epoch(skip, ahead)
   if args.resume_rng_state then ms.set_rng_state(args.resume_rng_state) end
   args.resume_epoch_rng_state, args.resume_rng_state = nil, nil
   local next_batch, guard = shown(state, batches, epoch)
@@ -216,13 +216,13 @@ local function train(self, where, a)
   if class.is_a(self.train_network, ms.nn.TrainOneStepCell) then rawset(self.train_network, "finite_only", state.check_finite) end
   if fire.begin then fire.begin() end
   -- A callback that takes up an earlier training says where it stopped.
-  local skip = args.resume_step or 0
+  local skip, ahead = args.resume_step or 0, args.resume_epoch and args.resume_epoch - first
   first = math.max(args.resume_epoch or first, first)
   args.resume_step, args.resume_epoch = nil, nil
   for epoch = first + 1, epochs do
     if run:get_stop_requested() then break end
-    run_epoch(state, epoch, skip)
-    skip = 0
+    run_epoch(state, epoch, skip, ahead)
+    skip, ahead = 0, nil
     if a.validate then a.validate(args, epoch) end
     if fire.epoch_end then fire.epoch_end() end
   end
