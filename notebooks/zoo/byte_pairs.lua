@@ -11,7 +11,8 @@ for byte = 0, 255 do
   bytes[letters[byte]] = string.char(byte)
 end
 
-local words_of = dofile "notebooks/zoo/words.lua"
+local here = debug.getinfo(1, "S").source:match "^@(.*/)" or ""
+local words_of = dofile(here .. "words.lua")
 
 local Tokens = {}
 Tokens.__index = Tokens
