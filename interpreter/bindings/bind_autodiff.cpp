@@ -4,6 +4,7 @@
 #include "interpreter/bindings/tensor_methods.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
+#include "interpreter/library/library_functions.h"
 #include "interpreter/protect.h"
 #include "interpreter/watchers/batching.h"
 #include "jit/language.h"
@@ -148,11 +149,13 @@ int in_place(lua_State* L) {
     return 0;
 }
 
-int harmless(lua_State* L) {
-    for (int i = 1, n = lua_gettop(L); i <= n; ++i) {
-        luaL_checktype(L, i, LUA_TFUNCTION);
-        LuaHost::of(L).set_harmless(L, i);
-    }
+int note_harmless(lua_State* L) {
+    for_each_library_function([&](const LibraryFunction& row, std::string_view name) {
+        if (row.derivative != Derivative::harmless) return;
+        push_library_function(L, row, name);
+        if (lua_CFunction f = lua_tocfunction(L, -1)) LuaHost::of(L).set_harmless(f);
+        lua_pop(L, 1);
+    });
     return 0;
 }
 
@@ -204,7 +207,7 @@ int open_autodiff(lua_State* L) {
                                                                {"number", protect<number>},
                                                                {"replace", protect<replace>},
                                                                {"is_float", protect<is_float>},
-                                                               {"harmless", protect<harmless>},
+                                                               {"note_harmless", protect<note_harmless>},
                                                                {"original", protect<original>},
                                                                {"note", protect<note>},
                                                                {"graph_text", protect<graph_text>},

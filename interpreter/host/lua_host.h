@@ -152,7 +152,7 @@ class LuaHost final : public vm::Host {
         lua_pushvalue(state, index);
         in_place_maker_ = luaL_ref(state, LUA_REGISTRYINDEX);
     }
-    void set_harmless(lua_State* L, int index) { harmless_.insert(lua_tocfunction(L, index)); }
+    void set_harmless(lua_CFunction f) { harmless_.insert(f); }
     void set_gives_keys(lua_CFunction f) { gives_keys_ = f; }
     // The C function at the index is itself where no derivative is computed, also while the call is recorded.
     void set_in_derivatives(lua_State* L, int index) { in_derivatives_.insert(lua_tocfunction(L, index)); }

@@ -4,72 +4,14 @@
 
 namespace lunaria::jit {
 
-namespace {
-
-// The module of that name on the stack, or nil.
-void push_module(lua_State* L, const char* name) {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    lua_getfield(L, -1, name);
-    lua_remove(L, -2);
-}
-
-}  // namespace
-
-void Natives::note(lua_State* L, const char* library, std::initializer_list<const char*> names, Native kind) {
-    push_module(L, library);
-    if (lua_istable(L, -1))
-        for (const char* name : names) {
-            lua_pushstring(L, name);
-            lua_rawget(L, -2);
-            if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, kind);
-            lua_pop(L, 1);
-        }
-    lua_pop(L, 1);
-}
-
 Natives::Natives(lua_State* L) {
     const int top = lua_gettop(L);
-    note(L, "_G", {"type"}, Native::type_of);
-    note(L, "_G", {"select"}, Native::select);
-    note(L, "_G", {"getmetatable"}, Native::get_metatable);
-    note(L, "_G", {"setmetatable"}, Native::set_metatable);
-    note(L, "_G", {"pairs"}, Native::pairs);
-    note(L, "_G", {"ipairs"}, Native::ipairs);
-    note(L, "_G", {"rawequal"}, Native::raw_equal);
-    note(L, "_G", {"rawlen"}, Native::raw_length);
-    note(L, "_G", {"error"}, Native::error);
-    note(L, "_G", {"xpcall"}, Native::handler);
-    note(L, "_G", {"assert"}, Native::check);
-    note(L, "_G", {"tostring"}, Native::text);
-    note(L, "_G", {"tonumber"}, Native::pure);
-    note(L, "_G", {"print"}, Native::local);
-    note(L, "math", {"abs", "acos", "asin", "atan", "ceil", "cos",  "deg", "exp",       "floor", "fmod", "log",
-                     "max", "min",  "modf", "rad",  "sin",  "sqrt", "tan", "tointeger", "type",  "ult"},
-         Native::pure);
-    note(L, "math", {"random", "randomseed"}, Native::local);
-    note(L, "string", {"byte", "find", "gsub", "len", "match", "pack", "packsize", "unpack"}, Native::pure);
-    note(L, "string", {"char", "format", "lower", "rep", "reverse", "sub", "upper"}, Native::text);
-    note(L, "utf8", {"char", "codepoint", "len", "offset"}, Native::pure);
-    note(L, "os", {"time", "clock", "date", "getenv"}, Native::local);
-    note(L, "io", {"write"}, Native::local);
-    note(L, "coroutine", {"yield", "wrap", "create", "resume", "running", "status", "isyieldable", "close"},
-         Native::refused);
-    note(L, "debug",
-         {"debug", "gethook", "getinfo", "getlocal", "getupvalue", "sethook", "setlocal", "setmetatable", "setupvalue",
-          "traceback", "upvalueid", "upvaluejoin"},
-         Native::refused);
-    note(L, "_G", {"collectgarbage", "load", "loadfile", "dofile", "require"}, Native::refused);
-    note(L, "lunaria.autodiff", {"next_key"}, Native::next_key);
-    note(L, "lunaria.jit", {"make"}, Native::itself);
-    note(L, "lunaria.jit", {"inside"}, Native::inside);
-    note(L, "lunaria.jit", {"is_jit"}, Native::is_tensor);
-    note(L, "lunaria.autodiff", {"note"}, Native::ignored);
-    note(L, "lunaria", {"is_tensor"}, Native::is_tensor);
-    note(L, "lunaria.autodiff", {"is_float"}, Native::is_tensor);
-    note(L, "lunaria", {"is_parameter"}, Native::is_parameter);
-    note(L, "lunaria", {"get_context", "get_seed", "get_rng_state", "get_num_threads"}, Native::reader);
-    note(L, "lunaria", {"tensor"}, Native::reader);
-    note(L, "lunaria", {"clock", "set_seed", "set_rng_state", "memory_stats"}, Native::local);
+    for_each_library_function([&](const LibraryFunction& row, std::string_view name) {
+        if (row.recorded == Native::unknown) return;
+        push_library_function(L, row, name);
+        if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, row.recorded);
+        lua_pop(L, 1);
+    });
 
     // Arithmetic with strings.
     lua_pushliteral(L, "");
@@ -81,35 +23,12 @@ Natives::Natives(lua_State* L) {
         }
 
     // What core.original gives: a function that calls another one.
-    push_module(L, "lunaria.autodiff");
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_getfield(L, -1, "lunaria.autodiff");
     if (lua_istable(L, -1)) {
         lua_getfield(L, -1, "original");
         lua_getglobal(L, "select");
         if (lua_isfunction(L, -1) && lua_pcall(L, 1, 1, 0) == LUA_OK) original_ = lua_tocfunction(L, -1);
-    }
-
-    // Methods of tensors, as open_autodiff finds them.
-    lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
-    lua_getfield(L, -1, "__index");
-    if (lua_getupvalue(L, -1, 1)) {
-        const std::pair<const char*, Native> methods[] = {
-            {"item", Native::item},         {"dim", Native::rank},
-            {"ndimension", Native::rank},   {"numel", Native::shape},
-            {"nelement", Native::shape},    {"is_floating_point", Native::rank},
-            {"is_complex", Native::rank},   {"tolist", Native::reader},
-            {"new_zeros", Native::reader},  {"new_empty", Native::reader},
-            {"new_ones", Native::reader},   {"new_full", Native::reader},
-            {"new_tensor", Native::reader}, {"fill_", Native::local},
-            {"zero_", Native::local},       {"copy_", Native::local},
-            {"set_data", Native::local},    {"requires_grad_", Native::local},
-            {"uniform_", Native::local},    {"normal_", Native::local},
-            {"random_", Native::local},     {"is_contiguous", Native::reader},
-            {"stride", Native::reader},     {"storage_offset", Native::reader}};
-        for (auto [name, kind] : methods) {
-            lua_getfield(L, -1, name);
-            if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, kind);
-            lua_pop(L, 1);
-        }
     }
     lua_settop(L, top);
 }

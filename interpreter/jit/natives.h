@@ -1,41 +1,14 @@
-// What is known of Lua's and the module's functions that are written in C.
+// What a recording makes of Lua's and the module's functions that are written in C.
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
 #include <lua.hpp>
 #include <unordered_map>
 
+#include "interpreter/library/library_functions.h"
+
 namespace lunaria::jit {
 
-enum class Native : uint8_t {
-    unknown,  // it may do anything
-    pure,     // plain arguments give plain results, always the same
-    text,     // the same, and all that it gives are texts
-    reader,   // looks at its arguments' content; changes nothing and calls nobody
-    local,    // an effect that leaves all tables and variables as they are
-    type_of,
-    select,
-    get_metatable,
-    set_metatable,
-    next_key,
-    pairs,
-    ipairs,
-    raw_equal,
-    raw_length,
-    item,
-    is_tensor,
-    is_parameter,
-    error,
-    handler,  // xpcall
-    check,    // assert
-    itself,   // its first argument
-    inside,   // whether this is a recording
-    ignored,  // nothing that a result depends on
-    refused,  // whoever calls it is left to Lua
-    shape,    // of tensors: what their type tells
-    rank,     // of tensors: what their type tells, but for the sizes
-};
+using lunaria::Native;
 
 class Natives {
   public:
@@ -45,7 +18,6 @@ class Natives {
     Native find(lua_State* L, int index) const;
 
   private:
-    void note(lua_State* L, const char* library, std::initializer_list<const char*> names, Native kind);
     std::unordered_map<lua_CFunction, Native> kinds_;
     lua_CFunction original_ = nullptr;
 };

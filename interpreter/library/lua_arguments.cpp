@@ -4,27 +4,11 @@
 #include <string>
 
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/library/library_functions.h"
 
 namespace lunaria {
 
 namespace {
-
-struct Entry {
-    const char* library;
-    const char* name;
-    std::string_view kinds;
-};
-constexpr Entry kEntries[] = {
-    {"_G", "assert", "A"},       {"_G", "error", "ai"},      {"_G", "ipairs", "A"},   {"_G", "next", "T"},
-    {"_G", "pairs", "A"},        {"_G", "pcall", "A"},       {"_G", "rawget", "TA"},  {"_G", "rawset", "TAA"},
-    {"_G", "select", "#"},       {"_G", "tonumber", "A-"},   {"_G", "xpcall", "AF"},  {"math", "abs", "N"},
-    {"math", "acos", "N"},       {"math", "asin", "N"},      {"math", "atan", "Nn"},  {"math", "cos", "N"},
-    {"math", "deg", "N"},        {"math", "exp", "N"},       {"math", "fmod", "NN"},  {"math", "log", "Nn"},
-    {"math", "max", "N*"},       {"math", "min", "N*"},      {"math", "modf", "N"},   {"math", "rad", "N"},
-    {"math", "sin", "N"},        {"math", "sqrt", "N"},      {"math", "tan", "N"},    {"table", "insert", "TA"},
-    {"table", "move", "TIIIt"},  {"table", "remove", "Ti"},  {"table", "sort", "Tf"}, {"table", "unpack", "Xii"},
-    {"string", "gmatch", "SS-"}, {"string", "gsub", "SSFi"}, {"_G", "tostring", "A"}, {"debug", "getlocal", "AA"},
-};
 
 // Whether Lua has a value of the type; what stands for a value that is not known yet may be any.
 bool is(const Value& v, char kind) {
@@ -56,15 +40,12 @@ bool is(const Value& v, char kind) {
 }  // namespace
 
 void LuaArguments::note_library(lua_State* L) {
-    luaL_checkstack(L, 4, "arguments");
-    for (const auto& [library, name, kinds] : kEntries) {
-        if (luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE); lua_getfield(L, -1, library) == LUA_TTABLE) {
-            lua_getfield(L, -1, name);
-            if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, kinds);
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 2);
-    }
+    for_each_library_function([&](const LibraryFunction& row, std::string_view name) {
+        if (row.arguments.empty()) return;
+        push_library_function(L, row, name);
+        if (lua_CFunction f = lua_tocfunction(L, -1)) kinds_.emplace(f, row.arguments);
+        lua_pop(L, 1);
+    });
 }
 
 void LuaArguments::note(lua_State* L, lua_CFunction f, std::string_view kinds) {

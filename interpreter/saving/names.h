@@ -1,5 +1,4 @@
-// Functions of Lua's standard library and of Lunaria's that a saved program refers to by their names. Only what
-// computes is among them: a file cannot name what reaches files, processes or the state of the session.
+// Functions of Lua's standard library and of Lunaria's that a saved program refers to by their names.
 #pragma once
 
 #include <optional>
@@ -8,22 +7,15 @@
 #include <unordered_map>
 
 #include "interpreter/host/lua_host.h"
+#include "interpreter/library/library_functions.h"
 
 namespace lunaria {
 
 class FunctionNames {
   public:
-    enum class Use : uint8_t {
-        called,  // by name, when the saved program runs
-        folded,  // the same, but with known arguments it is called when the program is saved
-        known,   // the latter only: no name in a file
-        writes   // by name; writes into the table that is its first argument
-    };
     struct Entry {
         std::string name;  // "string.format", "ms.vmap"
-        Use use;
-        // Whether it only looks at tables that it is given, and gives none of them back.
-        bool reads() const;
+        const LibraryFunction* row;
     };
 
     explicit FunctionNames(LuaHost& host);

@@ -407,9 +407,8 @@ Partial Specializer::call_known(const Value& f, const Partial& args) {
     kept_.push_back(f);
     if (const Value made = transformed_again(f)) return out_.emit("call", {made, operand_list(args)});
     if (names_.is_ipairs_step(f)) {
-        const static FunctionNames::Entry entry{"ipairs", FunctionNames::Use::folded};
         Partial results;
-        if (fold_call(entry, f, args, results)) return results;
+        if (fold_call("ipairs", f, args, results)) return results;
         out_.refuse("a loop over a table from outside of the function goes on by what is known when it runs only");
     }
     if (const FunctionNames::Entry* entry = names_.find(f)) return call_named(*entry, f, args);
@@ -433,18 +432,17 @@ Partial Specializer::call_known(const Value& f, const Partial& args) {
 }
 
 Partial Specializer::call_named(const FunctionNames::Entry& entry, const Value& f, const Partial& args) {
-    using Use = FunctionNames::Use;
     // In a compiled function cells and transforms do what they do; outside they may compile themselves.
     if (entry.name == "inside") return Partial::list({Value(true)});
     Partial results;
-    const bool folds = entry.use == Use::folded || entry.use == Use::known;
-    if (folds && fold_call(entry, f, args, results)) return results;
-    if (entry.use == Use::known)
+    const bool folds = entry.row->saved == Saved::folded || entry.row->saved == Saved::known;
+    if (folds && fold_call(entry.name, f, args, results)) return results;
+    if (entry.row->saved == Saved::known)
         out_.refuse(str("'", entry.name, "' cannot be saved where its arguments are not known"));
-    if (entry.use == Use::writes && args.structure && !args.items().empty() && is_outside(args.items()[0]))
+    if (entry.row->saved == Saved::writes && args.structure && !args.items().empty() && is_outside(args.items()[0]))
         out_.refuse(str(entry.name, " writes into a table from outside of the function, which a file does not have"));
     const Value list =
-        out_.emit("call", {name_value(entry.name), entry.reads() ? read_only(args) : operand_list(args)});
+        out_.emit("call", {name_value(entry.name), entry.row->reads ? read_only(args) : operand_list(args)});
     const int64_t count = entry.name == "ipairs" || entry.name == "pairs" ? 3 : entry.name == "string.gmatch" ? 1 : 0;
     if (!count) return list;
     std::vector<Partial> results_of;
@@ -452,10 +450,10 @@ Partial Specializer::call_named(const FunctionNames::Entry& entry, const Value& 
     return Partial::list(std::move(results_of));
 }
 
-bool Specializer::fold_call(const FunctionNames::Entry& entry, const Value& f, const Partial& args, Partial& results) {
+bool Specializer::fold_call(std::string_view name, const Value& f, const Partial& args, Partial& results) {
     if (!args.is_list()) return false;
     const std::vector<Partial>& list = args.items();
-    if (std::optional<std::vector<Partial>> found = told_by_structure(entry.name, list)) {
+    if (std::optional<std::vector<Partial>> found = told_by_structure(name, list)) {
         results = Partial::list(std::move(*found));
         return true;
     }
@@ -463,7 +461,7 @@ bool Specializer::fold_call(const FunctionNames::Entry& entry, const Value& f, c
     for (const Partial& p : list) {
         // What a function makes of elements belongs into the program.
         if (!p.is_known() ||
-            (p.value.is_tensor() && entry.name.find('.') != std::string::npos && !entry.name.starts_with("ms.is_")))
+            (p.value.is_tensor() && name.find('.') != std::string::npos && !name.starts_with("ms.is_")))
             return false;
         values.push_back(p.value);
     }
@@ -615,7 +613,7 @@ Value Specializer::known_operand(const Value& v) {
     }
     if (v.is_tensor()) return out_.tensor(v);
     kept_.push_back(v);
-    if (const FunctionNames::Entry* entry = names_.find(v); entry && entry->use != FunctionNames::Use::known)
+    if (const FunctionNames::Entry* entry = names_.find(v); entry && entry->row->saved != Saved::known)
         return name_value(entry->name);
     if (const Value made = transformed_again(v)) return made;
     const vm::Callee callee = host_.resolve(v);

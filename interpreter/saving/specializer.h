@@ -104,7 +104,7 @@ class Specializer {
     // Calls.
     Partial call_known(const Value& f, const Partial& args);
     Partial call_named(const FunctionNames::Entry& entry, const Value& f, const Partial& args);
-    bool fold_call(const FunctionNames::Entry& entry, const Value& f, const Partial& args, Partial& results);
+    bool fold_call(std::string_view name, const Value& f, const Partial& args, Partial& results);
     Partial apply(const Partial& f, const Partial& args);
     std::vector<Partial> bind(const ir::Graph& function, const std::vector<Partial>& captures, const Partial& args);
     Partial call_residual(const Partial& f, std::vector<Partial> args);

@@ -8,6 +8,7 @@
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/library/library_functions.h"
 #include "interpreter/watchers/watching_host.h"
 #include "jit/language.h"
 #include "jit/vm/watcher.h"
@@ -19,16 +20,6 @@ namespace {
 constexpr std::string_view kWhere = "op";
 constexpr size_t kMostWays = 64, kMostDecisions = 4096, kMostNodes = 20000;
 
-// Lua's functions of numbers and the operators that they are on scalars.
-constexpr std::pair<const char*, std::string_view> kMath[] = {
-    {"abs", "abs"},     {"acos", "acos"},   {"asin", "asin"},   {"ceil", "ceil"}, {"cos", "cos"},
-    {"deg", "rad2deg"}, {"exp", "exp"},     {"floor", "floor"}, {"fmod", "fmod"}, {"max", "maximum"},
-    {"min", "minimum"}, {"rad", "deg2rad"}, {"sin", "sin"},     {"sqrt", "sqrt"}, {"tan", "tan"}};
-// What only hands values on.
-constexpr const char* kHarmless[] = {"select", "assert", "ipairs",       "pairs",        "next",  "rawget",
-                                     "rawset", "rawlen", "setmetatable", "getmetatable", "error", "pcall"};
-constexpr const char* kHarmlessOfTables[] = {"insert", "remove", "pack", "unpack"};
-
 // One way through the function: what it decided upon, and what it gave.
 struct Way {
     std::vector<std::pair<ir::Node*, bool>> decisions;
@@ -38,20 +29,13 @@ struct Way {
 class FormulaHost final : public WatchingHost, public Builder {
   public:
     FormulaHost(LuaHost& host, ir::Graph& graph) : WatchingHost(host), graph_(graph), builder_(graph), machine_(*this) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, kWhere.data());
-        auto note = [&](const char* library, const char* name) {
-            lua_getglobal(L, library);
-            if (lua_istable(L, -1)) lua_getfield(L, -1, name);
-            lua_CFunction f = lua_tocfunction(L, -1);
-            lua_settop(L, lua_gettop(L) - (lua_istable(L, -2) ? 2 : 1));
-            return f;
-        };
-        for (auto [name, op] : kMath) math_[note("math", name)] = op;
-        log_ = note("math", "log");
-        atan_ = note("math", "atan");
-        for (const char* name : kHarmless) harmless_.push_back(note("_G", name));
-        for (const char* name : kHarmlessOfTables) harmless_.push_back(note("table", name));
+        for_each_library_function([&](const LibraryFunction& row, std::string_view name) {
+            const bool moves = row.values == lunaria::Values::moves || row.values == lunaria::Values::controls;
+            if (!moves && row.op.empty()) return;
+            push_library_function(host_.lua(), row, name);
+            if (lua_CFunction f = lua_tocfunction(host_.lua(), -1)) library_[f] = {&row, row.op == "=" ? name : row.op};
+            lua_pop(host_.lua(), 1);
+        });
     }
 
     // The function's way for these decisions; further ones are made for `true` first.
@@ -91,18 +75,9 @@ class FormulaHost final : public WatchingHost, public Builder {
         host_.push(L, f);
         const lua_CFunction c = lua_tocfunction(L, -1);
         lua_pop(L, 1);
-        if (c && c == log_) {
-            const Value log = apply("log", {args[0]});
-            return {args.size() < 2 ? log : apply("div", {log, apply("log", {args[1]})})};
-        }
-        if (c && c == atan_) return {args.size() < 2 ? apply("atan", {args[0]}) : apply("atan2", {args[0], args[1]})};
-        if (auto found = math_.find(c); c && found != math_.end()) {
-            if (found->second != "maximum" && found->second != "minimum") return {apply(found->second, args)};
-            Value result = args[0];
-            for (const Value& v : args.subspan(1)) result = apply(found->second, {{result, v}});
-            return {result};
-        }
-        if (!host_.is_function(f) || std::ranges::find(harmless_, c) != harmless_.end()) return host_.call(f, args);
+        const auto known = library_.find(c);
+        if (!host_.is_function(f) || (known != library_.end() && known->second.op.empty())) return host_.call(f, args);
+        if (known != library_.end()) return {library_function(known->second, args)};
         if (callee.function == vm::item_function().function)
             throw argument_error(kWhere, "the value of an element is not known when the operator is defined");
         throw argument_error(kWhere, str(host_.describe(f), " cannot be part of an expression over scalars"))
@@ -222,6 +197,20 @@ class FormulaHost final : public WatchingHost, public Builder {
         return is_float(t.dtype()) ? Value(t.at(0)) : Value(static_cast<int64_t>(t.at(0)));
     }
 
+    // Functions of the library and the operators that they are; "": they only hand values on.
+    struct Known {
+        const LibraryFunction* row;
+        std::string_view op;
+    };
+    Value library_function(const Known& f, std::span<const Value> args) {
+        if (args.size() > 1 && f.row->op_of_two == "/")
+            return apply("div", {apply(f.op, {args[0]}), apply(f.op, {args[1]})});
+        if (args.size() > 1 && !f.row->op_of_two.empty()) return apply(f.row->op_of_two, args);
+        if (!f.row->arguments.ends_with('*')) return apply(f.op, args);
+        Value result = args[0];
+        for (const Value& v : args.subspan(1)) result = apply(f.op, {{result, v}});
+        return result;
+    }
     Value apply(std::string_view name, std::span<const Value> args) {
         const Op& op = registry().get(name);
         return record(op, host_.bind(op, args).args);
@@ -300,9 +289,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     std::unordered_map<const TensorBody*, ir::Node*> nodes_;
     std::vector<Tensor> kept_;  // so that no other tensor gets the body of one of them
     std::unordered_map<std::string, Value> written_;
-    std::unordered_map<lua_CFunction, std::string_view> math_;
-    std::vector<lua_CFunction> harmless_;
-    lua_CFunction log_ = nullptr, atan_ = nullptr;
+    std::unordered_map<lua_CFunction, Known> library_;
     std::vector<bool> script_;
     Way way_;
 };

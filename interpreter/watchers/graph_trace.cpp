@@ -164,12 +164,7 @@ class TracingHost final : public WatchingHost {
     bool moves_values(const Value& f) const {
         const FunctionNames::Entry* entry = names_.find(f);
         if (!entry) return names_.is_ipairs_step(f) || host_.is_harmless(f);
-        static constexpr std::string_view kNames[] = {
-            "ipairs",       "next",         "pairs",      "rawequal",         "rawlen",       "rawget",
-            "rawset",       "select",       "type",       "getmetatable",     "setmetatable", "require",
-            "table.insert", "table.remove", "table.move", "table.unpack",     "table.pack",   "ms.is_tensor",
-            "ms.slice",     "is_parameter", "inside",     "autodiff.is_float"};
-        return std::ranges::find(kNames, entry->name) != std::end(kNames);
+        return entry->row->values == lunaria::Values::moves || entry->row->values == lunaria::Values::tells;
     }
 
     // Whether a function that is given the value can come to what depends on the inputs.

@@ -23,6 +23,19 @@ t.test("numbers have gradients that are numbers", function()
   t.near(ms.grad(math.exp)(0.5), math.exp(0.5), 1e-12)
 end)
 
+t.test("functions of math for programs of older versions have gradients", function()
+  local x, y, h = 0.7, 1.3, 1e-6
+  for _, name in ipairs { "sinh", "cosh", "tanh", "log10" } do
+    local f = math[name]
+    t.near(ms.grad(f)(x), (f(x + h) - f(x - h)) / (2 * h), 1e-8)
+  end
+  for _, name in ipairs { "pow", "atan2" } do
+    local f = math[name]
+    local slopes = ms.grad(f, { 0, 1 })(x, y)
+    t.near(slopes[1], (f(x + h, y) - f(x - h, y)) / (2 * h), 1e-8)
+    t.near(slopes[2], (f(x, y + h) - f(x, y - h)) / (2 * h), 1e-8)
+  end
+end)
 t.test("tanh at 2, three times over", function()
   local d1 = ms.grad(ops.tanh)
   local d2 = ms.grad(d1)

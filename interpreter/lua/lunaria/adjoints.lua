@@ -11,9 +11,7 @@ return function(core, ms)
   -- The originals, for what is in their own replacements.
   local plain_select, plain_tonumber, plain_tostring = core.original(select), core.original(tonumber), core.original(tostring)
 
-  -- Opaque functions that look or print, but compute nothing with numbers, keep nothing and call nobody.
-  core.harmless(type, getmetatable, setmetatable, rawequal, rawlen, ipairs, print, math.type, collectgarbage,
-    core.metamethod, core.next_key, core.fits, core.fills, ms.is_tensor)
+  core.note_harmless()
 
   local function count(...) return plain_select("#", ...) end
 
@@ -317,10 +315,10 @@ return function(core, ms)
   -- Numbers.
   for lua_name, primitive in pairs {
     sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",
-    acos = "num_acos", abs = "num_abs",
+    acos = "num_acos", abs = "num_abs", cosh = "num_cosh", sinh = "num_sinh", tanh = "num_tanh",
   } do
     local by = number(primitive)
-    replace(math[lua_name], function(x) return by(x) end)
+    if math[lua_name] then replace(math[lua_name], function(x) return by(x) end) end
   end
   local log, log_base, atan, atan2 = number "num_log", number "num_log_base", number "num_atan", number "num_atan2"
   local fmod, trunc, frac = number "num_fmod", number "num_trunc", number "num_frac"
@@ -328,6 +326,14 @@ return function(core, ms)
     if base == nil then return log(x) end
     return log_base(x, base)
   end)
+  -- Which Lua may have for programs of older versions.
+  local older = {}
+  function older.log10(x) return log_base(x, 10.0) end
+  function older.pow(x, y) return x ^ y end
+  function older.atan2(y, x) return atan2(y, x) end
+  for lua_name, by in pairs(older) do
+    if math[lua_name] then replace(math[lua_name], by) end
+  end
   replace(math.atan, function(y, x)
     if x == nil then return atan(y) end
     return atan2(y, x)
