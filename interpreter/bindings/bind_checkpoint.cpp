@@ -1,11 +1,15 @@
 // What the Lua files of checkpoints are made of: ms.io.read_ckpt, ms.io.write_ckpt, ms.io.format_of and the folders
 // that checkpoints lie in.
+#include <signal.h>
+
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
+#include "core/signals.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -115,6 +119,28 @@ struct Reading {
         for (const std::string& name : part.names) part.values.emplace_back(name, file.read(name));
     }
 };
+
+// Signals that a program asks about; what a handler may touch.
+std::atomic<bool> came[NSIG];
+
+// signal_came(number [, forget]): whether the signal came since the last call; it does nothing else from the first call
+// on, until `forget` gives it back its meaning.
+int signal_came(lua_State* L) {
+    const lua_Integer number = luaL_checkinteger(L, 1);
+    if (number != SIGTERM && number != SIGHUP && number != SIGUSR1 && number != SIGUSR2)
+        throw argument_error("signal_came",
+                             str("the signals 1 (HUP), 10 (USR1), 12 (USR2) and 15 (TERM) can be asked about, got ",
+                                 static_cast<long long>(number)));
+    const int signal_number = static_cast<int>(number);
+    if (lua_toboolean(L, 2)) {
+        signal(signal_number, SIG_DFL);
+    } else {
+        handle_signal(
+            signal_number, [](int which) { came[which].store(true); }, SA_RESTART);
+    }
+    lua_pushboolean(L, came[signal_number].exchange(false));
+    return 1;
+}
 
 constexpr const char* kReading = "lunaria.reading";
 
@@ -246,7 +272,8 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"format_of", protect<format_of>},           {"read_text", protect<read_text>},
     {"make_folder", protect<make_folder>},       {"list_folder", protect<list_folder>},
     {"finish_writing", protect<finish_writing>}, {"is_writing", protect<is_writing>},
-    {"read_later", protect<read_later>},         {"finish_reading", protect<finish_reading>}};
+    {"signal_came", protect<signal_came>},       {"read_later", protect<read_later>},
+    {"finish_reading", protect<finish_reading>}};
 
 }  // namespace
 

@@ -285,6 +285,16 @@ int missing_operator(lua_State* L) {
     const std::string table = lua_tostring(L, lua_upvalueindex(1));
     if (lua_type(L, 2) != LUA_TSTRING) throw argument_error(table, str("has no field ", describe(L, 2)));
     const std::string_view name = lua_tostring(L, 2);
+    if (table == "ms.ops" && !name.empty() && name[0] >= 'A' && name[0] <= 'Z') {
+        lua_getglobal(L, "require");
+        lua_pushliteral(L, "lunaria.nn.primitives");
+        lua_call(L, 1, 1);
+        lua_getfield(L, -1, "find");
+        lua_pushvalue(L, 2);
+        lua_call(L, 1, 1);
+        if (!lua_isnil(L, -1)) return 1;
+        lua_settop(L, 2);
+    }
     std::vector<std::string_view> names;
     lua_pushnil(L);
     while (lua_next(L, 1)) {

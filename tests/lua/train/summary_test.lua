@@ -147,14 +147,17 @@ t.test("a training leaves its figures", function()
   for i = 1, 6 do batches[i] = { ms.ones { 1, 2 }, ms.ones { 1, 1 } } end
   model:fit(1, batches, batches, { callbacks = train.SummaryCollector(directory, 2, { histogram_regular = "weight" }) })
   local names = ms.io.list_folder(directory)
-  t.equal(#names, 1)
+  t.equal(#names, 2)
+  assert(names[1]:match "_lineage$" or names[2]:match "_lineage$")
+  if names[1]:match "_lineage$" then names[1] = names[2] end
   assert(names[1]:match "^events%.out%.tfevents%.summary%.%d+%.", names[1])
   local list = records(directory .. "/" .. names[1])
-  t.equal(#list, 5)
-  local last = values(list[4])
-  t.equal(fields(list[4])[2][1], 6)
+  t.equal(#list, 6)
+  assert(fields(list[2])[4], "the graph")
+  local last = values(list[5])
+  t.equal(fields(list[5])[2][1], 6)
   assert(last.loss[2] >= 0 and last.learning_rate[2] == 0.125 and last.weight[5])
-  assert(values(list[5]).eval_mse)
+  assert(values(list[6]).eval_mse)
 end)
 
 t.test("what is wrong is named", function()
@@ -171,6 +174,116 @@ t.test("what is wrong is named", function()
   t.fails({ "record", "the record is closed" }, record.record, record, 1)
   t.fails({ "SummaryRecord", "log_dir must be a string" }, train.SummaryRecord, "")
   t.fails({ "cannot be made" }, train.SummaryRecord, "README.md/x")
+end)
+
+-- Sound, graphs, settings: the bytes are those that TensorBoard reads (event_accumulator of TensorBoard 2.21 was asked).
+t.test("sound is a file of 16 bits", function()
+  local found = written(function(record)
+    record:add_value("audio", "tone", { data = ms.tensor { 0.0, 1.0, -1.0, 0.5 }, sample_rate = 8000 })
+    record:add_value("audio", "both", ms.zeros { 3, 2 })
+  end)
+  local tone, both = fields(found.tone[6]), fields(found.both[6])
+  t.equal({ tone[1][1], tone[2][1], tone[3][1], tone[5][1] }, { 8000.0, 1, 4, "audio/wav" })
+  t.equal({ both[1][1], both[2][1], both[3][1] }, { 44100.0, 2, 3 })
+  local wav = tone[4][1]
+  t.equal({ #wav, wav:sub(1, 4), wav:sub(9, 16) }, { 52, "RIFF", "WAVEfmt " })
+  t.equal({ ("<I4I4"):unpack(wav, 25) }, { 8000, 16000, 33 })
+  t.equal({ ("<i2i2i2i2"):unpack(wav, 45) }, { 0, 32767, -32767, 16384, 53 })
+  local record = train.SummaryRecord(folder)
+  t.fails({ "add_value", "tone must be a floating tensor" }, record.add_value, record, "audio", "tone", ms.ones({ 4 }, ms.int32))
+  t.fails({ "tone must be a floating tensor" }, record.add_value, record, "audio", "tone", ms.ones { 0 })
+  t.fails({ "tone.sample_rate" }, record.add_value, record, "audio", "tone", { data = ms.ones { 4 }, sample_rate = 0 })
+  record:close()
+end)
+
+t.test("the graph of a network has its operators and what flows between them", function()
+  local record = train.SummaryRecord(folder)
+  local net = ms.nn.SequentialCell(ms.nn.Dense(4, 3), ms.nn.ReLU())
+  record:add_graph(net, ms.ones { 2, 4 })
+  t.fails("", record.add_graph, record, function() error("no") end, ms.ones { 1 })
+  record:close()
+  local ops_of, inputs_of = {}, {}
+  for _, text in ipairs(fields(fields(records(record.path)[2])[4][1])[1]) do
+    local node = fields(text)
+    ops_of[#ops_of + 1] = node[2][1]
+    inputs_of[node[1][1]] = node[3] or {}
+  end
+  table.sort(ops_of)
+  t.equal(table.concat(ops_of, " "), "Input MakeTuple Parameter Parameter ops.dense ops.relu")
+  for _, inputs in pairs(inputs_of) do
+    for _, input in ipairs(inputs) do assert(inputs_of[input], input) end
+  end
+end)
+
+t.test("settings and their results", function()
+  local record = train.SummaryRecord(folder)
+  record:add_hparams({ rate = 0.5, optimizer = "Adam", big = true }, { accuracy = 0.75 })
+  t.fails({ "add_hparams", "rate must be a number, a text or a boolean" }, record.add_hparams, record, { rate = {} })
+  t.fails({ "add_hparams", "accuracy must be a number" }, record.add_hparams, record, {}, { accuracy = "x" })
+  record:close()
+  local found = values(records(record.path)[2])
+  t.near(found.accuracy[2], 0.75, 0)
+  local function data(tag)
+    local plugin = fields(fields(found["_hparams_/" .. tag][9])[1][1])
+    t.equal(plugin[1][1], "hparams")
+    return fields(plugin[2][1])
+  end
+  local session = fields(data "session_start_info" [3][1])
+  local settings = {}
+  for _, pair in ipairs(session[1]) do
+    local entry = fields(pair)
+    local value = fields(entry[2][1])
+    settings[entry[1][1]] = value[2] and value[2][1] or value[3] and value[3][1] or value[4][1]
+  end
+  t.equal(settings, { rate = 0.5, optimizer = "Adam", big = 1 })
+  t.equal(#fields(data "experiment" [2][1])[4], 3)
+  assert(data "session_end_info" [4])
+end)
+
+t.test("operators of summaries within a network show every step", function()
+  local ops, nn = ms.ops, ms.nn
+  local Net = nn.Cell:extend("Net")
+  function Net:init()
+    self.fc, self.show, self.histogram = nn.Dense(4, 3), ops.ScalarSummary(), ops.HistogramSummary()
+  end
+  function Net:construct(x)
+    local y = self.fc(x)
+    self.show("mean", ops.mean(y))
+    self.histogram("y", y)
+    return y
+  end
+  local net = Net()
+  local model = ms.Model(net, nn.CrossEntropyLoss(), nn.SGD(net:trainable_params(), 0.0), { "accuracy" })
+  local batches, means = {}, {}
+  for i = 1, 6 do
+    batches[i] = { ms.randn { 2, 4 }, ms.tensor { 0, 2 } }
+    means[i] = net.fc(batches[i][1]):mean():item()
+  end
+  local place = folder .. "/within"
+  local collector = train.SummaryCollector(place, 1, { custom_lineage_data = { note = "hi", n = 3, q = 0.5 } })
+  model:train(2, batches, collector)
+  local found = {}
+  for _, event in ipairs(records(collector.summary.path)) do
+    local step = (fields(event)[2] or { 0 })[1]
+    if fields(event)[5] then
+      local at = values(event)
+      found[step] = at.mean and at.mean[3]
+      assert(at.y[5] and at.y[9])
+    end
+  end
+  for step = 1, 12 do t.near(found[step], means[(step - 1) % 6 + 1], 1e-5) end
+  -- What was trained, on what, with what, to what.
+  local lineage
+  for _, name in ipairs(ms.io.list_folder(place)) do
+    if name:find "_lineage$" then lineage = records(place .. "/" .. name) end
+  end
+  t.equal(#lineage, 3)
+  local trained = fields(fields(lineage[2])[6][1])
+  local hyper, algorithm = fields(trained[1][1]), fields(trained[3][1])
+  t.equal({ hyper[1][1], hyper[2][1], hyper[3][1], hyper[4][1], hyper[8][1] }, { "SGD", 0.0, "CrossEntropyLoss", 2, 2 })
+  t.equal({ algorithm[1][1], fields(trained[2][1])[2][1] }, { "Net", 6 })
+  t.equal(#fields(fields(lineage[3])[10][1])[1], 3)
+  t.fails({ "SummaryCollector", "x must be a number or a text" }, train.SummaryCollector, place, { custom_lineage_data = { x = {} } })
 end)
 
 os.execute("rm -rf '" .. folder .. "'")

@@ -232,6 +232,14 @@ function M.io.finish_writing() end
 ---     > ms.io.is_writing()
 ---     false
 function M.io.is_writing() end
+--- Whether a signal came since the last call: 1 (HUP), 10 (USR1), 12 (USR2) or 15 (TERM). From the first call on it does
+--- nothing else; forget: true gives it back its meaning, which for most is the end of the program. number: the signal.
+---
+---     > ms.io.signal_came(12)
+---     false
+---     > ms.io.signal_came(12, true)
+---     false
+function M.io.signal_came(number, forget) end
 --- Has a thread read checkpoints. parts: a list of { path =, kind = "ckpt" or "safetensors", names =, crc_check = }. Gives a
 --- handle for ms.io.finish_reading.
 ---

@@ -41,10 +41,12 @@ net:set_train(), net:cells_and_names() ... go through them. bprop(self, inputs..
 cell's derivative. auto_prefix = false leaves the parameters of its parts the names that they have; requires_grad is what
 set_grad said.]]
 Cell.__index = Cell
+-- What tells classes of cells from those of metrics, callbacks and the like.
+Cell._is_cell = true
 
 local function class_of(value)
   local meta = type(value) == "table" and getmetatable(value)
-  return type(meta) == "table" and rawget(meta, "_name") and rawget(meta, "_is_class") and meta or nil
+  return type(meta) == "table" and rawget(meta, "_is_class") and meta._is_cell and meta or nil
 end
 
 --- Whether a value is a cell.

@@ -28,8 +28,9 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.transformer_layers",
     "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer" },
   { "lunaria.nn.wrap", "TrainOneStepCell WithEvalCell WithGradCell WithLossCell" },
-  { "lunaria.nn.loss_scale", [[DynamicLossScaleUpdateCell FixedLossScaleUpdateCell ForwardValueAndGrad GradAccumulationCell
-    GradientAccumulation ParameterUpdate TimeDistributed TrainOneStepWithLossScaleCell]] },
+  { "lunaria.nn.loss_scale", [[DistributedGradReducer DynamicLossScaleUpdateCell FixedLossScaleUpdateCell ForwardValueAndGrad
+    GradAccumulationCell GradientAccumulation MicroBatchInterleaved ParameterUpdate PipelineCell
+    TimeDistributed TrainOneStepWithLossScaleCell]] },
   { "lunaria.nn.optim", "Adam AdamW AdamWeightDecay Momentum Optimizer SGD", of = "nn" },
   { "lunaria.nn.optim_more", "AdaMax Adadelta Adagrad RMSProp" },
   { "lunaria.nn.optim_rare", "ASGD AdaFactor FTRL Lamb LazyAdam ProximalAdagrad Rprop", of = "classes" },

@@ -170,26 +170,15 @@ function Accumulation:get_lr() return self.optimizer:get_lr() end
 ---     0.25
 function Accumulation:set_lr(value) self.optimizer:set_lr(value) end
 
-local MicroBatches = layer(Cell, "GradAccumulationCell", "network, micro_size",
-  [[A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.
-
-  > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
-  > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
-  1.0]])
-MicroBatches.auto_prefix = false
-function MicroBatches:setup(a)
-  if not is_cell(a.network) then fail("GradAccumulationCell", "network must be a cell, got " .. describe(a.network)) end
-  self.network = a.network
-  self.micro_size = check.positive("GradAccumulationCell", "micro_size", a.micro_size)
-end
-function MicroBatches:construct(...)
-  local count, parts = self.micro_size, {}
-  local inputs = table.pack(...)
+-- The sum of what a network gives for `count` parts of its inputs along axis 0, one after the other.
+local function sum_of_parts(where, network, count, ...)
+  local inputs, parts = table.pack(...), {}
+  if inputs.n == 0 then fail(where, "missing argument 1: an input is expected") end
   for i = 1, inputs.n do
     local x = inputs[i]
     local rows = ms.is_tensor(x) and x.ndim > 0 and x.shape[1] or 0
     if rows == 0 or rows % count ~= 0 then
-      fail("GradAccumulationCell", ("input %d must have a number of rows that %d divides, got %s"):format(i, count, describe(x)))
+      fail(where, ("input %d must have a number of rows that %d divides, got %s"):format(i, count, describe(x)))
     end
     parts[i] = table.pack(ops.split(x, rows // count, 0))
   end
@@ -197,10 +186,84 @@ function MicroBatches:construct(...)
   for k = 1, count do
     local part = {}
     for i = 1, inputs.n do part[i] = parts[i][k] end
-    local loss = self.network(table.unpack(part, 1, inputs.n))
-    sum = sum and sum + loss or loss
+    local result = network(table.unpack(part, 1, inputs.n))
+    sum = sum and sum + result or result
   end
-  return sum / count
+  return sum
+end
+
+-- Cells that call a network with parts of its inputs. count: the name of the argument that says how many parts there are.
+local function in_parts(name, count, signature, doc)
+  local class = layer(Cell, name, signature, doc)
+  class.auto_prefix = false
+  function class:setup(a)
+    if not is_cell(a.network) then fail(name, "network must be a cell, got " .. describe(a.network)) end
+    self.network = a.network
+    self[count] = check.positive(name, count, a[count])
+    for _, config in ipairs { "stage_config", "segment_config" } do
+      if a[config] ~= nil and type(a[config]) ~= "table" then
+        fail(name, ("%s must be a table of numbers by cell names, got %s"):format(config, describe(a[config])))
+      end
+    end
+  end
+  function class:construct(...) return sum_of_parts(name, self.network, self[count], ...) end
+  return class
+end
+
+local MicroBatches = in_parts("GradAccumulationCell", "micro_size", "network, micro_size",
+  [[A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.
+
+  > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
+  > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
+  1.0]])
+function MicroBatches:construct(...)
+  return sum_of_parts("GradAccumulationCell", self.network, self.micro_size, ...) / self.micro_size
+end
+
+local Interleaved = in_parts("MicroBatchInterleaved", "interleave_num", "network, interleave_num=2",
+  [[A network called with interleave_num parts of its inputs along axis 0: the sum of the results. On several devices the messages
+of one part are sent while another is computed; on one device they follow each other.
+
+  > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
+  > ms.nn.MicroBatchInterleaved(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
+  2.0]])
+
+local Pipeline = in_parts("PipelineCell", "micro_size", "network, micro_size, stage_config=nil, segment_config=nil",
+  [[A network called with micro_size parts of its inputs along axis 0: the sum of the results. stage_config, segment_config: the
+stage and segment of cells by name, for pipelines over several devices; on one device there is one stage.
+
+  > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
+  > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
+  4.0]])
+
+local Reducer = layer(Cell, "DistributedGradReducer", "parameters, mean=nil, degree=nil, fusion_type=1, group=\"world\"",
+  [[Adds up the gradients of all devices: cell(grads) gives the sums, divided by degree where mean is true. A program has one device,
+whose gradients these are. parameters: those that the gradients are of. degree: how many devices there are, 1 by default.
+fusion_type, group: nothing depends on them.
+
+  > net = ms.nn.Dense(2, 1)
+  > reduce = ms.nn.DistributedGradReducer(net:trainable_params(), true)
+  > reduce({ ms.ones { 1, 2 }, ms.ones { 1 } })[1]:tolist()[1][1]
+  1.0]])
+Reducer.auto_prefix = false
+function Reducer:setup(a)
+  local name = "DistributedGradReducer"
+  if type(a.parameters) ~= "table" or #a.parameters == 0 then
+    fail(name, "parameters must be a table of parameters that is not empty, got " .. describe(a.parameters))
+  end
+  rawset(self, "parameters", a.parameters)
+  self.mean = check.boolean(name, "mean", a.mean or false)
+  self.degree = a.degree == nil and 1 or check.positive(name, "degree", a.degree)
+end
+function Reducer:construct(grads)
+  local name = "DistributedGradReducer"
+  if type(grads) ~= "table" or #grads ~= #self.parameters then
+    fail(name, ("a table of %d gradients is expected, got %s"):format(#self.parameters,
+      type(grads) == "table" and "one of " .. #grads or describe(grads)))
+  end
+  local reduced = {}
+  for i = 1, #grads do reduced[i] = self.mean and self.degree ~= 1 and grads[i] / self.degree or grads[i] end
+  return reduced
 end
 
 local ForwardValueAndGrad = layer(Cell, "ForwardValueAndGrad", "network, weights=nil, get_all=false, get_by_list=false",
@@ -276,5 +339,6 @@ end
 return {
   FixedLossScaleUpdateCell = Fixed, DynamicLossScaleUpdateCell = Dynamic, TrainOneStepWithLossScaleCell = Step,
   GradientAccumulation = Accumulation, GradAccumulationCell = MicroBatches, ForwardValueAndGrad = ForwardValueAndGrad,
-  ParameterUpdate = ParameterUpdate, TimeDistributed = TimeDistributed,
+  ParameterUpdate = ParameterUpdate, TimeDistributed = TimeDistributed, MicroBatchInterleaved = Interleaved,
+  PipelineCell = Pipeline, DistributedGradReducer = Reducer,
 }

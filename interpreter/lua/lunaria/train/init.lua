@@ -5,7 +5,7 @@ return require "lunaria.parts" ("ms.train", "name", {
     get_metric_fn get_metrics names rearrange_inputs]] },
   { "lunaria.train.callbacks", [[Callback EarlyStopping History LambdaCallback LearningRateScheduler LossMonitor ReduceLROnPlateau
     RunContext TimeMonitor]], of = "classes" },
-  { "lunaria.train.saving_callbacks", "BackupAndRestore CheckpointConfig ModelCheckpoint" },
+  { "lunaria.train.saving_callbacks", "BackupAndRestore CheckpointConfig ModelCheckpoint OnRequestExit" },
   { "lunaria.train.summary_record", "SummaryCollector SummaryRecord" },
   { "lunaria.train.model", "Model", whole = true },
 })

@@ -257,4 +257,64 @@ function BackupAndRestore:on_train_end(run)
   if self.delete_checkpoint and not run:get_stop_requested() and args.cur_epoch_num >= args.epoch_num then os.remove(self.path) end
 end
 
+local OnRequestExit = class.define(base.Callback, "OnRequestExit",
+  "save_ckpt=true, save_mindir=true, file_name=\"Net\", directory=\"./\", config_file=nil, sig=15",
+  [[Ends a training after the step in which it is asked to, and saves the network: as directory/file_name_train.ckpt where save_ckpt
+is true, and as directory/file_name_train.mindir where save_mindir is true. file_name: what the names begin with. sig: the
+signal that asks, 15 (TERM), 1 (HUP), 10 (USR1) or 12 (USR2). config_file: a JSON file that asks too, by {"GracefulExit": 1}; it
+is looked at after each step.
+
+  > net = ms.nn.Dense(2, 1)
+  > leaving = ms.train.OnRequestExit { save_mindir = false, directory = "/tmp" }
+  > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
+  > model:train(1, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }, leaving)]])
+classes.OnRequestExit = OnRequestExit
+function OnRequestExit:setup(a)
+  local name = "OnRequestExit"
+  self.save_ckpt = check.boolean(name, "save_ckpt", a.save_ckpt)
+  self.save_mindir = check.boolean(name, "save_mindir", a.save_mindir)
+  for _, key in ipairs { "file_name", "directory", "config_file" } do
+    if (a[key] ~= nil or key ~= "config_file") and (type(a[key]) ~= "string" or a[key] == "") then
+      fail(name, ("%s must be a string that is not empty, got %s"):format(key, describe(a[key])))
+    end
+    self[key] = a[key]
+  end
+  self.sig = check.integer(name, "sig", a.sig)
+end
+
+-- Whether the file asks to end. One that is missing, or half written, does not.
+local function is_asked_by(path)
+  local file = io.open(path)
+  if not file then return false end
+  local text = file:read("a")
+  file:close()
+  local ok, config = pcall(ms.json.decode, text)
+  return ok and type(config) == "table" and config.GracefulExit == 1
+end
+
+--- Called before the training.
+function OnRequestExit:on_train_begin() ms.io.signal_came(self.sig) end
+--- Called before a step: the inputs of the step are kept for save_mindir.
+function OnRequestExit:on_train_step_begin(run) self.inputs = run:original_args().train_dataset_element end
+--- Called after a step.
+function OnRequestExit:on_train_step_end(run)
+  if not ms.io.signal_came(self.sig) and not (self.config_file and is_asked_by(self.config_file)) then return end
+  local args = run:original_args()
+  run:request_stop()
+  ms.io.make_folder(self.directory)
+  local path = ("%s/%s_train"):format(self.directory, self.file_name)
+  if self.save_ckpt then
+    local list = {}
+    for i, entry in ipairs(training_state.parameters(args)) do list[i] = { name = entry[1], data = entry[2] } end
+    ms.save_checkpoint(list, path .. ".ckpt")
+  end
+  if self.save_mindir and self.inputs then
+    args.network:set_train(false)
+    ms.export(args.network, self.inputs[1], { file_name = path, file_format = "MINDIR" })
+    args.network:set_train()
+  end
+end
+--- Called after the training.
+function OnRequestExit:on_train_end() ms.io.signal_came(self.sig, true) end
+
 return classes

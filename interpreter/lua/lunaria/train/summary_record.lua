@@ -1,60 +1,20 @@
 -- Summaries: figures, histograms, pictures, texts and tensors of a training, in a file of events that TensorBoard shows. One
 -- file serves TensorBoard and MindSpore's own tools: where the two disagree about a field both forms are written.
---
--- A record is its length and its bytes, each followed by a masked CRC-32C (the framing of TFRecord); the bytes are an Event
--- in Protocol Buffers' wire format.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
 local class = require "lunaria.nn.class"
+local events = require "lunaria.train.events"
+local lineage = require "lunaria.train.lineage"
+local pending = require("lunaria.nn.primitives").pending
+local summary_graph = require "lunaria.train.summary_graph"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
-local crc_table
-local function crc32c(text)
-  if not crc_table then
-    crc_table = {}
-    for i = 0, 255 do
-      local value = i
-      for _ = 1, 8 do value = value & 1 == 1 and value >> 1 ~ 0x82f63b78 or value >> 1 end
-      crc_table[i] = value
-    end
-  end
-  local sum = 0xffffffff
-  for from = 1, #text, 4096 do
-    for _, byte in ipairs { text:byte(from, math.min(from + 4095, #text)) } do
-      sum = crc_table[(sum ~ byte) & 0xff] ~ sum >> 8
-    end
-  end
-  return ~sum & 0xffffffff
-end
-
-local function masked(text)
-  local sum = crc32c(text)
-  return ("<I4"):pack(((sum >> 15 | sum << 17) + 0xa282ead8) & 0xffffffff)
-end
-
-local function varint(n)
-  local bytes = {}
-  repeat
-    bytes[#bytes + 1] = string.char((n & 127) | (n >> 7 ~= 0 and 128 or 0))
-    n = n >> 7
-  until n == 0
-  return table.concat(bytes)
-end
-
-local function text_field(number, text) return varint(number << 3 | 2) .. varint(#text) .. text end
-local function integer_field(number, value) return varint(number << 3) .. varint(value) end
-local function double_field(number, value) return varint(number << 3 | 1) .. ("<d"):pack(value) end
-local function float_field(number, value) return varint(number << 3 | 5) .. ("<f"):pack(value) end
-
-local function packed_doubles(number, list)
-  local parts = {}
-  for i, value in ipairs(list) do parts[i] = ("<d"):pack(value) end
-  return text_field(number, table.concat(parts))
-end
+local text_field, integer_field = events.text_field, events.integer_field
+local double_field, float_field, packed_doubles = events.double_field, events.float_field, events.packed_doubles
 
 -- Each gives the values (Summary.Value) of a tag.
 local plugins = {}
@@ -141,7 +101,36 @@ function plugins.tensor(tag, value)
   return { text_field(1, tag) .. text_field(8, table.concat(parts)) }
 end
 
-local names = { "histogram", "image", "scalar", "tensor", "text" }
+-- Samples as a file of 16 bits, which browsers play.
+local function wav(samples, rate, channels)
+  local numbers = ops.round(ops.clamp(samples:astype(ms.float32), -1.0, 1.0) * 32767):astype(ms.int64)
+  local parts = {}
+  for i, number in ipairs(numbers:reshape({ -1 }):tolist()) do parts[i] = ("<i2"):pack(number) end
+  local data = table.concat(parts)
+  return ("<c4I4c4c4I4I2I2I4I4I2I2c4I4"):pack("RIFF", 36 + #data, "WAVE", "fmt ", 16, 1, channels, rate, rate * channels * 2,
+    channels * 2, 16, "data", #data) .. data
+end
+
+local default_rate = 44100
+
+function plugins.audio(tag, value)
+  local rate = default_rate
+  if type(value) == "table" and not ms.is_tensor(value) then
+    rate = check.positive("add_value", tag .. ".sample_rate", value.sample_rate or default_rate)
+    value = value.data
+  end
+  local x = tensor_of(tag, value)
+  if x.ndim == 1 then x = x:reshape { x.size, 1 } end
+  if x.ndim ~= 2 or x.size == 0 or not ops.is_floating_point(x) or x.shape[2] > 8 then
+    fail("add_value", ("%s must be a floating tensor (samples,) or (samples, channels) of at most 8 channels, got %s"):format(tag,
+      describe(value)))
+  end
+  local frames, channels = x.shape[1], x.shape[2]
+  return { text_field(1, tag) .. text_field(6, float_field(1, rate) .. integer_field(2, channels) .. integer_field(3, frames)
+    .. text_field(4, wav(x, rate, channels)) .. text_field(5, "audio/wav")) }
+end
+
+local names = { "audio", "histogram", "image", "scalar", "tensor", "text" }
 
 local SummaryRecord = class.define(nil, "SummaryRecord", "log_dir, file_prefix=\"events\", file_suffix=\"_MS\"",
   [[A file of summaries in a folder, which TensorBoard shows: tensorboard --logdir FOLDER. log_dir: the folder, made when it is
@@ -157,42 +146,27 @@ missing. file_prefix, file_suffix: what its name begins and ends with.
   > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
   true]])
 
-local function write(self, event)
-  local length = ("<I8"):pack(#event)
-  local ok, message = self.file:write(length, masked(length), event, masked(event))
-  if not ok then fail(self.path, "writing failed: " .. tostring(message)) end
-end
-
-local function now() return os.time() + (ms.clock() % 1000000000) / 1e9 end
-
 function SummaryRecord:setup(a)
   for _, key in ipairs { "log_dir", "file_prefix", "file_suffix" } do
     if type(a[key]) ~= "string" or (a[key] == "" and key ~= "file_suffix") then
       fail("SummaryRecord", ("%s must be a string that is not empty, got %s"):format(key, describe(a[key])))
     end
   end
-  ms.io.make_folder(a.log_dir)
-  local host = (os.getenv("HOSTNAME") or ""):match "^[%w%-_]+" or "localhost"
-  local taken = {}
-  for _, name in ipairs(ms.io.list_folder(a.log_dir)) do taken[name] = true end
-  local n = 0
-  repeat
-    self.name = ("%s.out.tfevents.summary.%d.%d.%s%s"):format(a.file_prefix, os.time(), n, host, a.file_suffix)
-    n = n + 1
-  until not taken[self.name]
-  self.path = a.log_dir .. "/" .. self.name
-  local file, message = io.open(self.path, "wb")
-  if not file then fail("SummaryRecord", tostring(message)) end
-  self.file, self.values = file, {}
-  write(self, double_field(1, now()) .. text_field(3, "MindSpore.Event:1"))
+  local form = ("%s.out.tfevents.summary.%%d.%%d.%%s%s"):format(a.file_prefix:gsub("%%", "%%%%"), (a.file_suffix:gsub("%%", "%%%%")))
+  self.file = events.create("SummaryRecord", a.log_dir, form, "MindSpore.Event:1")
+  self.path, self.name, self.values = self.file.path, self.file.name, {}
 end
+
+local function write(self, event) self.file:write(event) end
+local now = events.now
 
 local function open(self, where)
   if not self.file then fail(where, "the record is closed") end
 end
 
---- Adds a value to the next record. plugin: "scalar", "histogram", "image" (a tensor (C, H, W) or (N, C, H, W)), "text" or
---- "tensor". name: what it is called. value: a number, a tensor or a text.
+--- Adds a value to the next record. plugin: "scalar", "histogram", "image" (a tensor (C, H, W) or (N, C, H, W)), "audio" (a
+--- tensor (samples,) or (samples, channels) within -1 and 1, or { data =, sample_rate = }), "text" or "tensor". name: what it is
+--- called. value: a number, a tensor or a text.
 ---
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("histogram", "weights", ms.ones { 3 })
@@ -209,7 +183,8 @@ function SummaryRecord:add_value(plugin, name, value)
   for _, item in ipairs(plugins[plugin](name, value)) do self.values[#self.values + 1] = text_field(1, item) end
 end
 
---- Writes what was added since the last record, as values of a step. Gives whether there was anything.
+--- Writes what was added since the last record, as values of a step, and what ops.ScalarSummary and its kin were called with.
+--- Gives whether there was anything.
 ---
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:record(1)
@@ -220,6 +195,15 @@ end
 function SummaryRecord:record(step)
   open(self, "record")
   step = check.not_negative("record", "step", step)
+  local keys = {}
+  for key in pairs(pending) do keys[#keys + 1] = key end
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    local value = pending[key]
+    pending[key] = nil
+    local plugin, name = key:match "^(%a+) (.*)$"
+    self:add_value(plugin, name, value)
+  end
   if #self.values == 0 then return false end
   write(self, double_field(1, now()) .. integer_field(2, step) .. text_field(5, table.concat(self.values)))
   self.values = {}
@@ -238,6 +222,34 @@ function SummaryRecord:flush()
   self.file:flush()
 end
 
+--- Writes the graph of a network for these inputs: the operators and what flows between them. network: a cell or a function.
+---
+---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
+---     > record:add_graph(ms.nn.Dense(2, 3), ms.ones { 1, 2 })
+---     > record:close()
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
+---     true
+function SummaryRecord:add_graph(network, ...)
+  open(self, "add_graph")
+  write(self, double_field(1, now()) .. text_field(4, summary_graph(network, ...)))
+end
+
+--- Writes the settings of a training and the figures that came of them, for comparisons of several. settings: numbers, texts and
+--- booleans by name; results: numbers by name.
+---
+---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
+---     > record:add_hparams({ rate = 0.1, optimizer = "Adam" }, { accuracy = 0.9 })
+---     > record:close()
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
+---     true
+function SummaryRecord:add_hparams(settings, results)
+  open(self, "add_hparams")
+  local values = lineage.hparams(settings, results or {})
+  for name, value in pairs(results or {}) do values[#values + 1] = plugins.scalar(name, value)[1] end
+  for i, value in ipairs(values) do values[i] = text_field(1, value) end
+  write(self, double_field(1, now()) .. text_field(5, table.concat(values)))
+end
+
 --- Closes the file.
 ---
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
@@ -245,19 +257,19 @@ end
 ---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
 ---     true
 function SummaryRecord:close()
-  if not self.file then return end
-  local ok, message = self.file:close()
+  local file = self.file
   self.file = nil
-  if not ok then fail(self.path, "writing failed: " .. tostring(message)) end
+  if file then file:close() end
 end
 
 SummaryRecord.__close = SummaryRecord.close
 
 local SummaryCollector = class.define(base.Callback, "SummaryCollector",
-  "summary_dir, collect_freq=10, histogram_regular=nil, keep_default_action=true",
+  "summary_dir, collect_freq=10, histogram_regular=nil, keep_default_action=true, custom_lineage_data=nil",
   [[Writes summaries while Model trains: the loss and the learning rate after every collect_freq steps, figures of evaluations after
 epochs. summary_dir: the folder. histogram_regular: a Lua pattern for names of parameters whose histograms are written.
-keep_default_action: false leaves all but the histograms out.
+keep_default_action: false leaves all but the histograms out. A second file keeps the lineage: the settings of the training, its
+data, its last loss and the figures of its evaluations. custom_lineage_data: numbers and texts by name that are kept there too.
 
   > tostring(ms.train.SummaryCollector("/tmp/lunaria_help_summary"))
   SummaryCollector<>]])
@@ -272,11 +284,24 @@ function SummaryCollector:setup(a)
   end
   self.histogram_regular = a.histogram_regular
   self.keep_default_action = check.boolean("SummaryCollector", "keep_default_action", a.keep_default_action)
+  self.custom_lineage_data = a.custom_lineage_data
+  if a.custom_lineage_data ~= nil then lineage.user_info("SummaryCollector", a.custom_lineage_data) end
 end
 --- Called before the training.
 function SummaryCollector:on_train_begin()
   if self.summary then self.summary:close() end
   self.summary = SummaryRecord(self.summary_dir)
+end
+--- Called before a step: the first shows the network's graph and how many samples a batch has.
+function SummaryCollector:on_train_step_begin(run)
+  if self.has_graph or not self.keep_default_action then return end
+  self.has_graph = true
+  local args = run:original_args()
+  local inputs = args.train_dataset_element
+  local first = inputs and inputs[1]
+  self.batch_size = ms.is_tensor(first) and first.ndim > 0 and first.shape[1] or nil
+  -- A network that is no graph of operators is trained all the same.
+  if inputs then pcall(self.summary.add_graph, self.summary, args.network, first) end
 end
 --- Called after a step.
 function SummaryCollector:on_train_step_end(run)
@@ -309,8 +334,10 @@ function SummaryCollector:on_train_epoch_end(run)
   self.summary:flush()
 end
 --- Called after the training.
-function SummaryCollector:on_train_end()
+function SummaryCollector:on_train_end(run)
+  self.summary:record(run:original_args().cur_step_num)
   self.summary:close()
+  lineage.write(self.summary_dir, run:original_args(), self.batch_size, self.custom_lineage_data)
 end
 
 return { SummaryRecord = SummaryRecord, SummaryCollector = SummaryCollector }

@@ -1,0 +1,89 @@
+-- The graph of a network in TensorBoard's form (GraphDef), made of the MindIR file that ms.save_mindir writes.
+local ms = require "lunaria"
+local events = require "lunaria.train.events"
+
+local text_field = events.text_field
+
+local function varint(text, at)
+  local value, shift = 0, 0
+  while true do
+    local byte = text:byte(at)
+    value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+    if byte < 128 then return value, at end
+  end
+end
+
+-- Calls found(number, content) for the fields of a message that are texts or messages.
+local function each_field(text, found)
+  local at = 1
+  while at <= #text do
+    local key, length
+    key, at = varint(text, at)
+    local kind = key & 7
+    if kind == 0 then
+      at = select(2, varint(text, at))
+    elseif kind == 2 then
+      length, at = varint(text, at)
+      found(key >> 3, text:sub(at, at + length - 1))
+      at = at + length
+    else
+      at = at + (kind == 1 and 8 or 4)
+    end
+  end
+end
+
+local function fields(text)
+  local list = {}
+  each_field(text, function(number, content)
+    list[number] = list[number] or {}
+    table.insert(list[number], content)
+  end)
+  return list
+end
+
+-- Names of nodes may not have what TensorBoard takes for groups or for results.
+local function plain(name) return (name:gsub("[:^]", "_")) end
+
+local function node(name, op, inputs)
+  local parts = { text_field(1, plain(name)), text_field(2, op) }
+  for _, input in ipairs(inputs or {}) do parts[#parts + 1] = text_field(3, plain(input)) end
+  return text_field(1, table.concat(parts))
+end
+
+--- The graph of a network, or a function, for inputs.
+return function(network, ...)
+  local path = os.tmpname()
+  local file = path .. ".mindir"
+  -- What is compiled has no operators of its own any more.
+  local mode = ms.get_context("mode")
+  ms.set_context { mode = ms.PYNATIVE_MODE }
+  local ok, message = pcall(ms.save_mindir, network, file, ...)
+  ms.set_context { mode = mode }
+  local stream = ok and io.open(file, "rb")
+  local text = stream and stream:read("a")
+  if stream then stream:close() end
+  os.remove(path)
+  os.remove(file)
+  if not ok then error(message, 0) end
+  local model = fields(text)
+  local graph = fields(model[7][1])
+  local parts, known = {}, {}
+  local function add(name, op, inputs)
+    if known[name] then return end
+    known[name] = true
+    parts[#parts + 1] = node(name, op, inputs)
+  end
+  for _, number in ipairs { 5, 4, 3 } do
+    for _, value in ipairs(graph[number] or {}) do
+      local of = fields(value)
+      local name = (number == 5 and of[1] or of[7] or of[1] or {})[1]
+      if name then add(name, number == 5 and "Input" or "Parameter") end
+    end
+  end
+  for _, made in ipairs(graph[1] or {}) do
+    local of = fields(made)
+    local op = ((of[4] or {})[1] or "?"):gsub("^REF::", ""):gsub(":%d+$", "")
+    for _, output in ipairs(of[2] or {}) do add(output, op, of[1]) end
+  end
+  return table.concat(parts)
+end

@@ -1,0 +1,101 @@
+-- Operators as objects: ops.Softmax(-1)(x), with MindSpore's names, attributes and results.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local ops = ms.ops
+
+local x = ms.arange(6):reshape { 2, 3 }:astype(ms.float32)
+
+t.test("an object keeps the attributes and takes the inputs", function()
+  t.near(ops.Softmax(-1)(x), ops.softmax(x, -1), 0)
+  t.near(ops.Softmax { axis = 0 }(x), ops.softmax(x, 0), 0)
+  t.equal(ops.ReduceMean(true)(x, 1).shape, ops.mean(x, 1, true).shape)
+  t.near(ops.ReduceSum()(x, 0), { 3, 5, 7 }, 0)
+  t.equal(ops.ReduceSum()(x):item(), 15.0)
+  t.near(ops.Concat(1)({ x, x }), ops.concat({ x, x }, 1), 0)
+  t.near(ops.Transpose()(x, { 1, 0 }), x:t(), 0)
+  t.near(ops.OneHot()(ms.tensor { 0, 2 }, 3, 1.0, 0.0), { { 1, 0, 0 }, { 0, 0, 1 } }, 0)
+  t.near(ops.ExpandDims()(x, 0), x:reshape { 1, 2, 3 }, 0)
+  t.equal(ops.Cast()(x, ms.int32).dtype, ms.int32)
+  local values, places = ops.TopK(true)(x, 2)
+  t.equal({ values:tolist(), places:tolist() }, { { { 2.0, 1.0 }, { 5.0, 4.0 } }, { { 2, 1 }, { 2, 1 } } })
+  t.near(ops.StridedSlice()(x, { 0, 0 }, { 2, 2 }, { 1, 1 }), { { 0, 1 }, { 3, 4 } }, 0)
+  t.equal(ops.Squeeze(0)(x:reshape { 1, 2, 3 }).shape, x.shape)
+end)
+
+t.test("those with attributes of their own", function()
+  t.near(ops.MatMul(false, true)(x, x), ops.matmul(x, x:t()), 0)
+  t.near(ops.MatMul(true)(x, x), ops.matmul(x:t(), x), 0)
+  local image, weight = ms.randn { 1, 2, 6, 6 }, ms.randn { 4, 2, 3, 3 }
+  t.near(ops.Conv2D(4, 3)(image, weight), ops.conv2d(image, weight), 0)
+  t.equal(ops.Conv2D(4, 3, { pad_mode = "same" })(image, weight).shape, ms.nn.Conv2d(2, 4, 3)(image).shape)
+  t.near(ops.MaxPool(2, 2)(image), ops.max_pool2d(image, 2, 2), 0)
+  t.near(ops.AddN()({ x, x, x }), x * 3, 0)
+  local logits, hot = ms.randn { 4, 3 }, ops.one_hot(ms.tensor { 0, 2, 1, 1 }, 3, 1.0, 0.0)
+  local loss, slope = ops.SoftmaxCrossEntropyWithLogits()(logits, hot)
+  t.near(ops.mean(loss), ops.cross_entropy(logits, ms.tensor { 0, 2, 1, 1 }), 1e-6)
+  t.near(slope, ms.grad(function(v) return ops.sum((ops.SoftmaxCrossEntropyWithLogits()(v, hot))) end)(logits), 1e-6)
+  t.near(ops.SparseSoftmaxCrossEntropyWithLogits(true)(logits, ms.tensor { 0, 2, 1, 1 }), slope / 4, 1e-6)
+  t.near(ops.SigmoidCrossEntropyWithLogits()(logits, hot), ops.binary_cross_entropy_with_logits(logits, hot, nil, nil, "none"), 1e-6)
+  local kept, mask = ops.Dropout(0.5)(ms.ones { 1000 })
+  t.near(kept, mask:astype(ms.float32) * 2, 0)
+end)
+
+t.test("shapes and dtypes of the results", function()
+  t.equal(ops.Softmax():infer_shape { 2, 3 }, { 2, 3 })
+  t.equal(ops.MatMul():infer_shape({ 2, 3 }, { 3, 5 }), { 2, 5 })
+  t.equal(ops.ReduceMean(true):infer_shape({ 4, 5 }, 1), { 4, 1 })
+  t.equal(ops.Conv2D(8, 3, { pad_mode = "same" }):infer_shape({ 2, 3, 9, 9 }, { 8, 3, 3, 3 }), { 2, 8, 9, 9 })
+  t.equal(ops.GatherNd():infer_shape({ 4, 5 }, { 7, 1 }), { 7, 5 })
+  t.equal({ ops.TopK():infer_shape({ 2, 9 }, 4) }, { { 2, 4 }, { 2, 4 } })
+  t.equal(ops.Softmax():infer_dtype(ms.float16), ms.float16)
+  t.equal(ops.Less():infer_dtype(ms.float32, ms.float32), ms.bool_)
+  t.equal(ops.MatMul():infer_dtype(ms.bfloat16, ms.bfloat16), ms.bfloat16)
+  t.equal(ops.Cast():infer_dtype(ms.float32, ms.int8), ms.int8)
+end)
+
+-- The names that the reference's own texts use.
+local names = [[ExpandDims Squeeze Concat OnesLike Select StridedSlice ScatterNd AddN Cos Sub Sin Mul LogicalAnd MatMul LogicalNot RealDiv
+  Less ReduceMean Greater Conv2D MaxPool Flatten AvgPool Softmax TopK ReLU Sigmoid SmoothL1Loss BatchNorm SoftmaxCrossEntropyWithLogits
+  OneHot Reshape Transpose ScalarSummary ImageSummary HistogramSummary TensorSummary ControlDepend Depend Primitive PrimitiveWithInfer
+  SigmoidCrossEntropyWithLogits Tile Gather GatherNd GatherD Cast Shape Fill ZerosLike Split Equal NotEqual LayerNorm Assign AssignAdd
+  ReduceMax ReduceSum ReduceMin ReduceProd Stack Unstack Slice Tanh Exp Log Pow Minimum Maximum Sqrt Rsqrt Square Neg Abs Sign Floor Erf
+  Dropout BiasAdd Pad LinSpace Eye CumSum Identity NLLLoss BinaryCrossEntropy Multinomial Rank Size DType L2Normalize BatchMatMul]]
+
+t.test("the names that programs use are there and say what they do", function()
+  local entries = require "lunaria.help.entries"
+  local missing = {}
+  for name in names:gmatch "%S+" do
+    local ok, value = pcall(function() return ops[name] end)
+    if not ok or not (value._doc and value._doc:find "%w") then missing[#missing + 1] = name end
+  end
+  t.equal(missing, {})
+  assert(entries)
+end)
+
+t.test("objects are compiled, differentiated and extended", function()
+  local softmax, sum = ops.Softmax(-1), ops.ReduceSum()
+  local f = ms.jit(function(v) return sum(softmax(v * 2) * v) end)
+  local plain = function(v) return ops.sum(ops.softmax(v * 2, -1) * v) end
+  for _ = 1, 3 do t.near(f(x), plain(x), 1e-6) end
+  t.near(ms.grad(f)(x), ms.grad(plain)(x), 1e-6)
+  local Twice = ops.PrimitiveWithInfer:extend("Twice")
+  function Twice:construct(v) return v * self.factor end -- luacheck: ignore 212
+  local twice = Twice()
+  twice.factor = 2
+  t.near(twice(x), x * 2, 0)
+  t.equal(twice:infer_shape { 4 }, { 4 })
+  t.equal(tostring(ops.Softmax(0)), "Prim[Softmax]<axis=0>")
+  t.equal(ops.Softmax(0):set_strategy({ { 1, 1 } }).attrs.in_strategy, { { 1, 1 } })
+end)
+
+t.test("what is wrong is named", function()
+  t.fails({ "ms.ops: there is no operator 'Sofmax'" }, function() return ops.Sofmax end)
+  t.fails({ "Softmax: there is no argument 'axes'" }, function() return ops.Softmax { axes = 1 } end)
+  t.fails({ "Softmax: takes at most 1 inputs, got 2" }, function() return ops.Softmax()(x, x) end)
+  t.fails({ "AddN: a table of tensors is expected" }, function() return ops.AddN()(x) end)
+  t.fails({ "ScalarSummary: the name must be a string" }, function() return ops.ScalarSummary()(1, x) end)
+  t.fails({ "ImageSummary: the value must be a tensor" }, function() return ops.ImageSummary()("a", 3) end)
+end)
+
+t.finish()
