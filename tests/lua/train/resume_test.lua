@@ -21,34 +21,23 @@ local function run(seconds, ...)
   return os.execute(("%s'%s' tests/lua/train/resume_script.lua %s 2>&1"):format(limit, program, table.concat({ ... }, " ")))
 end
 
--- In graph mode the first step after a start is not a compiled one, and rounds otherwise than that step does in a training that
--- goes on.
-local exact = ms.get_context("mode") == ms.PYNATIVE_MODE
-local function same(got, expected)
-  if exact or got == nil then return got == expected end
-  local numbers, found = {}, 0
-  for word in expected:gmatch "%S+" do numbers[#numbers + 1] = word end
-  for word in got:gmatch "%S+" do
-    found = found + 1
-    local a, b = tonumber(word), tonumber(numbers[found] or "")
-    if word ~= numbers[found] and not (a and b and math.abs(a - b) <= 1e-2) then return false end
-  end
-  return found == #numbers
-end
-
 local whole = folder .. "/whole"
-assert(run(nil, "none", whole))
+assert(run(nil, folder .. "/plain", whole, 3))
 local expected = assert(text_of(whole))
 
 t.test("backups change nothing", function()
-  assert(run(nil, folder .. "/plain", folder .. "/out", 3))
-  assert(same(text_of(folder .. "/out"), expected))
   t.equal(ms.io.list_folder(folder .. "/plain"), {})
+  assert(run(nil, folder .. "/plain", folder .. "/out", "epoch", "async"))
+  t.equal(text_of(folder .. "/out"), expected)
+  -- Without them the first steps of a program are no compiled ones in graph mode.
+  if ms.get_context("mode") == ms.GRAPH_MODE then return end
+  assert(run(nil, "none", folder .. "/out"))
+  t.equal(text_of(folder .. "/out"), expected)
 end)
 
 t.test("a training that is killed at any moment goes on to the same bits", function()
   local started = ms.clock()
-  assert(run(nil, "none", folder .. "/again"))
+  assert(run(nil, folder .. "/plain", folder .. "/again"))
   local seconds = (ms.clock() - started) / 1e9
   math.randomseed(5)
   local wanted, kills, round = tonumber(arg[1] or "") or 12, { [0] = 0, 0 }, 0
@@ -68,7 +57,7 @@ t.test("a training that is killed at any moment goes on to the same bits", funct
       kills[async] = kills[async] + 1
     end
     if not text_of(out) then assert(run(nil, table.unpack(options))) end
-    if not same(text_of(out), expected) then error(("round %d, killed %d times"):format(round, kills[0] + kills[1])) end
+    if text_of(out) ~= expected then error(("round %d, killed %d times"):format(round, kills[0] + kills[1])) end
     os.execute(("rm -rf '%s' '%s'"):format(out, backups))
   end
   if arg[1] then print(("%d kills, %d of them with a thread that writes, %d trainings"):format(kills[0] + kills[1], kills[1], round)) end
@@ -86,7 +75,7 @@ for i = 0, 3 do batches[i + 1] = { images[{ ms.slice(2 * i, 2 * i + 2) }], label
 
 t.test("a training that an error ended goes on at the step of the backup", function()
   local whole_model, whole_net = model_of()
-  whole_model:train(3, batches)
+  whole_model:train(3, batches, train.BackupAndRestore(folder .. "/whole_backups"))
   for stop = 1, 11 do
     local backups = ("%s/step%d"):format(folder, stop)
     local model = model_of()
@@ -101,7 +90,8 @@ t.test("a training that an error ended goes on at the step of the backup", funct
     again:train(3, batches, { train.BackupAndRestore(backups, { save_freq = 2 }),
       train.LambdaCallback { on_train_step_end = function() steps = steps + 1 end } })
     t.equal(steps, 12 - (stop - 1) // 2 * 2)
-    t.near(net.weight, whole_net.weight, exact and 0 or 1e-4)
+    -- Networks of one program, compiled one after the other, may multiply small matrices in another order.
+    t.near(net.weight, whole_net.weight, ms.get_context("mode") == ms.GRAPH_MODE and 1e-4 or 0)
     t.equal(again.optimizer.global_step, 12)
   end
 end)

@@ -8,6 +8,7 @@ local class = require "lunaria.nn.class"
 local metrics = require "lunaria.train.metrics"
 local not_finite = require "lunaria.train.not_finite"
 local source = require "lunaria.train.batches"
+local training_state = require "lunaria.train.training_state"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local is_callable = arguments.is_callable
@@ -106,10 +107,36 @@ local function number_of(loss)
   return math.type(loss) and loss or nil
 end
 
+-- How often a step is made for nothing before its first time counts: in graph mode it is compiled then.
+local rehearsals = 5
+
+-- The first steps of a program are recorded and not compiled, and round otherwise. A training that is to be gone on with to the
+-- bit makes steps for nothing where they are new, so that all that count are compiled ones.
+local function rehearsal(args)
+  local wanted = args.is_resumable and ms.get_context("mode") == ms.GRAPH_MODE and ms.get_context("deterministic") == "ON"
+  if not wanted then return nil end
+  local known = {}
+  return function(network, ...)
+    known[network] = known[network] or {}
+    local words = {}
+    for i = 1, select("#", ...) do
+      local value = select(i, ...)
+      words[i] = ms.is_tensor(value) and tostring(value.dtype) .. tostring(value.shape) or type(value)
+    end
+    local kind = table.concat(words, " ")
+    if known[network][kind] then return end
+    known[network][kind] = true
+    local restore = training_state.snapshot(args)
+    for _ = 1, rehearsals do network(...) end
+    restore()
+  end
+end
+
 -- One step; gives whether there was a batch.
 local function step(state, first, ...)
   if first == nil then return false end
   local args, fire = state.args, state.fire
+  if args.rehearse then args.rehearse(state.network, first, ...) end
   args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + 1, args.cur_step_in_epoch + 1
   if fire.step_begin then
     args.train_dataset_element = { first, ... }
@@ -219,6 +246,7 @@ local function train(self, where, a)
   local skip, ahead = args.resume_step or 0, args.resume_epoch and args.resume_epoch - first
   first = math.max(args.resume_epoch or first, first)
   args.resume_step, args.resume_epoch = nil, nil
+  args.rehearse = rehearsal(args)
   for epoch = first + 1, epochs do
     if run:get_stop_requested() then break end
     run_epoch(state, epoch, skip, ahead)
@@ -321,6 +349,7 @@ function Model:_evaluate(where, dataset, list, train_args, with_loss)
   local function one(first, ...)
     if first == nil then return false end
     args.cur_step_num = args.cur_step_num + 1
+    if train_args and train_args.rehearse then train_args.rehearse(network, first, ...) end
     if fire.step_begin then fire.step_begin() end
     take(network(first, ...))
     if fire.step_end then fire.step_end() end

@@ -206,8 +206,8 @@ end
 local BackupAndRestore = class.define(base.Callback, "BackupAndRestore",
   "backup_dir, save_freq=\"epoch\", delete_checkpoint=true, async_save=false",
   [[Lets a training that was stopped go on where it was: the next Model:train with this callback begins after the last backup
-and ends with the same bits as one that was not stopped (in graph mode, where the first step after a start is not compiled, with
-the same numbers up to rounding).
+and ends with the same bits as one that was not stopped. In graph mode this needs ms.set_context { deterministic = true }: a few
+steps are made for nothing first then, since those before a step is compiled round otherwise.
 
 backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
 delete_checkpoint: the backup is removed when the training has ended. async_save: a thread writes it while the training goes on.
@@ -234,7 +234,7 @@ end
 function BackupAndRestore:on_train_begin(run)
   local args = run:original_args()
   ms.io.make_folder(self.backup_dir)
-  self.is_done = false
+  args.is_resumable = true
   for _, name in ipairs(ms.io.list_folder(self.backup_dir)) do
     if name == "training.safetensors" then training_state.load(self.path, args) end
   end

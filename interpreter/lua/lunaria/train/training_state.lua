@@ -76,6 +76,18 @@ local function set_optimizer_numbers(optimizer, numbers)
   end
 end
 
+--- Keeps what a step changes, and gives the function that brings it back.
+function state.snapshot(args)
+  local values, numbers, random = {}, {}, ms.get_rng_state()
+  for i, entry in ipairs(state.parameters(args)) do values[i] = { entry[2], entry[2]:copy() } end
+  for i, optimizer in ipairs(optimizers(args)) do numbers[i] = optimizer_numbers(optimizer) end
+  return function()
+    for _, value in ipairs(values) do value[1]:assign(value[2]) end
+    for i, optimizer in ipairs(optimizers(args)) do set_optimizer_numbers(optimizer, numbers[i]) end
+    ms.set_rng_state(random)
+  end
+end
+
 --- Writes the state to a file. at_end: whether the epoch is over. later: a thread writes it.
 function state.save(path, args, at_end, later)
   local tensors = { ["random.state"] = ms.get_rng_state(), ["random.epoch"] = args.epoch_rng_state }
