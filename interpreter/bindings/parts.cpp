@@ -9,6 +9,7 @@ namespace {
 
 // __index of such a table. Upvalue 1: a function that gives the value of a name or raises an error.
 int index_part(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushvalue(L, 2);
@@ -20,6 +21,7 @@ int index_part(lua_State* L) {
 }
 
 int next_item(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
     if (lua_next(L, 1)) return 2;
     lua_pushnil(L);
@@ -28,6 +30,7 @@ int next_item(lua_State* L) {
 
 // __pairs of such a table: all of its names. Upvalue 1 as above; upvalue 2: a table with the names as keys.
 int all_parts(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
     lua_pushnil(L);
     while (lua_next(L, lua_upvalueindex(2))) {

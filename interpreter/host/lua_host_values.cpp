@@ -381,8 +381,12 @@ bool LuaHost::is_function(const Value& v) {
 std::string LuaHost::type_text(const Value& v) {
     luaL_checkstack(L, 4, "type");
     push(L, v);
-    std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, -1);
-    lua_pop(L, 1);
+    const int top = lua_gettop(L);
+    std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, top);
+    // As Lua does, the name that a metatable gives.
+    const bool may_have_name = lua_istable(L, top) || (lua_isuserdata(L, top) && !v.is_tensor());
+    if (may_have_name && luaL_getmetafield(L, top, "__name") == LUA_TSTRING) text = lua_tostring(L, -1);
+    lua_settop(L, top - 1);
     return text;
 }
 

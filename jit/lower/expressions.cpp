@@ -57,7 +57,9 @@ std::string name_of(const lua::Expr& e) {
     const auto* index = inner->get_if<lua::Index>();
     if (!index) return {};
     if (const auto* text = index->key->get_if<lua::String>()) return str("field '", text->value, "'");
-    return index->key->kind == ExprKind::integer ? std::string() : "field '?'";
+    // Lua has an instruction of its own for small integers, and a name for them.
+    const auto* number = index->key->get_if<lua::Integer>();
+    return number && number->value >= 0 && number->value <= 255 ? "field 'integer index'" : "field '?'";
 }
 
 FunctionLowering::Held FunctionLowering::hold(Value v) {

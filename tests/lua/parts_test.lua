@@ -86,4 +86,10 @@ t.test("pairs goes through all names", function()
   for _ in pairs(ms.train) do n = n + 1 end
   assert(n > 35, n)
 end)
+t.test("what Lua calls itself takes no table's place by anything else", function()
+  for _, event in ipairs { "__index", "__pairs" } do
+    for _, value in ipairs { 1, "x", ms.ones { 1 }, print } do t.fails("table expected", getmetatable(ms.nn)[event], value, "Dense") end
+    t.fails("table expected", getmetatable(ms.nn)[event])
+  end
+end)
 t.finish()

@@ -407,6 +407,10 @@ return function(core, ms)
   end
   local only, plain_item = core.item, core.original(x.item)
   replace(x.item, function(t, ...)
+    if not ms.is_tensor(t) then
+      if t == nil then return plain_item() end
+      return plain_item(t, ...)
+    end
     local n, shape, at = count(...), t.shape, t
     if n ~= #shape then return plain_item(t, ...) end
     for axis = 1, n do

@@ -315,6 +315,12 @@ return function(message, line, place, above, variables)
     local object = called and dotted_call(called, line)
     if object then text = ("%s: is a method, and was called without its object (%s)"):format(called, text) end
   end
+  -- Where the virtual machine runs the library's Lua, its errors have the user's place: they speak of what the line does not do.
+  local of_library = text:find "^table index is nil" and not line:find "%[" or text:find "^bad argument #1 to 'raw[gs]et'" and not line:find "raw"
+  if of_library then
+    local called = method_without_object(line)
+    if called then text = ("%s: is a method, and was called without its object (%s)"):format(called:match ":([%w_]+)%(", text) end
+  end
   local missing, kind
   if text:find "got nil$" or text:find "got nil\n" then
     missing, kind = missing_variable(line, above, variables)
