@@ -153,7 +153,8 @@ class Recorder final : public vm::Watcher {
     Value operand(const Value& v);  // of a value that stays inside
     std::vector<Value> operands(std::span<const Value> values);
     Value given(const Value& v);  // of a value that an effect gives away
-    Value node_at(int32_t slot) const { return Value(nodes_[static_cast<size_t>(slot)]); }
+    // Once recording has stopped, what is made has no slot (-1) and no node.
+    Value node_at(int32_t slot) const { return slot < 0 ? Value() : Value(nodes_[static_cast<size_t>(slot)]); }
     Value plain(const Value& v);    // without open numbers: for an effect that is carried out now
     Value outward(const Value& v);  // the same with the handles that tensors came with
     // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
