@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
@@ -68,6 +70,39 @@ void finish_last(lua_State* L) {
 // Nobody else uses it, and it is ignored where nobody listens.
 const int State::kNudge = SIGURG;
 
+namespace {
+
+// Lua's warnings, off at first; luaL_newstate sets up the same for the states that it makes. warn("@on") and warn("@off")
+// switch them; `more`: the next piece belongs to the same message.
+void keep_warning(void* state, const char* message, int more);
+void write_warning(void* state, const char* message, int more);
+void write_more(void* state, const char* message, int more);
+
+bool is_switch(void* state, const char* message, int more) {
+    if (more || *message != '@') return false;
+    auto* L = static_cast<lua_State*>(state);
+    if (std::strcmp(message, "@on") == 0) lua_setwarnf(L, write_warning, L);
+    if (std::strcmp(message, "@off") == 0) lua_setwarnf(L, keep_warning, L);
+    return true;
+}
+
+void keep_warning(void* state, const char* message, int more) { is_switch(state, message, more); }
+
+void write_warning(void* state, const char* message, int more) {
+    if (is_switch(state, message, more)) return;
+    std::fputs("Lua warning: ", stderr);
+    write_more(state, message, more);
+}
+
+void write_more(void* state, const char* message, int more) {
+    auto* L = static_cast<lua_State*>(state);
+    std::fputs(message, stderr);
+    if (!more) std::fputs("\n", stderr);
+    lua_setwarnf(L, more ? write_more : write_warning, L);
+}
+
+}  // namespace
+
 State::State(const Options& options)
     : loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
     lua_ = lua_newstate(LuaMemory::allocate, &memory_);
@@ -75,6 +110,7 @@ State::State(const Options& options)
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
     running_ = lua_;
     lua_atpanic(lua_, panic);
+    lua_setwarnf(lua_, keep_warning, lua_);
     finish_last(lua_);
     if (options.ignore_environment) {
         lua_pushboolean(lua_, true);

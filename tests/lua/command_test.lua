@@ -31,6 +31,12 @@ t.test("LUNARIA_NUM_THREADS says how many threads there are", function()
   end
 end)
 
+t.test("warn and option -W warn as in Lua", function()
+  t.equal({ run "-W -e 'warn(\"one\", \" and \", \"two\") warn(\"three\")'" }, { "Lua warning: one and two\nLua warning: three\n", 0 })
+  t.equal({ run "-e 'warn(\"quiet\") warn(\"@on\") warn(\"loud\") warn(\"@strange\") warn(\"@off\") warn(\"quiet\")'" },
+    { "Lua warning: loud\n", 0 })
+end)
+
 t.test("LUNARIA_LOG explains what graph mode does", function()
   local path = script [[
 local ms = require "lunaria"
