@@ -86,6 +86,28 @@ function given.nested_grad(n)
   return f
 end
 
+function given.network()
+  local ms = require "lunaria"
+  return ms.nn.SequentialCell(ms.nn.Dense(2, 3), ms.nn.ReLU(), ms.nn.Dense(3, 2))
+end
+
+function given.optimizer()
+  local ms = require "lunaria"
+  return ms.nn.SGD({ ms.Parameter(ms.ones { 2 }, "w") }, 0.1)
+end
+
+-- Five rows of two columns.
+function given.rows()
+  local ms = require "lunaria"
+  return ms.dataset.NumpySlicesDataset({ ms.ones { 5, 2 }, ms.arange(5) }, { column_names = { "x", "y" }, shuffle = false })
+end
+
+function given.model()
+  local ms = require "lunaria"
+  local net = given.network()
+  return ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params(), 0.1), { metrics = { "mae" } })
+end
+
 local arguments = { given = given }
 
 arguments.numbers = {
@@ -129,7 +151,9 @@ arguments.others = {
   "coroutine.wrap(function() end)", "given.nested_grad(2)",
   "coroutine.yield", "given.self_containing()", "given.mutual()", "given.deep(100)", "given.deep(20000)",
   "given.deep_names(3000)", "given.raising()",
-  "given.lying()", "given.dead()", "given.suspended()", "coroutine.running()", "io.stdout", "given.closed()", "ms.float32",
+  "given.lying()", "given.dead()", "given.rows()", "given.rows():batch(2):create_tuple_iterator()", "given.network()",
+  "given.optimizer()", "given.model()", "{ given.rows(), given.rows() }", "ms.train.Accuracy()", "ms.nn.CosineDecayLR(0.0, 0.1, 10)",
+  "ms.train.LossMonitor", "{ ms.train.History() }", "{ 'x' }", "{ 'x', 'y' }", "{ 'x', 'x' }", "{ column_names = { 'x' } }", "given.suspended()", "coroutine.running()", "io.stdout", "given.closed()", "ms.float32",
   "ms.complex64", "ms.bool",
   "ms.slice(1, 3)", "ms.slice(0, 1 << 62, 1 << 62)", "ms.newaxis", "ms.nn.Dense(2, 3)", "ms.nn.ReLU()", "ms.nn.Dense", "ms",
   "ms.ops", "_G", "ms.json.array({ 1 })",

@@ -1,6 +1,7 @@
 -- What a program can call: every function of every module, every method of the values below, and the classes. Each is
 -- { code = an expression that gives a function, calls = lists of arguments that are known to be good }.
 local ms = require "lunaria"
+local given = require "arguments".given
 
 -- Left out: what ends the process or acts outside of it by design, and Lua's debug library, which can break Lua itself.
 local LEFT_OUT = {
@@ -12,7 +13,9 @@ local MODULES = {
   "autodiff", "jit", "frontend", "rendering", "custom_ops", "registry", "profiling", "transforms", "graph", "nn", "mint", "plot",
   "rich", "image",
   "op", "profile", "summary", "data_sink", "progress", "widgets", "initializer", "common", "vmap", "lowered", "markup",
-  "help.index",
+  "help.index", "help.search", "help.entries", "data", "dataset", "dataset.samplers", "dataset.sources", "train", "train.metrics",
+  "train.batches", "train.not_finite", "train.training_state", "train.checkpoint", "amp", "experimental", "nn.schedule",
+  "nn.lr_scheduler", "nn.arguments", "nn.class", "nn.around", "nn.copy", "parts", "set_parts", "adjoints", "captured", "comm",
 }
 
 local RECEIVERS = {
@@ -23,6 +26,21 @@ local RECEIVERS = {
   "ms.nn.Adam({ ms.Parameter(ms.ones({ 2 }), 'w') }, 0.1)", "ms.mint.optim.SGD({ ms.Parameter(ms.ones({ 2 }), 'w') }, 0.1)",
   "ms.jit(function(x) return x * 2 end)", "ms.plot.line({ 1, 2, 3 })", "ms.slice(1, 2)", "ms.json.array({ 1 })", "'text'",
   "io.tmpfile()", "ms.nn.Dropout(0.5)",
+  -- Data sets, their iterators and what reads them.
+  "given.rows()", "given.rows():batch(2)", "given.rows():shuffle(3):repeat_(2)", "given.rows():map(function(x) return x end)",
+  "given.rows():create_tuple_iterator()", "given.rows():create_dict_iterator()", "ms.dataset.GeneratorDataset({ 1, 2 }, { 'x' })",
+  "ms.dataset.SequentialSampler()", "ms.dataset.RandomSampler()", "ms.dataset.DistributedSampler(2, 0)",
+  "ms.dataset.WeightedRandomSampler({ 1, 2 }, 2)", "ms.dataset.SubsetSampler({ 0, 1 })", "ms.dataset.config",
+  "require('lunaria.data').range(0, 5)",
+  -- Training: schedules, metrics, callbacks, the model.
+  "ms.nn.CosineDecayLR(0.0, 0.1, 10)", "ms.nn.WarmUpLR(0.1, 10)", "ms.nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5)",
+  "ms.experimental.optim.lr_scheduler.StepLR(given.optimizer(), 2)", "given.optimizer()",
+  "ms.train.Accuracy()", "ms.train.MAE()", "ms.train.F1()", "ms.train.ConfusionMatrix(2)", "ms.train.ROC()", "ms.train.BleuScore()",
+  "ms.train.Perplexity()", "ms.train.TopKCategoricalAccuracy(2)", "ms.train.Dice()", "ms.train.Recall()", "ms.train.Loss()",
+  "ms.train.LossMonitor()", "ms.train.EarlyStopping()", "ms.train.ReduceLROnPlateau()", "ms.train.History()",
+  "ms.train.CheckpointConfig()", "given.model()", "ms.nn.MSELoss()", "ms.nn.CrossEntropyLoss()", "ms.nn.GRUCell(3, 2)",
+  "ms.nn.TransformerEncoderLayer(4, 2, 8)", "ms.nn.TrainOneStepCell(given.network(), given.optimizer())",
+  "ms.amp.DynamicLossScaler(8, 2, 3)", "ms.nn.Cell", "ms.train.Metric", "ms.profile(function(x) return x end, 1.0)", "ms.nn", "ms.train",
 }
 
 local function sorted(t)
@@ -135,6 +153,12 @@ for _, text in ipairs {
   "ms.initializer('normal', { 2, 3 }, ms.float32)", "ms.summary(ms.nn.Dense(2, 3))", "string.find('abc', 'b', 1, true)",
   "string.gsub('abc', '(b)', '%1%1')", "string.format('%5.2f', 1.5)", "string.rep('x', 3, ',')", "string.pack('i4', 1)",
   "table.concat({ 1, 2 }, ',', 1, 2)", "table.unpack({ 1, 2 }, 1, 2)", "table.move({ 1, 2 }, 1, 2, 3)", "table.sort({ 2, 1 })",
+  "ms.dataset.NumpySlicesDataset({ ms.ones({ 3, 2 }) }, { column_names = { 'x' } })", "ms.dataset.zip({ given.rows(), given.rows() })",
+  "ms.train.rearrange_inputs(1, 2)", "ms.train.auc({ 0.0, 1.0 }, { 0.0, 1.0 })", "ms.train.get_metrics({ 'accuracy' })",
+  "ms.nn.cosine_decay_lr(0.01, 0.1, 6, 2, 3)", "ms.nn.piecewise_constant_lr({ 2, 5 }, { 0.1, 0.05 })",
+  "ms.nn.polynomial_decay_lr(0.1, 0.01, 6, 2, 2, 0.5)", "ms.nn.warmup_lr(0.1, 6, 2, 2)",
+  "ms.save_checkpoint(given.network(), 'net.ckpt')", "ms.load_checkpoint('net.ckpt')", "ms.Model(given.network(), ms.nn.MSELoss())",
+  "ms.amp.all_finite({ ms.ones({ 2 }) })", "ms.amp.auto_mixed_precision(given.network(), 'O2')",
   "table.insert({ 1 }, 1, 2)", "table.remove({ 1 }, 1)", "utf8.char(65)", "utf8.codepoint('abc', 1, 2)",
   table.unpack(RECEIVERS),
 } do
@@ -157,7 +181,8 @@ end
 
 local function add_methods()
   for _, receiver in ipairs(RECEIVERS) do
-    local ok, value = pcall(load("local ms = ... return " .. receiver), ms)
+    local value = assert(load("local ms, given = ... return " .. receiver))(ms, given)
+    local ok = true
     local names, seen = {}, {}
     local t = ok and (type(value) == "table" and value or (getmetatable(value) or {}).__index)
     while type(t) == "table" and not seen[t] do
@@ -175,6 +200,14 @@ local function add_methods()
     for _, name in ipairs(sorted(names)) do
       if name:find("^[%a_][%w_]*$") and not LEFT_OUT[name] then
         add(("function(...) local o = %s return o.%s(o, ...) end"):format(receiver, name), print)
+      end
+    end
+    -- What Lua calls itself, called with anything.
+    local metatable = getmetatable(value)
+    for _, name in ipairs(type(metatable) == "table" and sorted(metatable) or {}) do
+      if type(metatable[name]) == "function" and name:find "^__" then
+        add(("function(...) local o = %s return getmetatable(o)[%q](o, ...) end"):format(receiver, name), print)
+        add(("function(...) local o = %s return getmetatable(o)[%q](...) end"):format(receiver, name), print)
       end
     end
     for _, use in ipairs { "o[...]", "o(...)", "o == ...", "o .. ...", "o + ...", "o < ...", "#o", "-o", "tostring(o)", "ms.display(o)" } do
