@@ -17,7 +17,7 @@ return function(tools)
     if known then
       known:close()
     end
-    local file <close> = assert(io.open(path, append and "a" or "w"))
+    local file <close> = tools.opened(path, append and "a" or "w")
     assert(file:write(body, "\n"))
     print((append and "Appending to " or known and "Overwriting " or "Writing ") .. path)
   end)

@@ -49,9 +49,16 @@ local function expand(path)
   return (path:gsub("^~", os.getenv("HOME") or "~"))
 end
 
+-- The message of the system names the file; the place in this one is none of the user's.
+local function opened(path, mode)
+  local file, problem = io.open(expand(path), mode)
+  return file or fail(problem)
+end
+
 local function read(path)
-  local file <close> = assert(io.open(expand(path), "r"))
-  return assert(file:read("a"))
+  local file <close> = opened(path, "r")
+  local text, problem = file:read("a")
+  return text or fail(("%s: %s"):format(path, problem))
 end
 
 local function add(name, usage, text, run)
@@ -330,9 +337,9 @@ add("save", "%save FILE [A-B]", "Writes cells of this session to a file.", funct
       texts[#texts + 1] = cell[2] .. "\n"
     end
   end
-  local file <close> = assert(io.open(expand(path), "w"))
+  local file <close> = opened(path, "w")
   assert(file:write(table.concat(texts)))
-  print(("%d cells written to %s"):format(#texts, path))
+  print(("%d cell%s written to %s"):format(#texts, #texts == 1 and "" or "s", path))
 end)
 
 add("load", "%load FILE", "Puts the text of a file at the prompt.", function(path)
@@ -456,7 +463,8 @@ add("debug", "%debug", "Looks around where the last error happened; h lists what
   session.debug()
 end)
 
-require "lunaria.cell_commands" { add = add, fail = fail, help = help, expand = expand, words = words, shell = shell }
+require "lunaria.cell_commands" { add = add, fail = fail, help = help, expand = expand, words = words, shell = shell,
+  opened = opened }
 
 -- ?name, name?, ??name, ?%command, and ? alone.
 local function show_help(first)

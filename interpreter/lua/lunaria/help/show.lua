@@ -4,6 +4,12 @@ local registry = require "lunaria.registry"
 
 local show = {}
 
+--- What is typed in an example, with what stands before it at the prompt, the debugger's or a shell's.
+function show.typed(row)
+  local prompt = row.prompt or "> "
+  return (prompt .. row[1]:gsub("\n", "\n" .. (prompt == "> " and ".. " or "")))
+end
+
 local function parameter_line(p)
   local facts = {}
   if p.type then facts[#facts + 1] = p.type end
@@ -54,7 +60,7 @@ local function parts_of(entry, fence)
     else
       lines[#lines + 1] = fence and "```lua" or nil
       for _, row in ipairs(part) do
-        lines[#lines + 1] = "> " .. row[1]:gsub("\n", "\n.. ")
+        lines[#lines + 1] = show.typed(row)
         lines[#lines + 1] = row[2]
       end
       lines[#lines + 1] = fence and "```\n" or ""
@@ -85,7 +91,7 @@ function show.text(entry, head)
   if #(entry.examples or {}) > 0 then
     lines[#lines + 1] = #entry.examples > 1 and "Examples" or "Example"
     for _, example in ipairs(entry.examples) do
-      lines[#lines + 1] = "  > " .. example[1]
+      lines[#lines + 1] = "  " .. show.typed(example):gsub("\n", "\n  ")
       if example[2] then lines[#lines + 1] = "  " .. example[2]:gsub("\n", "\n  ") end
     end
     lines[#lines + 1] = ""
@@ -117,7 +123,7 @@ function show.body(entry)
   if #(entry.examples or {}) > 0 then
     line "```lua"
     for _, example in ipairs(entry.examples) do
-      line("> " .. example[1])
+      line(show.typed(example))
       if example[2] then line(example[2]) end
     end
     line "```\n"

@@ -2,6 +2,7 @@
 -- the ranking of search.lua. It opens from a folder, without a server.
 local ms = require "lunaria"
 local entries = require "lunaria.help.entries"
+local show = require "lunaria.help.show"
 local files = require "lunaria.help.site_files"
 local markdown = require "lunaria.help.markdown"
 local search = require "lunaria.help.search"
@@ -85,7 +86,7 @@ end
 local function transcript(rows)
   local lines = {}
   for _, row in ipairs(rows) do
-    lines[#lines + 1] = "> " .. row[1]:gsub("\n", "\n.. ")
+    lines[#lines + 1] = show.typed(row)
     lines[#lines + 1] = row[2]
   end
   return code(lines)

@@ -4,6 +4,7 @@
 local ms = require "lunaria"
 local registry = require "lunaria.registry"
 local known = require "lunaria.help.index"
+local typed = require "lunaria.help.typed_examples"
 
 local topics = {}
 
@@ -161,6 +162,7 @@ function topics.all()
   local list = {}
   local function add(entry)
     entry.parameters, entry.notes = entry.parameters or {}, entry.notes or {}
+    entry.examples = entry.examples or typed.of(entry.name)
     list[#list + 1] = entry
   end
   commands(add)
