@@ -72,8 +72,8 @@ const int State::kNudge = SIGURG;
 
 namespace {
 
-// Lua's warnings, off at first; luaL_newstate sets up the same for the states that it makes. warn("@on") and warn("@off")
-// switch them; `more`: the next piece belongs to the same message.
+// Lua's warnings, off at first; luaL_newstate sets up the same for the states that it makes. warn("@on") and
+// warn("@off") switch them; `more`: the next piece belongs to the same message.
 void keep_warning(void* state, const char* message, int more);
 void write_warning(void* state, const char* message, int more);
 void write_more(void* state, const char* message, int more);

@@ -378,15 +378,21 @@ bool LuaHost::is_function(const Value& v) {
     return r ? jit_target(v).object() != r || r->type == LUA_TFUNCTION : true;
 }
 
+// What Lua calls the type of the value on top of the stack: the name that its metatable gives, if any.
+static std::string name_of_type(lua_State* L) {
+    const int top = lua_gettop(L);
+    std::string text = luaL_typename(L, top);
+    const bool may_have_name = lua_istable(L, top) || lua_isuserdata(L, top);
+    if (may_have_name && luaL_getmetafield(L, top, "__name") == LUA_TSTRING) text = lua_tostring(L, -1);
+    lua_settop(L, top);
+    return text;
+}
+
 std::string LuaHost::type_text(const Value& v) {
     luaL_checkstack(L, 4, "type");
     push(L, v);
-    const int top = lua_gettop(L);
-    std::string text = v.is_tensor() ? "tensor" : luaL_typename(L, top);
-    // As Lua does, the name that a metatable gives.
-    const bool may_have_name = lua_istable(L, top) || (lua_isuserdata(L, top) && !v.is_tensor());
-    if (may_have_name && luaL_getmetafield(L, top, "__name") == LUA_TSTRING) text = lua_tostring(L, -1);
-    lua_settop(L, top - 1);
+    std::string text = v.is_tensor() ? "tensor" : name_of_type(L);
+    lua_pop(L, 1);
     return text;
 }
 

@@ -108,9 +108,15 @@ t.test("functions of internal modules check what they are given", function()
 end)
 
 t.test("tables that are given away after recording has stopped", function()
-  says("done", "local f = ms.jit(function() local o = ms.dataset.GeneratorDataset({ 1, 2 }, { 'x' }) return 1 end) for _ = 1, 3 do f() end")
+  says("done", [[local f = ms.jit(function() local o = ms.dataset.GeneratorDataset({ 1, 2 }, { 'x' }) return 1 end)
+    for _ = 1, 3 do f() end]])
   says("done", [[local made = {}
-    local f = ms.jit(function(n) local t = setmetatable({ {}, function() return n end }, { __index = { n } }) made[1] = t rawset(t, 3, {}) return n end)
+    local f = ms.jit(function(n)
+      local t = setmetatable({ {}, function() return n end }, { __index = { n } })
+      made[1] = t
+      rawset(t, 3, {})
+      return n
+    end)
     for i = 1, 3 do f(i) end]])
 end)
 

@@ -289,6 +289,14 @@ local function signature_hint(where)
   if entry and entry.head and entry.head:find "%(" and #entry.head < 300 then return ("it is called as %s"):format(entry.head) end
 end
 
+-- Where the virtual machine runs the library's Lua, its errors have the user's place: they speak of what the line does not do.
+local function without_object(text, line)
+  local of_library = text:find "^table index is nil" and not line:find "%["
+    or text:find "^bad argument #1 to 'raw[gs]et'" and not line:find "raw"
+  local called = of_library and method_without_object(line)
+  return called and ("%s: is a method, and was called without its object (%s)"):format(called:match ":([%w_]+)%(", text) or text
+end
+
 -- The hint of the first rule that fits, and whether it takes the place of one that the message has.
 local function first_rule(text, line, message, missing, has_hint)
   for _, rule in ipairs(rules) do
@@ -315,12 +323,7 @@ return function(message, line, place, above, variables)
     local object = called and dotted_call(called, line)
     if object then text = ("%s: is a method, and was called without its object (%s)"):format(called, text) end
   end
-  -- Where the virtual machine runs the library's Lua, its errors have the user's place: they speak of what the line does not do.
-  local of_library = text:find "^table index is nil" and not line:find "%[" or text:find "^bad argument #1 to 'raw[gs]et'" and not line:find "raw"
-  if of_library then
-    local called = method_without_object(line)
-    if called then text = ("%s: is a method, and was called without its object (%s)"):format(called:match ":([%w_]+)%(", text) end
-  end
+  text = without_object(text, line)
   local missing, kind
   if text:find "got nil$" or text:find "got nil\n" then
     missing, kind = missing_variable(line, above, variables)
