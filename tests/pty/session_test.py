@@ -55,7 +55,7 @@ def test_commands_do_their_work():
         same(t.run(f"%cd {folder}"), os.path.realpath(folder))
         same(t.run("%pwd"), os.path.realpath(folder))
         holds(t.run("%ls"), "script.lua")
-        holds(t.run("%save saved.lua 1-2"), "cells written")
+        holds(t.run("%save saved.lua 1-2"), "cell written")
         holds(t.run("%mode"), "graph" if IN_GRAPH_MODE else "pynative")
         holds(t.run("%mode graph"), "mode: graph")
         holds(t.run("%mode pynative"), "mode: pynative")
