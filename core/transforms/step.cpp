@@ -32,6 +32,7 @@ TransformPtr make(std::string_view name, Arguments arguments) {
                 throw argument_error(arguments.where, "arguments are missing");
             for (double number : arguments.numbers)
                 if (!std::isfinite(number)) throw argument_error(arguments.where, "a number is not finite");
+            if (entry.prepare) entry.prepare(arguments);
             return std::make_shared<Step>(entry, std::move(arguments));
         }
     throw argument_error(arguments.where, str("there is no transform '", name, "'"));

@@ -1,6 +1,7 @@
 // Transforms whose arguments are numbers, texts and tensors, and the tables of them by name.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@ struct Arguments {
     std::vector<std::string> texts;
     std::vector<Tensor> tensors;
     std::vector<TransformPtr> parts;
+    // A vocabulary or the like. Owners: the transforms that use it, and handles in the host language.
+    std::shared_ptr<const void> shared;
+    // What `prepare` of the entry made of the others. Owner: the transform; shared for its type's sake.
+    std::shared_ptr<const void> prepared;
 
     double number(size_t at) const { return numbers[at]; }
     int64_t integer(size_t at) const { return static_cast<int64_t>(numbers[at]); }
@@ -34,6 +39,8 @@ struct Entry {
     size_t tensors = 0;  // at least
     // How many values it makes of so many; null: as many.
     size_t (*results)(const Arguments& a, size_t inputs) = nullptr;
+    // Called once before the first run, when all arguments are there; null: nothing to do.
+    void (*prepare)(Arguments& a) = nullptr;
 };
 
 // The transform of this name in one of the tables. Throws argument_error when there is none, or arguments are missing.

@@ -147,7 +147,7 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
     if (!is_jpeg(bytes)) {
         const Tensor whole = decode(where, bytes, ReadMode::color);
         const Part p = choose(context, whole.dim(0), whole.dim(1));
-        return crop({std::string(where), {}, {}, {}, {}}, whole, p.top, p.left, p.height, p.width);
+        return crop({std::string(where), {}, {}, {}, {}, {}, {}}, whole, p.top, p.left, p.height, p.width);
     }
     Jpeg jpeg(where, bytes);
     const Part wanted = choose(context, jpeg.info.image_height, jpeg.info.image_width);

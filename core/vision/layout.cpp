@@ -396,7 +396,7 @@ void run_normalize(Row& row, const Arguments& a, RowDraws&) {
 
 // float16, is_hwc, ...: a channel of zeros behind the others.
 void run_normalize_pad(Row& row, const Arguments& a, RowDraws&) {
-    Arguments plain{a.where, {a.numbers.begin() + 1, a.numbers.end()}, {}, {}, {}};
+    Arguments plain{a.where, {a.numbers.begin() + 1, a.numbers.end()}, {}, {}, {}, {}, {}};
     each_image(row, a, [&](const Tensor& image) {
         const bool hwc = a.flag(1);
         Tensor flat = normalised(plain, image);

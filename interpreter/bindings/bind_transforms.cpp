@@ -1,6 +1,8 @@
 // The module "lunaria.steps": what lunaria/dataset/vision, text and transforms are made of.
 #include "core/io/file.h"
 #include "core/io/png.h"
+#include "core/text/pieces.h"
+#include "core/text/words.h"
 #include "core/transforms/step.h"
 #include "core/vision/decode.h"
 #include "interpreter/bindings/data_handles.h"
@@ -25,7 +27,12 @@ void each_item(lua_State* L, int index, const Take& take) {
     lua_pop(L, 1);
 }
 
-// make(kind, where, numbers, texts, tensors, parts)
+// Vocabularies and models; transforms that use them are owners too.
+using Shared = std::shared_ptr<const void>;
+constexpr const char* kWords = "lunaria.steps.words";
+constexpr const char* kPieces = "lunaria.steps.pieces";
+
+// make(kind, where, numbers, texts, tensors, parts, shared)
 int make_step(lua_State* L) {
     transforms::Arguments a;
     const std::string kind = text_at(L, 1);
@@ -34,6 +41,7 @@ int make_step(lua_State* L) {
     each_item(L, 4, [&] { a.texts.push_back(text_at(L, -1)); });
     each_item(L, 5, [&] { a.tensors.push_back(check_tensor(L, lua_gettop(L), a.where, "tensor").copy()); });
     each_item(L, 6, [&] { a.parts.push_back(transform_at(L, -1)); });
+    if (!lua_isnoneornil(L, 7)) a.shared = handle_at<Shared>(L, 7, kind == "sentence_pieces" ? kPieces : kWords);
     push_transform(L, transforms::make(kind, std::move(a)));
     return 1;
 }
@@ -57,6 +65,33 @@ std::string_view bytes_at(lua_State* L, int index, const std::string& where, Ten
     size_t size = 0;
     const char* text = lua_tolstring(L, index, &size);
     return {text, size};
+}
+
+// words(list, numbers)
+int words(lua_State* L) {
+    const std::vector<std::string> list = names_at(L, 1);
+    const std::vector<int64_t> numbers = integers_at(L, 2, "Vocab", "numbers");
+    if (numbers.size() != list.size()) throw argument_error("Vocab", "words without numbers");
+    auto made = std::make_shared<text::Words>();
+    for (size_t i = 0; i < list.size(); ++i) made->add(list[i], numbers[i]);
+    push_handle(L, Shared(std::move(made)), kWords);
+    return 1;
+}
+
+// pieces(where, model): the model, and how many pieces it has
+int pieces(lua_State* L) {
+    const auto model = text::Pieces::load(text_at(L, 1), text_at(L, 2));
+    push_handle(L, Shared(model), kPieces);
+    lua_pushinteger(L, static_cast<lua_Integer>(model->size()));
+    return 2;
+}
+
+// train(where, texts, size, coverage, kind, options): the bytes of a model
+int train(lua_State* L) {
+    const text::PieceTraining training{static_cast<int>(least_at(L, 3, 1)), luaL_checknumber(L, 4), text_at(L, 5),
+                                       names_at(L, 6)};
+    push(L, std::string_view(text::train_pieces(text_at(L, 1), names_at(L, 2), training)));
+    return 1;
 }
 
 // decode(where, bytes, mode)
@@ -112,8 +147,13 @@ int png(lua_State* L) {
 }  // namespace
 
 int open_steps(lua_State* L) {
+    make_handle_type(L, kWords, protect<release_handle<Shared>>);
+    make_handle_type(L, kPieces, protect<release_handle<Shared>>);
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"make", protect<make_step>},
+                                  {"words", protect<words>},
+                                  {"pieces", protect<pieces>},
+                                  {"train", protect<train>},
                                   {"decode", protect<decode>},
                                   {"size", protect<size>},
                                   {"read", protect<read>},

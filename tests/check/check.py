@@ -37,6 +37,8 @@ THIRD_PARTY = {
     r"zlib\.h": ["core", "tests"],
     r"(jpeglib|jerror|png)\.h": ["core/vision", "bench"],
     r"sqlite3\.h": ["core/data"],
+    r"(pcre2|utf8proc|sentencepiece_\w+)\.h": ["core/text"],
+    r"sndfile\.h": ["core/audio"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],

@@ -41,12 +41,12 @@ function steps.is_transform(value)
   return type(value) == "table" and getmetatable(value) ~= nil and rawget(value, "_transform") ~= nil
 end
 
---- A class whose setup(a, name) gives kind, numbers, texts, tensors and parts of the transform.
+--- A class whose setup(a, name) gives kind, numbers, texts, tensors, parts and vocabulary of the transform.
 function steps.define(group, name, signature, doc, setup)
   local step = class.define(Transform, name, signature, doc)
   function step:setup(a)
-    local kind, numbers, texts, tensors, parts = setup(a, name)
-    self._transform = native.make(kind, name, numbers or {}, texts, tensors, parts)
+    local kind, numbers, texts, tensors, parts, shared = setup(a, name)
+    self._transform = native.make(kind, name, numbers or {}, texts, tensors, parts, shared)
     self._random = kind:find "random" ~= nil
   end
   group[name] = step
