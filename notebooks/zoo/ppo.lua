@@ -50,12 +50,14 @@ function M.loss(net, states, actions, old, advantages, wanted, clip)
 end
 
 --- Plays `length` steps in each of the games and learns from them, `rounds` times. Gives the mean points of the games that
---- ended in each round. options: length, epochs, parts, rate, clip, discount, decay.
+--- ended in each round. The rate falls to 0. options: length, epochs, parts, rate, clip, discount, decay; watch(round,
+--- points), called after each round.
 function M.train(net, games, rounds, options)
-  local o = { length = 128, epochs = 4, parts = 4, rate = 2.5e-3, clip = 0.2, discount = 0.98, decay = 0.8 }
+  local o = { length = 128, epochs = 10, parts = 4, rate = 1e-3, clip = 0.2, discount = 0.98, decay = 0.8 }
   for key, value in pairs(options or {}) do o[key] = value end
   local params = net:trainable_params()
-  local optimizer = nn.Adam(params, o.rate, { eps = 1e-5 })
+  local steps = rounds * o.epochs * o.parts
+  local optimizer = nn.Adam(params, function(step) return o.rate * (1 - step / steps) end, { eps = 1e-5 })
   local gradients = ms.value_and_grad(function(...) return M.loss(net, ...) end, nil, params)
   local states, scores, history = {}, {}, {}
   for g, game in ipairs(games) do states[g], scores[g] = game:reset(), 0 end
@@ -96,6 +98,7 @@ function M.train(net, games, rounds, options)
       end
     end
     history[round] = ended > 0 and sum / ended or false
+    if o.watch then o.watch(round, history[round]) end
   end
   return history
 end
