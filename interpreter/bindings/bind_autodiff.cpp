@@ -200,6 +200,10 @@ int graph_text(lua_State* L) {
 }  // namespace
 
 int open_autodiff(lua_State* L) {
+    // The operators and the methods of tensors are there from then on.
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria");
+    lua_call(L, 1, 0);
     LuaHost& host = LuaHost::of(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},

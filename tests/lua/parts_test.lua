@@ -86,6 +86,22 @@ t.test("pairs goes through all names", function()
   for _ in pairs(ms.train) do n = n + 1 end
   assert(n > 35, n)
 end)
+t.test("every file of the library can be the first that a program requires", function()
+  local broken = {}
+  local names = { "lunaria.autodiff", "lunaria.jit", "lunaria.data", "lunaria.registry", "lunaria.rendering", "lunaria.frontend" }
+  for _, file in ipairs(require "lunaria.registry".files()) do
+    -- Commands are loaded by a session.
+    local name = file:gsub("%.lua$", ""):gsub("/init$", ""):gsub("/", ".")
+    if not name:find "commands$" and not name:find "notebook$" then names[#names + 1] = name end
+  end
+  for _, name in ipairs(names) do
+    local pipe = io.popen(("'%s' -e 'require %q' -e 'print(require(%q).grad(function(x) return x * x end)(2.0))' 2>&1"):format(arg[-1], name, "lunaria"))
+    local said = pipe:read "a"
+    pipe:close()
+    if said ~= "4.0\n" then broken[#broken + 1] = name .. ": " .. said end
+  end
+  t.equal(broken, {})
+end)
 t.test("what Lua calls itself takes no table's place by anything else", function()
   for _, event in ipairs { "__index", "__pairs" } do
     for _, value in ipairs { 1, "x", ms.ones { 1 }, print } do t.fails("table expected", getmetatable(ms.nn)[event], value, "Dense") end

@@ -234,6 +234,7 @@ return {
   ["comm:on_message"] = { { "ms.comm.open(\"example\", {}):on_message(function(data) print(data) end)" } },
   ["comm:on_close"] = { { "ms.comm.open(\"example\", {}):on_close(function() print(\"closed\") end)" } },
   ["comm"] = { { "type(ms.comm.open(\"example\", {}).id)", "string" } },
+  ["data iterator"] = { { "ms.dataset.NumpySlicesDataset({ 5, 6 }, { shuffle = false }):create_tuple_iterator()():item()", "5" } },
   ["compiled function"] = { { "ms.jit(function(x) return x * 2 end)(3.0)", "6.0" } },
   ["f:ir"] = { { "(function() local f = ms.jit(function(x) return x * 2 end) f(ms.ones { 2 }) f(ms.ones { 2 }) return type(f:ir()) end)()", "string" } },
   ["f:kernels"] = { { "(function() local f = ms.jit(function(x) return x * 2 end) f(ms.ones { 2 }) f(ms.ones { 2 }) return type(f:kernels()) end)()", "string" } },

@@ -72,4 +72,10 @@ return {
       local index = getmetatable(ms.ir(function(x) return x end)).__index
       return type(index) == "table" and index or {}
     end },
+  { title = "data iterator", variable = "it", source = "interpreter/lua/lunaria/dataset/iterator.lua",
+    doc = "What ds:create_tuple_iterator() and ds:create_dict_iterator() give: it() is the next row, nil the end of an epoch; "
+      .. "for row in it do ... end goes through an epoch.",
+    methods = class_of(function()
+      return ms.dataset.NumpySlicesDataset({ 1, 2 }, { shuffle = false }):create_tuple_iterator()
+    end) },
 }

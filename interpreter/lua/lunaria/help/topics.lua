@@ -97,10 +97,12 @@ topics.first = {
 
 -- The text of a file of the library up to its first line of code: what a module without a text above is.
 function topics.head_of(name, part)
+  -- Several files may give one table: the module is the one that is not below another.
+  local found
   for loaded, value in pairs(package.loaded) do
-    if rawequal(value, part) then name = loaded end
+    if rawequal(value, part) and (not found or #loaded < #found) then found = loaded end
   end
-  local path = name:gsub("^ms%.", "lunaria."):gsub("%.", "/")
+  local path = (found or name):gsub("^ms%.", "lunaria."):gsub("%.", "/")
   local text = registry.text(path .. ".lua") or registry.text(path .. "/init.lua")
   local lines = {}
   for line in (text or ""):gmatch "[^\n]*" do

@@ -37,35 +37,40 @@ local function relu_step(x, h)
   return relu(x + h)
 end
 
-local function setup(self, name, a, gates, step)
+local function set_sizes(self, name, a)
   self.input_size = check.positive(name, "input_size", a.input_size)
   self.hidden_size = check.positive(name, "hidden_size", a.hidden_size)
+  self.has_bias = check.boolean(name, "has_bias", a.has_bias)
+end
+
+-- The weights of one step with so many inputs; their names end in `suffix`.
+local function add_weights(self, gates, inputs, suffix, dtype)
+  local draw, rows = init.Uniform(1 / math.sqrt(self.hidden_size)), gates * self.hidden_size
+  local function add(what, shape)
+    self[what .. suffix] = ms.Parameter(init.initializer(draw, shape, dtype), what .. suffix)
+  end
+  add("weight_ih", { rows, inputs })
+  add("weight_hh", { rows, self.hidden_size })
+  if self.has_bias then
+    add("bias_ih", { rows })
+    add("bias_hh", { rows })
+  end
+end
+
+local function setup(self, name, a, gates, step)
+  set_sizes(self, name, a)
   self.num_layers = check.positive(name, "num_layers", a.num_layers)
   if self.num_layers > 1000 then
     fail(name, ("num_layers must be at most 1000, got %d"):format(self.num_layers))
   end
-  self.has_bias = check.boolean(name, "has_bias", a.has_bias)
   self.batch_first = check.boolean(name, "batch_first", a.batch_first)
   self.dropout = check.probability(name, "dropout", a.dropout)
   self.bidirectional = check.boolean(name, "bidirectional", a.bidirectional)
   self.step = step
   self.suffixes = self.bidirectional and { "", "_reverse" } or { "" }
-  local draw = init.Uniform(1 / math.sqrt(self.hidden_size))
-  local rows = gates * self.hidden_size
   for k = 0, self.num_layers - 1 do
     local inputs = k == 0 and self.input_size or self.hidden_size * #self.suffixes
-    for _, suffix in ipairs(self.suffixes) do
-      local function add(what, shape)
-        local key = ("%s_l%d%s"):format(what, k, suffix)
-        self[key] = ms.Parameter(init.initializer(draw, shape, a.dtype), key)
-      end
-      add("weight_ih", { rows, inputs })
-      add("weight_hh", { rows, self.hidden_size })
-      if self.has_bias then
-        add("bias_ih", { rows })
-        add("bias_hh", { rows })
-      end
-    end
+    for _, suffix in ipairs(self.suffixes) do add_weights(self, gates, inputs, ("_l%d%s"):format(k, suffix), a.dtype) end
   end
 end
 
@@ -201,19 +206,8 @@ classes.RNN = RNN
 
 -- Single steps as cells: cell(x, state), with x of shape (batch, input_size) or (input_size).
 local function cell_setup(self, name, a, gates)
-  self.input_size = check.positive(name, "input_size", a.input_size)
-  self.hidden_size = check.positive(name, "hidden_size", a.hidden_size)
-  self.has_bias = check.boolean(name, "has_bias", a.has_bias)
-  local draw, rows = init.Uniform(1 / math.sqrt(self.hidden_size)), gates * self.hidden_size
-  local function add(what, shape)
-    self[what] = ms.Parameter(init.initializer(draw, shape, a.dtype), what)
-  end
-  add("weight_ih", { rows, self.input_size })
-  add("weight_hh", { rows, self.hidden_size })
-  if self.has_bias then
-    add("bias_ih", { rows })
-    add("bias_hh", { rows })
-  end
+  set_sizes(self, name, a)
+  add_weights(self, gates, self.input_size, "", a.dtype)
 end
 
 -- What the input and the state contribute to the gates, and the states, of which missing ones are zero.
