@@ -16,6 +16,7 @@ local MODULES = {
   "help.index", "help.search", "help.entries", "data", "dataset", "dataset.samplers", "dataset.sources", "train", "train.metrics",
   "train.batches", "train.not_finite", "train.training_state", "train.checkpoint", "amp", "experimental", "nn.schedule",
   "nn.lr_scheduler", "nn.arguments", "nn.class", "nn.around", "nn.copy", "parts", "set_parts", "adjoints", "captured", "comm",
+  "dataset.vision", "dataset.transforms", "dataset.text", "dataset.audio", "vision", "text", "audio", "probability", "nn.probability",
 }
 
 local RECEIVERS = {

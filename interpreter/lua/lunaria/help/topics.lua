@@ -97,20 +97,24 @@ topics.first = {
 
 -- The text of a file of the library up to its first line of code: what a module without a text above is.
 function topics.head_of(name, part)
-  -- Several files may give one table: the module is the one that is not below another.
-  local found
+  local names = {}
   for loaded, value in pairs(package.loaded) do
-    if rawequal(value, part) and (not found or #loaded < #found) then found = loaded end
+    if rawequal(value, part) then names[#names + 1] = loaded end
   end
-  local path = (found or name):gsub("^ms%.", "lunaria."):gsub("%.", "/")
-  local text = registry.text(path .. ".lua") or registry.text(path .. "/init.lua")
-  local lines = {}
-  for line in (text or ""):gmatch "[^\n]*" do
-    local comment = line:match "^%-%-%-? ?(.*)$"
-    if not comment then break end
-    lines[#lines + 1] = comment
+  table.sort(names)
+  names[#names + 1] = name:gsub("^ms%.", "lunaria.")
+  -- Several modules may give one table, and those in C have no text.
+  for _, file in ipairs(names) do
+    local path, lines = file:gsub("%.", "/"), {}
+    local text = registry.text(path .. ".lua") or registry.text(path .. "/init.lua")
+    for line in (text or ""):gmatch "[^\n]*" do
+      local comment = line:match "^%-%-%-? ?(.*)$"
+      if not comment then break end
+      lines[#lines + 1] = comment
+    end
+    if #lines > 0 then return table.concat(lines, "\n") end
   end
-  return table.concat(lines, "\n")
+  return ""
 end
 
 local environment = {
