@@ -120,8 +120,8 @@ int number(lua_State* L) {
 int replace(lua_State* L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     luaL_checktype(L, 2, LUA_TFUNCTION);
-    LuaHost::of(L).set_replacement(L, 1, 2, lua_isboolean(L, 3) && lua_toboolean(L, 3));
-    if (lua_isstring(L, 3)) LuaHost::of(L).set_in_derivatives(L, 1);
+    LuaHost::of(L).stand_ins().set(L, 1, 2, lua_isboolean(L, 3) && lua_toboolean(L, 3));
+    if (lua_isstring(L, 3)) LuaHost::of(L).stand_ins().set_in_derivatives(L, 1);
     return 0;
 }
 
@@ -145,7 +145,7 @@ int fills(lua_State* L) {
 
 int in_place(lua_State* L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    LuaHost::of(L).set_in_place_maker(L, 1);
+    LuaHost::of(L).stand_ins().set_in_place_maker(L, 1);
     return 0;
 }
 
@@ -153,7 +153,7 @@ int note_harmless(lua_State* L) {
     for_each_library_function([&](const LibraryFunction& row, std::string_view name) {
         if (row.derivative != Derivative::harmless) return;
         push_library_function(L, row, name);
-        if (lua_CFunction f = lua_tocfunction(L, -1)) LuaHost::of(L).set_harmless(f);
+        if (lua_CFunction f = lua_tocfunction(L, -1)) LuaHost::of(L).stand_ins().set_harmless(f);
         lua_pop(L, 1);
     });
     return 0;

@@ -75,23 +75,10 @@ size_t node_count(const ir::Graph& graph) {
 
 }  // namespace
 
-LuaHost::LuaHost(lua_State* main) : main_(main), L(main), machine_(*this) {
-    auto weak = [&](const char* mode) {
-        lua_newtable(L);
-        lua_createtable(L, 0, 1);
-        lua_pushstring(L, mode);
-        lua_setfield(L, -2, "__mode");
-        lua_setmetatable(L, -2);
-        return luaL_ref(L, LUA_REGISTRYINDEX);
-    };
-    info_cache_ = weak("k");
-    handles_ = weak("v");
-    boxes_ = weak("k");
-    threads_ = weak("k");
-    lua_newtable(L);
-    replacements_ = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_newtable(L);
-    stand_ins_ = luaL_ref(L, LUA_REGISTRYINDEX);
+LuaHost::LuaHost(lua_State* main)
+    : main_(main), L(main), machine_(*this), boxes_(main), handles_(main), stand_ins_(*this, main) {
+    info_cache_ = weak_table(L, "k");
+    threads_ = weak_table(L, "k");
 }
 
 LuaHost::~LuaHost() { vm::collect_all_cycles(); }
@@ -139,14 +126,14 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
     const At at(*this, state, &machine_, nullptr);
     entries_.push_back({state, innermost_call(), machine_.frame_count()});
     L = state;
-    if (weakened_) strengthen();
+    boxes_.end_collection();
     vm::Values backs;
     vm::Values results = machine_.run(f, {}, std::move(args), backs);
-    if (entries_.size() == 1 && many_boxes()) collect_cycles(state);
+    if (entries_.size() == 1 && boxes_.many()) collect_cycles(state);
     return results;
 }
 
-void LuaReference::end_collection(lua_State* L) { LuaHost::of(L).strengthen(); }
+void LuaReference::end_collection(lua_State* L) { LuaHost::of(L).boxes_.end_collection(); }
 
 Value LuaHost::reference(lua_State* state, int index) { return vm::make_object<LuaReference>(main_, state, index); }
 
@@ -167,7 +154,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
         }
         case LUA_TUSERDATA: {
             if (TensorBody** place = tensor_place(state, index)) {
-                if (LuaMemory::note(place) != *place) note_tensor(state, lua_absindex(state, index), place);
+                if (LuaMemory::note(place) != *place) handles_.note_tensor(state, lua_absindex(state, index), place);
                 return Value(*reinterpret_cast<const Tensor*>(place));
             }
             if (const Value* v = boxed(state, index)) return *v;
@@ -205,65 +192,6 @@ Value LuaHost::to_value(lua_State* state, int index) {
     }
 }
 
-// What was made for a closure or a coroutine in Lua, for as long as somebody has it there.
-void LuaHost::note_handle(lua_State* state, int index, const void* body) {
-    luaL_checkstack(state, 3, "handle");
-    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-    if (lua_rawgetp(state, -1, body) == LUA_TNIL) {
-        lua_pushvalue(state, index);
-        lua_rawsetp(state, -3, body);
-    }
-    lua_pop(state, 2);
-}
-
-bool LuaHost::push_handle(lua_State* state, const void* body) {
-    luaL_checkstack(state, 3, "handle");
-    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-    const bool known = lua_rawgetp(state, -1, body) != LUA_TNIL;
-    if (known)
-        lua_remove(state, -2);
-    else
-        lua_pop(state, 2);
-    return known;
-}
-
-namespace {
-
-// Whether the value at the index is a handle of that tensor: not one that was released by hand.
-bool holds(lua_State* state, int index, const TensorBody* body) {
-    TensorBody** place = State::of(state).memory().handle(lua_touserdata(state, index));
-    return place && *place == body;
-}
-
-}  // namespace
-
-// To Lua a tensor is the object that holds it: what it is found by as a key of a table, and what it is equal to. So
-// what comes back from the machine is the object that went in, while somebody has it.
-void LuaHost::note_tensor(lua_State* state, int index, TensorBody** place) {
-    luaL_checkstack(state, 3, "tensor");
-    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-    lua_rawgetp(state, -1, *place);
-    if (!holds(state, -1, *place)) {
-        lua_pushvalue(state, index);
-        lua_rawsetp(state, -3, *place);
-    }
-    lua_pop(state, 2);
-    LuaMemory::note(place) = *place;
-}
-
-void LuaHost::push_tensor(lua_State* state, const Tensor& t) {
-    // Nobody else has it, and Lua has no object of it.
-    if (t.body()->refs.load(std::memory_order_relaxed) == 1) return push_shared(state, t);
-    luaL_checkstack(state, 6, "tensor");
-    lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);
-    lua_rawgetp(state, -1, t.body());
-    lua_remove(state, -2);
-    if (holds(state, -1, t.body())) return;
-    lua_pop(state, 1);
-    push_shared(state, t);
-    note_tensor(state, lua_absindex(state, -1), tensor_place(state, -1));
-}
-
 Value LuaHost::coroutine_at(lua_State* state, int index) {
     if (lua_type(state, index) != LUA_TTHREAD) return {};
     lua_pushvalue(state, index);
@@ -277,15 +205,15 @@ Value LuaHost::coroutine_at(lua_State* state, int index) {
 
 // A coroutine of the machine is to Lua a thread that never runs.
 void LuaHost::push_thread(lua_State* state, const Value& v) {
-    if (push_handle(state, v.object())) return;
+    if (handles_.push(state, v.object())) return;
     luaL_checkstack(state, 8, "coroutine");
     lua_newthread(state);
     lua_rawgeti(state, LUA_REGISTRYINDEX, threads_);
     lua_pushvalue(state, -2);
-    push_box(state, v);
+    boxes_.push(state, v);
     lua_rawset(state, -3);
     lua_pop(state, 1);
-    note_handle(state, lua_gettop(state), v.object());
+    handles_.note(state, lua_gettop(state), v.object());
 }
 
 void LuaHost::push_number_function(lua_State* L, const Op& primitive) {
@@ -302,7 +230,7 @@ void LuaHost::push(lua_State* state, const Value& v) {
         }
         return;
     }
-    if (v.is_tensor()) return push_tensor(state, v.tensor());
+    if (v.is_tensor()) return handles_.push_tensor(state, v.tensor());
     if (v.kind() != Value::Kind::object) {
         Value copy = v;
         return lunaria::push(state, std::move(copy));
@@ -313,13 +241,23 @@ void LuaHost::push(lua_State* state, const Value& v) {
     if (auto* n = vm::object_as<NumberFunction>(v)) return push_number_function(state, n->op);
     if (vm::object_as<vm::Coroutine>(v)) return push_thread(state, v);
     if (vm::object_as<Closure>(v)) {
-        if (push_handle(state, v.object())) return;
-        push_box(state, v);
+        if (handles_.push(state, v.object())) return;
+        boxes_.push(state, v);
         lua_pushcclosure(state, protect<call_closure>, 1);
-        note_handle(state, lua_gettop(state), v.object());
+        handles_.note(state, lua_gettop(state), v.object());
         return;
     }
-    push_box(state, v);
+    boxes_.push(state, v);
+}
+
+lua_CFunction LuaHost::c_function(const Value& f) {
+    auto* r = vm::object_as<LuaReference>(f);
+    if (!r || r->type != LUA_TFUNCTION) return nullptr;
+    luaL_checkstack(L, 2, "function");
+    r->push(L);
+    lua_CFunction found = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    return found;
 }
 
 void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction function, std::string_view kinds) {
@@ -465,36 +403,6 @@ const Op* LuaHost::operator_in(const Value& f) {
     return o ? &o->op : nullptr;
 }
 
-LuaHost::Name& LuaHost::push_name(const Value& name) {
-    Name& known = names_[(reinterpret_cast<uintptr_t>(name.object()) >> 4) % names_.size()];
-    if (known.name.kind() == Value::Kind::string && known.name.object() == name.object()) {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, known.key);
-        return known;
-    }
-    luaL_unref(L, LUA_REGISTRYINDEX, known.key);
-    luaL_unref(L, LUA_REGISTRYINDEX, known.function);
-    known = Name();
-    lunaria::push(L, std::string_view(name.string()));
-    lua_pushvalue(L, -1);
-    known.key = luaL_ref(L, LUA_REGISTRYINDEX);
-    known.name = name;
-    return known;
-}
-
-Value LuaHost::value_by(Name& name) {
-    if (lua_type(L, -1) != LUA_TFUNCTION) return to_value(L, -1);
-    const void* pointer = lua_topointer(L, -1);
-    if (pointer == name.pointer) return name.found;
-    Value found = to_value(L, -1);
-    if (!operator_in(found)) return found;
-    luaL_unref(L, LUA_REGISTRYINDEX, name.function);
-    lua_pushvalue(L, -1);
-    name.function = luaL_ref(L, LUA_REGISTRYINDEX);
-    name.pointer = pointer;
-    name.found = found;
-    return found;
-}
-
 Value LuaHost::jit_target(const Value& f) {
     auto* r = vm::object_as<LuaReference>(f);
     if (!r || r->type != LUA_TUSERDATA) return f;
@@ -556,9 +464,7 @@ Callee LuaHost::resolve(const Value& any) {
                 callee.owner = found->second.owner;
             }
         }
-        lua_rawgeti(L, LUA_REGISTRYINDEX, replacements_);
-        lua_pushvalue(L, top);
-        const bool replaced = lua_rawget(L, -2) != LUA_TNIL;
+        const bool replaced = stand_ins_.push_replacement(L, top);
         if (replaced && callee.intrinsic) {
             callee.otherwise = to_value(L, -1);
         } else if (replaced) {

@@ -2,13 +2,15 @@
 // machine's closures as Lua functions.
 #pragma once
 
-#include <array>
 #include <lua.hpp>
-#include <map>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "interpreter/host/boxes.h"
+#include "interpreter/host/field_names.h"
+#include "interpreter/host/handles.h"
+#include "interpreter/host/stand_ins.h"
+#include "interpreter/host/tensor_parts.h"
 #include "interpreter/library/lua_arguments.h"
 #include "interpreter/loader/loader.h"
 #include "jit/lower/lower.h"
@@ -94,7 +96,7 @@ class LuaHost final : public vm::Host {
     Value to_value(lua_State* L, int index);
     // Frees objects of the machine and of Lua that only refer to each other: a full collection of Lua's garbage. False:
     // there are none of the machine's objects in Lua, and nothing was collected.
-    bool collect_cycles(lua_State* L);
+    bool collect_cycles(lua_State* state) { return boxes_.collect_cycles(state); }
     // Whatever is at the index as an object.
     Value reference(lua_State* L, int index);
     // A tensor that Lua has is the object that Lua has.
@@ -104,14 +106,12 @@ class LuaHost final : public vm::Host {
     // The machine's coroutine that a thread stands for; nil: it is one of Lua's own, or no thread.
     Value coroutine_at(lua_State* L, int index);
     // The machine's own value that a userdata is; null: it is something else.
-    const Value* boxed(lua_State* L, int index);
+    const Value* boxed(lua_State* state, int index) { return boxes_.at(state, index); }
+    StandIns& stand_ins() { return stand_ins_; }
 
     // The C function at `index` is run as this function of the IR, with arguments of these kinds (see LuaArguments;
-    // "": any) ...
+    // "": any), where a derivative is computed.
     void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function, std::string_view kinds = "");
-    // ... or, with others, as the Lua function at `by`, wherever a derivative is computed; `followed`: only where its
-    // arguments hold what is differentiated.
-    void set_replacement(lua_State* L, int index, int by, bool followed);
     // The function that a compiled function (ms.jit) stands for; any other value itself.
     Value jit_target(const Value& f);
     // A function of plain numbers, see jit/number.h.
@@ -143,25 +143,16 @@ class LuaHost final : public vm::Host {
     bool reaches(const Value& coroutine, const vm::Context& context,
                  const std::function<bool(const Value&)>& follows) override;
     std::string why_opaque(const Value& f) override;
-    bool is_harmless(const Value& f) override;
-    bool gives_keys(const Value& f) override;
-    Value stand_in(const Value& f) override;
+    bool is_harmless(const Value& f) override { return stand_ins_.is_harmless(c_function(f)); }
+    bool gives_keys(const Value& f) override { return gives_keys_ && c_function(f) == gives_keys_; }
+    Value stand_in(const Value& f) override { return stand_ins_.find(f); }
     bool holds_floats(const Value& table) override;
-    // The function at the index makes stand-ins of methods such as add_: of the operator and the method itself.
-    void set_in_place_maker(lua_State* state, int index) {
-        lua_pushvalue(state, index);
-        in_place_maker_ = luaL_ref(state, LUA_REGISTRYINDEX);
-    }
-    void set_harmless(lua_CFunction f) { harmless_.insert(f); }
     void set_gives_keys(lua_CFunction f) { gives_keys_ = f; }
-    // The C function at the index is itself where no derivative is computed, also while the call is recorded.
-    void set_in_derivatives(lua_State* L, int index) { in_derivatives_.insert(lua_tocfunction(L, index)); }
-    bool is_in_derivatives(const Value& f) { return in_derivatives_.contains(c_function(f)); }
+    bool is_in_derivatives(const Value& f) { return stand_ins_.is_in_derivatives(c_function(f)); }
     Bound bind(const Op& op, std::span<const Value> args) override;
     Part part_of(const Value& tensor, const Value& key) override;
     bool is_part(const Value& text) override;
     Part put_part(const Value& tensor, const Value& key, const Value& value) override;
-    Part property_of(const Value& tensor, const std::string& name);
     void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
     Protected call_protected(const std::function<void()>& body) override;
     [[noreturn]] void raise(const Value& error) override;
@@ -193,17 +184,9 @@ class LuaHost final : public vm::Host {
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
     // Takes the tensor out of a handle that push_briefly() made, which Lua's collector would keep for long.
     void forget(int index);
-    // A value of the machine as a userdata; see lua_host_cycles.cpp.
-    void push_box(lua_State* L, const Value& v);
     void push_thread(lua_State* L, const Value& v);
-    void for_each_box(const std::function<void(Value&, int)>& f);
-    bool many_boxes() const;
-    void mirror();
-    void strengthen();
     // "table", "tensor": as Lua's own messages name it.
     std::string type_text(const Value& v);
-    // tensor[key], or what the tensor is after tensor[key] = *value.
-    Part indexed(const Value& tensor, const Value& key, const Value* value);
     vm::Field follow_chain(const Value& object, const Value& key, const char* event);
     // `second`: v is the second operand of what the machine does.
     [[noreturn]] void operand_error(std::string_view what, const Value& v, bool second = false);
@@ -225,36 +208,18 @@ class LuaHost final : public vm::Host {
     uint64_t infos_made_ = 0;
     size_t new_nodes_ = 0,
            settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
-    void note_handle(lua_State* state, int index, const void* body);
-    bool push_handle(lua_State* state, const void* body);
-    void note_tensor(lua_State* state, int index, TensorBody** place);
-    void push_tensor(lua_State* state, const Tensor& t);
-    int info_cache_ = LUA_NOREF, handles_ = LUA_NOREF, replacements_ = LUA_NOREF, stand_ins_ = LUA_NOREF,
-        in_place_maker_ = LUA_NOREF;
-    int boxes_ = LUA_NOREF;    // all of them, as weak keys
+    int info_cache_ = LUA_NOREF;
     int threads_ = LUA_NOREF;  // that stand for coroutines of the machine, with their boxes
-    size_t new_boxes_ = 0, settled_boxes_ = 0;
-    bool weakened_ = false;  // a collection of circles runs
+    Boxes boxes_;
+    Handles handles_;
+    StandIns stand_ins_;
+    TensorParts parts_{*this};
+    FieldNames names_{*this};
     std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
     LuaArguments arguments_;
     lua_CFunction c_function(const Value& f);
-    std::unordered_set<lua_CFunction> harmless_, in_derivatives_;
     lua_CFunction gives_keys_ = nullptr;
-    std::map<std::string, std::shared_ptr<const ir::Graph>> parts_;
-    std::unordered_map<const Op*, Value> operators_, number_functions_, operator_stand_ins_;
-    // Names that were read, by a hash of the string's address, with the operator that was found last by each: a name is
-    // hashed by Lua and an operator recognised once. What Lua has under the two references keeps it from using the
-    // addresses for something else.
-    struct Name {
-        Value name;
-        int key = LUA_NOREF, function = LUA_NOREF;
-        const void* pointer = nullptr;
-        Value found;
-    };
-    Name& push_name(const Value& name);
-    // The value on top of the stack, found by the name.
-    Value value_by(Name& name);
-    std::array<Name, 256> names_;
+    std::unordered_map<const Op*, Value> operators_, number_functions_;
 };
 
 }  // namespace lunaria

@@ -57,18 +57,18 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     Field field;
     field.holder = object;
     push(L, object);
-    Name* name = nullptr;
+    FieldNames::Name* name = nullptr;
     if (key.kind() == Value::Kind::string) {
-        name = &push_name(key);
+        name = &names_.push(L, key);
         // Mostly the table itself has it.
         if (lua_rawget(L, base + 1) != LUA_TNIL) {
             field.raw = true;
-            field.value = value_by(*name);
+            field.value = names_.value_by(L, *name);
             lua_settop(L, base);
             return field;
         }
         lua_settop(L, base + 1);
-        push_name(key);
+        names_.push(L, key);
     } else {
         push(L, key);
     }
@@ -78,7 +78,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
         if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, event) == LUA_TNIL) {
             field.raw = true;
             lua_settop(L, base + 3);
-            field.value = name ? value_by(*name) : to_value(L, base + 3);
+            field.value = name ? names_.value_by(L, *name) : to_value(L, base + 3);
             break;
         }
         if (lua_isfunction(L, -1)) {
@@ -594,5 +594,18 @@ void LuaHost::poll() {
 void LuaHost::at_line() { State::of(main_).debugger().on_machine_line(L); }
 
 void LuaHost::failed(const Error& e) { State::of(main_).debugger().on_failure(L, e); }
+
+vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
+    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return parts_.property(tensor, key.string());
+    return parts_.indexed(tensor, key, nullptr);
+}
+
+bool LuaHost::is_part(const Value& text) { return is_slice_text(text.string()); }
+
+vm::Host::Part LuaHost::put_part(const Value& tensor, const Value& key, const Value& value) {
+    if (!value.is_number() && !value.is_tensor())
+        throw argument_error("index", str("a number or a tensor is expected, got ", type_text(value)));
+    return parts_.indexed(tensor, key, &value);
+}
 
 }  // namespace lunaria

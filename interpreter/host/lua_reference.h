@@ -49,7 +49,7 @@ class LuaReference final : public Object {
     bool is_kept() const { return keeper_ >= 0; }
     int position() const { return reference_; }  // of one that is kept
     const void* identity() const override { return pointer_; }
-    // Lets go of the object, and takes it back: see lua_host_cycles.cpp.
+    // Lets go of the object, and takes it back: see boxes.cpp.
     void weaken() {
         luaL_unref(main_, LUA_REGISTRYINDEX, reference_);
         reference_ = LUA_NOREF;

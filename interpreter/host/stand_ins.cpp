@@ -1,4 +1,5 @@
-// What stands for functions that are not written in Lua where a derivative is computed.
+#include "interpreter/host/stand_ins.h"
+
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/tensor_methods.h"
 #include "interpreter/host/lua_host.h"
@@ -6,11 +7,32 @@
 
 namespace lunaria {
 
-void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed) {
+StandIns::StandIns(LuaHost& host, lua_State* main) : host_(host) {
+    for (int* table : {&replacements_, &stand_ins_}) {
+        lua_newtable(main);
+        *table = luaL_ref(main, LUA_REGISTRYINDEX);
+    }
+}
+
+void StandIns::set_in_place_maker(lua_State* state, int index) {
+    lua_pushvalue(state, index);
+    in_place_maker_ = luaL_ref(state, LUA_REGISTRYINDEX);
+}
+
+bool StandIns::push_replacement(lua_State* state, int index) const {
+    index = lua_absindex(state, index);
+    lua_rawgeti(state, LUA_REGISTRYINDEX, replacements_);
+    lua_pushvalue(state, index);
+    const bool found = lua_rawget(state, -2) != LUA_TNIL;
+    lua_remove(state, -2);
+    return found;
+}
+
+void StandIns::set(lua_State* state, int index, int by, bool followed) {
     index = lua_absindex(state, index);
     by = lua_absindex(state, by);
     if (const Op* op = operator_at(state, index)) {
-        operator_stand_ins_[op] = to_value(state, by);
+        operators_[op] = host_.to_value(state, by);
         return;
     }
     lua_rawgeti(state, LUA_REGISTRYINDEX, followed ? stand_ins_ : replacements_);
@@ -20,32 +42,19 @@ void LuaHost::set_replacement(lua_State* state, int index, int by, bool followed
     lua_pop(state, 1);
 }
 
-lua_CFunction LuaHost::c_function(const Value& f) {
-    auto* r = vm::object_as<LuaReference>(f);
-    if (!r || r->type != LUA_TFUNCTION) return nullptr;
-    luaL_checkstack(L, 2, "function");
-    r->push(L);
-    lua_CFunction found = lua_tocfunction(L, -1);
-    lua_pop(L, 1);
-    return found;
-}
-
-bool LuaHost::is_harmless(const Value& f) { return harmless_.contains(c_function(f)); }
-
-bool LuaHost::gives_keys(const Value& f) { return gives_keys_ && c_function(f) == gives_keys_; }
-
-Value LuaHost::stand_in(const Value& f) {
-    if (const Op* op = vm::operator_of(f) ? vm::operator_of(f) : operator_in(f)) {
-        const auto found = operator_stand_ins_.find(op);
-        return found == operator_stand_ins_.end() ? Value() : found->second;
+Value StandIns::find(const Value& f) {
+    if (const Op* op = vm::operator_of(f) ? vm::operator_of(f) : host_.operator_in(f)) {
+        const auto found = operators_.find(op);
+        return found == operators_.end() ? Value() : found->second;
     }
     auto* r = vm::object_as<LuaReference>(f);
     if (!r || r->type != LUA_TFUNCTION) return {};
+    lua_State* L = host_.lua();
     luaL_checkstack(L, 4, "function");
     lua_rawgeti(L, LUA_REGISTRYINDEX, stand_ins_);
     r->push(L);
     lua_rawget(L, -2);
-    Value other = to_value(L, -1);
+    Value other = host_.to_value(L, -1);
     lua_pop(L, 2);
     if (!other.is_nil() || in_place_maker_ == LUA_NOREF) return other;
     luaL_checkstack(L, 6, "function");
@@ -56,8 +65,8 @@ Value LuaHost::stand_in(const Value& f) {
         push_operator(L, *op);
         lua_pushvalue(L, -3);
         lua_call(L, 2, 1);
-        set_replacement(L, -2, -1, true);
-        other = to_value(L, -1);
+        set(L, -2, -1, true);
+        other = host_.to_value(L, -1);
         lua_pop(L, 1);
     }
     lua_pop(L, 1);

@@ -4,9 +4,11 @@
 // So that Lua's collector can see it, objects of the machine that only Lua has, in boxes, are mirrored for the length
 // of one collection: each is a table that holds the tables of what it refers to, and Lua's objects themselves; it hangs
 // on its box. The registry lets go of those objects meanwhile. What is left afterwards is referred to as before.
+#include "interpreter/host/boxes.h"
+
 #include <typeinfo>
 
-#include "interpreter/host/lua_host.h"
+#include "interpreter/host/handles.h"
 #include "interpreter/host/lua_reference.h"
 #include "jit/vm/cycles.h"
 
@@ -50,7 +52,9 @@ class Standstill {
 
 }  // namespace
 
-void LuaHost::push_box(lua_State* state, const Value& v) {
+Boxes::Boxes(lua_State* main) : main_(main), boxes_(weak_table(main, "k")) {}
+
+void Boxes::push(lua_State* state, const Value& v) {
     new (lua_newuserdatauv(state, sizeof(Value), 1)) Value(v);
     if (luaL_newmetatable(state, kBox)) {
         lua_pushcfunction(state, drop_box);
@@ -67,18 +71,18 @@ void LuaHost::push_box(lua_State* state, const Value& v) {
     ++new_boxes_;
 }
 
-const Value* LuaHost::boxed(lua_State* state, int index) {
+const Value* Boxes::at(lua_State* state, int index) {
     const auto* v = static_cast<const Value*>(luaL_testudata(state, index, kBox));
     if (v && weakened_) strengthen();
     return v;
 }
 
-bool LuaHost::many_boxes() const {
+bool Boxes::many() const {
     return new_boxes_ >
            kManyBoxes + settled_boxes_ + static_cast<size_t>(lua_gc(main_, LUA_GCCOUNT) / kKilobytesPerBox);
 }
 
-void LuaHost::for_each_box(const std::function<void(Value&, int)>& f) {
+void Boxes::for_each(const std::function<void(Value&, int)>& f) {
     lua_rawgeti(main_, LUA_REGISTRYINDEX, boxes_);
     const int table = lua_gettop(main_);
     lua_pushnil(main_);
@@ -92,9 +96,9 @@ void LuaHost::for_each_box(const std::function<void(Value&, int)>& f) {
     lua_settop(main_, table - 1);
 }
 
-void LuaHost::mirror() {
+void Boxes::mirror() {
     vm::Island island;
-    for_each_box([&](Value& v, int) { island.add(*v.object(), 1); });
+    for_each([&](Value& v, int) { island.add(*v.object(), 1); });
     const std::vector<Object*> isolated = island.isolated();
     lua_State* L = main_;
     luaL_checkstack(L, 12, "collection");
@@ -119,7 +123,7 @@ void LuaHost::mirror() {
         });
         lua_settop(L, own - 1);
     }
-    for_each_box([&](Value& v, int box) {
+    for_each([&](Value& v, int box) {
         lua_rawgetp(L, tables, v.object());
         lua_setiuservalue(L, box, 1);
     });
@@ -129,7 +133,7 @@ void LuaHost::mirror() {
         if (LuaReference* r = strong_reference(*o)) r->weaken();
 }
 
-void LuaHost::strengthen() {
+void Boxes::strengthen() {
     lua_State* L = main_;
     const Standstill standstill(L);
     luaL_checkstack(L, 12, "collection");
@@ -149,7 +153,7 @@ void LuaHost::strengthen() {
         }
         lua_pop(L, 1);
     };
-    for_each_box([&](Value&, int box) {
+    for_each([&](Value&, int box) {
         if (lua_getiuservalue(L, box, 1) == LUA_TTABLE) enqueue(lua_gettop(L));
     });
     for (lua_Integer i = 1; i <= count; ++i) {
@@ -166,14 +170,14 @@ void LuaHost::strengthen() {
         lua_settop(L, table - 1);
     }
     weakened_ = false;
-    for_each_box([&](Value&, int box) {
+    for_each([&](Value&, int box) {
         lua_pushnil(L);
         lua_setiuservalue(L, box, 1);
     });
     lua_settop(L, queue - 1);
 }
 
-bool LuaHost::collect_cycles(lua_State* state) {
+bool Boxes::collect_cycles(lua_State* state) {
     vm::collect_all_cycles();
     if (weakened_ || new_boxes_ + settled_boxes_ == 0) return false;
     {
@@ -183,7 +187,7 @@ bool LuaHost::collect_cycles(lua_State* state) {
     lua_gc(state, LUA_GCCOLLECT);
     if (weakened_) strengthen();
     new_boxes_ = settled_boxes_ = 0;
-    for_each_box([&](Value&, int) { ++settled_boxes_; });
+    for_each([&](Value&, int) { ++settled_boxes_; });
     return true;
 }
 

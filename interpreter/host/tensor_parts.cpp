@@ -1,4 +1,5 @@
-// What brackets and properties of a tensor stand for, as functions of it: t[i], t[i] = v, t.T.
+#include "interpreter/host/tensor_parts.h"
+
 #include "core/indexing.h"
 #include "core/ir/builder.h"
 #include "interpreter/bindings/tensor_index.h"
@@ -8,8 +9,7 @@
 
 namespace lunaria {
 
-// The properties that are functions of the elements: the transposed matrix.
-vm::Host::Part LuaHost::property_of(const Value& tensor, const std::string& name) {
+vm::Host::Part TensorParts::property(const Value& tensor, const std::string& name) {
     const int rank = tensor.tensor().rank();
     const bool last_two = name == "mT" || name == "mH";
     if ((name != "T" && !last_two) || (last_two && rank < 2)) return {};
@@ -27,31 +27,19 @@ vm::Host::Part LuaHost::property_of(const Value& tensor, const std::string& name
         graph->result = Value::list({builder.call("transpose", {x, Value::ints(order)}).value()});
         kept = graph;
     }
-    Part part;
+    vm::Host::Part part;
     part.function = kept;
     return part;
 }
 
-vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
-    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return property_of(tensor, key.string());
-    return indexed(tensor, key, nullptr);
-}
-
-bool LuaHost::is_part(const Value& text) { return is_slice_text(text.string()); }
-
-vm::Host::Part LuaHost::put_part(const Value& tensor, const Value& key, const Value& value) {
-    if (!value.is_number() && !value.is_tensor())
-        throw argument_error("index", str("a number or a tensor is expected, got ", type_text(value)));
-    return indexed(tensor, key, &value);
-}
-
-vm::Host::Part LuaHost::indexed(const Value& tensor, const Value& key, const Value* value) {
+vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const Value* value) {
+    lua_State* L = host_.lua();
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
-    push(L, key);
+    host_.push(L, key);
     Index index = index_at(L, base + 1);
     lua_settop(L, base);
-    Part part;
+    vm::Host::Part part;
     std::string name = str(to_string(Value(tensor)), "|");
     if (value) {
         name += value->is_tensor() ? to_string(*value) + "=" : "number=";
