@@ -18,8 +18,11 @@ Agent.__index = Agent
 --- random (numbers in [0, 1)).
 function M.agent(net, slow, options)
   local agent = { net = net, slow = slow, rate = 1e-3, discount = 0.99, memory = 10000, batch = 64, copy = 0.01, random = math.random,
-    seen = {}, count = 0 }
+    count = 0 }
   for key, value in pairs(options or {}) do agent[key] = value end
+  -- A row for each step: the state before and after, the action, the points, and whether the game went on.
+  agent.inputs = net[1].in_channels
+  agent.seen = ops.zeros { agent.memory, 2 * agent.inputs + 3 }
   agent.optimizer = nn.Adam(net:trainable_params(), agent.rate)
   agent.gradients = ms.value_and_grad(function(states, actions, wanted)
     local worth = ops.squeeze(ops.gather_elements(net(states), 1, actions), 1)
@@ -42,20 +45,22 @@ function Agent:act(state, chance)
 end
 
 function Agent:remember(state, action, points, after, fallen)
-  self.seen[self.count % self.memory + 1] = { state, action, points, after, fallen and 0.0 or 1.0 }
+  local row = { table.unpack(state) }
+  table.move(after, 1, #after, #row + 1, row)
+  table.move({ action + 0.0, points, fallen and 0.0 or 1.0 }, 1, 3, #row + 1, row)
+  self.seen[self.count % self.memory] = ms.tensor(row)
   self.count = self.count + 1
 end
 
---- One step of training on a batch from the memory; gives the loss.
+--- One step of training on rows of the memory; gives the loss.
 function Agent:learn()
-  local columns = { {}, {}, {}, {}, {} }
-  for i = 1, self.batch do
-    local row = self.seen[1 + math.floor(self.random() * #self.seen)]
-    for k, column in ipairs(columns) do column[i] = row[k] end
-  end
-  local best = ops.max(self.slow(ms.tensor(columns[4])), 1)
-  local wanted = ms.tensor(columns[3]) + self.discount * best * ms.tensor(columns[5])
-  local loss, grads = self.gradients(ms.tensor(columns[1]), ops.expand_dims(ms.tensor(columns[2]), 1), ops.stop_gradient(wanted))
+  local n = self.inputs
+  local there = math.min(self.count, self.memory)
+  local rows = ops.gather(self.seen, ops.floor(ops.rand { self.batch } * there):astype(ms.int64), 0)
+  local before, after, rest = ops.split(rows, { n, n, 3 }, 1)
+  local action, points, going = ops.unbind(rest, 1)
+  local wanted = points + self.discount * ops.max(self.slow(after), 1) * going
+  local loss, grads = self.gradients(before, ops.expand_dims(action:astype(ms.int64), 1), ops.stop_gradient(wanted))
   self.optimizer(grads)
   self:follow(self.copy)
   return loss
@@ -69,7 +74,7 @@ function Agent:train(game, steps)
     local after, gained, fallen, over = game:step(action)
     self:remember(state, action, gained, after, fallen)
     points, state = points + gained, after
-    if #self.seen >= self.batch then self:learn() end
+    if self.count >= self.batch then self:learn() end
     if fallen or over then games[#games + 1], points, state = points, 0, game:reset() end
   end
   return games

@@ -53,7 +53,7 @@ local function restricted(opt, params)
     fail("FreezeOpt", "train_parameter_groups has parameters that are not the optimizer's")
   end
   return setmetatable({ param_groups = groups, parameters = parameters }, {
-    _name = getmetatable(opt)._name, _is_class = true, __index = opt,
+    _name = getmetatable(opt)._name, _is_class = true, _is_cell = true, __index = opt,
     __newindex = function(_, key, value) opt[key] = value end,
     __call = function(self, grads) return opt.construct(self, grads) end,
   })
