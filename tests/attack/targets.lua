@@ -16,7 +16,9 @@ local MODULES = {
   "help.index", "help.search", "help.entries", "data", "dataset", "dataset.samplers", "dataset.sources", "train", "train.metrics",
   "train.batches", "train.not_finite", "train.training_state", "train.checkpoint", "amp", "experimental", "nn.schedule",
   "nn.lr_scheduler", "nn.arguments", "nn.class", "nn.around", "nn.copy", "parts", "set_parts", "adjoints", "captured", "comm",
-  "dataset.vision", "dataset.transforms", "dataset.text", "dataset.audio", "vision", "text", "audio", "probability", "nn.probability",
+  "dataset.vision", "dataset.transforms", "dataset.text", "dataset.audio", "vision", "text", "audio",
+  "probability.distribution", "probability.continuous", "probability.discrete", "probability.bijector", "probability.bnn_layers",
+  "probability.special", "boost.adasum", "boost.dim_reduce", "boost.freeze", "boost.average", "boost.less_bn", "boost.auto",
 }
 
 local RECEIVERS = {
@@ -33,6 +35,11 @@ local RECEIVERS = {
   "ms.dataset.SequentialSampler()", "ms.dataset.RandomSampler()", "ms.dataset.DistributedSampler(2, 0)",
   "ms.dataset.WeightedRandomSampler({ 1, 2 }, 2)", "ms.dataset.SubsetSampler({ 0, 1 })", "ms.dataset.config",
   "require('lunaria.data').range(0, 5)",
+  "ms.probability.distribution.Normal(0.0, 1.0)", "ms.probability.distribution.Gamma(2.0, 1.0)",
+  "ms.probability.distribution.Categorical({ 0.5, 0.5 })", "ms.probability.distribution.Poisson(2.0)",
+  "ms.probability.bijector.Softplus()(ms.probability.distribution.Uniform(0.0, 1.0))", "ms.probability.bijector.PowerTransform(0.5)",
+  "ms.probability.bnn_layers.DenseReparam(3, 2)", "ms.boost.EMA(ms.nn.Dense(3, 2))", "ms.boost.SWA(ms.nn.Dense(3, 2))",
+  "ms.boost.GradientFreeze(2, 0, 0.5, 10)", "ms.boost.AdaSum(2)", "ms.boost.FreezeOpt(given.optimizer())",
   -- Training: schedules, metrics, callbacks, the model.
   "ms.nn.CosineDecayLR(0.0, 0.1, 10)", "ms.nn.WarmUpLR(0.1, 10)", "ms.nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5)",
   "ms.experimental.optim.lr_scheduler.StepLR(given.optimizer(), 2)", "given.optimizer()",

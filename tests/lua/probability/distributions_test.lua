@@ -260,6 +260,25 @@ t.test("parameters of a call, dtypes, shapes and names", function()
   t.near(mean:item(), 2, 1e-4)
 end)
 
+t.test("densities are compiled, with parameters from outside and with those of the call", function()
+  local one = d.Normal(double { 0.0, 1.0 }, double(2.0))
+  local functions = {
+    function(x) return one:log_prob(x) + one("cdf", x) end,
+    function(x) return d.Gamma(x, 2.0, { dtype = ms.float64 }):log_prob(x + 1.0) end,
+    function(x) return ms.grad(function(m) return ops.sum(d.Laplace(m, 1.5):log_prob(x)) end)(x * 0.5) end,
+    function(x) return d.Categorical(ops.softmax(x, -1)):entropy() end,
+  }
+  for i, f in ipairs(functions) do
+    local fast = ms.jit(f)
+    for k = 1, 5 do
+      local x = double { 0.5 + k, 0.25 * k }
+      t.near(fast(x), f(x), 1e-12)
+    end
+    local report = tostring(ms.jit_report(fast))
+    assert(tonumber(report:match "(%d+) compiled") > 0, ("function %d: %s"):format(i, report))
+  end
+end)
+
 t.test("errors say what is wrong", function()
   t.fails({ "Normal", "sd must be positive" }, d.Normal, 0.0, -1.0)
   t.fails({ "Normal", "sd must be positive" }, d.Normal, 0.0, 0 / 0)

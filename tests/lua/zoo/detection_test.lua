@@ -80,4 +80,50 @@ t.test("a step of training", function()
   assert(losses[3] < losses[1], ("the loss went from %g to %g"):format(losses[1], losses[3]))
 end)
 
+local yolo = dofile "notebooks/zoo/yolo.lua"
+
+t.test("YOLOv3-tiny has the published size, and its boxes lie where the formulas say", function()
+  t.equal(count(yolo.yolov3_tiny()), 8852366)
+  local net = yolo.yolov3_tiny(3, 2)
+  local fine, coarse = net(ms.randn { 2, 3, 64, 96 })
+  t.equal({ tostring(fine.shape), tostring(coarse.shape) }, { "(2, 3, 4, 6, 8)", "(2, 3, 2, 3, 8)" })
+  local boxes, chances = net:boxes(coarse, 2)
+  t.equal({ tostring(boxes.shape), tostring(chances.shape) }, { "(2, 18, 4)", "(2, 18, 4)" })
+  -- The second picture, second box, second row, third column.
+  local raw = coarse[{ 1, 1, 1, 2 }]:tolist()
+  local function sigmoid(x) return 1 / (1 + math.exp(-x)) end
+  t.near(boxes[{ 1, 6 + 5 }], { (sigmoid(raw[1]) + 2) * 32, (sigmoid(raw[2]) + 1) * 32, math.exp(raw[3]) * 135,
+    math.exp(raw[4]) * 169 }, 1e-4)
+  t.near(chances[{ 1, 6 + 5 }], { sigmoid(raw[5]), sigmoid(raw[6]), sigmoid(raw[7]), sigmoid(raw[8]) }, 1e-5)
+end)
+
+t.test("YOLO's loss looks at places only where there is something", function()
+  local map, wanted = ops.zeros { 1, 3, 1, 1, 7 }, ops.zeros { 1, 3, 1, 1, 7 }
+  wanted[{ 0, 0, 0, 0 }] = ms.tensor { 0.25, 0.5, 1.0, 0.0, 1.0, 1.0, 0.0 }
+  wanted[{ 0, 1, 0, 0 }] = ms.tensor { 9.0, 9.0, 9.0, 9.0, 0.0, 1.0, 1.0 }
+  t.near(yolo.loss(map, wanted):item(), 5 * (0.25 ^ 2 + 1) + 3 * math.log(2) + 2 * math.log(2), 1e-5)
+end)
+
+t.test("YOLO is trained", function()
+  ms.set_seed(4)
+  local net = yolo.yolov3_tiny(3, 2)
+  net:set_train()
+  local x, params = ms.randn { 2, 3, 64, 64 }, net:trainable_params()
+  local fine, coarse = ops.zeros { 2, 3, 4, 4, 8 }, ops.zeros { 2, 3, 2, 2, 8 }
+  coarse[{ 0, 1, 1, 0 }] = ms.tensor { 0.3, 0.6, 0.2, -0.1, 1.0, 0.0, 1.0, 0.0 }
+  fine[{ 1, 2, 3, 1 }] = ms.tensor { 0.3, 0.6, 0.2, -0.1, 1.0, 1.0, 0.0, 0.0 }
+  local optimizer = ms.nn.Adam(params, 1e-3)
+  local step = ms.value_and_grad(function()
+    local a, b = net(x)
+    return yolo.loss(a, fine) + yolo.loss(b, coarse)
+  end, nil, params)
+  local losses = {}
+  for i = 1, 5 do
+    local loss, grads = step()
+    losses[i] = loss:item()
+    optimizer(grads)
+  end
+  assert(losses[5] < losses[1], ("the loss went from %g to %g"):format(losses[1], losses[5]))
+end)
+
 t.finish()

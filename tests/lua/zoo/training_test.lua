@@ -205,4 +205,23 @@ t.test("Wide & Deep", function()
   trains(net, function() return ops.binary_cross_entropy_with_logits(net(ids, values), clicks) end, 1e-2)
 end)
 
+t.test("DeepFM", function()
+  local make = zoo("deepfm").deepfm
+  t.equal(count(make()), 200000 + 1 + 200000 * 10 + 390 * 400 + 400 + 2 * (400 * 400 + 400) + 400 + 1)
+  local net = make { vocabulary = 6, fields = 3, width = 4, layers = { 8 }, dropout = 0.0 }
+  local ids, values = ms.tensor({ { 0, 1, 2 }, { 3, 4, 5 } }, ms.int64), ms.tensor { { 1.0, 0.5, 1.0 }, { 1.0, 2.0, 1.0 } }
+  -- Pairs of features, one after the other.
+  local v, deep = net.embedding.embedding_table, net.deep(ops.flatten(net.embedding(ids) * ops.expand_dims(values, 2)))
+  local wanted = deep[{ 1, 0 }]:item() + net.bias[0]:item()
+  for i = 0, 2 do
+    wanted = wanted + net.linear.embedding_table[{ 3 + i, 0 }]:item() * values[{ 1, i }]:item()
+    for k = i + 1, 2 do
+      wanted = wanted + ops.sum(v[3 + i] * v[3 + k]):item() * values[{ 1, i }]:item() * values[{ 1, k }]:item()
+    end
+  end
+  t.near(net(ids, values)[1]:item(), wanted, 1e-5)
+  local clicks = ms.tensor { 0.0, 1.0 }
+  trains(net, function() return ops.binary_cross_entropy_with_logits(net(ids, values), clicks) end, 1e-2)
+end)
+
 t.finish()
