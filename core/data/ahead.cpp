@@ -210,7 +210,7 @@ class Ahead final : public Cursor, private Job {
 
 std::unique_ptr<Ahead> ahead_or_null(std::unique_ptr<Cursor>& cursor, const Node& node, const Epoch& epoch,
                                      StageTimes* times) {
-    if (epoch.workers < 1 || !node.has_work()) return nullptr;
+    if (epoch.workers < 1 || !node.has_work() || node.is_lazy()) return nullptr;
     const int64_t rows = node.rows();
     int64_t workers = node.workers().value_or(epoch.workers);
     if (rows != kUnknownRows) workers = std::min(workers, rows);

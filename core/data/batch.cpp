@@ -55,6 +55,58 @@ Value join_column(std::string_view where, const std::string& name, std::span<Row
     return joined;
 }
 
+// Copies `from` into the corner of a block that begins at `to`, axis by axis.
+void copy_corner(const char* from, const Shape& shape, char* to, const Shape& block, int axis, size_t each) {
+    int64_t inner = 1, outer = 1;
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i], outer *= block[i];
+    if (axis + 1 >= shape.rank()) {
+        std::memcpy(to, from, static_cast<size_t>(axis < shape.rank() ? shape[axis] : 1) * each);
+        return;
+    }
+    for (int64_t i = 0; i < shape[axis]; ++i)
+        copy_corner(from + static_cast<size_t>(i * inner) * each, shape, to + static_cast<size_t>(i * outer) * each,
+                    block, axis + 1, each);
+}
+
+// As join_column, but smaller tensors are filled up at their ends.
+Value join_padded(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number,
+                  const Padding& padding) {
+    const Value& first = rows.front()[column];
+    if (!first.is_tensor()) return join_column(where, name, rows, column, number);
+    const Tensor model = first.tensor();
+    Shape shape = model.shape();
+    if (!padding.shape.empty() && static_cast<int>(padding.shape.size()) != shape.rank())
+        throw shape_error(where, str("column '", name, "' has shape ", shape, " in row ", number, ", but pad_info has ",
+                                     padding.shape.size(), " sizes for it"));
+    for (size_t i = 0; i < rows.size(); ++i) {
+        const Value& v = rows[i][column];
+        const int64_t at = number + static_cast<int64_t>(i);
+        if (!v.is_tensor() || v.tensor().rank() != model.rank() || v.tensor().dtype() != model.dtype())
+            throw shape_error(where, str("column '", name, "' has another dtype or number of axes in row ", at,
+                                         " than in row ", number));
+        for (int axis = 0; axis < shape.rank(); ++axis) {
+            const int64_t size = v.tensor().dim(axis);
+            const int64_t wanted = padding.shape.empty() ? -1 : padding.shape[static_cast<size_t>(axis)];
+            if (wanted >= 0 && size > wanted)
+                throw shape_error(where, str("column '", name, "' has shape ", v.tensor().shape(), " in row ", at,
+                                             ", which is more than the ", wanted, " of pad_info"));
+            shape[axis] = wanted >= 0 ? wanted : std::max(shape[axis], size);
+        }
+    }
+    const size_t each = size_of(model.dtype());
+    Shape whole = shape;
+    whole.insert(0, static_cast<int64_t>(rows.size()));
+    const double value = padding.value.is_number() ? padding.value.number() : 0;
+    const Tensor joined = Tensor::full(model.dtype(), whole, value);
+    char* to = static_cast<char*>(joined.raw());
+    for (Row& row : rows) {
+        const Tensor dense = row[column].tensor().contiguous();
+        if (dense.size() > 0) copy_corner(static_cast<const char*>(dense.raw()), dense.shape(), to, shape, 0, each);
+        to += static_cast<size_t>(shape.size()) * each;
+    }
+    return joined;
+}
+
 Row lists(const Names& columns, std::span<Row> rows) {
     Row batch;
     for (size_t c = 0; c < columns.size(); ++c) {
@@ -91,7 +143,7 @@ class BatchCursor final : public Cursor {
     void finish(Draft& draft, Row& row) override {
         std::vector<Row> rows(draft.parts.size());
         for (size_t i = 0; i < rows.size(); ++i) child_->finish(draft.parts[i], rows[i]);
-        row = joined_ ? join("batch", columns_, rows, draft.id) : lists(columns_, rows);
+        row = joined_ ? join("batch", columns_, rows, draft.id, options_.pads) : lists(columns_, rows);
     }
     int64_t skip(int64_t count) override {
         const int64_t wanted = count > kEndless / options_.size ? kEndless : count * options_.size;
@@ -102,7 +154,7 @@ class BatchCursor final : public Cursor {
 
   private:
     std::unique_ptr<Cursor> child_;
-    BatchOptions options_;
+    const BatchOptions& options_;
     const Names& columns_;
     bool joined_;
     int64_t at_ = 0;
@@ -112,7 +164,7 @@ class BatchCursor final : public Cursor {
 class Batch final : public Node {
   public:
     Batch(NodePtr child, BatchOptions options, bool joined)
-        : Node(child->columns(), {child}), options_(options), joined_(joined) {}
+        : Node(child->columns(), {child}), options_(std::move(options)), joined_(joined) {}
     std::string title() const override { return str("batch ", options_.size); }
     std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
         return std::make_unique<BatchCursor>(child().open(epoch), options_, columns(), joined_);
@@ -138,15 +190,19 @@ class Batch final : public Node {
 
 }  // namespace
 
-Row join(std::string_view where, const Names& columns, std::span<Row> rows, int64_t number) {
+Row join(std::string_view where, const Names& columns, std::span<Row> rows, int64_t number, const Paddings& pads) {
     Row batch;
-    for (size_t c = 0; c < columns.size(); ++c) batch.push_back(join_column(where, columns[c], rows, c, number));
+    for (size_t c = 0; c < columns.size(); ++c)
+        batch.push_back(c < pads.size() && pads[c] ? join_padded(where, columns[c], rows, c, number, *pads[c])
+                                                   : join_column(where, columns[c], rows, c, number));
     return batch;
 }
 
-NodePtr batch(NodePtr child, BatchOptions options) { return std::make_shared<Batch>(std::move(child), options, true); }
+NodePtr batch(NodePtr child, BatchOptions options) {
+    return std::make_shared<Batch>(std::move(child), std::move(options), true);
+}
 NodePtr gather(NodePtr child, BatchOptions options) {
-    return std::make_shared<Batch>(std::move(child), options, false);
+    return std::make_shared<Batch>(std::move(child), std::move(options), false);
 }
 
 }  // namespace lunaria::data

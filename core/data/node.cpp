@@ -60,6 +60,10 @@ bool Node::is_native() const {
     return std::all_of(children_.begin(), children_.end(), [](const auto& c) { return c->is_native(); });
 }
 
+bool Node::is_lazy() const {
+    return std::any_of(children_.begin(), children_.end(), [](const auto& c) { return c->is_lazy(); });
+}
+
 bool Node::has_work() const {
     return std::any_of(children_.begin(), children_.end(), [](const auto& c) { return c->has_work(); });
 }

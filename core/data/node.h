@@ -118,6 +118,8 @@ class Node {
     virtual int64_t rows() const = 0;
     // Whether rows may be drawn by other threads than the host's. They may finish rows anyway.
     virtual bool is_native() const;
+    // Whether no row may be drawn before it is asked for.
+    virtual bool is_lazy() const;
     // Whether it takes time worth a thread to finish a row.
     virtual bool has_work() const;
     // Threads asked for, by this node or one of those below.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/io/file.h"
 
 namespace lunaria::data {
 
@@ -51,6 +52,28 @@ class Range final : public Records {
 
   private:
     int64_t count_;
+};
+
+class Files final : public Records {
+  public:
+    Files(Names names, std::vector<std::string> paths, RecordsPtr rest)
+        : Records(std::move(names)), paths_(std::move(paths)), rest_(std::move(rest)) {}
+    std::string title() const override { return "files"; }
+    int64_t rows() const override { return static_cast<int64_t>(paths_.size()); }
+    void read(int64_t row, Row& out) const override {
+        const auto source = open_source(paths_[static_cast<size_t>(row)]);
+        constexpr uint64_t kMost = uint64_t{1} << 31;
+        if (source->size() > kMost)
+            throw source->error(str("has ", source->size(), " bytes; at most ", kMost, " are read as one row"));
+        const Tensor bytes = Tensor::empty(DType::u8, {static_cast<int64_t>(source->size())});
+        source->read(0, bytes.raw(), source->size());
+        out.push_back(bytes);
+        if (rest_) rest_->read(row, out);
+    }
+
+  private:
+    std::vector<std::string> paths_;
+    RecordsPtr rest_;
 };
 
 class SourceCursor final : public IdCursor {
@@ -111,6 +134,16 @@ RecordsPtr table_records(std::string_view where, std::vector<Column> columns) {
 }
 
 RecordsPtr range_records(std::string name, int64_t count) { return std::make_shared<Range>(std::move(name), count); }
+
+RecordsPtr file_records(std::string name, std::vector<std::string> paths, RecordsPtr rest) {
+    Names names{std::move(name)};
+    if (rest) {
+        names.insert(names.end(), rest->columns().begin(), rest->columns().end());
+        if (rest->rows() != static_cast<int64_t>(paths.size()))
+            throw argument_error("dataset", str("there are ", paths.size(), " files and ", rest->rows(), " rows"));
+    }
+    return std::make_shared<Files>(std::move(names), std::move(paths), std::move(rest));
+}
 
 NodePtr source(RecordsPtr records, SamplerPtr sampler) {
     return std::make_shared<SourceNode>(std::move(records), std::move(sampler));

@@ -40,6 +40,10 @@ RecordsPtr table_records(std::string_view where, std::vector<Column> columns);
 // One column of int64: 0 .. count - 1.
 RecordsPtr range_records(std::string name, int64_t count);
 
+// Whole files as tensors of uint8, beside the columns of `rest`, if there are any, of as many rows. A file is read when
+// its row is.
+RecordsPtr file_records(std::string name, std::vector<std::string> paths, RecordsPtr rest);
+
 NodePtr source(RecordsPtr records, SamplerPtr sampler);
 
 }  // namespace lunaria::data

@@ -7,6 +7,7 @@
 #include "core/data/fixed.h"
 #include "core/data/mindrecord.h"
 #include "core/data/tfrecord.h"
+#include "core/data/wav.h"
 #include "core/error.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
@@ -52,6 +53,23 @@ int make_table(lua_State* L) {
         columns.push_back(std::move(column));
     }
     push_handle(L, table_records(where, std::move(columns)), kRecordsHandle);
+    return 1;
+}
+
+// files(name, paths, rest): rest may be nil.
+int make_files(lua_State* L) {
+    RecordsPtr rest = lua_isnoneornil(L, 3) ? nullptr : handle_at<RecordsPtr>(L, 3, kRecordsHandle);
+    push_handle(L, file_records(text_at(L, 1), names_at(L, 2), std::move(rest)), kRecordsHandle);
+    return 1;
+}
+
+int make_wav_decoder(lua_State* L) {
+    push_transform(L, wav_decoder());
+    return 1;
+}
+
+int make_text_splitter(lua_State* L) {
+    push_transform(L, text_splitter());
     return 1;
 }
 
@@ -187,6 +205,9 @@ int column(lua_State* L) {
 
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"table", protect<make_table>},
+    {"files", protect<make_files>},
+    {"wav_decoder", protect<make_wav_decoder>},
+    {"text_splitter", protect<make_text_splitter>},
     {"range", protect<make_range>},
     {"csv", protect<make_csv>},
     {"lines", protect<make_lines>},

@@ -5,8 +5,11 @@
 
 #include "core/data/ahead.h"
 #include "core/data/batch.h"
+#include "core/data/cache.h"
 #include "core/data/functions.h"
+#include "core/data/gate.h"
 #include "core/data/operations.h"
+#include "core/data/stage_times.h"
 #include "core/data/tfrecord.h"
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -232,9 +235,122 @@ int apply_transform(lua_State* L) {
     return count;
 }
 
-// batch(node, size, drop_remainder, workers, joined)
+// A list with false for columns that are not filled up, and { shape, value } for others.
+Paddings pads_at(lua_State* L, int index) {
+    Paddings pads;
+    if (lua_isnoneornil(L, index)) return pads;
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_Integer i = 1; lua_geti(L, index, i) != LUA_TNIL; ++i) {
+        pads.emplace_back();
+        if (lua_istable(L, -1)) {
+            Padding padding;
+            lua_geti(L, -1, 1);
+            padding.shape = integers_at(L, -1, "padded_batch", "shape");
+            lua_geti(L, -2, 2);
+            padding.value = Value(static_cast<double>(luaL_checknumber(L, -1)));
+            lua_pop(L, 2);
+            pads.back() = std::move(padding);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return pads;
+}
+
+// bucket(node, length, by_value, boundaries, sizes, drop_remainder, to_boundary, pads)
+int make_bucket(lua_State* L) {
+    BucketOptions options;
+    const NodePtr& child = node_at(L, 1);
+    options.length = positions_at(L, 2, child->columns().size()).front();
+    options.by_value = lua_toboolean(L, 3);
+    options.boundaries = integers_at(L, 4, "bucket_batch_by_length", "bucket_boundaries");
+    options.sizes = integers_at(L, 5, "bucket_batch_by_length", "bucket_batch_sizes");
+    options.drop_remainder = lua_toboolean(L, 6);
+    options.to_boundary = lua_toboolean(L, 7);
+    options.pads = pads_at(L, 8);
+    return push_node(L, bucket(child, std::move(options)), {1});
+}
+
+// gate(node, name, count, function): without a function nil.
+int make_gate(lua_State* L) {
+    const bool has = lua_isfunction(L, 4);
+    return push_node(L, gate(node_at(L, 1), text_at(L, 2), least_at(L, 3, 1), has ? function_at(L, 4) : 0), {1},
+                     has ? 4 : 0);
+}
+
+// consent(node, name, count): nothing where there is no such gate, else its function or true.
+int give_consent(lua_State* L) {
+    uint64_t function = 0;
+    const Samples count = lua_isnoneornil(L, 3) ? Samples() : Samples(least_at(L, 3, 1));
+    if (!consent(*node_at(L, 1), text_at(L, 2), count, function)) return 0;
+    lua_getiuservalue(L, 1, 1);
+    if (!function || lua_rawgetp(L, -1, reinterpret_cast<const void*>(function)) != LUA_TFUNCTION)
+        lua_pushboolean(L, 1);
+    return 1;
+}
+
+constexpr const char* kCache = "lunaria.data.cache";
+
+// cache(most_bytes, spilling)
+int make_cache_handle(lua_State* L) {
+    push_handle(L, make_cache(least_at(L, 1, 0), lua_toboolean(L, 2)), kCache);
+    return 1;
+}
+
+// cached(node, cache)
+int make_cached(lua_State* L) { return push_node(L, cached(node_at(L, 1), handle_at<CachePtr>(L, 2, kCache)), {1}); }
+
+// cache_state(cache): rows, bytes and hits.
+int cache_state(lua_State* L) {
+    const CachePtr& cache = handle_at<CachePtr>(L, 1, kCache);
+    lua_pushinteger(L, cache->rows());
+    lua_pushinteger(L, cache->bytes());
+    lua_pushinteger(L, cache->hits());
+    return 3;
+}
+
+void push_tree(lua_State* L, const Node& node, StageTimes* times) {
+    luaL_checkstack(L, 8, "a deep pipeline");
+    lua_newtable(L);
+    push(L, std::string_view(node.title()));
+    lua_setfield(L, -2, "title");
+    lua_newtable(L);
+    for (size_t i = 0; i < node.columns().size(); ++i) {
+        push(L, std::string_view(node.columns()[i]));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_setfield(L, -2, "columns");
+    if (const int64_t rows = node.rows(); rows != kUnknownRows) {
+        if (rows == kEndless)
+            lua_pushnumber(L, HUGE_VAL);
+        else
+            lua_pushinteger(L, rows);
+        lua_setfield(L, -2, "rows");
+    }
+    if (times) {
+        const StageTime& time = times->of(node);
+        for (const auto& [name, value] :
+             {std::pair{"drawing", &time.drawing}, {"making", &time.making}, {"made", &time.rows}}) {
+            lua_pushinteger(L, value->load());
+            lua_setfield(L, -2, name);
+        }
+    }
+    for (size_t i = 0; i < node.children().size(); ++i) {
+        push_tree(L, *node.children()[i], times);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+}
+
+// tree(node): title, columns, rows and, as a list, the trees below it.
+int tree(lua_State* L) {
+    push_tree(L, *node_at(L, 1), nullptr);
+    return 1;
+}
+
+// batch(node, size, drop_remainder, workers, joined, pads)
 int make_batch(lua_State* L) {
-    const BatchOptions options{least_at(L, 2, 1), static_cast<bool>(lua_toboolean(L, 3)), workers_at(L, 4)};
+    BatchOptions options{least_at(L, 2, 1), static_cast<bool>(lua_toboolean(L, 3)), workers_at(L, 4)};
+    options.pads = pads_at(L, 6);
     return push_node(L, lua_toboolean(L, 5) ? batch(node_at(L, 1), options) : gather(node_at(L, 1), options), {1});
 }
 
@@ -242,6 +358,7 @@ int make_batch(lua_State* L) {
 struct CursorHandle {
     NodePtr node;
     std::unique_ptr<DatasetHost> host = std::make_unique<DatasetHost>();
+    std::unique_ptr<StageTimes> times{};
     std::unique_ptr<Cursor> cursor;  // destroyed before what it refers to
     Epoch epoch{};
     int64_t given = 0;
@@ -273,7 +390,7 @@ auto with_cursor(lua_State* L, CursorHandle& handle, F f) {
     });
 }
 
-// open(node, epoch, workers, prefetch)
+// open(node, epoch, workers, prefetch, timed)
 int open_cursor(lua_State* L) {
     CursorHandle handle;
     handle.node = node_at(L, 1);
@@ -282,6 +399,8 @@ int open_cursor(lua_State* L) {
     epoch.workers = static_cast<int>(std::min<int64_t>(least_at(L, 3, 0), 1024));
     epoch.prefetch = static_cast<int>(std::min<int64_t>(least_at(L, 4, 1), 1024));
     epoch.host = handle.host.get();
+    if (lua_toboolean(L, 5)) handle.times = std::make_unique<StageTimes>(*handle.node);
+    epoch.times = handle.times.get();
     lua_settop(L, 1);
     push_handle(L, std::move(handle), kCursor, 2);
     lua_getiuservalue(L, 1, 1);
@@ -335,6 +454,26 @@ int skip_rows(lua_State* L) {
     return 1;
 }
 
+// times(cursor): the tree with times in nanoseconds, and of the queue before the one who asks: how often it was asked,
+// how often it was empty, nanoseconds of waiting, the mean number of rows in it and the number of places. A timed one
+// only.
+int stage_times(lua_State* L) {
+    auto& handle = handle_at<CursorHandle>(L, 1, kCursor);
+    if (!handle.times) return 0;
+    StageTimes& times = *handle.times;
+    push_tree(L, *handle.node, &times);
+    lua_newtable(L);
+    for (const auto& [name, value] : {std::pair{"asked", &times.asked},
+                                      {"waits", &times.waits},
+                                      {"waiting", &times.waiting},
+                                      {"full", &times.full},
+                                      {"places", &times.places}}) {
+        lua_pushinteger(L, value->load());
+        lua_setfield(L, -2, name);
+    }
+    return 2;
+}
+
 int close_cursor(lua_State* L) {
     auto& handle = handle_at<CursorHandle>(L, 1, kCursor);
     if (handle.host->in_use()) throw state_error("close", "the iterator is in use by one of its own functions");
@@ -364,6 +503,14 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"results", protect<count_results>},
     {"transform", protect<apply_transform>},
     {"batch", protect<make_batch>},
+    {"bucket", protect<make_bucket>},
+    {"gate", protect<make_gate>},
+    {"consent", protect<give_consent>},
+    {"cache", protect<make_cache_handle>},
+    {"cached", protect<make_cached>},
+    {"cache_state", protect<cache_state>},
+    {"tree", protect<tree>},
+    {"times", protect<stage_times>},
     {"open", protect<open_cursor>},
     {"next", protect<next_row>},
     {"leave_out", protect<skip_rows>},
@@ -375,6 +522,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
 int open_data(lua_State* L) {
     make_handle_type(L, kNode, protect<release_handle<NodePtr>>);
     make_handle_type(L, kTransformHandle, protect<release_handle<TransformPtr>>);
+    make_handle_type(L, kCache, protect<release_handle<CachePtr>>);
     make_handle_type(L, kCursor, protect<release_handle<CursorHandle>>);
     lua_newtable(L);
     for (auto [name, function] : kFunctions) {

@@ -128,7 +128,8 @@ int64_t DatasetHost::start(uint64_t function, const Place& place) {
         stopped_.clear();
     }
     push_function(function);
-    run(0, place);
+    lua_pushinteger(L_, static_cast<lua_Integer>(place.epoch));
+    run(1, place);
     lua_settop(L_, top + 3);  // as a generic for: function, state, control
     lua_createtable(L_, 3, 0);
     lua_insert(L_, top + 1);

@@ -8,6 +8,7 @@ local iterator = require "lunaria.dataset.iterator"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 
+local base = {}
 local Dataset = class.Object:extend("Dataset")
 Dataset._parameters = ""
 Dataset._doc = [[What all data sets have: rows of named columns, and operations that give new data sets. An iterator goes through them;
@@ -19,6 +20,14 @@ the order is decided by the seed and the number of the epoch alone.
     4]]
 
 local function new(node) return setmetatable({ _node = node, _begun = 0 }, Dataset) end
+
+-- What the operation of that name made of a data set, or of several, with these arguments; see description.lua.
+local function made(parents, operation, given, node)
+  local ds = new(node)
+  if class.is_a(parents, Dataset) then parents = { parents } end
+  ds._parents, ds._operation, ds._arguments = parents, operation, given
+  return ds
+end
 
 local function init(self, node) self._node, self._begun = node, 0 end
 
@@ -122,26 +131,32 @@ end
 --- Gives columns through functions: operations, one or a list of them, get the values of input_columns (without: all) and
 --- return as many as output_columns (without: as input_columns) names. Random operators draw from a stream of the row, so
 --- that a row is the same whenever it is made. Transforms of the library run on num_parallel_workers threads (without: as
---- many as ms.dataset.config says) before the rows are asked for.
+--- many as ms.dataset.config says) before the rows are asked for. callbacks: a DSCallback or a list; cache: a DatasetCache for the rows.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):map(function(x) return x * 10 end, "x")
 ---     > ds:create_tuple_iterator()():item()
 ---     10
 function Dataset:map(...)
-  local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil", ...)
+  local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil, callbacks=nil, cache=nil", ...)
+  local function kept(node) return a.cache and base.cached("map", node, a.cache) or node end
   local workers = workers_of("map", a)
   local places, names = positions("map", self, a.input_columns)
   local handles, rest = natives(a.operations)
-  if handles then
+  if handles and not a.callbacks then
     local outputs = new_names("map", self, names, a.output_columns)
-    if #rest == 0 then return new(data.transforms(self._node, handles, places, outputs, config.get_seed(), workers)) end
+    if #rest == 0 then
+      return made(self, "map", { a }, kept(data.transforms(self._node, handles, places, outputs, config.get_seed(), workers)))
+    end
     local between = {}
     for i = 1, data.results(handles, #places) do between[i] = "\0" .. i end
-    self = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers))
-    return new(data.map(self._node, "map", composed("map", rest), positions("map", self, between), outputs, config.get_seed()))
+    local inner = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers))
+    places = positions("map", inner, between)
+    return made(self, "map", { a }, kept(data.map(inner._node, "map", composed("map", rest), places, outputs, config.get_seed())))
   end
   local f = composed("map", a.operations)
-  return new(data.map(self._node, "map", f, places, new_names("map", self, names, a.output_columns), config.get_seed()))
+  local outputs = new_names("map", self, names, a.output_columns)
+  if a.callbacks then f = base.with_callbacks("map", f, a.callbacks, #places) end
+  return made(self, "map", { a }, kept(data.map(self._node, "map", f, places, outputs, config.get_seed(), a.callbacks ~= nil)))
 end
 
 --- The rows for which predicate, which gets the values of input_columns (without: all), returns true.
@@ -152,7 +167,8 @@ function Dataset:filter(...)
   local a = bind("filter", "predicate, input_columns=nil, num_parallel_workers=nil", ...)
   workers_of("filter", a)
   local f = check_function("filter", "predicate", a.predicate)
-  return new(data.filter(self._node, f, positions("filter", self, a.input_columns), config.get_seed()))
+  local places = positions("filter", self, a.input_columns)
+  return made(self, "filter", { a }, data.filter(self._node, f, places, config.get_seed()))
 end
 
 --- Puts batch_size rows together: tensors get an axis more, texts become a list. drop_remainder leaves out a last batch
@@ -172,7 +188,7 @@ function Dataset:batch(...)
     if a.input_columns ~= nil or a.output_columns ~= nil then
       fail("batch", "input_columns and output_columns are those of per_batch_map, which is not given")
     end
-    return new(data.batch(self._node, size, drop, workers, true))
+    return made(self, "batch", { a }, data.batch(self._node, size, drop, workers, true))
   end
   local f = check_function("batch", "per_batch_map", a.per_batch_map)
   local places, names = positions("batch", self, a.input_columns)
@@ -197,7 +213,7 @@ function Dataset:batch(...)
       return ms.is_tensor(list[1]) and ms.ops.stack(list, 0) or list
     end, now, { column[1] }, 0)
   end
-  return new(node)
+  return made(self, "batch", { a }, node)
 end
 
 --- The rows in another order: each is drawn out of the next buffer_size ones. The order is another one in every epoch.
@@ -205,7 +221,8 @@ end
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):shuffle(3):get_dataset_size()
 ---     3
 function Dataset:shuffle(buffer_size)
-  return new(data.shuffle(self._node, check.positive("shuffle", "buffer_size", buffer_size), config.get_seed()))
+  local size = check.positive("shuffle", "buffer_size", buffer_size)
+  return made(self, "shuffle", { size }, data.shuffle(self._node, size, config.get_seed()))
 end
 
 --- All rows count times in one epoch, each time in an order of its own; without a count, or with -1, for ever.
@@ -213,17 +230,20 @@ end
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):repeat_(2):get_dataset_size()
 ---     6
 function Dataset:repeat_(count)
-  if count == nil or count == -1 then return new(data.repeat_(self._node)) end
+  if count == nil or count == -1 then return made(self, "repeat_", {}, data.repeat_(self._node)) end
   count = check.integer("repeat", "count", count)
   if count <= 0 then fail("repeat", ("count must be positive, or -1 for ever, got %d"):format(count)) end
-  return new(data.repeat_(self._node, count))
+  return made(self, "repeat_", { count }, data.repeat_(self._node, count))
 end
 
 --- The rows without the first count.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):skip(2):create_tuple_iterator()():item()
 ---     3
-function Dataset:skip(count) return new(data.skip(self._node, check.not_negative("skip", "count", count))) end
+function Dataset:skip(count)
+  count = check.not_negative("skip", "count", count)
+  return made(self, "skip", { count }, data.skip(self._node, count))
+end
 
 --- The first count rows; all of them without a count, or with -1.
 ---
@@ -231,7 +251,8 @@ function Dataset:skip(count) return new(data.skip(self._node, check.not_negative
 ---     2
 function Dataset:take(count)
   if count == nil or count == -1 then return self end
-  return new(data.take(self._node, check.positive("take", "count", count)))
+  count = check.positive("take", "count", count)
+  return made(self, "take", { count }, data.take(self._node, count))
 end
 
 --- The columns of these names, in this order.
@@ -241,7 +262,7 @@ end
 ---     3
 function Dataset:project(columns)
   local places, names = positions("project", self, name_list("project", "columns", columns))
-  return new(data.select(self._node, places, names))
+  return made(self, "project", { names }, data.select(self._node, places, names))
 end
 
 --- Other names, output_columns, for the columns input_columns.
@@ -262,7 +283,7 @@ function Dataset:rename(input_columns, output_columns)
     if seen[name] then fail("rename", ("two columns would be called '%s'"):format(name)) end
     seen[name] = true
   end
-  return new(data.select(self._node, positions("rename", self), names))
+  return made(self, "rename", { inputs, outputs }, data.select(self._node, positions("rename", self), names))
 end
 
 local function nodes_of(where, first, others)
@@ -279,14 +300,20 @@ end
 ---     > y = ms.dataset.NumpySlicesDataset({ y = { 3, 4 } }, { shuffle = false })
 ---     > x:zip(y):create_dict_iterator()().y:item()
 ---     3
-function Dataset:zip(datasets) return new(data.zip(nodes_of("zip", self, datasets))) end
+function Dataset:zip(datasets)
+  local node = data.zip(nodes_of("zip", self, datasets))
+  return made(class.is_a(datasets, Dataset) and { self, datasets } or { self, table.unpack(datasets) }, "zip", {}, node)
+end
 
 --- The rows of this data set and then those of datasets, one or a list, with the same columns; also ds1 + ds2.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2 })
 ---     > (ds + ds):get_dataset_size()
 ---     4
-function Dataset:concat(datasets) return new(data.concat(nodes_of("concat", self, datasets))) end
+function Dataset:concat(datasets)
+  local node = data.concat(nodes_of("concat", self, datasets))
+  return made(class.is_a(datasets, Dataset) and { self, datasets } or { self, table.unpack(datasets) }, "concat", {}, node)
+end
 Dataset.__add = function(a, b) return check_dataset("concat", a):concat(b) end
 
 --- Data sets of parts that have no row in common, the same in all epochs. sizes: their numbers of rows, or their shares,
@@ -328,7 +355,7 @@ function Dataset:split(sizes, randomize)
   local parts, begin = {}, 0
   for k, count in ipairs(counts) do
     if count <= 0 then fail("split", ("part %d would have no row of the %d"):format(k, rows)) end
-    parts[k] = new(data.part(self._node, begin, count, randomize, config.get_seed()))
+    parts[k] = made(self, "split", { sizes, randomize, k }, data.part(self._node, begin, count, randomize, config.get_seed()))
     begin = begin + count
   end
   return parts
@@ -402,9 +429,15 @@ end
 ---     > ms.dataset.NumpySlicesDataset(ms.ones { 6, 4 }):batch(3):output_shapes()[1]
 ---     (3, 4)
 function Dataset:output_shapes()
-  local list = {}
+  local list, names = {}, data.columns(self._node)
   for i, value in ipairs(first_row(self)) do
     list[i] = ms.is_tensor(value) and value.shape or type(value) == "table" and { #value } or {}
+    local dynamic = self._dynamic and self._dynamic[names[i]]
+    if dynamic then
+      local shape = {}
+      for k = 1, #list[i] do shape[k] = dynamic[k] == list[i][k] and dynamic[k] or -1 end
+      list[i] = shape
+    end
   end
   return list
 end
@@ -442,4 +475,11 @@ end
 ---     true
 function Dataset:reset() self._begun = 0 end
 
-return { class = Dataset, new = new, init = init, name_list = name_list, nodes_of = nodes_of, check_function = check_function }
+-- Others add functions to it, which this file calls.
+for name, value in pairs {
+  class = Dataset, new = new, made = made, init = init, bind = bind, positions = positions, workers_of = workers_of, new_names = new_names,
+  first_row = first_row, check_dataset = check_dataset, name_list = name_list, nodes_of = nodes_of, check_function = check_function
+} do base[name] = value end
+
+return base
+

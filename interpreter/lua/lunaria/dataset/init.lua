@@ -4,7 +4,12 @@ local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.dataset.dataset"
 
 local dataset = { Dataset = base.class, config = require "lunaria.dataset.config" }
-for _, part in ipairs { (require "lunaria.dataset.sources"), require("lunaria.dataset.samplers").classes } do
+local parts = {
+  (require "lunaria.dataset.operations"), (require "lunaria.dataset.sources"), (require "lunaria.dataset.more_sources"),
+    (require "lunaria.dataset.text_sources"),
+  require("lunaria.dataset.samplers").classes, (require "lunaria.dataset.description"), (require "lunaria.dataset.callbacks"),
+}
+for _, part in ipairs(parts) do
   for name, value in pairs(part) do dataset[name] = value end
 end
 

@@ -45,6 +45,7 @@ local function define(name, signature, doc, setup)
     local samples = samples_of(name, a)
     local seed = config.get_seed()
     local make = setup(a, name)
+    self._arguments = a
     self._make = function(_, records) return make(seed, samples, records) end
   end
   samplers[name] = sampler

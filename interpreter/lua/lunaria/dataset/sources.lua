@@ -11,10 +11,11 @@ local fail, describe = arguments.fail, arguments.describe
 local sources = {}
 
 -- What all sources take at the end.
-local common = "num_samples=nil, num_parallel_workers=nil, shuffle=nil, sampler=nil, num_shards=nil, shard_id=nil"
+local common = "num_samples=nil, num_parallel_workers=nil, shuffle=nil, sampler=nil, num_shards=nil, shard_id=nil, cache=nil"
 local common_doc = [[ num_samples: at most so many rows. shuffle: in random order, another one in each epoch%s. sampler: a
 sampler, or a list of row numbers. num_shards and shard_id: the share of one of several programs. num_parallel_workers: a
-number of threads, taken for the sake of programs from Python: it is the batches that are made by threads.]]
+number of threads, taken for the sake of programs from Python: it is the batches that are made by threads. cache: a DatasetCache for
+the rows.]]
 
 local function check_common(where, a)
   if a.num_parallel_workers ~= nil then config._bounded(where, "num_parallel_workers", a.num_parallel_workers) end
@@ -29,7 +30,22 @@ local function define(name, signature, doc, shuffled, make)
     check_common(name, a)
     local records, fields = make(a, name)
     for field, value in pairs(fields or {}) do self[field] = value end
-    base.init(self, data.source(records, samplers.choose(name, records, a, shuffled)))
+    local node = data.source(records, samplers.choose(name, records, a, shuffled))
+    -- Files that are pictures.
+    for column, transform in pairs(fields and fields._decode or {}) do
+      node = data.transforms(node, { transform }, { column - 1 }, { data.columns(records)[column] }, 0)
+    end
+    if fields and fields._wav then
+      node = data.transforms(node, { data.wav_decoder() }, { 0 }, { "waveform", "sample_rate" }, 0)
+    end
+    -- Lists of texts, which tables of texts do not have.
+    for _, column in ipairs(fields and fields._lists or {}) do
+      for i, known in ipairs(data.columns(node)) do
+        if known == column then node = data.transforms(node, { data.text_splitter() }, { i - 1 }, { column }, 0) end
+      end
+    end
+    base.init(self, a.cache and base.cached(name, node, a.cache) or node)
+    self._operation, self._arguments = name, { a }
   end
   sources[name] = source
   return source
@@ -46,6 +62,8 @@ local function paths_of(where, what, paths)
   end
   return paths
 end
+
+base.define_source, base.paths_of = define, paths_of
 
 local function is_texts(value)
   if type(value) ~= "table" or type(value[1]) ~= "string" then return false end
@@ -179,7 +197,8 @@ sources.GeneratorDataset = class.define(base.class, "GeneratorDataset",
   an object           with get_item(i), i from 0, and len(): rows in any order; or with iter()
 A row is several values, or a list of as many as there are columns. column_names: what the columns are called. column_types: their dtypes.
 num_samples: at most so many rows. num_parallel_workers: a number of threads, taken for the sake of programs from Python: functions run on
-the thread of the program. shuffle, sampler, num_shards and shard_id are for lists and objects with get_item, whose rows come in
+the thread of the program. cache: a DatasetCache for the rows. shuffle, sampler, num_shards and shard_id are for lists and objects
+with get_item, whose rows come in
 random order unless shuffle is false.
 
     > ds = ms.dataset.GeneratorDataset(function(i) return i * i end, { "x" }, { num_samples = 4 })
@@ -204,7 +223,8 @@ function sources.GeneratorDataset:setup(a)
       if types then return typed(types, get(index:item())) end
       return get(index:item())
     end
-    base.init(self, data.map(node, name, row, { 0 }, names, config.get_seed()))
+    node = data.map(node, name, row, { 0 }, names, config.get_seed())
+    base.init(self, a.cache and base.cached(name, node, a.cache) or node)
     return
   end
   for _, option in ipairs { "sampler", "num_shards", "shard_id" } do
@@ -232,7 +252,8 @@ function sources.GeneratorDataset:setup(a)
     end
   end
   local node = data.stream(name, open, names, nil, config.get_seed())
-  base.init(self, samples and data.take(node, samples) or node)
+  node = samples and data.take(node, samples) or node
+  base.init(self, a.cache and base.cached(name, node, a.cache) or node)
 end
 
 local function exists(path)
@@ -252,33 +273,48 @@ local function idx(where, folder, stem, kind)
   return fail(where, ("there is no file %s/%s-%s, with or without .gz"):format(folder, stem, kind))
 end
 
-local function mnist(a, name)
-  if type(a.dataset_dir) ~= "string" then fail(name, "dataset_dir must be a folder's name, got " .. describe(a.dataset_dir)) end
-  local usage = arguments.check.choice(name, "usage", a.usage or "all", { "train", "test", "all" })
-  local images, labels = {}, {}
-  for _, part in ipairs { { "train", "train" }, { "test", "t10k" } } do
-    if usage == part[1] or usage == "all" then
-      local x = idx(name, a.dataset_dir, part[2] .. "-images", "idx3-ubyte")
-      local y = idx(name, a.dataset_dir, part[2] .. "-labels", "idx1-ubyte")
-      if x.ndim ~= 3 or y.ndim ~= 1 or x.shape[1] ~= y.shape[1] then
-        fail(name, ("the images have shape %s and the labels %s in %s"):format(tostring(x.shape), tostring(y.shape), a.dataset_dir))
+local function mnist(prefix)
+  return function(a, name)
+    if type(a.dataset_dir) ~= "string" then fail(name, "dataset_dir must be a folder's name, got " .. describe(a.dataset_dir)) end
+    local usage = arguments.check.choice(name, "usage", a.usage or "all", { "train", "test", "all" })
+    local images, labels = {}, {}
+    for _, part in ipairs(prefix(a, name)) do
+      if usage == part[1] or usage == "all" then
+        local x = idx(name, a.dataset_dir, part[2] .. "-images", "idx3-ubyte")
+        local y = idx(name, a.dataset_dir, part[2] .. "-labels", "idx1-ubyte")
+        if x.ndim ~= 3 or y.ndim ~= 1 or x.shape[1] ~= y.shape[1] then
+          fail(name, ("the images have shape %s and the labels %s in %s"):format(tostring(x.shape), tostring(y.shape), a.dataset_dir))
+        end
+        images[#images + 1], labels[#labels + 1] = x, y
       end
-      images[#images + 1], labels[#labels + 1] = x, y
     end
+    local function whole(list) return #list == 1 and list[1] or ms.ops.concat(list, 0) end
+    local x = whole(images)
+    return data.table(name, { "image", "label" }, { x:reshape { x.shape[1], x.shape[2], x.shape[3], 1 }, whole(labels):astype(ms.int32) })
   end
-  local function whole(list) return #list == 1 and list[1] or ms.ops.concat(list, 0) end
-  local x = whole(images)
-  return data.table(name, { "image", "label" }, { x:reshape { x.shape[1], x.shape[2], x.shape[3], 1 }, whole(labels):astype(ms.int32) })
 end
 
-for name, what in pairs { MnistDataset = "MNIST", FashionMnistDataset = "Fashion-MNIST" } do
+local function plain_names() return { { "train", "train" }, { "test", "t10k" } } end
+for name, what in pairs { MnistDataset = "MNIST", FashionMnistDataset = "Fashion-MNIST", KMnistDataset = "Kuzushiji-MNIST" } do
   define(name, "dataset_dir, usage=nil, ", ([[
 %s: the columns image, uint8 of shape (28, 28, 1), and label, int32. dataset_dir: the folder of the idx
 files, with or without .gz. usage: "train", "test" or "all", which it is without.
 
     > (pcall(ms.dataset.%s, "/no/such/folder"))
-    false]]):format(what, name), true, mnist)
+    false]]):format(what, name), true, mnist(plain_names))
 end
+
+local emnist = { "byclass", "bymerge", "balanced", "letters", "digits", "mnist" }
+define("EMnistDataset", "dataset_dir, name, usage=nil, ", [[
+EMNIST: the columns image, uint8 of shape (28, 28, 1), and label, int32. dataset_dir: the folder of the idx files, with or
+without .gz. name: which of its parts, byclass, bymerge, balanced, letters, digits or mnist. usage: "train", "test" or "all", which it is
+without.
+
+    > (pcall(ms.dataset.EMnistDataset, "/no/such/folder", "letters"))
+    false]], true, mnist(function(a, name)
+  local part = arguments.check.choice(name, "name", a.name, emnist)
+  return { { "train", "emnist-" .. part .. "-train" }, { "test", "emnist-" .. part .. "-test" } }
+end))
 
 -- CIFAR's binary files: label bytes, then the planes of red, green and blue.
 local function cifar(labels, files)

@@ -1,0 +1,201 @@
+-- Operations of data sets beyond the first ones: unequal rows, many rows of one, waiting, caches, descriptions, times.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local D = ms.dataset
+
+local function plain(value)
+  if ms.is_tensor(value) then return value:tolist() end
+  return value
+end
+
+local function rows(ds)
+  local list = {}
+  for first, second in ds:create_tuple_iterator() do
+    list[#list + 1] = second == nil and plain(first) or { plain(first), plain(second) }
+  end
+  return list
+end
+
+local function numbers(n, options)
+  options = options or { shuffle = false }
+  return D.NumpySlicesDataset(ms.arange(n), { "x" }, options)
+end
+
+local function fails(pattern, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok, "no error")
+  assert(tostring(message):find(pattern), message)
+end
+
+-- Row i has i % 4 ones and its number.
+local function unequal(n)
+  return D.GeneratorDataset(function(i) if i < n then return ms.ones { i % 4 }, i end end, { "x", "i" })
+end
+
+t.test("rows of different shapes are filled up", function()
+  t.equal(rows(unequal(3):padded_batch(2)), { { { { 0.0 }, { 1.0 } }, { 0, 1 } }, { { { 1.0, 1.0 } }, { 2 } } })
+  t.equal(rows(unequal(3):padded_batch(2, true)), { { { { 0.0 }, { 1.0 } }, { 0, 1 } } })
+  t.equal(rows(unequal(2):padded_batch(2, { pad_info = { x = { { 3 }, -1 } } })), { { { { -1.0, -1.0, -1.0 }, { 1.0, -1.0, -1.0 } }, { 0,
+    1 } } })
+  local ds = D.GeneratorDataset(function(i) if i < 2 then return ms.ones { 2, 1 + i, 2 - i } end end, { "x" })
+  t.equal(rows(ds:padded_batch(2, { pad_info = { x = { { -1, 3, -1 }, 7 } } })), { {
+    { { { 1.0, 1.0 }, { 7.0, 7.0 }, { 7.0, 7.0 } }, { { 1.0, 1.0 }, { 7.0, 7.0 }, { 7.0, 7.0 } } },
+    { { { 1.0, 7.0 }, { 1.0, 7.0 }, { 7.0, 7.0 } }, { { 1.0, 7.0 }, { 1.0, 7.0 }, { 7.0, 7.0 } } },
+  } })
+  fails("more than the 2 of pad_info", rows, unequal(4):padded_batch(4, { pad_info = { x = { { 2 }, 0 } } }))
+  fails("pad_info has 2 sizes", rows, unequal(4):padded_batch(4, { pad_info = { x = { { 2, 2 }, 0 } } }))
+  fails("no column 'y'", unequal(4).padded_batch, unequal(4), 2, { pad_info = { y = { { 2 }, 0 } } })
+  fails("must be %-1 or a size", unequal(4).padded_batch, unequal(4), 2, { pad_info = { x = { { -2 }, 0 } } })
+  fails("batch_size", unequal(4).padded_batch, unequal(4), 0)
+end)
+
+t.test("rows of about one length come together", function()
+  local function lengths(ds)
+    local list = {}
+    for x, i in ds:create_tuple_iterator() do list[#list + 1] = { x.shape[1], x.shape[2], i:tolist() } end
+    return list
+  end
+  t.equal(lengths(unequal(9):bucket_batch_by_length({ "x" }, { 1, 3 }, { 2, 3, 2 })), {
+    { 2, 0, { 0, 4 } }, { 3, 2, { 1, 2, 5 } }, { 2, 3, { 3, 7 } }, { 1, 0, { 8 } }, { 1, 2, { 6 } },
+  })
+  t.equal(lengths(unequal(9):bucket_batch_by_length({ "x" }, { 1, 3 }, { 2, 3, 2 }, { drop_remainder = true })), {
+    { 2, 0, { 0, 4 } }, { 3, 2, { 1, 2, 5 } }, { 2, 3, { 3, 7 } },
+  })
+  local by_function = unequal(6):bucket_batch_by_length({ "i" }, { 3 }, { 3, 3 }, function(i) return i end)
+  t.equal(by_function:get_col_names(), { "x", "i" })
+  t.equal(lengths(by_function), { { 3, 2, { 0, 1, 2 } }, { 3, 3, { 3, 4, 5 } } })
+  t.equal(lengths(unequal(4):bucket_batch_by_length({ "x" }, { 3, 6 }, { 2, 2, 2 }, { pad_to_bucket_boundary = true })), {
+    { 2, 2, { 0, 1 } }, { 1, 2, { 2 } }, { 1, 5, { 3 } },
+  })
+  local ds = unequal(4)
+  fails("longer than the last boundary", rows, ds:bucket_batch_by_length({ "x" }, { 1 }, { 2, 2 }, { pad_to_bucket_boundary = true }))
+  fails("ascending", ds.bucket_batch_by_length, ds, { "x" }, { 3, 2 }, { 1, 1, 1 })
+  fails("one number more", ds.bucket_batch_by_length, ds, { "x" }, { 3 }, { 1 })
+  fails("name one column", ds.bucket_batch_by_length, ds, { "x", "i" }, { 3 }, { 1, 1 })
+end)
+
+t.test("rows become data sets", function()
+  local ds = numbers(4):flat_map(function(n) return numbers(n:item()) end)
+  t.equal(rows(ds), { 0, 0, 1, 0, 1, 2 })
+  t.equal(rows(ds:batch(4)), { { 0, 0, 1, 0 }, { 1, 2 } })
+  t.equal(ds:get_dataset_size(), 6)
+  local shuffled = numbers(3):flat_map(function() return numbers(6, { shuffle = true }) end)
+  assert(table.concat(rows(shuffled), " ") ~= table.concat(rows(shuffled), " "), "the order is the same in two epochs")
+  fails("must return a data set", numbers(3).flat_map, numbers(3), function() return 3 end)
+  fails("has the columns y", rows, numbers(3):flat_map(function(n) return n:item() == 1 and numbers(2):rename("x", "y") or numbers(1) end))
+end)
+
+t.test("rows wait for a consent", function()
+  local scale, told = 1, {}
+  local ds = numbers(6):map(function(x) return x * scale end):sync_wait("loss", 2, function(loss)
+    told[#told + 1], scale = loss, scale * 10
+  end):batch(2)
+  local seen = {}
+  for x in ds:create_tuple_iterator() do
+    seen[#seen + 1] = x:tolist()
+    ds:sync_update("loss", nil, #seen)
+  end
+  t.equal(seen, { { 0, 1 }, { 20, 30 }, { 400, 500 } })
+  t.equal(told, { 1, 2, 3 })
+  fails("was not updated after 2 rows.*sync_update", rows, ds)
+  fails("no condition 'other'", ds.sync_update, ds, "other")
+  fails("a condition 'loss' already", ds.sync_wait, ds, "loss")
+end)
+
+t.test("rows are made once by a cache", function()
+  for _, limit in ipairs { { 0, false }, { 1, true } } do
+    local made = 0
+    local cache = D.DatasetCache { size = limit[1], spilling = limit[2] }
+    local ds = D.NumpySlicesDataset({ x = ms.arange(40), s = { table.unpack((function()
+      local list = {}
+      for i = 1, 40 do list[i] = "t" .. i end
+      return list
+    end)()) } }, { shuffle = true }):map(function(x)
+      made = made + 1
+      return ms.full({ 10000 }, x:item(), ms.float32)
+    end, "x"):cache(cache):shuffle(7):batch(3)
+    for _ = 1, 3 do
+      local count = 0
+      for row in ds:create_dict_iterator() do
+        for i = 1, #row.s do
+          assert(row.x[{ i - 1, 9999 }]:item() + 1 == tonumber(row.s[i]:sub(2)), row.s[i])
+          count = count + 1
+        end
+      end
+      t.equal(count, 40)
+    end
+    t.equal(made, 40)
+    t.equal(cache:get_stat().rows, 40)
+    t.equal(cache:get_stat().hits, 80)
+    fails("serves another data set", numbers(3).cache, numbers(3), cache)
+  end
+  -- Without a place for all of them the rest is made again.
+  local made = 0
+  local ds = numbers(40):map(function(x)
+    made = made + 1
+    return ms.full({ 100000 }, x:item(), ms.float32)
+  end):cache(D.DatasetCache { size = 2 })
+  for _ = 1, 2 do rows(ds:map(function(x) return x[0] end)) end
+  assert(made > 70 and made < 80, made)
+  fails("must be a DatasetCache", numbers(3).cache, numbers(3), 5)
+end)
+
+t.test("pipelines are drawn, written and read", function()
+  local ds = D.NumpySlicesDataset({ x = ms.arange(12) }, { sampler = D.RandomSampler(false, 10) }):shuffle(4):batch(3, {
+    drop_remainder = true })
+  t.equal(ds:show(), "batch 3: 3 rows of x\n  shuffle 4: 10 rows of x\n    table: 10 rows of x")
+  D.config.set_seed(5)
+  local again = D.deserialize(D.serialize(ds))
+  t.equal(D.compare(ds, again), true)
+  t.equal(D.compare(ds, ds:skip(1)), false)
+  t.equal(again:get_dataset_size(), 3)
+  local path = os.tmpname()
+  local both = numbers(5):zip(numbers(5):rename("x", "y")):concat(numbers(2):zip(numbers(2):rename("x", "y"))):take(6):split({ 2, 4 },
+    false)[2]
+  D.serialize(both, path)
+  t.equal(rows(D.deserialize(nil, path)), rows(both))
+  os.remove(path)
+  fails("map%.operations is a function, which cannot be written", D.serialize, numbers(3):map(function(x) return x end))
+  fails("there is no operation 'nothing'", D.deserialize, { op_type = "nothing", arguments = {}, children = { D.serialize(numbers(2)) } })
+end)
+
+t.test("times of stages are measured", function()
+  local slow = numbers(50):map(function(x)
+    local sum = 0
+    for i = 1, 20000 do sum = sum + i end
+    return x + sum * 0
+  end):batch(5)
+  local report = slow:profile()
+  t.equal(report.rows, 10)
+  t.equal(report.slowest, "map")
+  t.equal(report[1].title, "batch 5")
+  assert(tostring(report):find "map" and report.seconds > 0, tostring(report))
+  t.equal(slow:profile(3).rows, 3)
+end)
+
+t.test("callbacks come between rows", function()
+  local log = {}
+  local Mine = D.DSCallback:extend "Mine"
+  for _, name in ipairs { "ds_begin", "ds_epoch_begin", "ds_epoch_end", "ds_step_begin", "ds_step_end" } do
+    Mine[name] = function(_, run) log[#log + 1] = ("%s %d %d"):format(name, run.cur_epoch_num, run.cur_step_num) end
+  end
+  local ds = numbers(2):map(function(x) return x end, { callbacks = Mine() })
+  rows(ds)
+  rows(ds)
+  t.equal(table.concat(log, ","), "ds_begin 0 0,ds_epoch_begin 1 0,ds_step_begin 1 1,ds_step_end 1 1,ds_step_begin 1 2,ds_step_end 1 2,"
+    .. "ds_epoch_end 1 2,ds_epoch_begin 2 2,ds_step_begin 2 3,ds_step_end 2 3,ds_step_begin 2 4,ds_step_end 2 4")
+  fails("must be a DSCallback", numbers(2).map, numbers(2), function(x) return x end, { callbacks = 3 })
+end)
+
+t.test("what programs from Python ask for", function()
+  local ds = numbers(4)
+  t.equal(ds:get_repeat_count(), 1)
+  t.equal(ds:repeat_(3):get_repeat_count(), 3)
+  t.equal(ds:get_input_indexs(), { 0 })
+  t.equal(rows(ds:device_que()), { 0, 1, 2, 3 })
+  ds:set_dynamic_columns { x = {} }
+  fails("no column 'y'", ds.set_dynamic_columns, ds, { y = {} })
+end)
+
+t.finish()
