@@ -417,11 +417,6 @@ Value Recorder::plain(const Value& v) {
     return v;
 }
 
-bool Recorder::holds_open(const Value& v) {
-    if (open_number(v)) return true;
-    return v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds_open);
-}
-
 Value Recorder::outward(const Value& v) {
     if (!v.is_tensor()) return plain(v);
     if (!stopped_.empty()) {
@@ -453,7 +448,7 @@ Value Recorder::outward(const Value& v) {
 
 Value Recorder::decided(const Value& v) {
     if (v.is_list()) {
-        if (!holds_open(v)) return v;
+        if (!OpenNumbers::holds(v)) return v;
         std::vector<Value> items;
         for (const Value& item : v.items()) items.push_back(decided(item));
         Value list = Value::list(std::move(items));
@@ -595,7 +590,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (!stopped_.empty() || op.host_fn) {
         if (op.host_fn)
             for (const Value& v : args) {
-                if (holds_open(v)) decided(v);
+                if (OpenNumbers::holds(v)) decided(v);
                 if (v.is_list())
                     for (const Value& item : v.items()) decide_shape(item);
                 decide_shape(v);

@@ -12,21 +12,11 @@
 #include "core/memory.h"
 #include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"
+#include "interpreter/jit/open_numbers.h"
 #include "interpreter/jit/runner.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::jit {
-
-// A number that may be another one in the next call, in the machine's registers. Instructions that only move it leave
-// it; arithmetic on it is recorded; whatever else uses it gets the number, and the trace is for that number.
-class OpenNumber final : public Object {
-  public:
-    OpenNumber(int32_t slot, Value value) : slot(slot), value(std::move(value)) {}
-    const int32_t slot;
-    const Value value;
-};
-
-inline OpenNumber* open_number(const Value& v) { return vm::object_as<OpenNumber>(v); }
 
 // The value as an operand, of which nobody follows what it depends on.
 Value constant_operand(Value v);
@@ -75,13 +65,19 @@ class Recorder final : public vm::Watcher {
     Value number_of(const Value& tensor) override;
     void made(const Value& tensor) override;
     Value settled(const Value& v) override;
-    void settle_operands(const Op& primitive, vm::Values& operands) override;
+    void settle_operands(const Op& primitive, vm::Values& operands) override {
+        numbers_.settle_operands(primitive, operands);
+    }
     const Value* open(const Value& v) const override {
         const OpenNumber* number = open_number(v);
         return number ? &number->value : nullptr;
     }
-    Value compute(const Op& primitive, std::span<const Value> operands) override;
-    Value tensor_of(const Value& number, DType dtype, const Shape& shape) override;
+    Value compute(const Op& primitive, std::span<const Value> operands) override {
+        return numbers_.compute(primitive, operands);
+    }
+    Value tensor_of(const Value& number, DType dtype, const Shape& shape) override {
+        return numbers_.tensor_of(number, dtype, shape);
+    }
     void pass_on() override;
 
     // Of its host.
@@ -113,6 +109,8 @@ class Recorder final : public vm::Watcher {
 
   private:
     friend class Loops;
+    friend class LibraryCalls;
+    friend class OpenNumbers;
     friend class OpenSizes;
     friend Value open_shape(Recorder& recorder, const Value& tensor);
     friend class WatchedUpvalue;
@@ -181,17 +179,8 @@ class Recorder final : public vm::Watcher {
     vm::Field follow(const Value& object, const Value& key, const char* event);
     void check_key(const Value& key);
     bool is_plain(const Value& v) const;
-    bool native(vm::Machine& m, Native which, const Value& f, vm::Values& args, vm::Values& results);
-    bool leaves_key(vm::Machine& m, const vm::Instr& i);
     // Whether a function takes numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
-    // What is read of the table from now on may be what was written under a key that was left open.
-    void decide_keys(const Value& table);
-    void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
-    // An open number as a tensor without axes, of the same dtype as that beside it; another value as it is.
-    Value beside(const Value& v, const Value& other, const Op& primitive);
-    void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
-    static bool holds_open(const Value& v);
     bool is_open(const Value& operand) const;  // a tensor of any sizes, or a list of numbers that may be such sizes
     // From now on the trace is for the sizes that the tensor, or all tensors, have.
     void decide_shape(const Value& tensor);
@@ -238,9 +227,6 @@ class Recorder final : public vm::Watcher {
     std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
-    // By table: open keys under which something was written that is differentiated. What it is owed is kept under the
-    // key as it is now, which nobody else asks for as long as the table is not read.
-    std::unordered_map<const void*, vm::Values> open_keys_;
     std::unordered_map<const void*, Own> own_;
     std::unordered_set<const void*> making_;     // tables that were given away
     std::unordered_set<const void*> functions_;  // of the machine, which came from outside
@@ -252,6 +238,7 @@ class Recorder final : public vm::Watcher {
     std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
     std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
     Loops loops_{*this};
+    OpenNumbers numbers_{*this};
 };
 
 }  // namespace lunaria::jit

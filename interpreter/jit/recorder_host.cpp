@@ -135,7 +135,7 @@ Value Recorder::read(const Value& table, const Value& key) {
     if (stopped_.empty()) check_key(key);
     if (!stopped_.empty()) return plain(host_.raw_get(table, key));
     if (own(table)) return host_.raw_get(table, key);
-    decide_keys(table);
+    numbers_.decide_keys(table);
     // Nobody outside can have put anything under a key that only this run knows.
     if (own(key) || (vm::object_as<vm::Closure>(key) && !functions_.contains(vm::identity_of(key))))
         return host_.raw_get(table, key);

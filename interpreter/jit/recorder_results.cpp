@@ -150,7 +150,7 @@ void Recorder::decide_shapes() {
 
 // Whether the sizes of the results depend on more than on the sizes of the operands.
 bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
-    if (std::ranges::any_of(args, holds_open)) return true;
+    if (std::ranges::any_of(args, OpenNumbers::holds)) return true;
     if (open_tensors_ == 0) return false;
     if (!op.infer_fn) return true;
     const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));

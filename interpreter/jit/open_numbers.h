@@ -1,0 +1,64 @@
+// Numbers that may be other ones in the next call, in the machine's registers while a call is recorded. Instructions
+// that only move one leave it; arithmetic on it is recorded; beside a tensor it becomes a tensor; whatever else uses it
+// gets the number, and the record is for that number.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+
+#include "jit/vm/machine.h"
+#include "jit/vm/object.h"
+
+namespace lunaria::jit {
+
+class Recorder;
+
+class OpenNumber final : public Object {
+  public:
+    OpenNumber(int32_t slot, Value value) : slot(slot), value(std::move(value)) {}
+    const int32_t slot;
+    const Value value;
+};
+
+inline OpenNumber* open_number(const Value& v) { return vm::object_as<OpenNumber>(v); }
+
+class OpenNumbers {
+  public:
+    explicit OpenNumbers(Recorder& recorder) : recorder_(recorder) {}
+
+    // Before an instruction; true: it has been carried out.
+    bool step(vm::Machine& m, const vm::Instr& i);
+    Value compute(const Op& primitive, std::span<const Value> operands);
+    // What is left open is computed with as it is, or becomes a tensor beside one.
+    void settle_operands(const Op& primitive, vm::Values& operands);
+    Value tensor_of(const Value& number, DType dtype, const Shape& shape);
+    // One as a tensor without axes, of the same dtype as that beside it; another value as it is.
+    Value beside(const Value& v, const Value& other, const Op& primitive);
+    // What is read of the table from now on may be what was written under a key that was left open.
+    void decide_keys(const Value& table);
+
+    // Whether the value is one or a list that has some.
+    static bool holds(const Value& v);
+    // Arithmetic that gives the same whether an operand is a number or a tensor of that number.
+    static bool takes_tensors(const Op& op);
+
+  private:
+    struct Instruction;
+    static bool any(const vm::Machine& m, const vm::Instr& i);
+    bool hands_on(const Instruction& it);
+    bool concatenates(const Instruction& it);
+    bool differs_in_kind(const Instruction& it);
+    std::optional<bool> calculates(const Instruction& it);
+    void settle(const Instruction& it);
+    void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
+    bool leaves_key(vm::Machine& m, const vm::Instr& i);
+    void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
+
+    Recorder& recorder_;
+    // By table: open keys under which something was written that is differentiated. What it is owed is kept under the
+    // key as it is now, which nobody else asks for as long as the table is not read.
+    std::unordered_map<const void*, vm::Values> open_keys_;
+};
+
+}  // namespace lunaria::jit
