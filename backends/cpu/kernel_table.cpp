@@ -31,6 +31,7 @@ const KernelTable& kernel_table() {
         add_random_kernels(t);
         add_linalg_kernels(t);
         add_solve_kernels(t);
+        add_special_kernels(t);
         add_distance_kernels(t);
         add_fourier_kernels(t);
         add_conv_kernels(t);

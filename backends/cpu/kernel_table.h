@@ -48,6 +48,7 @@ void add_create_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
 void add_linalg_kernels(KernelTable& table);
 void add_solve_kernels(KernelTable& table);
+void add_special_kernels(KernelTable& table);
 void add_distance_kernels(KernelTable& table);
 void add_fourier_kernels(KernelTable& table);
 void add_conv_kernels(KernelTable& table);

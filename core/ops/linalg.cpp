@@ -440,6 +440,10 @@ void add_linalg_ops(Registry& ops) {
     add_solve_ops(ops);
     add_distance_ops(ops);
     add_fourier_ops(ops);
+    add_spectrum_ops(ops);
+    add_band_ops(ops);
+    add_system_ops(ops);
+    add_special_ops(ops);
 }
 
 }  // namespace lunaria

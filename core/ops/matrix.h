@@ -55,5 +55,9 @@ void add_fused_attention_ops(Registry& ops);
 void add_solve_ops(Registry& ops);     // called by the family linalg
 void add_distance_ops(Registry& ops);  // called by the family linalg
 void add_fourier_ops(Registry& ops);   // called by the family linalg
+void add_spectrum_ops(Registry& ops);  // called by the family linalg
+void add_band_ops(Registry& ops);      // called by the family linalg
+void add_system_ops(Registry& ops);    // called by the family linalg
+void add_special_ops(Registry& ops);   // called by the family linalg
 
 }  // namespace lunaria

@@ -1,0 +1,209 @@
+// Operators: special functions of mathematics that are computed number by number (backends/cpu/special.cpp): Bessel
+// functions, the incomplete gamma function and Hurwitz' zeta function.
+#include <cmath>
+#include <type_traits>
+
+#include "core/batching/rules.h"
+#include "core/infer.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/families.h"
+#include "core/ops/matrix.h"
+
+namespace lunaria {
+
+namespace {
+
+// `F` is a lambda without captures, the derivative of x and the function's own value.
+template <class F>
+Op& function_of_one(Registry& ops, SignatureText text, const char* doc, F) {
+    static_assert(std::is_empty_v<F>);
+    return ops.add(text)
+        .doc(doc)
+        .infer([](const Call& c) -> Types {
+            return {{c.dtype, c.shape(0)}};
+        })
+        .grad([](const GradRule& g) -> Grads { return {g.dout * F{}(g.in(0), g.out)}; })
+        .batched(batch::elementwise)
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, chapter 9");
+}
+
+// f(x) / x, where that goes to `limit` at 0.
+Expr over(const Expr& f, const Expr& x, double limit) {
+    const Expr zero = call("equal", {x, 0.0});
+    return where(zero, limit, f / where(zero, 1.0, x));
+}
+
+void add_bessel_ops(Registry& ops) {
+    function_of_one(ops, "bessel_j0(x/input: float)", "Bessel function of the first kind of order 0.",
+                    [](const Expr& x, const Expr&) { return -fn("bessel_j1", x); })
+        .example("bessel_j0(tensor{0.0, 1.0})", "tensor{1.0, 0.7652}")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-9,9)");
+    function_of_one(ops, "bessel_j1(x/input: float)", "Bessel function of the first kind of order 1.",
+                    [](const Expr& x, const Expr& y) { return fn("bessel_j0", x) - over(y, x, 0.5); })
+        .example("bessel_j1(tensor{0.0, 1.0})", "tensor{0.0, 0.4401}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(-9,-1)");
+    function_of_one(ops, "bessel_y0(x/input: float)",
+                    "Bessel function of the second kind of order 0; NaN of negative numbers.",
+                    [](const Expr& x, const Expr&) { return -fn("bessel_y1", x); })
+        .example("bessel_y0(tensor{1.0, 2.0})", "tensor{0.0883, 0.5104}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function_of_one(ops, "bessel_y1(x/input: float)",
+                    "Bessel function of the second kind of order 1; NaN of negative numbers.",
+                    [](const Expr& x, const Expr& y) { return fn("bessel_y0", x) - y / x; })
+        .example("bessel_y1(tensor{1.0, 2.0})", "tensor{-0.7812, -0.107}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function_of_one(ops, "bessel_i0(x/input: float)", "Modified Bessel function of the first kind of order 0.",
+                    [](const Expr& x, const Expr&) { return fn("bessel_i1", x); })
+        .alias("i0")
+        .example("bessel_i0(tensor{0.0, 1.0})", "tensor{1.0, 1.2661}")
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-3,3)");
+    function_of_one(ops, "bessel_i1(x/input: float)", "Modified Bessel function of the first kind of order 1.",
+                    [](const Expr& x, const Expr& y) { return fn("bessel_i0", x) - over(y, x, 0.5); })
+        .example("bessel_i1(tensor{0.0, 1.0})", "tensor{0.0, 0.5652}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(-3,-1)");
+    function_of_one(ops, "bessel_i0e(x/input: float)", "Scaled modified Bessel function, bessel_i0(x) e^-|x|.",
+                    [](const Expr& x, const Expr& y) { return fn("bessel_i1e", x) - fn("sign", x) * y; })
+        .example("bessel_i0e(tensor{0.0, 1.0})", "tensor{1.0, 0.4658}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(-9,-1)");
+    function_of_one(
+        ops, "bessel_i1e(x/input: float)", "Scaled modified Bessel function, bessel_i1(x) e^-|x|.",
+        [](const Expr& x, const Expr& y) { return fn("bessel_i0e", x) - fn("sign", x) * y - over(y, x, 0.5); })
+        .example("bessel_i1e(tensor{0.0, 1.0})", "tensor{0.0, 0.2079}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(-9,-1)");
+    function_of_one(ops, "bessel_k0(x/input: float)",
+                    "Modified Bessel function of the second kind of order 0; NaN of negative numbers.",
+                    [](const Expr& x, const Expr&) { return -fn("bessel_k1", x); })
+        .example("bessel_k0(tensor{1.0, 2.0})", "tensor{0.421, 0.1139}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,4)");
+    function_of_one(ops, "bessel_k1(x/input: float)",
+                    "Modified Bessel function of the second kind of order 1; NaN of negative numbers.",
+                    [](const Expr& x, const Expr& y) { return -fn("bessel_k0", x) - y / x; })
+        .example("bessel_k1(tensor{1.0, 2.0})", "tensor{0.6019, 0.1399}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,4)");
+    function_of_one(ops, "bessel_k0e(x/input: float)", "Scaled modified Bessel function, bessel_k0(x) e^x.",
+                    [](const Expr& x, const Expr& y) { return y - fn("bessel_k1e", x); })
+        .example("bessel_k0e(tensor{1.0, 2.0})", "tensor{1.1445, 0.8416}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+    function_of_one(ops, "bessel_k1e(x/input: float)", "Scaled modified Bessel function, bessel_k1(x) e^x.",
+                    [](const Expr& x, const Expr& y) { return y - fn("bessel_k0e", x) - y / x; })
+        .example("bessel_k1e(tensor{1.0, 2.0})", "tensor{1.6362, 1.0335}")
+        .sample("f32[2,3]:(0.5,2)")
+        .sample("f32[5]:(1,9)");
+}
+
+Op& function_of_two(Registry& ops, SignatureText text, const char* doc) {
+    return ops.add(text).doc(doc).infer(broadcast_all).batched(batch::elementwise);
+}
+
+// The density of the gamma distribution with shape a, which is the slope of igamma by x.
+Expr gamma_density(const GradRule& g) {
+    const Expr a = g.in(0), x = g.in(1);
+    return fn("exp", call("xlogy", {a - 1.0, x}) - x - fn("lgamma", a));
+}
+
+Grads igamma_grad(const GradRule& g, double sign) {
+    return {cotangent(g, 0,
+                      [&] {
+                          return g.dout * call("igamma_slope", {g.in(0), g.in(1)}) * sign;
+                      }),
+            cotangent(g, 1, [&] { return g.dout * gamma_density(g) * sign; })};
+}
+
+void add_gamma_ops(Registry& ops) {
+    function_of_two(ops, "igamma(input/a: float, other/x: float)",
+                    "Regularised lower incomplete gamma function P(a, x): 0 at x = 0, 1 at infinity.")
+        .example("igamma(tensor{1.0, 2.0}, tensor{1.0, 1.0})", "tensor{0.6321, 0.2642}")
+        .grad([](const GradRule& g) -> Grads { return igamma_grad(g, 1); })
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5")
+        .sample("2, f32[2,3]:(0.5,4)")
+        .sample("1, f32[5]:(0.5,9)");
+    function_of_two(ops, "igammac(input/a: float, other/x: float)",
+                    "Regularised upper incomplete gamma function Q(a, x) = 1 - igamma(a, x).")
+        .example("igammac(tensor{1.0, 2.0}, tensor{1.0, 1.0})", "tensor{0.3679, 0.7358}")
+        .grad([](const GradRule& g) -> Grads { return igamma_grad(g, -1); })
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5")
+        .sample("2, f32[2,3]:(0.5,4)")
+        .sample("1, f32[5]:(0.5,9)");
+    function_of_two(ops, "igamma_slope(a: float, x: float)", "Derivative of igamma(a, x) by a.")
+        .example("igamma_slope(tensor{1.0}, tensor{1.0})", "tensor{-0.4318}")
+        .method(false)
+        .refuse_grad("second derivatives of igamma by a are not known")
+        .sample("f32[2,3]:(0.5,4), f32[2,3]:(0.5,4)");
+    ops.add("mvlgamma(input/x: float, p: int)")
+        .doc("Logarithm of the gamma function of p dimensions; every number must be larger than (p - 1) / 2.")
+        .example("mvlgamma(tensor{3.0}, 2)", "tensor{1.5502}")
+        .expand([](const ExpandCall& c) {
+            constexpr double log_pi = 1.14472988584940017414;
+            const int64_t p = c.integer(1);
+            expect_positive(c, 1, p);
+            if (p > 10000) throw value_error(c.name(), str("p is too large: ", p));
+            Expr sum = fn("lgamma", c.in(0));
+            for (int64_t j = 1; j < p; ++j) sum = sum + fn("lgamma", c.in(0) - 0.5 * static_cast<double>(j));
+            return sum + 0.25 * static_cast<double>(p * (p - 1)) * log_pi;
+        })
+        .sample("f32[2,3]:(2,4), 3")
+        .sample("f32[5]:(1,4), 1");
+}
+
+void add_zeta_ops(Registry& ops) {
+    function_of_two(ops, "zeta(input/x: float, other/q: float)",
+                    "Hurwitz' zeta function: the sum of (k + q)^-x over k = 0, 1, 2 …; infinite at x = 1, NaN below.")
+        .example("zeta(tensor{2.0, 4.0}, 1.0)", "tensor{1.6449, 1.0823}")
+        .grad([](const GradRule& g) -> Grads {
+            const Expr s = g.in(0), q = g.in(1);
+            return {cotangent(g, 0,
+                              [&] {
+                                  return g.dout * call("zeta_slope", {s, q});
+                              }),
+                    cotangent(g, 1, [&] {
+                        return -(g.dout * s * call("zeta", {s + 1.0, q}));
+                    })};
+        })
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 23.2")
+        .sample("2, f32[2,3]:(0.5,4)")
+        .sample("3, f32[5]:(1,9)");
+    function_of_two(ops, "zeta_slope(x: float, q: float)", "Derivative of zeta(x, q) by x.")
+        .example("zeta_slope(tensor{2.0}, tensor{1.0})", "tensor{-0.9375}")
+        .method(false)
+        .refuse_grad("second derivatives of zeta by x are not known")
+        .sample("f32[2,3]:(2,4), f32[2,3]:(0.5,4)");
+    ops.add("polygamma(n: int, input/x: float)")
+        .doc("The n-th derivative of digamma.")
+        .example("polygamma(1, tensor{1.0, 2.0})", "tensor{1.6449, 0.6449}")
+        .expand([](const ExpandCall& c) {
+            const int64_t n = c.integer(0);
+            expect_not_negative(c, 0, n);
+            if (n == 0) return fn("digamma", c.in(1));
+            if (n > 1000) throw value_error(c.name(), str("n is too large: ", n));
+            const auto order = static_cast<double>(n);
+            // n! as its logarithm: it overflows from 171 on.
+            const Expr value = fn("exp", fn("log", c.call("zeta", {order + 1, c.in(1)})) + std::lgamma(order + 1));
+            const Expr exact = c.call("zeta", {order + 1, c.in(1)}) * std::tgamma(std::min(order, 150.0) + 1);
+            const Expr result = n > 150 ? value : exact;
+            return n % 2 == 0 ? -result : result;
+        })
+        .method(false)
+        .sample("1, f32[2,3]:(0.5,4)")
+        .sample("2, f32[5]:(1,9)");
+}
+
+}  // namespace
+
+void add_special_ops(Registry& ops) {
+    add_bessel_ops(ops);
+    add_gamma_ops(ops);
+    add_zeta_ops(ops);
+}
+
+}  // namespace lunaria

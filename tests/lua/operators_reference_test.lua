@@ -1,0 +1,92 @@
+-- Operators against the results of independent programs: tests/data/operators/expected.json, which make.py beside it writes.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+
+local env = { ms = ms, o = ms.ops, T = ms.tensor }
+
+-- Numbers of nested lists, one after the other.
+local function flat(list, into)
+  if type(list) ~= "table" then
+    into[#into + 1] = list
+    return into
+  end
+  for _, item in ipairs(list) do flat(item, into) end
+  return into
+end
+
+local function compare(row, result)
+  if tostring(result.dtype):find "Complex" then result = ms.ops.view_as_real(result) end
+  local got, wanted = flat(result:tolist(), {}), flat(row.expected, {})
+  assert(#got == #wanted, ("%s: %d numbers instead of %d"):format(row.call, #got, #wanted))
+  local largest = 0
+  for _, w in ipairs(wanted) do
+    if type(w) == "number" then largest = math.max(largest, math.abs(w)) end
+  end
+  for i, w in ipairs(wanted) do
+    local g = got[i]
+    if type(w) == "boolean" then
+      assert(g == w, ("%s: number %d is %s instead of %s"):format(row.call, i, g, w))
+    else
+      -- Small numbers beside large ones are as good as these.
+      local off = math.abs(g - w)
+      local scale = row.whole and largest or math.abs(w)
+      assert(off <= row.tolerance * scale + (row.tolerance > 1e-9 and 1e-6 or 1e-13) or g == w,
+        ("%s: number %d is %.17g instead of %.17g"):format(row.call, i, g, w))
+    end
+  end
+end
+
+local file = assert(io.open("tests/data/operators/expected.json"))
+local rows = ms.json.decode(file:read "a")
+file:close()
+
+local calls = {}
+for _, row in ipairs(rows) do
+  calls[row.op] = calls[row.op] or {}
+  table.insert(calls[row.op], row)
+end
+assert(#rows > 160)
+
+for op, list in pairs(calls) do
+  t.test(op, function()
+    for _, row in ipairs(list) do
+      local f = assert(load("return " .. row.call, "=call", "t", env))
+      compare(row, f())
+      local compiled = ms.jit(f)
+      for _ = 1, 3 do compare(row, compiled()) end
+    end
+  end)
+end
+
+-- The slopes by a parameter have no operator of their own in the references: central differences.
+local sloping = {
+  igamma = { { 0.3, 2.0, 25.0, 31.0, 500.0 }, { 0.5, 1.0, 30.0, 29.0, 480.0 } },
+  zeta = { { 1.5, 2.0, 9.0 }, { 0.4, 3.0, 50.0 } },
+}
+for op, args in pairs(sloping) do
+  t.test("slope of " .. op, function()
+    local f = ms.ops[op]
+    local a, x = ms.tensor(args[1], ms.float64), ms.tensor(args[2], ms.float64)
+    local h = 1e-5
+    local wanted = ((f(a + h, x) - f(a - h, x)) / (2 * h)):tolist()
+    local function total(v) return f(v, x):sum() end
+    for _, slope in ipairs { ms.grad(total), ms.jit(ms.grad(total)) } do
+      for _ = 1, 3 do
+        for i, g in ipairs(slope(a):tolist()) do
+          assert(math.abs(g - wanted[i]) < 1e-8 + 1e-6 * math.abs(wanted[i]), ("%d: %g instead of %g"):format(i, g, wanted[i]))
+        end
+      end
+    end
+    -- The other operand is differentiated twice over all the same.
+    local second = ms.grad(function(v) return ms.grad(function(u) return f(a, u):sum() end)(v):sum() end)
+    local slope = function(v) return ms.grad(function(u) return f(a, u):sum() end)(v) end
+    local by_x = ((slope(x + h) - slope(x - h)) / (2 * h)):tolist()
+    for i, g in ipairs(second(x):tolist()) do
+      assert(math.abs(g - by_x[i]) < 1e-8 + 1e-5 * math.abs(by_x[i]), ("%d: %g instead of %g"):format(i, g, by_x[i]))
+    end
+    t.fails("not known", ms.grad(function(v) return ms.grad(total)(v):sum() end), a)
+  end)
+end
+
+t.finish()
