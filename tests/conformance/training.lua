@@ -53,7 +53,7 @@ function apis.ops(run)
   local names = {}
   for name in pairs(weights) do names[#names + 1] = name end
   table.sort(names)
-  local function loss(p, x, y) return models.loss(model(p, x), y) end
+  local function loss(p, x, y) return models.loss(model(p, x, run), y) end
   local gradient = ms.value_and_grad(loss, 0)
   local function step(x, y)
     local value, grads = gradient(weights, x, y)
@@ -79,7 +79,8 @@ function optimizers.AdamW(params, h)
 end
 
 function apis.nn(run)
-  local net, weights = models.cells[run.model](ms.nn), weights_of(run)
+  local weights = weights_of(run)
+  local net = models.cells[run.model](ms.nn, weights, run)
   local params = net:trainable_params()
   for _, p in ipairs(params) do p:assign(weights[p.name] or error("the file has no weight " .. p.name, 0)) end
   net:set_train(true)
