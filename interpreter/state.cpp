@@ -243,6 +243,7 @@ void State::set_line_hook(lua_Hook hook) noexcept {
 }
 
 void State::interrupt() noexcept {
+    if (wholes_ > 0 && !waits_.exchange(true)) return;
     request_interrupt();
     lua_sethook(running_, on_event, kEvents, 1);
 }
@@ -318,6 +319,7 @@ bool State::pass_on(int signal) const noexcept {
 
 void State::clear_interrupt() {
     lunaria::clear_interrupt();
+    waits_ = false;
     closers_.clear();
     if (lua_gethook(lua_) == on_event) lua_sethook(lua_, nullptr, 0, 0);
     hook(lua_);

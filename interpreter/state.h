@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <lua.hpp>
@@ -62,6 +63,20 @@ class State {
     // pcall cannot swallow the error, until clear_interrupt(); variables are closed first (interpreter/closers.h).
     void interrupt() noexcept;
     void clear_interrupt();
+    // While one of these lives an interrupt waits for its end, and a second one goes through: for what has to be done
+    // as a whole, such as a step of training.
+    class Whole {
+      public:
+        explicit Whole(State& state) : state_(state) { ++state_.wholes_; }
+        ~Whole() {
+            if (--state_.wholes_ == 0 && state_.waits_.exchange(false)) state_.interrupt();
+        }
+        Whole(const Whole&) = delete;
+        Whole& operator=(const Whole&) = delete;
+
+      private:
+        State& state_;
+    };
     // Other threads reach a program that runs from here on: the calling thread takes SIGURG for it. At most one state
     // in the process may listen.
     void listen();
@@ -141,6 +156,8 @@ class State {
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
     std::unique_ptr<Debugger> debugger_;
+    std::atomic<int> wholes_ = 0;
+    std::atomic<bool> waits_ = false;  // an interrupt, for the end of what is done as a whole
     Closers closers_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;

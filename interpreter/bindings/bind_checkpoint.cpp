@@ -13,6 +13,7 @@
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/state.h"
 
 namespace lunaria {
 
@@ -140,6 +141,13 @@ int signal_came(lua_State* L) {
     }
     lua_pushboolean(L, came[signal_number].exchange(false));
     return 1;
+}
+
+// as_whole(f, ...): f(...), which an interrupt does not end but follows.
+int as_whole(lua_State* L) {
+    const State::Whole whole(State::of(L));
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
 }
 
 constexpr const char* kReading = "lunaria.reading";
@@ -272,8 +280,8 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"format_of", protect<format_of>},           {"read_text", protect<read_text>},
     {"make_folder", protect<make_folder>},       {"list_folder", protect<list_folder>},
     {"finish_writing", protect<finish_writing>}, {"is_writing", protect<is_writing>},
-    {"signal_came", protect<signal_came>},       {"read_later", protect<read_later>},
-    {"finish_reading", protect<finish_reading>}};
+    {"signal_came", protect<signal_came>},       {"as_whole", protect<as_whole>},
+    {"read_later", protect<read_later>},         {"finish_reading", protect<finish_reading>}};
 
 }  // namespace
 

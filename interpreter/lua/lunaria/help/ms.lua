@@ -232,6 +232,12 @@ function M.io.finish_writing() end
 ---     > ms.io.is_writing()
 ---     false
 function M.io.is_writing() end
+--- Calls f with the arguments. An interrupt (Ctrl-C) that comes meanwhile waits for the end of f; a second one does not. f: what
+--- has to be done as a whole.
+---
+---     > ms.io.as_whole(math.max, 1, 3)
+---     3
+function M.io.as_whole(f, ...) end
 --- Whether a signal came since the last call: 1 (HUP), 10 (USR1), 12 (USR2) or 15 (TERM). From the first call on it does
 --- nothing else; forget: true gives it back its meaning, which for most is the end of the program. number: the signal.
 ---

@@ -12,6 +12,7 @@ local training_state = require "lunaria.train.training_state"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local is_callable = arguments.is_callable
+local as_whole = ms.io.as_whole
 
 local Model = class.define(nil, "Model",
   "network, loss_fn=nil, optimizer=nil, metrics=nil, eval_network=nil, eval_indexes=nil, amp_level=\"O0\", boost_level=\"O0\", "
@@ -142,7 +143,8 @@ local function step(state, first, ...)
     args.train_dataset_element = { first, ... }
     fire.step_begin()
   end
-  local loss = keep(args, state.network(first, ...))
+  -- An interrupt finds the parameters of whole steps.
+  local loss = keep(args, as_whole(state.network, first, ...))
   if state.check_finite then
     local value = number_of(loss)
     if value ~= nil and (value ~= value or value == math.huge or value == -math.huge) then
@@ -264,7 +266,8 @@ local train_signature = arguments.signature(
 --- Trains for so many epochs. train_dataset: a list of batches, a function that gives the next batch and nil at an epoch's
 --- end, or an object with an iterator. Further arguments: callbacks=nil (one or a list), dataset_sink_mode=false (with
 --- sink_size steps in one call), initial_epoch=0, progress=nil (a bar; by default in terminals and notebooks),
---- check_finite=true (a loss that is not finite is an error that names the layer).
+--- check_finite=true (a loss that is not finite is an error that names the layer). An interrupt ends the training after the step
+--- that is being made (with dataset_sink_mode within one), so that the parameters are those of the last whole step.
 ---
 ---     > net = ms.nn.Dense(2, 1)
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
