@@ -176,6 +176,23 @@ t.test("training in few dimensions goes on where plain steps have become slow", 
   assert(reduced < plain and plain < before, ("%g before, %g plain, %g in few dimensions"):format(before, plain, reduced))
 end)
 
+t.test("steep directions need more lengths to be tried", function()
+  local Net = nn.Cell:extend("Steep")
+  function Net:init() self.w = ms.Parameter(double { 1, 1 }, "w") end
+  function Net:construct() return 50.0 * ops.sum(self.w ^ 2) end
+  local found = {}
+  for i, tries in ipairs { 2, 10 } do
+    local net = Net()
+    local params, rows = net:trainable_params(), double { { 1, 0 }, { 0, 1 } }
+    local cell = boost.DimReduce(net, nn.SGD(params, 1.0), params, rows, { alpha = 0.0, max_search_time = tries })
+    for _ = 1, 3 do cell() end
+    found[i] = net():item()
+  end
+  -- Of two lengths none is short enough; of ten the eighth is, and the curvature is known then.
+  t.near(found[1], 100)
+  assert(found[2] < 1e-6, found[2])
+end)
+
 t.test("errors of training in few dimensions", function()
   local net = nn.Dense(2, 1)
   local params, loss = net:trainable_params(), nn.WithLossCell(net, nn.MSELoss())

@@ -63,13 +63,15 @@ function M.pca(samples, n_components)
 end
 
 local DimReduce = cells.layer(cells.Cell, "DimReduce",
-  "network, optimizer, weight, pca_mat_local, n_components=nil, rho=0.55, gamma=0.9, alpha=0.001, sigma=0.4, rank=0, rank_size=1",
+  "network, optimizer, weight, pca_mat_local, n_components=nil, rho=0.55, gamma=0.9, alpha=0.001, sigma=0.4, rank=0, rank_size=1, "
+    .. "max_search_time=2",
   [[One step of training in few dimensions: cell(inputs...) gives the loss before it.
 
 network: a cell that gives the loss. optimizer: SGD with the rate 1, which makes the steps. weight: the parameters. pca_mat_local:
 rows of the subspace, as ms.boost.pca gives them. n_components: how many rows are used; all by default. rho: what a step is shortened
 by where the loss does not fall enough. gamma: how much of the momentum of what lies beyond the subspace stays. alpha: its rate.
-sigma: the share of the expected fall that is enough. rank, rank_size: 0 and 1, as there is one process.
+sigma: the share of the expected fall that is enough. rank, rank_size: 0 and 1, as there is one process. max_search_time: how many
+lengths are tried; more than 2 where the first steps are much too long.
 
   > net = ms.nn.Dense(2, 1)
   > kept = {}
@@ -80,8 +82,6 @@ sigma: the share of the expected fall that is enough. rank, rank_size: 0 and 1, 
   ()]])
 M.DimReduce = DimReduce
 DimReduce.auto_prefix = false
-
-local most_searches = 2
 
 function DimReduce:setup(a)
   local name = "DimReduce"
@@ -94,6 +94,7 @@ function DimReduce:setup(a)
   end
   if a.rank ~= 0 or a.rank_size ~= 1 then fail(name, "rank must be 0 and rank_size 1: there is one process") end
   for _, key in ipairs { "rho", "gamma", "alpha", "sigma" } do self[key] = check.number_not_negative(name, key, a[key]) end
+  self.max_search_time = check.positive(name, "max_search_time", a.max_search_time)
   self.network, self.optimizer = a.network, a.optimizer
   local p, size = a.pca_mat_local, 0
   for i, w in ipairs(a.weight) do
@@ -151,7 +152,7 @@ function DimReduce:construct(...)
   local saved = {}
   for i, w in ipairs(self.weight) do saved[i] = w:copy() end
   local rho, found = 1.0, false
-  for m = 0, most_searches - 1 do
+  for m = 0, self.max_search_time - 1 do
     rho = self.rho ^ m
     self.optimizer(split(self, -rho * dn))
     found = self.network(...):item() < old + rho * slope
