@@ -14,6 +14,8 @@ class Step final : public data::Transform {
         return entry_.results ? entry_.results(arguments_, inputs) : inputs;
     }
     void apply(Row& row, RowDraws& draws) const override { entry_.run(row, arguments_, draws); }
+    std::string_view kind() const { return entry_.name; }
+    const Arguments& arguments() const { return arguments_; }
 
   private:
     Entry entry_;
@@ -36,6 +38,20 @@ TransformPtr make(std::string_view name, Arguments arguments) {
             return std::make_shared<Step>(entry, std::move(arguments));
         }
     throw argument_error(arguments.where, str("there is no transform '", name, "'"));
+}
+
+std::vector<TransformPtr> joined(const std::vector<TransformPtr>& transforms) {
+    std::vector<TransformPtr> list;
+    const Step* before = nullptr;
+    for (const TransformPtr& transform : transforms) {
+        const auto* step = dynamic_cast<const Step*>(transform.get());
+        if (before && step && before->kind() == "normalize" && step->kind() == "hwc2chw" && before->arguments().flag(0))
+            list.back() = make("normalize_planes", before->arguments());
+        else
+            list.push_back(transform);
+        before = step;
+    }
+    return list;
 }
 
 }  // namespace lunaria::transforms

@@ -46,6 +46,10 @@ struct Entry {
 // The transform of this name in one of the tables. Throws argument_error when there is none, or arguments are missing.
 TransformPtr make(std::string_view name, Arguments arguments);
 
+// The same transforms, where some that stand beside each other are one: the result is the same, computed in fewer
+// passes.
+std::vector<TransformPtr> joined(const std::vector<TransformPtr>& transforms);
+
 // Transforms made of others, and those of any values.
 std::span<const Entry> generic_entries();
 std::span<const Entry> value_entries();

@@ -155,6 +155,9 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
     while (smaller < 8 && wanted.height / (2 * smaller) >= target.height &&
            wanted.width / (2 * smaller) >= target.width)
         smaller *= 2;
+    // Where the part is made smaller, the colours between pixels are mixed by that.
+    const bool shrinks = wanted.height >= target.height * smaller && wanted.width >= target.width * smaller;
+    jpeg.info.do_fancy_upsampling = shrinks ? FALSE : TRUE;
     const int channels = jpeg.begin(ReadMode::color, smaller);
     const int64_t h = jpeg.info.output_height, w = jpeg.info.output_width;
     Part p{wanted.top / smaller, wanted.left / smaller, 0, 0};

@@ -4,6 +4,12 @@
 // The rules are those of OpenCV (centres of pixels lie at halves; nothing is smoothed before an image gets smaller), so
 // that a network sees what MindSpore shows it; antialias and pil_cubic are those of Pillow, whose filters grow with the
 // factor by which an image gets smaller.
+#ifdef __SSSE3__
+#include <tmmintrin.h>  // SSSE3
+#endif
+
+#include <cstring>
+
 #include "core/interrupt.h"
 #include "core/vision/image.h"
 
@@ -204,34 +210,81 @@ std::vector<int16_t> short_weights(const Taps& taps) {
     return list;
 }
 
-template <int channels>
-void widen_linear(const uint8_t* from, int32_t* to, const Taps& taps, const int16_t* weights, int64_t width) {
-    const int32_t* at = taps.from.data();
-    for (int64_t x = 0; x < width; ++x, at += 2, weights += 2, to += channels) {
-        const uint8_t *left = from + at[0] * channels, *right = from + at[1] * channels;
-        for (int c = 0; c < channels; ++c) to[c] = left[c] * weights[0] + right[c] * weights[1];
+// Rows of 16 bits: what a row is widened to, without its last four bits, as OpenCV has them.
+#ifdef __SSSE3__
+// Pixels of three bytes whose right neighbours are beside them, and for which 8 bytes can be read: how many were made.
+int64_t widen_pixels(const uint8_t* from, int16_t* to, const int32_t* at, const int16_t* weights, int64_t width,
+                     int64_t pitch) {
+    // Left and right of each colour as 16 bits beside each other.
+    const __m128i order = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
+    int64_t x = 0;
+    // Four numbers are written for three, so that the last pixel is left to others.
+    for (; x + 1 < width && at[2 * x + 1] == at[2 * x] + 1 && 3 * int64_t{at[2 * x]} + 8 <= pitch; ++x) {
+        const __m128i pair = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + 3 * at[2 * x]));
+        int32_t both = 0;
+        std::memcpy(&both, weights + 2 * x, sizeof both);
+        const __m128i sum = _mm_madd_epi16(_mm_shuffle_epi8(pair, order), _mm_set1_epi32(both));
+        const __m128i shorter = _mm_srai_epi32(sum, 4);
+        _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 3 * x), _mm_packs_epi32(shorter, shorter));
     }
+    return x;
+}
+#endif
+
+template <int channels>
+void widen_linear(const uint8_t* from, int16_t* to, const Taps& taps, const int16_t* weights, int64_t width,
+                  [[maybe_unused]] int64_t pitch) {
+    const int32_t* at = taps.from.data();
+    const auto make = [&](int64_t x) {
+        const uint8_t *left = from + at[2 * x] * channels, *right = from + at[2 * x + 1] * channels;
+        for (int c = 0; c < channels; ++c)
+            to[x * channels + c] =
+                static_cast<int16_t>((left[c] * weights[2 * x] + right[c] * weights[2 * x + 1]) >> 4);
+    };
+    int64_t x = 0;
+#ifdef __SSSE3__
+    if constexpr (channels == 3) {
+        // The first pixels may stand at the edge, both neighbours the same.
+        for (; x < width && at[2 * x] == 0 && weights[2 * x + 1] == 0; ++x) make(x);
+        x += widen_pixels(from, to + 3 * x, at + 2 * x, weights + 2 * x, width - x, pitch);
+    }
+#endif
+    for (; x < width; ++x) make(x);
+}
+
+void mix_rows(const int16_t* upper, const int16_t* lower, int16_t above, int16_t below, uint8_t* to, int64_t count) {
+    int64_t i = 0;
+#ifdef __SSSE3__
+    const __m128i a = _mm_set1_epi16(above), b = _mm_set1_epi16(below), half = _mm_set1_epi16(2);
+    const auto eight = [&](int64_t at) {
+        const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(upper + at));
+        const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(lower + at));
+        return _mm_srai_epi16(_mm_add_epi16(_mm_add_epi16(_mm_mulhi_epi16(x, a), _mm_mulhi_epi16(y, b)), half), 2);
+    };
+    for (; i + 16 <= count; i += 16)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm_packus_epi16(eight(i), eight(i + 8)));
+#endif
+    for (; i < count; ++i)
+        to[i] = static_cast<uint8_t>((((above * upper[i]) >> 16) + ((below * lower[i]) >> 16) + 2) >> 2);
 }
 
 template <int channels>
 void resize_linear_bytes(const Tensor& image, const Tensor& out, const Taps& columns, const Taps& lines) {
     const Extent e = extent(image), o = extent(out);
     const std::vector<int16_t> across = short_weights(columns), down = short_weights(lines);
-    WideRows<int32_t> wide(2, o.pitch());
+    WideRows<int16_t> wide(2, o.pitch());
     for (int64_t y = 0; y < o.height; ++y) {
         poll_interrupt();
-        const int32_t* rows[2];
+        const int16_t* rows[2];
         for (size_t k = 0; k < 2; ++k) {
             const int32_t number = lines.from[static_cast<size_t>(2 * y) + k];
-            rows[k] = wide.row(number, [&](int32_t* to) {
-                widen_linear<channels>(image.data<uint8_t>() + number * e.pitch(), to, columns, across.data(), o.width);
+            rows[k] = wide.row(number, [&](int16_t* to) {
+                widen_linear<channels>(image.data<uint8_t>() + number * e.pitch(), to, columns, across.data(), o.width,
+                                       e.pitch());
             });
         }
-        uint8_t* to = out.data<uint8_t>() + y * o.pitch();
-        const int32_t upper = down[static_cast<size_t>(2 * y)], lower = down[static_cast<size_t>(2 * y) + 1];
-        for (int64_t i = 0; i < o.pitch(); ++i)
-            to[i] = static_cast<uint8_t>(
-                (((upper * (rows[0][i] >> 4)) >> 16) + ((lower * (rows[1][i] >> 4)) >> 16) + 2) >> 2);
+        mix_rows(rows[0], rows[1], down[static_cast<size_t>(2 * y)], down[static_cast<size_t>(2 * y) + 1],
+                 out.data<uint8_t>() + y * o.pitch(), o.pitch());
     }
 }
 

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/random.h"
+#include "core/transforms/step.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/libraries.h"
@@ -206,10 +207,11 @@ std::vector<TransformPtr> transforms_at(lua_State* L, int index) {
 // transforms(node, transforms, positions, names, seed, workers)
 int make_transforms(lua_State* L) {
     const NodePtr& child = node_at(L, 1);
-    return push_node(L,
-                     data::transform(child, transforms_at(L, 2), positions_at(L, 3, child->columns().size()),
-                                     names_at(L, 4), seed_at(L, 5), workers_at(L, 6)),
-                     {1});
+    return push_node(
+        L,
+        data::transform(child, transforms::joined(transforms_at(L, 2)), positions_at(L, 3, child->columns().size()),
+                        names_at(L, 4), seed_at(L, 5), workers_at(L, 6)),
+        {1});
 }
 
 // results(transforms, inputs): how many values they make of so many.

@@ -33,7 +33,8 @@ local function compare_tensor(name, tensor, expected)
   for i, value in ipairs(values) do
     local wanted, got = expected_number(value), elements[i]
     got = got == true and 1 or got == false and 0 or got
-    check(got == wanted or (got ~= got and wanted ~= wanted), "%s: element %d is %s, not %s", name, i - 1, tostring(got), tostring(wanted))
+    check(got == wanted or (got ~= got and wanted ~= wanted), "%s: element %d is %s, not %s", name, i - 1, tostring(got),
+      tostring(wanted))
   end
 end
 
@@ -102,9 +103,41 @@ local function cifar10(path, expected)
   check(ms.json.encode(rows[1].image[{ 0, 0 }]:tolist()) == ms.json.encode(expected.first_pixel_rgb), "the first pixel")
 end
 
+-- Integers little-endian, as the digests of the manifest are over them.
+local function digest(tensor, format)
+  local name = os.tmpname()
+  local file <close> = assert(io.open(name, "wb"))
+  for _, x in ipairs(tensor:reshape({ -1 }):tolist()) do file:write((format):pack(x)) end
+  file:close()
+  local pipe <close> = assert(io.popen("sha256sum " .. name))
+  local text = pipe:read "a"
+  os.remove(name)
+  return text:match "^%x+"
+end
+
+local function img(path, expected)
+  local image = D.vision.read_image(path)
+  if expected.shape then
+    local shape = {}
+    for i = 1, image.ndim do shape[i] = image.shape[i] end
+    check(table.concat(shape, ",") == table.concat(expected.shape, ","), "has shape %s", tostring(image.shape))
+  end
+  local wide = expected.dtype == "uint16"
+  if expected.exact or expected.rgb_sha256 then
+    local wanted = expected.pixels_sha256 or expected.rgb_sha256
+    check(digest(image, wide and "<I2" or "B") == wanted, "the pixels differ")
+  elseif expected.corner then
+    local corner = image[{ 0, 0 }]
+    local got = corner.ndim == 0 and { corner:item() } or corner:tolist()
+    local wanted = type(expected.corner) == "table" and expected.corner or { expected.corner }
+    for i, x in ipairs(wanted) do check(math.abs(got[i] - x) <= expected.tolerance_per_pixel, "the first pixel") end
+  end
+end
+
 -- By the folder: how a file is read, and by what it is compared.
 local readers = {
   npy = tensors, safetensors = tensors, torch = tensors, csv = csv, tfrecord = tfrecord, idx = idx, cifar10 = cifar10,
+  img = img,
 }
 
 local passed, failed, waiting = 0, 0, support.waiting_list()

@@ -155,14 +155,17 @@ t.test("a part of a JPEG is what the part of the whole is", function()
   local photo = vision.Resize({ 96, 128 }, "bicubic")(stored["input.smooth"])
   local bytes = vision.encode_jpeg(photo, 95)
   local whole = vision.Decode()(bytes)
-  local options = { scale = { 0.3, 0.6 } }
-  for seed = 1, 20 do
-    ms.set_seed(seed)
-    local one = vision.RandomCropDecodeResize({ 70, 70 }, options)(bytes)
-    ms.set_seed(seed)
-    local two = vision.RandomResizedCrop({ 70, 70 }, options)(whole)
-    -- Colours of the outermost pixels are smoothed with fewer neighbours.
-    assert((one:astype(ms.float32) - two:astype(ms.float32)):abs():mean():item() < 1)
+  -- Into larger images as MindSpore does; smaller ones mix neighbouring colours less exactly, which makes it faster.
+  for _, case in ipairs { { 100, 1 }, { 40, 4 } } do
+    local options = { scale = { 0.3, 0.6 } }
+    for seed = 1, 20 do
+      ms.set_seed(seed)
+      local one = vision.RandomCropDecodeResize(case[1], options)(bytes)
+      ms.set_seed(seed)
+      local two = vision.RandomResizedCrop(case[1], options)(whole)
+      local mean = (one:astype(ms.float32) - two:astype(ms.float32)):abs():mean():item()
+      assert(mean < case[2], mean)
+    end
   end
   -- Decoded with half the size.
   ms.set_seed(1)
@@ -182,6 +185,9 @@ t.test("in a pipeline rows are the same for any number of workers", function()
     return sums
   end
   t.equal(digest(4), digest(1))
+  local means = { { 1, 2 }, { 3, 4 } }
+  local one = source:map({ vision.Normalize(means[1], means[2]), vision.HWC2CHW() }, "image"):create_tuple_iterator()()
+  assert(apart(one, vision.HWC2CHW()(vision.Normalize(means[1], means[2])(places))) < 1e-6)
   local bad = source:map({ vision.CenterCrop(8), vision.Crop({ 0, 0 }, 9) }, "image")
   fails("Crop: the part of 9 x 9 pixels .*in map: column 'image', row 0", function() bad:create_dict_iterator()() end)
 end)
