@@ -27,7 +27,7 @@ class Step final : public data::Transform {
 TransformPtr make(std::string_view name, Arguments arguments) {
     for (std::span<const Entry> table :
          {generic_entries(), value_entries(), layout_entries(), color_entries(), tone_entries(), warp_entries(),
-          crop_entries(), file_entries(), batch_entries(), box_entries(), text_entries()})
+          crop_entries(), file_entries(), batch_entries(), box_entries(), text_entries(), audio_entries()})
         for (const Entry& entry : table) {
             if (entry.name != name) continue;
             if (arguments.numbers.size() < entry.numbers || arguments.tensors.size() < entry.tensors)

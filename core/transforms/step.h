@@ -64,5 +64,7 @@ std::span<const Entry> batch_entries();
 std::span<const Entry> box_entries();
 // core/text
 std::span<const Entry> text_entries();
+// core/audio
+std::span<const Entry> audio_entries();
 
 }  // namespace lunaria::transforms

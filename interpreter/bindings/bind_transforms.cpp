@@ -1,4 +1,5 @@
 // The module "lunaria.steps": what lunaria/dataset/vision, text and transforms are made of.
+#include "core/audio/sound.h"
 #include "core/io/file.h"
 #include "core/io/png.h"
 #include "core/text/pieces.h"
@@ -113,6 +114,17 @@ int size(lua_State* L) {
     return 3;
 }
 
+// sound(where, bytes, whole): samples, rate, bits
+int sound(lua_State* L) {
+    const std::string where = text_at(L, 1);
+    Tensor kept;
+    const audio::Sound s = audio::read_sound(where, bytes_at(L, 2, where, kept), lua_toboolean(L, 3));
+    push(L, s.samples);
+    lua_pushinteger(L, s.rate);
+    lua_pushinteger(L, s.bits);
+    return 3;
+}
+
 int read(lua_State* L) {
     push(L, bytes_tensor(read_file(text_at(L, 1), kMostBytes)));
     return 1;
@@ -156,6 +168,7 @@ int open_steps(lua_State* L) {
                                   {"train", protect<train>},
                                   {"decode", protect<decode>},
                                   {"size", protect<size>},
+                                  {"sound", protect<sound>},
                                   {"read", protect<read>},
                                   {"write", protect<write>},
                                   {"jpeg", protect<jpeg>},

@@ -134,10 +134,20 @@ local function img(path, expected)
   end
 end
 
+local function wav(path, expected)
+  local samples, rate, bits = D.audio.read(path, true)
+  check(rate == expected.rate and bits == expected.bits, "rate %d, %d bits", rate, bits)
+  check(samples.shape[1] == expected.channels and samples.shape[2] == expected.frames, "has shape %s", tostring(samples.shape))
+  for i, x in ipairs(expected.first) do
+    local channel, frame = (i - 1) % expected.channels, (i - 1) // expected.channels
+    check(samples[{ channel, frame }]:item() == x, "sample %d", i - 1)
+  end
+end
+
 -- By the folder: how a file is read, and by what it is compared.
 local readers = {
   npy = tensors, safetensors = tensors, torch = tensors, csv = csv, tfrecord = tfrecord, idx = idx, cifar10 = cifar10,
-  img = img,
+  img = img, wav = wav,
 }
 
 local passed, failed, waiting = 0, 0, support.waiting_list()

@@ -22,7 +22,7 @@ end
 function dataset.zip(datasets) return base.new(data.zip(base.nodes_of("zip", nil, datasets))) end
 
 -- Modules of transforms, which are loaded when they are first used.
-local modules = { vision = true, text = true, transforms = true }
+local modules = { vision = true, text = true, audio = true, transforms = true }
 
 return setmetatable(dataset, {
   __index = function(_, name)

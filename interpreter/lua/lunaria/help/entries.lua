@@ -289,7 +289,7 @@ local function load_parts()
       local _ = ms[name]
     end
   end
-  for _, name in ipairs { "vision", "text", "transforms" } do
+  for _, name in ipairs { "vision", "text", "audio", "transforms" } do
     local _ = ms.dataset[name]
   end
 end

@@ -372,6 +372,7 @@ return {
   ["ms.nn.LearningRateSchedule"] = { { "tostring(ms.nn.LearningRateSchedule:extend(\"Mine\"))", "class Mine(...)" } },
   ["ms.dataset"] = { { "ms.dataset.NumpySlicesDataset(ms.arange(6)):batch(2):get_dataset_size()", "3" } },
   ["ms.dataset.vision"] = { { "ms.dataset.vision.Resize(4)(ms.zeros({ 8, 12, 3 }, { dtype = ms.uint8 })).shape", "(4, 6, 3)" } },
+  ["ms.dataset.audio"] = { { "ms.dataset.audio.Spectrogram(64)(ms.ones { 400 }).shape", "(33, 13)" } },
   ["ms.dataset.text"] = { { "table.concat(ms.dataset.text.WhitespaceTokenizer()(\"to be\"), \"|\")", "to|be" } },
   ["ms.dataset.transforms"] = { { "ms.dataset.transforms.OneHot(3)(1):tolist()[2]", "1" } },
   ["ms.mindrecord"] = { { "ms.mindrecord.FileReader(\"tests/data/samples/mindrecord/images.mindrecord\"):len()", "40" } },
