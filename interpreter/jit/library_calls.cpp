@@ -51,9 +51,9 @@ bool LibraryCalls::get_metatable(const Value& f, vm::Values& args, vm::Values& r
         results = really(f, args);
         return true;
     }
-    Value table = r_.metatable(v);
+    Value table = r_.questions_.metatable(v);
     if (!table.is_nil()) {
-        Value guarded = r_.read(table, Value("__metatable"));
+        Value guarded = r_.questions_.read(table, Value("__metatable"));
         if (!guarded.is_nil()) table = guarded;
     }
     results.push_back(std::move(table));
@@ -67,9 +67,11 @@ bool LibraryCalls::set_metatable(const Value& f, vm::Values& args, vm::Values& r
     }
     const Value& table = args[1];
     if (!table.is_nil() && !r_.is_table(table)) return false;
-    if (!table.is_nil() && (!r_.read(table, Value("__gc")).is_nil() || !r_.read(table, Value("__mode")).is_nil()))
+    if (!table.is_nil() &&
+        (!r_.questions_.read(table, Value("__gc")).is_nil() || !r_.questions_.read(table, Value("__mode")).is_nil()))
         r_.stop("a metatable with __gc or __mode is used");
-    if (const Value old = r_.metatable(args[0]); !old.is_nil() && !r_.read(old, Value("__metatable")).is_nil())
+    if (const Value old = r_.questions_.metatable(args[0]);
+        !old.is_nil() && !r_.questions_.read(old, Value("__metatable")).is_nil())
         return false;
     r_.loops_.wrote(r_.own(args[0])->number);
     results = really(f, args);
@@ -80,11 +82,11 @@ bool LibraryCalls::set_metatable(const Value& f, vm::Values& args, vm::Values& r
 bool LibraryCalls::goes_through(Native which, const Value& f, vm::Values& args, vm::Values& results) {
     if (args.size() != (which == Native::next_key ? 2 : 1) || !r_.is_table(args[0])) return false;
     if (which == Native::next_key) {
-        results.push_back(r_.next_key(args[0], r_.decided(args[1])));
+        results.push_back(r_.questions_.next_key(args[0], r_.decided(args[1])));
     } else if (which == Native::raw_length) {
-        results.push_back(r_.length_of(args[0]));
+        results.push_back(r_.questions_.length_of(args[0]));
     } else {
-        if (which == Native::pairs && !r_.meta(args[0], "__pairs").is_nil()) return false;
+        if (which == Native::pairs && !r_.questions_.meta(args[0], "__pairs").is_nil()) return false;
         results = really(f, args);
     }
     return true;
@@ -115,7 +117,7 @@ bool LibraryCalls::pure(const Value& f, vm::Values& args, vm::Values& results) {
     for (const Value& v : args) {
         if (!r_.is_plain(v) && !open_number(v)) return false;
         open |= open_number(v) != nullptr;
-        r_.refuse_metamethod(vm::shown(v), "__tostring");
+        r_.questions_.refuse_metamethod(vm::shown(v), "__tostring");
     }
     if (!open) {
         results = really(f, args);

@@ -365,8 +365,9 @@ bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
             loop.fixed.emplace_back(parameters[k], m.reg(parameters[k]));
     for (size_t k = 0; k < places.size(); ++k) m.reg(parameters[static_cast<size_t>(places[k])]) = results[k];
     loop.places = std::move(places);
-    loop.known = {recorder_.slots_,        recorder_.tables_,         recorder_.found_, recorder_.sizes_,
-                  recorder_.open_tensors_, recorder_.sources_.size(), recorder_.closed_};
+    loop.known = {recorder_.slots_, recorder_.tables_,       recorder_.questions_.answers(),
+                  recorder_.sizes_, recorder_.open_tensors_, recorder_.sources_.size(),
+                  recorder_.closed_};
     return true;
 }
 
@@ -419,7 +420,7 @@ void Loops::rewind(vm::Machine& m, Loop& loop) {
     const Known& known = loop.known;
     r.slots_ = known.slots;
     r.tables_ = known.tables;
-    r.found_ = known.found;
+    r.questions_.answers() = known.found;
     r.open_tensors_ = known.open_tensors;
     r.closed_ = known.closed;
     r.sources_.resize(known.sources);

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interpreter/jit/questions.h"
 #include "interpreter/jit/trace.h"
 #include "jit/vm/machine.h"
 
@@ -49,7 +50,7 @@ class Loops {
     // What the recorder knew when the step `loop` was written.
     struct Known {
         int32_t slots = 0, tables = 0;
-        std::unordered_map<std::string, Value> found;
+        Questions::Answers found;
         std::vector<bool> sizes;
         int open_tensors = 0;
         size_t sources = 0;

@@ -279,7 +279,7 @@ bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
     if (!key || key->value.kind() != Value::Kind::integer) return false;
     if (i.order > 1 || (value.marks() != 0 && (i.order == 0 || m.depth > 1))) return false;
-    if (!recorder_.takes_any_key(object)) return false;
+    if (!recorder_.questions_.takes_any_key(object)) return false;
     vm::Values kept;
     const std::span<const Value> contexts = i.order > 0 ? m.contexts_of(i, kept) : std::span<const Value>();
     auto known = open_keys_.find(vm::identity_of(object));
@@ -292,7 +292,8 @@ bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
 // What is differentiated is about to be written into a table under an open key.
 void OpenNumbers::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
     const OpenNumber* number = open_number(key);
-    if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 || !recorder_.takes_any_key(table))
+    if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 ||
+        !recorder_.questions_.takes_any_key(table))
         return;
     const bool known = open_keys_.contains(vm::identity_of(table));
     if (known || !static_cast<vm::Context*>(context.object())->find(table))
@@ -329,11 +330,12 @@ Value OpenNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
     }
     const std::string id =
         question(dtype == DType::f32 ? 'f' : 'd', nullptr, Value(static_cast<int64_t>(number->slot)));
-    if (auto found = recorder_.found_.find(id); found != recorder_.found_.end()) return found->second;
+    if (auto found = recorder_.questions_.answers().find(id); found != recorder_.questions_.answers().end())
+        return found->second;
     Step s(Step::Kind::scalar, {recorder_.node_at(number->slot), Value(dtype)});
     const Value tensor = recorder_.event(
         std::move(s), [&](vm::Values& values) { values.push_back(scalar_tensor(number->value, dtype)); })[0];
-    if (recorder_.stopped_.empty()) recorder_.found_[id] = tensor;
+    if (recorder_.stopped_.empty()) recorder_.questions_.answers()[id] = tensor;
     return tensor;
 }
 

@@ -460,11 +460,11 @@ Value Recorder::decided(const Value& v) {
     Value plain_value = number->value;
     if (stopped_.empty()) {
         const std::string id = question('=', nullptr, Value(static_cast<int64_t>(number->slot)));
-        if (!found_.contains(id)) {
+        if (!questions_.answers().contains(id)) {
             const Value value = number->value;
             plain_value = event(Step(Step::Kind::is, {node_at(number->slot)}),
                                 [&](vm::Values& results) { results.push_back(value); })[0];
-            found_[id] = plain_value;
+            questions_.answers()[id] = plain_value;
         }
     }
     plain_value.set_marks(v.marks());

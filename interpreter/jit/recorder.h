@@ -13,6 +13,7 @@
 #include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/open_numbers.h"
+#include "interpreter/jit/questions.h"
 #include "interpreter/jit/runner.h"
 #include "jit/vm/watcher.h"
 
@@ -20,8 +21,6 @@ namespace lunaria::jit {
 
 // The value as an operand, of which nobody follows what it depends on.
 Value constant_operand(Value v);
-// Identifies what was asked of an object: a field, its metatable, ...
-std::string question(char kind, const void* object, const Value& key);
 
 // Nobody watches while something is really done.
 class Unwatched {
@@ -112,6 +111,7 @@ class Recorder final : public vm::Watcher {
     friend class LibraryCalls;
     friend class OpenNumbers;
     friend class OpenSizes;
+    friend class Questions;
     friend Value open_shape(Recorder& recorder, const Value& tensor);
     friend class WatchedUpvalue;
     // A table that the run made and that only the run knows so far.
@@ -165,19 +165,6 @@ class Recorder final : public vm::Watcher {
 
     void note_function(const Value& f);
     bool is_counter(const Value& key);
-    Value read(const Value& table, const Value& key);
-    Value metatable(const Value& value);
-    Value meta(const Value& object, const char* event);
-    void refuse_metamethod(const Value& v, const char* event);
-    Value read_upvalue(const Value& function, int position, const void* identity);
-    void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
-    Value next_key(const Value& table, const Value& key);
-    Value length_of(const Value& table);
-    // Whether what is written into the table depends on nothing but it, whatever the key.
-    bool takes_any_key(const Value& table);
-    void read_all(const Value& table, int depth = 0);
-    vm::Field follow(const Value& object, const Value& key, const char* event);
-    void check_key(const Value& key);
     bool is_plain(const Value& v) const;
     // Whether a function takes numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
@@ -232,13 +219,13 @@ class Recorder final : public vm::Watcher {
     std::unordered_set<const void*> functions_;  // of the machine, which came from outside
     std::unordered_set<const void*> foreign_;    // their variables
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
-    std::unordered_map<std::string, Value> found_;    // what is known of the outside since the last unknown effect
     std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside
     int weak_handles_ = LUA_NOREF;                    // the same once it is stopped, for as long as somebody has them
     std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
     std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
     Loops loops_{*this};
     OpenNumbers numbers_{*this};
+    Questions questions_{*this};
 };
 
 }  // namespace lunaria::jit

@@ -118,13 +118,13 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     }
     // Their metamethods may do anything.
     bool calls_back = false;
-    for (const Value& v : args) calls_back |= is_table(v) && !metatable(v).is_nil();
+    for (const Value& v : args) calls_back |= is_table(v) && !questions_.metatable(v).is_nil();
     const bool looks =
         (which == Native::reader || which == Native::pure || which == Native::text || which == Native::check) &&
         !calls_back;
     if (looks)
         for (const Value& v : args)
-            if (is_table(v) && !own(v)) read_all(v);
+            if (is_table(v) && !own(v)) questions_.read_all(v);
     std::vector<Value> arguments;
     const Value callee = given(f);
     for (const Value& v : args) arguments.push_back(given(v));
@@ -135,8 +135,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     for (const Value& v : args) real.push_back(outward(v));
     vm::Values results = event(std::move(s), [&](vm::Values& values) { values = host_.call(f, real); });
     if (unknown) {
-        // Only what numbers were decided to be still holds.
-        std::erase_if(found_, [](const auto& entry) { return entry.first[0] != '='; });
+        questions_.forget_all();
     }
     return results;
 }
@@ -146,7 +145,7 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     bool open = false;
     OpenSizes sizes(*this, args);
     for (const Value& v : args) {
-        if (stopped_.empty() && is_table(v)) read_all(v);
+        if (stopped_.empty() && is_table(v)) questions_.read_all(v);
         open |= open_number(v) != nullptr;
         real.push_back(plain(v));
     }

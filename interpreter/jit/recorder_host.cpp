@@ -13,28 +13,7 @@
 
 namespace lunaria::jit {
 
-std::string question(char kind, const void* object, const Value& key) {
-    std::string id(1, kind);
-    id +=
-        std::to_string(reinterpret_cast<uintptr_t>(object)) + ':' + std::to_string(static_cast<int>(key.kind())) + ':';
-    switch (key.kind()) {
-        case Value::Kind::string:
-            return id + key.string();
-        case Value::Kind::number:
-            return id + std::to_string(std::bit_cast<int64_t>(key.number()));
-        case Value::Kind::nil:
-            return id;
-        case Value::Kind::object:
-        case Value::Kind::tensor:
-            return id + std::to_string(reinterpret_cast<uintptr_t>(vm::identity_of(key)));
-        default:
-            return id + std::to_string(key.integer());
-    }
-}
-
 namespace {
-
-constexpr int kMostMetatables = 100;
 
 // Of errors of the machine itself: whether their words are those of Lua.
 bool is_exact(const Value& error) {
@@ -45,31 +24,6 @@ bool is_exact(const Value& error) {
 }
 
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
-
-// Values of a basic type share a metatable: it is asked of this one. Tables and userdata have their own.
-Value of_basic_type(LuaHost& host, const Value& v) {
-    switch (v.kind()) {
-        case Value::Kind::boolean:
-            return Value(false);
-        case Value::Kind::integer:
-        case Value::Kind::number:
-            return Value(0);
-        case Value::Kind::string:
-            return Value("");
-        case Value::Kind::object: {
-            const LuaReference* r = reference_of(v);
-            if (r && r->type != LUA_TFUNCTION) return v;
-            lua_State* L = host.lua();
-            luaL_checkstack(L, 1, "metatable");
-            lua_pushcfunction(L, lua_error);
-            Value function = host.reference(L, -1);
-            lua_pop(L, 1);
-            return function;
-        }
-        default:
-            return v;
-    }
-}
 
 }  // namespace
 
@@ -83,11 +37,11 @@ class WatchedUpvalue final : public vm::Cell {
           plain_(std::move(plain)) {}
     Value get() const override {
         if (!*recorder_ || !vm::watcher()) return cell().get();
-        return (*recorder_)->read_upvalue(function_, position_, identity());
+        return (*recorder_)->questions_.read_upvalue(function_, position_, identity());
     }
     void set(Value v) override {
         if (!*recorder_ || !vm::watcher()) return cell().set(std::move(v));
-        (*recorder_)->write_upvalue(function_, position_, identity(), v);
+        (*recorder_)->questions_.write_upvalue(function_, position_, identity(), v);
     }
     const void* identity() const override { return cell().identity(); }
     void for_each_owned(const std::function<void(const Value&)>& f) const override {
@@ -115,11 +69,6 @@ bool Recorder::is_in_code(const Value& tensor) const {
     });
 }
 
-void Recorder::check_key(const Value& key) {
-    // By which object it is found again: the one that it came with.
-    if (key.is_tensor() && !handles_.contains(vm::identity_of(key))) stop("a table has a tensor as key that it makes");
-}
-
 // A function of the machine that comes from outside. Its variables are not those of this run: nobody asks for them.
 void Recorder::note_function(const Value& f) {
     if (!functions_.insert(vm::identity_of(f)).second) return;
@@ -131,199 +80,15 @@ void Recorder::note_function(const Value& f) {
     note(note, f);
 }
 
-Value Recorder::read(const Value& table, const Value& key) {
-    if (stopped_.empty()) check_key(key);
-    if (!stopped_.empty()) return plain(host_.raw_get(table, key));
-    if (own(table)) return host_.raw_get(table, key);
-    numbers_.decide_keys(table);
-    // Nobody outside can have put anything under a key that only this run knows.
-    if (own(key) || (vm::object_as<vm::Closure>(key) && !functions_.contains(vm::identity_of(key))))
-        return host_.raw_get(table, key);
-    const std::string id = question('r', vm::identity_of(table), key);
-    if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s(Step::Kind::read, {operand(table), operand(key)});
-    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
-    s.counts = is_counter(key);
-    const Value found_by = outside(key);
-    Value v = ask(std::move(s), [&](lua_State* L) { push_read(host_, L, table, found_by); });
-    found_[id] = v;
-    return v;
-}
-
-Value Recorder::metatable(const Value& value) {
-    const Value table = of_basic_type(host_, value);
-    auto push = [&](lua_State* L) { push_metatable(host_, L, table); };
-    if (!stopped_.empty() || own(table)) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "metatable");
-        push(L);
-        Value v = host_.to_value(L, -1);
-        lua_pop(L, 1);
-        return v;
-    }
-    const std::string id = question('m', vm::identity_of(table), is_plain(table) ? table : Value());
-    if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s(Step::Kind::metatable, {operand(table)});
-    if (!s.args()[0].is_node() && is_table(table)) tree_.tables.insert(vm::identity_of(table));
-    Value v = ask(std::move(s), push);
-    found_[id] = v;
-    return v;
-}
-
-Value Recorder::meta(const Value& object, const char* event) {
-    // That of tensors and dtypes is the module's own.
-    if (object.is_tensor() || object.kind() == Value::Kind::dtype) return host_.metamethod(object, object, event);
-    const Value table = metatable(object);
-    return table.is_nil() ? Value() : read(table, Value(event));
-}
-
-// Where a program has given a basic type a metamethod of its own, what uses it is left to Lua.
-void Recorder::refuse_metamethod(const Value& v, const char* event) {
-    const Value method = meta(v, event);
-    if (method.is_nil() || !stopped_.empty()) return;
-    if (is_function(method)) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "metamethod");
-        host_.push(L, method);
-        const Native which = natives_.find(L, -1);
-        lua_pop(L, 1);
-        if (which == Native::pure) return;  // arithmetic with strings, as the library does it
-    }
-    stop(str("the metamethod ", event, " is used"));
-}
-
 std::string Recorder::outer_place(size_t level) {
     // The message stays in the function, and is another one for each line that calls it.
     if (catching_ > 0) stop("a message that it catches names a line of its caller");
     return host_.outer_place(level);
 }
 
-Value Recorder::read_upvalue(const Value& function, int position, const void* identity) {
-    auto push = [&](lua_State* L) { push_upvalue(host_, L, function, position); };
-    if (!stopped_.empty()) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "upvalue");
-        push(L);
-        Value v = host_.to_value(L, -1);
-        lua_pop(L, 1);
-        return v;
-    }
-    const std::string id = question('u', identity, {});
-    if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s(Step::Kind::upvalue, {operand(function), Value(position)});
-    s.counts = is_counter({});
-    Value v = ask(std::move(s), push);
-    found_[id] = v;
-    return v;
-}
-
-void Recorder::write_upvalue(const Value& function, int position, const void* identity, const Value& v) {
-    auto set = [&](vm::Values&) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, "upvalue");
-        host_.push(L, function);
-        host_.push(L, outward(v));
-        lua_setupvalue(L, -2, position);
-        lua_pop(L, 1);
-    };
-    Step s(Step::Kind::set_upvalue, {});
-    s.effect = true;
-    if (stopped_.empty()) s.node->args = {operand(function), Value(position), given(v)};
-    event(std::move(s), set);
-    found_[question('u', identity, {})] = stopped_.empty() ? v : plain(v);
-}
-
-Value Recorder::next_key(const Value& table, const Value& key) {
-    auto push = [&](lua_State* L) { push_next(host_, L, table, key); };
-    if (!stopped_.empty() || own(table)) {
-        lua_State* L = host_.lua();
-        luaL_checkstack(L, 6, "next");
-        push(L);
-        Value v = host_.to_value(L, -1);
-        lua_pop(L, 1);
-        // Their order is that of addresses.
-        if (stopped_.empty() && !is_plain(v)) stop("a table with objects as keys is gone through");
-        return v;
-    }
-    check_key(key);
-    const std::string id = question('n', vm::identity_of(table), key);
-    if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s(Step::Kind::next, {operand(table), operand(key)});
-    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
-    Value v = ask(std::move(s), push);
-    check_key(v);
-    found_[id] = v;
-    return v;
-}
-
-Value Recorder::length_of(const Value& table) {
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 4, "length");
-    if (!stopped_.empty() || own(table)) return Value(raw_length(host_, L, table));
-    const std::string id = question('l', vm::identity_of(table), {});
-    if (auto found = found_.find(id); found != found_.end()) return found->second;
-    Step s(Step::Kind::length, {operand(table)});
-    if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
-    Value v = ask(std::move(s), [&](lua_State* state) { lua_pushinteger(state, raw_length(host_, state, table)); });
-    found_[id] = v;
-    return v;
-}
-
-bool Recorder::takes_any_key(const Value& table) {
-    return stopped_.empty() && is_table(table) && !own(table) && metatable(table).is_nil();
-}
-
-// Everything in the table and in the tables within it: for what looks at it by itself.
-void Recorder::read_all(const Value& table, int depth) {
-    if (depth > 16) stop("a table is nested too deep");
-    if (!stopped_.empty()) return;
-    const bool mine = own(table) != nullptr;
-    metatable(table);
-    if (!mine) length_of(table);
-    std::vector<Value> keys;
-    for (Value key;;) {
-        key = next_key(table, key);
-        if (key.is_nil()) break;
-        keys.push_back(key);
-    }
-    for (const Value& key : keys) {
-        Value v = read(table, key);
-        if (open_number(v)) {
-            const Value number = decided(v);
-            if (mine) host_.raw_set(table, key, number);
-        } else if (is_table(v)) {
-            read_all(v, depth + 1);
-        }
-    }
-}
-
-vm::Field Recorder::follow(const Value& object, const Value& key, const char* event) {
-    vm::Field field;
-    field.holder = object;
-    for (int i = 0; i < kMostMetatables; ++i) {
-        field.value = read(field.holder, key);
-        if (!field.value.is_nil()) {
-            field.raw = true;
-            return field;
-        }
-        const Value handler = meta(field.holder, event);
-        if (handler.is_nil()) {
-            field.raw = true;
-            return field;
-        }
-        if (is_function(handler)) {
-            field.method = handler;
-            return field;
-        }
-        field.holder = handler;
-        if (!is_table(handler)) return field;
-    }
-    return field;
-}
-
 vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
     const Value key = decided(given_key);
-    vm::Field field = follow(object, key, "__index");
+    vm::Field field = questions_.follow(object, key, "__index");
     if (!field.raw && field.method.is_nil()) {
         field.raw = true;
         field.value = index(field.holder, key);
@@ -333,7 +98,7 @@ vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
 }
 
 vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) {
-    if (takes_any_key(object)) {
+    if (questions_.takes_any_key(object)) {
         // What was there makes no difference.
         vm::Field field;
         field.holder = object;
@@ -341,19 +106,19 @@ vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) 
         return field;
     }
     const Value key = decided(given_key);
-    vm::Field field = follow(object, key, "__newindex");
+    vm::Field field = questions_.follow(object, key, "__newindex");
     if (!field.raw && field.method.is_nil()) field.holder = object;
     return field;
 }
 
 Value Recorder::raw_get(const Value& table, const Value& key) {
-    return is_table(table) ? read(table, decided(key)) : Value();
+    return is_table(table) ? questions_.read(table, decided(key)) : Value();
 }
 
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
-    const bool any_key = open_number(given_key) && takes_any_key(table);
+    const bool any_key = open_number(given_key) && questions_.takes_any_key(table);
     const Value key = any_key ? plain(given_key) : decided(given_key);
-    if (stopped_.empty() && is_table(table)) check_key(key);
+    if (stopped_.empty() && is_table(table)) questions_.check_key(key);
     if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, outward(key), outward(value));
     if (Own* mine = own(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
@@ -370,20 +135,13 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     if (!s.args()[0].is_node()) tree_.tables.insert(vm::identity_of(table));
     const Value found_by = outside(key);
     event(std::move(s), [&](vm::Values&) { host_.raw_set(table, found_by, outward(value)); });
-    // Order and length may be others now.
-    std::erase_if(found_, [&](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
-    const std::string id = question('r', vm::identity_of(table), key);
-    const std::string_view of_table = std::string_view(id).substr(0, id.find(':') + 1);
-    if (any_key)
-        std::erase_if(found_, [&](const auto& entry) { return entry.first.starts_with(of_table); });
-    else
-        found_[id] = stopped_.empty() ? value : plain(value);
+    questions_.wrote(table, key, stopped_.empty() ? value : plain(value), any_key);
 }
 
 Value Recorder::metamethod(const Value& a, const Value& b, std::string_view event) {
     for (const Value* v : {&a, &b}) {
         if (!reference_of(*v) && !v->is_tensor()) continue;
-        Value method = meta(*v, std::string(event).c_str());
+        Value method = questions_.meta(*v, std::string(event).c_str());
         if (!method.is_nil()) return method;
     }
     return {};
@@ -392,10 +150,10 @@ Value Recorder::metamethod(const Value& a, const Value& b, std::string_view even
 vm::Callee Recorder::resolve(const Value& given_function) {
     const Value f = host_.jit_target(given_function);
     const LuaReference* r = reference_of(f);
-    if (!r && is_plain(f) && stopped_.empty()) refuse_metamethod(f, "__call");
+    if (!r && is_plain(f) && stopped_.empty()) questions_.refuse_metamethod(f, "__call");
     if (!r) return host_.resolve(f);
     if (r->type != LUA_TFUNCTION) {
-        const Value method = meta(f, "__call");
+        const Value method = questions_.meta(f, "__call");
         if (method.is_nil()) return host_.resolve(f);
         vm::Callee callee;
         if (auto* closure = vm::object_as<vm::Closure>(method)) {
@@ -426,7 +184,7 @@ vm::Callee Recorder::resolve(const Value& given_function) {
             !vm::object_as<vm::LocalCell>(v))
             v = vm::make_object<WatchedUpvalue>(self_, callee.closure, position, v);
         else
-            v = read_upvalue(callee.closure, position, identity);
+            v = questions_.read_upvalue(callee.closure, position, identity);
     }
     return callee;
 }
@@ -469,7 +227,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
         return event(Step(Step::Kind::index, {operand(object), given(key)}),
                      [&](vm::Values& values) { values.push_back(host_.index(object, key)); })[0];
     }
-    const Value library = meta(object, "__index");
+    const Value library = questions_.meta(object, "__index");
     if (is_table(library)) {
         vm::Field field = find_field(library, key);
         if (field.method.is_nil()) return field.value;
@@ -485,12 +243,12 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
     s.effect = true;
     if (stopped_.empty()) {
         if (!object.is_tensor() && !(reference_of(object) && reference_of(object)->type == LUA_TUSERDATA)) {
-            refuse_metamethod(object, "__newindex");
+            questions_.refuse_metamethod(object, "__newindex");
             return host_.set_index(object, key, plain(value));
         }
         if (object.is_tensor() && constants_.contains(vm::identity_of(object)))
             stop("a tensor that was made of constants is written in place");
-        if (is_table(key)) read_all(key);
+        if (is_table(key)) questions_.read_all(key);
         s.node->args = {operand(object), given(key), given(value)};
     }
     event(std::move(s), set);
@@ -499,7 +257,7 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
 Value Recorder::arithmetic(std::string_view primitive, const Value& given_a, const Value& given_b) {
     const Value a = decided(given_a), b = decided(given_b);
     const std::string event(vm::event_of(primitive));
-    for (const Value* v : {&a, &b}) refuse_metamethod(*v, event.c_str());
+    for (const Value* v : {&a, &b}) questions_.refuse_metamethod(*v, event.c_str());
     return host_.arithmetic(primitive, a, b);
 }
 
@@ -531,7 +289,7 @@ bool Recorder::compare(std::string_view primitive, const Value& given_a, const V
     }
     const std::string event(vm::event_of(primitive));
     if (!strings)
-        for (const Value* v : {&a, &b}) refuse_metamethod(*v, event.c_str());
+        for (const Value* v : {&a, &b}) questions_.refuse_metamethod(*v, event.c_str());
     return really();
 }
 
@@ -540,7 +298,8 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
     if (stopped_.empty() && (a.is_tensor() || b.is_tensor() || reference_of(a) || reference_of(b)))
         stop("something else than strings and numbers is concatenated");
     for (const Value* v : {&a, &b})
-        if (stopped_.empty() && !v->is_number() && v->kind() != Value::Kind::string) refuse_metamethod(*v, "__concat");
+        if (stopped_.empty() && !v->is_number() && v->kind() != Value::Kind::string)
+            questions_.refuse_metamethod(*v, "__concat");
     Unwatched unwatched;
     return host_.concat(a, b);
 }
@@ -549,18 +308,18 @@ Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
     decide_shape(object);
     if (stopped_.empty() && is_table(object)) {
-        const Value method = meta(object, "__len");
-        if (method.is_nil()) return length_of(object);
+        const Value method = questions_.meta(object, "__len");
+        if (method.is_nil()) return questions_.length_of(object);
         if (!own(object)) stop("the metamethod __len is used");
     } else if (stopped_.empty() && !object.is_tensor() && object.kind() != Value::Kind::string) {
-        refuse_metamethod(object, "__len");
+        questions_.refuse_metamethod(object, "__len");
     }
     Unwatched unwatched;
     return host_.length(object);
 }
 
 vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
-    if (is_table(key)) read_all(key);
+    if (is_table(key)) questions_.read_all(key);
     if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
     // Nothing depends on the sizes where it is the name of a method or of a property.
     const bool named = key.kind() == Value::Kind::string && !host_.is_part(key);
@@ -569,7 +328,7 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
 }
 
 vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const Value& value) {
-    if (is_table(key)) read_all(key);
+    if (is_table(key)) questions_.read_all(key);
     if (!key.is_tensor() && !is_table(key) && !is_plain(key))
         stop("a tensor is written at a place that cannot be followed");
     decide_shape(tensor);
@@ -577,7 +336,7 @@ vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const V
 }
 
 void Recorder::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
-    read_all(table);
+    questions_.read_all(table);
     host_.for_each_table(table, f);
 }
 

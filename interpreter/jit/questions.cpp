@@ -1,0 +1,266 @@
+#include "interpreter/jit/questions.h"
+
+#include <bit>
+
+#include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/recorder.h"
+
+namespace lunaria::jit {
+
+std::string question(char kind, const void* object, const Value& key) {
+    std::string id(1, kind);
+    id +=
+        std::to_string(reinterpret_cast<uintptr_t>(object)) + ':' + std::to_string(static_cast<int>(key.kind())) + ':';
+    switch (key.kind()) {
+        case Value::Kind::string:
+            return id + key.string();
+        case Value::Kind::number:
+            return id + std::to_string(std::bit_cast<int64_t>(key.number()));
+        case Value::Kind::nil:
+            return id;
+        case Value::Kind::object:
+        case Value::Kind::tensor:
+            return id + std::to_string(reinterpret_cast<uintptr_t>(vm::identity_of(key)));
+        default:
+            return id + std::to_string(key.integer());
+    }
+}
+
+namespace {
+
+constexpr int kMostMetatables = 100;
+
+// Values of a basic type share a metatable: it is asked of this one. Tables and userdata have their own.
+Value of_basic_type(LuaHost& host, const Value& v) {
+    switch (v.kind()) {
+        case Value::Kind::boolean:
+            return Value(false);
+        case Value::Kind::integer:
+        case Value::Kind::number:
+            return Value(0);
+        case Value::Kind::string:
+            return Value("");
+        case Value::Kind::object: {
+            const LuaReference* r = vm::object_as<LuaReference>(v);
+            if (r && r->type != LUA_TFUNCTION) return v;
+            lua_State* L = host.lua();
+            luaL_checkstack(L, 1, "metatable");
+            lua_pushcfunction(L, lua_error);
+            Value function = host.reference(L, -1);
+            lua_pop(L, 1);
+            return function;
+        }
+        default:
+            return v;
+    }
+}
+
+}  // namespace
+
+void Questions::check_key(const Value& key) {
+    // By which object it is found again: the one that it came with.
+    if (key.is_tensor() && !r_.handles_.contains(vm::identity_of(key)))
+        r_.stop("a table has a tensor as key that it makes");
+}
+
+Value Questions::read(const Value& table, const Value& key) {
+    if (r_.stopped_.empty()) check_key(key);
+    if (!r_.stopped_.empty()) return r_.plain(r_.host_.raw_get(table, key));
+    if (r_.own(table)) return r_.host_.raw_get(table, key);
+    r_.numbers_.decide_keys(table);
+    // Nobody outside can have put anything under a key that only this run knows.
+    if (r_.own(key) || (vm::object_as<vm::Closure>(key) && !r_.functions_.contains(vm::identity_of(key))))
+        return r_.host_.raw_get(table, key);
+    const std::string id = question('r', vm::identity_of(table), key);
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s(Step::Kind::read, {r_.operand(table), r_.operand(key)});
+    if (!s.args()[0].is_node()) r_.tree_.tables.insert(vm::identity_of(table));
+    s.counts = r_.is_counter(key);
+    const Value found_by = r_.outside(key);
+    Value v = r_.ask(std::move(s), [&](lua_State* L) { push_read(r_.host_, L, table, found_by); });
+    found_[id] = v;
+    return v;
+}
+
+Value Questions::metatable(const Value& value) {
+    const Value table = of_basic_type(r_.host_, value);
+    auto push = [&](lua_State* L) { push_metatable(r_.host_, L, table); };
+    if (!r_.stopped_.empty() || r_.own(table)) {
+        lua_State* L = r_.host_.lua();
+        luaL_checkstack(L, 4, "metatable");
+        push(L);
+        Value v = r_.host_.to_value(L, -1);
+        lua_pop(L, 1);
+        return v;
+    }
+    const std::string id = question('m', vm::identity_of(table), r_.is_plain(table) ? table : Value());
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s(Step::Kind::metatable, {r_.operand(table)});
+    if (!s.args()[0].is_node() && r_.is_table(table)) r_.tree_.tables.insert(vm::identity_of(table));
+    Value v = r_.ask(std::move(s), push);
+    found_[id] = v;
+    return v;
+}
+
+Value Questions::meta(const Value& object, const char* event) {
+    // That of tensors and dtypes is the module's own.
+    if (object.is_tensor() || object.kind() == Value::Kind::dtype) return r_.host_.metamethod(object, object, event);
+    const Value table = metatable(object);
+    return table.is_nil() ? Value() : read(table, Value(event));
+}
+
+// Where a program has given a basic type a metamethod of its own, what uses it is left to Lua.
+void Questions::refuse_metamethod(const Value& v, const char* event) {
+    const Value method = meta(v, event);
+    if (method.is_nil() || !r_.stopped_.empty()) return;
+    if (r_.is_function(method)) {
+        lua_State* L = r_.host_.lua();
+        luaL_checkstack(L, 4, "metamethod");
+        r_.host_.push(L, method);
+        const Native which = r_.natives_.find(L, -1);
+        lua_pop(L, 1);
+        if (which == Native::pure) return;  // arithmetic with strings, as the library does it
+    }
+    r_.stop(str("the metamethod ", event, " is used"));
+}
+
+Value Questions::read_upvalue(const Value& function, int position, const void* identity) {
+    auto push = [&](lua_State* L) { push_upvalue(r_.host_, L, function, position); };
+    if (!r_.stopped_.empty()) {
+        lua_State* L = r_.host_.lua();
+        luaL_checkstack(L, 4, "upvalue");
+        push(L);
+        Value v = r_.host_.to_value(L, -1);
+        lua_pop(L, 1);
+        return v;
+    }
+    const std::string id = question('u', identity, {});
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s(Step::Kind::upvalue, {r_.operand(function), Value(position)});
+    s.counts = r_.is_counter({});
+    Value v = r_.ask(std::move(s), push);
+    found_[id] = v;
+    return v;
+}
+
+void Questions::write_upvalue(const Value& function, int position, const void* identity, const Value& v) {
+    auto set = [&](vm::Values&) {
+        lua_State* L = r_.host_.lua();
+        luaL_checkstack(L, 4, "upvalue");
+        r_.host_.push(L, function);
+        r_.host_.push(L, r_.outward(v));
+        lua_setupvalue(L, -2, position);
+        lua_pop(L, 1);
+    };
+    Step s(Step::Kind::set_upvalue, {});
+    s.effect = true;
+    if (r_.stopped_.empty()) s.node->args = {r_.operand(function), Value(position), r_.given(v)};
+    r_.event(std::move(s), set);
+    found_[question('u', identity, {})] = r_.stopped_.empty() ? v : r_.plain(v);
+}
+
+Value Questions::next_key(const Value& table, const Value& key) {
+    auto push = [&](lua_State* L) { push_next(r_.host_, L, table, key); };
+    if (!r_.stopped_.empty() || r_.own(table)) {
+        lua_State* L = r_.host_.lua();
+        luaL_checkstack(L, 6, "next");
+        push(L);
+        Value v = r_.host_.to_value(L, -1);
+        lua_pop(L, 1);
+        // Their order is that of addresses.
+        if (r_.stopped_.empty() && !r_.is_plain(v)) r_.stop("a table with objects as keys is gone through");
+        return v;
+    }
+    check_key(key);
+    const std::string id = question('n', vm::identity_of(table), key);
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s(Step::Kind::next, {r_.operand(table), r_.operand(key)});
+    if (!s.args()[0].is_node()) r_.tree_.tables.insert(vm::identity_of(table));
+    Value v = r_.ask(std::move(s), push);
+    check_key(v);
+    found_[id] = v;
+    return v;
+}
+
+Value Questions::length_of(const Value& table) {
+    lua_State* L = r_.host_.lua();
+    luaL_checkstack(L, 4, "length");
+    if (!r_.stopped_.empty() || r_.own(table)) return Value(raw_length(r_.host_, L, table));
+    const std::string id = question('l', vm::identity_of(table), {});
+    if (auto found = found_.find(id); found != found_.end()) return found->second;
+    Step s(Step::Kind::length, {r_.operand(table)});
+    if (!s.args()[0].is_node()) r_.tree_.tables.insert(vm::identity_of(table));
+    Value v =
+        r_.ask(std::move(s), [&](lua_State* state) { lua_pushinteger(state, raw_length(r_.host_, state, table)); });
+    found_[id] = v;
+    return v;
+}
+
+bool Questions::takes_any_key(const Value& table) {
+    return r_.stopped_.empty() && r_.is_table(table) && !r_.own(table) && metatable(table).is_nil();
+}
+
+// Everything in the table and in the tables within it: for what looks at it by itself.
+void Questions::read_all(const Value& table, int depth) {
+    if (depth > 16) r_.stop("a table is nested too deep");
+    if (!r_.stopped_.empty()) return;
+    const bool mine = r_.own(table) != nullptr;
+    metatable(table);
+    if (!mine) length_of(table);
+    std::vector<Value> keys;
+    for (Value key;;) {
+        key = next_key(table, key);
+        if (key.is_nil()) break;
+        keys.push_back(key);
+    }
+    for (const Value& key : keys) {
+        Value v = read(table, key);
+        if (open_number(v)) {
+            const Value number = r_.decided(v);
+            if (mine) r_.host_.raw_set(table, key, number);
+        } else if (r_.is_table(v)) {
+            read_all(v, depth + 1);
+        }
+    }
+}
+
+vm::Field Questions::follow(const Value& object, const Value& key, const char* event) {
+    vm::Field field;
+    field.holder = object;
+    for (int i = 0; i < kMostMetatables; ++i) {
+        field.value = read(field.holder, key);
+        if (!field.value.is_nil()) {
+            field.raw = true;
+            return field;
+        }
+        const Value handler = meta(field.holder, event);
+        if (handler.is_nil()) {
+            field.raw = true;
+            return field;
+        }
+        if (r_.is_function(handler)) {
+            field.method = handler;
+            return field;
+        }
+        field.holder = handler;
+        if (!r_.is_table(handler)) return field;
+    }
+    return field;
+}
+
+void Questions::forget_all() {
+    std::erase_if(found_, [](const auto& entry) { return entry.first[0] != '='; });
+}
+
+void Questions::wrote(const Value& table, const Value& key, const Value& value, bool any_key) {
+    // Order and length may be others now.
+    std::erase_if(found_, [](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
+    const std::string id = question('r', vm::identity_of(table), key);
+    const std::string_view of_table = std::string_view(id).substr(0, id.find(':') + 1);
+    if (any_key)
+        std::erase_if(found_, [&](const auto& entry) { return entry.first.starts_with(of_table); });
+    else
+        found_[id] = value;
+}
+
+}  // namespace lunaria::jit
