@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/text/bytes.h"
 #include "core/text/pieces.h"
 #include "core/text/tokens.h"
 
@@ -335,6 +336,32 @@ void run_sliding_window(Row& row, const Arguments& a, RowDraws&) {
     }
 }
 
+void read_merges(Arguments& a) { a.prepared = std::make_shared<BytePairs>(a.where, a.texts[0]); }
+
+// numbers instead of texts, a space before the first word
+void run_byte_pairs(Row& row, const Arguments& a, RowDraws&) {
+    const auto* pairs = static_cast<const BytePairs*>(a.prepared.get());
+    for (Value& value : row) {
+        std::vector<std::string> all;
+        for (std::string_view text : texts_of(value, a)) {
+            const bool space = a.flag(1) && !text.starts_with(' ');
+            const std::vector<std::string> some = space ? pairs->tokens(str(' ', text)) : pairs->tokens(text);
+            all.insert(all.end(), some.begin(), some.end());
+        }
+        if (!a.flag(0)) {
+            value = list_of(all);
+            continue;
+        }
+        std::vector<int32_t> numbers;
+        for (const std::string& token : all) {
+            const int64_t number = words_of(a).number(token);
+            if (number < 0) throw value_error(a.where, str("the vocabulary has no token '", token, "'"));
+            numbers.push_back(static_cast<int32_t>(number));
+        }
+        value = Value(Tensor::from<int32_t>(numbers, {static_cast<int64_t>(numbers.size())}));
+    }
+}
+
 // numbers instead of texts
 void run_pieces(Row& row, const Arguments& a, RowDraws&) {
     const auto* model = static_cast<const Pieces*>(a.shared.get());
@@ -383,6 +410,7 @@ std::span<const Entry> text_entries() {
         {"add_token", 1, run_add_token},
         {"sliding_window", 1, run_sliding_window},
         {"sentence_pieces", 1, run_pieces},
+        {"byte_pairs", 2, run_byte_pairs, 0, nullptr, read_merges},
     };
     return entries;
 }

@@ -9,7 +9,7 @@ import mindspore as ms
 import numpy as np
 import sentencepiece
 from mindspore.dataset import text
-from tokenizers import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 
 HERE = Path(__file__).resolve().parent
 MIXED = "Welcome  to Beijing, 北京欢迎您！ naïve\tcafé. unaffable"
@@ -63,6 +63,14 @@ def main():
     bert = BertWordPieceTokenizer({w: i for i, w in enumerate(WORDS)}, lowercase=True)
     rows.append({"lua": "BertTokenizer(vocab, { lower_case = true })", "given": "Hellos, unaffable 京! naïve",
                  "results": [bert.encode("Hellos, unaffable 京! naïve", add_special_tokens=False).tokens]})
+    pairs = ByteLevelBPETokenizer()
+    pairs.train_from_iterator(SENTENCES, vocab_size=300, min_frequency=2)
+    pairs.save_model(str(HERE), "pairs")
+    for given in ("the quick dogs' zebras, don't", "naïve  北京\n 12!"):
+        done = pairs.encode(given)
+        for name, result in (("string", done.tokens), ("int", done.ids)):
+            rows.append({"lua": f"ByteLevelBPETokenizer('tests/data/transforms/pairs-vocab.json', 'tests/data/transforms/pairs-merges.txt', '{name}')",
+                         "given": given, "results": [result]})
     for kind in ("unigram", "bpe"):
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(SENTENCES), model_writer=model, vocab_size=40,

@@ -143,6 +143,22 @@ t.test("files are decoded, bad ones refused", function()
   fails("no JPEG, PNG or BMP", vision.Decode(), "abc")
 end)
 
+t.test("damaged files are images or errors", function()
+  math.randomseed(7)
+  for _, name in ipairs { "rgb.png", "palette.png", "interlaced.bmp", "smooth_q95.jpg", "smooth_420_progressive.jpg" } do
+    local picture <close> = assert(io.open(images .. name, "rb"))
+    local bytes, count = picture:read "a", 0
+    for _ = 1, 200 do
+      local at = math.random(#bytes)
+      local damaged = bytes:sub(1, at - 1) .. string.char(math.random(0, 255)) .. bytes:sub(at + math.random(0, 2))
+      local ok, result = pcall(vision.Decode(), damaged)
+      if ok then t.equal(result.ndim, 3) else assert(#tostring(result) < 300) end
+      if not pcall(vision.RandomCropDecodeResize(8), damaged) then count = count + 1 end
+    end
+    assert(count > 0, name)
+  end
+end)
+
 t.test("what is written is read again", function()
   local image = stored["input.smooth"]
   t.equal(apart(vision.Decode()(vision.encode_png(image)), image), 0.0)

@@ -125,6 +125,22 @@ pieces or their numbers.
     return "sentence_pieces", { kind }, nil, nil, nil, text._model(name, a.mode)
   end)
 
+  define("ByteLevelBPETokenizer", "vocab, merges, out_type='string', add_prefix_space=false", [[
+Texts cut into byte pairs as GPT-2 does, so that no text is unknown. vocab: a Vocab, or the path of a vocab.json. merges: the path of a
+merges.txt. out_type: one of SPieceTokenizerOutType, the tokens or their numbers. add_prefix_space: the first word gets a space too.
+
+    > path = os.tmpname()
+    > ms.dataset.vision.write_file(path, "l o\nlo w\n")
+    > t = ms.dataset.text.ByteLevelBPETokenizer(ms.dataset.text.Vocab.from_list { "low" }, path)
+    > table.concat(t("lowly"), "|"), os.remove(path)
+    low|l|y	true]], function(a, name)
+    local vocab = a.vocab
+    if type(vocab) == "string" then vocab = text.Vocab.from_dict(ms.json.decode(text._read(name, vocab))) end
+    local kind = steps.choice(name, "out_type", a.out_type, text, "SPieceTokenizerOutType")
+    return "byte_pairs", { kind, flag(name, "add_prefix_space", a.add_prefix_space) },
+      { text._read(name, string_of(name, "merges", a.merges)) }, nil, nil, text._vocab(name, vocab)._shared
+  end)
+
   for _, name in ipairs { "LuaTokenizer", "PythonTokenizer" } do
     local class = steps.define(text, name, "tokenizer", ([[
 Texts cut by a function: tokenizer gets one and returns the list of its tokens. PythonTokenizer is another name of LuaTokenizer.

@@ -22,6 +22,7 @@ return function(text)
     if not file then fail(where, "cannot read " .. message) end
     return file:read "a"
   end
+  text._read = read
 
   local Vocab = class.Object:extend("Vocab")
   Vocab._parameters = ""
