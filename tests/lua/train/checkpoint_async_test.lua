@@ -110,6 +110,40 @@ t.test("what cannot begin is told at once, what fails later by the next call", f
     train.ModelCheckpoint("net", at "disk", train.CheckpointConfig { async_save = true }))
 end)
 
+t.test("a full disk and a read-only folder leave the file that is there", function()
+  -- In a name space of its own a program may mount a small disk; not every system lets it.
+  local mount = ("unshare -rm sh -c \"mount -t tmpfs -o size=3m tmpfs '%s' && %%s\" 2>&1"):format(folder)
+  if not os.execute(mount:format "true" .. " >/dev/null") then
+    print "skipped: no disk can be mounted here"
+    return
+  end
+  local script = os.tmpname()
+  local file <close> = assert(io.open(script, "w"))
+  file:write(([[local ms = require "lunaria"
+    local path = %q
+    if arg[1] == "first" then ms.save_checkpoint({ w = ms.ones { 200000 } }, path) end
+    for _, async in ipairs { false, true } do
+      local ok, message = pcall(function()
+        ms.save_checkpoint({ w = ms.ones { 900000 } }, path, { async_save = async })
+        ms.async_ckpt_wait()
+      end)
+      print(ok, message, ms.load_checkpoint(path).w.size, table.concat(ms.io.list_folder(path:match "^(.*)/"), " "))
+    end]]):format(at "disk.ckpt"))
+  file:close()
+  local pipe = assert(io.popen(mount:format(("'%s' '%s' first && mount -o remount,ro '%s' && '%s' '%s'"):format(program, script, folder,
+    program, script))))
+  local lines = {}
+  for line in pipe:lines() do lines[#lines + 1] = line end
+  pipe:close()
+  os.remove(script)
+  t.equal(#lines, 4)
+  for i, line in ipairs(lines) do
+    assert(line:find "^false\t.*disk%.ckpt: ", line)
+    assert(line:find(i <= 2 and "writing failed: No space left on device" or "cannot be written: Read-only file system", 1, true), line)
+    assert(line:find "\t200000\tdisk%.ckpt$", line)
+  end
+end)
+
 t.test("the end of the program waits for the file, and tells when it fails", function()
   for _, ending in ipairs { "", "os.exit(0)", "os.exit(true, true)" } do
     os.remove(at "end.ckpt")
