@@ -412,11 +412,44 @@ void run_normalize(Row& row, const Arguments& a, RowDraws&) {
     each_image(row, a, [&](const Tensor& image) { return normalised(a, image); });
 }
 
+// Bytes of three channels as normalised planes.
+void normalise_into_planes(const uint8_t* from, float* to, int64_t count, const Affine& n) {
+    int64_t i = 0;
+#ifdef __SSSE3__
+    __m128 factor[3], offset[3];
+    __m128i order[3];
+    for (int c = 0; c < 3; ++c) {
+        const auto at = static_cast<char>(c);
+        order[c] = _mm_setr_epi8(at, -1, -1, -1, static_cast<char>(at + 3), -1, -1, -1, static_cast<char>(at + 6), -1,
+                                 -1, -1, static_cast<char>(at + 9), -1, -1, -1);
+        factor[c] = _mm_set1_ps(n.factor[static_cast<size_t>(c)]);
+        offset[c] = _mm_set1_ps(n.offset[static_cast<size_t>(c)]);
+    }
+    // Four pixels of the 16 bytes that are read.
+    for (; 3 * (count - i) >= 16; i += 4) {
+        const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 3 * i));
+        for (int c = 0; c < 3; ++c) {
+            const __m128 x = _mm_cvtepi32_ps(_mm_shuffle_epi8(pixels, order[c]));
+            _mm_storeu_ps(to + c * count + i, _mm_add_ps(_mm_mul_ps(x, factor[c]), offset[c]));
+        }
+    }
+#endif
+    for (int64_t k = i; k < count; ++k)
+        for (int64_t c = 0; c < 3; ++c)
+            to[c * count + k] = static_cast<float>(from[3 * k + c]) * n.factor[static_cast<size_t>(c)] +
+                                n.offset[static_cast<size_t>(c)];
+}
+
 // Normalize and HWC2CHW in one pass.
 void run_normalize_planes(Row& row, const Arguments& a, RowDraws&) {
     each_image(row, a, [&](const Tensor& given) {
         const Tensor image = plain_pixels(given);
         const Affine n = for_channels(a, normalisation(a, 1), extent(image).channels);
+        if (image.dtype() == DType::u8 && extent(image).channels == 3) {
+            const Tensor out = Tensor::empty(DType::f32, {3, image.dim(0), image.dim(1)});
+            normalise_into_planes(image.data<uint8_t>(), out.data<float>(), image.dim(0) * image.dim(1), n);
+            return out;
+        }
         const auto change = [&](auto x, size_t c) { return static_cast<float>(x) * n.factor[c] + n.offset[c]; };
         return image.dtype() == DType::u8 ? planes<uint8_t, float>(image, change) : planes<float, float>(image, change);
     });

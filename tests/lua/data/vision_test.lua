@@ -204,6 +204,10 @@ t.test("in a pipeline rows are the same for any number of workers", function()
   local means = { { 1, 2 }, { 3, 4 } }
   local one = source:map({ vision.Normalize(means[1], means[2]), vision.HWC2CHW() }, "image"):create_tuple_iterator()()
   assert(apart(one, vision.HWC2CHW()(vision.Normalize(means[1], means[2])(places))) < 1e-6)
+  local bytes = stored["input.smooth"]
+  local colours = { vision.Normalize({ 100, 110, 120 }, { 50, 60, 70 }), vision.HWC2CHW() }
+  one = D.NumpySlicesDataset({ image = ms.ops.stack({ bytes }, 0) }):map(colours, "image"):create_tuple_iterator()()
+  assert(apart(one, colours[2](colours[1](bytes))) < 1e-6)
   local bad = source:map({ vision.CenterCrop(8), vision.Crop({ 0, 0 }, 9) }, "image")
   fails("Crop: the part of 9 x 9 pixels .*in map: column 'image', row 0", function() bad:create_dict_iterator()() end)
 end)
