@@ -1,8 +1,10 @@
 // Random numbers by position: no state, so that any of them can be had at any time, on any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/interrupt.h"
@@ -37,6 +39,43 @@ class Draws {
 
   private:
     uint64_t seed_, stream_;
+};
+
+// 0 .. count - 1 in random order without a list, for many rows: any position is found at once. Pairs (a, b) of digits
+// with respect to a square grid of at least `count` places go through rounds of additions that the other digit decides
+// (a Feistel network over numbers); what falls outside of the rows goes through again.
+class Scattered {
+  public:
+    Scattered(const Draws& draws, int64_t count) : count_(static_cast<uint64_t>(count)) {
+        while (side_ * side_ < count_) ++side_;
+        for (size_t i = 0; i < keys_.size(); ++i) keys_[i] = draws.bits(i);
+    }
+    // From how many rows on. Fewer have a list, in which all orders come equally often.
+    static constexpr int64_t kLeast = 1 << 16;
+
+    int64_t at(int64_t position) const {
+        uint64_t place = static_cast<uint64_t>(position);
+        do {
+            uint64_t a = place / side_, b = place % side_;
+            for (const uint64_t key : keys_) {
+                a += Draws::below(mixed(b + key), side_);
+                if (a >= side_) a -= side_;
+                std::swap(a, b);
+            }
+            place = a * side_ + b;
+        } while (place >= count_);
+        return static_cast<int64_t>(place);
+    }
+
+  private:
+    // Every bit of the result depends on every one of x (Stafford's mixer 13).
+    static uint64_t mixed(uint64_t x) {
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+        return x ^ (x >> 31);
+    }
+    uint64_t count_, side_ = 256;
+    std::array<uint64_t, 4> keys_{};
 };
 
 class Draws::InOrder {

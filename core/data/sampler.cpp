@@ -35,11 +35,7 @@ class Random final : public Sampler {
     Order order(int64_t rows, uint64_t epoch) const override {
         const Draws draws(seed_, epoch, Purpose::order);
         const int64_t n = count(rows);
-        if (!replacement_) {
-            auto list = draws.permutation(rows);
-            list.resize(static_cast<size_t>(n));
-            return Order::of(std::move(list));
-        }
+        if (!replacement_) return Order::random(draws, rows, n);
         std::vector<int64_t> list(static_cast<size_t>(n));
         Draws::InOrder numbers(draws);
         for_elements(n, [&](int64_t i) {
@@ -143,12 +139,10 @@ class Distributed final : public Sampler {
         : shards_(shards), shard_(shard), shuffled_(shuffled), samples_(samples), seed_(seed) {}
     Order order(int64_t rows, uint64_t epoch) const override {
         const int64_t n = count(rows);
-        std::vector<int64_t> list(static_cast<size_t>(n)), all;
-        if (shuffled_) all = Draws(seed_, epoch, Purpose::order).permutation(rows);
-        for (int64_t i = 0; i < n; ++i) {
-            const int64_t at = (i * shards_ + shard_) % rows;
-            list[static_cast<size_t>(i)] = shuffled_ ? all[static_cast<size_t>(at)] : at;
-        }
+        std::vector<int64_t> list(static_cast<size_t>(n));
+        const Order all =
+            shuffled_ ? Order::random(Draws(seed_, epoch, Purpose::order), rows, rows) : Order::range(0, rows);
+        for (int64_t i = 0; i < n; ++i) list[static_cast<size_t>(i)] = all.at((i * shards_ + shard_) % rows);
         return Order::of(std::move(list));
     }
     int64_t count(int64_t rows) const override { return limited(samples_, rows / shards_ + (rows % shards_ > 0)); }
@@ -207,7 +201,7 @@ class Chained final : public Sampler {
     Order order(int64_t rows, uint64_t epoch) const override {
         const Order inner = first_->order(rows, epoch);
         Order outer = second_->order(inner.count, epoch);
-        if (!outer.listed && !inner.listed) return Order::range(inner.begin + outer.begin, outer.count);
+        if (outer.is_range() && inner.is_range()) return Order::range(inner.begin + outer.begin, outer.count);
         std::vector<int64_t> list(static_cast<size_t>(outer.count));
         for (int64_t i = 0; i < outer.count; ++i) list[static_cast<size_t>(i)] = inner.at(outer.at(i));
         return Order::of(std::move(list));

@@ -15,13 +15,25 @@ struct Order {
     int64_t begin = 0, count = 0;
     bool listed = false;
     std::vector<int64_t> list;
+    std::optional<Scattered> scattered;
 
-    static Order range(int64_t begin, int64_t count) { return {begin, count, false, {}}; }
+    static Order range(int64_t begin, int64_t count) { return {begin, count, false, {}, {}}; }
     static Order of(std::vector<int64_t> list) {
         const int64_t count = static_cast<int64_t>(list.size());
-        return {0, count, true, std::move(list)};
+        return {0, count, true, std::move(list), {}};
     }
-    int64_t at(int64_t i) const { return listed ? list[static_cast<size_t>(i)] : begin + i; }
+    // The first `count` rows of a random order of `rows`.
+    static Order random(const Draws& draws, int64_t rows, int64_t count) {
+        if (rows >= Scattered::kLeast) return {0, count, false, {}, Scattered(draws, rows)};
+        auto list = draws.permutation(rows);
+        list.resize(static_cast<size_t>(count));
+        return of(std::move(list));
+    }
+    bool is_range() const { return !listed && !scattered; }
+    int64_t at(int64_t i) const {
+        if (listed) return list[static_cast<size_t>(i)];
+        return scattered ? scattered->at(i) : begin + i;
+    }
 };
 
 class Sampler {

@@ -93,7 +93,8 @@ void DatasetHost::take_results(int first, size_t results, Row& out, const Place&
 void DatasetHost::call(uint64_t function, std::span<const Value> in, size_t results, Row& out, const Place& place) {
     const int top = lua_gettop(L_);
     push_function(function);
-    push_row(L_, Row(in.begin(), in.end()));
+    luaL_checkstack(L_, static_cast<int>(in.size()) + 4, "too many columns");
+    for (const Value& v : in) push(L_, v);
     run(static_cast<int>(in.size()), place);
     take_results(top + 1, results, out, place);
     lua_settop(L_, top);
@@ -102,7 +103,8 @@ void DatasetHost::call(uint64_t function, std::span<const Value> in, size_t resu
 bool DatasetHost::test(uint64_t function, std::span<const Value> in, const Place& place) {
     const int top = lua_gettop(L_);
     push_function(function);
-    push_row(L_, Row(in.begin(), in.end()));
+    luaL_checkstack(L_, static_cast<int>(in.size()) + 4, "too many columns");
+    for (const Value& v : in) push(L_, v);
     run(static_cast<int>(in.size()), place);
     lua_settop(L_, top + 1);
     bool yes = false;

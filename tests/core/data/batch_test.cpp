@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "core/data/ahead.h"
@@ -103,6 +104,35 @@ TEST(SamplerTest, PermutationsAreUniform) {
     for (uint64_t e = 0; e < 24000; ++e) ++counts[sampler->order(4, e).list];
     EXPECT_EQ(counts.size(), 24u);
     for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 160);
+}
+
+TEST(SamplerTest, LargeOrdersNeedNoListAndAreMixed) {
+    const SamplerPtr sampler = random_sampler(false, {}, 3);
+    for (int64_t rows : {int64_t{1} << 16, int64_t{65537}, int64_t{100003}, int64_t{1000000}}) {
+        const Order order = sampler->order(rows, 1), other = sampler->order(rows, 2);
+        EXPECT_TRUE(order.list.empty());
+        std::vector<char> seen(static_cast<size_t>(rows));
+        int64_t same = 0, rising = 0, equal = 0;
+        double sum = 0;
+        for (int64_t i = 0; i < rows; ++i) {
+            const int64_t at = order.at(i);
+            ASSERT_TRUE(at >= 0 && at < rows && !seen[static_cast<size_t>(at)]);
+            seen[static_cast<size_t>(at)] = 1;
+            same += at == i;
+            equal += at == other.at(i);
+            if (i > 0) rising += at > order.at(i - 1);
+            sum += static_cast<double>(at) * static_cast<double>(i);
+        }
+        const double n = static_cast<double>(rows);
+        // Fixed points of a random order: 1 in the mean. Neighbours rise half the time, with a deviation of sqrt(n /
+        // 12).
+        EXPECT_LT(same, 8);
+        EXPECT_LT(equal, 8);
+        EXPECT_NEAR(static_cast<double>(rising), n / 2, 5 * std::sqrt(n / 12));
+        // The correlation of place and row has a deviation of 1 / sqrt(n).
+        const double mean = (n - 1) / 2, correlation = (sum / n - mean * mean) / ((n * n - 1) / 12);
+        EXPECT_LT(std::abs(correlation), 5 / std::sqrt(n));
+    }
 }
 
 TEST(ShuffleTest, EveryRowCanComeAnywhereWithinTheBuffer) {

@@ -182,8 +182,8 @@ TEST(TransformTest, ThreadsAreNoMoreThanAskedForAndGoAway) {
     const int before = num_threads();
     set_num_threads(3);
     {
+        std::vector<NodePtr> nodes;  // outlive their cursors
         std::vector<std::unique_ptr<Cursor>> cursors;
-        std::vector<NodePtr> nodes;
         Row row;
         for (int i = 0; i < 6; ++i) {
             nodes.push_back(batch(noisy(numbers(1000)), {4, false, {}}));
