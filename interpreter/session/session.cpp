@@ -33,6 +33,13 @@ bool is_command(std::string_view text) {
     return text.back() == '?' && text.find_first_of(" \t\n\"'") == std::string_view::npos;
 }
 
+// A command with the lines below it, as %%sh: an empty line ends them.
+bool is_open_cell_command(std::string_view text) {
+    if (!trimmed(text).starts_with("%%")) return false;
+    const size_t last = text.rfind('\n');
+    return last == std::string_view::npos || !trimmed(text.substr(last)).empty();
+}
+
 bool is_leave(std::string_view text) {
     text = trimmed(text);
     return text == "exit" || text == "quit" || text == "exit()" || text == "quit()";
@@ -47,6 +54,15 @@ bool is_doc_comment(std::string_view text) {
         text.remove_prefix(end + 1);
     }
     return false;
+}
+
+// The word alone, where it is no variable of the user's.
+bool asks_for_help(lua_State* L, std::string_view text) {
+    if (trimmed(text) != "help") return false;
+    lua_getglobal(L, "help");
+    const bool own = lua_iscfunction(L, -1);
+    lua_pop(L, 1);
+    return own;
 }
 
 // May be asked for by a signal handler.
@@ -202,6 +218,8 @@ Execution Session::execute_cell(const std::string& text, const ExecuteOptions& o
     execution.number = count_;
     if (is_leave(text)) {
         execution.leave = true;
+    } else if (asks_for_help(state_.running(), text)) {
+        run_lua("help()", str("=In[", count_, "]"), options, execution);
     } else if (is_command(text)) {
         run_command(text, execution);
     } else {
@@ -370,6 +388,7 @@ Inspection Session::inspect(const std::string& text, size_t cursor, int level) {
 }
 
 InputCheck Session::is_complete(const std::string& text) const {
+    if (is_open_cell_command(text)) return {InputKind::incomplete, ""};
     if (trimmed(text).empty() || is_command(text) || is_leave(text)) return {InputKind::complete, ""};
     if (is_doc_comment(text)) return {InputKind::incomplete, ""};
     const lua::InputState input = lua::input_state(text);

@@ -173,6 +173,8 @@ def test_incomplete_cells_are_told_with_an_indent():
         content = kernel.ask("is_complete", code).content
         return content["status"], content.get("indent")
     same(state("1 + 1"), ("complete", None))
+    same(state("%%sh\necho one"), ("incomplete", ""))
+    same(state("%%sh\necho one\n"), ("complete", None))
     same(state("for i = 1, 3 do"), ("incomplete", "  "))
     same(state("x = = 2"), ("invalid", None))
     for code, status in (("if x then\nelse", "incomplete"), ("repeat", "incomplete"), ("[==[ ]]", "incomplete"), ("--[[", "incomplete"),

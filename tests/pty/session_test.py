@@ -131,6 +131,20 @@ def test_a_session_can_follow_a_script_and_code():
     t.leave()
 
 
+def test_the_word_help_helps():
+    t = session()
+    holds(t.run("help"), "help(x) prints what is known about x")
+    t.run("help = 3")
+    same(t.run("help"), "3")
+    t.leave()
+
+
+def test_a_cell_command_takes_lines_up_to_an_empty_one():
+    done = subprocess.run([PROGRAM, "-i"], input="%%sh\necho one\necho two\n\n1 + 1\n", capture_output=True, text=True, timeout=60,
+                          check=False)
+    same((done.stdout, done.stderr), ("one\ntwo\n2\n", ""))
+
+
 def test_colours_are_for_terminals_only():
     t = session(color=True)
     t.send("nil + 1\r")
