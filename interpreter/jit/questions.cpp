@@ -124,7 +124,7 @@ void Questions::refuse_metamethod(const Value& v, const char* event) {
     r_.stop(str("the metamethod ", event, " is used"));
 }
 
-Value Questions::read_upvalue(const Value& function, int position, const void* identity) {
+Value Questions::read_upvalue(const Value& function, int position, const void* identity, bool varies) {
     auto push = [&](lua_State* L) { push_upvalue(r_.host_, L, function, position); };
     if (!r_.stopped_.empty()) {
         lua_State* L = r_.host_.lua();
@@ -138,6 +138,7 @@ Value Questions::read_upvalue(const Value& function, int position, const void* i
     if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s(Step::Kind::upvalue, {r_.operand(function), Value(position)});
     s.counts = r_.is_counter({});
+    s.varies = varies;
     Value v = r_.ask(std::move(s), push);
     found_[id] = v;
     return v;

@@ -25,7 +25,7 @@ class Questions {
     Value metatable(const Value& value);
     Value meta(const Value& object, const char* event);
     void refuse_metamethod(const Value& v, const char* event);
-    Value read_upvalue(const Value& function, int position, const void* identity);
+    Value read_upvalue(const Value& function, int position, const void* identity, bool varies = false);
     void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
     Value next_key(const Value& table, const Value& key);
     Value length_of(const Value& table);

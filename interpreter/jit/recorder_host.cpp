@@ -7,6 +7,7 @@
 #include "interpreter/bindings/tensor_index.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/captured_numbers.h"
 #include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
 #include "jit/language.h"
@@ -184,7 +185,8 @@ vm::Callee Recorder::resolve(const Value& given_function) {
             !vm::object_as<vm::LocalCell>(v))
             v = vm::make_object<WatchedUpvalue>(self_, callee.closure, position, v);
         else
-            v = questions_.read_upvalue(callee.closure, position, identity);
+            v = questions_.read_upvalue(callee.closure, position, identity,
+                                        v.is_number() && captured_numbers_of(L).differ(callee.function, position, v));
     }
     return callee;
 }

@@ -29,6 +29,13 @@ bool always_differs(Step::Kind kind) {
     return kind == Step::Kind::item || kind == Step::Kind::size || kind == Step::Kind::loop;
 }
 
+// Whether the step says of itself that another value will come the next time.
+bool comes_anew(const Step& s, const Value& v) {
+    if (s.counts && v.kind() == Value::Kind::integer) return true;
+    if (s.varies && v.is_number()) return true;
+    return (v.is_number() || v.kind() == Value::Kind::string) && (s.kind == Step::Kind::number || s.opens);
+}
+
 // Whether a tensor of the same kind but of other sizes came there before.
 bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Expected& e) {
     return std::any_of(others.begin(), others.end(), [&](const Step* other) {
@@ -84,9 +91,7 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             e.constant = v;
         } else if (opens &&
                    ((v.is_number() && (always_differs(s.kind) || (generalises(s.kind) && differs(v.kind())))) ||
-                    (s.counts && v.kind() == Value::Kind::integer) ||
-                    ((v.is_number() || v.kind() == Value::Kind::string) &&
-                     (s.kind == Step::Kind::number || s.opens)))) {
+                    comes_anew(s, v))) {
             e.what = Expected::What::number;
             e.slot = next++;
             e.constant = v;

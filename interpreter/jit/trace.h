@@ -86,6 +86,7 @@ struct Step {
     bool direct = false;              // of a call: pcall itself calls, no line of the program
     bool method = false;              // of a call: object:name()
     bool counts = false;              // of a read: an integer that comes will be another one the next time
+    bool varies = false;              // of a variable's read: other closures of the text hold another number
     bool opens = false;               // of a call: numbers and texts that come will be other ones the next time
     std::vector<Expected> expected;
     std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
