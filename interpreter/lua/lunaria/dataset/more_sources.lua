@@ -5,6 +5,7 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local config = require "lunaria.dataset.config"
 local base = require "lunaria.dataset.dataset"
+require "lunaria.dataset.sources" -- which defines define_source
 local samplers = require "lunaria.dataset.samplers"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check

@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local data = require "lunaria.data"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.dataset.dataset"
+require "lunaria.dataset.sources" -- which defines define_source
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local define = base.define_source
