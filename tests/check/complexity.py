@@ -24,6 +24,8 @@ def measure(root, folders):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     if "No module named" in done.stderr:
         return None
+    if "Traceback" in done.stderr:
+        raise RuntimeError("lizard failed: " + done.stderr.strip().splitlines()[-1])
     found, classes = collections.Counter(), collections.Counter()
     for row in csv.reader(done.stdout.splitlines()):
         complexity, length, path, name = int(row[1]), int(row[4]), row[6], row[7]
@@ -45,7 +47,11 @@ def known(root):
 
 
 def complaints(root=ROOT, folders=FOLDERS):
-    measured = measure(root, [f for f in folders if (root / f).is_dir()])
+    try:
+        measured = measure(root, [f for f in folders if (root / f).is_dir()])
+    except RuntimeError as failure:
+        yield str(failure)
+        return
     if measured is None:
         yield "lizard is not installed"
         return
