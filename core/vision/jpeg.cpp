@@ -44,14 +44,8 @@ void count_scans(j_common_ptr info) {
 
 class Jpeg {
   public:
-    Jpeg(std::string_view where, std::string_view bytes) : where_(where), bytes_(bytes) {
-        info.err = jpeg_std_error(&failure_.base);
-        failure_.base.error_exit = leave;
-        failure_.base.emit_message = judge;
-        failure_.base.output_message = say_nothing;
-        jpeg_create_decompress(&info);
-        watch_.progress_monitor = count_scans;
-        info.progress = &watch_;
+    Jpeg(std::string_view where, std::string_view bytes) : Jpeg(where) {
+        bytes_ = bytes;
         guarded([this] {
             jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes_.data()), bytes_.size());
             jpeg_read_header(&info, TRUE);
@@ -89,6 +83,16 @@ class Jpeg {
     jpeg_decompress_struct info{};
 
   private:
+    // What the library has made is given back when the file turns out to be bad: this one is through by then.
+    explicit Jpeg(std::string_view where) : where_(where) {
+        info.err = jpeg_std_error(&failure_.base);
+        failure_.base.error_exit = leave;
+        failure_.base.emit_message = judge;
+        failure_.base.output_message = say_nothing;
+        jpeg_create_decompress(&info);
+        watch_.progress_monitor = count_scans;
+        info.progress = &watch_;
+    }
     [[noreturn]] void fail() const {
         throw file_error(where_, str("the JPEG is damaged: ", static_cast<const char*>(failure_.text)));
     }
