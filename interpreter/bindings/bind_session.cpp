@@ -1,6 +1,8 @@
 // ms.help and what scripts ask about the terminal.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include "interpreter/bindings/libraries.h"
@@ -28,6 +30,16 @@ std::string search_text(lua_State* L, const std::string& words) {
     return text;
 }
 
+// Words to look for rather than a name: letters with spaces between them.
+bool is_query(const std::string& text) {
+    const size_t first = text.find_first_not_of(' '), last = text.find_last_not_of(' ');
+    if (first == std::string::npos) return false;
+    const std::string_view words = std::string_view(text).substr(first, last - first + 1);
+    return words.find(' ') != words.npos && std::all_of(words.begin(), words.end(), [](unsigned char c) {
+               return std::isalnum(c) || c == '_' || c == ' ';
+           });
+}
+
 // help(x): prints what is known about a function, an operator (also by name), or any other value.
 int help(lua_State* L) {
     Inspection found;
@@ -40,7 +52,7 @@ int help(lua_State* L) {
             "does the same as help(name), and %lsmagic lists the commands. lunaria --docs DIR --html writes it all.\n";
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         const std::string name = lua_tostring(L, 1);
-        found = inspect(State::of(L), name, name.size());
+        if (!is_query(name)) found = inspect(State::of(L), name, name.size());
         if (!found.found) {
             found.text = search_text(L, name);
             if (found.text.empty()) throw argument_error("help", str("nothing is known about '", name, "'"));

@@ -1,6 +1,7 @@
 #include "interpreter/session/error_hints.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/interrupt.h"
 #include "interpreter/bindings/values.h"
@@ -37,12 +38,26 @@ std::string text_field(lua_State* L, int index, const char* name) {
     return result;
 }
 
-// Pushes a line of a chunk, where it is ("file.lua:3"), and the lines above it.
+// Lines of earlier cells that declare locals, which end with their cell; empty for chunks that are no cell.
+std::string locals_of_earlier_cells(lua_State* L, const std::string& chunk) {
+    constexpr long kMostCells = 50;
+    const size_t at = chunk.find("In[");
+    if (at == std::string::npos || at > 1 || !chunk.ends_with(']')) return {};
+    const long cell = std::strtol(chunk.c_str() + at + 3, nullptr, 10);
+    std::string found;
+    for (long i = cell - 1; i >= std::max(1L, cell - kMostCells); --i)
+        for (const std::string& line : source_lines(State::of(L), str(chunk.substr(0, at), "In[", i, "]")))
+            if (line.starts_with("local ")) found += line + "\n";
+    return found;
+}
+
+// Pushes a line of a chunk, where it is ("file.lua:3"), and the lines above it, after those of
+// locals_of_earlier_cells and a form feed.
 void push_text(lua_State* L, const std::string& chunk, const std::string& source, size_t line) {
     const auto lines = source_lines(State::of(L), chunk);
     push(L, line > 0 && line <= lines.size() ? std::string_view(lines[line - 1]) : std::string_view());
     push(L, std::string_view(str(source, ":", line)));
-    std::string above;
+    std::string above = locals_of_earlier_cells(L, chunk) + '\f';
     for (size_t i = line > kLinesAbove ? line - kLinesAbove : 0; i + 1 < line && i < lines.size(); ++i)
         above += lines[i] + "\n";
     push(L, std::string_view(above));

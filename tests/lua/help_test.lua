@@ -193,6 +193,9 @@ t.test("classes, operators and constants are known by their bare names", functio
 end)
 t.test("words find what has them", function()
   assert(help_of("convol"):find "conv2d", help_of("convol"))
+  for _, words in ipairs { "cross entropy", "gradient clipping", "batch norm" } do
+    t.equal(help_of(words):match "^%S+", searching.find(words, 1)[1].name)
+  end
   t.equal(searching.find("cross entropy", 1)[1].name:find "[Cc]ross_?[Ee]ntropy" ~= nil, true)
   t.fails("nothing is known about 'qqqqzz'", ms.help, "qqqqzz")
 end)

@@ -61,8 +61,21 @@ local function nearest_global(name)
   return arguments.nearest(name, names)
 end
 
+-- The lines of earlier cells that declare locals; set for each message.
+local earlier_locals = ""
+
+local function is_local_of_earlier_cell(name)
+  for names in ("\n" .. earlier_locals):gmatch "\nlocal ([^=\n]*)" do
+    if (names:match "^function ([%w_]+)" or names):find("%f[%w_]" .. name .. "%f[^%w_]") then return true end
+  end
+  return false
+end
+
 -- A global that has no value.
 local function about_global(name, line)
+  if is_local_of_earlier_cell(name) then
+    return ("%s was a local of an earlier cell, which ends with its cell: leave 'local' out there"):format(name)
+  end
   if modules[name] then
     local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
     local full = rest and modules[name] .. "." .. rest
@@ -313,6 +326,7 @@ local function first_rule(text, line, message, missing, has_hint)
 end
 
 return function(message, line, place, above, variables)
+  earlier_locals, above = above:match "^([^\f]*)\f?(.*)$"
   local first, rest = message:match "^([^\n]*)(.*)$"
   local at = first:match "^(.-:%d+: )" or ""
   local text = first:sub(#at + 1)
