@@ -5,32 +5,14 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local config = require "lunaria.dataset.config"
 local base = require "lunaria.dataset.dataset"
+local files = require "lunaria.dataset.files"
 require "lunaria.dataset.sources" -- which defines define_source
 local samplers = require "lunaria.dataset.samplers"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local define = base.define_source
+local folder_of, list_folder, text_of = files.folder_of, files.list_folder, files.text_of
 local more = {}
-
-local function folder_of(where, what, value)
-  if type(value) ~= "string" or value == "" then fail(where, ("%s must be a path, got %s"):format(what, describe(value))) end
-  return (value:gsub("(.)/+$", "%1"))
-end
-
-local function list_folder(where, path)
-  local names = ms.io.list_folder(path) or fail(where, ("there is no folder %s"):format(path))
-  table.sort(names)
-  return names
-end
-
-local function text_of(where, path)
-  local file, problem = io.open(path, "rb")
-  if not file then fail(where, "cannot be read: " .. problem) end
-  local text = file:read "a"
-  file:close()
-  if not text then fail(where, path .. " is no file") end
-  return text
-end
 
 local function json_of(where, path, text)
   local ok, value = pcall(ms.json.decode, text)
