@@ -206,6 +206,16 @@ std::string describe_event(const Step& step) {
     return described(step.span(), text);
 }
 
+// What calls before have answered, the first of them one by one.
+std::string in_words(std::span<const Step* const> steps) {
+    constexpr size_t kMostTold = 4;
+    std::string text;
+    for (size_t i = 0; i < std::min(steps.size(), kMostTold); ++i)
+        text += (text.empty() ? "" : "; ") + in_words(steps[i]->expected);
+    if (steps.size() > kMostTold) text += str("; and ", steps.size() - kMostTold, " more");
+    return text;
+}
+
 }  // namespace
 
 // Where a tensor or table is one that is known already, it is not enough that it fits the type.
@@ -245,10 +255,8 @@ void Recorder::write(Step s, vm::Values& results) {
         }
         s.expected = expect(s, results, others);
         s.list |= others[0]->list;
-        std::string before;
-        for (const Step* other : others) before += (before.empty() ? "" : "; ") + in_words(other->expected);
         if (surprise_.empty())
-            surprise_ = str(describe_event(s), " is ", in_words(s.expected), " and was ", before, " before");
+            surprise_ = str(describe_event(s), " is ", in_words(s.expected), " and was ", in_words(others), " before");
         // Ways for single values that the new one covers.
         block_->erase_ways([&](const Block& way) {
             const auto& old = way.steps[0].expected;

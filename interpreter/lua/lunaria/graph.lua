@@ -134,10 +134,16 @@ function G._report_text(r)
   for name, n in pairs(r.kinds) do kinds[#kinds + 1] = ("%s %d"):format(name, n) end
   table.sort(kinds)
   if #kinds > 0 then line("  %s", table.concat(kinds, ", ")) end
+  -- Of many recordings the first ones and the last ones tell what changes from call to call.
+  local left_out = #r.recordings > 13 and #r.recordings - 12 or 0
   for i, recording in ipairs(r.recordings) do
-    line("recording %d: %.3f ms%s%s", i, recording.seconds * 1e3,
-      recording.because and ", because of another value: " .. recording.because or "",
-      recording.error and ", ended by the error: " .. recording.error or "")
+    if left_out == 0 or i <= 8 or i > 8 + left_out then
+      line("recording %d: %.3f ms%s%s", i, recording.seconds * 1e3,
+        recording.because and ", because of another value: " .. recording.because or "",
+        recording.error and ", ended by the error: " .. recording.error or "")
+    elseif i == 9 then
+      line("... %d further recordings ...", left_out)
+    end
   end
   for i, effect in ipairs(r.effects) do
     if i > 20 then
