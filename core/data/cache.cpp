@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/data/following.h"
 #include "core/error.h"
 
 namespace lunaria::data {
@@ -172,22 +173,9 @@ class RowCache final : public Cache {
     std::atomic<int64_t> hits_{0};
 };
 
-class CacheCursor final : public Cursor {
+class CacheCursor final : public FollowingCursor {
   public:
-    CacheCursor(std::unique_ptr<Cursor> child, RowCache& cache) : child_(std::move(child)), cache_(cache) {}
-    bool next(Row& row) override {
-        Draft draft;
-        if (!draw(draft)) return false;
-        finish(draft, row);
-        return true;
-    }
-    int64_t skip(int64_t count) override {
-        const int64_t n = child_->skip(count);
-        at_ += n;
-        return n;
-    }
-    bool has_ids() const override { return child_->has_ids(); }
-    bool next_id(int64_t& id) override { return child_->next_id(id); }
+    CacheCursor(std::unique_ptr<Cursor> child, RowCache& cache) : FollowingCursor(std::move(child)), cache_(cache) {}
     void fetch(int64_t id, Row& row) override {
         if (cache_.find(id, row)) return;
         child_->fetch(id, row);
@@ -229,9 +217,7 @@ class CacheCursor final : public Cursor {
         draft.numbers.back() = -1;
         return true;
     }
-    std::unique_ptr<Cursor> child_;
     RowCache& cache_;
-    int64_t at_ = 0;
 };
 
 class CacheNode final : public Node {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/data/following.h"
 #include "core/data/layout.h"
 #include "core/error.h"
 
@@ -47,23 +48,10 @@ struct Plan {
     }
 };
 
-class TransformCursor final : public Cursor {
+class TransformCursor final : public FollowingCursor {
   public:
     TransformCursor(std::unique_ptr<Cursor> child, const Plan& plan, uint64_t epoch)
-        : child_(std::move(child)), plan_(plan), epoch_(epoch) {}
-    bool next(Row& row) override {
-        Draft draft;
-        if (!draw(draft)) return false;
-        finish(draft, row);
-        return true;
-    }
-    int64_t skip(int64_t count) override {
-        const int64_t n = child_->skip(count);
-        at_ += n;
-        return n;
-    }
-    bool has_ids() const override { return child_->has_ids(); }
-    bool next_id(int64_t& id) override { return child_->next_id(id); }
+        : FollowingCursor(std::move(child)), plan_(plan), epoch_(epoch) {}
     void fetch(int64_t id, Row& row) override {
         Row whole;
         child_->fetch(id, whole);
@@ -87,10 +75,8 @@ class TransformCursor final : public Cursor {
     }
 
   private:
-    std::unique_ptr<Cursor> child_;
     const Plan& plan_;
     const uint64_t epoch_;
-    int64_t at_ = 0;
 };
 
 class TransformNode final : public Node {
