@@ -19,7 +19,24 @@ class Counting(unittest.TestCase):
     def test_a_report_survives_the_round_trip(self):
         with tempfile.TemporaryDirectory() as folder:
             junit.write(f"{folder}/r.xml", "s", [("good", "fine\x1b[0m <&>", True), ("bad", "", False)])
-            self.assertEqual(list(junit.read(f"{folder}/r.xml")), [("good", "fine[0m <&>", True), ("bad", "", False)])
+            self.assertEqual(list(junit.read(f"{folder}/r.xml")), [("good", "fine[0m <&>", "passed"), ("bad", "", "failed")])
+
+    def test_a_skip_needs_a_reason(self):
+        case = '<testsuite><testcase name="t" status="notrun"><skipped message="{}"/><system-out>{}</system-out></testcase></testsuite>'
+        for message, text, result in (("SKIP_RETURN_CODE=77", "skipped: no display\n", (0, "0 passed, 0 failed")),
+                                      ("SKIP_RETURN_CODE=77", "skipped:\n", (1, "0 passed, 1 failed")),
+                                      ("Unable to find executable: t", "skipped: no display\n", (1, "0 passed, 1 failed"))):
+            with tempfile.TemporaryDirectory() as folder:
+                Path(f"{folder}/r.xml").write_text(case.format(message, text))
+                self.assertEqual(self.count(f"{folder}/r.xml"), result)
+
+    def test_what_a_failed_test_printed_is_shown_again(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+            junit.write(f"{folder}/r.xml", "s", [("bad", "\n".join(f"line {i}" for i in range(100)), False), ("good", "calm", True)])
+            summary.main([f"{folder}/r.xml"])
+        shown = out.getvalue().splitlines()
+        self.assertEqual((shown[0], shown[1], shown[-2]), ("bad: failed", "    line 75", "    line 99"))
+        self.assertNotIn("    calm", shown)
 
     def count(self, *reports):
         with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -1,4 +1,5 @@
 """JUnit reports, the form in which ctest, the fuzz runner and the checks hand their results to summary.py."""
+import re
 import xml.etree.ElementTree as tree
 
 
@@ -14,9 +15,23 @@ def write(path, suite, results):
     tree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def outcome(case):
+    """One of "passed", "failed", "skipped" and "did not run". A test skips by ctest's code for that and a line that says why."""
+    skipped = case.find("skipped")
+    if skipped is not None or case.get("status") in ("notrun", "disabled"):
+        chosen = skipped is not None and "SKIP_RETURN_CODE" in skipped.get("message", "")
+        return "skipped" if chosen and reason(case.findtext("system-out") or "") else "did not run"
+    failed = case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail"
+    return "failed" if failed else "passed"
+
+
+def reason(text):
+    """Why a test skipped: what its output says behind "skipped:", or None."""
+    found = re.search(r"^skipped: *(\S.*)$", text, re.M)
+    return found and found.group(1)
+
+
 def read(path):
-    """Yields (name, text, passed or None when it did not run) for each test of a report."""
+    """Yields (name, text, outcome) for each test of a report."""
     for case in tree.parse(path).getroot().iter("testcase"):
-        ran = case.find("skipped") is None and case.get("status") not in ("notrun", "disabled")
-        failed = case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail"
-        yield case.get("name"), case.findtext("system-out") or "", (not failed) if ran else None
+        yield case.get("name"), case.findtext("system-out") or "", outcome(case)

@@ -1,6 +1,7 @@
 """Adds up JUnit reports and prints "N passed, N failed" as the last line. A program that runs many tests counts as many:
 GoogleTest's lines and the line "N passed, N failed" of the Lua harness are read. A report that is missing, a program that
-crashed and a test that did not run count as failed.
+crashed and a test that did not run count as failed; one that skips for a reason it states counts as neither. The end of
+what a failed test printed is shown again here: its own place may lie ten thousand lines up.
 
 usage: summary.py REPORT..."""
 import re
@@ -11,6 +12,7 @@ import junit
 
 GTEST_OK = re.compile(r"^\[       OK \] ", re.M)
 GTEST_FAILED = re.compile(r"^\[  FAILED  \] .*\(\d+ ms\)$", re.M)
+TAIL = 25  # lines of a failed test's output that are shown again
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed\b", re.M)
 
 
@@ -22,24 +24,32 @@ def inside(text):
     return passed, failed
 
 
+def tail(text, lines=TAIL):
+    """The last lines of an output, indented; a long line is cut."""
+    return [f"    {row[:200]}" for row in text.rstrip().splitlines()[-lines:]]
+
+
 def main(reports):
-    passed, failed, complaints = 0, 0, []
+    passed, failed, remarks = 0, 0, []
     for report in reports:
         if not Path(report).exists():
             failed += 1
-            complaints.append(f"{report}: no report")
+            remarks.append(f"{report}: no report")
             continue
-        for name, text, ok in junit.read(report):
+        for name, text, outcome in junit.read(report):
             good, bad = inside(text)
-            if ok and bad:
-                complaints.append(f"{name}: prints failures and exits with 0")
-            elif ok:
+            if outcome == "skipped":
+                remarks.append(f"{name}: skipped: {junit.reason(text)}")
+                continue
+            if outcome == "passed" and bad:
+                remarks += [f"{name}: prints failures and exits with 0"] + tail(text)
+            elif outcome == "passed":
                 good = good or 1
             else:
                 bad = bad or 1
-                complaints.append(f"{name}: {'failed' if ok is False else 'did not run'}")
+                remarks += [f"{name}: {outcome}"] + tail(text)
             passed, failed = passed + good, failed + bad
-    for row in complaints:
+    for row in remarks:
         print(row)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -144,7 +144,7 @@ async def with_page(notebook, size, check, program, pictures):
 def main(notebook, size, check):
     """Opens the notebook and exits by whether check(page, folder for pictures or None) found something to fail."""
     if not shutil.which("chromium"):
-        print("there is no chromium: skipped\n0 passed, 0 failed")
+        print("skipped: there is no chromium")
         sys.exit(77)
     pictures = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     if pictures:
