@@ -99,7 +99,8 @@ function TrainOneStepCell:construct(...)
   -- Model looks for losses that are not finite; the parameters then are those of the last good step.
   if self.finite_only then
     local value = loss:item()
-    if value ~= value or value == math.huge or value == -math.huge then return loss end
+    -- One question, of which compiled steps are cut: a number less itself is 0 where it is finite.
+    if value - value ~= 0 then return loss end
   end
   self.optimizer(gradients)
   return loss

@@ -12,7 +12,7 @@ local training_state = require "lunaria.train.training_state"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local is_callable = arguments.is_callable
-local as_whole = ms.io.as_whole
+local as_whole, is_tensor = ms.io.as_whole, ms.is_tensor
 
 local Model = class.define(nil, "Model",
   "network, loss_fn=nil, optimizer=nil, metrics=nil, eval_network=nil, eval_indexes=nil, amp_level=\"O0\", boost_level=\"O0\", "
@@ -101,7 +101,7 @@ local function keep(args, loss, ...)
 end
 
 local function number_of(loss)
-  if ms.is_tensor(loss) then
+  if is_tensor(loss) then
     if loss.size == 1 then return loss:item() end
     return nil
   end
@@ -147,9 +147,7 @@ local function step(state, first, ...)
   local loss = keep(args, as_whole(state.network, first, ...))
   if state.check_finite then
     local value = number_of(loss)
-    if value ~= nil and (value ~= value or value == math.huge or value == -math.huge) then
-      not_finite(args, value, first, ...)
-    end
+    if value ~= nil and value - value ~= 0 then not_finite(args, value, first, ...) end
   end
   if fire.step_end then fire.step_end() end
   return true
@@ -175,7 +173,7 @@ local function sunk_steps(state, next_batch, count)
   end))
   args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + done, args.cur_step_in_epoch + done
   local value = state.check_finite and number_of(type(args.net_outputs) == "table" and args.net_outputs[1] or args.net_outputs)
-  if value and (value ~= value or math.abs(value) == math.huge) then not_finite(args, value, table.unpack(first, 1, first.n)) end
+  if value and value - value ~= 0 then not_finite(args, value, table.unpack(first, 1, first.n)) end
   if fire.step_end then fire.step_end() end
   return true
 end
