@@ -475,4 +475,6 @@ return {
   ["ms.nn.ParameterUpdate"] = { { "p = ms.Parameter(ms.zeros { 2 }, \"p\")" },
     { "ms.nn.ParameterUpdate(p)(ms.ones { 2 })", "Tensor(shape=[2], dtype=Float32, value=\n[ 1.00000000e+00,  1.00000000e+00])" },
     { "p:sum():item()", "2.0" } },
+  ["ms.numpy"] = { { "np = ms.numpy" }, { "np.sum({ { 1, 2 }, { 3, 4 } }, 0):tolist()[2]", "6" }, { "ms.grad(np.tanh)(0.0)", "1.0" } },
+  ["ms.numpy.fft"] = { { "ms.numpy.fft.fft({ 1.0, 0.0 }).shape", "(2,)" } },
 }

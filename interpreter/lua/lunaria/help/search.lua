@@ -112,9 +112,9 @@ local function build()
     if entry.name:find "_grad$" or entry.name:find "^ms%.ops%.apply_" then document.factor = 0.5 end
     -- Of methods that many classes have, those of layers and optimizers come first.
     local elsewhere = entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%."
-    -- Operations of pipelines have names that operators and layers have.
-    local of_pipelines = entry.name:find "^ms%.dataset%.%l+%."
-    local special = elsewhere or entry.name:find "^ms%.experimental" or of_pipelines
+    -- Operations of pipelines, and functions with numpy's and scipy's names, are called as operators and layers are.
+    local of_others = entry.name:find "^ms%.dataset%.%l+%." or entry.name:find "^ms%.numpy%." or entry.name:find "^ms%.scipy%."
+    local special = elsewhere or entry.name:find "^ms%.experimental" or of_others
     if special then document.factor = 0.8 end
     add_words(document, entry.doc, TEXT)
     add_words(document, entry.kind, KIND)
