@@ -250,6 +250,23 @@ int run_command(const CommandLine& command) {
     return code;
 }
 
+// lunaria onnx-run ...: what lunaria/onnx/run.lua does with the words.
+int run_onnx(int count, char** words) {
+    State state({.ignore_environment = false});
+    interruptible = &state;
+    handle_signal(SIGINT, on_interrupt);
+    const int code = report(state, run_protected(state, [&](lua_State* L) {
+                                lua_getglobal(L, "require");
+                                lua_pushliteral(L, "lunaria.onnx.run");
+                                lua_call(L, 1, 1);
+                                luaL_checkstack(L, count, "too many arguments");
+                                for (int i = 0; i < count; ++i) lua_pushstring(L, words[i]);
+                                lua_call(L, count, 0);
+                            }));
+    signal(SIGINT, SIG_DFL);
+    return code;
+}
+
 // The kernel is a program beside this one; returns only when it cannot be started.
 int become_kernel(char** arguments) {
     std::error_code failure;
@@ -265,6 +282,7 @@ int main(int count, char** arguments) {
     std::atexit(check_output);
     try {
         if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
+        if (count > 1 && std::string_view(arguments[1]) == "onnx-run") return run_onnx(count - 2, arguments + 2);
         const CommandLine command = parse_command_line(count, arguments);
         if (command.help) {
             std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);

@@ -30,7 +30,7 @@ std::string extension_of(const std::string& path) {
             "\"weights.safetensors\")");
 }
 
-enum class Format { npy, npz, safetensors, idx, mindir };
+enum class Format { npy, npz, safetensors, idx, mindir, onnx };
 
 Format format_of_content(const std::string& path) {
     auto source = open_source(path);
@@ -40,7 +40,7 @@ Format format_of_content(const std::string& path) {
     if (start.starts_with("PK")) return Format::npz;
     if (start.size() == 9 && start[8] == '{') return Format::safetensors;
     if (start.starts_with("\x1f\x8b") || start.starts_with(std::string_view("\0\0", 2))) return Format::idx;
-    throw source->error("has an unknown format; .npy, .npz, .safetensors, .mindir and idx files can be loaded");
+    throw source->error("has an unknown format; .npy, .npz, .safetensors, .mindir, .onnx and idx files can be loaded");
 }
 
 Format format_to_load(const std::string& path) {
@@ -49,6 +49,7 @@ Format format_to_load(const std::string& path) {
     if (extension == ".npz") return Format::npz;
     if (extension == ".safetensors") return Format::safetensors;
     if (extension == ".mindir") return Format::mindir;
+    if (extension == ".onnx") return Format::onnx;
     for (const char* pickle : {".pt", ".pth", ".pkl", ".pickle"})
         if (extension == pickle) refuse_pickle(path);
     return format_of_content(path);
@@ -144,6 +145,8 @@ int load(lua_State* L) {
             return read_safetensors_file(L);
         case Format::mindir:
             return load_mindir(L);
+        case Format::onnx:
+            return load_onnx(L);
         default:
             return read_idx_file(L);
     }

@@ -18,6 +18,9 @@ int open_custom_ops(lua_State* L);
 // What the entries of the operators say, for tests.
 int open_registry(lua_State* L);
 
+// The module behind lunaria/onnx/: files as tables.
+int open_onnx(lua_State* L);
+
 // The module behind lunaria/parts.lua.
 int open_parts(lua_State* L);
 // Has a table of that kind load all of its names, which are fields of it then; false where it is no such table.
@@ -58,5 +61,7 @@ void bind_display(lua_State* L);
 // ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. Also what ms.load does with such
 // a file.
 int load_mindir(lua_State* L);
+// The same of an ONNX file.
+int load_onnx(lua_State* L);
 
 }  // namespace lunaria

@@ -465,6 +465,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.custom_ops");
     lua_pushcfunction(L, protect<open_registry>);
     lua_setfield(L, -2, "lunaria.registry");
+    lua_pushcfunction(L, protect<open_onnx>);
+    lua_setfield(L, -2, "lunaria.onnx_files");
     lua_pushcfunction(L, protect<open_parts>);
     lua_setfield(L, -2, "lunaria.set_parts");
     lua_pushcfunction(L, protect<open_data>);

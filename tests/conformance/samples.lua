@@ -144,10 +144,24 @@ local function wav(path, expected)
   end
 end
 
+local function onnx(path, expected)
+  local f, _, about = ms.load(path)
+  local function tensor(t) return ms.tensor(t.values, t.dtype or "float32"):reshape(t.shape) end
+  local inputs = {}
+  for i, input in ipairs(about.inputs) do inputs[i] = tensor(expected.input or expected.inputs[input.name]) end
+  local results = { f(table.unpack(inputs)) }
+  for i, output in ipairs(expected.outputs or { expected.output }) do
+    local wanted, got = tensor(output), results[i]
+    check(tostring(got.shape) == tostring(wanted.shape), "output %d has shape %s", i, tostring(got.shape))
+    local largest = math.max(1, ms.ops.abs(wanted):max():item())
+    check(ms.ops.abs(got - wanted):max():item() <= 1e-5 * largest, "output %d differs", i)
+  end
+end
+
 -- By the folder: how a file is read, and by what it is compared.
 local readers = {
   npy = tensors, safetensors = tensors, torch = tensors, csv = csv, tfrecord = tfrecord, idx = idx, cifar10 = cifar10,
-  img = img, wav = wav,
+  img = img, wav = wav, onnx = onnx,
 }
 
 local passed, failed, waiting = 0, 0, support.waiting_list()

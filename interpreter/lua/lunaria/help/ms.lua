@@ -121,7 +121,8 @@ function M.empty_cache() end
 function M.save(path, values) end
 
 --- Reads what ms.save writes, and what NumPy and others write in these formats: .npy (a tensor), .npz and .safetensors
---- (a table of tensors by name; {names = {...}} reads only some), idx files with or without .gz.
+--- (a table of tensors by name; {names = {...}} reads only some), idx files with or without .gz. Of a network in a .mindir
+--- or .onnx file: a function, its weights by name and, of ONNX, {inputs = {{name, dtype, shape}...}, outputs = {...}}.
 function M.load(path, options) end
 
 --- Reads an idx file, compressed or not: a tensor of bytes.

@@ -1,0 +1,105 @@
+// What an ONNX file says, message by message: the parts of onnx.proto that models need, with its field numbers (given
+// in onnx_read.cpp and onnx_write.cpp). What the messages mean as a function is the matter of
+// interpreter/lua/lunaria/onnx/.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/io/file.h"
+#include "core/tensor.h"
+
+namespace lunaria::onnx {
+
+// TensorProto.DataType by name; empty for a number that has none.
+std::string_view type_name(int64_t type);
+// The dtype of tensors with it; nothing where there is none.
+std::optional<DType> dtype_of(int64_t type);
+int64_t type_number(DType dtype);
+
+struct TypeEntry {
+    enum class Kind : uint8_t { unknown, tensor, sequence, optional, map, sparse } kind = Kind::unknown;
+    int64_t element = 0;  // of a tensor: TensorProto.DataType
+    struct Dim {
+        int64_t size = -1;  // -1: not given
+        std::string name;
+    };
+    std::optional<std::vector<Dim>> shape;
+    std::vector<TypeEntry> inner;  // of a sequence or an optional: one
+};
+
+struct ValueInfo {
+    std::string name;
+    TypeEntry type;
+};
+
+struct NamedTensor {
+    std::string name;
+    Tensor value;
+};
+
+struct Graph;
+
+struct Attribute {
+    enum class Kind : uint8_t { none, number, integer, string, tensor, graph, numbers, integers, strings, other };
+    std::string name, reference;  // of the function's attribute whose value it takes
+    Kind kind = Kind::none;
+    std::vector<double> numbers;
+    std::vector<int64_t> integers;
+    std::vector<std::string> strings;
+    std::vector<NamedTensor> tensors;
+    std::vector<Graph> graphs;
+};
+
+struct Node {
+    std::string op, domain, overload, name;
+    std::vector<std::string> inputs, outputs;
+    std::vector<Attribute> attributes;
+};
+
+struct Graph {
+    std::string name;
+    std::vector<Node> nodes;
+    std::vector<NamedTensor> initializers;
+    std::vector<ValueInfo> inputs, outputs;
+};
+
+struct Opset {
+    std::string domain;
+    int64_t version = 0;
+};
+
+struct Function {
+    std::string name, domain, overload;
+    std::vector<std::string> inputs, outputs, attributes;
+    std::vector<Attribute> defaults;
+    std::vector<Node> nodes;
+    std::vector<Opset> opsets;
+};
+
+struct Model {
+    int64_t ir_version = 0;
+    std::string producer, producer_version;
+    Graph graph;
+    std::vector<Opset> opsets;
+    std::vector<Function> functions;
+};
+
+// Throws file_error, which begins with the file's name, for what is damaged or has no form here (tensors of strings
+// and other types that tensors do not have). External data is looked for in the folder; without one it is refused.
+Model read_model(const Source& source, const std::optional<std::string>& folder);
+std::string write_model(const Model& model);
+
+// The files that the ONNX test folders hold inputs and outputs in: a tensor, a list of them, or nothing, as the type
+// says that the model gives.
+struct TestValue {
+    std::string name;
+    bool missing = false;          // an optional without a value
+    std::optional<Tensor> tensor;  // else a sequence
+    std::vector<TestValue> items;
+};
+TestValue read_test_value(const Source& source, const TypeEntry& type);
+std::string write_tensor(const std::string& name, const Tensor& tensor);
+
+}  // namespace lunaria::onnx
