@@ -33,8 +33,10 @@ constexpr size_t kSwingLeast = 128u << 20;  // ... and of those that were in use
 constexpr size_t kSwingShare = 16;          // or this part of the machine's memory
 constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
 constexpr size_t kHugePage = 2u << 20;
-constexpr size_t kStoreLeast = 256u << 10;  // of class sizes from here on all are multiples of a page
-constexpr size_t kReserve = 64u << 20;      // never taken: the system and the program itself need it
+// Class sizes above this are multiples of a page, and their blocks parts of the store. What threads take of malloc and
+// other threads give back, batches above all, leaves holes in which nothing fits between the small blocks.
+constexpr size_t kStoreAbove = 64u << 10;
+constexpr size_t kReserve = 64u << 20;  // never taken: the system and the program itself need it
 
 size_t class_size(size_t bytes) {
     if (bytes <= 1024) return std::max<size_t>((bytes + 63) & ~size_t{63}, 64);
@@ -94,7 +96,7 @@ Ledger& ledger() {
 // Free blocks by size that no thread keeps for itself.
 struct LargeCache {
     std::mutex mutex;
-    PageStore store;  // where blocks of kStoreLeast bytes and more are from, if it is there
+    PageStore store;  // where blocks of more than kStoreAbove bytes are from, if it is there
     struct Block {
         void* address;
         uint64_t freed;  // when, counted in releases
@@ -103,8 +105,8 @@ struct LargeCache {
     size_t bytes = 0;
     uint64_t releases = 0;
 
-    // Blocks above kOwnLimit in use, and the most of them lately: since twice that much was given back, and in the time
-    // before that.
+    // Blocks above kSmallLimit that were taken from here and not given back, and the most of them lately: since twice
+    // that much was given back, and in the time before that.
     size_t in_use = 0, high = 0, high_before = 0, given_back = 0;
 
     void count_taken(size_t size) {
@@ -150,6 +152,17 @@ LargeCache& large_cache() {
     return *cache;
 }
 
+// A free block that a thread kept.
+void give_away(void* block, size_t size) {
+    if (size <= kSmallLimit) return std::free(block);
+    LargeCache& cache = large_cache();
+    std::lock_guard lock(cache.mutex);
+    cache.in_use -= std::min(cache.in_use, size);
+    if (!cache.store.owns(block)) return std::free(block);
+    cache.store.give_back(block, size);
+    cache.count();
+}
+
 std::function<bool()>& pressure_handler() {
     static auto* handler = new std::function<bool()>;
     return *handler;
@@ -190,8 +203,10 @@ struct Own {
         all.left_allocations += account.allocations.load();
     }
     void clear() {
-        for (Link*& list : head)
-            while (list) std::free(std::exchange(list, list->next));
+        for (size_t size = 64; size <= kOwnLimit; size = class_size(size + 1)) {
+            Link*& list = head[class_index(size)];
+            while (list) give_away(std::exchange(list, list->next), size);
+        }
         count.fill(0);
         middle_bytes = 0;
     }
@@ -287,7 +302,7 @@ void* take_stored(size_t size) {
     std::lock_guard lock(cache.mutex);
     void* block = cache.store.take(size);
     while (!block) {
-        const auto [waiting, bytes] = cache.take_oldest(kStoreLeast);
+        const auto [waiting, bytes] = cache.take_oldest(kStoreAbove + 1);
         if (!waiting) break;
         cache.store.give_back(waiting, bytes);
         block = cache.store.take(size);
@@ -297,7 +312,7 @@ void* take_stored(size_t size) {
 }
 
 void* system_allocate(size_t size) {
-    const bool stored = size >= kStoreLeast && large_cache().store.is_there();
+    const bool stored = size > kStoreAbove && large_cache().store.is_there();
     if (stored)
         if (void* block = take_stored(size)) return block;
     if (size >= kCheckedSize) {
@@ -333,7 +348,7 @@ void drop_large(size_t down_to) {
 void* take_large(size_t size) {
     LargeCache& cache = large_cache();
     std::lock_guard lock(cache.mutex);
-    if (size > kOwnLimit) cache.count_taken(size);
+    cache.count_taken(size);
     auto found = cache.blocks.find(size);
     if (found == cache.blocks.end()) return nullptr;
     void* block = found->second.back().address;
@@ -346,14 +361,14 @@ void* take_large(size_t size) {
 
 void* allocate_slowly(size_t size, size_t asked) {
     if (void* block = system_allocate(size)) return block;
-    drop_large(0);
     own().clear();
+    drop_large(0);
     if (void* block = system_allocate(size)) return block;
     if (pressure_handler() && pressure_handler()()) {
         drop_large(0);
         if (void* block = system_allocate(size)) return block;
     }
-    if (!kMemoryIsWatched && size > kOwnLimit) {
+    if (!kMemoryIsWatched && size > kSmallLimit) {
         std::lock_guard lock(large_cache().mutex);
         large_cache().in_use -= size;
         large_cache().forget_high();
@@ -411,7 +426,7 @@ void release(void* block, size_t bytes) noexcept {
     bool full;
     {
         std::lock_guard lock(cache.mutex);
-        if (size > kOwnLimit) cache.count_given_back(size);
+        cache.count_given_back(size);
         if (many) limit = std::max(limit, cache.swing());
         if (size <= limit) {
             cache.blocks[size].push_back({block, ++cache.releases});
@@ -458,8 +473,8 @@ void reset_peak_memory() {
 
 void empty_memory_cache() {
     trim_memory_cache();
-    drop_large(0);
     own().clear();
+    drop_large(0);
 }
 
 void trim_memory_cache() {

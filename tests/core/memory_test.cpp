@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <thread>
 #include <vector>
@@ -15,6 +16,14 @@ using namespace lunaria;
 namespace {
 
 int64_t live() { return memory_stats().live_bytes; }
+
+// Bytes of this process that are in memory.
+int64_t resident() {
+    std::ifstream file("/proc/self/statm");
+    int64_t whole = 0, pages = 0;
+    file >> whole >> pages;
+    return pages * 4096;
+}
 
 }  // namespace
 
@@ -114,6 +123,28 @@ TEST(Memory, FreedBlocksOfMiddleSizeAreKeptOnlyUpToAFewMegabytes) {
     EXPECT_GT(memory_stats().cached_bytes, 10 << 20);
     empty_memory_cache();
     EXPECT_EQ(memory_stats().cached_bytes, 0);
+}
+
+// As batches are, which one thread makes between its small blocks, and another gives back.
+TEST(Memory, BlocksOfAnotherThreadLeaveNoHolesBetweenItsSmallOnes) {
+    if (kMemoryIsWatched) GTEST_SKIP() << "blocks are watched, none is kept";
+    constexpr size_t kBytes = 100'000, kSmall = 3000;
+    constexpr int kCount = 400;
+    empty_memory_cache();
+    const int64_t before = resident();
+    std::vector<void*> blocks, small;
+    std::thread maker([&] {
+        for (int i = 0; i < kCount; ++i) {
+            blocks.push_back(std::memset(allocate(kBytes), 1, kBytes));
+            small.push_back(std::memset(allocate(kSmall), 1, kSmall));
+        }
+    });
+    maker.join();
+    EXPECT_GT(resident() - before, 35 << 20);
+    for (void* block : blocks) release(block, kBytes);
+    empty_memory_cache();
+    EXPECT_LT(resident() - before, 8 << 20);
+    for (void* block : small) release(block, kSmall);
 }
 
 TEST(Memory, WhatALoopTakesAndGivesBackInOneGoIsKeptUntilItTakesLess) {
