@@ -1,22 +1,14 @@
 #include "core/data/tfrecord.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/interrupt.h"
-#include "core/io/crc32c.h"
+#include "core/io/frames.h"
 #include "core/io/protobuf.h"
 
 namespace lunaria::data {
 
 namespace {
-
-uint32_t masked_crc32c(std::string_view bytes) {
-    const uint32_t c = crc32c(bytes);
-    return ((c >> 15) | (c << 17)) + 0xA282EAD8u;
-}
-
-constexpr uint64_t kHead = 12, kTail = 4;  // bytes before and after the content
 
 struct Feature {
     enum class Kind { none, texts, floats, integers } kind = Kind::none;
@@ -80,47 +72,19 @@ void for_features(std::string_view bytes, const std::string& file, F f) {
 class File {
   public:
     explicit File(const std::string& path) : source_(open_source(path)) {
-        for (uint64_t at = 0; at < source_->size(); at = starts_.back() + length_of(at) + kTail) {
+        for (uint64_t at = 0; at < source_->size();) {
             if (starts_.size() % 65536 == 0) poll_interrupt();
-            const uint64_t left = source_->size() - at;
-            if (left < kHead + kTail) fail(size(), str("the file ends within it, ", left, " bytes after it begins"));
-            const std::string head = source_->text(at, kHead);
-            if (masked_crc32c(std::string_view(head).substr(0, 8)) != number<uint32_t>(head, 8))
-                fail(size(), "the crc of its length is wrong");
-            const uint64_t length = number<uint64_t>(head, 0);
-            if (length > left - kHead - kTail)
-                fail(size(), str("its length, ", length, " bytes, goes past the end of the file"));
-            starts_.push_back(at + kHead);
+            starts_.push_back(at);
+            at = frame_at(*source_, at, starts_.size() - 1).end();
         }
     }
     size_t size() const { return starts_.size(); }
     std::string content(size_t record) const {
-        const uint64_t start = starts_[record];
-        const uint64_t length = length_of(start - kHead);
-        if (length > source_->size() - start) fail(record, "its length changed since the file was opened");
-        std::string text = source_->text(start, static_cast<size_t>(length + kTail));
-        const uint32_t crc = number<uint32_t>(text, static_cast<size_t>(length));
-        text.resize(static_cast<size_t>(length));
-        if (masked_crc32c(text) != crc) fail(record, "the crc of its data is wrong");
-        return text;
+        return content_of(*source_, frame_at(*source_, starts_[record], record), record);
     }
     std::string place(size_t record) const { return str(source_->name(), ": record ", record); }
 
   private:
-    template <class T>
-    static T number(const std::string& text, size_t at) {
-        T value;
-        std::memcpy(&value, text.data() + at, sizeof value);
-        return value;
-    }
-    uint64_t length_of(uint64_t at) const {
-        uint64_t length = 0;
-        source_->read(at, &length, sizeof length);
-        return length;
-    }
-    [[noreturn]] void fail(size_t record, const std::string& what) const {
-        throw source_->error(str("record ", record, " is corrupt: ", what));
-    }
     std::unique_ptr<Source> source_;
     std::vector<uint64_t> starts_;
 };
@@ -152,15 +116,6 @@ class Tfrecords final : public Records {
     std::vector<int64_t> ends_;  // of the rows of each file
     int64_t rows_ = 0;
 };
-
-void append_record(Sink& sink, std::string_view content) {
-    const uint64_t length = content.size();
-    const auto put = [&](const auto& value) { sink.write(&value, sizeof value); };
-    put(length);
-    put(masked_crc32c({reinterpret_cast<const char*>(&length), sizeof length}));
-    sink.write(content);
-    put(masked_crc32c(content));
-}
 
 ProtoWriter feature_of(const std::string& name, const Value& value) {
     ProtoWriter list, feature;
@@ -209,7 +164,7 @@ void TfrecordWriter::write(const Names& names, const Row& row) {
         entry.bytes(1, names[c]).message(2, feature_of(names[c], row[c]));
         features.message(1, entry);
     }
-    append_record(sink_, example.message(1, features).text());
+    append_frame(sink_, example.message(1, features).text());
 }
 
 }  // namespace lunaria::data

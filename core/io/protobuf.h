@@ -20,6 +20,8 @@ class ProtoReader {
     // Goes to the next field; false at the end.
     bool next();
     uint32_t field() const { return field_; }
+    // Whether its content is bytes, a text or a message.
+    bool has_bytes() const { return wire_ == 2; }
 
     // The field's content; throws when it was written as another kind.
     int64_t integer() const;

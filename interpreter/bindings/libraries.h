@@ -53,6 +53,7 @@ void bind_parameters(lua_State* L);
 void bind_context(lua_State* L);
 void bind_io(lua_State* L);
 void bind_checkpoints(lua_State* L);
+void bind_events(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
 void bind_ir(lua_State* L);

@@ -446,6 +446,7 @@ int open_lunaria(lua_State* L) {
     bind_context(L);
     bind_io(L);
     bind_checkpoints(L);
+    bind_events(L);
     bind_session(L);
     bind_json(L);
     bind_ir(L);

@@ -267,6 +267,17 @@ function M.io.read_later(parts) end
 ---     > (os.remove("/tmp/lunaria_help.safetensors"))
 ---     true
 function M.io.finish_reading(handle, ask) end
+--- Events of a file that TensorBoard reads: a list of { step =, wall_time =, values = a list of { tag =, kind =, value = } }, the
+--- offset behind the last one and its number. partial: true leaves a last record that is not whole out. offset, record: where to
+--- begin. count: how many at most. ms.train.SummaryReader has them by tag.
+---
+---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
+---     > record:close()
+---     > ms.io.read_events(record.path)[1].version
+---     MindSpore.Event:1
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
+---     true
+function M.io.read_events(path, partial, offset, record, count) end
 --- What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip" or "unknown".
 ---
 ---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })

@@ -6,6 +6,7 @@ return require "lunaria.parts" ("ms.train", "name", {
   { "lunaria.train.callbacks", [[Callback EarlyStopping History LambdaCallback LearningRateScheduler LossMonitor ReduceLROnPlateau
     RunContext TimeMonitor]], of = "classes" },
   { "lunaria.train.saving_callbacks", "BackupAndRestore CheckpointConfig ModelCheckpoint OnRequestExit" },
+  { "lunaria.train.summary_reader", "SummaryReader" },
   { "lunaria.train.summary_record", "SummaryCollector SummaryRecord" },
   { "lunaria.train.model", "Model", whole = true },
 })

@@ -1,0 +1,126 @@
+// ms.io.read_events, of which ms.train.SummaryReader is made.
+#include <memory>
+
+#include "core/io/events.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+void set_field(lua_State* L, const char* name, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, name);
+}
+
+void set_field(lua_State* L, const char* name, std::string_view text) {
+    push(L, text);
+    lua_setfield(L, -2, name);
+}
+
+void set_field(lua_State* L, const char* name, const std::vector<double>& list) {
+    lua_createtable(L, static_cast<int>(list.size()), 0);
+    for (size_t i = 0; i < list.size(); ++i) {
+        lua_pushnumber(L, list[i]);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
+    }
+    lua_setfield(L, -2, name);
+}
+
+void push_histogram(lua_State* L, const Shown::Histogram& h) {
+    lua_createtable(L, 0, 10);
+    set_field(L, "min", h.least);
+    set_field(L, "max", h.most);
+    set_field(L, "count", h.count);
+    set_field(L, "sum", h.sum);
+    set_field(L, "sum_squares", h.squares);
+    set_field(L, "nan", h.nan);
+    set_field(L, "positive_infinity", h.up);
+    set_field(L, "negative_infinity", h.down);
+    set_field(L, "limits", h.limits);
+    set_field(L, "counts", h.counts);
+}
+
+void push_encoded(lua_State* L, const Shown::Encoded& encoded) {
+    lua_createtable(L, 0, 5);
+    for (const auto& [name, value] : encoded.about) set_field(L, name.c_str(), value);
+    if (!encoded.type.empty()) set_field(L, "type", std::string_view(encoded.type));
+    set_field(L, "bytes", std::string_view(encoded.bytes));
+}
+
+void push_content(lua_State* L, const Shown& shown) {
+    if (const auto* figure = std::get_if<double>(&shown.value))
+        lua_pushnumber(L, *figure);
+    else if (const auto* text = std::get_if<std::string>(&shown.value))
+        push(L, std::string_view(*text));
+    else if (const auto* histogram = std::get_if<Shown::Histogram>(&shown.value))
+        push_histogram(L, *histogram);
+    else if (const auto* encoded = std::get_if<Shown::Encoded>(&shown.value))
+        push_encoded(L, *encoded);
+    else if (const auto* tensor = std::get_if<Tensor>(&shown.value))
+        push(L, *tensor);
+    else
+        push(L, std::string_view(std::get<Shown::Data>(shown.value).bytes));
+}
+
+void push_event(lua_State* L, const Event& event) {
+    lua_createtable(L, 0, 5);
+    set_field(L, "wall_time", event.wall_time);
+    lua_pushinteger(L, event.step);
+    lua_setfield(L, -2, "step");
+    if (!event.version.empty()) set_field(L, "version", std::string_view(event.version));
+    if (event.has_graph) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "has_graph");
+    }
+    lua_createtable(L, static_cast<int>(event.values.size()), 0);
+    for (size_t i = 0; i < event.values.size(); ++i) {
+        lua_createtable(L, 0, 3);
+        set_field(L, "tag", std::string_view(event.values[i].tag));
+        set_field(L, "kind", std::string_view(event.values[i].kind));
+        push_content(L, event.values[i]);
+        lua_setfield(L, -2, "value");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
+    }
+    lua_setfield(L, -2, "values");
+}
+
+// read_events(path, partial, offset, record, count): up to `count` events from `offset` on, where record number
+// `record` begins; the offset of the next one and its number.
+int read_events(lua_State* L) {
+    const std::string path = path_at(L, 1, "read_events");
+    const auto number = [&](int index, const char* name) {
+        if (lua_isnoneornil(L, index)) return int64_t{0};
+        const int64_t value = integer_at(L, index, "read_events", name);
+        if (value < 0) throw argument_error("read_events", str(name, " must not be negative, got ", value));
+        return value;
+    };
+    const int64_t offset = number(3, "offset"), record = number(4, "record");
+    const int64_t count = lua_isnoneornil(L, 5) ? INT64_MAX : number(5, "count");
+    EventReader reader(open_source(path), lua_toboolean(L, 2), static_cast<uint64_t>(offset),
+                       static_cast<size_t>(record));
+    lua_newtable(L);
+    for (int64_t i = 1; i <= count; ++i) {
+        const auto event = reader.next();
+        if (!event) break;
+        push_event(L, *event);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i));
+    }
+    lua_pushinteger(L, static_cast<lua_Integer>(reader.offset()));
+    lua_pushinteger(L, static_cast<lua_Integer>(reader.record()));
+    return 3;
+}
+
+}  // namespace
+
+// Adds to ms.io.
+void bind_events(lua_State* L) {
+    lua_getfield(L, -1, "io");
+    lua_pushcfunction(L, protect<read_events>);
+    lua_setfield(L, -2, "read_events");
+    lua_pop(L, 1);
+}
+
+}  // namespace lunaria
