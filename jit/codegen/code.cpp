@@ -120,12 +120,16 @@ Code unless_any(Mask m, Code fast, const char* function, Code x) {
     b.CreateCondBr(b.CreateOrReduce(m.v), slow, after);
     b.SetInsertPoint(slow);
     llvm::Type* lane = x.v->getType()->getScalarType();
-    llvm::FunctionCallee callee = e.module.getOrInsertFunction(function, lane, lane);
+    auto one = [&](llvm::Value* number) -> llvm::Value* {
+        if (e.outside) return e.outside(e, function, number);
+        return b.CreateCall(e.module.getOrInsertFunction(function, lane, lane), {number});
+    };
     llvm::Value* exact = x.v;
     for (int i = 0; i < e.lanes; ++i) {
         auto at = static_cast<uint64_t>(i);
-        exact = b.CreateInsertElement(exact, b.CreateCall(callee, {b.CreateExtractElement(x.v, at)}), at);
+        exact = b.CreateInsertElement(exact, one(b.CreateExtractElement(x.v, at)), at);
     }
+    slow = b.GetInsertBlock();
     b.CreateBr(after);
     b.SetInsertPoint(after);
     llvm::PHINode* result = b.CreatePHI(x.v->getType(), 2);

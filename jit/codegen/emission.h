@@ -4,6 +4,8 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <string_view>
+
 #include "core/dtype.h"
 
 namespace lunaria::codegen {
@@ -22,6 +24,8 @@ class Emission {
     llvm::IRBuilder<> builder;
     const int lanes;
     const bool avx512;
+    // Code for a function of libm (sinf, cosf, tanf) of one number; null: libm is called.
+    llvm::Value* (*outside)(Emission& emission, std::string_view function, llvm::Value* x) = nullptr;
     DType dtype = DType::f32;  // of constants, and whether integers have a sign
 
     // What a lane holds in a register: booleans are single bits, bfloat16 its 16 bits.

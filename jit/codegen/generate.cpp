@@ -1,4 +1,4 @@
-// The library's two functions: a program in, an object file out.
+// The library's functions: a program in, an object file or assembly out.
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "jit/codegen/loops.h"
+#include "jit/codegen/thread_loops.h"
 #include "jit/graph/generator.h"
 
 namespace lunaria::codegen {
@@ -22,6 +23,9 @@ namespace lunaria::codegen {
 namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+constexpr const char* kThreadTriple = "nvptx64-nvidia-cuda";
+
+using Sink = void (*)(void* context, const char* bytes, size_t count);
 
 int register_bytes(std::string_view target) { return target == "x86-64-v4" ? 64 : target == "x86-64-v3" ? 32 : 16; }
 
@@ -41,23 +45,52 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const char* target) {
                                                                            llvm::CodeGenOptLevel::Default));
 }
 
-// What is written is close to its final form: only what memory slots and repeated addresses leave behind is tidied.
-void tidy(llvm::Module& module, llvm::TargetMachine& machine) {
+std::unique_ptr<llvm::TargetMachine> thread_machine(const char* target) {
+    [[maybe_unused]] static const bool ready = [] {
+        LLVMInitializeNVPTXTargetInfo();
+        LLVMInitializeNVPTXTarget();
+        LLVMInitializeNVPTXTargetMC();
+        LLVMInitializeNVPTXAsmPrinter();
+        return true;
+    }();
+    std::string none;
+    const llvm::Target* found = llvm::TargetRegistry::lookupTarget(kThreadTriple, none);
+    if (!found) return nullptr;
+    return std::unique_ptr<llvm::TargetMachine>(
+        found->createTargetMachine(kThreadTriple, target, "+ptx78", llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+}
+
+// LLVM's analyses, which passes ask for.
+struct Analyses {
+    explicit Analyses(llvm::TargetMachine& machine) : builder(&machine) {
+        builder.registerModuleAnalyses(modules);
+        builder.registerCGSCCAnalyses(calls);
+        builder.registerFunctionAnalyses(functions);
+        builder.registerLoopAnalyses(loops);
+        builder.crossRegisterProxies(loops, functions, calls, modules);
+    }
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
     llvm::CGSCCAnalysisManager calls;
     llvm::ModuleAnalysisManager modules;
-    llvm::PassBuilder builder(&machine);
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(calls);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, calls, modules);
+    llvm::PassBuilder builder;
+};
+
+// What is written is close to its final form: only what memory slots and repeated addresses leave behind is tidied.
+void tidy(llvm::Module& module, llvm::TargetMachine& machine) {
+    Analyses analyses(machine);
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::PromotePass());
     passes.addPass(llvm::EarlyCSEPass());
     for (llvm::Function& f : module)
-        if (!f.isDeclaration()) passes.run(f, functions);
+        if (!f.isDeclaration()) passes.run(f, analyses.functions);
+}
+
+// Kernels of threads are generated once and run often, by processors whose own compilers do less.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+    Analyses analyses(machine);
+    analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
 }
 
 bool dumps_code() {
@@ -65,28 +98,60 @@ bool dumps_code() {
     return wish && std::string_view(wish).find("llvm") != std::string_view::npos;
 }
 
-bool generate(const graph::LoopProgram& program, const char* symbol, const char* target, void* context,
-              void (*sink)(void*, const char*, size_t)) {
+llvm::TargetMachine* host_machine(const char* target) {
     static const std::unique_ptr<llvm::TargetMachine> machines[] = {machine_for("x86-64-v2"), machine_for("x86-64-v3"),
                                                                     machine_for("x86-64-v4")};
     const int bytes = register_bytes(target);
-    llvm::TargetMachine* machine = machines[bytes == 64 ? 2 : bytes == 32 ? 1 : 0].get();
+    return machines[bytes == 64 ? 2 : bytes == 32 ? 1 : 0].get();
+}
+
+// Hands what the machine makes of a module to the sink.
+bool emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type, void* context, Sink sink) {
+    if (dumps_code()) module.print(llvm::errs(), nullptr);
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream out(bytes);
+    llvm::legacy::PassManager passes;
+    if (machine.addPassesToEmitFile(passes, out, nullptr, type)) return false;
+    passes.run(module);
+    sink(context, bytes.data(), bytes.size());
+    return true;
+}
+
+bool is_valid(llvm::Module& module) { return !llvm::verifyModule(module, dumps_code() ? &llvm::errs() : nullptr); }
+
+bool generate(const graph::LoopProgram& program, const char* symbol, const char* target, void* context, Sink sink) {
+    llvm::TargetMachine* machine = host_machine(target);
     if (!machine) return false;
     llvm::LLVMContext llvm_context;
     llvm::Module module("kernel", llvm_context);
     module.setTargetTriple(kTriple);
     module.setDataLayout(machine->createDataLayout());
-    if (!write_loop(module, program, symbol, bytes)) return false;
-    if (llvm::verifyModule(module, dumps_code() ? &llvm::errs() : nullptr)) return false;
+    if (!write_loop(module, program, symbol, register_bytes(target)) || !is_valid(module)) return false;
     tidy(module, *machine);
-    if (dumps_code()) module.print(llvm::errs(), nullptr);
-    llvm::SmallVector<char, 0> object;
-    llvm::raw_svector_ostream out(object);
-    llvm::legacy::PassManager emit;
-    if (machine->addPassesToEmitFile(emit, out, nullptr, llvm::CodeGenFileType::ObjectFile)) return false;
-    emit.run(module);
-    sink(context, object.data(), object.size());
-    return true;
+    return emit(module, *machine, llvm::CodeGenFileType::ObjectFile, context, sink);
+}
+
+// `target`: a processor that runs threads in blocks (sm_80 and above), for which the result is PTX text, or one of
+// x86-64, for which it is an object with an EmulatedKernel.
+bool generate_threads(const graph::LoopProgram& program, const graph::ThreadShape& shape, const char* symbol,
+                      const char* target, void* context, Sink sink) {
+    const bool emulated = std::string_view(target).starts_with("x86-64");
+    std::unique_ptr<llvm::TargetMachine> own;
+    if (!emulated) own = thread_machine(target);
+    llvm::TargetMachine* machine = emulated ? host_machine(target) : own.get();
+    if (!machine) return false;
+    llvm::LLVMContext llvm_context;
+    llvm::Module module("kernel", llvm_context);
+    module.setTargetTriple(emulated ? kTriple : kThreadTriple);
+    module.setDataLayout(machine->createDataLayout());
+    const std::unique_ptr<ThreadModel> model = emulated ? emulated_threads(module) : ptx_threads(module);
+    if (!write_thread_loop(module, program, shape, symbol, *model) || !is_valid(module)) return false;
+    if (emulated)
+        tidy(module, *machine);
+    else
+        optimise(module, *machine);
+    return emit(module, *machine, emulated ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile,
+                context, sink);
 }
 
 }  // namespace
@@ -98,6 +163,12 @@ extern "C" {
                                                      const char* target, void* context,
                                                      void (*sink)(void*, const char*, size_t)) {
     return lunaria::codegen::generate(*program, symbol, target, context, sink);
+}
+[[gnu::visibility("default")]] bool lunaria_generate_threads(const lunaria::graph::LoopProgram* program,
+                                                             const lunaria::graph::ThreadShape* shape,
+                                                             const char* symbol, const char* target, void* context,
+                                                             void (*sink)(void*, const char*, size_t)) {
+    return lunaria::codegen::generate_threads(*program, *shape, symbol, target, context, sink);
 }
 [[gnu::visibility("default")]] int lunaria_generator_version() { return lunaria::graph::kGeneratorVersion; }
 }

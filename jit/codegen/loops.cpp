@@ -1,65 +1,26 @@
 #include "jit/codegen/loops.h"
 
-#include <llvm/IR/MDBuilder.h>
-
 #include <algorithm>
-#include <map>
 
-#include "jit/codegen/emission.h"
-#include "jit/codegen/formulas.h"
+#include "jit/codegen/code.h"
+#include "jit/codegen/loop_body.h"
 
 namespace lunaria::codegen {
 
 namespace {
 
-using graph::LoopInstruction;
-using graph::LoopOperand;
 using graph::LoopProgram;
-using Kind = LoopInstruction::Kind;
 
-uint64_t stored_bytes(DType t) {
-    switch (t) {
-        case DType::boolean:
-        case DType::u8:
-        case DType::i8:
-            return 1;
-        case DType::i16:
-        case DType::f16:
-        case DType::bf16:
-            return 2;
-        case DType::i32:
-        case DType::f32:
-            return 4;
-        default:
-            return 8;
-    }
-}
-
-int lanes_for(const LoopProgram& program, int register_bytes) {
-    uint64_t widest = 4;
-    for (const LoopInstruction& i : program.code)
-        widest = std::max({widest, stored_bytes(i.dtype), stored_bytes(i.operand)});
-    return register_bytes / static_cast<int>(widest);
-}
-
-class LoopWriter {
+class LoopWriter : public LoopBody {
   public:
     LoopWriter(llvm::Module& module, const LoopProgram& program, int register_bytes)
-        : program_(program),
-          e_(module, lanes_for(program, register_bytes), register_bytes == 64),
-          b_(e_.builder),
-          passes_(graph::passes_of(program)),
-          kept_(graph::scratch_values(program)),
-          row_values_(program.code.size(), nullptr),
-          accumulators_(program.code.size(), nullptr) {}
+        : LoopBody(module, program, register_bytes / static_cast<int>(widest_bytes(program)), register_bytes == 64) {}
 
     bool run(const char* symbol) {
         const Writing writing(e_);
         begin_function(symbol);
         load_sizes();
-        for (size_t i = 0; i < program_.code.size(); ++i)
-            if (program_.code[i].kind == Kind::reduce)
-                accumulators_[i] = b_.CreateAlloca(e_.vector_type(program_.code[i].dtype));
+        make_accumulators();
         auto* head = block("row");
         auto* body = block("row.body");
         auto* done = block("done");
@@ -81,10 +42,6 @@ class LoopWriter {
     }
 
   private:
-    llvm::BasicBlock* block(const char* name) {
-        return llvm::BasicBlock::Create(e_.module.getContext(), name, function_);
-    }
-
     void begin_function(const char* symbol) {
         llvm::Type* pointer = b_.getPtrTy();
         llvm::Type* word = b_.getInt64Ty();
@@ -106,134 +63,7 @@ class LoopWriter {
         scratch_ = function_->getArg(6);
     }
 
-    llvm::Value* size_at(size_t i) {
-        llvm::Value* at = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sizes_, i);
-        return b_.CreateLoad(b_.getInt64Ty(), at);
-    }
-
-    void load_sizes() {
-        const auto outer = static_cast<size_t>(program_.outer_rank);
-        for (size_t i = 0; i < outer; ++i) outer_.push_back(size_at(i));
-        inner_ = size_at(outer);
-        size_t next = outer + 1;
-        for (size_t k = 0; k < program_.operands.size(); ++k) {
-            const LoopOperand& o = program_.operands[k];
-            llvm::Value* at = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), pointers_, k);
-            bases_.push_back(b_.CreateLoad(b_.getPtrTy(), at));
-            strides_.emplace_back();
-            for (size_t i = 0; i < outer; ++i) strides_.back().push_back(size_at(next++));
-            wide_.push_back(o.step == LoopOperand::Step::wide ? size_at(next++) : nullptr);
-        }
-    }
-
-    // The operands' first elements of a row.
-    void find_row(llvm::Value* row) {
-        std::vector<llvm::Value*> index(outer_.size());
-        llvm::Value* rest = row;
-        for (size_t i = outer_.size(); i-- > 1;) {
-            index[i] = b_.CreateURem(rest, outer_[i]);
-            rest = b_.CreateUDiv(rest, outer_[i]);
-        }
-        if (!outer_.empty()) index[0] = rest;
-        at_row_ = bases_;
-        for (size_t k = 0; k < bases_.size(); ++k) {
-            llvm::Value* offset = nullptr;
-            for (size_t i = 0; i < index.size(); ++i) {
-                llvm::Value* part = b_.CreateMul(index[i], strides_[k][i]);
-                offset = offset ? b_.CreateAdd(offset, part) : part;
-            }
-            if (offset) at_row_[k] = element(bases_[k], offset, program_.operands[k].dtype);
-        }
-        // Of the rows that add to one place, the first is where all axes that do not move it stand at 0.
-        is_first_.assign(bases_.size(), nullptr);
-        for (const LoopInstruction& i : program_.code) {
-            if (i.kind != Kind::add) continue;
-            llvm::Value* first = b_.getTrue();
-            for (size_t axis = 0; axis < index.size(); ++axis) {
-                llvm::Value* moves = b_.CreateICmpNE(strides_[i.index][axis], b_.getInt64(0));
-                llvm::Value* starts = b_.CreateICmpEQ(index[axis], b_.getInt64(0));
-                first = b_.CreateAnd(first, b_.CreateOr(moves, starts));
-            }
-            is_first_[i.index] = first;
-        }
-    }
-
-    llvm::Value* element(llvm::Value* base, llvm::Value* index, DType t) {
-        return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(index, b_.getInt64(stored_bytes(t))));
-    }
-
-    bool write_row(llvm::Value* row) {
-        find_row(row);
-        const int last = passes_.empty() ? 0 : *std::max_element(passes_.begin(), passes_.end());
-        for (int pass = 0; pass <= last; ++pass)
-            if (!write_row_values(pass) || !write_pass(pass)) return false;
-        return true;
-    }
-
-    // What is one value per row and needs nothing of this pass over the row.
-    bool write_row_values(int pass) {
-        for (size_t i = 0; i < program_.code.size(); ++i) {
-            const LoopInstruction& at = program_.code[i];
-            if (!at.row || passes_[i] != pass || at.kind == Kind::reduce || at.kind == Kind::add) continue;
-            if (at.kind == Kind::store) {
-                llvm::Value* lane = b_.CreateExtractElement(row_values_[at.args[0]], uint64_t{0});
-                b_.CreateAlignedStore(to_memory(lane, at.dtype), at_row_[at.index],
-                                      llvm::Align(stored_bytes(at.dtype)));
-                continue;
-            }
-            row_values_[i] = at.kind == Kind::load ? load_one(at) : compute(i, row_values_);
-            if (!row_values_[i]) return false;
-        }
-        return true;
-    }
-
-    // Booleans are bytes in memory.
-    llvm::Value* to_memory(llvm::Value* v, DType t) {
-        if (t != DType::boolean) return v;
-        llvm::Type* type = b_.getInt8Ty();
-        if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v->getType()))
-            type = llvm::FixedVectorType::get(type, vector->getNumElements());
-        return b_.CreateZExt(v, type);
-    }
-    llvm::Type* memory_lane(DType t) { return t == DType::boolean ? b_.getInt8Ty() : e_.lane_type(t); }
-
-    llvm::Value* load_one(const LoopInstruction& at) {
-        llvm::Value* one =
-            b_.CreateAlignedLoad(memory_lane(at.dtype), at_row_[at.index], llvm::Align(stored_bytes(at.dtype)));
-        if (at.dtype == DType::boolean) one = b_.CreateICmpNE(one, b_.getInt8(0));
-        return e_.spread(one);
-    }
-
-    llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values) {
-        const LoopInstruction& at = program_.code[i];
-        if (at.kind == Kind::constant) return e_.constant(at.dtype, at.number, at.integer);
-        if (at.kind == Kind::cast) return e_.convert(values[at.args[0]], at.operand, at.dtype);
-        std::vector<llvm::Value*> args;
-        for (uint16_t a : at.args) args.push_back(values[a]);
-        e_.dtype = at.operand;
-        return write_formula(at.name, args);
-    }
-
-    bool is_kept(size_t i) const { return std::find(kept_.begin(), kept_.end(), i) != kept_.end(); }
-
-    // What the loop of a pass is run for.
-    std::vector<size_t> targets(int pass) const {
-        std::vector<size_t> list;
-        for (size_t i = 0; i < program_.code.size(); ++i) {
-            const LoopInstruction& at = program_.code[i];
-            const bool stores = ((at.kind == Kind::store && !at.row) || at.kind == Kind::add) && passes_[i] == pass;
-            const bool reduces = at.kind == Kind::reduce && passes_[i] - 1 == pass;
-            const bool keeps = is_kept(i) && passes_[i] == pass;
-            if (stores || reduces || keeps) list.push_back(i);
-        }
-        return list;
-    }
-
-    bool write_pass(int pass) {
-        const std::vector<size_t> wanted = targets(pass);
-        if (wanted.empty()) return true;
-        for (size_t i : wanted)
-            if (program_.code[i].kind == Kind::reduce) b_.CreateStore(identity(program_.code[i]), accumulators_[i]);
+    bool write_columns(int pass, const std::vector<size_t>& wanted) override {
         llvm::Value* lanes = b_.getInt64(static_cast<uint64_t>(e_.lanes));
         auto* head = block("whole");
         auto* body = block("whole.body");
@@ -260,214 +90,30 @@ class LoopWriter {
         if (!write_elements(pass, wanted, at, mask)) return false;
         b_.CreateBr(done);
         b_.SetInsertPoint(done);
-        for (size_t i : wanted)
-            if (program_.code[i].kind == Kind::reduce) row_values_[i] = across(i);
         return true;
-    }
-
-    llvm::Value* lane_numbers(llvm::Type* type) {
-        std::vector<llvm::Constant*> numbers;
-        for (int i = 0; i < e_.lanes; ++i) numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
-        return llvm::ConstantVector::get(numbers);
-    }
-
-    bool write_elements(int pass, const std::vector<size_t>& wanted, llvm::Value* column, llvm::Value* mask) {
-        std::vector<llvm::Value*> values = row_values_;
-        auto source_of = [&](size_t i) {
-            const Kind kind = program_.code[i].kind;
-            const bool ends = kind == Kind::store || kind == Kind::add || kind == Kind::reduce;
-            return ends ? size_t{program_.code[i].args[0]} : i;
-        };
-        // Everything is read before anything is written: a result may take the place of an operand.
-        for (size_t i : wanted)
-            if (!element_value(source_of(i), pass, values, column, mask)) return false;
-        for (size_t i : wanted) {
-            const LoopInstruction& at = program_.code[i];
-            llvm::Value* v = values[source_of(i)];
-            if (at.kind == Kind::store) {
-                store(v, at, column, mask);
-            } else if (at.kind == Kind::add) {
-                llvm::Value* sum = load(at, column, mask);
-                llvm::Value* zero = llvm::Constant::getNullValue(sum->getType());
-                store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero, sum), v), at, column, mask);
-            } else if (at.kind == Kind::reduce) {
-                llvm::Value* sum = b_.CreateLoad(v->getType(), accumulators_[i]);
-                llvm::Value* more = combine(at, sum, v);
-                // Lanes behind the end of the row keep what they have.
-                b_.CreateStore(mask ? b_.CreateSelect(mask, more, sum) : more, accumulators_[i]);
-            } else {
-                b_.CreateAlignedStore(v, scratch_at(i, column), llvm::Align(8));
-            }
-        }
-        return true;
-    }
-
-    // Values are written in the order of the program, with those that they are made from before them.
-    bool element_value(size_t i, int pass, std::vector<llvm::Value*>& values, llvm::Value* column, llvm::Value* mask) {
-        std::vector<size_t> open{i};
-        while (!open.empty()) {
-            const size_t at = open.back();
-            if (values[at]) {
-                open.pop_back();
-                continue;
-            }
-            const LoopInstruction& instruction = program_.code[at];
-            if (is_kept(at) && passes_[at] < pass) {
-                values[at] =
-                    b_.CreateAlignedLoad(e_.vector_type(instruction.dtype), scratch_at(at, column), llvm::Align(8));
-            } else if (instruction.kind == Kind::load) {
-                values[at] = load(instruction, column, mask);
-            } else if (instruction.kind == Kind::product) {
-                values[at] = product(instruction, column, mask);
-            } else {
-                bool ready = true;
-                for (uint16_t a : instruction.args) {
-                    if (values[a]) continue;
-                    open.push_back(a);
-                    ready = false;
-                }
-                if (!ready) continue;
-                values[at] = compute(at, values);
-            }
-            if (!values[at]) return false;
-            open.pop_back();
-        }
-        return true;
-    }
-
-    // Neighbouring columns of a row times a matrix. Sums of every fourth product are in flight at a time: one alone
-    // would wait for each addition.
-    llvm::Value* product(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
-        constexpr int64_t kSums = 4, kTurn = 16;
-        llvm::Type* type = e_.vector_type(at.dtype);
-        llvm::Type* lane = e_.lane_type(at.dtype);
-        const llvm::Align align(stored_bytes(at.dtype));
-        llvm::Value* zero = llvm::Constant::getNullValue(type);
-        llvm::Value* columns = element(at_row_[at.matrix], column, at.dtype);
-        std::vector<llvm::Value*> sums(kSums, zero);
-        auto step = [&](llvm::Value* x, llvm::Value* y, int64_t k) {
-            llvm::Value* left = b_.CreateAlignedLoad(lane, element(x, b_.getInt64(k), at.dtype), align);
-            llvm::Value* from = element(y, b_.getInt64(k * at.stride), at.dtype);
-            llvm::Value* right = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, mask, zero))
-                                      : b_.CreateAlignedLoad(type, from, align);
-            llvm::Value*& sum = sums[static_cast<size_t>(k % kSums)];
-            sum = b_.CreateFAdd(sum, b_.CreateFMul(e_.spread(left), right));
-        };
-        const int64_t turns = at.depth / kTurn;
-        llvm::Value* row = at_row_[at.index];
-        if (turns > 0) {
-            auto* body = block("product");
-            auto* done = block("product.done");
-            llvm::BasicBlock* before = b_.GetInsertBlock();
-            b_.CreateBr(body);
-            b_.SetInsertPoint(body);
-            llvm::PHINode* turn = b_.CreatePHI(b_.getInt64Ty(), 2);
-            turn->addIncoming(b_.getInt64(0), before);
-            std::vector<llvm::PHINode*> carried;
-            for (llvm::Value*& sum : sums) {
-                carried.push_back(b_.CreatePHI(type, 2));
-                carried.back()->addIncoming(zero, before);
-                sum = carried.back();
-            }
-            llvm::Value* k = b_.CreateMul(turn, b_.getInt64(kTurn));
-            llvm::Value* x = element(row, k, at.dtype);
-            llvm::Value* y = element(columns, b_.CreateMul(k, b_.getInt64(at.stride)), at.dtype);
-            for (int64_t i = 0; i < kTurn; ++i) step(x, y, i);
-            llvm::Value* next = b_.CreateAdd(turn, b_.getInt64(1));
-            turn->addIncoming(next, body);
-            for (size_t i = 0; i < sums.size(); ++i) carried[i]->addIncoming(sums[i], body);
-            b_.CreateCondBr(b_.CreateICmpSLT(next, b_.getInt64(turns)), body, done);
-            b_.SetInsertPoint(done);
-        }
-        for (int64_t k = turns * kTurn; k < at.depth; ++k) step(row, columns, k);
-        return b_.CreateFAdd(b_.CreateFAdd(sums[0], sums[1]), b_.CreateFAdd(sums[2], sums[3]));
     }
 
     // Rows of the scratch memory are longer than those of the operands: whole vectors are stored.
-    llvm::Value* scratch_at(size_t i, llvm::Value* column) {
-        const auto which = static_cast<uint64_t>(std::find(kept_.begin(), kept_.end(), i) - kept_.begin());
+    llvm::Value* scratch_at(size_t which, llvm::Value* column) override {
         llvm::Value* length = b_.CreateAdd(inner_, b_.getInt64(64));
         llvm::Value* start = b_.CreateMul(length, b_.getInt64(which));
         return b_.CreateGEP(b_.getInt64Ty(), scratch_, b_.CreateAdd(start, column));
     }
 
-    llvm::Value* lane_addresses(const LoopInstruction& at, llvm::Value* column) {
-        llvm::Value* index = b_.CreateAdd(e_.spread(column), lane_numbers(b_.getInt64Ty()));
-        llvm::Value* step = b_.CreateMul(wide_[at.index], b_.getInt64(stored_bytes(at.dtype)));
-        return b_.CreateGEP(b_.getInt8Ty(), at_row_[at.index], b_.CreateMul(index, e_.spread(step)));
-    }
-
-    llvm::Value* load(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
-        const llvm::Align align(stored_bytes(at.dtype));
-        llvm::Type* type = llvm::FixedVectorType::get(memory_lane(at.dtype), static_cast<unsigned>(e_.lanes));
-        llvm::Value* zero = llvm::Constant::getNullValue(type);
-        llvm::Value* v = nullptr;
-        if (program_.operands[at.index].step == LoopOperand::Step::wide) {
-            llvm::Value* all = llvm::ConstantVector::getSplat(
-                llvm::ElementCount::getFixed(static_cast<unsigned>(e_.lanes)), b_.getTrue());
-            v = b_.CreateMaskedGather(type, lane_addresses(at, column), align, mask ? mask : all, zero);
-        } else {
-            llvm::Value* from = element(at_row_[at.index], column, at.dtype);
-            v = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, mask, zero))
-                     : b_.CreateAlignedLoad(type, from, align);
-        }
-        return at.dtype == DType::boolean ? b_.CreateICmpNE(v, zero) : v;
-    }
-
-    void store(llvm::Value* v, const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
-        v = to_memory(v, at.dtype);
-        const llvm::Align align(stored_bytes(at.dtype));
-        llvm::Value* to = element(at_row_[at.index], column, at.dtype);
-        if (mask) {
-            b_.CreateMaskedStore(v, to, align, mask);
-            return;
-        }
+    void store_all(llvm::Value* v, llvm::Value* to, DType t) override {
         if (!program_.streams) {
-            b_.CreateAlignedStore(v, to, align);
+            LoopBody::store_all(v, to, t);
             return;
         }
         // Results start at a multiple of 64 bytes, and parts of a row at a multiple of 64 elements.
-        const uint64_t bytes = std::min<uint64_t>(64, stored_bytes(at.dtype) * static_cast<uint64_t>(e_.lanes));
+        const uint64_t bytes = std::min<uint64_t>(64, stored_bytes(t) * static_cast<uint64_t>(e_.lanes));
         llvm::StoreInst* streamed = b_.CreateAlignedStore(v, to, llvm::Align(bytes));
         llvm::Metadata* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
         streamed->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(e_.module.getContext(), {one}));
     }
 
-    llvm::Value* identity(const LoopInstruction& at) {
-        const double infinity = std::numeric_limits<double>::infinity();
-        const double number = at.name == "max" ? -infinity : at.name == "min" ? infinity : 0.0;
-        return e_.constant(at.dtype, number, 0);
-    }
-    llvm::Value* combine(const LoopInstruction& at, llvm::Value* a, llvm::Value* b) {
-        e_.dtype = at.dtype;
-        if (at.name == "sum") return b_.CreateFAdd(a, b);
-        llvm::Value* args[] = {a, b};
-        return write_formula(at.name == "max" ? "maximum" : "minimum", args);
-    }
-
-    // The lanes of an accumulator brought together, in a fixed order, and spread again.
-    llvm::Value* across(size_t i) {
-        const LoopInstruction& at = program_.code[i];
-        llvm::Value* v = b_.CreateLoad(e_.vector_type(at.dtype), accumulators_[i]);
-        for (int half = e_.lanes / 2; half >= 1; half /= 2) {
-            std::vector<int> order;
-            for (int lane = 0; lane < e_.lanes; ++lane) order.push_back(lane ^ half);
-            v = combine(at, v, b_.CreateShuffleVector(v, order));
-        }
-        return e_.spread(b_.CreateExtractElement(v, uint64_t{0}));
-    }
-
-    const LoopProgram& program_;
-    Emission e_;
-    llvm::IRBuilder<>& b_;
-    const std::vector<int> passes_;
-    const std::vector<uint16_t> kept_;
-    std::vector<llvm::Value*> row_values_, accumulators_;  // by instruction; null: not yet, not at all
-    llvm::Function* function_ = nullptr;
-    llvm::Value *pointers_ = nullptr, *sizes_ = nullptr, *row_begin_ = nullptr, *row_end_ = nullptr,
-                *column_begin_ = nullptr, *column_end_ = nullptr, *scratch_ = nullptr, *inner_ = nullptr;
-    std::vector<llvm::Value*> outer_, bases_, wide_, at_row_, is_first_;
-    std::vector<std::vector<llvm::Value*>> strides_;
+    llvm::Value *row_begin_ = nullptr, *row_end_ = nullptr, *column_begin_ = nullptr, *column_end_ = nullptr,
+                *scratch_ = nullptr;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "jit/graph/loop.h"
+#include "jit/graph/thread_loop.h"
 
 namespace lunaria::graph {
 
@@ -18,5 +18,12 @@ inline constexpr const char* kVersionSymbol = "lunaria_generator_version";
 using GenerateFunction = bool (*)(const LoopProgram* program, const char* symbol, const char* target, void* context,
                                   void (*sink)(void* context, const char* bytes, size_t count));
 using VersionFunction = int (*)();
+
+// The same for a processor that runs threads in blocks. `target`: sm_80 and above (the bytes are PTX text), or a level
+// of x86-64, where the function is an EmulatedKernel.
+inline constexpr const char* kGenerateThreadsSymbol = "lunaria_generate_threads";
+using GenerateThreadsFunction = bool (*)(const LoopProgram* program, const ThreadShape* shape, const char* symbol,
+                                         const char* target, void* context,
+                                         void (*sink)(void* context, const char* bytes, size_t count));
 
 }  // namespace lunaria::graph

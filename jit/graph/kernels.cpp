@@ -10,6 +10,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "jit/graph/generator.h"
 #include "jit/graph/kernel_files.h"
@@ -54,13 +55,20 @@ class Generator {
     std::string run(const LoopProgram& program, std::string_view target) {
         if (!load()) return {};
         std::string object;
-        function_(
-            &program, kLoopSymbol, std::string(target).c_str(), &object,
-            [](void* out, const char* bytes, size_t count) { static_cast<std::string*>(out)->assign(bytes, count); });
+        function_(&program, kLoopSymbol, std::string(target).c_str(), &object, &keep);
         return object;
+    }
+    std::string run(const LoopProgram& program, const ThreadShape& shape, const std::string& target) {
+        if (!load() || !threads_) return {};
+        std::string text;
+        threads_(&program, &shape, kLoopSymbol, target.c_str(), &text, &keep);
+        return text;
     }
 
   private:
+    static void keep(void* out, const char* bytes, size_t count) {
+        static_cast<std::string*>(out)->assign(bytes, count);
+    }
     bool load() {
         if (tried_) return function_;
         tried_ = true;
@@ -69,6 +77,7 @@ class Generator {
             void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
             if (!library) continue;
             function_ = reinterpret_cast<GenerateFunction>(dlsym(library, kGenerateSymbol));
+            threads_ = reinterpret_cast<GenerateThreadsFunction>(dlsym(library, kGenerateThreadsSymbol));
             auto version = reinterpret_cast<VersionFunction>(dlsym(library, kVersionSymbol));
             if (!version || version() != kGeneratorVersion) function_ = nullptr;
             return function_;
@@ -76,6 +85,7 @@ class Generator {
         return false;
     }
     GenerateFunction function_ = nullptr;
+    GenerateThreadsFunction threads_ = nullptr;
     bool tried_ = false;
 };
 
@@ -144,6 +154,23 @@ std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bo
         functions.push_back(function);
     }
     return functions;
+}
+
+std::string find_thread_kernel(const LoopProgram& program, const ThreadShape& shape, const std::string& target) {
+    Store& s = store();
+    std::lock_guard lock(s.mutex);
+    std::string key = str("kernel ", kGeneratorVersion, ' ', s.origin, ' ', target, '\n', shape.text(), '\n');
+    key += program.text();
+    std::string kernel = read_kernel_file(key);
+    if (!kernel.empty()) {
+        ++s.stats.read;
+        return kernel;
+    }
+    kernel = s.generator.run(program, shape, target);
+    if (kernel.empty()) return kernel;
+    ++s.stats.generated;
+    write_kernel_file(key, kernel);
+    return kernel;
 }
 
 KernelCacheStats kernel_cache_stats() {

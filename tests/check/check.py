@@ -149,7 +149,7 @@ def plain_text():
 
 
 def spelling():
-    skip = "./.git,./build*,./.peers,./.jupyter,./.tools,./.cache,./tests/data,__pycache__"
+    skip = "./.git,./build*,./.peers,./.jupyter,./.tools,./.ptxas,./.cache,./tests/data,__pycache__"
     # Pictures in notebooks are letters without meaning.
     pictures = r"[A-Za-z0-9+/=]{60,}"
     return run(["codespell", "--quiet-level=3", "--skip", skip, "--ignore-words", "tests/check/words.txt", "--ignore-regex", pictures])

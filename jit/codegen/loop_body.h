@@ -1,0 +1,96 @@
+// What the code of a loop program consists of, whichever way its index space is gone through: addresses of rows, loads,
+// stores, formulas, values that are kept. The two writers (loops.cpp, thread_loops.cpp) put loops around it.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <vector>
+
+#include "jit/codegen/emission.h"
+#include "jit/graph/loop.h"
+
+namespace lunaria::codegen {
+
+// Bytes of an element in memory, where booleans are bytes.
+uint64_t stored_bytes(DType t);
+// The size of the largest element that a program computes with, 4 at least.
+uint64_t widest_bytes(const graph::LoopProgram& program);
+
+class LoopBody {
+  public:
+    LoopBody(const LoopBody&) = delete;
+    virtual ~LoopBody() = default;
+
+  protected:
+    using Kind = graph::LoopInstruction::Kind;
+
+    LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, bool avx512);
+
+    llvm::BasicBlock* block(const char* name);
+    // Places for what reductions have so far; to be called in the function's first block.
+    void make_accumulators();
+
+    // Number i of the array of sizes.
+    llvm::Value* size_at(size_t i);
+    // Reads pointers, sizes and strides; returns the place of the first number behind them.
+    size_t load_sizes();
+    // The operands' first elements of a row.
+    void find_row(llvm::Value* row);
+    // Of counts that are not negative.
+    virtual llvm::Value* quotient(llvm::Value* a, llvm::Value* b) { return b_.CreateUDiv(a, b); }
+    llvm::Value* element(llvm::Value* base, llvm::Value* index, DType t);
+
+    // All of a row; false where there is no code for something.
+    bool write_row(llvm::Value* row);
+    // The loop over the columns of a row for what a pass is run for: `wanted`, positions in the program.
+    virtual bool write_columns(int pass, const std::vector<size_t>& wanted) = 0;
+    // Elements from `column` on, as many as there are lanes, of them only those in `mask` unless it is null.
+    bool write_elements(int pass, const std::vector<size_t>& wanted, llvm::Value* column, llvm::Value* mask);
+    // A value of the row, written where it is to be stored.
+    virtual void store_row_value(llvm::Value* value, llvm::Value* to, llvm::Align align) {
+        b_.CreateAlignedStore(value, to, align);
+    }
+    // Number `which` of the values that are kept from pass to pass, at `column`.
+    virtual llvm::Value* scratch_at(size_t which, llvm::Value* column) = 0;
+    // Whether this row is the first that adds to an operand; `first`: it is by the numbers of its axes.
+    virtual llvm::Value* starts_sum(llvm::Value* first) { return first; }
+    // What is known of the address of neighbouring elements.
+    virtual llvm::Align vector_align(DType t) const { return llvm::Align(stored_bytes(t)); }
+    // A store of neighbouring elements without a mask.
+    virtual void store_all(llvm::Value* v, llvm::Value* to, DType t) { b_.CreateAlignedStore(v, to, vector_align(t)); }
+    // The accumulator of a reduction with all its lanes (and threads) brought together, in a fixed order, and spread.
+    virtual llvm::Value* across(size_t i) { return e_.spread(lane_total(i)); }
+    llvm::Value* lane_total(size_t i);
+    llvm::Value* combine(const graph::LoopInstruction& at, llvm::Value* a, llvm::Value* b);
+    llvm::Value* identity(const graph::LoopInstruction& at);
+    llvm::Value* lane_numbers(llvm::Type* type);
+
+    const graph::LoopProgram& program_;
+    Emission e_;
+    llvm::IRBuilder<>& b_;
+    const std::vector<int> passes_;
+    const std::vector<uint16_t> kept_;
+    std::vector<llvm::Value*> row_values_, accumulators_;  // by instruction; null: not yet, not at all
+    llvm::Function* function_ = nullptr;
+    llvm::Value *pointers_ = nullptr, *sizes_ = nullptr, *inner_ = nullptr;
+    std::vector<llvm::Value*> outer_, bases_, wide_, at_row_, is_first_;
+    std::vector<std::vector<llvm::Value*>> strides_;
+
+  private:
+    bool write_row_values(int pass);
+    std::vector<size_t> targets(int pass) const;
+    bool is_kept(size_t i) const;
+    llvm::Value* kept_at(size_t i, llvm::Value* column);
+    bool element_value(size_t i, int pass, std::vector<llvm::Value*>& values, llvm::Value* column, llvm::Value* mask);
+    llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
+    llvm::Value* product(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
+    llvm::Value* to_memory(llvm::Value* v, DType t);
+    llvm::Type* memory_lane(DType t) { return t == DType::boolean ? b_.getInt8Ty() : e_.lane_type(t); }
+    llvm::Value* load_one(const graph::LoopInstruction& at);
+    llvm::Value* load_neighbours(llvm::Value* from, llvm::Type* type, DType t, llvm::Value* mask);
+    llvm::Value* lane_addresses(const graph::LoopInstruction& at, llvm::Value* column);
+    llvm::Value* load(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
+    void store(llvm::Value* v, const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
+};
+
+}  // namespace lunaria::codegen

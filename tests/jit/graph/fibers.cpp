@@ -1,0 +1,153 @@
+#include "tests/jit/graph/fibers.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lunaria::testing {
+namespace {
+
+using graph::EmulatedKernel;
+using graph::EmulatedThread;
+using graph::kWarp;
+
+constexpr size_t kStack = size_t{64} << 10;
+
+class Block;
+
+struct Fiber : EmulatedThread {
+    enum class State : uint8_t { ready, at_barrier, at_exchange, done };
+    Block* owner = nullptr;
+    ucontext_t context{};
+    State state = State::ready;
+    uint64_t value = 0;
+    int32_t bits = 0;
+};
+
+class Block {
+  public:
+    Block(EmulatedKernel kernel, const void* words, const graph::ThreadLaunch& launch)
+        : kernel_(kernel), words_(words), fibers_(static_cast<size_t>(launch.threads)) {
+        bytes_ = kStack * fibers_.size();
+        stacks_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        near_.resize(launch.near_bytes / 8 + 1);
+        for (size_t i = 0; i < fibers_.size(); ++i) {
+            Fiber& f = fibers_[i];
+            f.owner = this;
+            f.thread = static_cast<int32_t>(i);
+            f.threads = launch.threads;
+            f.blocks = static_cast<int32_t>(launch.blocks);
+            f.barrier = [](EmulatedThread* t) { wait(t, Fiber::State::at_barrier); };
+            f.exchange = &exchange;
+            f.reduction = reduction_;
+            f.near = near_.data();
+        }
+    }
+    ~Block() { munmap(stacks_, bytes_); }
+    Block(const Block&) = delete;
+
+    std::string run(int32_t number, bool backwards) {
+        // What an earlier block has left is no value to rely on.
+        std::fill(near_.begin(), near_.end(), 0x7ff7a5a57ff7a5a5);
+        std::fill(std::begin(reduction_), std::end(reduction_), 0x7ff7a5a57ff7a5a5);
+        for (size_t i = 0; i < fibers_.size(); ++i) start(fibers_[i], stacks_ + i * kStack, number);
+        while (true) {
+            size_t done = 0;
+            for (size_t i = 0; i < fibers_.size(); ++i) {
+                Fiber& f = fibers_[backwards ? fibers_.size() - 1 - i : i];
+                if (f.state == Fiber::State::ready) {
+                    now_ = &f;
+                    swapcontext(&main_, &f.context);
+                }
+                done += f.state == Fiber::State::done;
+            }
+            if (done == fibers_.size()) return {};
+            if (std::string wrong = release(done); !wrong.empty()) return wrong;
+        }
+    }
+
+  private:
+    void start(Fiber& f, char* stack, int32_t number) {
+        f.block = number;
+        f.state = Fiber::State::ready;
+        getcontext(&f.context);
+        f.context.uc_stack.ss_sp = stack;
+        f.context.uc_stack.ss_size = kStack;
+        f.context.uc_link = &main_;
+        const auto self = reinterpret_cast<uintptr_t>(this);
+        makecontext(&f.context, reinterpret_cast<void (*)()>(&enter), 2, static_cast<uint32_t>(self >> 32),
+                    static_cast<uint32_t>(self));
+    }
+    static void enter(uint32_t high, uint32_t low) {
+        auto* block = reinterpret_cast<Block*>((static_cast<uintptr_t>(high) << 32) | low);
+        Fiber* self = block->now_;
+        block->kernel_(block->words_, self);
+        self->state = Fiber::State::done;
+    }
+    static void wait(EmulatedThread* t, Fiber::State state) {
+        auto* f = static_cast<Fiber*>(t);
+        f->state = state;
+        swapcontext(&f->context, &f->owner->main_);
+    }
+    static uint64_t exchange(EmulatedThread* t, uint64_t value, int32_t bits) {
+        auto* f = static_cast<Fiber*>(t);
+        f->value = value;
+        f->bits = bits;
+        wait(t, Fiber::State::at_exchange);
+        return f->value;
+    }
+
+    // No thread can go on by itself.
+    std::string release(size_t done) {
+        size_t at_barrier = 0;
+        bool moved = false;
+        for (const Fiber& f : fibers_) at_barrier += f.state == Fiber::State::at_barrier;
+        if (at_barrier == fibers_.size()) {
+            for (Fiber& f : fibers_) f.state = Fiber::State::ready;
+            return {};
+        }
+        for (size_t first = 0; first < fibers_.size(); first += kWarp) {
+            const size_t count = std::min<size_t>(kWarp, fibers_.size() - first);
+            std::span<Fiber> warp(fibers_.data() + first, count);
+            size_t waiting = 0;
+            for (const Fiber& f : warp) waiting += f.state == Fiber::State::at_exchange;
+            if (waiting == 0) continue;
+            if (waiting < count) return "an exchange that not all threads of a warp reach";
+            std::vector<uint64_t> values;
+            for (const Fiber& f : warp) values.push_back(f.value);
+            for (size_t i = 0; i < count; ++i) {
+                const size_t other = i ^ static_cast<size_t>(warp[i].bits);
+                if (other >= count) return "an exchange with no thread";
+                warp[i].value = values[other];
+                warp[i].state = Fiber::State::ready;
+            }
+            moved = true;
+        }
+        if (moved) return {};
+        return done ? "a barrier that not all threads reach" : "threads that wait for each other";
+    }
+
+    const EmulatedKernel kernel_;
+    const void* const words_;
+    std::vector<Fiber> fibers_;
+    ucontext_t main_{};
+    Fiber* now_ = nullptr;
+    char* stacks_ = nullptr;
+    size_t bytes_ = 0;
+    std::vector<uint64_t> near_;
+    uint64_t reduction_[kWarp] = {};
+};
+
+}  // namespace
+
+std::string run_threads(EmulatedKernel kernel, const graph::ThreadLaunch& launch, std::span<const uint64_t> words,
+                        bool backwards) {
+    Block block(kernel, words.data(), launch);
+    for (int64_t i = 0; i < launch.blocks; ++i)
+        if (std::string wrong = block.run(static_cast<int32_t>(i), backwards); !wrong.empty()) return wrong;
+    return {};
+}
+
+}  // namespace lunaria::testing
