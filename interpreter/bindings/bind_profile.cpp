@@ -8,9 +8,6 @@
 
 namespace lunaria {
 
-namespace {
-
-// "file:line" of the program's line that runs, in Lua or in the virtual machine.
 std::string running_place(lua_State* L) {
     LuaHost* host = LuaHost::existing(L);
     std::string place = host && host->machine().is_running() ? host->machine().here() : std::string();
@@ -18,6 +15,8 @@ std::string running_place(lua_State* L) {
     while (!place.empty() && (place.back() == ' ' || place.back() == ':')) place.pop_back();
     return place;
 }
+
+namespace {
 
 void push_events(lua_State* L, const std::vector<Profile::Event>& events) {
     lua_createtable(L, static_cast<int>(events.size()), 0);

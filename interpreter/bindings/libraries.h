@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lua.hpp>
+#include <string>
 
 namespace lunaria {
 
@@ -34,6 +35,11 @@ int open_steps(lua_State* L);
 
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
+// "file:line" of the program's line that runs, in Lua or in the virtual machine.
+std::string running_place(lua_State* L);
+
+// The module behind lunaria/ascend/.
+int open_ascend(lua_State* L);
 
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);

@@ -476,6 +476,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.steps");
     lua_pushcfunction(L, protect<open_profiling>);
     lua_setfield(L, -2, "lunaria.profiling");
+    lua_pushcfunction(L, protect<open_ascend>);
+    lua_setfield(L, -2, "lunaria.ascend_core");
     lua_pushcfunction(L, protect<open_rendering>);
     lua_setfield(L, -2, "lunaria.rendering");
     lua_pushcfunction(L, protect<open_frontend>);

@@ -59,6 +59,7 @@ return {
   ["ms.nn"] = { { "ms.nn.ReLU()(ms.tensor { -1.0, 2.0 }):tolist()[2]", "2.0" } },
   ["ms.nn.optim"] = { { "ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 })", "AdamW<lr=0.001, parameters=2>" } },
   ["ms.boost"] = { { "ms.boost.adasum(ms.tensor { 1.0 }, ms.tensor { 1.0 }):item()", "1.0" } },
+  ["ms.ascend"] = { { "ms.ascend.to_format(ms.zeros { 20, 40 }, \"FRACTAL_NZ\").shape", "(3, 32, 16)" } },
   ["ms.probability"] = { { "ms.probability == ms.nn.probability", "true" } },
   ["ms.probability.distribution"] = { { "ms.probability.distribution.Normal(0.0, 1.0):cdf(0.0):item()", "0.5" } },
   ["ms.probability.bijector"] = { { "ms.probability.bijector.Exp():forward(0.0):item()", "1.0" } },

@@ -48,6 +48,8 @@ topics.values = {
   ["ms.random"] = module("The operators that draw random numbers, and their seed.", "core/ops/random.cpp"),
   ["ms.io"] = module("Files of one format each; ms.load and ms.save choose it by the file's name.", "interpreter/bindings/bind_io.cpp"),
   ["ms.boost"] = module("Algorithms of training: Adasum, few dimensions, freezing, averages.", "interpreter/lua/lunaria/boost/init.lua"),
+  ["ms.ascend"] = module("The simulated Ascend: kernels of its cores, and how long networks would take on it.",
+    "interpreter/lua/lunaria/ascend/init.lua"),
   ["ms.probability"] = module("Distributions, bijectors and Bayesian layers.", "interpreter/lua/lunaria/probability/init.lua"),
   ["ms.probability.distribution"] = module("Distributions: densities, moments, divergences, samples.",
     "interpreter/lua/lunaria/probability/init.lua"),

@@ -1,0 +1,13 @@
+// Rows of float16 as floats and back, by the processor's own instructions where it has them.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria::ascend {
+
+void halves_to_floats(const uint16_t* from, float* to, int64_t count);
+// Rounds to nearest even. saturate: what is too large becomes the largest number and NaN becomes 0; true where that or
+// an infinity or NaN came out.
+bool floats_to_halves(const float* from, uint16_t* to, int64_t count, bool saturate);
+
+}  // namespace lunaria::ascend

@@ -1,0 +1,31 @@
+#include "backends/ascend/instruction.h"
+
+namespace lunaria::ascend {
+
+const char* name_of(Pipe pipe) {
+    constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3"};
+    return kNames[static_cast<int>(pipe)];
+}
+
+const char* name_of(Space space) {
+    constexpr const char* kNames[] = {"GM", "L1", "L0A", "L0B", "L0C", "UB"};
+    return kNames[static_cast<int>(space)];
+}
+
+const char* name_of(Opcode op) {
+    constexpr const char* kNames[] = {"move",      "load2d",   "load3d",    "mmad",       "drain",
+                                      "binary",    "unary",    "scalar",    "vconv",      "vcmp",
+                                      "vsel",      "vdup",     "reduction", "vtranspose", "scalar_load",
+                                      "scalar_op", "set_flag", "wait_flag", "barrier"};
+    return kNames[static_cast<int>(op)];
+}
+
+const char* name_of(Arithmetic kind) {
+    constexpr const char* kNames[] = {
+        "vadd", "vsub",   "vmul",  "vmax", "vmin",  "vdiv",  "vmla",  "vabs",   "vrelu",  "vexp",   "vln",
+        "vrec", "vrsqrt", "vsqrt", "copy", "vadds", "vmuls", "vmaxs", "vmins",  "vaxpy",  "lt",     "le",
+        "gt",   "ge",     "eq",    "ne",   "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"};
+    return kNames[static_cast<int>(kind)];
+}
+
+}  // namespace lunaria::ascend

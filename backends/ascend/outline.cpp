@@ -1,0 +1,115 @@
+#include "backends/ascend/outline.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+
+#include "core/error.h"
+#include "core/op.h"
+#include "core/profile.h"
+
+namespace lunaria::ascend {
+
+namespace {
+
+constexpr size_t kReserved = size_t{64} << 30;
+constexpr size_t kSmall = 64 * 1024;
+
+// Address space that nothing is kept in; null where the system gives none.
+void* reserved_space() {
+    static void* const space = [] {
+        void* p = mmap(nullptr, kReserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return p == MAP_FAILED ? nullptr : p;
+    }();
+    return space;
+}
+
+}  // namespace
+
+class Outline::OutlineDevice final : public Device {
+  public:
+    explicit OutlineDevice(Device& model) : model_(model) {}
+    std::string_view name() const override { return "outline"; }
+    void* allocate(size_t bytes) override { return model_.allocate(bytes); }
+    void release(void* block, size_t bytes) noexcept override { model_.release(block, bytes); }
+    void copy_from_host(void* device, const void* host, size_t bytes) override {
+        model_.copy_from_host(device, host, bytes);
+    }
+    void copy_to_host(void* host, const void* device, size_t bytes) override {
+        model_.copy_to_host(host, device, bytes);
+    }
+    std::span<const Kernel> kernels(const Op& op) const override {
+        static constexpr Kernel kNote[] = {&Outline::note};
+        return model_.kernels(op).empty() ? std::span<const Kernel>() : std::span<const Kernel>(kNote);
+    }
+
+  private:
+    Device& model_;
+};
+
+Outline* Outline::open_ = nullptr;
+
+Outline::Outline(Device& model, std::function<std::string()> place)
+    : before_(current_device()), place_(std::move(place)) {
+    if (open_) throw state_error("outline", "another outline is being made");
+    // Operators keep the lists of kernels of the devices that they have met, by address: one device for all outlines.
+    static std::map<Device*, std::unique_ptr<OutlineDevice>> devices;
+    auto& device = devices[&model];
+    if (!device) device = std::make_unique<OutlineDevice>(model);
+    open_ = this;
+    set_current_device(device.get());
+}
+
+Outline::~Outline() {
+    set_current_device(before_);
+    open_ = nullptr;
+}
+
+OutlinedTensor Outline::describe(const Tensor& t) {
+    const auto [entry, fresh] = ids_.try_emplace(t.body()->storage, static_cast<int64_t>(ids_.size()) + 1);
+    if (fresh) kept_.push_back(t);
+    return {entry->second, t.dtype(), t.shape(), t.is_contiguous(),
+            t.parameter() ? t.parameter()->name : std::string()};
+}
+
+Tensor Outline::stand_in(Tensor made) {
+    if (made.nbytes() <= kSmall) {
+        std::memset(made.raw(), 0, made.nbytes());
+        return made;
+    }
+    if (made.nbytes() > kReserved || !reserved_space()) return made;
+    return Tensor::over(
+        reserved_space(), made.dtype(), made.shape(), [](Storage&) {}, nullptr);
+}
+
+bool Outline::note(const KernelCall& call) {
+    Outline& self = *open_;
+    OutlinedCall row;
+    row.op = &call.op;
+    row.place = self.place_();
+    std::vector<TensorType> results;
+    auto add = [&](const Value& v) {
+        if (v.is_tensor() && v.tensor()) row.inputs.push_back(self.describe(v.tensor()));
+    };
+    for (const Value& v : call.args) {
+        add(v);
+        if (v.is_list())
+            for (const Value& item : v.items()) add(item);
+    }
+    for (Tensor& out : call.out) {
+        if (!out)
+            throw state_error("estimate", str("how many elements ", call.op.name(),
+                                              " gives depends on values, which an estimate "
+                                              "does not compute"))
+                .hint("leave such operators out of the step that is estimated");
+        out = self.stand_in(std::move(out));
+        results.push_back({out.dtype(), out.shape()});
+        row.outputs.push_back(self.describe(out));
+    }
+    row.flops = flops_of(call.op, call.args, results);
+    self.calls.push_back(std::move(row));
+    return true;
+}
+
+}  // namespace lunaria::ascend

@@ -1,0 +1,55 @@
+// A device that computes nothing and writes down what it is asked to: the operators of a program with the types of
+// their operands, for estimates. Large results share one reserved piece of address space, which nobody fills, so that
+// networks of any size pass; small ones are zeros.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/device.h"
+
+namespace lunaria::ascend {
+
+struct OutlinedTensor {
+    int64_t id = 0;  // of the memory that it lies in
+    DType dtype = DType::f32;
+    Shape shape;
+    bool contiguous = true;
+    std::string parameter;  // its name, if it is one
+};
+
+struct OutlinedCall {
+    const Op* op = nullptr;
+    std::string place;  // "file:line" of the program
+    double flops = 0;
+    std::vector<OutlinedTensor> inputs, outputs;
+};
+
+class Outline {
+  public:
+    // Operators of this thread go to the outline until it is closed. `model` says which operators a device has kernels
+    // for. One outline may be open at a time.
+    Outline(Device& model, std::function<std::string()> place);
+    ~Outline();
+    Outline(const Outline&) = delete;
+
+    std::vector<OutlinedCall> calls;
+
+  private:
+    class OutlineDevice;
+    static bool note(const KernelCall& call);
+    OutlinedTensor describe(const Tensor& t);
+    Tensor stand_in(Tensor made);
+
+    static Outline* open_;
+    std::unique_ptr<OutlineDevice> device_;
+    Device* before_;
+    std::function<std::string()> place_;
+    std::unordered_map<const Storage*, int64_t> ids_;
+    std::vector<Tensor> kept_;  // so that no other tensor gets the memory of one of them
+};
+
+}  // namespace lunaria::ascend

@@ -1,0 +1,363 @@
+// The module "lunaria.ascend_core": what lunaria/ascend/ is made of. Programs of a core are written instruction by
+// instruction, and run; the operators of a function are outlined.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "backends/ascend/chip.h"
+#include "backends/ascend/outline.h"
+#include "backends/cpu/device.h"
+#include "core/error.h"
+#include "interpreter/bindings/data_handles.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/host/lua_host.h"
+#include "interpreter/protect.h"
+
+namespace lunaria {
+
+namespace {
+
+using namespace ascend;
+
+constexpr const char* kProgramHandle = "lunaria.ascend.program";
+
+struct WrittenProgram {
+    Program program;
+    std::map<std::pair<const void*, int>, int32_t> lines;  // by source and line
+    std::unordered_map<std::string, int32_t> places;
+};
+
+int32_t add_place(WrittenProgram& written, const std::string& place) {
+    const auto [entry, fresh] = written.places.try_emplace(place, static_cast<int32_t>(written.places.size()));
+    if (fresh) written.program.places.push_back(place);
+    return entry->second;
+}
+
+// The user's line that runs, as a number of the program's places. Asked for each instruction, so that a line that was
+// met before costs no text.
+int32_t place_here(lua_State* L, WrittenProgram& written) {
+    LuaHost* host = LuaHost::existing(L);
+    if (host && host->machine().is_running()) return add_place(written, running_place(L));
+    lua_Debug frame;
+    for (int level = 1; lua_getstack(L, level, &frame); ++level) {
+        lua_getinfo(L, "Sl", &frame);
+        if (frame.currentline <= 0 || std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks))
+            continue;
+        const auto [entry, fresh] = written.lines.try_emplace({frame.source, frame.currentline}, 0);
+        if (fresh) entry->second = add_place(written, running_place(L));
+        return entry->second;
+    }
+    return add_place(written, running_place(L));
+}
+
+int new_program(lua_State* L) {
+    WrittenProgram written;
+    written.program.name = luaL_checkstring(L, 1);
+    push_handle(L, std::move(written), kProgramHandle);
+    return 1;
+}
+
+int64_t between(lua_State* L, int index, int64_t least, int64_t most) {
+    const lua_Integer n = luaL_checkinteger(L, index);
+    if (n < least || n > most)
+        throw value_error("ascend.kernel", str("a number from ", least, " to ", most, " is expected, got ", n));
+    return n;
+}
+
+Operand operand_at(lua_State* L, int index) {
+    Operand o;
+    o.space = static_cast<Space>(between(L, index, 0, kSpaces - 1));
+    o.tensor = static_cast<int32_t>(between(L, index + 1, 0, 1 << 20));
+    o.address = luaL_checkinteger(L, index + 2);
+    return o;
+}
+
+// emit(program, op, pipe, kind, type, to, dst (3 numbers), a, b, c, number, register, n ...)
+int emit(lua_State* L) {
+    auto& written = handle_at<WrittenProgram>(L, 1, kProgramHandle);
+    Instruction i;
+    i.op = static_cast<Opcode>(between(L, 2, 0, static_cast<int64_t>(Opcode::barrier)));
+    i.pipe = static_cast<Pipe>(between(L, 3, 0, kPipes - 1));
+    i.kind = static_cast<Arithmetic>(between(L, 4, 0, static_cast<int64_t>(Arithmetic::pair)));
+    i.type = dtype_at(L, 5, "ascend.kernel").value_or(DType::f16);
+    i.to = dtype_at(L, 6, "ascend.kernel").value_or(i.type);
+    i.dst = operand_at(L, 7);
+    i.a = operand_at(L, 10);
+    i.b = operand_at(L, 13);
+    i.c = operand_at(L, 16);
+    i.number = static_cast<float>(luaL_checknumber(L, 19));
+    i.reg = static_cast<int8_t>(between(L, 20, -1, 31));
+    const int count = std::min(lua_gettop(L) - 20, static_cast<int>(kWindowNumbers));
+    for (int n = 0; n < count; ++n)
+        i.n[static_cast<size_t>(n)] = static_cast<int32_t>(between(L, 21 + n, -1 << 30, 1 << 30));
+    if (i.op == Opcode::set_flag || i.op == Opcode::wait_flag)
+        for (int n = 0; n < 3; ++n) between(L, 21 + n, 0, n < 2 ? kPipes - 1 : 15);
+    if (i.op == Opcode::scalar_op) {
+        between(L, 21, 0, 31);
+        between(L, 22, -1, 31);
+    }
+    i.place = place_here(L, written);
+    written.program.code.push_back(i);
+    return 0;
+}
+
+double number_of(lua_State* L, int table, const char* name, double otherwise) {
+    lua_getfield(L, table, name);
+    const double value = lua_isnil(L, -1) ? otherwise : luaL_checknumber(L, -1);
+    lua_pop(L, 1);
+    return value;
+}
+
+void read(lua_State* L, int table, const char* name, double& value) { value = number_of(L, table, name, value); }
+void read(lua_State* L, int table, const char* name, int64_t& value) {
+    value = static_cast<int64_t>(number_of(L, table, name, static_cast<double>(value)));
+}
+void read(lua_State* L, int table, const char* name, bool& value) {
+    lua_getfield(L, table, name);
+    if (!lua_isnil(L, -1)) value = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+}
+
+ChipSettings settings_at(lua_State* L, int table) {
+    ChipSettings s;
+    constexpr std::pair<const char*, Space> kBuffers[] = {
+        {"l1", Space::l1}, {"l0a", Space::l0a}, {"l0b", Space::l0b}, {"l0c", Space::l0c}, {"ub", Space::ub}};
+    for (auto [name, space] : kBuffers) read(L, table, name, s.core.bytes[static_cast<size_t>(space)]);
+    CoreSettings& c = s.core;
+    for (auto [name, value] : {std::pair<const char*, double*>{"l1_to_l0a", &c.l1_to_l0a},
+                               {"l1_to_l0b", &c.l1_to_l0b},
+                               {"l0c_to_ub", &c.l0c_to_ub},
+                               {"ub_to_l1", &c.ub_to_l1},
+                               {"vector_bytes", &c.vector},
+                               {"gm_per_core", &c.gm},
+                               {"hbm_per_cycle", &s.hbm},
+                               {"l2_per_cycle", &s.l2}})
+        read(L, table, name, *value);
+    for (auto [name, value] : {std::pair<const char*, int64_t*>{"gm_read_head", &c.gm_read_head},
+                               {"gm_write_head", &c.gm_write_head},
+                               {"transfers", &c.transfers},
+                               {"burst", &c.burst},
+                               {"issue", &c.issue},
+                               {"decode", &c.decode},
+                               {"queue", &c.queue},
+                               {"move_head", &c.move_head},
+                               {"cube_head", &c.cube_head},
+                               {"vector_head", &c.vector_head},
+                               {"slow_vector_head", &c.slow_vector_head},
+                               {"reduce_head", &c.reduce_head},
+                               {"scalar_cycles", &c.scalar},
+                               {"trace_limit", &c.trace_limit},
+                               {"cores", &s.cores},
+                               {"cache_lines", &s.cache_lines},
+                               {"core_start", &s.core_start}})
+        read(L, table, name, *value);
+    read(L, table, "saturate", c.saturate);
+    read(L, table, "divides", c.divides);
+    read(L, table, "compute", c.compute);
+    if (s.cores < 1 || c.gm <= 0 || s.hbm <= 0 || c.queue < 1 || c.transfers < 1 || c.burst < 1)
+        throw value_error("ascend", "the parameters of the chip must be positive");
+    return s;
+}
+
+void push_faults(lua_State* L, const std::vector<Fault>& faults) {
+    lua_createtable(L, static_cast<int>(faults.size()), 0);
+    for (size_t i = 0; i < faults.size(); ++i) {
+        const Fault& f = faults[i];
+        lua_createtable(L, 0, 5);
+        for (auto [name, text] :
+             {std::pair<const char*, const std::string*>{"kind", &f.kind}, {"text", &f.text}, {"place", &f.place}}) {
+            push(L, std::string_view(*text));
+            lua_setfield(L, -2, name);
+        }
+        lua_pushinteger(L, f.block);
+        lua_setfield(L, -2, "block");
+        lua_pushinteger(L, static_cast<lua_Integer>(f.instruction));
+        lua_setfield(L, -2, "instruction");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+}
+
+void push_trace(lua_State* L, const std::vector<std::vector<TraceRow>>& traces,
+                const std::vector<const Program*>& programs) {
+    lua_newtable(L);
+    lua_Integer next = 1;
+    for (size_t b = 0; b < traces.size(); ++b)
+        for (const TraceRow& row : traces[b]) {
+            const Instruction& i = programs[b]->code[row.instruction];
+            const bool by_kind = i.op == Opcode::binary || i.op == Opcode::unary || i.op == Opcode::with_scalar ||
+                                 i.op == Opcode::reduce;
+            lua_createtable(L, 0, 6);
+            push(L, std::string_view(by_kind ? name_of(i.kind) : name_of(i.op)));
+            lua_setfield(L, -2, "name");
+            push(L, std::string_view(name_of(row.pipe)));
+            lua_setfield(L, -2, "pipe");
+            push(L, std::string_view(programs[b]->places[static_cast<size_t>(i.place)]));
+            lua_setfield(L, -2, "place");
+            for (auto [name, value] : {std::pair<const char*, int64_t>{"block", static_cast<int64_t>(b)},
+                                       {"start", row.start},
+                                       {"stop", row.end}}) {
+                lua_pushinteger(L, value);
+                lua_setfield(L, -2, name);
+            }
+            lua_rawseti(L, -2, next++);
+        }
+}
+
+void push_result(lua_State* L, const ChipResult& r, const std::vector<const Program*>& programs) {
+    lua_createtable(L, 0, 12);
+    for (auto [name, value] : {std::pair<const char*, double>{"cycles", r.cycles},
+                               {"gm_rate", r.gm_rate},
+                               {"hbm_bytes", r.hbm_bytes},
+                               {"moved_bytes", r.moved_bytes},
+                               {"cores_used", static_cast<double>(r.cores_used)}}) {
+        lua_pushnumber(L, value);
+        lua_setfield(L, -2, name);
+    }
+    for (auto [name, values] : {std::pair<const char*, const std::array<double, kPipes>*>{"busy", &r.busy},
+                                {"instructions", &r.instructions}}) {
+        lua_createtable(L, 0, kPipes);
+        for (size_t p = 0; p < kPipes; ++p) {
+            lua_pushnumber(L, (*values)[p]);
+            lua_setfield(L, -2, name_of(static_cast<Pipe>(p)));
+        }
+        lua_setfield(L, -2, name);
+    }
+    lua_pushboolean(L, r.overflowed);
+    lua_setfield(L, -2, "overflowed");
+    push_faults(L, r.faults);
+    lua_setfield(L, -2, "faults");
+    push_trace(L, r.traces, programs);
+    lua_setfield(L, -2, "trace");
+}
+
+// Tensors of the kernel: { name =, tensor = (or bytes =), written = }. `held` keeps them.
+std::vector<GlobalTensor> tensors_at(lua_State* L, int index, std::vector<Tensor>& held) {
+    std::vector<GlobalTensor> tensors;
+    for (lua_Integer i = 1; lua_rawgeti(L, index, i) != LUA_TNIL; ++i) {
+        const int row = lua_gettop(L);
+        lua_getfield(L, row, "name");
+        const std::string name = luaL_checkstring(L, -1);
+        lua_getfield(L, row, "written");
+        const bool written = lua_toboolean(L, -1);
+        lua_getfield(L, row, "tensor");
+        if (lua_isnil(L, -1)) {
+            tensors.emplace_back(name, nullptr, static_cast<int64_t>(number_of(L, row, "bytes", 0)), written);
+        } else {
+            Tensor t = check_tensor(L, -1, "ascend.kernel", name);
+            if (!t.is_contiguous() && !written) throw value_error("ascend.kernel", str(name, " must be dense"));
+            t = t.contiguous();
+            tensors.emplace_back(name, static_cast<uint8_t*>(t.raw()), static_cast<int64_t>(t.nbytes()), written);
+            held.push_back(std::move(t));
+        }
+        lua_settop(L, row - 1);
+    }
+    lua_pop(L, 1);
+    return tensors;
+}
+
+// run(settings, tensors, programs): times, faults; the tensors hold what was computed. The last value: by tensors, how
+// many bytes were not written.
+int run(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    const ChipSettings settings = settings_at(L, 1);
+    std::vector<Tensor> held;
+    std::vector<GlobalTensor> tensors = tensors_at(L, 2, held);
+    std::vector<const Program*> programs;
+    for (lua_Integer i = 1; lua_rawgeti(L, 3, i) != LUA_TNIL; ++i) {
+        programs.push_back(&handle_at<WrittenProgram>(L, -1, kProgramHandle).program);
+        lua_pop(L, 1);
+        for (const Instruction& step : programs.back()->code)
+            for (const Operand* o : {&step.dst, &step.a, &step.b, &step.c})
+                if (o->space == Space::gm && static_cast<size_t>(o->tensor) >= std::max<size_t>(tensors.size(), 1))
+                    throw value_error("ascend.kernel", str("there is no tensor ", o->tensor));
+    }
+    if (programs.empty() || tensors.empty())
+        throw value_error("ascend.kernel", "a kernel has at least one block and one tensor");
+    const ChipResult result = run_kernel(settings, programs, tensors);
+    push_result(L, result, programs);
+    lua_newtable(L);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        lua_pushinteger(L, tensors[i].memory.count_unwritten());
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    return 2;
+}
+
+void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
+    lua_createtable(L, static_cast<int>(tensors.size()), 0);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+        const OutlinedTensor& t = tensors[i];
+        lua_createtable(L, t.shape.rank(), 5);
+        for (int axis = 0; axis < t.shape.rank(); ++axis) {
+            lua_pushinteger(L, t.shape[axis]);
+            lua_rawseti(L, -2, axis + 1);
+        }
+        lua_pushinteger(L, t.id);
+        lua_setfield(L, -2, "id");
+        push(L, name_of(t.dtype));
+        lua_setfield(L, -2, "dtype");
+        lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype)));
+        lua_setfield(L, -2, "width");
+        if (!t.contiguous) {
+            lua_pushboolean(L, true);
+            lua_setfield(L, -2, "strided");
+        }
+        if (!t.parameter.empty()) {
+            push(L, std::string_view(t.parameter));
+            lua_setfield(L, -2, "parameter");
+        }
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+}
+
+// outline(f, arguments ...): the operators that f calls, none of which computes anything; then its results.
+int outline(lua_State* L) {
+    luaL_checkany(L, 1);
+    std::vector<OutlinedCall> calls;
+    {
+        Outline outline(cpu::device(), [L] { return running_place(L); });
+        lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+        calls = std::move(outline.calls);
+    }
+    luaL_checkstack(L, 8, "too many results");
+    lua_createtable(L, static_cast<int>(calls.size()), 0);
+    for (size_t i = 0; i < calls.size(); ++i) {
+        const OutlinedCall& call = calls[i];
+        lua_createtable(L, 0, 6);
+        push(L, call.op->name());
+        lua_setfield(L, -2, "op");
+        push(L, std::string_view(call.place));
+        lua_setfield(L, -2, "place");
+        lua_pushnumber(L, call.flops);
+        lua_setfield(L, -2, "flops");
+        lua_pushboolean(L, call.op->is_elementwise);
+        lua_setfield(L, -2, "elementwise");
+        push_types(L, call.inputs);
+        lua_setfield(L, -2, "inputs");
+        push_types(L, call.outputs);
+        lua_setfield(L, -2, "outputs");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
+}  // namespace
+
+int open_ascend(lua_State* L) {
+    make_handle_type(L, kProgramHandle, protect<release_handle<WrittenProgram>>);
+    lua_createtable(L, 0, 4);
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"program", protect<new_program>},
+                                  {"emit", protect<emit>},
+                                  {"run", protect<run>},
+                                  {"outline", protect<outline>}}) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria

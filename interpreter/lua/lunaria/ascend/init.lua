@@ -1,0 +1,7 @@
+-- ms.ascend: the simulated Ascend: kernels of its cores, and how long networks would take on it.
+local parts = require "lunaria.parts"
+
+return parts("ms.ascend", "name", {
+  { "lunaria.ascend.kernel", "kernel library" },
+  { "lunaria.ascend.formats", "to_format from_format" },
+})

@@ -1,0 +1,183 @@
+-- ms.ascend.kernel: programs of the AI cores that a user writes, run with numbers, times and checks in one go.
+local core = require "lunaria.ascend_core"
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local chips = require "lunaria.ascend.chip"
+local parameters = require "lunaria.ascend.parameters"
+local tiles = require "lunaria.ascend.tile"
+local columns = require "lunaria.rich.columns"
+
+local where = "ascend.kernel"
+local function fail(...) arguments.fail(where, ...) end
+
+local pipe_names = { "S", "V", "M", "MTE1", "MTE2", "MTE3" }
+
+local Run = {}
+Run.__index = Run
+Run.__name = "run of an Ascend kernel"
+
+--- What bounds the kernel: the pipe that is busy for the longest part, or the memory stacks.
+function Run:bound()
+  local best, most = "launch", 0.0
+  for _, pipe in ipairs(pipe_names) do
+    if self.utilisation[pipe] > most then best, most = pipe, self.utilisation[pipe] end
+  end
+  if (best == "MTE2" or best == "MTE3") and self.hbm_utilisation > 0.6 then return "HBM" end
+  return best
+end
+
+function Run:__tostring()
+  local rows = {}
+  for _, pipe in ipairs(pipe_names) do
+    rows[#rows + 1] = { pipe, ("%d"):format(self.instructions[pipe] // 1), ("%.1f %%"):format(100 * self.utilisation[pipe]) }
+  end
+  local lines = { ("kernel %s: %d blocks on %d cores, %.0f cycles = %.2f us, bound by %s"):format(self.kernel, self.blocks, self.cores_used,
+    self.cycles, self.seconds * 1e6, self:bound()),
+    columns(rows, { "pipe", "instructions", "busy" }, { "left", "right", "right" }),
+    ("global memory: %.0f bytes moved, %.0f from HBM (%.0f %% of its bandwidth)"):format(self.moved_bytes, self.hbm_bytes,
+      100 * self.hbm_utilisation) }
+  if self.overflowed then lines[#lines + 1] = "a float16 result was too large or not a number" end
+  for i, f in ipairs(self.faults) do
+    if i > 20 then
+      lines[#lines + 1] = ("... and %d further faults"):format(#self.faults - 20)
+      break
+    end
+    lines[#lines + 1] = ("%s: %s (kernel %s, block %d, instruction %d): %s"):format(f.place, f.kind, self.kernel, f.block,
+      f.instruction, f.text)
+  end
+  lines[#lines + 1] = ("model %s of the chip %s"):format(parameters.version, self.chip)
+  return table.concat(lines, "\n")
+end
+
+--- The run as events for Chrome's and Perfetto's viewers, as JSON text.
+function Run:timeline()
+  local events = {}
+  for i, e in ipairs(self.trace) do
+    events[i] = { name = e.name, ph = "X", pid = e.block, tid = e.pipe, ts = e.start / 1000, dur = math.max(e.stop - e.start, 1) / 1000,
+      args = { place = e.place } }
+  end
+  return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ns" }
+end
+
+local Kernel = {}
+Kernel.__index = Kernel
+Kernel.__name = "Ascend kernel"
+
+local known_options = { blocks = "number", outputs = "function", chip = "any", saturate = "boolean" }
+
+local function output_types(self, inputs)
+  local specs = self.outputs(table.unpack(inputs))
+  if type(specs) == "table" and specs.shape then specs = { specs } end
+  if type(specs) ~= "table" or #specs == 0 then fail "outputs must give { shape =, dtype = } or a list of them" end
+  return specs
+end
+
+-- Runs the kernel. options: compute (false: times alone), trace_limit.
+local function run(self, inputs, options)
+  local list, globals, outputs = {}, {}, {}
+  for i, x in ipairs(inputs) do
+    if not ms.is_tensor(x) then fail(("argument %d must be a tensor, got %s"):format(i, arguments.describe(x))) end
+    list[i] = { name = "input " .. i, tensor = x:contiguous(), written = true }
+    globals[i] = tiles.tensor(i - 1, x.dtype, x.shape, x.size)
+  end
+  for i, spec in ipairs(output_types(self, inputs)) do
+    local y = ms.ops.zeros(spec.shape, spec.dtype or inputs[1].dtype)
+    outputs[i] = y
+    list[#list + 1] = { name = "output " .. i, tensor = y, written = false }
+    globals[#globals + 1] = tiles.tensor(#globals, y.dtype, y.shape, y.size)
+  end
+  if options.compute == false then
+    for _, row in ipairs(list) do row.bytes, row.tensor = row.tensor.nbytes or row.tensor.size * row.tensor.itemsize, nil end
+  end
+  local settings = {}
+  for key, value in pairs(self.chip) do
+    if type(value) ~= "table" and type(value) ~= "string" then settings[key] = value end
+  end
+  if self.saturate ~= nil then settings.saturate = self.saturate end
+  settings.compute, settings.trace_limit = options.compute ~= false, options.trace_limit or 10000
+  local blocks = self.blocks
+  if type(blocks) == "function" then blocks = blocks(table.unpack(inputs)) end
+  local programs, overflow = {}, nil
+  for b = 0, blocks - 1 do
+    local tile = tiles.tile(self.name, self.chip, b, blocks)
+    self.f(tile, table.unpack(globals))
+    programs[b + 1] = tile._program
+    overflow = overflow or tile.overflow[1]
+  end
+  local result, unwritten = core.run(settings, list, programs)
+  if overflow then
+    table.insert(result.faults, 1, { kind = "overflow", text = overflow, block = 0, instruction = 0, place = arguments.place and "" or "" })
+  end
+  if options.compute ~= false and #result.faults == 0 then
+    for i = 1, #outputs do
+      local missing = unwritten[#inputs + i]
+      if missing > 0 then
+        result.faults[#result.faults + 1] = { kind = "unwritten", place = "", block = 0, instruction = 0,
+          text = ("%d of the %d bytes of output %d are never written"):format(missing, outputs[i].size * outputs[i].itemsize, i) }
+      end
+    end
+  end
+  result.kernel, result.blocks, result.outputs, result.chip = self.name, blocks, outputs, self.chip.name
+  result.seconds = result.cycles / self.chip.hertz
+  result.utilisation = {}
+  for pipe, busy in pairs(result.busy) do result.utilisation[pipe] = busy / (result.cycles * math.max(result.cores_used, 1)) end
+  result.hbm_utilisation = result.hbm_bytes / result.seconds / self.chip.hbm_bytes_per_second
+  return setmetatable(result, Run)
+end
+
+--- Runs the kernel and gives the run: cycles, busy pipes, faults, trace, outputs. A program with faults raises no error here.
+function Kernel:check(...) return run(self, { ... }, {}) end
+
+--- The same without numbers and checks, for large operands.
+function Kernel:time(...) return run(self, { ... }, { compute = false }) end
+
+--- The results; an error where the program has a fault.
+function Kernel:__call(...)
+  local done = run(self, { ... }, { trace_limit = 0 })
+  local f = done.faults[1]
+  if f then
+    fail(("%s%s in kernel %s, block %d, instruction %d: %s%s"):format(f.place == "" and "" or f.place .. ": ", f.kind, self.name,
+      f.block, f.instruction,
+      f.text, #done.faults > 1 and ("; and %d further faults"):format(#done.faults - 1) or ""), "kernel:check(...) gives all of them")
+  end
+  return table.unpack(done.outputs)
+end
+
+function Kernel:__tostring() return ("Ascend kernel %s for the chip %s"):format(self.name, self.chip.name) end
+
+local M = {}
+
+--- A kernel of the library: a function of tensors of float16 that runs as tile programs on the simulated cores: "add", "sub", "mul",
+--- "div", "maximum", "minimum", "relu", "abs", "neg", "exp", "log", "sqrt", "sigmoid", "tanh", "copy", "softmax", "layer_norm",
+--- "reduce_sum", "reduce_max", "reduce_min", "matmul", "matmul_kernel" (on fractals), "conv2d", "max_pool", "transpose", "momentum" (of
+--- float32). Those that are kernels themselves also have check(...) and time(...).
+--- @example ms.ascend.library "relu"(ms.tensor({ -1.0, 2.0 }, ms.float16)):tolist()[2] --> 2.0
+function M.library(name)
+  local kernels = require "lunaria.ascend.kernels"
+  if kernels[name] then return kernels[name] end
+  local known = {}
+  for one in pairs(kernels) do known[#known + 1] = one end
+  arguments.fail("ascend.library", ("there is no kernel '%s'"):format(tostring(name)), arguments.nearest(tostring(name), known))
+end
+
+--- A kernel of the AI cores: f(t, inputs ..., outputs ...) writes the program of one block, t.block of t.blocks, with the
+--- instructions of t. options: outputs (a function of the inputs that gives { shape =, dtype = } or a list of them; the
+--- first input's without it), blocks (a number, or a function of the inputs; 1), chip (a name, a file or a table), saturate.
+--- The result is called with tensors and gives tensors; check(...) gives the run with its faults, time(...) the times alone.
+--- @example ms.ascend.kernel("idle", function() end) --> Ascend kernel idle for the chip 910
+function M.kernel(name, options, f)
+  if type(name) ~= "string" then fail("the name must be a string, got " .. arguments.describe(name)) end
+  if type(options) == "function" and f == nil then options, f = {}, options end
+  if type(f) ~= "function" then fail("a function that writes the program is expected, got " .. arguments.describe(f)) end
+  for key in pairs(options) do
+    if not known_options[key] then fail(("there is no option '%s'; there are: blocks, chip, outputs, saturate"):format(tostring(key))) end
+  end
+  local blocks = options.blocks or 1
+  if type(blocks) ~= "function" and (math.type(blocks) ~= "integer" or blocks < 1 or blocks > 65535) then
+    fail("blocks must be an integer from 1 to 65535 or a function, got " .. arguments.describe(blocks))
+  end
+  return setmetatable({ name = name, f = f, blocks = blocks, saturate = options.saturate, chip = chips.chip(where, options.chip),
+    outputs = options.outputs or function(x) return { shape = x.shape, dtype = x.dtype } end }, Kernel)
+end
+
+return M

@@ -1,0 +1,416 @@
+-- Tile programs on the simulated Ascend: what they compute, what they take, and what is found wrong with them.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local ops, kernel = ms.ops, ms.ascend.kernel
+local f16, f32 = ms.float16, ms.float32
+
+local function half(...) return ms.randn({ ... }):astype(f16) end
+
+local function add_program(p, x, y, z)
+  local a, b, c = p:ub(f16, 1024), p:ub(f16, 1024), p:ub(f16, 1024)
+  p:load(a, x)
+  p:load(b, y)
+  p:sync("MTE2", "V")
+  p:vadd(c, a, b)
+  p:sync("V", "MTE3")
+  p:store(z, c)
+end
+
+t.test("a kernel gives numbers, cycles and the pipe that bounds it in one run", function()
+  ms.set_seed(1)
+  local x, y = half(1024), half(1024)
+  local add = kernel("add", add_program)
+  t.equal(add(x, y), x + y)
+  local run = add:check(x, y)
+  t.equal(#run.faults, 0)
+  t.equal(run.cycles > 700 and run.cycles < 5000, true)
+  t.equal(run.instructions.V, 3.0)
+  t.equal(run:bound(), "MTE2")
+  t.equal(tostring(run):find("bound by MTE2", 1, true) ~= nil, true)
+  local events = ms.json.decode(run:timeline()).traceEvents
+  t.equal(#events, 4)
+  t.equal(events[3].name, "vadd")
+  t.equal(events[3].args.place:match "kernel_test.lua:%d+$" ~= nil, true)
+end)
+
+t.test("pipes work beside each other: loads of the next part hide behind the arithmetic", function()
+  local function program(slots)
+    return function(p, x, y)
+      local buffers, results = {}, {}
+      for s = 0, slots - 1 do
+        buffers[s], results[s] = p:ub(f16, 8192), p:ub(f16, 8192)
+        p:set_flag("V", "MTE2", s)
+        p:set_flag("MTE3", "V", s)
+      end
+      for i = 0, 15 do
+        local s = i % slots
+        p:wait_flag("V", "MTE2", s)
+        p:load(buffers[s], x:at(i * 8192), { count = 8192 })
+        p:sync("MTE2", "V", s)
+        p:wait_flag("MTE3", "V", s)
+        for _ = 1, 8 do p:vexp(results[s], buffers[s]) end
+        p:set_flag("V", "MTE2", s)
+        p:sync("V", "MTE3", s)
+        p:store(y:at(i * 8192), results[s], { count = 8192 })
+        p:set_flag("MTE3", "V", s)
+      end
+      for s = 0, slots - 1 do
+        p:wait_flag("V", "MTE2", s)
+        p:wait_flag("MTE3", "V", s)
+      end
+    end
+  end
+  local x = ops.zeros({ 16 * 8192 }, f16)
+  local one, two = kernel("one", program(1)):check(x), kernel("two", program(2)):check(x)
+  t.equal(#one.faults + #two.faults, 0)
+  t.equal(two.cycles < 0.75 * one.cycles, true)
+  t.equal(two.busy.V, one.busy.V)
+end)
+
+t.test("float16 saturates and says so, or keeps infinities", function()
+  local function square(p, x, y)
+    local a = p:ub(f16, 16)
+    p:load(a, x)
+    p:sync("MTE2", "V")
+    p:vmul(a, a, a)
+    p:sync("V", "MTE3")
+    p:store(y, a)
+  end
+  local x = ms.tensor({ 1.0, 300.0, -300.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0 }, f16)
+  local run = kernel("square", square):check(x)
+  t.equal(run.overflowed, true)
+  t.equal(run.outputs[1][1]:item(), 65504.0)
+  local free = kernel("square", { saturate = false }, square):check(x)
+  t.equal(free.outputs[1][1]:item(), math.huge)
+  t.equal(free.overflowed, true)
+  t.equal(kernel("square", square):check(ops.ones({ 16 }, f16)).overflowed, false)
+  local function difference(p, a, y)
+    local u = p:ub(f16, 16)
+    p:load(u, a)
+    p:sync("MTE2", "V")
+    p:vsub(u, u, u)
+    p:sync("V", "MTE3")
+    p:store(y, u)
+  end
+  local infinite = ops.full({ 16 }, math.huge, { dtype = f16 })
+  t.equal(kernel("difference", difference)(infinite)[0]:item(), 0.0)
+end)
+
+-- A product of 32 x 64 by 64 x 16 with everything that such a program needs; `without` leaves one wait out.
+local function product(without)
+  return function(p, a, b, c)
+    local function sync(from, to, id)
+      if without ~= from .. to then p:sync(from, to, id) end
+    end
+    local l1a, l1b = p:l1(f16, 2048), p:l1(f16, 1024)
+    local l0a, l0b, l0c, out = p:l0a(f16, 2048), p:l0b(f16, 1024), p:l0c(f32, 512), p:ub(f16, 512)
+    p:load(l1a, a)
+    p:load(l1b, b)
+    sync("MTE2", "MTE1")
+    for m = 0, 1 do p:load2d(l0a:at(m * 1024), l1a:at(m * 256), { count = 4, src_stride = 2 }) end
+    p:load2d(l0b, l1b)
+    sync("MTE1", "M")
+    p:mmad(l0c, l0a, l0b, 32, 64, 16)
+    sync("M", "V")
+    p:drain(out, l0c)
+    sync("V", "MTE3")
+    p:store(c, out)
+  end
+end
+
+local product_options = { outputs = function() return { shape = { 1, 32, 16 }, dtype = f16 } end }
+
+t.test("the cube multiplies float16 exactly and adds in float32", function()
+  ms.set_seed(2)
+  local a, b = half(32, 64), half(64, 16)
+  local c = kernel("product", product_options, product())(ms.ascend.to_format(a, "FRACTAL_NZ"), ms.ascend.to_format(b, "FRACTAL_ZN"))
+  local wanted = ops.matmul(a:astype(ms.float64), b:astype(ms.float64))
+  t.near(ms.ascend.from_format(c, "FRACTAL_NZ", { 32, 16 }), wanted, 1e-3)
+end)
+
+t.test("formats go there and back", function()
+  ms.set_seed(3)
+  for format, shape in pairs { FRACTAL_NZ = { 20, 37 }, FRACTAL_ZN = { 20, 37 }, NC1HWC0 = { 2, 19, 5, 7 }, FRACTAL_Z = { 21, 18, 3,
+    2 } } do
+    local x = half(table.unpack(shape))
+    local there = ms.ascend.to_format(x, format)
+    t.equal(there.shape[#there.shape], 16)
+    t.equal(ms.ascend.from_format(there, format, shape), x)
+  end
+end)
+
+-- Seeded faults: { kind, program [, options [, inputs]] }.
+local faults = {}
+local function seed(kind, program, options, ...) faults[#faults + 1] = { kind, program, options or {}, { ... } } end
+
+for _, pair in ipairs { "MTE2MTE1", "MTE1M", "MV", "VMTE3" } do
+  seed("race", product(pair), product_options, half(4, 32, 16), half(4, 1, 16, 16))
+end
+-- Loops over the same buffers, in which one of four waits is missing.
+for missing = 1, 4 do
+  seed("race", function(p, x, y)
+    local a, b = p:ub(f16, 128), p:ub(f16, 128)
+    for i = 0, 3 do
+      if i > 0 and missing ~= 1 then p:sync("V", "MTE2", 1) end
+      p:load(a, x:at(i * 128), { count = 128 })
+      if missing ~= 2 then p:sync("MTE2", "V", 0) end
+      if i > 0 and missing ~= 3 then p:sync("MTE3", "V", 2) end
+      p:vrelu(b, a)
+      if missing ~= 4 then p:sync("V", "MTE3", 3) end
+      p:store(y:at(i * 128), b, { count = 128 })
+    end
+  end, nil, half(512))
+end
+-- A flag between the wrong pipes orders nothing.
+seed("race", function(p, x, y)
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "MTE3")
+  p:vrelu(a, a)
+  p:sync("V", "MTE3")
+  p:store(y, a)
+end)
+-- A flag that is set too early.
+seed("race", function(p, x, y)
+  local a, b = p:ub(f16, 512), p:ub(f16, 512)
+  p:load(a, x, { count = 512 })
+  p:set_flag("MTE2", "V")
+  p:load(b, x:at(512), { count = 512 })
+  p:wait_flag("MTE2", "V")
+  p:vadd(a, a, b)
+  p:sync("V", "MTE3")
+  p:store(y, a)
+  p:store(y:at(512), a)
+end)
+seed("race", function(p, x, y) -- the barrier of another pipe
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:barrier "V"
+  p:vrelu(a, a)
+  p:barrier()
+  p:store(y, a)
+end)
+seed("race", function(p, x, y) -- the scalar unit reads before the vector unit wrote
+  local a = p:ub(f32, 1024)
+  p:load(a:as(f16), x)
+  p:sync("MTE2", "V")
+  p:vdup(a, 2.0)
+  p:scalar_load(0, a)
+  p:vmuls(a, a, { register = 0 })
+  p:sync("V", "MTE3")
+  p:store(y, a:as(f16), { count = 1024 })
+end)
+seed("race", function(p, x, y) -- global memory, too
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "MTE3")
+  p:store(y, a)
+  p:load(a, y)
+  p:sync("MTE2", "MTE3")
+  p:store(y, a)
+end)
+seed("race", function(p, x, y) -- parts that overlap
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "V")
+  p:vrelu(a, a)
+  p:load(a:at(512), x, { count = 16 })
+  p:sync("MTE2", "MTE3")
+  p:sync("V", "MTE3")
+  p:store(y, a)
+end)
+
+local function uses(f) -- a program that stores something, with a part of its own
+  return function(p, x, y)
+    local a = p:ub(f16, 1024)
+    p:load(a, x)
+    p:sync("MTE2", "V")
+    f(p, a, x, y)
+    p:sync("V", "MTE3")
+    p:store(y, a)
+  end
+end
+
+seed("overflow", uses(function(p, a) p:vrelu(a:at(1000), a, { count = 200000 }) end))
+seed("overflow", uses(function(p, a) p:ub(f16, 200000) p:vrelu(a, a) end))
+seed("overflow", uses(function(p) p:l1(f16, 600000) end))
+seed("overflow", uses(function(p) p:l0a(f16, 40000) end))
+seed("overflow", uses(function(p) p:l0b(f16, 40000) end))
+seed("overflow", uses(function(p) p:l0c(f32, 70000) end))
+seed("overflow", uses(function(p, a, x) p:load(p:ub(f16, 2048), x, { count = 1040 }) p:sync("MTE2", "V", 2) end))
+seed("overflow", uses(function(p, a, x) p:load(p:ub(f16, 64), x:at(-16), { count = 64 }) p:sync("MTE2", "V", 2) end))
+seed("overflow", uses(function(p, a, _, y) p:sync("V", "MTE3", 4) p:store(y:at(1024), a, { count = 16 }) end))
+seed("overflow", uses(function(p, a) p:vrelu(a, a, { repeats = 2, lanes = 128, a_stride = 200000 }) end))
+seed("overflow", uses(function(p) p:load2d(p:l0a(f16, 256):at(32768), p:l1(f16, 256), { count = 1 }) end))
+
+seed("misaligned", uses(function(p, a) p:vrelu(a, a:at(8), { count = 128 }) end))
+seed("misaligned", uses(function(p, a) p:vrelu(a:at(1), a, { count = 128 }) end))
+seed("misaligned", uses(function(p, _, x) p:load(p:ub(f16, 64), x, { count = 10 }) p:sync("MTE2", "V", 2) end))
+seed("misaligned", uses(function(p, _, x) p:load(p:ub(f16, 64):at(4), x, { count = 16 }) p:sync("MTE2", "V", 2) end))
+seed("misaligned", uses(function(p, a, x) p:load(p:l1(f16, 256), x, { count = 256 }) p:sync("MTE2", "MTE1") p:load2d(p:l0a(f16,
+  512):at(16), p:l1(f16, 256, 0)) end))
+seed("misaligned", uses(function(p, _, x) p:load(p:ub(f16, 512), x, { bursts = 4, burst = 16, dst_stride = 20 }) p:sync("MTE2", "V", 2)
+  end))
+seed("misaligned", uses(function(p, a) p:vadd(a, a, a:at(24), { count = 64 }) end))
+
+seed("uninitialised", uses(function(p, a) p:vadd(a, a, p:ub(f16, 1024)) end))
+seed("uninitialised", uses(function(p, a) local b = p:ub(f16, 1024) p:vrelu(b, a, { count = 1000 }) p:vrelu(a, b) end))
+seed("uninitialised", uses(function(p) p:load2d(p:l0a(f16, 256), p:l1(f16, 256)) end))
+seed("uninitialised", uses(function(p) p:mmad(p:l0c(f32, 256), p:l0a(f16, 256), p:l0b(f16, 256), 16, 16, 16) end))
+seed("uninitialised", uses(function(p) p:drain(p:ub(f16, 256), p:l0c(f32, 256)) end))
+seed("uninitialised", uses(function(p, _, _, y) p:load(p:ub(f16, 64), y, { count = 64 }) p:sync("MTE2", "MTE3", 2) end))
+seed("uninitialised", uses(function(p, a) p:vsel(a, p:ub(ms.uint8, 128), a, a) end))
+seed("uninitialised", uses(function(p, a) p:vaxpy(p:ub(f16, 1024), a, 2.0) end))
+seed("uninitialised", uses(function(p) p:scalar_load(0, p:ub(f32, 8)) end))
+seed("uninitialised", function(p, a, b, c) -- adds to a result that nothing began
+  local l1a, l1b = p:l1(f16, 256), p:l1(f16, 256)
+  local l0a, l0b, l0c, out = p:l0a(f16, 256), p:l0b(f16, 256), p:l0c(f32, 256), p:ub(f16, 256)
+  p:load(l1a, a, { count = 256 })
+  p:load(l1b, b, { count = 256 })
+  p:sync("MTE2", "MTE1")
+  p:load2d(l0a, l1a)
+  p:load2d(l0b, l1b)
+  p:sync("MTE1", "M")
+  p:mmad(l0c, l0a, l0b, 16, 16, 16, { init = false })
+  p:sync("M", "V")
+  p:drain(out, l0c)
+  p:sync("V", "MTE3")
+  p:store(c, out, { count = 256 })
+end, nil, half(1024), half(1024))
+
+seed("flag", uses(function(p) p:set_flag("V", "MTE2", 1) p:set_flag("V", "MTE2", 1) p:wait_flag("V", "MTE2", 1) p:wait_flag("V",
+  "MTE2", 1) end))
+seed("flag", uses(function(p) p:set_flag("V", "MTE2", 1) end))
+seed("deadlock", uses(function(p) p:wait_flag("MTE2", "V", 5) end))
+seed("deadlock", uses(function(p, a) p:wait_flag("MTE2", "V", 5) p:barrier() p:vrelu(a, a) end))
+seed("deadlock", uses(function(p) p:wait_flag("V", "S", 0) p:set_flag("V", "S", 0) end))
+seed("deadlock", uses(function(p, a) p:wait_flag("MTE3", "V", 0) for _ = 1, 60 do p:vrelu(a, a) end p:set_flag("MTE3", "V", 0) end))
+
+seed("illegal", uses(function(p, a) p:vdiv(a, a, a) end))
+seed("illegal", uses(function(p, a) p:vsqrt(a, a) end))
+seed("illegal", uses(function(p, a) p:vrelu(a, a, { repeats = 1, lanes = 129 }) end))
+seed("illegal", uses(function(p, a) p:vrelu(a, a, { repeats = 300, lanes = 16, dst_stride = 0, a_stride = 0 }) end))
+seed("illegal", uses(function(p) p:load2d(p:l0a(f16, 256), p:l1(f16, 256), { count = 0 }) end))
+seed("unwritten", function(p, x, y)
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "MTE3")
+  p:store(y, a, { count = 512 })
+end)
+local function all_blocks(p, x, y)
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "MTE3")
+  p:store(y, a)
+end
+seed("cores", all_blocks, { blocks = 2 })
+seed("cores", function(p, x, y) -- parts that are not multiples of 32 bytes
+  local a = p:ub(f16, 1024)
+  p:load(a, x)
+  p:sync("MTE2", "MTE3")
+  p:store(y:at(p.block * 504), a, { count = 512 })
+end, { blocks = 2 })
+
+t.test("every seeded fault is found, with the kernel, the instruction and the line", function()
+  t.equal(#faults >= 40, true)
+  for i, row in ipairs(faults) do
+    local inputs = #row[4] > 0 and row[4] or { half(1024) }
+    local run = kernel("seeded " .. i, row[3], row[2]):check(table.unpack(inputs))
+    local found, kinds = nil, {}
+    for _, f in ipairs(run.faults) do
+      kinds[#kinds + 1] = f.kind
+      if f.kind == row[1] then found = found or f end
+    end
+    if not found then error(("fault %d: %s was not found, but %s"):format(i, row[1], table.concat(kinds, ", "))) end
+    if found.kind ~= "unwritten" and found.text:find "bytes are taken" == nil and not found.place:match "kernel_test.lua:%d+$" then
+      error(("fault %d has no line: '%s'"):format(i, found.place))
+    end
+  end
+end)
+
+t.test("a call of a faulty kernel is an error with the line", function()
+  local bad = kernel("bad", function(p, x, y)
+    local a = p:ub(f16, 1024)
+    p:load(a, x)
+    p:vrelu(a, a)
+    p:sync("V", "MTE3")
+    p:store(y, a)
+  end)
+  t.fails({ "race in kernel bad, block 0, instruction 1: vrelu: reads bytes 0 to 2048 of UB that MTE2 writes" }, bad, half(1024))
+end)
+
+-- Random programs whose flags follow from who touched a buffer last.
+local function random_program(p, x, y, length)
+  local buffers = {}
+  for i = 1, 4 do buffers[i] = { ub = p:ub(f16, 256) } end
+  local function need(pipe, buffer, writes)
+    if buffer.writer and buffer.writer ~= pipe then p:sync(buffer.writer, pipe, 0) end
+    if writes then
+      for reader in pairs(buffer.readers or {}) do
+        if reader ~= pipe then p:sync(reader, pipe, 1) end
+      end
+      buffer.writer, buffer.readers = pipe, {}
+    else
+      buffer.readers[pipe] = true
+    end
+  end
+  local ready = {}
+  for i = 1, length do
+    local target = buffers[math.random(4)]
+    local kind = #ready < 2 and 1 or math.random(6)
+    if kind <= 2 then
+      local at = math.random(0, 3) * 256
+      need("MTE2", target, true)
+      p:load(target.ub, x:at(at), { count = 256 })
+      target.value = x.mirror[{ ms.slice(at, at + 256) }]
+    else
+      local a, b = ready[math.random(#ready)], ready[math.random(#ready)]
+      need("V", a, false)
+      need("V", b, false)
+      need("V", target, true)
+      local name = ({ "vadd", "vsub", "vmul", "vmax" })[kind - 2]
+      p[name](p, target.ub, a.ub, b.ub)
+      target.value = ({ ops.add, ops.sub, ops.mul, ops.maximum })[kind - 2](a.value, b.value)
+    end
+    local known = false
+    for _, r in ipairs(ready) do known = known or r == target end
+    if not known then ready[#ready + 1] = target end
+    if i == length then
+      need("MTE3", target, false)
+      p:store(y, target.ub)
+      return target.value
+    end
+  end
+end
+
+t.test("1,000 random valid programs give the numbers of plain operators, and no alarm", function()
+  ms.set_seed(5)
+  local x = (ms.randn { 1024 } * 0.5):astype(f16)
+  for seed_number = 1, 1000 do
+    math.randomseed(seed_number)
+    local wanted
+    local k = kernel("random", { outputs = function() return { shape = { 256 }, dtype = f16 } end }, function(p, a, b)
+      a.mirror = x
+      wanted = random_program(p, a, b, math.random(3, 12))
+    end)
+    local run = k:check(x)
+    if #run.faults > 0 then error(("program %d: %s"):format(seed_number, tostring(run))) end
+    if not run.overflowed and (run.outputs[1] - wanted):abs():max():item() ~= 0 then error("program " .. seed_number
+      .. " gives other numbers") end
+  end
+end)
+
+t.test("wrong arguments are told", function()
+  t.fails({ "ascend.kernel", "name must be a string" }, kernel, 1)
+  t.fails({ "a function that writes the program is expected" }, kernel, "k", {})
+  t.fails({ "there is no option 'block'" }, kernel, "k", { block = 1 }, all_blocks)
+  t.fails({ "there is no 'x910'; there are: 310, 910, 910B" }, kernel, "k", { chip = "x910" }, all_blocks)
+  t.fails({ "there is no parameter 'cors'", "cores" }, kernel, "k", { chip = { cors = 3 } }, all_blocks)
+  t.fails({ "argument 1 must be a tensor" }, kernel("k", all_blocks), 3)
+  t.fails({ "there is no pipe 'X'" }, kernel("k", function(p) p:sync("X", "V") end), half(16))
+  t.fails({ "kernels work on float16" }, kernel("k", all_blocks), ops.zeros({ 4 }, ms.float64))
+  t.fails({ "there is no format 'ND'" }, ms.ascend.to_format, half(2, 2), "ND")
+end)
+
+t.finish()
