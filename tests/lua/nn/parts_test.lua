@@ -24,6 +24,12 @@ t.test("results of parts are added up, or their mean is taken", function()
   t.fails({ "PipelineCell", "stage_config must be a table" }, nn.PipelineCell, net, 2, { stage_config = 3 })
 end)
 
+t.test("a layer is called with every step along an axis", function()
+  local each, steps = nn.TimeDistributed(nn.Dense(3, 2), 1), ms.randn { 4, 5, 3 }
+  t.equal(each(steps).shape, ms.ones({ 4, 5, 2 }).shape)
+  t.near(each(steps)[{ ms.slice(), 2 }], each.layer(steps[{ ms.slice(), 2 }]), 1e-6)
+end)
+
 t.test("gradients of one device are the sums of all", function()
   local params = net:trainable_params()
   local grads = { ms.ones { 2, 3 }, ms.ones { 2 } }

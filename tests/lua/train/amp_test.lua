@@ -221,4 +221,42 @@ t.test("what is wrong is named", function()
   t.fails({ "register_forward_hook", "hook_fn must be a function" }, function() nn.Dense(2, 2):register_forward_hook(3) end)
 end)
 
+-- The oracle is PyTorch's autocast (make_reference.py): lower precision changes gradients by some per cent, and what is left
+-- between two that round at the same places is a small part of that.
+t.test("bfloat16 rounds where PyTorch's autocast does", function()
+  local file <close> = assert(io.open "tests/lua/train/reference.json")
+  local reference = ms.json.decode(file:read "a").lower_precision
+  local function seeded(...)
+    local shape = { ... }
+    return ops.sin(ops.arange(1, ms.ones(shape).size + 1, 1, { dtype = ms.float64 })):astype(ms.float32):reshape(shape)
+  end
+  local images, labels = seeded(4, 1, 8, 8), ms.tensor({ 0, 2, 1, 2 }, ms.int64)
+  local function trained(level)
+    local net = nn.SequentialCell(nn.Conv2d(1, 3, 3, { pad_mode = "valid", has_bias = true }), nn.ReLU(), nn.MaxPool2d(2, 2),
+      nn.Flatten(), nn.Dense(27, 8), nn.ReLU(), nn.Dense(8, 3))
+    for k, parameter in ipairs(net:trainable_params()) do
+      local steps = ops.arange(1, parameter.size + 1, 1, { dtype = ms.float64 })
+      parameter:assign((ops.cos(steps * k) * 0.5):astype(ms.float32):reshape(parameter.shape))
+    end
+    amp.auto_mixed_precision(net, level, ms.bfloat16)
+    local loss_fn = nn.CrossEntropyLoss()
+    local step = ms.value_and_grad(function(x_, y_) return loss_fn(net(x_), y_) end, nil, net:trainable_params())
+    step(images, labels)
+    return step(images, labels)
+  end
+  local function norm(values) return values:square():sum():sqrt():item() end
+  for level, name in pairs { O0 = "float32", O2 = "bfloat16" } do
+    local loss, gradients = trained(level)
+    t.near(loss:item(), reference[name].loss, 1e-5)
+    for k, gradient in ipairs(gradients) do
+      t.equal(gradient.dtype, ms.float32)
+      local exact, theirs = ms.tensor(reference.float32.gradients[k]), ms.tensor(reference[name].gradients[k])
+      local lost = norm(ms.tensor(reference.bfloat16.gradients[k]) - exact)
+      assert(lost > 1e-3 * norm(exact))
+      local left = norm(gradient:reshape { -1 } - theirs)
+      assert(left < (level == "O0" and 1e-3 or 0.25) * lost, ("%s, parameter %d: %g of %g"):format(level, k, left, lost))
+    end
+  end
+end)
+
 t.finish()
