@@ -4,10 +4,10 @@
 
 #include "core/data/batch.h"
 #include "core/data/csv.h"
+#include "core/data/file_contents.h"
 #include "core/data/fixed.h"
 #include "core/data/mindrecord.h"
 #include "core/data/tfrecord.h"
-#include "core/data/wav.h"
 #include "core/error.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
@@ -63,8 +63,8 @@ int make_files(lua_State* L) {
     return 1;
 }
 
-int make_wav_decoder(lua_State* L) {
-    push_transform(L, wav_decoder());
+int make_sound_decoder(lua_State* L) {
+    push_transform(L, sound_decoder());
     return 1;
 }
 
@@ -206,7 +206,7 @@ int column(lua_State* L) {
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"table", protect<make_table>},
     {"files", protect<make_files>},
-    {"wav_decoder", protect<make_wav_decoder>},
+    {"sound_decoder", protect<make_sound_decoder>},
     {"text_splitter", protect<make_text_splitter>},
     {"range", protect<make_range>},
     {"csv", protect<make_csv>},

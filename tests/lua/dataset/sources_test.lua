@@ -189,7 +189,7 @@ t.test("sounds", function()
   t.equal({ row.transcription, row.normalized_transcript }, { "Dr. X", "Doctor X" })
   for _, name in ipairs { "data_past_end", "truncated_fmt", "zero_channels" } do
     write("lj/wavs/LJ1.wav", assert(io.open("tests/data/samples/wav/REJECT_" .. name .. ".wav", "rb")):read "a")
-    fails("DecodeWav: the bytes are no WAV file", all, D.LJSpeechDataset(folder .. "/lj"))
+    fails("DecodeSound: the WAV is damaged", all, D.LJSpeechDataset(folder .. "/lj"))
   end
 end)
 

@@ -36,7 +36,7 @@ local function define(name, signature, doc, shuffled, make)
       node = data.transforms(node, { transform }, { column - 1 }, { data.columns(records)[column] }, 0)
     end
     if fields and fields._wav then
-      node = data.transforms(node, { data.wav_decoder() }, { 0 }, { "waveform", "sample_rate" }, 0)
+      node = data.transforms(node, { data.sound_decoder() }, { 0 }, { "waveform", "sample_rate" }, 0)
     end
     -- Lists of texts, which tables of texts do not have.
     for _, column in ipairs(fields and fields._lists or {}) do
