@@ -1,6 +1,7 @@
 #include "core/data/tfrecord.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/interrupt.h"
 #include "core/io/frames.h"
@@ -27,13 +28,13 @@ struct Feature {
     }
 };
 
-Feature read_feature(ProtoReader message) {
-    Feature feature;
+// Adds the feature's values; of several kinds of them the last ones.
+void read_feature(ProtoReader message, Feature& feature) {
     while (message.next()) {
         const uint32_t kind = message.field();
         if (kind < 1 || kind > 3) continue;
         ProtoReader list = message.message();
-        feature = {};
+        if (feature.kind != static_cast<Feature::Kind>(kind)) feature = {};
         feature.kind = static_cast<Feature::Kind>(kind);
         while (list.next()) {
             if (list.field() != 1) continue;
@@ -45,15 +46,46 @@ Feature read_feature(ProtoReader message) {
                 list.integers(feature.integers);
         }
     }
+}
+
+Feature feature_in(const ProtoReader& message) {
+    Feature feature;
+    read_feature(message, feature);
     return feature;
 }
 
-// Calls f(name, message of the feature) for the features of an Example.
+// The values of all steps of a SequenceExample's feature, one after the other, and how many each step has.
+struct Steps {
+    Feature all;
+    std::vector<int64_t> lengths;
+
+    explicit Steps(ProtoReader list) {
+        while (list.next()) {
+            if (list.field() != 1) continue;
+            Feature step = feature_in(list.message());
+            if (all.kind == Feature::Kind::none) all.kind = step.kind;
+            lengths.push_back(static_cast<int64_t>(step.texts.size() + step.floats.size() + step.integers.size()));
+            std::ranges::move(step.texts, std::back_inserter(all.texts));
+            std::ranges::move(step.floats, std::back_inserter(all.floats));
+            std::ranges::move(step.integers, std::back_inserter(all.integers));
+        }
+    }
+    Value values() const { return all.kind == Feature::Kind::texts ? Value::list(all.texts) : all.value(); }
+    Value sizes() const {
+        return Value(Tensor::from<int64_t>(std::span<const int64_t>(lengths), {static_cast<int64_t>(lengths.size())}));
+    }
+};
+
+constexpr std::string_view kLengths = ".lengths";  // behind the name of a feature with steps
+
+// Calls f(name, message of the feature, whether it has steps) for the features of an Example or a SequenceExample: its
+// context, and lists of features.
 template <class F>
 void for_features(std::string_view bytes, const std::string& file, F f) {
     ProtoReader example(bytes, file);
     while (example.next()) {
-        if (example.field() != 1) continue;
+        const bool steps = example.field() == 2;
+        if (example.field() != 1 && !steps) continue;
         ProtoReader features = example.message();
         while (features.next()) {
             if (features.field() != 1) continue;
@@ -64,7 +96,7 @@ void for_features(std::string_view bytes, const std::string& file, F f) {
                 if (entry.field() == 1) name = entry.bytes();
                 if (entry.field() == 2) feature = entry.message();
             }
-            f(name, feature);
+            f(name, feature, steps);
         }
     }
 }
@@ -102,10 +134,15 @@ class Tfrecords final : public Records {
         const std::string place = files_[f].place(record), bytes = files_[f].content(record);
         const size_t before = out.size();
         out.resize(before + columns().size());
-        for_features(bytes, place, [&](std::string_view name, const ProtoReader& feature) {
+        const auto put = [&](std::string_view name, const auto& value) {
             const auto at = std::find(columns().begin(), columns().end(), name);
-            if (at != columns().end())
-                out[before + static_cast<size_t>(at - columns().begin())] = read_feature(feature).value();
+            if (at != columns().end()) out[before + static_cast<size_t>(at - columns().begin())] = value();
+        };
+        for_features(bytes, place, [&](std::string_view name, const ProtoReader& feature, bool has_steps) {
+            if (!has_steps) return put(name, [&] { return feature_in(feature).value(); });
+            const Steps steps(feature);
+            put(name, [&] { return steps.values(); });
+            put(str(name, kLengths), [&] { return steps.sizes(); });
         });
         for (size_t c = 0; c < columns().size(); ++c)
             if (out[before + c].is_nil()) throw file_error(place, str("there is no feature '", columns()[c], "'"));
@@ -149,7 +186,10 @@ RecordsPtr tfrecord_records(const std::vector<std::string>& paths, Names names) 
         if (first == files.end())
             throw file_error(paths.front(), "has no records, whose features would be the columns");
         for_features(first->content(0), first->place(0),
-                     [&](std::string_view name, const ProtoReader&) { names.emplace_back(name); });
+                     [&](std::string_view name, const ProtoReader&, bool has_steps) {
+                         names.emplace_back(name);
+                         if (has_steps) names.push_back(str(name, kLengths));
+                     });
         std::sort(names.begin(), names.end());
         names.erase(std::unique(names.begin(), names.end()), names.end());
         if (names.empty()) throw file_error(first->place(0), "has no features: it is no tf.Example");

@@ -82,6 +82,53 @@ local function tfrecord(path, expected)
   end
 end
 
+-- A SequenceExample: values of the steps in a row, and how many each has.
+local function sequence(path, expected)
+  local rows = rows_of(D.TFRecordDataset(path, { shuffle = false }))
+  check(#rows == 1, "there are %d records", #rows)
+  local row = rows[1]
+  for name, values in pairs(expected.context) do
+    check(ms.json.encode(row[name]:tolist()) == ms.json.encode(values), "feature %s", name)
+  end
+  for name, steps in pairs(expected.feature_lists) do
+    local all, lengths = {}, row[name .. ".lengths"]
+    check(lengths.size == #steps, "feature %s has %d steps", name, lengths.size)
+    for i, step in ipairs(steps) do
+      check(lengths[i - 1]:item() == #step, "step %d of feature %s", i - 1, name)
+      table.move(step, 1, #step, #all + 1, all)
+    end
+    check(ms.json.encode(row[name]:tolist()) == ms.json.encode(all), "feature %s", name)
+  end
+end
+
+-- Checkpoints of MindSpore: parameters, and what was saved beside them.
+local function checkpoint(path, expected)
+  local read = ms.load_checkpoint(path)
+  for name, what in pairs(expected.tensors or expected) do
+    compare_tensor(name, read[name], what)
+    read[name] = nil
+  end
+  for name, what in pairs(expected.append_dict or {}) do
+    local got = read[name]
+    if ms.is_tensor(got) then got = got:item() end
+    check(got == what, "%s is %s, not %s", name, tostring(got), tostring(what))
+    read[name] = nil
+  end
+  check(next(read) == nil, "there is a '%s' that was not saved", tostring(next(read)))
+end
+
+-- A network: its weights, and its answer.
+local function mindir(path, expected)
+  local f, weights = ms.load(path)
+  for name, what in pairs(expected.parameters) do compare_tensor(name, weights[name], what) end
+  local got = support.elements(f(ms.tensor(expected.input.values, ms.float32):reshape(expected.input.shape)))
+  check(#got == #expected.output.values, "the output has %d elements", #got)
+  for i, wanted in ipairs(expected.output.values) do
+    check(math.abs(got[i] - wanted) <= 1e-5 + 1e-5 * math.abs(wanted), "element %d of the output is %.9g, not %.9g", i - 1,
+      got[i], wanted)
+  end
+end
+
 local function idx(path, expected)
   local tensor = ms.load_idx(path)
   check(tensor.shape[1] == expected.count, "there are %d items", tensor.shape[1])
@@ -161,14 +208,16 @@ end
 -- By the folder: how a file is read, and by what it is compared.
 local readers = {
   npy = tensors, safetensors = tensors, torch = tensors, csv = csv, tfrecord = tfrecord, idx = idx, cifar10 = cifar10,
-  img = img, wav = wav, onnx = onnx,
+  img = img, wav = wav, onnx = onnx, ckpt = checkpoint, mindir = mindir,
 }
+-- By the path, where its folder does not tell.
+local special = { ["ckpt/ms.safetensors"] = tensors, ["tfrecord/sequence.tfrecord"] = sequence }
 
 local passed, failed, waiting = 0, 0, support.waiting_list()
 for _, file in ipairs(support.read_json(folder .. "/manifest.json").files) do
   local kind, path = file.path:match "^[^/]+", folder .. "/" .. file.path
-  local reader = file.path == "ckpt/ms.safetensors" and tensors or readers[kind]
-  if not reader or file.path:find("sequence", 1, true) then
+  local reader = special[file.path] or readers[kind]
+  if not reader then
     waiting:add(kind)
   else
     local ok, message = pcall(reader, path, file.expect)

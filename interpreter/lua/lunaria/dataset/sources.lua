@@ -394,9 +394,10 @@ The lines of text files that are not empty, as the column text. dataset_files: a
     true]], true, function(a, name) return data.lines(paths_of(name, "dataset_files", a.dataset_files)) end)
 
 define("TFRecordDataset", "dataset_files, columns_list=nil, ", [[
-The tf.Example messages of TFRecord files. dataset_files: a path or a list. columns_list: the features that are the
+The tf.Example and tf.SequenceExample messages of TFRecord files. dataset_files: a path or a list. columns_list: the features that are the
 columns, else those of the first record. Numbers are tensors with one axis, int64 or float32; one string is a text,
-several are a list. Check sums are looked at: a record that is damaged is an error.
+several are a list. A feature x with steps is a column x of the values of all steps and a column x.lengths, how many
+each step has. Check sums are looked at: a record that is damaged is an error.
 
     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }, { shuffle = false }):save("/tmp/lunaria_help.tfrecord")
     3
