@@ -1,6 +1,9 @@
 #include "core/random.h"
 
 #include <random>
+#include <utility>
+
+#include "core/own_generator.h"
 
 namespace lunaria {
 
@@ -24,7 +27,18 @@ void Generator::set_state(RandomStream state) {
     calls_ = state.counter;
 }
 
+namespace {
+thread_local Generator* own = nullptr;
+}
+
+OwnGenerator::OwnGenerator(RandomStream stream) : generator_(stream.seed), before_(std::exchange(own, &generator_)) {
+    generator_.set_state(stream);
+}
+
+OwnGenerator::~OwnGenerator() { own = before_; }
+
 Generator& default_generator() {
+    if (own) return *own;
     static Generator generator([] {
         std::random_device entropy;
         return (static_cast<uint64_t>(entropy()) << 32) | entropy();

@@ -39,8 +39,10 @@ class SignalStack {
 
 }  // namespace
 
+static void need_stack() { thread_local const SignalStack stack; }
+
 void handle_signal(int number, void (*handler)(int), int flags) {
-    thread_local const SignalStack stack;
+    need_stack();
     struct sigaction action {};
     action.sa_handler = handler;
     action.sa_flags = flags | SA_ONSTACK;
@@ -57,6 +59,17 @@ void leave_signals_to_others() noexcept {
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGURG);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void take_signal(int number) noexcept {
+    thread_local bool taken = false;
+    if (taken) return;
+    taken = true;
+    need_stack();
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 }  // namespace lunaria

@@ -13,4 +13,7 @@ void handle_signal(int number, void (*handler)(int), int flags = 0);
 // For threads that have no such stack: signals that the program handles go to others. Cheap when called again.
 void leave_signals_to_others() noexcept;
 
+// Has this thread take the signal, on a stack of its own. Cheap when called again, for one signal.
+void take_signal(int number) noexcept;
+
 }  // namespace lunaria

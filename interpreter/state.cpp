@@ -1,6 +1,7 @@
 #include "interpreter/state.h"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -39,6 +40,47 @@ constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUN
 
 // Whom the signal is meant for. A signal handler has no other way to know.
 State* listening = nullptr;
+
+// The worker that runs on this thread, for the same handler.
+thread_local State* volatile beside = nullptr;
+
+// Threads on which workers have run, to be signalled by a handler: a place for each for as long as it lives.
+struct WorkerThread {
+    std::atomic<bool> taken{false}, runs{false};
+    std::atomic<pthread_t> thread{};
+};
+std::array<WorkerThread, 1024> worker_threads;
+std::atomic<size_t> worker_places{0};  // the ones behind are free
+
+class WorkerPlace {
+  public:
+    WorkerPlace() {
+        for (size_t i = 0; i < worker_threads.size() && !place_; ++i) {
+            if (worker_threads[i].taken.exchange(true)) continue;
+            place_ = &worker_threads[i];
+            place_->thread = pthread_self();
+            for (size_t n = worker_places; n <= i && !worker_places.compare_exchange_weak(n, i + 1);) continue;
+        }
+    }
+    ~WorkerPlace() {
+        if (place_) place_->taken = false;
+    }
+    WorkerPlace(const WorkerPlace&) = delete;
+    WorkerPlace& operator=(const WorkerPlace&) = delete;
+
+    // Without a place, in a process of very many threads, only operators see an interrupt.
+    void set(bool runs) {
+        if (place_) place_->runs = runs;
+    }
+
+  private:
+    WorkerThread* place_ = nullptr;
+};
+
+WorkerPlace& worker_place() {
+    thread_local WorkerPlace place;
+    return place;
+}
 
 int panic(lua_State* L) {
     const char* text = lua_tostring(L, -1);
@@ -104,7 +146,7 @@ void write_more(void* state, const char* message, int more) {
 }  // namespace
 
 State::State(const Options& options)
-    : loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
+    : is_worker_(options.is_worker), loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
     lua_ = lua_newstate(LuaMemory::allocate, &memory_);
     if (!lua_) throw std::bad_alloc();
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
@@ -132,7 +174,7 @@ State::State(const Options& options)
     lua_gc(lua_, LUA_GCGEN, 20, 100);
     paced_bytes_ = thread_allocated_bytes();
     step_bytes_ = kSmallestStep;
-    set_memory_pressure_handler([this] { return relieve_pressure(); });
+    if (!is_worker_) set_memory_pressure_handler([this] { return relieve_pressure(); });
 }
 
 State::~State() {
@@ -141,7 +183,7 @@ State::~State() {
         listening = nullptr;
     }
     if (visitor_) lunaria::set_visitor({});
-    set_memory_pressure_handler({});
+    if (!is_worker_) set_memory_pressure_handler({});
     lua_close(lua_);
 }
 
@@ -246,15 +288,40 @@ void State::interrupt() noexcept {
     if (wholes_ > 0 && !waits_.exchange(true)) return;
     request_interrupt();
     lua_sethook(running_, on_event, kEvents, 1);
+    for (size_t i = 0; i < worker_places; ++i)
+        if (worker_threads[i].runs) pthread_kill(worker_threads[i].thread, kNudge);
+}
+
+State::Beside::Beside(State& state) : outer_(beside) {
+    take_signal(kNudge);
+    state.owner_ = pthread_self();
+    beside = &state;
+    worker_place().set(true);
+    // One that came in between has found nobody to signal.
+    if (interrupt_requested()) lua_sethook(state.running_, on_event, kEvents, 1);
+}
+
+State::Beside::~Beside() {
+    beside = outer_;
+    if (!outer_)
+        worker_place().set(false);
+    else if (interrupt_requested())
+        lua_sethook(outer_->running_, on_event, kEvents, 1);
 }
 
 void State::listen() {
     listening = this;
-    handle_signal(kNudge, on_nudge, SA_RESTART);
+    handle_nudges();
     listens_ = true;
 }
 
+void State::handle_nudges() { handle_signal(kNudge, on_nudge, SA_RESTART); }
+
 void State::on_nudge(int) {
+    if (State* worker = beside) {
+        if (interrupt_requested()) lua_sethook(worker->running_, on_event, kEvents, 1);
+        if (!pthread_equal(pthread_self(), listening ? listening->owner_ : pthread_self())) return;
+    }
     State* state = listening;
     if (!state || state->pass_on(kNudge)) return;
     state->debugger().on_nudge();

@@ -24,6 +24,7 @@ class State {
   public:
     struct Options {
         bool ignore_environment = false;  // LUA_PATH and LUA_CPATH, as the option -E of the lua command
+        bool is_worker = false;           // beside the program's own state: what is the process's stays as it is
     };
     // Opens the libraries and makes `require "lunaria"` work. Throws std::bad_alloc.
     State() : State(Options()) {}
@@ -77,6 +78,21 @@ class State {
       private:
         State& state_;
     };
+    // While one of these lives the state, a worker, runs on this thread, which need not be the one that made it: an
+    // interrupt of the program's state stops what it runs.
+    class Beside {
+      public:
+        explicit Beside(State& state);
+        ~Beside();
+        Beside(const Beside&) = delete;
+        Beside& operator=(const Beside&) = delete;
+
+      private:
+        State* outer_;
+    };
+    bool is_worker() const { return is_worker_; }
+    // Once, before workers run.
+    static void handle_nudges();
     // Other threads reach a program that runs from here on: the calling thread takes SIGURG for it. At most one state
     // in the process may listen.
     void listen();
@@ -153,6 +169,7 @@ class State {
     static constexpr uint64_t kOvershoot = 32u << 20;
     static const int kNudge;  // a signal
 
+    const bool is_worker_;
     LuaMemory memory_;  // outlives lua_
     std::unique_ptr<Loader> loader_;
     std::unique_ptr<Debugger> debugger_;

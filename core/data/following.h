@@ -1,6 +1,7 @@
 // A cursor over the rows of one child, which it changes or keeps one by one. Rows that have no ids are counted.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -28,6 +29,57 @@ class FollowingCursor : public Cursor {
   protected:
     std::unique_ptr<Cursor> child_;
     int64_t at_ = 0;
+};
+
+// Makes each row of the child's by plan.apply(whole, row, epoch, number), on any thread.
+template <class Plan>
+class MadeCursor final : public FollowingCursor {
+  public:
+    MadeCursor(std::unique_ptr<Cursor> child, const Plan& plan, const Epoch& epoch)
+        : FollowingCursor(std::move(child)), plan_(plan), epoch_(epoch) {}
+    void fetch(int64_t id, Row& row) override {
+        Row whole;
+        child_->fetch(id, whole);
+        plan_.apply(whole, row, epoch_, id);
+    }
+    bool draw(Draft& draft) override {
+        if (!child_->draw(draft)) return false;
+        draft.numbers.push_back(has_ids() ? draft.id : at_++);
+        return true;
+    }
+    void prepare(int64_t id, Draft& draft) override {
+        child_->prepare(id, draft);
+        draft.numbers.push_back(id);
+    }
+    void finish(Draft& draft, Row& row) override {
+        const int64_t number = draft.numbers.back();
+        draft.numbers.pop_back();
+        Row whole;
+        child_->finish(draft, whole);
+        plan_.apply(whole, row, epoch_, number);
+    }
+
+  private:
+    const Plan& plan_;
+    const Epoch epoch_;
+};
+
+// Base of the nodes of such cursors.
+class MakingNode : public Node {
+  public:
+    MakingNode(Names columns, const NodePtr& child, std::optional<int> workers)
+        : Node(std::move(columns), {child}), workers_(workers) {}
+    int64_t rows() const override { return child().rows(); }
+    bool has_work() const override { return true; }
+    std::optional<int> workers() const override {
+        const auto below = child().workers();
+        return workers_ && below ? std::max(*workers_, *below) : workers_ ? workers_ : below;
+    }
+    int64_t batch_size() const override { return child().batch_size(); }
+    uint64_t functions() const override { return child().functions() + 1; }
+
+  private:
+    std::optional<int> workers_;
 };
 
 }  // namespace lunaria::data

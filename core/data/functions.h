@@ -1,6 +1,8 @@
 // Operations that call functions of the host language; see Host.
 #pragma once
 
+#include <optional>
+
 #include "core/data/node.h"
 
 namespace lunaria::data {
@@ -10,6 +12,9 @@ namespace lunaria::data {
 // epoch after the inputs.
 NodePtr map(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
             uint64_t seed, bool numbered);
+// The same, but copies of the function run on the threads that make rows, as transforms do.
+NodePtr map_anywhere(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
+                     uint64_t seed, bool numbered, std::optional<int> workers);
 // The rows for which the function says yes to the columns at `inputs`.
 NodePtr filter(NodePtr child, uint64_t function, std::vector<size_t> inputs, uint64_t seed);
 // Rows as the function gives them, in every epoch anew; `rows` if that is known.

@@ -56,6 +56,10 @@ std::unique_ptr<Cursor> Node::open(const Epoch& epoch) const {
     return epoch.times ? timed(std::move(cursor), epoch.times->of(*this)) : std::move(cursor);
 }
 
+void Node::prepare(Host& host) const {
+    for (const auto& c : children_) c->prepare(host);
+}
+
 bool Node::is_native() const {
     return std::all_of(children_.begin(), children_.end(), [](const auto& c) { return c->is_native(); });
 }

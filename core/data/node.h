@@ -43,6 +43,13 @@ class Host {
     virtual bool step(int64_t stream, size_t results, Row& out, const Place& place) = 0;
     // By any thread.
     virtual void stop(int64_t stream) noexcept = 0;
+    // The function will be run by call_anywhere, for the operation `where`: copies are made of it.
+    virtual void prepare(uint64_t /*function*/, std::string_view /*where*/) {}
+    // As call, but by any thread, several at once: copies of the function run.
+    virtual void call_anywhere(uint64_t function, std::span<const Value> in, size_t results, Row& out,
+                               const Place& place) {
+        call(function, in, results, out, place);
+    }
 };
 
 struct Epoch {
@@ -114,6 +121,8 @@ class Node {
     const std::vector<std::shared_ptr<const Node>>& children() const { return children_; }
     // The node must outlive the cursor.
     std::unique_ptr<Cursor> open(const Epoch& epoch) const;
+    // Before an epoch, on the host's thread.
+    virtual void prepare(Host& host) const;
     // Rows of an epoch, kUnknownRows where they have to be drawn to be known, or kEndless.
     virtual int64_t rows() const = 0;
     // Whether rows may be drawn by other threads than the host's. They may finish rows anyway.

@@ -23,13 +23,13 @@ struct Plan {
     Layout layout;
     uint64_t seed;
 
-    void apply(Row& whole, Row& row, uint64_t epoch, int64_t number) const {
+    void apply(Row& whole, Row& row, const Epoch& epoch, int64_t number) const {
         Row values;
         for (size_t at : inputs) values.push_back(whole[at]);
         // The row has no further use for tensors that are replaced: transforms may then write into them.
         for (size_t at : inputs) whole[at] = Value();
         for (size_t i = 0; i < transforms.size(); ++i) {
-            RowDraws draws(seed, epoch, number, i);
+            RowDraws draws(seed, epoch.number, number, i);
             try {
                 transforms[i]->apply(values, draws);
             } catch (const Error& e) {
@@ -40,7 +40,7 @@ struct Plan {
                 const std::string text = e.what() + std::string(e.where()).append(": ").size();
                 throw Error(e.kind(), e.where(),
                             str(text, "\n  in map: ", input_names.size() == 1 ? "column " : "columns ", names, ", row ",
-                                number, " of epoch ", epoch));
+                                number, " of epoch ", epoch.number));
             }
         }
         row.clear();
@@ -48,61 +48,21 @@ struct Plan {
     }
 };
 
-class TransformCursor final : public FollowingCursor {
-  public:
-    TransformCursor(std::unique_ptr<Cursor> child, const Plan& plan, uint64_t epoch)
-        : FollowingCursor(std::move(child)), plan_(plan), epoch_(epoch) {}
-    void fetch(int64_t id, Row& row) override {
-        Row whole;
-        child_->fetch(id, whole);
-        plan_.apply(whole, row, epoch_, id);
-    }
-    bool draw(Draft& draft) override {
-        if (!child_->draw(draft)) return false;
-        draft.numbers.push_back(has_ids() ? draft.id : at_++);
-        return true;
-    }
-    void prepare(int64_t id, Draft& draft) override {
-        child_->prepare(id, draft);
-        draft.numbers.push_back(id);
-    }
-    void finish(Draft& draft, Row& row) override {
-        const int64_t number = draft.numbers.back();
-        draft.numbers.pop_back();
-        Row whole;
-        child_->finish(draft, whole);
-        plan_.apply(whole, row, epoch_, number);
-    }
-
-  private:
-    const Plan& plan_;
-    const uint64_t epoch_;
-};
-
-class TransformNode final : public Node {
+class TransformNode final : public MakingNode {
   public:
     TransformNode(const NodePtr& child, Plan plan, std::optional<int> workers)
-        : Node(plan.layout.names, {child}), plan_(std::move(plan)), workers_(workers) {}
+        : MakingNode(plan.layout.names, child, workers), plan_(std::move(plan)) {}
     std::string title() const override {
         std::string text = "map";
         for (const TransformPtr& t : plan_.transforms) text += " " + t->name();
         return text;
     }
     std::unique_ptr<Cursor> make_cursor(const Epoch& epoch) const override {
-        return std::make_unique<TransformCursor>(child().open(epoch), plan_, epoch.number);
+        return std::make_unique<MadeCursor<Plan>>(child().open(epoch), plan_, epoch);
     }
-    int64_t rows() const override { return child().rows(); }
-    bool has_work() const override { return true; }
-    std::optional<int> workers() const override {
-        const auto below = child().workers();
-        return workers_ && below ? std::max(*workers_, *below) : workers_ ? workers_ : below;
-    }
-    int64_t batch_size() const override { return child().batch_size(); }
-    uint64_t functions() const override { return child().functions() + 1; }
 
   private:
     Plan plan_;
-    std::optional<int> workers_;
 };
 
 }  // namespace

@@ -77,6 +77,7 @@ int save_tfrecord(lua_State* L) {
     epoch.host = &host;
     const int64_t count = host.run_in(L, [&] {
         TfrecordWriter writer(path);
+        node->prepare(host);
         const auto cursor = node->open(epoch);
         int64_t rows = 0;
         for (Row row; cursor->next(row); ++rows) {
@@ -173,6 +174,22 @@ int make_map(lua_State* L) {
                      {1}, 3);
 }
 
+std::optional<int> workers_at(lua_State* L, int index) {
+    if (lua_isnoneornil(L, index)) return std::nullopt;
+    return static_cast<int>(std::min<int64_t>(least_at(L, index, 0), 1024));
+}
+
+// map_anywhere(node, where, function, positions, names, seed, numbered, workers). A function in C, as compiled code
+// makes them, cannot be copied: it runs as that of map.
+int make_map_anywhere(lua_State* L) {
+    if (lua_iscfunction(L, 3)) return make_map(L);
+    const NodePtr& child = node_at(L, 1);
+    return push_node(L,
+                     map_anywhere(child, text_at(L, 2), function_at(L, 3), positions_at(L, 4, child->columns().size()),
+                                  names_at(L, 5), seed_at(L, 6), lua_toboolean(L, 7), workers_at(L, 8)),
+                     {1}, 3);
+}
+
 // filter(node, function, positions, seed)
 int make_filter(lua_State* L) {
     const NodePtr& child = node_at(L, 1);
@@ -186,11 +203,6 @@ int make_stream(lua_State* L) {
     if (names.empty()) throw argument_error("dataset", "there are no columns");
     const int64_t count = lua_isnil(L, 4) ? kUnknownRows : least_at(L, 4, 0);
     return push_node(L, stream(text_at(L, 1), function_at(L, 2), std::move(names), count, seed_at(L, 5)), {}, 2);
-}
-
-std::optional<int> workers_at(lua_State* L, int index) {
-    if (lua_isnoneornil(L, index)) return std::nullopt;
-    return static_cast<int>(std::min<int64_t>(least_at(L, index, 0), 1024));
 }
 
 std::vector<TransformPtr> transforms_at(lua_State* L, int index) {
@@ -377,6 +389,7 @@ auto with_cursor(lua_State* L, CursorHandle& handle, F f) {
     return handle.host->run_in(L, [&] {
         try {
             if (!handle.cursor) {
+                handle.node->prepare(*handle.host);
                 handle.cursor = ahead(handle.node->open(handle.epoch), *handle.node, handle.epoch);
                 handle.cursor->skip(handle.given);
                 handle.interrupted = false;
@@ -499,6 +512,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"concat", protect<make_joined<data::concat>>},
     {"part", protect<make_part>},
     {"map", protect<make_map>},
+    {"map_anywhere", protect<make_map_anywhere>},
     {"filter", protect<make_filter>},
     {"stream", protect<make_stream>},
     {"transforms", protect<make_transforms>},

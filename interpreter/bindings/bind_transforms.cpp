@@ -28,11 +28,6 @@ void each_item(lua_State* L, int index, const Take& take) {
     lua_pop(L, 1);
 }
 
-// Vocabularies and models; transforms that use them are owners too.
-using Shared = std::shared_ptr<const void>;
-constexpr const char* kWords = "lunaria.steps.words";
-constexpr const char* kPieces = "lunaria.steps.pieces";
-
 // make(kind, where, numbers, texts, tensors, parts, shared)
 int make_step(lua_State* L) {
     transforms::Arguments a;
@@ -42,7 +37,8 @@ int make_step(lua_State* L) {
     each_item(L, 4, [&] { a.texts.push_back(text_at(L, -1)); });
     each_item(L, 5, [&] { a.tensors.push_back(check_tensor(L, lua_gettop(L), a.where, "tensor").copy()); });
     each_item(L, 6, [&] { a.parts.push_back(transform_at(L, -1)); });
-    if (!lua_isnoneornil(L, 7)) a.shared = handle_at<Shared>(L, 7, kind == "sentence_pieces" ? kPieces : kWords);
+    if (!lua_isnoneornil(L, 7))
+        a.shared = handle_at<SharedObject>(L, 7, kind == "sentence_pieces" ? kPiecesHandle : kWordsHandle);
     push_transform(L, transforms::make(kind, std::move(a)));
     return 1;
 }
@@ -75,14 +71,14 @@ int words(lua_State* L) {
     if (numbers.size() != list.size()) throw argument_error("Vocab", "words without numbers");
     auto made = std::make_shared<text::Words>();
     for (size_t i = 0; i < list.size(); ++i) made->add(list[i], numbers[i]);
-    push_handle(L, Shared(std::move(made)), kWords);
+    push_handle(L, SharedObject(std::move(made)), kWordsHandle);
     return 1;
 }
 
 // pieces(where, model): the model, and how many pieces it has
 int pieces(lua_State* L) {
     const auto model = text::Pieces::load(text_at(L, 1), text_at(L, 2));
-    push_handle(L, Shared(model), kPieces);
+    push_handle(L, SharedObject(model), kPiecesHandle);
     lua_pushinteger(L, static_cast<lua_Integer>(model->size()));
     return 2;
 }
@@ -159,8 +155,8 @@ int png(lua_State* L) {
 }  // namespace
 
 int open_steps(lua_State* L) {
-    make_handle_type(L, kWords, protect<release_handle<Shared>>);
-    make_handle_type(L, kPieces, protect<release_handle<Shared>>);
+    make_handle_type(L, kWordsHandle, protect<release_handle<SharedObject>>);
+    make_handle_type(L, kPiecesHandle, protect<release_handle<SharedObject>>);
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"make", protect<make_step>},
                                   {"words", protect<words>},

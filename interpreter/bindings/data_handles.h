@@ -38,6 +38,10 @@ void make_handle_type(lua_State* L, const char* name, lua_CFunction release);
 inline constexpr const char* kTransformHandle = "lunaria.data.transform";
 inline constexpr const char* kRecordsHandle = "lunaria.data.records";
 inline constexpr const char* kSamplerHandle = "lunaria.data.sampler";
+// Vocabularies and models of text; transforms that use them are owners too.
+using SharedObject = std::shared_ptr<const void>;
+inline constexpr const char* kWordsHandle = "lunaria.steps.words";
+inline constexpr const char* kPiecesHandle = "lunaria.steps.pieces";
 
 inline void push_transform(lua_State* L, data::TransformPtr transform) {
     push_handle(L, std::move(transform), kTransformHandle);

@@ -12,19 +12,12 @@ using data::Row;
 
 namespace {
 
-std::string columns_text(const Place& place) {
-    std::string text;
-    for (const std::string& name : *place.columns) text += (text.empty() ? "'" : ", '") + name + "'";
-    return (place.columns->size() == 1 ? "column " : "columns ") + text;
-}
-
 // Random operators draw from the stream of the row while this lives: the same numbers whenever and wherever the row is
 // made.
 class RowRandom {
   public:
     explicit RowRandom(const Place& place) : before_(default_generator().state()) {
-        const data::Draws draws(place.seed, place.epoch, data::Purpose::row);
-        default_generator().set_state({draws.bits(static_cast<uint64_t>(place.row)), 0});
+        default_generator().set_state(stream_of(place));
     }
     ~RowRandom() { default_generator().set_state(before_); }
     RowRandom(const RowRandom&) = delete;
@@ -34,6 +27,18 @@ class RowRandom {
 };
 
 }  // namespace
+
+std::string text_of(const Place& place) {
+    std::string names;
+    for (const std::string& name : *place.columns) names += (names.empty() ? "'" : ", '") + name + "'";
+    return str("in ", place.operation, ": ", place.columns->size() == 1 ? "column " : "columns ", names, ", row ",
+               place.row, " of epoch ", place.epoch);
+}
+
+RandomStream stream_of(const Place& place) {
+    const data::Draws draws(place.seed, place.epoch, data::Purpose::row);
+    return {draws.bits(static_cast<uint64_t>(place.row)), 0};
+}
 
 void push_row(lua_State* L, Row row) {
     luaL_checkstack(L, static_cast<int>(row.size()) + 4, "too many columns");
@@ -50,23 +55,21 @@ void DatasetHost::run(int arguments, const Place& place) {
     const RowRandom random(place);
     if (lua_pcall(L_, arguments, LUA_MULTRET, 0) == LUA_OK) return;
     if (!interrupt_requested() && lua_type(L_, -1) == LUA_TSTRING) {
-        push(L_, std::string_view(str("\n  in ", place.operation, ": ", columns_text(place), ", row ", place.row,
-                                      " of epoch ", place.epoch)));
+        push(L_, std::string_view("\n  " + text_of(place)));
         lua_concat(L_, 2);
     }
     lua_rawseti(L_, streams_, ++last_stream_);
     throw HostFailure(last_stream_);
 }
 
-// The values from `first` up to the top of the stack: as many as there are columns, or one table of them.
-void DatasetHost::take_results(int first, size_t results, Row& out, const Place& place) {
-    size_t count = static_cast<size_t>(lua_gettop(L_) - first + 1);
-    if (count == 1 && results > 1 && lua_type(L_, first) == LUA_TTABLE) {
+void take_results(lua_State* L, int first, size_t results, Row& out, const Place& place) {
+    size_t count = static_cast<size_t>(lua_gettop(L) - first + 1);
+    if (count == 1 && results > 1 && lua_type(L, first) == LUA_TTABLE) {
         const int list = first;
-        count = static_cast<size_t>(luaL_len(L_, list));
+        count = static_cast<size_t>(luaL_len(L, list));
         if (count == results) {
-            luaL_checkstack(L_, static_cast<int>(count) + 4, "too many columns");
-            for (size_t i = 1; i <= count; ++i) lua_geti(L_, list, static_cast<lua_Integer>(i));
+            luaL_checkstack(L, static_cast<int>(count) + 4, "too many columns");
+            for (size_t i = 1; i <= count; ++i) lua_geti(L, list, static_cast<lua_Integer>(i));
             first = list + 1;
         }
     }
@@ -77,15 +80,15 @@ void DatasetHost::take_results(int first, size_t results, Row& out, const Place&
     for (size_t i = 0; i < results; ++i) {
         const std::string& name = i < place.columns->size() ? (*place.columns)[i] : place.columns->back();
         const int at = first + static_cast<int>(i);
-        switch (lua_type(L_, at)) {
+        switch (lua_type(L, at)) {
             case LUA_TNIL:
             case LUA_TFUNCTION:
             case LUA_TTHREAD:
                 throw argument_error(place.operation,
                                      str("the function must return a tensor, number, text or table for column '", name,
-                                         "', got ", describe(L_, at), " in row ", place.row));
+                                         "', got ", describe(L, at), " in row ", place.row));
             default:
-                out.push_back(data_value_at(L_, at, place.operation, str("column '", name, "'")));
+                out.push_back(data_value_at(L, at, place.operation, str("column '", name, "'")));
         }
     }
 }
@@ -96,7 +99,7 @@ void DatasetHost::call(uint64_t function, std::span<const Value> in, size_t resu
     luaL_checkstack(L_, static_cast<int>(in.size()) + 4, "too many columns");
     for (const Value& v : in) push(L_, v);
     run(static_cast<int>(in.size()), place);
-    take_results(top + 1, results, out, place);
+    take_results(L_, top + 1, results, out, place);
     lua_settop(L_, top);
 }
 
@@ -151,7 +154,7 @@ bool DatasetHost::step(int64_t stream, size_t results, Row& out, const Place& pl
     if (more) {
         lua_pushvalue(L_, top + 2);
         lua_rawseti(L_, top + 1, 3);
-        take_results(top + 2, results, out, place);
+        take_results(L_, top + 2, results, out, place);
     }
     lua_settop(L_, top);
     return more;
@@ -160,6 +163,18 @@ bool DatasetHost::step(int64_t stream, size_t results, Row& out, const Place& pl
 void DatasetHost::stop(int64_t stream) noexcept {
     const std::lock_guard lock(mutex_);
     stopped_.push_back(stream);
+}
+
+void DatasetHost::prepare(uint64_t function, std::string_view where) {
+    if (workers_.contains(function)) return;
+    push_function(function);
+    workers_[function] = Workers::of(L_, lua_gettop(L_), where);
+    lua_pop(L_, 1);
+}
+
+void DatasetHost::call_anywhere(uint64_t function, std::span<const Value> in, size_t results, Row& out,
+                                const Place& place) {
+    workers_.at(function)->call(in, results, out, place);
 }
 
 }  // namespace lunaria

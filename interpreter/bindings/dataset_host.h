@@ -3,10 +3,15 @@
 
 #include <exception>
 #include <lua.hpp>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/data/node.h"
+#include "core/random.h"
+#include "interpreter/workers/workers.h"
 
 namespace lunaria {
 
@@ -48,8 +53,10 @@ class DatasetHost final : public data::Host {
             return f();
         } catch (const HostFailure& e) {
             failure = e.number();
+        } catch (const WorkerFailure& e) {
+            lua_pushstring(L, e.what());
         }
-        lua_rawgeti(L, 3, failure);
+        if (failure != 0) lua_rawgeti(L, 3, failure);
         lua_error(L);
         throw HostFailure(failure);  // not reached
     }
@@ -60,18 +67,27 @@ class DatasetHost final : public data::Host {
     int64_t start(uint64_t function, const data::Place& place) override;
     bool step(int64_t stream, size_t results, data::Row& out, const data::Place& place) override;
     void stop(int64_t stream) noexcept override;
+    void prepare(uint64_t function, std::string_view where) override;
+    void call_anywhere(uint64_t function, std::span<const Value> in, size_t results, data::Row& out,
+                       const data::Place& place) override;
 
   private:
     void run(int arguments, const data::Place& place);
     void push_function(uint64_t function);
-    void take_results(int first, size_t results, data::Row& out, const data::Place& place);
-
     lua_State* L_ = nullptr;
     int functions_ = 0, streams_ = 0;  // on its stack
     int64_t last_stream_ = 0;
     std::mutex mutex_;
-    std::vector<int64_t> stopped_;  // under mutex_: streams that can go
+    std::vector<int64_t> stopped_;                          // under mutex_: streams that can go
+    std::map<uint64_t, std::shared_ptr<Workers>> workers_;  // set up before threads use them
 };
+
+// "in map: column 'x', row 3 of epoch 0", for messages.
+std::string text_of(const data::Place& place);
+// The random numbers of a row in this place.
+RandomStream stream_of(const data::Place& place);
+// The values from `first` up to the top of the stack: as many as there are columns, or one table of them.
+void take_results(lua_State* L, int first, size_t results, data::Row& out, const data::Place& place);
 
 // A row as Lua values in this order.
 void push_row(lua_State* L, data::Row row);

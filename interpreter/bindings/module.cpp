@@ -437,7 +437,7 @@ void set_threads_of_environment() {
 
 int open_lunaria(lua_State* L) {
     set_threads_of_environment();
-    set_current_device(&cpu::device());
+    if (!State::of(L).is_worker()) set_current_device(&cpu::device());
     lua_newtable(L);
     bind_dtypes(L);
     bind_tensors(L);

@@ -1,5 +1,8 @@
 #include "interpreter/loader/function_code.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace lunaria {
 
 namespace {
@@ -16,6 +19,7 @@ class DumpReader {
 
     bool good() const { return good_; }
     bool at_end() const { return at_ == dump_.size(); }
+    const std::vector<std::string>& names() const { return names_; }
 
     void header() {
         constexpr std::string_view kStart = LUA_SIGNATURE
@@ -39,8 +43,9 @@ class DumpReader {
         byte();  // parameters
         const bool variadic = byte() != 0;
         byte();  // registers
-        take_items(instruction_size_);
-        constants();
+        const std::string_view instructions = take_items(instruction_size_);
+        const std::vector<std::string_view> texts = constants();
+        look_up(instructions, texts);
         take_items(kUpvalueSize);
         for (size_t n = number(); n > 0 && good_; --n) function(list);
         lines(list[place], variadic);
@@ -63,12 +68,29 @@ class DumpReader {
         return dump_.substr(at_ - size, size);
     }
 
-    void take_items(size_t size) {
+    std::string_view take_items(size_t size) {
         const size_t count = number();
-        if (size != 0 && count > dump_.size() / size)
+        if (size != 0 && count > dump_.size() / size) {
             good_ = false;
-        else
-            take(count * size);
+            return {};
+        }
+        return take(count * size);
+    }
+
+    // Fields of upvalues by their names, which are constants. One beyond the first 256 is named by another instruction:
+    // of a function with so many all texts may be names.
+    void look_up(std::string_view instructions, const std::vector<std::string_view>& texts) {
+        constexpr uint32_t kGetField = 11, kSetField = 15;  // OP_GETTABUP, OP_SETTABUP
+        constexpr size_t kNamed = 256;
+        if (texts.size() > kNamed)
+            for (const std::string_view text : texts) names_.emplace_back(text);
+        for (size_t at = 0; at + sizeof(uint32_t) <= instructions.size(); at += sizeof(uint32_t)) {
+            uint32_t code = 0;
+            std::memcpy(&code, instructions.data() + at, sizeof code);
+            const uint32_t kind = code & 0x7f, b = code >> 16 & 0xff, c = code >> 24;
+            if (kind != kGetField && kind != kSetField) continue;
+            if (const uint32_t name = kind == kGetField ? c : b; name < texts.size()) names_.emplace_back(texts[name]);
+        }
     }
 
     uint8_t byte() {
@@ -88,8 +110,9 @@ class DumpReader {
     }
 
     // Its length plus one, as zero stands for no string.
-    void string() {
-        if (const size_t n = number()) take(n - 1);
+    std::string_view string() {
+        const size_t n = number();
+        return n > 0 ? take(n - 1) : std::string_view();
     }
 
     // Of each instruction the difference to the line before, or a mark: then the line is in a list of its own. The
@@ -115,8 +138,11 @@ class DumpReader {
         }
     }
 
-    void constants() {
+    // Texts among them, empty for others.
+    std::vector<std::string_view> constants() {
+        std::vector<std::string_view> texts;
         for (size_t n = number(); n > 0 && good_; --n) {
+            texts.emplace_back();
             switch (byte()) {
                 case kNil:
                 case kFalse:
@@ -130,15 +156,17 @@ class DumpReader {
                     break;
                 case kShortString:
                 case kLongString:
-                    string();
+                    texts.back() = string();
                     break;
                 default:
                     good_ = false;
             }
         }
+        return texts;
     }
 
     std::string_view dump_;
+    std::vector<std::string> names_;
     size_t at_ = 0, instruction_size_ = 0;
     bool good_ = true;
 };
@@ -164,6 +192,17 @@ std::vector<FunctionCode> read_dump(std::string_view dump) {
     if (reader.good()) reader.function(list);
     if (!reader.good() || !reader.at_end()) list.clear();
     return list;
+}
+
+std::vector<std::string> names_looked_up(std::string_view dump) {
+    DumpReader reader(dump);
+    std::vector<FunctionCode> list;
+    reader.header();
+    if (reader.good()) reader.function(list);
+    std::vector<std::string> names = reader.names();
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
 }
 
 }  // namespace lunaria

@@ -25,4 +25,8 @@ std::string dump_function(lua_State* L, int index);
 // of another format than Lua 5.4's.
 std::vector<FunctionCode> read_dump(std::string_view dump);
 
+// The names that the dumped function, and those nested in it, look up in a table that they hold as an upvalue: their
+// globals, and fields of some other tables. Empty as above.
+std::vector<std::string> names_looked_up(std::string_view dump);
+
 }  // namespace lunaria

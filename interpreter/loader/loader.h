@@ -51,6 +51,9 @@ class Loader {
     // its own text, that text.
     std::vector<std::string_view> sources(std::string_view name) const;
 
+    // Keeps the text of a chunk that was compiled elsewhere.
+    void keep(const std::string& name, std::string_view text);
+
     // Whether a text of the user's mentions the global `breakpoint`.
     bool mentions_breakpoint() const { return mentions_breakpoint_; }
 
@@ -68,7 +71,6 @@ class Loader {
     Tree& tree_of(std::string_view text, const std::string& name);
     std::span<const FunctionCode> code_of(lua_State* L, Tree& tree, const std::string& name);
     std::vector<std::string_view> candidates(const std::string& name, bool& certain) const;
-    void keep(const std::string& name, std::string_view text);
     // luaL_loadbufferx of a text, whose functions get their prologues.
     int load_text(lua_State* L, std::string_view text, const std::string& name);
 

@@ -110,12 +110,16 @@ std::string error_text(lua_State* L) {
     return str(current_place(L), one_line ? "error object " : "the error object is a table:\n", text);
 }
 
+void push_message_handler(lua_State* L, Outcome& outcome) {
+    lua_pushlightuserdata(L, &outcome);
+    lua_pushcclosure(L, protect<note_error>, 1);
+}
+
 Outcome call_protected(State& state, int arguments, int results) {
     lua_State* L = state.lua();
     Outcome outcome;
     const int base = lua_gettop(L) - arguments;
-    lua_pushlightuserdata(L, &outcome);
-    lua_pushcclosure(L, protect<note_error>, 1);
+    push_message_handler(L, outcome);
     lua_insert(L, base);
     const int status = lua_pcall(L, arguments, results, base);
     lua_remove(L, base);

@@ -25,6 +25,9 @@ Outcome run_protected(State& state, const std::function<void(lua_State*)>& body)
 // `results` values (or LUA_MULTRET) if all went well.
 Outcome call_protected(State& state, int arguments, int results);
 
+// Pushes a message handler, for lua_pcall, that fills in the message and the traceback of `outcome`, which outlives it.
+void push_message_handler(lua_State* L, Outcome& outcome);
+
 // The message of an interrupt that came as a request for memory that was refused (interpreter/memory.h).
 inline constexpr const char* kRefusedMemory = "interrupted!";
 

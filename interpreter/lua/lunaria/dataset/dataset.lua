@@ -82,6 +82,9 @@ local function workers_of(where, a)
   return a.num_parallel_workers ~= nil and config._bounded(where, "num_parallel_workers", a.num_parallel_workers) or nil
 end
 
+-- Whether functions run as copies on threads.
+local function copies_of(where, a) return check.boolean(where, "python_multiprocessing", a.python_multiprocessing) end
+
 local function check_function(where, what, f)
   if not arguments.is_callable(f) then fail(where, ("%s must be a function, got %s"):format(what, describe(f))) end
   return type(f) == "function" and f or function(...) return f(...) end
@@ -131,15 +134,29 @@ end
 --- Gives columns through functions: operations, one or a list of them, get the values of input_columns (without: all) and
 --- return as many as output_columns (without: as input_columns) names. Random operators draw from a stream of the row, so
 --- that a row is the same whenever it is made. Transforms of the library run on num_parallel_workers threads (without: as
---- many as ms.dataset.config says) before the rows are asked for. callbacks: a DSCallback or a list; cache: a DatasetCache for the rows.
+--- many as ms.dataset.config says) before the rows are asked for, and with python_multiprocessing = true Lua functions do too: as copies
+--- in Lua states of their own, one for each thread. What the functions capture, and the globals that they name, is copied when an epoch
+--- begins (numbers, texts, tensors, tables, functions, modules; an open file or a coroutine is an error); what a copy writes there stays
+--- with it. Rows, also what math.random draws in them, do not depend on the number of workers. Functions in C and those that compiled
+--- code made run where the rows are asked for. callbacks: a DSCallback or a list, not
+--- together with python_multiprocessing; cache: a DatasetCache for the rows.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):map(function(x) return x * 10 end, "x")
 ---     > ds:create_tuple_iterator()():item()
 ---     10
 function Dataset:map(...)
-  local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil, callbacks=nil, cache=nil", ...)
+  local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil, callbacks=nil, cache=nil, "
+    .. "python_multiprocessing=false", ...)
   local function kept(node) return a.cache and base.cached("map", node, a.cache) or node end
   local workers = workers_of("map", a)
+  local copies = copies_of("map", a)
+  if copies and a.callbacks then
+    fail("map", "callbacks are called in order, by the program: not together with python_multiprocessing")
+  end
+  local function mapped(node, f, places, outputs)
+    if copies then return data.map_anywhere(node, "map", f, places, outputs, config.get_seed(), false, workers) end
+    return data.map(node, "map", f, places, outputs, config.get_seed(), a.callbacks ~= nil)
+  end
   local places, names = positions("map", self, a.input_columns)
   local handles, rest = natives(a.operations)
   if handles and not a.callbacks then
@@ -151,12 +168,12 @@ function Dataset:map(...)
     for i = 1, data.results(handles, #places) do between[i] = "\0" .. i end
     local inner = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers))
     places = positions("map", inner, between)
-    return made(self, "map", { a }, kept(data.map(inner._node, "map", composed("map", rest), places, outputs, config.get_seed())))
+    return made(self, "map", { a }, kept(mapped(inner._node, composed("map", rest), places, outputs)))
   end
   local f = composed("map", a.operations)
   local outputs = new_names("map", self, names, a.output_columns)
   if a.callbacks then f = base.with_callbacks("map", f, a.callbacks, #places) end
-  return made(self, "map", { a }, kept(data.map(self._node, "map", f, places, outputs, config.get_seed(), a.callbacks ~= nil)))
+  return made(self, "map", { a }, kept(mapped(self._node, f, places, outputs)))
 end
 
 --- The rows for which predicate, which gets the values of input_columns (without: all), returns true.
@@ -174,13 +191,14 @@ end
 --- Puts batch_size rows together: tensors get an axis more, texts become a list. drop_remainder leaves out a last batch
 --- that is smaller. num_parallel_workers: how many threads do it where no Lua function is below. per_batch_map gets, for
 --- each of input_columns (without: all), the list of the values and at last a table { batch =, epoch = }, and returns a
---- batch for each of output_columns.
+--- batch for each of output_columns. python_multiprocessing: copies of it run on the threads, as in ds:map.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):batch(2):create_tuple_iterator()():tolist()[2]
 ---     2
 function Dataset:batch(...)
   local a = bind("batch",
-    "batch_size, drop_remainder=false, num_parallel_workers=nil, per_batch_map=nil, input_columns=nil, output_columns=nil", ...)
+    "batch_size, drop_remainder=false, num_parallel_workers=nil, per_batch_map=nil, input_columns=nil, output_columns=nil, "
+    .. "python_multiprocessing=false", ...)
   local size = check.positive("batch", "batch_size", a.batch_size)
   local drop = check.boolean("batch", "drop_remainder", a.drop_remainder)
   local workers = workers_of("batch", a)
@@ -206,7 +224,12 @@ function Dataset:batch(...)
     values[count + 1] = info
     return f(table.unpack(values, 1, count + 1))
   end
-  local node = data.map(gathered, "batch", told, places, outputs, config.get_seed(), true)
+  local node
+  if copies_of("batch", a) then
+    node = data.map_anywhere(gathered, "batch", told, places, outputs, config.get_seed(), true, workers)
+  else
+    node = data.map(gathered, "batch", told, places, outputs, config.get_seed(), true)
+  end
   for _, column in ipairs(kept) do
     local now = positions("batch", { _node = node }, { column[1] })
     node = data.map(node, "batch", function(list)

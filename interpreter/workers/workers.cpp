@@ -1,0 +1,195 @@
+#include "interpreter/workers/workers.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "core/interrupt.h"
+#include "core/own_generator.h"
+#include "interpreter/bindings/data_handles.h"
+#include "interpreter/bindings/dataset_host.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/protect.h"
+#include "interpreter/session/script.h"
+#include "interpreter/state.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr const char* kWorkers = "lunaria.data.workers";
+int workers_key;  // in the registry: workers by functions, whose keys are weak
+
+// What math.random draws in a row: seeded where it is first called, as few functions call it.
+struct RowSeed {
+    RandomStream stream;
+    bool is_used = true;
+};
+
+RowSeed& seed_of(lua_State* L) { return *static_cast<RowSeed*>(lua_touserdata(L, lua_upvalueindex(2))); }
+
+// math.random(...). Upvalues: Lua's own, the seed, math.randomseed of Lua.
+int random_number(lua_State* L) {
+    if (RowSeed& seed = seed_of(L); !std::exchange(seed.is_used, true)) {
+        lua_pushvalue(L, lua_upvalueindex(3));
+        lua_pushinteger(L, static_cast<lua_Integer>(seed.stream.seed));
+        lua_pushinteger(L, static_cast<lua_Integer>(seed.stream.counter));
+        lua_call(L, 2, 0);
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+// math.randomseed(...). Upvalues: Lua's own, the seed.
+int seed_numbers(lua_State* L) {
+    seed_of(L).is_used = true;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+int no_exit(lua_State*) {
+    throw state_error("os.exit", "a function in a worker cannot end the program").hint("raise an error instead");
+}
+
+int no_breakpoint(lua_State*) {
+    throw state_error("breakpoint", "a function in a worker cannot be debugged")
+        .hint("leave python_multiprocessing out while you debug");
+}
+
+}  // namespace
+
+class Workers::Worker {
+  public:
+    explicit Worker(const Captured& captured) : state_(State::Options{.is_worker = true}) {
+        const Outcome outcome = run_protected(state_, [&](lua_State* L) { set_up(L, captured); });
+        if (!outcome.ok) throw WorkerFailure(outcome.message);
+    }
+
+    void call(std::span<const Value> in, size_t results, data::Row& out, const data::Place& place) {
+        lua_State* L = state_.lua();
+        const State::Beside beside(state_);
+        seed_ = {stream_of(place), false};
+        const OwnGenerator generator(seed_.stream);
+        lua_settop(L, kFunction);
+        lua_pushvalue(L, kFunction);
+        if (!lua_checkstack(L, static_cast<int>(in.size()) + 8)) throw state_error(place.operation, "too many columns");
+        for (const Value& v : in) push(L, v);
+        if (lua_pcall(L, static_cast<int>(in.size()), LUA_MULTRET, kHandler) == LUA_OK)
+            return take_results(L, kFunction + 1, results, out, place);
+        if (interrupt_requested()) throw_interrupted();
+        // Out of memory does not pass through the handler.
+        const std::string message = outcome_.message.empty() ? error_text(L) : outcome_.message;
+        std::string text = str(message, "\n  ", text_of(place));
+        if (!outcome_.traceback.empty()) text += "\n  in a worker, " + outcome_.traceback;
+        throw WorkerFailure(std::move(text));
+    }
+
+    std::thread::id last_thread;
+
+  private:
+    void set_up(lua_State* L, const Captured& captured) {
+        for (const char* module : {"lunaria", "lunaria.data", "lunaria.steps"}) {
+            lua_getglobal(L, "require");
+            lua_pushstring(L, module);
+            lua_call(L, 1, 0);
+        }
+        lua_getglobal(L, LUA_MATHLIBNAME);
+        lua_getfield(L, -1, "random");
+        lua_pushlightuserdata(L, &seed_);
+        lua_getfield(L, -3, "randomseed");
+        lua_pushvalue(L, -1);
+        lua_insert(L, 2);
+        lua_pushcclosure(L, protect<random_number>, 3);
+        lua_setfield(L, -3, "random");
+        lua_pushlightuserdata(L, &seed_);
+        lua_pushcclosure(L, protect<seed_numbers>, 2);
+        lua_setfield(L, 1, "randomseed");
+        lua_getglobal(L, LUA_OSLIBNAME);
+        lua_pushcfunction(L, protect<no_exit>);
+        lua_setfield(L, -2, "exit");
+        lua_register(L, "breakpoint", protect<no_breakpoint>);
+        lua_settop(L, 0);
+        push_message_handler(L, outcome_);
+        captured.put(L);
+    }
+
+    static constexpr int kHandler = 1, kFunction = 2;  // on the stack
+
+    State state_;
+    Outcome outcome_;  // of the call that fails, the last one
+    RowSeed seed_;
+};
+
+Workers::Workers(Captured captured) : captured_(std::move(captured)) {}
+Workers::~Workers() = default;
+
+std::shared_ptr<Workers> Workers::of(lua_State* L, int index, std::string_view where) {
+    using Pointer = std::shared_ptr<Workers>;
+    luaL_checkstack(L, 8, "workers");
+    const int top = lua_gettop(L);
+    Captured captured(L, index, where);
+    if (luaL_newmetatable(L, kWorkers)) {
+        make_handle_type(L, kWorkers, protect<release_handle<Pointer>>);
+        State::handle_nudges();
+    }
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &workers_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &workers_key);
+    }
+    lua_pushvalue(L, index);
+    lua_rawget(L, -2);
+    Pointer workers;
+    if (auto* known = static_cast<Pointer*>(luaL_testudata(L, -1, kWorkers));
+        known && (*known)->captured_ == captured) {
+        workers = *known;
+    } else {
+        lua_pop(L, 1);
+        workers = std::make_shared<Workers>(std::move(captured));
+        lua_pushvalue(L, index);
+        push_handle(L, workers, kWorkers);
+        lua_rawset(L, -3);
+    }
+    lua_settop(L, top);
+    return workers;
+}
+
+// Rather the one that this thread used last: what it knows is near then.
+std::unique_ptr<Workers::Worker> Workers::take() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!free_.empty()) {
+            auto at =
+                std::ranges::find_if(free_, [](const auto& w) { return w->last_thread == std::this_thread::get_id(); });
+            if (at == free_.end()) --at;
+            auto worker = std::move(*at);
+            free_.erase(at);
+            return worker;
+        }
+    }
+    return std::make_unique<Worker>(captured_);
+}
+
+void Workers::give_back(std::unique_ptr<Worker> worker) {
+    worker->last_thread = std::this_thread::get_id();
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(worker));
+}
+
+void Workers::call(std::span<const Value> in, size_t results, data::Row& out, const data::Place& place) {
+    auto worker = take();
+    // One whose function has failed begins anew: the error may have left something undone.
+    worker->call(in, results, out, place);
+    give_back(std::move(worker));
+}
+
+}  // namespace lunaria
