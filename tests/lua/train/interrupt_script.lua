@@ -1,4 +1,4 @@
--- A training that interrupt_test.lua ends by SIGINT: lunaria interrupt_script.lua OUTPUT. What is closed on the way out trains
+-- A training that interrupt_test.lua ends by SIGINT: lunaria interrupt_script.lua OUTPUT [sink]. What is closed on the way out trains
 -- another network for as many steps as the optimizer has made, and writes how many these are and the largest difference.
 local ms = require "lunaria"
 local nn = ms.nn
@@ -27,7 +27,7 @@ local function compare()
       if left == 0 then return nil end
       left = left - 1
       return table.unpack(batches[(steps - left - 1) % 16 + 1])
-    end, { progress = false })
+    end, { progress = false, dataset_sink_mode = arg[2] == "sink" })
   end
   local most, mine = 0, {}
   for name, parameter in again.train_network:parameters_and_names() do mine[name] = parameter end
@@ -38,6 +38,7 @@ local function compare()
   file:write(("%d %g\n"):format(steps, most))
 end
 
+local sunk = arg[2] == "sink"
 local closing <close> = setmetatable({}, { __close = compare })
-model:train(1000000, batches, { progress = false })
+model:train(1000000, batches, { progress = false, dataset_sink_mode = sunk })
 print(closing)

@@ -7,13 +7,13 @@ local ms = require "lunaria"
 local program, output = arg[-1], os.tmpname()
 local count = tonumber(arg[1] or "") or 6
 
-t.test("an interrupt finds the parameters of whole steps", function()
-  math.randomseed(7)
+math.randomseed(7)
+local function interrupted(way)
   local done, most = 0, 0
   for _ = 1, count do
     io.open(output, "w"):close()
-    os.execute(("timeout -k 60 -s INT %.3f '%s' tests/lua/train/interrupt_script.lua '%s' >/dev/null 2>&1"):format(
-      0.1 + 0.5 * math.random(), program, output))
+    os.execute(("timeout -k 60 -s INT %.3f '%s' tests/lua/train/interrupt_script.lua '%s' %s >/dev/null 2>&1"):format(
+      0.1 + 0.5 * math.random(), program, output, way))
     local file <close> = assert(io.open(output))
     local steps, difference = file:read("n", "n")
     -- Before the training has begun there is nothing to be closed.
@@ -27,7 +27,9 @@ t.test("an interrupt finds the parameters of whole steps", function()
   end
   assert(done > 0)
   if arg[1] then print(("%d interrupts within a training, the largest difference %g"):format(done, most)) end
-end)
+end
+t.test("an interrupt finds the parameters of whole steps", function() interrupted "" end)
+t.test("an interrupt finds those of whole steps where many are made at once", function() interrupted "sink" end)
 
 os.remove(output)
 t.finish()

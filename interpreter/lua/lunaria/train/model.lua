@@ -133,6 +133,15 @@ local function rehearsal(args)
   end
 end
 
+-- A step of the network with a batch, whose loss has to be finite. An interrupt finds the parameters of whole steps.
+local function make_step(state, network, ...)
+  local args = state.args
+  local loss = keep(args, as_whole(network, ...))
+  if not state.check_finite then return end
+  local value = number_of(loss)
+  if value ~= nil and value - value ~= 0 then not_finite(args, value, ...) end
+end
+
 -- One step; gives whether there was a batch.
 local function step(state, first, ...)
   if first == nil then return false end
@@ -143,37 +152,25 @@ local function step(state, first, ...)
     args.train_dataset_element = { first, ... }
     fire.step_begin()
   end
-  -- An interrupt finds the parameters of whole steps.
-  local loss = keep(args, as_whole(state.network, first, ...))
-  if state.check_finite then
-    local value = number_of(loss)
-    if value ~= nil and value - value ~= 0 then not_finite(args, value, first, ...) end
-  end
+  make_step(state, state.network, first, ...)
   if fire.step_end then fire.step_end() end
   return true
 end
 
--- sink_size steps in one call: what is called between steps is called once for all of them.
+-- sink_size steps, compiled whatever the mode; what is called between steps is called once for all of them.
 local function sunk_steps(state, next_batch, count)
-  local args, fire = state.args, state.fire
-  local first = table.pack(next_batch())
-  if first[1] == nil then return false end
-  if fire.step_begin then fire.step_begin() end
-  local done = 0
-  keep(args, ms.data_sink(state.network, function()
-    if done == count then return nil end
+  local args, fire, done = state.args, state.fire, 0
+  state.compiled = state.compiled or ms.jit(state.network)
+  local function advance(first, ...)
+    if first == nil then return false end
+    if done == 0 and fire.step_begin then fire.step_begin() end
     done = done + 1
-    if done == 1 then return table.unpack(first, 1, first.n) end
-    local batch = table.pack(next_batch())
-    if batch[1] == nil then
-      done = done - 1
-      return nil
-    end
-    return table.unpack(batch, 1, batch.n)
-  end))
-  args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + done, args.cur_step_in_epoch + done
-  local value = state.check_finite and number_of(type(args.net_outputs) == "table" and args.net_outputs[1] or args.net_outputs)
-  if value and value - value ~= 0 then not_finite(args, value, table.unpack(first, 1, first.n)) end
+    args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + 1, args.cur_step_in_epoch + 1
+    make_step(state, state.compiled, first, ...)
+    return done < count
+  end
+  while advance(next_batch()) do end
+  if done == 0 then return false end
   if fire.step_end then fire.step_end() end
   return true
 end
@@ -265,7 +262,7 @@ local train_signature = arguments.signature(
 --- end, or an object with an iterator. Further arguments: callbacks=nil (one or a list), dataset_sink_mode=false (with
 --- sink_size steps in one call), initial_epoch=0, progress=nil (a bar; by default in terminals and notebooks),
 --- check_finite=true (a loss that is not finite is an error that names the layer). An interrupt ends the training after the step
---- that is being made (with dataset_sink_mode within one), so that the parameters are those of the last whole step.
+--- that is being made, so that the parameters are those of the last whole step.
 ---
 ---     > net = ms.nn.Dense(2, 1)
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
