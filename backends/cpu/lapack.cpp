@@ -8,14 +8,10 @@
 #include "core/interrupt.h"
 
 extern "C" {
-void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
 void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, const int* lda, const int* pivots,
              double* b, const int* ldb, int* info, size_t);
 void dlaswp_(const int* n, double* a, const int* lda, const int* k1, const int* k2, const int* pivots, const int* step);
 void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, size_t);
-void dtrsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,
-            const double* alpha, const double* a, const int* lda, double* b, const int* ldb, size_t, size_t, size_t,
-            size_t);
 }
 
 namespace lunaria::cpu {

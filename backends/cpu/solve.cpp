@@ -13,118 +13,13 @@
 #include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/lapack.h"
+#include "backends/cpu/matrices.h"
 #include "core/interrupt.h"
 #include "core/op.h"
-#include "core/threads.h"
 
 namespace lunaria::cpu {
 
 namespace {
-
-using Doubles = std::vector<double>;
-
-// A column-major matrix.
-template <class T>
-struct ColumnsOf {
-    int rows, columns;
-    std::vector<T> data;
-
-    ColumnsOf(int64_t r, int64_t c)
-        : rows(static_cast<int>(r)), columns(static_cast<int>(c)), data(static_cast<size_t>(r * c)) {}
-    T& at(int i, int j) { return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)]; }
-    int leading() const { return std::max(rows, 1); }
-};
-using Columns = ColumnsOf<double>;
-
-size_t index(int i) { return static_cast<size_t>(i); }
-
-int64_t rows_in(const Tensor& t) { return t.dim(t.rank() - 2); }
-int64_t columns_in(const Tensor& t) { return t.dim(t.rank() - 1); }
-
-int64_t batches_in(const Tensor& t) {
-    int64_t n = 1;
-    for (int i = 0; i + 2 < t.rank(); ++i) n *= t.dim(i);
-    return n;
-}
-
-void check_size(const KernelCall& c, const Tensor& t) {
-    // Beyond this LAPACK's 32-bit sizes of work arrays overflow.
-    if (std::max(rows_in(t), columns_in(t)) > 32768)
-        throw shape_error(c.op.name(),
-                          str("a matrix of shape ", t.shape(), " is too large: at most 32768 rows and columns"));
-}
-
-// f(i, j) for all elements, a tile at a time: one of both sides of a transposition is read across its lines.
-template <class F>
-void for_tiles(int rows, int columns, F f) {
-    constexpr int kTile = 32;
-    constexpr int64_t kWorthwhile = 65536;
-    const int64_t strips = (static_cast<int64_t>(columns) + kTile - 1) / kTile;
-    parallel_for(strips, kWorthwhile / (static_cast<int64_t>(rows) * kTile + 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t strip = begin; strip < end; ++strip)
-            for (int top = 0; top < rows; top += kTile)
-                for (int j = static_cast<int>(strip) * kTile;
-                     j < std::min(columns, static_cast<int>(strip + 1) * kTile); ++j)
-                    for (int i = top; i < std::min(rows, top + kTile); ++i) f(i, j);
-    });
-}
-
-// The n-th matrix of a dense batch.
-template <class To = double>
-ColumnsOf<To> read(const Tensor& t, int64_t n) {
-    ColumnsOf<To> m(rows_in(t), columns_in(t));
-    int64_t size = rows_in(t) * columns_in(t);
-    visit_dtype(t.dtype(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
-            const T* from = t.data<T>() + n * size;
-            for_tiles(m.rows, m.columns, [&](int i, int j) {
-                m.at(i, j) = static_cast<To>(from[static_cast<int64_t>(i) * m.columns + j]);
-            });
-        }
-    });
-    return m;
-}
-
-void store(const Tensor& t, int64_t at, double x) {
-    if (t.dtype() == DType::f32)
-        t.data<float>()[at] = static_cast<float>(x);
-    else
-        t.data<double>()[at] = x;
-}
-
-template <class T>
-void write(const Tensor& t, int64_t n, ColumnsOf<T>& m) {
-    const int64_t first = n * m.rows * m.columns;
-    for_tiles(m.rows, m.columns,
-              [&](int i, int j) { store(t, first + static_cast<int64_t>(i) * m.columns + j, m.at(i, j)); });
-}
-
-template <class T>
-void write(const Tensor& t, int64_t n, const std::vector<T>& values) {
-    int64_t at = n * static_cast<int64_t>(values.size());
-    for (T x : values) store(t, at++, x);
-}
-
-template <class T>
-void expect_finite(const KernelCall& c, const ColumnsOf<T>& m) {
-    for (T x : m.data)
-        if (!std::isfinite(x)) throw value_error(c.op.name(), "the matrix holds NaN or infinity");
-}
-
-void expect_converged(const KernelCall& c, int info) {
-    if (info != 0) throw value_error(c.op.name(), str("the decomposition did not converge (LAPACK's code ", info, ")"));
-}
-
-// Runs f(work, size), which calls LAPACK, twice: to ask for the best size of the work array, then with it.
-template <class T = double, class F>
-void with_work(F f) {
-    const StoppableLapack stops;
-    T best = 0;
-    f(&best, -1);
-    std::vector<T> work(std::max<size_t>(1, static_cast<size_t>(best)));
-    f(work.data(), static_cast<int>(work.size()));
-}
 
 struct Lu {
     Columns m;
@@ -506,6 +401,8 @@ void add_solve_kernels(KernelTable& table) {
         // Inference lets f64 and f32 through (halves are widened), and complex numbers, for which there is no kernel.
         table.plain(op, [](const KernelCall& c) { return c.dtype != DType::c64 && k(c); });
     };
+    add_factor_kernels(table);
+    add_sparse_kernels(table);
     add("inverse", std::integral_constant<Kernel, inverse>());
     add("matrix_solve", std::integral_constant<Kernel, matrix_solve>());
     add("det", std::integral_constant<Kernel, det>());

@@ -443,6 +443,8 @@ void add_linalg_ops(Registry& ops) {
     add_spectrum_ops(ops);
     add_band_ops(ops);
     add_system_ops(ops);
+    add_factor_ops(ops);
+    add_sparse_ops(ops);
     add_special_ops(ops);
 }
 

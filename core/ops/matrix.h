@@ -58,6 +58,8 @@ void add_fourier_ops(Registry& ops);   // called by the family linalg
 void add_spectrum_ops(Registry& ops);  // called by the family linalg
 void add_band_ops(Registry& ops);      // called by the family linalg
 void add_system_ops(Registry& ops);    // called by the family linalg
+void add_factor_ops(Registry& ops);    // called by the family linalg
+void add_sparse_ops(Registry& ops);    // called by the family linalg
 void add_special_ops(Registry& ops);   // called by the family linalg
 
 }  // namespace lunaria

@@ -243,6 +243,8 @@ int load_part(lua_State* L) {
     constexpr std::pair<std::string_view, const char*> kOthers[] = {
         {"jit", "lunaria.graph"},
         {"jit_report", "lunaria.graph"},
+        {"COOTensor", "lunaria.sparse"},
+        {"CSRTensor", "lunaria.sparse"},
         {"Model", "lunaria.train"},
         {"RunContext", "lunaria.train"},
         {"save_checkpoint", "lunaria.train.checkpoint"},

@@ -1,0 +1,385 @@
+-- ms.scipy.special: special functions, element by element. Integers become float64.
+local ms = require "lunaria"
+local arrays = require "lunaria.numpy.arrays"
+local probability = require "lunaria.probability.special"
+
+local ops = ms.ops
+local M = {}
+
+local function float(where, x) return arrays.mean_float("scipy.special." .. where, "x", x) end
+
+local function floats(where, a, b)
+  local x, y, dtype, plain = arrays.pair("scipy.special." .. where, a, b)
+  local kind = arrays.kind(dtype)
+  if kind ~= "f" and kind ~= "c" then dtype = plain and ms.float32 or ms.float64 end
+  return arrays.cast(x, dtype), arrays.cast(y, dtype)
+end
+
+--- Logarithm of the absolute value of the gamma function.
+---
+---     > ms.scipy.special.gammaln(1.0):item()
+---     0.0
+function M.gammaln(x) return ops.lgamma(float("gammaln", x)) end
+
+--- Logarithm of the gamma function, of positive numbers.
+---
+---     > ms.scipy.special.loggamma(1.0):item()
+---     0.0
+function M.loggamma(x) return ops.lgamma(float("loggamma", x)) end
+
+--- Derivative of the logarithm of the gamma function.
+---
+---     > ms.scipy.special.psi(1.0):item()
+---     -0.57721585035324
+function M.psi(x) return ops.digamma(float("psi", x)) end
+
+--- The same as psi.
+---
+---     > ms.scipy.special.digamma(1.0):item()
+---     -0.57721585035324
+function M.digamma(x) return ops.digamma(float("digamma", x)) end
+
+--- Error function.
+---
+---     > ms.scipy.special.erf(0.0):item()
+---     0.0
+function M.erf(x) return ops.erf(float("erf", x)) end
+
+--- 1 less the error function, exact where this is small.
+---
+---     > ms.scipy.special.erfc(0.0):item()
+---     1.0
+function M.erfc(x) return ops.erfc(float("erfc", x)) end
+
+--- Inverse of the error function.
+---
+---     > ms.scipy.special.erfinv(0.0):item()
+---     0.0
+function M.erfinv(x) return ops.erfinv(float("erfinv", x)) end
+
+--- 1 / (1 + exp(-x)).
+---
+---     > ms.scipy.special.expit(0.0):item()
+---     0.5
+function M.expit(x) return ops.sigmoid(float("expit", x)) end
+
+--- Logarithm of x / (1 - x), the inverse of expit.
+---
+---     > ms.scipy.special.logit(0.5):item()
+---     0.0
+function M.logit(x) return ops.logit(float("logit", x)) end
+
+--- Logarithm of expit, without overflow.
+---
+---     > ms.scipy.special.log_expit(0.0):item()
+---     -0.6931471824646
+function M.log_expit(x) return ops.logsigmoid(float("log_expit", x)) end
+
+--- 2 to the power of x.
+---
+---     > ms.scipy.special.exp2(3.0):item()
+---     8.0
+function M.exp2(x) return ops.exp2(float("exp2", x)) end
+
+--- exp(x) - 1, exact for small x.
+---
+---     > ms.scipy.special.expm1(0.0):item()
+---     0.0
+function M.expm1(x) return ops.expm1(float("expm1", x)) end
+
+--- log(1 + x), exact for small x.
+---
+---     > ms.scipy.special.log1p(0.0):item()
+---     0.0
+function M.log1p(x) return ops.log1p(float("log1p", x)) end
+
+--- Bessel function: ms.ops.bessel_i0.
+---
+---     > ms.scipy.special.i0(0.0):item()
+---     1.0
+function M.i0(x) return ops.bessel_i0(float("i0", x)) end
+
+--- Bessel function: ms.ops.bessel_i0e.
+---
+---     > ms.scipy.special.i0e(0.0):item()
+---     1.0
+function M.i0e(x) return ops.bessel_i0e(float("i0e", x)) end
+
+--- Bessel function: ms.ops.bessel_i1.
+---
+---     > ms.scipy.special.i1(0.0):item()
+---     0.0
+function M.i1(x) return ops.bessel_i1(float("i1", x)) end
+
+--- Bessel function: ms.ops.bessel_i1e.
+---
+---     > ms.scipy.special.i1e(0.0):item()
+---     0.0
+function M.i1e(x) return ops.bessel_i1e(float("i1e", x)) end
+
+--- Bessel function: ms.ops.bessel_j0.
+---
+---     > ms.scipy.special.j0(0.0):item()
+---     1.0
+function M.j0(x) return ops.bessel_j0(float("j0", x)) end
+
+--- Bessel function: ms.ops.bessel_j1.
+---
+---     > ms.scipy.special.j1(0.0):item()
+---     0.0
+function M.j1(x) return ops.bessel_j1(float("j1", x)) end
+
+--- Bessel function: ms.ops.bessel_y0.
+---
+---     > ms.scipy.special.y0(1.0):item() < 2
+---     true
+function M.y0(x) return ops.bessel_y0(float("y0", x)) end
+
+--- Bessel function: ms.ops.bessel_y1.
+---
+---     > ms.scipy.special.y1(1.0):item() < 2
+---     true
+function M.y1(x) return ops.bessel_y1(float("y1", x)) end
+
+--- Bessel function: ms.ops.bessel_k0.
+---
+---     > ms.scipy.special.k0(1.0):item() < 2
+---     true
+function M.k0(x) return ops.bessel_k0(float("k0", x)) end
+
+--- Bessel function: ms.ops.bessel_k1.
+---
+---     > ms.scipy.special.k1(1.0):item() < 2
+---     true
+function M.k1(x) return ops.bessel_k1(float("k1", x)) end
+
+--- Bessel function: ms.ops.bessel_k0e.
+---
+---     > ms.scipy.special.k0e(1.0):item() < 2
+---     true
+function M.k0e(x) return ops.bessel_k0e(float("k0e", x)) end
+
+--- Bessel function: ms.ops.bessel_k1e.
+---
+---     > ms.scipy.special.k1e(1.0):item() < 2
+---     true
+function M.k1e(x) return ops.bessel_k1e(float("k1e", x)) end
+
+--- Gamma function; (n - 1)! of integers.
+---
+---     > ms.scipy.special.gamma(1.0):item()
+---     1.0
+function M.gamma(x)
+  x = float("gamma", x)
+  -- The sign is minus between odd and even negative integers, from -1 down.
+  local odd = ops.not_equal(ops.remainder(ops.floor(x), 2.0), 0.0)
+  local minus = ops.logical_and(ops.less(x, 0.0), odd)
+  local size = ops.exp(ops.lgamma(x))
+  local pole = ops.logical_and(ops.less(x, 0.0), ops.equal(x, ops.floor(x)))
+  return ops.where(pole, ops.full_like(x, 0 / 0), ops.where(minus, -size, size))
+end
+
+--- Derivative number n + 1 of the logarithm of the gamma function.
+---
+---     > ms.scipy.special.polygamma(1, 1.0):item() > 1.64
+---     true
+function M.polygamma(n, x) return ops.polygamma(arrays.integer("scipy.special.polygamma", "n", n), float("polygamma", x)) end
+
+--- Hurwitz's zeta function: the sum of 1 / (k + q)^x for k from 0 on. q: nil: 1.
+---
+---     > ms.scipy.special.zeta(2.0, 1.0):item() > 1.64
+---     true
+function M.zeta(x, q)
+  local a, b = floats("zeta", x, q or 1)
+  return ops.zeta(a, b)
+end
+
+--- Regularized lower incomplete gamma function.
+---
+---     > ms.scipy.special.gammainc(1.0, 0.0):item()
+---     0.0
+function M.gammainc(a, x)
+  local p, y = floats("gammainc", a, x)
+  return ops.igamma(p, y)
+end
+
+--- Regularized upper incomplete gamma function.
+---
+---     > ms.scipy.special.gammaincc(1.0, 0.0):item()
+---     1.0
+function M.gammaincc(a, x)
+  local p, y = floats("gammaincc", a, x)
+  return ops.igammac(p, y)
+end
+
+--- Logarithm of the beta function.
+---
+---     > ms.scipy.special.betaln(1.0, 1.0):item()
+---     0.0
+function M.betaln(a, b)
+  local x, y = floats("betaln", a, b)
+  return probability.lbeta(x, y)
+end
+
+--- Beta function.
+---
+---     > ms.scipy.special.beta(1.0, 1.0):item()
+---     1.0
+function M.beta(a, b) return M.gamma(a) * M.gamma(b) / M.gamma((arrays.of("scipy.special.beta", "a", a)) + b) end
+
+--- Regularized incomplete beta function.
+---
+---     > ms.scipy.special.betainc(1.0, 1.0, 0.5):item()
+---     0.5
+function M.betainc(a, b, x)
+  local p, q = floats("betainc", a, b)
+  local y
+  p, y = floats("betainc", p, x)
+  return probability.betainc(p, arrays.cast(q, p.dtype), y)
+end
+
+--- x log(y), 0 where x is 0.
+---
+---     > ms.scipy.special.xlogy(0.0, 0.0):item()
+---     0.0
+function M.xlogy(x, y)
+  local a, b = floats("xlogy", x, y)
+  return ops.xlogy(a, b)
+end
+
+--- x log(1 + y), 0 where x is 0.
+---
+---     > ms.scipy.special.xlog1py(0.0, -1.0):item()
+---     0.0
+function M.xlog1py(x, y)
+  local a, b = floats("xlog1py", x, y)
+  local zero = ops.equal(a, 0.0)
+  return ops.where(zero, ops.zeros_like(a + b), a * ops.log1p(ops.where(zero, ops.zeros_like(b), b)))
+end
+
+--- -x log(x), 0 at 0, minus infinity below.
+---
+---     > ms.scipy.special.entr(1.0):item()
+---     -0.0
+function M.entr(x)
+  x = float("entr", x)
+  return ops.where(ops.less(x, 0.0), ops.full_like(x, -math.huge), -ops.xlogy(x, x))
+end
+
+--- x log(x / y), 0 where x is 0 and y is not negative.
+---
+---     > ms.scipy.special.rel_entr(1.0, 1.0):item()
+---     0.0
+function M.rel_entr(x, y)
+  local a, b = floats("rel_entr", x, y)
+  local inside = ops.logical_and(ops.greater(a, 0.0), ops.greater(b, 0.0))
+  local one = ops.ones_like(a + b)
+  local value = ops.where(inside, a, one) * ops.log(ops.where(inside, a, one) / ops.where(inside, b, one))
+  local zero = ops.logical_and(ops.equal(a, 0.0), ops.greater_equal(b, 0.0))
+  return ops.where(inside, value, ops.where(zero, ops.zeros_like(one), ops.full_like(one, math.huge)))
+end
+
+--- x log(x / y) - x + y.
+---
+---     > ms.scipy.special.kl_div(1.0, 1.0):item()
+---     0.0
+function M.kl_div(x, y) return M.rel_entr(x, y) - x + y end
+
+--- Distribution function of the normal distribution.
+---
+---     > ms.scipy.special.ndtr(0.0):item()
+---     0.5
+function M.ndtr(x)
+  x = float("ndtr", x) * math.sqrt(0.5)
+  return ops.erfc(-x) * 0.5
+end
+
+--- Logarithm of the distribution function of the normal distribution, exact far below 0.
+---
+---     > ms.scipy.special.log_ndtr(0.0):item() < -0.69
+---     true
+function M.log_ndtr(x)
+  x = float("log_ndtr", x)
+  -- Below -10 by the continued series of Mills' ratio, whose terms shrink fast there.
+  local far = ops.less(x, -10.0)
+  local near = ops.where(far, ops.full_like(x, -1.0), x)
+  local away = ops.where(far, x, ops.full_like(x, -10.0))
+  local r = 1.0 / (away * away)
+  local sum = ops.ones_like(r)
+  for k = 8, 1, -1 do sum = 1.0 - sum * r * (2.0 * k - 1) end
+  local tail = -0.5 * away * away - ops.log(-away) - 0.5 * math.log(2 * math.pi) + ops.log(sum)
+  return ops.where(far, tail, ops.where(ops.greater(near, 1.0), ops.log1p(-0.5 * ops.erfc(near * math.sqrt(0.5))),
+    ops.log(0.5 * ops.erfc(-near * math.sqrt(0.5)))))
+end
+
+--- Inverse of ndtr.
+---
+---     > ms.scipy.special.ndtri(0.5):item()
+---     0.0
+function M.ndtri(p) return ops.erfinv(float("ndtri", p) * 2.0 - 1.0) * math.sqrt(2) end
+
+--- Logarithm of the sum of the exponentials, over axes or all.
+---
+---     > ms.scipy.special.logsumexp({ 0.0 }):item()
+---     0.0
+function M.logsumexp(a, axis, keepdims)
+  axis, keepdims = arrays.named("scipy.special.logsumexp", { "axis", "keepdims" }, axis, keepdims)
+  return ops.logsumexp(float("logsumexp", a), axis, keepdims or false)
+end
+
+--- Exponentials divided by their sum, over axes or all.
+---
+---     > ms.scipy.special.softmax({ 0.0, 0.0 }):tolist()[1]
+---     0.5
+function M.softmax(x, axis)
+  axis = arrays.named("scipy.special.softmax", { "axis" }, axis)
+  x = float("softmax", x)
+  return ops.exp(x - ops.logsumexp(x, axis, true))
+end
+
+--- Logarithm of softmax.
+---
+---     > ms.scipy.special.log_softmax({ 0.0 }):tolist()[1]
+---     0.0
+function M.log_softmax(x, axis)
+  axis = arrays.named("scipy.special.log_softmax", { "axis" }, axis)
+  x = float("log_softmax", x)
+  return x - ops.logsumexp(x, axis, true)
+end
+
+--- Logarithm of the multivariate gamma function.
+---
+---     > ms.scipy.special.multigammaln(2.0, 1):item()
+---     0.0
+function M.multigammaln(a, d) return ops.mvlgamma(float("multigammaln", a), arrays.integer("scipy.special.multigammaln", "d", d)) end
+
+--- n!, as a float.
+---
+---     > ms.scipy.special.factorial(4):item()
+---     24.0
+function M.factorial(n)
+  local x = float("factorial", n)
+  return ops.where(ops.less(x, 0.0), ops.zeros_like(x), ops.round(M.gamma(x + 1.0)))
+end
+
+--- Number of ways to choose k of n, also of floats.
+---
+---     > ms.scipy.special.binom(2.0, 0.0):item()
+---     1.0
+function M.binom(n, k)
+  local a, b = floats("binom", n, k)
+  return ops.exp(ops.lgamma(a + 1.0) - ops.lgamma(b + 1.0) - ops.lgamma(a - b + 1.0))
+end
+
+--- Number of ways to choose k of n; 0 where k is not from 0 to n.
+---
+---     > ms.scipy.special.comb(4.0, 2.0):item()
+---     6.0
+function M.comb(n, k)
+  local a, b = floats("comb", n, k)
+  local inside = ops.logical_and(ops.greater_equal(b, 0.0), ops.less_equal(b, a))
+  local value = ops.round(M.binom(ops.where(inside, a, ops.zeros_like(a)), ops.where(inside, b, ops.zeros_like(b))))
+  return ops.where(inside, value, ops.zeros_like(value))
+end
+
+return M
