@@ -173,12 +173,12 @@ class QueryTile {
         for (int64_t first = 0; first < keys; first += keys_) {
             const int64_t here = std::min(keys_, keys - first);
             loops_.multiply(here, width, q.columns, k.data + first * k.row_stride, k.row_stride, k.column_stride,
-                            queries_.data<T>(), width, scores, width, false, nullptr);
+                            queries_.data<T>(), width, scores, width, Onto::nothing, nullptr);
             const int64_t seen = mask.causal ? mask.last_seen(begin) - first : here;
             softmax_loops<T>().attend(scores, here, width, scale, seen, most, sum, keep);
             if (first > 0) softmax_loops<T>().scale_columns(result, columns_, width, keep);
             loops_.multiply(columns_, width, here, v.data + first * v.row_stride, v.column_stride, v.row_stride, scores,
-                            width, result, width, first > 0, nullptr);
+                            width, result, width, first > 0 ? Onto::added : Onto::nothing, nullptr);
         }
         for (int64_t j = 0; j < count; ++j) sum[j] = mask.seen(begin + j) == 0 ? T(0) : T(1) / sum[j];
         softmax_loops<T>().scale_columns(result, columns_, width, sum);

@@ -51,7 +51,8 @@ MatrixRef<Bf16Pair> pairs_along_rows(const MatrixRef<BFloat16>& m, Tensor& stora
 PackedMatrix<Bf16Pair> packed_pairs(const MatrixRef<BFloat16>& b) {
     const GemmLoops<Bf16Pair>& loops = gemm_loops<Bf16Pair>();
     const int64_t pairs = (b.rows + 1) / 2, width = loops.panel;
-    PackedMatrix<Bf16Pair> packed{pairs, b.columns, width, Tensor::empty(DType::i32, {pairs, loops.whole(b.columns)})};
+    PackedMatrix<Bf16Pair> packed{pairs, b.columns, width, Tensor::empty(DType::i32, {pairs, loops.whole(b.columns)}),
+                                  {},    {}};
     auto* const memory = packed.memory.data<Bf16Pair>();
     parallel_for((b.columns + width - 1) / width, kWorthwhile / (b.rows * width) + 1, [&](int64_t begin, int64_t end) {
         // Along the rows of b, so that memory is read in order.

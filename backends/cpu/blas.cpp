@@ -88,9 +88,6 @@ bool gemm_suits_vectors(int64_t m, int64_t k, int64_t n) {
            static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n) <= kMost;
 }
 
-// Multiplications that another thread is worth, and elements of a result that no two threads share.
-constexpr int64_t kWorthAThread = 98304, kLine = 16;
-
 // y = m·x + beta·y.
 template <class T>
 bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, T beta) {
@@ -126,15 +123,6 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     }
     Layout la = layout_of(a), lb = layout_of(b);
     if (!fits(la.leading) || !fits(lb.leading)) return false;
-    if (m == 1 && la.transpose == CblasNoTrans && lb.transpose == CblasTrans) {
-        // One row with the rows of a matrix, as in a layer for one sample: the small kernels keep to one thread.
-        parallel_for(n, kWorthAThread / std::max<int64_t>(k, 1) + 1, kLine, [&](int64_t begin, int64_t end) {
-            call_gemm(la.transpose, lb.transpose, 1, static_cast<int>(end - begin), static_cast<int>(k), a.data,
-                      static_cast<int>(la.leading), b.data + begin * b.column_stride, static_cast<int>(lb.leading),
-                      beta, c + begin, static_cast<int>(n));
-        });
-        return true;
-    }
     // A product of several seconds is cut into blocks, so that Ctrl-C does not wait for its end. Each packs its part of
     // b, which so many rows make up for, and goes over its part of c, which so many columns of a do.
     constexpr double kBlockOfThread = 34359738368.0 / sizeof(T), kShared = 1e7;

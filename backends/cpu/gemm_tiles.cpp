@@ -47,6 +47,9 @@ constexpr int64_t kNear = 1280 << 10;
 // With fewer rows of a than this a copy of b costs more than what it saves, unless its rows are short vectors.
 constexpr int64_t kPackRows = 24;
 
+// With fewer rows of a than this a copy of b that lies across costs more than what it saves.
+constexpr int64_t kRowsThatPay = 12;
+
 // Rows of a strip: whole tiles of every height, and no more than a line or two of the cache.
 constexpr int64_t kStrip = 24;
 
@@ -64,12 +67,13 @@ class TileProduct {
   public:
     TileProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after)
         : loops_(gemm_loops<T>()), a_(a), b_(b), c_(c), add_(add), after_(after) {
+        streams_ = a.rows <= kStreamRows;
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
         // Steps of about the same depth.
         const int64_t steps = b.rows <= kDepth ? 1 : (b.rows + kDepth - 1) / kDepth;
         depth_ = steps == 1 ? b.rows : (b.rows + steps - 1) / steps;
-        if (a.rows <= kStreamRows) {
+        if (streams_) {
             // Here b is all the work: it is read along its rows, a few of them side by side.
             const int64_t share = (b.columns + num_threads() - 1) / num_threads();
             width_ = (share + width_ - 1) / width_ * width_;
@@ -96,7 +100,7 @@ class TileProduct {
     }
 
     void run() {
-        if (streams_) return run_streamed();
+        if (streams_ && is_packed_) return run_streamed();
         // Few panels are cut into blocks of rows, so that all threads have about as much to do.
         const int64_t products = a_.rows * b_.rows * b_.columns;
         if (products <= kAlone) return multiply_panels(0, panels_);
@@ -203,14 +207,16 @@ class TileProduct {
     // a is a copy of that kind.
     void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k, bool in_strips = false) const {
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
-        const SumOf<T>* bias = after_.bias && k == 0 ? after_.bias + column : nullptr;
-        const bool add = add_ || k > 0, cuts = after_.relu && k + depth >= b_.rows;
+        const bool ends = k + depth >= b_.rows;
+        const SumOf<T>* bias = after_.bias && ends ? after_.bias + column : nullptr;
+        // The few rows of a stream give the same bits in steps and, where b is packed, in one.
+        const Onto onto = k > 0 ? (streams_ ? Onto::begun : Onto::added) : add_ ? Onto::added : Onto::nothing;
         const int64_t step = in_strips ? kStrip : rows;
         auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, SumOf<T>* c, const SumOf<T>* from) {
             for (int64_t i = 0; i < rows; i += step)
                 loops_.multiply(std::min(step, rows - i), width, depth, a.data + i * depth, a.row_stride,
-                                a.column_stride, b, b_row, c + i * b_.columns, b_.columns, add, from);
-            if (cuts) loops_.cut(c, rows, width, b_.columns);
+                                a.column_stride, b, b_row, c + i * b_.columns, b_.columns, onto, from);
+            if (after_.relu && ends) loops_.finish(c, rows, width, b_.columns, nullptr, true);
         };
         SumOf<T>* c = c_ + first_row * b_.columns + column;
         if (is_packed_) {
@@ -243,32 +249,6 @@ class TileProduct {
     int64_t width_, panels_, depth_, blocks_ = 1;
 };
 
-}  // namespace
-
-template <class T>
-bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after,
-                  double most) {
-    if (a.rows < 1 || a.columns < 1 || b.columns < 2) return false;
-    const GemmLoops<T>& loops = gemm_loops<T>();
-    // The smallest ones are a single panel that is read as it lies.
-    if (a.rows > kStreamRows && a.rows <= kAlone && b.column_stride == 1 && b.columns <= 2 * loops.panel &&
-        b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
-        a.rows * b.rows * b.columns <= kAlone) {
-        loops.multiply(a.rows, b.columns, b.rows, a.data, a.row_stride, a.column_stride, b.data, b.row_stride, c,
-                       b.columns, add, after.bias);
-        if (after.relu) loops.cut(c, a.rows, b.columns, b.columns);
-        return true;
-    }
-    if (static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns) > most)
-        return false;
-    // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
-    if (b.column_stride != 1 && (a.rows < kPackRows || b.columns < 2 * loops.lanes)) return false;
-    TileProduct<T>(a, b, c, add, after).run();
-    return true;
-}
-
-namespace {
-
 template <class T>
 MatrixRef<T> dense_copy(const MatrixRef<T>& m, Tensor& storage) {
     storage = Tensor::empty(dtype_like<T>(), {m.rows, m.columns});
@@ -277,6 +257,100 @@ MatrixRef<T> dense_copy(const MatrixRef<T>& m, Tensor& storage) {
         for (int64_t j = 0; j < m.columns; ++j) to[i * m.columns + j] = m.data[i * m.row_stride + j * m.column_stride];
     return {to, m.rows, m.columns, m.columns, 1};
 }
+
+// Each thread has its own columns where there are few rows, and its own rows else.
+template <class T>
+class DotProduct {
+  public:
+    DotProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, const Epilogue<T>& after)
+        : a_(a.column_stride == 1 ? a : dense_copy(a, storage_)), b_(b), columns_(b.columns), c_(c), after_(after) {}
+
+    // From the last column to the first where `backwards` says so.
+    void run(bool backwards) const {
+        const int64_t row = a_.columns * columns_;
+        if (row * a_.rows <= kAlone && row <= kAloneStreamed) return part(0, a_.rows, 0, columns_);
+        if (a_.rows >= kRowsThatPay) return run_rows();
+        // Elements of a result that no two threads share, and elements of b between two looks for an interrupt.
+        constexpr int64_t kLine = 16, kBetween = int64_t{1} << 18;
+        const int64_t step = std::max(kBetween / a_.columns / kLine * kLine, kLine);
+        parallel_for(columns_, kAloneStreamed / a_.columns + 1, kLine, [&](int64_t begin, int64_t end) {
+            const int64_t steps = (end - begin + step - 1) / step;
+            for (int64_t i = 0; i < steps; ++i) {
+                poll_interrupt();
+                const int64_t column = begin + (backwards ? steps - 1 - i : i) * step;
+                part(0, a_.rows, column, std::min(step, end - column));
+            }
+        });
+    }
+
+  private:
+    // So many rows at a time that they stay in a core's own cache while all columns go over them.
+    void run_rows() const {
+        const int64_t step = std::clamp<int64_t>(kNear / 4 / static_cast<int64_t>(sizeof(T)) / a_.columns, 4, 1024);
+        parallel_for(a_.rows, kAlone / (a_.columns * columns_) + 1, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; i += step) {
+                poll_interrupt();
+                part(i, std::min(step, end - i), 0, columns_);
+            }
+        });
+    }
+
+    void part(int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+        const GemmLoops<T>& loops = gemm_loops<T>();
+        T* const to = c_ + row * columns_ + column;
+        loops.dots(rows, columns, a_.columns, a_.data + row * a_.row_stride, a_.row_stride,
+                   b_.data + column * b_.column_stride, b_.column_stride, to, columns_);
+        if (after_.bias || after_.relu)
+            loops.finish(to, rows, columns, columns_, after_.bias ? after_.bias + column : nullptr, after_.relu);
+    }
+
+    Tensor storage_;
+    const MatrixRef<T> a_;
+    const MatrixRef<T> b_;
+    const int64_t columns_;
+    T* c_;
+    const Epilogue<T> after_;
+};
+
+}  // namespace
+
+template <class T>
+Way way_of(const MatrixRef<T>& a, const MatrixRef<T>& b, double most) {
+    if (a.rows < 1 || a.columns < 1 || b.columns < 2) return Way::library;
+    const double products =
+        static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns);
+    // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
+    if (b.column_stride != 1 && (a.rows < kRowsThatPay || b.columns < 2 * gemm_loops<T>().lanes)) {
+        const bool fits = b.row_stride == 1 && (a.column_stride == 1 || a.rows < kRowsThatPay);
+        return fits && (products <= most || a.rows < kRowsThatPay) ? Way::dots : Way::library;
+    }
+    return products <= most ? Way::tiles : Way::library;
+}
+
+template <class T>
+bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after,
+                  double most) {
+    const Way way = way_of(a, b, most);
+    if (way == Way::library || (add && way == Way::dots)) return false;
+    if (way == Way::dots) {
+        DotProduct<T>(a, b, c, after).run(false);
+        return true;
+    }
+    const GemmLoops<T>& loops = gemm_loops<T>();
+    // The smallest ones are a single panel that is read as it lies.
+    if (a.rows > kStreamRows && a.rows <= kAlone && b.column_stride == 1 && b.columns <= 2 * loops.panel &&
+        b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
+        a.rows * b.rows * b.columns <= kAlone) {
+        loops.multiply(a.rows, b.columns, b.rows, a.data, a.row_stride, a.column_stride, b.data, b.row_stride, c,
+                       b.columns, add ? Onto::added : Onto::nothing, after.bias);
+        if (after.relu) loops.finish(c, a.rows, b.columns, b.columns, nullptr, true);
+        return true;
+    }
+    TileProduct<T>(a, b, c, add, after).run();
+    return true;
+}
+
+namespace {
 
 // Calls f(some rows of a, the first of them), with safe points between blocks of some hundredths of a second for each
 // thread; `row`: the products that a row of the result takes.
@@ -316,17 +390,20 @@ bool has_bf16_products() {
 }
 
 template <class T>
-bool is_worth_packing(int64_t a_rows, const MatrixRef<T>& b) {
-    const double products = static_cast<double>(a_rows) * static_cast<double>(b.rows) * static_cast<double>(b.columns);
+bool is_worth_packing(const MatrixRef<T>& a, const MatrixRef<T>& b) {
     // With more rows than this, bringing b into order each time costs nothing beside the product.
     constexpr int64_t kManyRows = 512;
-    return b.rows >= 1 && b.columns >= 2 && a_rows >= 1 && a_rows <= kManyRows && products <= kManyProducts;
+    return a.rows <= kManyRows && way_of(a, b) != Way::library;
 }
 
 template <class T>
-PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
+PackedMatrix<T> pack_matrix(const MatrixRef<T>& a, const MatrixRef<T>& b) {
     const GemmLoops<T>& loops = gemm_loops<T>();
-    PackedMatrix<T> packed{b.rows, b.columns, a_rows <= kStreamRows ? loops.strip : loops.panel, {}};
+    PackedMatrix<T> packed{b.rows, b.columns, a.rows <= kStreamRows ? loops.strip : loops.panel, {}, way_of(a, b), {}};
+    if (packed.way == Way::dots) {
+        packed.lying = b;
+        return packed;
+    }
     packed.memory = Tensor::empty(dtype_of<T>(), {b.rows, loops.whole(b.columns)});
     for (int64_t column = 0; column < b.columns; column += packed.width)
         loops.pack(b.data + column * b.column_stride, b.row_stride, b.column_stride, b.rows,
@@ -336,13 +413,24 @@ PackedMatrix<T> pack_matrix(int64_t a_rows, const MatrixRef<T>& b) {
 
 template <class T>
 void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, SumOf<T>* c, const Epilogue<T>& after) {
-    TileProduct<T>(a, b, c, after).run();
+    if (b.way == Way::dots)
+        DotProduct<T>(a, b.lying, c, after).run(a.rows <= kStreamRows && b.turn());
+    else
+        TileProduct<T>(a, b, c, after).run();
 }
 
 template <class T>
 void cut_negatives(T* c, int64_t n) {
-    parallel_for(n, kThreadWork,
-                 [&](int64_t begin, int64_t end) { gemm_loops<T>().cut(c + begin, 1, end - begin, end - begin); });
+    parallel_for(n, kThreadWork, [&](int64_t begin, int64_t end) {
+        gemm_loops<T>().finish(c + begin, 1, end - begin, end - begin, nullptr, true);
+    });
+}
+
+template <class T>
+void finish_rows(T* c, int64_t rows, int64_t columns, const Epilogue<T>& after) {
+    parallel_for(rows, kThreadWork / std::max<int64_t>(columns, 1) + 1, [&](int64_t begin, int64_t end) {
+        gemm_loops<T>().finish(c + begin * columns, end - begin, columns, columns, after.bias, after.relu);
+    });
 }
 
 const void* packing() { return &gemm_table(); }
@@ -351,16 +439,21 @@ template bool tile_product<float>(const MatrixRef<float>&, const MatrixRef<float
                                   const Epilogue<float>&, double);
 template bool tile_product<double>(const MatrixRef<double>&, const MatrixRef<double>&, double*, bool,
                                    const Epilogue<double>&, double);
-template bool is_worth_packing<float>(int64_t, const MatrixRef<float>&);
-template bool is_worth_packing<double>(int64_t, const MatrixRef<double>&);
-template PackedMatrix<float> pack_matrix<float>(int64_t, const MatrixRef<float>&);
-template PackedMatrix<double> pack_matrix<double>(int64_t, const MatrixRef<double>&);
+template bool is_worth_packing<float>(const MatrixRef<float>&, const MatrixRef<float>&);
+template bool is_worth_packing<double>(const MatrixRef<double>&, const MatrixRef<double>&);
+template PackedMatrix<float> pack_matrix<float>(const MatrixRef<float>&, const MatrixRef<float>&);
+template PackedMatrix<double> pack_matrix<double>(const MatrixRef<double>&, const MatrixRef<double>&);
 template void packed_product<float>(const MatrixRef<float>&, const PackedMatrix<float>&, float*,
                                     const Epilogue<float>&);
 template void packed_product<double>(const MatrixRef<double>&, const PackedMatrix<double>&, double*,
                                      const Epilogue<double>&);
 template void cut_negatives<float>(float*, int64_t);
 template void cut_negatives<double>(double*, int64_t);
+template void finish_rows<float>(float*, int64_t, int64_t, const Epilogue<float>&);
+template void finish_rows<double>(double*, int64_t, int64_t, const Epilogue<double>&);
+template void finish_rows<uint16_t>(uint16_t*, int64_t, int64_t, const Epilogue<uint16_t>&);
+template void finish_rows<uint32_t>(uint32_t*, int64_t, int64_t, const Epilogue<uint32_t>&);
+template void finish_rows<uint64_t>(uint64_t*, int64_t, int64_t, const Epilogue<uint64_t>&);
 template void own_product<uint16_t>(const MatrixRef<uint16_t>&, const MatrixRef<uint16_t>&, uint16_t*, bool);
 template void own_product<uint32_t>(const MatrixRef<uint32_t>&, const MatrixRef<uint32_t>&, uint32_t*, bool);
 template void own_product<uint64_t>(const MatrixRef<uint64_t>&, const MatrixRef<uint64_t>&, uint64_t*, bool);

@@ -11,6 +11,7 @@
 #include "core/interrupt.h"
 #include "core/op.h"
 #include "core/prepared.h"
+#include "core/small_product.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -140,86 +141,61 @@ bool plain(const KernelCall& c, bool b_transposed) {
 bool plain_matmul(const KernelCall& c) { return plain(c, false); }
 bool plain_dense(const KernelCall& c) { return plain(c, true); }
 
-// BLAS takes longer to look at its arguments than to multiply matrices this small.
+// Where it takes longer to choose how a product is done than to do it. False where it is worth the choice.
 template <class T>
-void small_product(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
-    constexpr int kWide = 4;
-    for (int64_t i = 0; i < a.rows; ++i, c += b.columns) {
-        const T* x = a.data + i * a.row_stride;
-        int64_t j = 0;
-        if (b.column_stride == 1)
-            for (; j + kWide <= b.columns; j += kWide) {
-                T sum[kWide] = {};
-                if (add)
-                    for (int s = 0; s < kWide; ++s) sum[s] = c[j + s];
-                const T* y = b.data + j;
-                for (int64_t k = 0; k < a.columns; ++k, y += b.row_stride) {
-                    T factor = x[k * a.column_stride];
-                    for (int s = 0; s < kWide; ++s) sum[s] += factor * y[s];
-                }
-                for (int s = 0; s < kWide; ++s) c[j + s] = sum[s];
-            }
-        for (; j < b.columns; ++j) {
-            T sum = add ? c[j] : T(0);
-            const T* y = b.data + j * b.column_stride;
-            for (int64_t k = 0; k < a.columns; ++k) sum += x[k * a.column_stride] * y[k * b.row_stride];
-            c[j] = sum;
-        }
-    }
+bool done_at_once(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c) {
+    constexpr int64_t kFewest = 512;
+    const GemmLoops<T>& loops = gemm_loops<T>();
+    const bool dense = b.column_stride == 1 && (a.column_stride == 1 || a.columns == 1);
+    if (dense && is_small_product(a.rows, a.columns, b.columns))
+        loops.few(a.rows, b.columns, a.columns, a.data, a.row_stride, b.data, b.row_stride, c);
+    else if (a.columns == 0 || a.rows * b.columns * a.columns <= kFewest)
+        loops.small(a.rows, b.columns, a.columns, a.data, a.row_stride, a.column_stride, b.data, b.row_stride,
+                    b.column_stride, c);
+    else
+        return false;
+    return true;
 }
 
 template <class T>
-bool multiply(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, bool add) {
-    constexpr int64_t kSmall = 512;
+bool multiply(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c) {
     if constexpr (std::is_floating_point_v<T>) {
-        if (a.rows * b.columns * a.columns <= kSmall || a.columns == 0) {
-            small_product(a, b, c, add);
-            return true;
-        }
-        return gemm(a, b, c, add ? T(1) : T(0));
+        return done_at_once(a, b, c) || gemm(a, b, c, T(0));
     } else {
-        if (a.columns == 0) {
-            if (!add) std::fill_n(c, a.rows * b.columns, T(0));
-        } else {
-            own_product(a, b, c, add);
-        }
+        if (a.columns == 0)
+            std::fill_n(c, a.rows * b.columns, T(0));
+        else
+            own_product(a, b, c, false);
         return true;
     }
 }
 
-bool multiply(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float* c, bool add) {
+bool multiply(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float* c) {
     if (a.columns > 0)
-        bf16_product(a, b, c, add);
-    else if (!add)
+        bf16_product(a, b, c, false);
+    else
         std::fill_n(c, a.rows * b.columns, 0.0f);
     return true;
 }
 
-// Every row of the result starts as the bias.
-template <class T>
-void spread_rows(const Tensor& bias, T* to, int64_t rows, int64_t columns) {
-    const T* from = bias.data<T>();
-    const int64_t step = bias.rank() ? bias.strides()[0] : 0;
-    constexpr int64_t kWorthwhile = 65536;
-    parallel_for(rows, kWorthwhile / (columns + 1) + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            T* row = to + i * columns;
-            if (step == 1)
-                std::copy_n(from, columns, row);
-            else
-                for (int64_t j = 0; j < columns; ++j) row[j] = from[j * step];
-        }
-    });
-}
-
 // A weight of a compiled program in the order of the loops, where it is kept from run to run.
 template <class T>
-const PackedMatrix<T>* kept_packed(int64_t rows, const MatrixRef<T>& b) {
+const PackedMatrix<T>* kept_packed(const MatrixRef<T>& a, const MatrixRef<T>& b) {
     Prepared* place = prepared_place(b.data);
-    if (!place || !is_worth_packing(rows, b)) return nullptr;
+    if (!place || !is_worth_packing(a, b)) return nullptr;
     const auto* known = place->kept.find<PackedMatrix<T>>(packing());
     if (known) return known;
-    return place->kept.keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(rows, b)));
+    return place->kept.keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(a, b)));
+}
+
+// The elements of a bias, side by side: in `storage` where they do not lie so.
+template <class T>
+const T* row_of(const Tensor& bias, int64_t columns, Tensor& storage) {
+    if (bias.rank() && bias.strides()[0] == 1) return bias.data<T>();
+    storage = Tensor::empty(bias.dtype(), {columns});
+    for (int64_t j = 0; j < columns; ++j)
+        storage.data<T>()[j] = bias.data<T>()[bias.rank() ? j * bias.strides()[0] : 0];
+    return storage.data<T>();
 }
 
 // The products of all batches; `one` does the one at an index.
@@ -247,14 +223,14 @@ bool all_batches(const Product& p, One one) {
 
 // The products of all batches into `out`, which is dense.
 template <class T, class Sum>
-bool multiply_batches(const Product& p, const T* a, const T* b, Sum* out, bool add) {
+bool multiply_batches(const Product& p, const T* a, const T* b, Sum* out) {
     return all_batches(p, [&](int64_t batch) {
         MatrixRef<T> x{a, p.m, p.k, p.a_row, p.a_column}, y{b, p.k, p.n, p.b_row, p.b_column};
         if (p.batches > 1) {
             x.data += p.offset(p.a_batch, batch);
             y.data += p.offset(p.b_batch, batch);
         }
-        return multiply(x, y, out + batch * p.m * p.n, add);
+        return multiply(x, y, out + batch * p.m * p.n);
     });
 }
 
@@ -262,19 +238,22 @@ template <class T>
 bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tensor* bias, bool relu,
                   const Tensor& out) {
     T* to = out.data<T>();
-    const T* row = bias && bias->rank() && bias->strides()[0] == 1 ? bias->data<T>() : nullptr;
-    const Epilogue<T> after{row, relu};
-    if (p.batches == 1 && (row || !bias)) {
+    Tensor storage;
+    const Epilogue<T> after{bias ? row_of<T>(*bias, p.n, storage) : nullptr, relu};
+    if (p.batches == 1) {
         const MatrixRef<T> x{a.data<T>(), p.m, p.k, p.a_row, p.a_column}, y{b.data<T>(), p.k, p.n, p.b_row, p.b_column};
-        if (const PackedMatrix<T>* packed = kept_packed(p.m, y)) {
-            packed_product(x, *packed, to, after);
-            return true;
+        if (!done_at_once(x, y, to)) {
+            if (const PackedMatrix<T>* packed = kept_packed(x, y)) {
+                packed_product(x, *packed, to, after);
+                return true;
+            }
+            if (tile_product(x, y, to, false, after)) return true;
+            if (!gemm(x, y, to, T(0))) return false;
         }
-        if ((row || relu) && tile_product(x, y, to, false, after)) return true;
+    } else if (!multiply_batches(p, a.data<T>(), b.data<T>(), to)) {
+        return false;
     }
-    if (bias) spread_rows<T>(*bias, to, p.m * p.batches, p.n);
-    if (!multiply_batches(p, a.data<T>(), b.data<T>(), to, bias != nullptr)) return false;
-    if (relu) cut_negatives(to, p.m * p.batches * p.n);
+    if (bias || relu) finish_rows(to, p.m * p.batches, p.n, after);
     return true;
 }
 
@@ -283,13 +262,15 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
 bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const Tensor* bias, const Tensor& out) {
     const DType own = out.dtype();
     const DType wide = own == DType::boolean ? DType::i32 : size_of(own) == 1 ? DType::i16 : own;
-    const Tensor x = a.cast(wide), y = b.cast(wide), start = bias ? bias->cast(wide) : Tensor();
+    const Tensor x = a.cast(wide), y = b.cast(wide), added = bias ? bias->cast(wide) : Tensor();
     const Tensor to = wide == own ? out : Tensor::empty(wide, out.shape());
     const Product p = product_of(x, y, b_transposed);
     auto run = [&](auto zero) {
         using T = decltype(zero);
-        if (bias) spread_rows<T>(start, to.data<T>(), p.m * p.batches, p.n);
-        return multiply_batches(p, x.data<T>(), y.data<T>(), to.data<T>(), bias != nullptr);
+        if (!multiply_batches(p, x.data<T>(), y.data<T>(), to.data<T>())) return false;
+        Tensor storage;
+        if (bias) finish_rows<T>(to.data<T>(), p.m * p.batches, p.n, {row_of<T>(added, p.n, storage)});
+        return true;
     };
     if (!(wide == DType::i16 ? run(uint16_t()) : wide == DType::i32 ? run(uint32_t()) : run(uint64_t()))) return false;
     if (wide != own) copy_elements(to, out);
@@ -304,8 +285,11 @@ bool half_product(const KernelCall& c, bool b_transposed, const Tensor* bias) {
     const Tensor &a = c.tensor(0), &b = c.tensor(1);
     const Product p = product_of(a, b, b_transposed);
     const Tensor sums = Tensor::empty(DType::f32, c.out[0].shape());
-    if (bias) spread_rows<float>(bias->cast(DType::f32), sums.data<float>(), p.m * p.batches, p.n);
-    if (!multiply_batches(p, a.data<BFloat16>(), b.data<BFloat16>(), sums.data<float>(), bias != nullptr)) return false;
+    if (!multiply_batches(p, a.data<BFloat16>(), b.data<BFloat16>(), sums.data<float>())) return false;
+    Tensor storage;
+    if (bias)
+        finish_rows<float>(sums.data<float>(), p.m * p.batches, p.n,
+                           {row_of<float>(bias->cast(DType::f32), p.n, storage)});
     copy_elements(sums, c.out[0]);
     return true;
 }
@@ -314,7 +298,7 @@ bool half_product(const KernelCall& c, bool b_transposed, const Tensor* bias) {
 template <class T>
 bool matrices(const Tensor& a, const Tensor& b, const Tensor& out) {
     return multiply<T>({a.data<T>(), a.dim(0), a.dim(1), a.strides()[0], a.strides()[1]},
-                       {b.data<T>(), b.dim(0), b.dim(1), b.strides()[0], b.strides()[1]}, out.data<T>(), false);
+                       {b.data<T>(), b.dim(0), b.dim(1), b.strides()[0], b.strides()[1]}, out.data<T>());
 }
 
 bool fast(const KernelCall& c, bool b_transposed) {

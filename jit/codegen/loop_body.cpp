@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/small_product.h"
 #include "jit/codegen/formulas.h"
 
 namespace lunaria::codegen {
@@ -261,7 +262,7 @@ bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& valu
 // Neighbouring columns of a row times a matrix. Sums of every fourth product are in flight at a time: one alone
 // would wait for each addition.
 llvm::Value* LoopBody::product(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
-    constexpr int64_t kSums = 4, kTurn = 16;
+    constexpr int64_t kSums = kProductSums, kTurn = 16;
     llvm::Type* type = e_.vector_type(at.dtype);
     llvm::Type* lane = e_.lane_type(at.dtype);
     const llvm::Align align(stored_bytes(at.dtype));

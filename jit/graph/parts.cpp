@@ -1,5 +1,6 @@
 // Which operators generated code takes part in, and over which axes.
 #include "core/infer.h"
+#include "core/small_product.h"
 #include "jit/graph/fusion.h"
 #include "jit/graph/loop.h"
 #include "jit/graph/operators.h"
@@ -62,12 +63,10 @@ bool is_whole(const Value& v) {
     return type && (is_integer(type->dtype) || type->dtype == DType::boolean);
 }
 
-// One row or a few times a matrix that stays in the nearest cache: calling a kernel for it takes as long as the work.
 bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
-    constexpr int64_t kMostRows = 2, kMostDepth = 128, kMostElements = 4096;
     const Shape& shape = node.type.tensor.shape;
     const DType t = node.type.tensor.dtype;
-    if (shape.rank() != 2 || shape[0] > kMostRows || shape[1] < 4 || (t != DType::f32 && t != DType::f64)) return false;
+    if (shape.rank() != 2 || (t != DType::f32 && t != DType::f64)) return false;
     for (int i = 0; i < 2; ++i) {
         auto type = static_type(node.args[static_cast<size_t>(i)]);
         if (!type || !node.args[static_cast<size_t>(i)].is_node() || type->dtype != t || type->shape.rank() != 2)
@@ -75,7 +74,7 @@ bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
     }
     const Arrangement &a = *arrangements.find(node.args[0].node()), &b = *arrangements.find(node.args[1].node());
     const int64_t depth = b.type.shape[0];
-    return depth > 0 && depth <= kMostDepth && depth * shape[1] <= kMostElements && (a.strides[1] == 1 || depth == 1) &&
+    return lunaria::is_small_product(shape[0], depth, shape[1]) && (a.strides[1] == 1 || depth == 1) &&
            b.strides[1] == 1;
 }
 

@@ -6,8 +6,10 @@
 #include <array>
 #include <utility>
 
+#include "backends/cpu/simd/dot_tiles.h"
 #include "backends/cpu/simd/pack.h"
 #include "backends/cpu/simd/transpose.h"
+#include "core/small_product.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -44,7 +46,7 @@ struct Operands {
     SumOf<T>* c;
     int64_t c_row;
     int last;  // columns in the last vector
-    bool add;
+    Onto onto;
     const SumOf<T>* bias;
 };
 
@@ -66,23 +68,76 @@ template <class T>
     return reinterpret_cast<const Held<T>*>(p);
 }
 
+// The sums of a product that has been begun.
+template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] static inline void begin_tile(const Operands<T>& o, SumVector<T> (&sum)[Rows][Vectors]) {
+    using P = Pack<SumOf<T>>;
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+        const SumOf<T>* from = o.c + r * o.c_row;
+#pragma GCC unroll 16
+        for (int v = 0; v + 1 < Vectors; ++v) sum[r][v] = P::load(from + v * P::lanes).v;
+        sum[r][Vectors - 1] = load_part(from + (Vectors - 1) * P::lanes, o.last).v;
+    }
+}
+
+template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] static inline void store_tile(const Operands<T>& o, const SumVector<T> (&sum)[Rows][Vectors]) {
+    using P = Pack<SumOf<T>>;
+    // Kept apart from the general case, whose tests between the stores take as long as three or four turns of the loop.
+    SumOf<T>* c = o.c;
+    const int64_t c_row = o.c_row;
+    const bool add = o.onto == Onto::added;
+    const int last = o.last;
+    if (!add && !o.bias && last == P::lanes) {
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r, c += c_row)
+#pragma GCC unroll 16
+            for (int v = 0; v < Vectors; ++v) P(sum[r][v]).store(c + v * P::lanes);
+        return;
+    }
+    SumVector<T> bias[Vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v) bias[v] = SumVector<T>{};
+    if (o.bias) {
+#pragma GCC unroll 16
+        for (int v = 0; v + 1 < Vectors; ++v) bias[v] = P::load(o.bias + v * P::lanes).v;
+        bias[Vectors - 1] = load_part(o.bias + (Vectors - 1) * P::lanes, last).v;
+    }
+    if (!add && last == P::lanes) {
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r, c += c_row)
+#pragma GCC unroll 16
+            for (int v = 0; v < Vectors; ++v) (P(sum[r][v]) + P(bias[v])).store(c + v * P::lanes);
+        return;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r, c += c_row) {
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) {
+            SumOf<T>* to = c + v * P::lanes;
+            P all = P(sum[r][v]);
+            if (v + 1 < Vectors || last == P::lanes) {
+                if (add) all = all + P::load(to);
+                (o.bias ? all + P(bias[v]) : all).store(to);
+            } else {
+                if (add) all = all + load_part(to, last);
+                store_part(to, o.bias ? all + P(bias[v]) : all, last);
+            }
+        }
+    }
+}
+
 template <class T, int Rows, int Vectors>
 static void tile(const Operands<T>& o) {
     using P = Pack<SumOf<T>>;
-    SumVector<T> sum[Rows][Vectors], start[Vectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) start[v] = SumVector<T>{};
-    if (o.bias) {
-#pragma GCC unroll 16
-        for (int v = 0; v + 1 < Vectors; ++v) start[v] = P::load(o.bias + v * P::lanes).v;
-        const SumOf<T>* end = o.bias + (Vectors - 1) * P::lanes;
-        start[Vectors - 1] = (o.last == P::lanes ? P::load(end) : load_part(end, o.last)).v;
-    }
+    SumVector<T> sum[Rows][Vectors];
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) sum[r][v] = start[v];
-            // c is seldom in the nearest cache: it comes there while k runs.
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = SumVector<T>{};
+    if (o.onto == Onto::begun) begin_tile<T, Rows, Vectors>(o, sum);
+        // c is seldom in the nearest cache: it comes there while k runs.
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
@@ -112,29 +167,7 @@ static void tile(const Operands<T>& o) {
     } else {
         for (int64_t k = o.k; k > 0; --k) step();
     }
-    // Kept apart from the general case, whose tests between the stores take as long as three or four turns of the loop.
-    SumOf<T>* c = o.c;
-    const int64_t c_row = o.c_row;
-    if (!o.add && o.last == P::lanes) {
-#pragma GCC unroll 16
-        for (int r = 0; r < Rows; ++r, c += c_row)
-#pragma GCC unroll 16
-            for (int v = 0; v < Vectors; ++v) P(sum[r][v]).store(c + v * P::lanes);
-        return;
-    }
-    const bool add = o.add;
-    const int last = o.last;
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r, c += c_row) {
-#pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) {
-            SumOf<T>* to = c + v * P::lanes;
-            if (v + 1 < Vectors || last == P::lanes)
-                (add ? P(sum[r][v]) + P::load(to) : P(sum[r][v])).store(to);
-            else
-                store_part(to, add ? P(sum[r][v]) + load_part(to, last) : P(sum[r][v]), last);
-        }
-    }
+    store_tile<T, Rows, Vectors>(o, sum);
 }
 
 template <class T>
@@ -156,7 +189,7 @@ constexpr auto kTiles = all_tiles<T>(std::make_integer_sequence<int, kWide>());
 
 template <class T>
 static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, SumOf<T>* c, int64_t c_row, bool add, const SumOf<T>* bias) {
+                     int64_t b_row, SumOf<T>* c, int64_t c_row, Onto onto, const SumOf<T>* bias) {
     constexpr int64_t kLanes = Pack<SumOf<T>>::lanes;
     const int64_t width = (m <= kWideRows ? kWide : kPanel) * kLanes;
     for (int64_t j = 0; j < n; j += width) {
@@ -166,7 +199,7 @@ static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row,
         // Tiles of nearly the same height: one of a single row has too few sums to hide how long an addition takes.
         const int64_t tiles = (m + most - 1) / most;
         const int last = static_cast<int>(columns - (vectors - 1) * kLanes);
-        Operands<T> o{k, a, a_row, a_column, b + j, b_row, c + j, c_row, last, add, bias ? bias + j : nullptr};
+        Operands<T> o{k, a, a_row, a_column, b + j, b_row, c + j, c_row, last, onto, bias ? bias + j : nullptr};
         const int64_t least = m / tiles, taller = m % tiles;
         for (int64_t i = 0; i < tiles; ++i) {
             const int64_t rows = least + (i < taller);
@@ -202,29 +235,112 @@ static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, 
 }
 
 template <class T>
-static void cut(T* c, int64_t m, int64_t n, int64_t row) {
-    using V = typename Pack<T>::V;
-    constexpr int64_t kLanes = Pack<T>::lanes;
+static void finish(T* c, int64_t m, int64_t n, int64_t row, const T* bias, bool relu) {
+    using P = Pack<T>;
+    auto rows = [&](auto of) __attribute__((always_inline)) {
+        for (int64_t i = 0; i < m; ++i, c += row) {
+            int64_t j = 0;
+            for (; j + P::lanes <= n; j += P::lanes) of(P::load(c + j), [&] { return P::load(bias + j); }).store(c + j);
+            const int rest = static_cast<int>(n - j);
+            if (rest) store_part(c + j, of(load_part(c + j, rest), [&] { return load_part(bias + j, rest); }), rest);
+        }
+    };
     // What is no number stays.
-    auto of = [](V x) { return Pack<T>(x < V{} ? V{} : x); };
-    for (int64_t i = 0; i < m; ++i, c += row) {
+    auto cut = [](P x) { return P(x.v < typename P::V{} ? typename P::V{} : x.v); };
+    if (bias && relu)
+        rows([&](P x, auto add) { return cut(x + add()); });
+    else if (bias)
+        rows([](P x, auto add) { return x + add(); });
+    else if (relu)
+        rows([&](P x, auto) { return cut(x); });
+}
+
+// In the order and with the roundings of a tile.
+template <class T>
+static void small(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                  int64_t b_row, int64_t b_column, T* c) {
+    constexpr int kTogether = 4;
+    for (int64_t i = 0; i < m; ++i, a += a_row, c += n) {
         int64_t j = 0;
-        for (; j + kLanes <= n; j += kLanes) of(Pack<T>::load(c + j).v).store(c + j);
-        const int rest = static_cast<int>(n - j);
-        if (rest) store_part(c + j, of(load_part(c + j, rest).v), rest);
+        if (b_column == 1)
+            for (; j + kTogether <= n; j += kTogether) {
+                T sum[kTogether] = {};
+                const T *x = a, *y = b + j;
+                for (int64_t l = 0; l < k; ++l, x += a_column, y += b_row)
+                    for (int s = 0; s < kTogether; ++s) sum[s] += *x * y[s];
+                for (int s = 0; s < kTogether; ++s) c[j + s] = sum[s];
+            }
+        for (; j < n; ++j) {
+            T sum = 0;
+            const T *x = a, *y = b + j * b_column;
+            for (int64_t l = 0; l < k; ++l, x += a_column, y += b_row) sum += *x * *y;
+            c[j] = sum;
+        }
     }
 }
 
+// See core/small_product.h. The columns behind the last whole vector are a vector of their own.
+template <class T, int Rows>
+static void few_columns(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c, int64_t c_row, auto load,
+                        auto store) {
+    using V = typename Pack<T>::V;
+    V sum[Rows][kProductSums] = {};
+    int64_t i = 0;
+    auto add = [&](int which) __attribute__((always_inline)) {
+        const V y = load(b).v;
+#pragma GCC unroll 2
+        for (int r = 0; r < Rows; ++r) sum[r][which] += (a[i + r * a_row] - V{}) * y;
+        b += b_row;
+        ++i;
+    };
+    while (i + kProductSums <= k)
+#pragma GCC unroll 4
+        for (int s = 0; s < kProductSums; ++s) add(s);
+#pragma GCC unroll 4
+    for (int s = 0; s < kProductSums - 1; ++s)
+        if (i < k) add(s);
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) store(c + r * c_row, Pack<T>((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3])));
+}
+
+template <class T, int Rows>
+static void few_rows(int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c) {
+    using P = Pack<T>;
+    int64_t j = 0;
+    for (; j + P::lanes <= n; j += P::lanes)
+        few_columns<T, Rows>(
+            k, a, a_row, b + j, b_row, c + j, n, [](const T* p) { return P::load(p); }, [](T* p, P x) { x.store(p); });
+    if (const int rest = static_cast<int>(n - j))
+        few_columns<T, Rows>(
+            k, a, a_row, b + j, b_row, c + j, n, [rest](const T* p) { return load_part(p, rest); },
+            [rest](T* p, P x) { store_part(p, x, rest); });
+}
+
 template <class T>
-constexpr GemmLoops<T> kLoops{Pack<T>::lanes, kPanel* Pack<T>::lanes, kStrip* Pack<T>::lanes, multiply<T>, pack<T>,
-                              cut<T>};
+static void few(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c) {
+    m == 1 ? few_rows<T, 1>(n, k, a, a_row, b, b_row, c) : few_rows<T, 2>(n, k, a, a_row, b, b_row, c);
+}
+
+template <class T>
+constexpr GemmLoops<T> loops_of() {
+    GemmLoops<T> loops{Pack<T>::lanes, kPanel * Pack<T>::lanes, kStrip * Pack<T>::lanes, multiply<T>, pack<T>,
+                       finish<T>};
+    if constexpr (std::is_floating_point_v<T>) {
+        loops.dots = dots<T>;
+        loops.small = small<T>;
+        loops.few = few<T>;
+    }
+    return loops;
+}
+template <class T>
+constexpr GemmLoops<T> kLoops = loops_of<T>();
 
 #if defined(__AVX512BW__)
 static void pack_pairs(const Bf16Pair* b, int64_t row, int64_t column, int64_t k, int64_t n, Bf16Pair* packed) {
     pack<uint32_t>(held(b), row, column, k, n, reinterpret_cast<uint32_t*>(packed));
 }
 constexpr GemmLoops<Bf16Pair> kPairLoops{kLoops<float>.lanes, kLoops<float>.panel, kLoops<float>.strip,
-                                         multiply<Bf16Pair>,  pack_pairs,          cut<float>};
+                                         multiply<Bf16Pair>,  pack_pairs,          finish<float>};
 #else
 constexpr GemmLoops<Bf16Pair> kPairLoops{};
 #endif

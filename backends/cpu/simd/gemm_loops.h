@@ -14,6 +14,10 @@ enum class Bf16Pair : uint32_t {};
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, Bf16Pair>, float, T>;
 
+// What becomes of what c holds: nothing, or the product is added to it, or c is a product that has been begun, whose
+// sums go on as if there had been no end.
+enum class Onto : uint8_t { nothing, added, begun };
+
 template <class T>
 struct GemmLoops {
     using Sum = SumOf<T>;
@@ -23,14 +27,24 @@ struct GemmLoops {
     int64_t strip;  // the same for one or two rows of a, where it is b that takes the time
     // c = a·b, or c + a·b, where a is m × k with any strides, and b and c have dense rows, `b_row` and `c_row` apart.
     // Rows of b are read in whole vectors: up to n rounded up to a multiple of `lanes`, with no effect on c. Where
-    // `bias` is not null, its n elements are added to each row.
+    // `bias` is not null, its n elements are added to each row, behind everything else.
     void (*multiply)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
-                     int64_t b_row, Sum* c, int64_t c_row, bool add, const Sum* bias);
+                     int64_t b_row, Sum* c, int64_t c_row, Onto onto, const Sum* bias);
     // Copies a k × n matrix of any strides into dense rows of n rounded up to a multiple of `lanes`, with zeros behind.
     void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
 
-    // 0 in place of what is negative, in m rows of n elements that are `row` apart.
-    void (*cut)(Sum* c, int64_t m, int64_t n, int64_t row);
+    // To m rows of n elements that are `row` apart adds `bias` where it is not null, and then puts 0 in place of what
+    // is negative where `relu` says so.
+    void (*finish)(Sum* c, int64_t m, int64_t n, int64_t row, const Sum* bias, bool relu);
+
+    // For floating-point numbers: c = a·b where the rows of a and the columns of b are dense, in sums of other order.
+    void (*dots)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_column, T* c,
+                 int64_t c_row) = nullptr;
+    // c = a·b for any strides and a dense c, with the sums of `multiply`, where nothing is worth a vector.
+    void (*small)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
+                  int64_t b_row, int64_t b_column, T* c) = nullptr;
+    // c = a·b of one row or two, where the rows of all are dense, added up as in core/small_product.h.
+    void (*few)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c) = nullptr;
 
     int64_t whole(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }
 };

@@ -92,7 +92,7 @@ void expect_finished(int64_t m, int64_t k, int64_t n) {
     Matrix<T> a(m, k, false, 1, random), b(k, n, true, 1, random);
     std::vector<T> bias(static_cast<size_t>(n));
     for (int64_t j = 0; j < n; ++j) bias[static_cast<size_t>(j)] = T(j % 7);
-    const PackedMatrix<T> packed = pack_matrix(m, b.ref);
+    const PackedMatrix<T> packed = pack_matrix(a.ref, b.ref);
     for (const bool is_packed : {false, true})
         for (const bool finished : {false, true}) {
             std::vector<T> c(static_cast<size_t>(m * n) + 64, T(NAN));
@@ -166,7 +166,7 @@ TEST(GemmTilesTest, a_packed_matrix_is_read_from_either_end_by_any_number_of_thr
     for (const int64_t rows : {1, 2}) {
         std::mt19937 random(3);
         Matrix<float> a(rows, 400, false, 1, random), b(400, 1001, true, 1, random);
-        const PackedMatrix<float> packed = pack_matrix(rows, b.ref);
+        const PackedMatrix<float> packed = pack_matrix(a.ref, b.ref);
         std::vector<float> first;
         const bool way = packed.turn();
         for (const int n : {1, 2, 3, 5, 40})
@@ -191,6 +191,42 @@ TEST(GemmTilesTest, what_is_too_large_for_a_cache_is_taken_part_by_part) {
     expect_exact<float>(901, 400, 530, true, false, 1);
     expect_exact<double>(460, 390, 270, false, true, 1);
     set_num_threads(threads);
+}
+
+// The sums of a product depend on sizes and strides alone: whether b is packed, how it is cut into steps, a bias that
+// comes with it and the number of threads change no bit.
+template <class T>
+void expect_same_bits(int64_t m, int64_t k, int64_t n, bool b_transposed) {
+    std::mt19937 random(17);
+    Matrix<T> a(m, k, false, 1, random), b(k, n, b_transposed, 1, random);
+    if (!is_worth_packing(a.ref, b.ref)) return;
+    const PackedMatrix<T> packed = pack_matrix(a.ref, b.ref);
+    std::vector<T> bias(static_cast<size_t>(n)), want(static_cast<size_t>(m * n)), c = want;
+    for (int64_t j = 0; j < n; ++j) bias[static_cast<size_t>(j)] = T(1) / T(j + 3);
+    ASSERT_TRUE(tile_product(a.ref, b.ref, want.data(), false));
+    packed_product(a.ref, packed, c.data(), {});
+    ASSERT_EQ(c, want) << m << 'x' << k << 'x' << n << (b_transposed ? " transposed" : "");
+    for (size_t i = 0; i < want.size(); ++i) want[i] = std::max(want[i] + bias[i % static_cast<size_t>(n)], T(0));
+    packed_product(a.ref, packed, c.data(), {bias.data(), true});
+    ASSERT_EQ(c, want) << m << 'x' << k << 'x' << n << (b_transposed ? " transposed" : "") << ", finished";
+    ASSERT_TRUE(tile_product(a.ref, b.ref, c.data(), false, {bias.data(), true}));
+    ASSERT_EQ(c, want) << m << 'x' << k << 'x' << n << (b_transposed ? " transposed" : "") << ", not packed";
+}
+
+TEST(GemmTilesTest, packed_and_other_matrices_give_the_same_bits_on_every_instruction_set) {
+    const Isa before = current_isa();
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        for (const int64_t m : {1, 2, 3, 11, 12, 70})
+            for (const int64_t k : {1, 7, 100, 1000})
+                for (const int64_t n : {2, 16, 33, 150, 700})
+                    for (const bool transposed : {false, true}) {
+                        expect_same_bits<float>(m, k, n, transposed);
+                        expect_same_bits<double>(m, k, n, transposed);
+                    }
+    }
+    set_isa(before);
 }
 
 // Integers wrap around: every bit is the same as in sums of one's own.
