@@ -61,7 +61,7 @@ bool LibraryCalls::get_metatable(const Value& f, vm::Values& args, vm::Values& r
 }
 
 bool LibraryCalls::set_metatable(const Value& f, vm::Values& args, vm::Values& results) {
-    if (args.size() != 2 || !r_.is_table(args[0]) || !r_.own(args[0])) {
+    if (args.size() != 2 || !r_.is_table(args[0]) || !r_.tables_.find(args[0])) {
         r_.stop("setmetatable changes a table from outside");
         return false;
     }
@@ -73,7 +73,7 @@ bool LibraryCalls::set_metatable(const Value& f, vm::Values& args, vm::Values& r
     if (const Value old = r_.questions_.metatable(args[0]);
         !old.is_nil() && !r_.questions_.read(old, Value("__metatable")).is_nil())
         return false;
-    r_.loops_.wrote(r_.own(args[0])->number);
+    r_.loops_.wrote(r_.tables_.find(args[0])->number);
     results = really(f, args);
     return true;
 }
@@ -122,7 +122,7 @@ bool LibraryCalls::pure(const Value& f, vm::Values& args, vm::Values& results) {
     if (!open) {
         results = really(f, args);
         for (Value& v : results)
-            if (!r_.is_plain(v)) v = r_.adopt(v);
+            if (!r_.is_plain(v)) v = r_.tables_.adopt(v);
         return true;
     }
     // Functions of numbers are instructions of the machine; of others the result stays open.

@@ -265,7 +265,7 @@ void Loops::begin_turn(vm::Machine& m, const vm::Instr& i, Loop& loop) {
     for (int32_t r : m.code().blocks[loop.block].parameters)
         loop.seen.push_back(is_read(m, i, r) ? seen(m.reg(r)) : Seen());
     loop.slots = recorder_.slots_;
-    loop.tables = recorder_.tables_;
+    loop.tables = recorder_.tables_.count();
     loop.ever_changed |= loop.changed || loop.effects != recorder_.effects_;
     loop.effects = recorder_.effects_;
     loop.changed = loop.decided = false;
@@ -365,8 +365,8 @@ bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
             loop.fixed.emplace_back(parameters[k], m.reg(parameters[k]));
     for (size_t k = 0; k < places.size(); ++k) m.reg(parameters[static_cast<size_t>(places[k])]) = results[k];
     loop.places = std::move(places);
-    loop.known = {recorder_.slots_, recorder_.tables_,       recorder_.questions_.answers(),
-                  recorder_.sizes_, recorder_.open_tensors_, recorder_.sources_.size(),
+    loop.known = {recorder_.slots_, recorder_.tables_.count(), recorder_.questions_.answers(),
+                  recorder_.sizes_, recorder_.open_tensors_,   recorder_.sources_.size(),
                   recorder_.closed_};
     return true;
 }
@@ -419,7 +419,7 @@ void Loops::rewind(vm::Machine& m, Loop& loop) {
     for (size_t k = first; k < r.values_.size(); ++k) r.values_[k] = Value();
     const Known& known = loop.known;
     r.slots_ = known.slots;
-    r.tables_ = known.tables;
+    r.tables_.count() = known.tables;
     r.questions_.answers() = known.found;
     r.open_tensors_ = known.open_tensors;
     r.closed_ = known.closed;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
 #include "jit/language.h"
 #include "jit/number.h"
@@ -143,7 +144,7 @@ bool OpenNumbers::step(vm::Machine& m, const vm::Instr& i) {
     const Instruction it(m, i);
     if (recorder_.stopped_.empty()) {
         if (hands_on(it)) return false;
-        if (it.spelled && (concatenates(it) || differs_in_kind(it))) return true;
+        if (it.spelled && (reads_texts(it) || differs_in_kind(it))) return true;
         if (it.spelled && it.of_language && lua::is_number_primitive(*i.op))
             if (const std::optional<bool> done = calculates(it)) return *done;
     }
@@ -163,7 +164,10 @@ bool OpenNumbers::hands_on(const Instruction& it) {
         return true;
     }
     if (it.of_language && moves_last(it.name)) {
-        if (const vm::Slot& key = m.slot(i, 1); key.at >= 0 && holds(m.get(key)))
+        // What has one part has it under any key.
+        const auto* shadow = vm::object_as<vm::Shadow>(m.operand(i, 0));
+        const bool parts = it.name == "mark_arguments" || (shadow && !shadow->single());
+        if (const vm::Slot& key = m.slot(i, 1); parts && key.at >= 0 && holds(m.get(key)))
             m.reg(key.at) = recorder_.decided(m.get(key));
         return true;
     }
@@ -174,32 +178,35 @@ bool OpenNumbers::hands_on(const Instruction& it) {
     return first && first->value.is_number();
 }
 
-bool OpenNumbers::concatenates(const Instruction& it) {
-    if (it.name != "concat") return false;
+// Texts that are put together, compared or measured.
+bool OpenNumbers::reads_texts(const Instruction& it) {
+    static constexpr std::string_view kOperations[] = {"concat", "length", "equal", "less", "less_equal"};
+    if (!one_of(it.name, kOperations)) return false;
+    const bool joins = it.name == "concat";
     vm::Values args, real;
-    bool text = true;
     uint16_t marks = 0;
     for (const vm::Slot& slot : it.slots) {
         args.push_back(it.m.get(slot));
         real.push_back(recorder_.plain(args.back()));
         marks |= args.back().marks();
-        text &= real.back().is_number() || real.back().kind() == Value::Kind::string;
+        if (real.back().kind() != Value::Kind::string && !(joins && real.back().is_number())) return false;
     }
-    if (!text) return false;
+    if (marks != 0 && !joins) return false;
     Step s(Step::Kind::number, *it.i.op, recorder_.operands(args), {});
-    Value whole = recorder_.event(
-        std::move(s), [&](vm::Values& values) { values.push_back(recorder_.host_.concat(real[0], real[1])); })[0];
+    Value result = recorder_.event(
+        std::move(s), [&](vm::Values& values) { values.push_back(compute_plain(recorder_.host_, *it.i.op, real)); })[0];
     // Nobody makes a number of it in silence.
-    whole.set_marks(marks);
-    it.give(std::move(whole));
+    result.set_marks(marks);
+    it.give(std::move(result));
     return true;
 }
 
-// A number is never equal to what is none.
+// A number is never equal to what is none, a text neither.
 bool OpenNumbers::differs_in_kind(const Instruction& it) {
     if (it.name != "equal" || it.slots.size() != 2) return false;
     const Value &a = vm::shown(it.m.get(it.slots[0])), &b = vm::shown(it.m.get(it.slots[1]));
-    if (a.is_number() == b.is_number()) return false;
+    const auto is_text = [](const Value& v) { return v.kind() == Value::Kind::string; };
+    if (a.is_number() == b.is_number() && is_text(a) == is_text(b)) return false;
     it.give(Value(false));
     return true;
 }
@@ -221,7 +228,7 @@ std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
         Step s(Step::Kind::number, *it.i.op, recorder_.operands(args), {});
         Value result;
         try {
-            result = run_number(*it.i.op, real);
+            result = lua::run_number(*it.i.op, real);
         } catch (const Error&) {
             // The machine raises it, for these numbers.
             return {};
@@ -233,7 +240,11 @@ std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
     if (plain_numbers) return has_rule(it.name, it.i, it.listed) ? std::optional<bool>(false) : std::nullopt;
     if (!tensor || !is_arithmetic(it.name) || args.size() > 2) return {};
     // The machine asks for the operands as it can follow them.
-    if (it.listed) return false;
+    if (it.listed) {
+        vm::Values kept;
+        const bool follows = marked || it.is_operation || vm::Machine::has_box(it.m.contexts_of(it.i, kept), args);
+        if (follows) return false;
+    }
     const Op* op = recorder_.host_.tensor_operator(it.name);
     const bool fits =
         std::ranges::all_of(args, [](const Value& v) { return v.is_tensor() || v.is_number() || open_number(v); });
@@ -243,7 +254,7 @@ std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
     if (args.size() > 1) args.back() = beside(last, first, *it.i.op);
     for (size_t k = args.size(); k < op->signature.params.size(); ++k)
         args.push_back(op->signature.params[k].default_value);
-    it.m.set(it.i, recorder_.run(*op, args));
+    it.give(recorder_.run(*op, args));
     return true;
 }
 
@@ -259,9 +270,31 @@ void OpenNumbers::settle(const Instruction& it) {
     };
     const bool writes = it.writes();
     const uint32_t count = writes && recorder_.stopped_.empty() ? it.i.slot_count - 1 : it.i.slot_count;
-    const bool any_key = writes && leaves_key(m, it.i);
+    const bool any_key = writes ? leaves_key(m, it.i) : reads_by_any_key(it);
     for (uint32_t k = 0; k < count; ++k)
         if (!any_key || k + 1 != count) settle(settle, m.slot(it.i, k));
+}
+
+// Whether the key by which the instruction reads may be another one the next time: that of a table of the outside which
+// has no shadow, whose parts are told by their keys.
+bool OpenNumbers::reads_by_any_key(const Instruction& it) {
+    if (!recorder_.stopped_.empty() || it.listed || it.m.region()) return false;
+    const bool plain = it.name == "index" || it.name == "raw_index";
+    if ((!plain && it.name != "j_index") || (it.name == "raw_index" && it.m.code().graph->order > 0)) return false;
+    const Value &table = it.m.operand(it.i, it.i.slot_count - 2), &key = it.m.operand(it.i, it.i.slot_count - 1);
+    if (!open_number(key) || key.marks()) return false;
+    if (table.is_tensor()) return is_position(key);
+    if (!recorder_.is_table(table) || recorder_.tables_.find(table)) return false;
+    vm::Values kept;
+    const std::span<const Value> contexts = plain ? std::span<const Value>() : it.m.contexts_of(it.i, kept);
+    constexpr int kMostMetatables = 100;
+    Value holder = table;
+    for (int k = 0; !contexts.empty() && k < kMostMetatables && recorder_.is_table(holder); ++k) {
+        const auto has_shadow = [&](const Value& c) { return static_cast<vm::Context*>(c.object())->find(holder); };
+        if (std::ranges::any_of(contexts, has_shadow)) return false;
+        holder = recorder_.questions_.meta(holder, "__index");
+    }
+    return true;
 }
 
 // Within what stands for a call of an operator, whose registers are its own.
@@ -278,6 +311,7 @@ bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     const auto* key = open_number(m.operand(i, i.slot_count - 2));
     const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
     if (!key || key->value.kind() != Value::Kind::integer) return false;
+    if (object.is_tensor()) return i.order == 0 && value.marks() == 0 && !m.region();
     if (i.order > 1 || (value.marks() != 0 && (i.order == 0 || m.depth > 1))) return false;
     if (!recorder_.questions_.takes_any_key(object)) return false;
     vm::Values kept;
@@ -287,6 +321,55 @@ bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
         if (known == open_keys_.end() && static_cast<vm::Context*>(c.object())->find(object)) return false;
     if (value.marks() != 0) open_keys_[vm::identity_of(object)].push_back(m.operand(i, i.slot_count - 2));
     return true;
+}
+
+bool OpenNumbers::is_position(const Value& key) {
+    const OpenNumber* number = open_number(key);
+    return number && number->value.kind() == Value::Kind::integer;
+}
+
+// Where on the axis of a tensor an integer stands, if that or the size is open: as a tensor without axes, or from 0 on.
+// The record is for those that are within the axis, on this side of zero; nil: it is not.
+Value OpenNumbers::position_of(const Value& key, const Value& tensor, int axis) {
+    static const Op &less = lua::primitive("less"), &add = lua::primitive("add");
+    if (axis >= tensor.tensor().rank()) return {};
+    const auto is_less = [&](const Value& a, const Value& b) {
+        const Value operands[] = {a, b};
+        return compute(less, operands).boolean();
+    };
+    const Value size = size_of(recorder_, tensor, axis);
+    Value at = key;
+    if (is_less(at, Value(0))) {
+        const Value operands[] = {at, size};
+        at = compute(add, operands);
+    }
+    if (is_less(at, Value(0)) || !is_less(at, size)) return {};
+    return open_number(at) ? tensor_of(at, DType::i64, {}) : at;
+}
+
+// The same with an index that is such an integer or a table of integers, one for each axis.
+Value OpenNumbers::positions_of(const Value& key, const Value& tensor) {
+    if (!recorder_.stopped_.empty() || key.marks()) return {};
+    const auto slot = recorder_.slot_of_.find(vm::identity_of(tensor));
+    const bool open_sizes = slot != recorder_.slot_of_.end() && recorder_.sizes_[static_cast<size_t>(slot->second)];
+    if (is_position(key) || (open_sizes && key.kind() == Value::Kind::integer)) return position_of(key, tensor, 0);
+    if (!recorder_.tables_.find(key)) return {};
+    vm::Values items;
+    bool open = open_sizes;
+    for (int64_t k = 1;; ++k) {
+        items.push_back(recorder_.host_.raw_get(key, Value(k)));
+        if (items.back().is_nil()) break;
+        if (vm::shown(items.back()).kind() != Value::Kind::integer || items.back().marks()) return {};
+        open |= is_position(items.back());
+    }
+    if (!open) return {};
+    const Value made = recorder_.host_.new_table(items.size(), 0);
+    for (size_t k = 0; k + 1 < items.size(); ++k) {
+        const Value at = position_of(items[k], tensor, static_cast<int>(k));
+        if (at.is_nil()) return {};
+        recorder_.host_.raw_set(made, Value(static_cast<int64_t>(k) + 1), at);
+    }
+    return made;
 }
 
 // What is differentiated is about to be written into a table under an open key.
@@ -328,8 +411,8 @@ Value OpenNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
         const Value args[] = {tensor_of(v, dtype, {}), Value::ints(shape)};
         return recorder_.run(spread, args);
     }
-    const std::string id =
-        question(dtype == DType::f32 ? 'f' : 'd', nullptr, Value(static_cast<int64_t>(number->slot)));
+    const char kind = dtype == DType::f32 ? 'f' : dtype == DType::i64 ? 'i' : 'd';
+    const std::string id = question(kind, nullptr, Value(static_cast<int64_t>(number->slot)));
     if (auto found = recorder_.questions_.answers().find(id); found != recorder_.questions_.answers().end())
         return found->second;
     Step s(Step::Kind::scalar, {recorder_.node_at(number->slot), Value(dtype)});
@@ -342,10 +425,10 @@ Value OpenNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
 Value OpenNumbers::compute(const Op& primitive, std::span<const Value> operands) {
     vm::Values real;
     for (const Value& v : operands) real.push_back(recorder_.plain(v));
-    if (!recorder_.stopped_.empty()) return run_number(primitive, real);
+    if (!recorder_.stopped_.empty()) return lua::run_number(primitive, real);
     Value result;
     try {
-        result = run_number(primitive, real);
+        result = lua::run_number(primitive, real);
     } catch (const Error&) {
         // It is one for these numbers.
         for (const Value& v : operands) recorder_.decided(v);

@@ -35,11 +35,16 @@ class OpenNumbers {
     Value tensor_of(const Value& number, DType dtype, const Shape& shape);
     // One as a tensor without axes, of the same dtype as that beside it; another value as it is.
     Value beside(const Value& v, const Value& other, const Op& primitive);
+    // Of an index that is an integer or a table of them, where one or the tensor's size is open: what it comes down to,
+    // with tensors for integers that are open. Nil: it is something else, or beyond the tensor.
+    Value positions_of(const Value& key, const Value& tensor);
     // What is read of the table from now on may be what was written under a key that was left open.
     void decide_keys(const Value& table);
 
     // Whether the value is one or a list that has some.
     static bool holds(const Value& v);
+    // Whether it is an integer.
+    static bool is_position(const Value& key);
     // Arithmetic that gives the same whether an operand is a number or a tensor of that number.
     static bool takes_tensors(const Op& op);
 
@@ -47,12 +52,14 @@ class OpenNumbers {
     struct Instruction;
     static bool any(const vm::Machine& m, const vm::Instr& i);
     bool hands_on(const Instruction& it);
-    bool concatenates(const Instruction& it);
+    bool reads_texts(const Instruction& it);
     bool differs_in_kind(const Instruction& it);
     std::optional<bool> calculates(const Instruction& it);
     void settle(const Instruction& it);
     void put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b);
     bool leaves_key(vm::Machine& m, const vm::Instr& i);
+    Value position_of(const Value& key, const Value& tensor, int axis);
+    bool reads_by_any_key(const Instruction& it);
     void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
 
     Recorder& recorder_;

@@ -4,17 +4,20 @@
 
 namespace lunaria::jit {
 
+Value size_of(Recorder& r, const Value& tensor, int axis) {
+    const Value size(tensor.tensor().shape()[axis]);
+    const auto found = r.slot_of_.find(vm::identity_of(tensor));
+    if (found == r.slot_of_.end() || !r.sizes_[static_cast<size_t>(found->second)]) return size;
+    Step s(Step::Kind::size, {r.node_at(found->second), Value(axis)});
+    return r.event(std::move(s), [&](vm::Values& values) { values.push_back(size); })[0];
+}
+
 Value open_shape(Recorder& r, const Value& tensor) {
     const auto found = r.slot_of_.find(vm::identity_of(tensor));
     if (found == r.slot_of_.end() || !r.sizes_[static_cast<size_t>(found->second)]) return {};
-    const Shape& shape = tensor.tensor().shape();
-    const Value table = r.adopt(r.host_.index(tensor, Value("shape")));
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-        Step s(Step::Kind::size, {r.node_at(found->second), Value(axis)});
-        const int64_t size = shape[axis];
-        const Value v = r.event(std::move(s), [&](vm::Values& values) { values.push_back(Value(size)); })[0];
-        r.raw_set(table, Value(axis + 1), v);
-    }
+    const Value table = r.tables_.adopt(r.host_.index(tensor, Value("shape")));
+    for (int axis = 0; axis < tensor.tensor().rank(); ++axis)
+        r.raw_set(table, Value(axis + 1), size_of(r, tensor, axis));
     return table;
 }
 
@@ -23,7 +26,7 @@ OpenSizes::OpenSizes(Recorder& recorder, std::span<const Value> args) : recorder
     // Rules of derivatives and of batches look at the numbers themselves.
     if (!r.stopped_.empty() || !r.open_ || r.machine_.depth > 0 || r.machine_.region()) return;
     for (size_t i = 0; i < args.size(); ++i) {
-        if (!r.is_table(args[i]) || !r.own(args[i])) continue;
+        if (!r.is_table(args[i]) || !r.tables_.find(args[i])) continue;
         for (int64_t k = 1;; ++k) {
             const Value key(k), v = r.host_.raw_get(args[i], key);
             if (v.is_nil()) break;

@@ -13,6 +13,9 @@ class Recorder;
 // A new table of the sizes of a tensor; nil: they are those of this call in all calls.
 Value open_shape(Recorder& recorder, const Value& tensor);
 
+// The size of an axis: an open number where the tensor may have any.
+Value size_of(Recorder& recorder, const Value& tensor, int axis);
+
 // Lists of the run's own among the arguments of an operator: while it lives they hold plain numbers.
 class OpenSizes {
   public:

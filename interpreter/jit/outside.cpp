@@ -1,5 +1,7 @@
 #include "interpreter/jit/outside.h"
 
+#include <algorithm>
+
 #include "core/ir/text.h"
 #include "interpreter/host/lua_reference.h"
 #include "jit/number.h"
@@ -84,7 +86,12 @@ Value scalar_tensor(const Value& number, DType dtype) {
         dtype, {}, number.kind() == Value::Kind::integer ? static_cast<double>(number.integer()) : number.number()));
 }
 
-Value run_number(const Op& op, std::span<const Value> args) { return lua::run_number(op, args); }
+Value compute_plain(LuaHost& host, const Op& op, std::span<const Value> args) {
+    if (std::ranges::all_of(args, &Value::is_number) && op.name() != "concat") return lua::run_number(op, args);
+    if (op.name() == "concat") return host.concat(args[0], args[1]);
+    if (op.name() == "equal") return Value(identical(args[0], args[1]));
+    return op.name() == "length" ? host.length(args[0]) : Value(host.compare(op.name(), args[0], args[1]));
+}
 
 Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe) {
     luaL_checkstack(L, 8, "table");

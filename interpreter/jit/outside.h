@@ -19,8 +19,8 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
 Value run_operator(const Op& op, std::span<const Value> args);
 // A number as a tensor without axes.
 Value scalar_tensor(const Value& number, DType dtype);
-// An operation on plain numbers, or a comparison of them.
-Value run_number(const Op& op, std::span<const Value> args);
+// An operation on plain numbers or texts, or a comparison of them.
+Value compute_plain(LuaHost& host, const Op& op, std::span<const Value> args);
 // A new table: sizes, metatable, then keys and values in the order of insertion; a nil value takes the key out again.
 Value make_table(LuaHost& host, lua_State* L, std::span<const Value> recipe);
 // Whether a result is what was expected. `slots` for what must be the same object as one of them.

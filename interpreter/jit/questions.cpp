@@ -66,17 +66,20 @@ void Questions::check_key(const Value& key) {
 Value Questions::read(const Value& table, const Value& key) {
     if (r_.stopped_.empty()) check_key(key);
     if (!r_.stopped_.empty()) return r_.plain(r_.host_.raw_get(table, key));
-    if (r_.own(table)) return r_.host_.raw_get(table, key);
+    if (r_.tables_.find(table)) return r_.host_.raw_get(table, r_.decided(key));
     r_.numbers_.decide_keys(table);
     // Nobody outside can have put anything under a key that only this run knows.
-    if (r_.own(key) || (vm::object_as<vm::Closure>(key) && !r_.functions_.contains(vm::identity_of(key))))
+    if (r_.tables_.find(key) || (vm::object_as<vm::Closure>(key) && !r_.functions_.contains(vm::identity_of(key))))
         return r_.host_.raw_get(table, key);
-    const std::string id = question('r', vm::identity_of(table), key);
+    const OpenNumber* number = open_number(key);
+    const std::string id = number ? question('k', vm::identity_of(table), Value(static_cast<int64_t>(number->slot)))
+                                  : question('r', vm::identity_of(table), key);
     if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s(Step::Kind::read, {r_.operand(table), r_.operand(key)});
     if (!s.args()[0].is_node()) r_.tree_.tables.insert(vm::identity_of(table));
     s.counts = r_.is_counter(key);
-    const Value found_by = r_.outside(key);
+    s.opens = number != nullptr;
+    const Value found_by = r_.plain(r_.outside(key));
     Value v = r_.ask(std::move(s), [&](lua_State* L) { push_read(r_.host_, L, table, found_by); });
     found_[id] = v;
     return v;
@@ -85,7 +88,7 @@ Value Questions::read(const Value& table, const Value& key) {
 Value Questions::metatable(const Value& value) {
     const Value table = of_basic_type(r_.host_, value);
     auto push = [&](lua_State* L) { push_metatable(r_.host_, L, table); };
-    if (!r_.stopped_.empty() || r_.own(table)) {
+    if (!r_.stopped_.empty() || r_.tables_.find(table)) {
         lua_State* L = r_.host_.lua();
         luaL_checkstack(L, 4, "metatable");
         push(L);
@@ -162,7 +165,7 @@ void Questions::write_upvalue(const Value& function, int position, const void* i
 
 Value Questions::next_key(const Value& table, const Value& key) {
     auto push = [&](lua_State* L) { push_next(r_.host_, L, table, key); };
-    if (!r_.stopped_.empty() || r_.own(table)) {
+    if (!r_.stopped_.empty() || r_.tables_.find(table)) {
         lua_State* L = r_.host_.lua();
         luaL_checkstack(L, 6, "next");
         push(L);
@@ -186,7 +189,7 @@ Value Questions::next_key(const Value& table, const Value& key) {
 Value Questions::length_of(const Value& table) {
     lua_State* L = r_.host_.lua();
     luaL_checkstack(L, 4, "length");
-    if (!r_.stopped_.empty() || r_.own(table)) return Value(raw_length(r_.host_, L, table));
+    if (!r_.stopped_.empty() || r_.tables_.find(table)) return Value(raw_length(r_.host_, L, table));
     const std::string id = question('l', vm::identity_of(table), {});
     if (auto found = found_.find(id); found != found_.end()) return found->second;
     Step s(Step::Kind::length, {r_.operand(table)});
@@ -198,14 +201,14 @@ Value Questions::length_of(const Value& table) {
 }
 
 bool Questions::takes_any_key(const Value& table) {
-    return r_.stopped_.empty() && r_.is_table(table) && !r_.own(table) && metatable(table).is_nil();
+    return r_.stopped_.empty() && r_.is_table(table) && !r_.tables_.find(table) && metatable(table).is_nil();
 }
 
 // Everything in the table and in the tables within it: for what looks at it by itself.
 void Questions::read_all(const Value& table, int depth) {
     if (depth > 16) r_.stop("a table is nested too deep");
     if (!r_.stopped_.empty()) return;
-    const bool mine = r_.own(table) != nullptr;
+    const bool mine = r_.tables_.find(table) != nullptr;
     metatable(table);
     if (!mine) length_of(table);
     std::vector<Value> keys;
@@ -254,8 +257,10 @@ void Questions::forget_all() {
 }
 
 void Questions::wrote(const Value& table, const Value& key, const Value& value, bool any_key) {
-    // Order and length may be others now.
-    std::erase_if(found_, [](const auto& entry) { return entry.first[0] == 'n' || entry.first[0] == 'l'; });
+    // Order and length may be others now, and what lies under a key that may be any.
+    std::erase_if(found_, [](const auto& entry) {
+        return entry.first[0] == 'n' || entry.first[0] == 'l' || entry.first[0] == 'k';
+    });
     const std::string id = question('r', vm::identity_of(table), key);
     const std::string_view of_table = std::string_view(id).substr(0, id.find(':') + 1);
     if (any_key)

@@ -44,7 +44,7 @@ Recorder::Recorder(LuaHost& host, const Natives& natives, const Call& call, Tree
         for (const Step& step : progress_.path[b]->steps) {
             if (position++ == progress_.done) break;
             if (step.kind == Step::Kind::make)
-                replayed_[step.table] = progress_.slots[static_cast<size_t>(step.expected[0].slot)];
+                tables_.replay(step.table, progress_.slots[static_cast<size_t>(step.expected[0].slot)]);
         }
 }
 
@@ -71,7 +71,7 @@ vm::Values Recorder::record(const Value& f) {
 void Recorder::stop(std::string why) {
     if (!stopped_.empty()) return;
     stopped_ = described(machine_.span(), why);
-    if (effects_ > 0) return settle_tables();
+    if (effects_ > 0) return tables_.settle();
     restart_ = true;
     throw state_error("graph mode", stopped_);
 }
@@ -218,14 +218,16 @@ std::string in_words(std::span<const Step* const> steps) {
 
 }  // namespace
 
-// Where a tensor or table is one that is known already, it is not enough that it fits the type.
+// Where a tensor or table is one that is known already, by a slot or as itself, it is not enough that it fits the type.
 void Recorder::write(Step s, vm::Values& results) {
     auto known_as = [&](const Step& step) {
         if (!all_fit(step, s.fails, results, values_)) return false;
         for (size_t k = 0; k < results.size(); ++k) {
             const auto what = step.expected[k].what;
             if (what != Expected::What::tensor && what != Expected::What::table) continue;
-            if (slot_of_.contains(vm::identity_of(results[k]))) return false;
+            const void* identity = vm::identity_of(results[k]);
+            if (slot_of_.contains(identity) || (what == Expected::What::table && tree_.tables.contains(identity)))
+                return false;
         }
         return true;
     };
@@ -362,19 +364,6 @@ Recorder::~Recorder() {
     luaL_unref(host_.lua(), LUA_REGISTRYINDEX, weak_handles_);
 }
 
-Recorder::Own* Recorder::own(const Value& table) {
-    auto found = own_.find(vm::identity_of(table));
-    return found == own_.end() ? nullptr : &found->second;
-}
-
-// From now on everybody may look into the tables that the run has made.
-void Recorder::settle_tables() {
-    for (const auto& [identity, own] : own_)
-        for (const auto& change : own.changes)
-            if (const Value value = host_.raw_get(own.table, change.key); open_number(value))
-                host_.raw_set(own.table, change.key, plain(value));
-}
-
 Value Recorder::operand(const Value& v) {
     if (auto* number = open_number(v)) return node_at(number->slot);
     if (v.is_list()) {
@@ -387,7 +376,7 @@ Value Recorder::operand(const Value& v) {
         if (!is_in_code(v)) stop("a tensor comes from where it cannot be followed");
         made(v);
     }
-    if (own(v)) stop("a table that it makes is used in a way that cannot be followed");
+    if (tables_.find(v)) stop("a table that it makes is used in a way that cannot be followed");
     return constant_operand(v);
 }
 
@@ -399,8 +388,8 @@ std::vector<Value> Recorder::operands(std::span<const Value> values) {
 
 Value Recorder::given(const Value& v) {
     if (v.kind() != Value::Kind::object || open_number(v)) return operand(v);
-    if (Own* table = own(v)) return node_at(make(*table));
-    if (making_.contains(vm::identity_of(v)) && !slot_of_.contains(vm::identity_of(v)))
+    if (OwnTables::Own* own = tables_.find(v)) return node_at(tables_.give_away(*own));
+    if (tables_.goes_away(v) && !slot_of_.contains(vm::identity_of(v)))
         stop("a table that it makes and that contains itself is given away");
     const bool function = vm::object_as<vm::Closure>(v) && !functions_.contains(vm::identity_of(v));
     if (function || vm::object_as<vm::LocalCell>(v) || vm::object_as<vm::Context>(v) || vm::object_as<vm::Shadow>(v))
@@ -477,89 +466,6 @@ Value Recorder::decided(const Value& v) {
     }
     plain_value.set_marks(v.marks());
     return plain_value;
-}
-
-// The table from then on is one of the outside.
-int32_t Recorder::make(Own& table) {
-    lua_State* L = host_.lua();
-    Own own = std::move(table);
-    own_.erase(vm::identity_of(own.table));
-    making_.insert(vm::identity_of(own.table));
-    loops_.wrote(own.number);
-    luaL_checkstack(L, 8, "table");
-    push_metatable(host_, L, own.table);
-    Value meta = host_.to_value(L, -1);
-    lua_pop(L, 1);
-    std::vector<Value> content{given(meta)};
-    for (const auto& change : own.changes) {
-        Value value = host_.raw_get(own.table, change.key);
-        if (open_number(value) || value.is_tensor()) host_.raw_set(own.table, change.key, outward(value));
-        content.push_back(given(change.key));
-        if (!change.insert)
-            content.emplace_back();
-        else
-            content.push_back(value.is_nil() ? Value(true) : given(value));
-    }
-    Step s(Step::Kind::make, {Value(static_cast<int64_t>(own.array)), Value(static_cast<int64_t>(own.fields)),
-                              Value::list(std::move(content))});
-    s.table = own.number;
-    const bool known = position_ < progress_.done;
-    vm::Values results = event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
-    // What the outside made of it since.
-    if (known && !own.content.is_nil()) pour(host_, host_.lua(), own.content, own.table);
-    auto found = slot_of_.find(vm::identity_of(own.table));
-    return found == slot_of_.end() ? -1 : found->second;
-}
-
-// The table that an earlier attempt of this call made as the one of that number, whose content is kept apart; or nil.
-Value Recorder::replayed(int32_t number, Value& content) {
-    const auto found = replayed_.find(number);
-    if (position_ >= progress_.done || found == replayed_.end()) return {};
-    content = host_.new_table(0, 0);
-    pour(host_, host_.lua(), found->second, content);
-    return found->second;
-}
-
-Value Recorder::adopt(Value table) {
-    auto* r = vm::object_as<LuaReference>(table);
-    if (!r || r->type != LUA_TTABLE || own(table) || !stopped_.empty()) return table;
-    const int32_t number = tables_++;
-    Value content;
-    if (const Value known = replayed(number, content)) {
-        pour(host_, host_.lua(), table, known);
-        table = known;
-    }
-    Own& own = own_[vm::identity_of(table)];
-    own = Own();
-    own.table = table;
-    own.number = number;
-    own.content = content;
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 8, "table");
-    host_.push(L, table);
-    own.array = lua_rawlen(L, -1);
-    lua_pushnil(L);
-    while (lua_next(L, -2)) {
-        lua_pop(L, 1);
-        own.changes.push_back({host_.to_value(L, -1), true});
-    }
-    lua_pop(L, 1);
-    return table;
-}
-
-Value Recorder::new_table(size_t array, size_t fields) {
-    const int32_t number = tables_++;
-    Value content, table = replayed(number, content);
-    if (!table) table = host_.new_table(array, fields);
-    if (!stopped_.empty()) return table;
-    Own& own = own_[vm::identity_of(table)];
-    own = Own();
-    own.table = table;
-    own.array = array;
-    own.fields = fields;
-    own.number = number;
-    own.content = content;
-    return table;
 }
 
 void Recorder::made(const Value& tensor) {

@@ -10,9 +10,11 @@
 #include <unordered_set>
 
 #include "core/memory.h"
+#include "interpreter/jit/counters.h"
 #include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"
 #include "interpreter/jit/open_numbers.h"
+#include "interpreter/jit/own_tables.h"
 #include "interpreter/jit/questions.h"
 #include "interpreter/jit/runner.h"
 #include "jit/vm/watcher.h"
@@ -91,7 +93,7 @@ class Recorder final : public vm::Watcher {
     bool compare(std::string_view primitive, const Value& a, const Value& b) override;
     Value concat(const Value& a, const Value& b) override;
     Value length(const Value& a) override;
-    Value new_table(size_t array, size_t fields) override;
+    Value new_table(size_t array, size_t fields) override { return tables_.make(array, fields); }
     Value raw_get(const Value& table, const Value& key) override;
     void raw_set(const Value& table, const Value& key, const Value& value) override;
     Bound bind(const Op& op, std::span<const Value> args) override;
@@ -111,23 +113,11 @@ class Recorder final : public vm::Watcher {
     friend class LibraryCalls;
     friend class OpenNumbers;
     friend class OpenSizes;
+    friend class OwnTables;
     friend class Questions;
     friend Value open_shape(Recorder& recorder, const Value& tensor);
+    friend Value size_of(Recorder& recorder, const Value& tensor, int axis);
     friend class WatchedUpvalue;
-    // A table that the run made and that only the run knows so far.
-    struct Own {
-        Value table;  // kept, so that no other table gets its address
-        size_t array = 0, fields = 0;
-        int32_t number = 0;  // which of the run's tables it is
-        struct Change {
-            Value key;
-            bool insert;
-        };
-        std::vector<Change> changes;
-        // Of a table that the runner made already and that the outside knows: its content, while the run is done again
-        // up to where it was made.
-        Value content;
-    };
 
     // The step's results: known already, or what `body` gives; written down.
     vm::Values event(Step&& step, const std::function<void(vm::Values&)>& body);
@@ -145,7 +135,6 @@ class Recorder final : public vm::Watcher {
     void sweep();
     // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
     void forget();
-    void settle_tables();
 
     bool is_in_code(const Value& tensor) const;
     Value operand(const Value& v);  // of a value that stays inside
@@ -158,13 +147,9 @@ class Recorder final : public vm::Watcher {
     // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
     Value outside(const Value& key) { return key.is_tensor() ? outward(key) : key; }
     Value decided(const Value& v);  // the number itself, upon which the trace now depends
-    int32_t make(Own& own);
-    Own* own(const Value& table);
-    Value adopt(Value table);
-    Value replayed(int32_t number, Value& content);
 
     void note_function(const Value& f);
-    bool is_counter(const Value& key);
+    bool is_counter(const Value& key) { return counters_.has(machine_, instr_, key); }
     bool is_plain(const Value& v) const;
     // Whether a function takes numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
@@ -194,14 +179,8 @@ class Recorder final : public vm::Watcher {
     bool exact_ = false;                // the error on its way has the words and the line that Lua gives
     bool handles_errors_ = false;       // xpcall was called
     const vm::Instr* instr_ = nullptr;  // that runs
-    // By function: the keys that it writes to, and the registers of the variables.
-    struct Writes {
-        std::unordered_set<std::string> keys;
-        std::unordered_set<int32_t> cells;
-    };
-    std::unordered_map<const vm::Code*, Writes> writes_;
     std::string stopped_, surprise_;
-    int32_t slots_ = 0, tables_ = 0;
+    int32_t slots_ = 0;
     size_t operators_ = 0;  // since the last sweep
     size_t live_ = 0;       // see Limits
     uint64_t swept_at_ = thread_allocated_bytes();
@@ -214,17 +193,16 @@ class Recorder final : public vm::Watcher {
     std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
-    std::unordered_map<const void*, Own> own_;
-    std::unordered_set<const void*> making_;     // tables that were given away
-    std::unordered_set<const void*> functions_;  // of the machine, which came from outside
-    std::unordered_set<const void*> foreign_;    // their variables
+    std::unordered_set<const void*> functions_;         // of the machine, which came from outside
+    std::unordered_set<const void*> foreign_;           // their variables
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
     std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside
     int weak_handles_ = LUA_NOREF;                    // the same once it is stopped, for as long as somebody has them
     std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
-    std::unordered_map<int32_t, Value> replayed_;     // tables by number that the runner made
+    Counters counters_;
     Loops loops_{*this};
     OpenNumbers numbers_{*this};
+    OwnTables tables_{*this};
     Questions questions_{*this};
 };
 

@@ -124,7 +124,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
         !calls_back;
     if (looks)
         for (const Value& v : args)
-            if (is_table(v) && !own(v)) questions_.read_all(v);
+            if (is_table(v) && !tables_.find(v)) questions_.read_all(v);
     std::vector<Value> arguments;
     const Value callee = given(f);
     for (const Value& v : args) arguments.push_back(given(v));

@@ -87,8 +87,7 @@ std::string Recorder::outer_place(size_t level) {
     return host_.outer_place(level);
 }
 
-vm::Field Recorder::find_field(const Value& object, const Value& given_key) {
-    const Value key = decided(given_key);
+vm::Field Recorder::find_field(const Value& object, const Value& key) {
     vm::Field field = questions_.follow(object, key, "__index");
     if (!field.raw && field.method.is_nil()) {
         field.raw = true;
@@ -113,7 +112,7 @@ vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) 
 }
 
 Value Recorder::raw_get(const Value& table, const Value& key) {
-    return is_table(table) ? questions_.read(table, decided(key)) : Value();
+    return is_table(table) ? questions_.read(table, key) : Value();
 }
 
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
@@ -121,7 +120,7 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     const Value key = any_key ? plain(given_key) : decided(given_key);
     if (stopped_.empty() && is_table(table)) questions_.check_key(key);
     if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, outward(key), outward(value));
-    if (Own* mine = own(table)) {
+    if (OwnTables::Own* mine = tables_.find(table)) {
         const bool had = !host_.raw_get(table, key).is_nil();
         host_.raw_set(table, outside(key), value);
         loops_.wrote(mine->number);
@@ -192,10 +191,11 @@ vm::Callee Recorder::resolve(const Value& given_function) {
 }
 
 Value Recorder::index(const Value& given_object, const Value& given_key) {
-    const Value object = decided(given_object), key = decided(given_key);
+    const Value object = decided(given_object);
+    const Value key = object.is_tensor() && OpenNumbers::is_position(given_key) ? given_key : decided(given_key);
     if (!stopped_.empty()) {
         Unwatched unwatched;
-        return host_.index(object, key);
+        return host_.index(object, plain(key));
     }
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);
@@ -219,7 +219,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
             for (std::string_view name : kOfType) {
                 if (key.string() != name) continue;
                 if (name == "shape" || name == "size" || name == "nbytes") decide_shape(object);
-                return adopt(v);
+                return tables_.adopt(v);
             }
         }
         return event(Step(Step::Kind::index, {operand(object), given(key)}),
@@ -239,8 +239,8 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
 }
 
 void Recorder::set_index(const Value& object, const Value& given_key, const Value& value) {
-    const Value key = decided(given_key);
-    auto set = [&](vm::Values&) { host_.set_index(object, key, plain(value)); };
+    const Value key = object.is_tensor() && OpenNumbers::is_position(given_key) ? given_key : decided(given_key);
+    auto set = [&](vm::Values&) { host_.set_index(object, plain(key), plain(value)); };
     Step s(Step::Kind::set_index, {});
     s.effect = true;
     if (stopped_.empty()) {
@@ -308,11 +308,13 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
 
 Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
+    if (stopped_.empty() && object.is_tensor() && object.tensor().rank() > 0 && !object.marks())
+        return size_of(*this, object, 0);
     decide_shape(object);
     if (stopped_.empty() && is_table(object)) {
         const Value method = questions_.meta(object, "__len");
         if (method.is_nil()) return questions_.length_of(object);
-        if (!own(object)) stop("the metamethod __len is used");
+        if (!tables_.find(object)) stop("the metamethod __len is used");
     } else if (stopped_.empty() && !object.is_tensor() && object.kind() != Value::Kind::string) {
         questions_.refuse_metamethod(object, "__len");
     }
@@ -320,7 +322,9 @@ Value Recorder::length(const Value& given_object) {
     return host_.length(object);
 }
 
-vm::Host::Part Recorder::part_of(const Value& tensor, const Value& key) {
+vm::Host::Part Recorder::part_of(const Value& tensor, const Value& given_key) {
+    if (const Value positions = numbers_.positions_of(given_key, tensor)) return host_.part_of(tensor, positions);
+    const Value key = decided(given_key);
     if (is_table(key)) questions_.read_all(key);
     if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
     // Nothing depends on the sizes where it is the name of a method or of a property.

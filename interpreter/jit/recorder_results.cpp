@@ -85,7 +85,9 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
                                                          (open_tensors_ > 0 && s.kind == Step::Kind::argument));
             e.open = !e.parameter && e.type.shape.rank() > 0 && !closed_ &&
                      (another || std::ranges::any_of(s.args(), [&](const Value& v) { return is_open(v); }));
-        } else if (table && (outside || (generalises(s.kind) && differs(Value::Kind::object)))) {
+        } else if (table && !tree_.tables.contains(vm::identity_of(v)) &&
+                   (outside || (s.kind == Step::Kind::read && s.opens) ||
+                    (generalises(s.kind) && differs(Value::Kind::object)))) {
             e.what = Expected::What::table;
             e.slot = next++;
             e.constant = v;
@@ -103,30 +105,6 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
         list.push_back(std::move(e));
     }
     return list;
-}
-
-// Whether the function that runs writes to what its instruction reads: the field `key`, or a variable. Then it is
-// likely a counter, and what is recorded for its value alone would be for nothing.
-bool Recorder::is_counter(const Value& key) {
-    if (!machine_.is_running()) return false;
-    const vm::Code& code = machine_.code();
-    // The next one may be about to run, in another function.
-    const std::less<> before;
-    if (before(instr_, code.instrs.data()) || !before(instr_, code.instrs.data() + code.instrs.size())) return false;
-    auto [found, fresh] = writes_.try_emplace(&code);
-    Writes& writes = found->second;
-    for (const vm::Instr& i : fresh ? std::span<const vm::Instr>(code.instrs) : std::span<const vm::Instr>()) {
-        const std::string_view name = i.op ? i.op->name() : std::string_view();
-        if (name == "cell_set") writes.cells.insert(code.slots[i.slots].at);
-        if (name != "set_index" && name != "j_set_index") continue;
-        const vm::Slot& slot = code.slots[i.slots + (name == "set_index" ? 1 : 2)];
-        if (slot.at >= 0 || slot.items >= 0) continue;
-        const Value& constant = code.constants[static_cast<size_t>(~slot.at)];
-        if (constant.kind() == Value::Kind::string) writes.keys.insert(constant.string());
-    }
-    if (key.kind() == Value::Kind::string) return writes.keys.contains(key.string());
-    return key.is_nil() && instr_->op && instr_->op->name() == "cell_get" &&
-           writes.cells.contains(code.slots[instr_->slots].at);
 }
 
 bool Recorder::is_open(const Value& operand) const {

@@ -358,6 +358,20 @@ class Runner {
         }
     }
 
+    // A number or a text of that kind.
+    bool accept_number(const Expected& e, int index) {
+        const Value::Kind kind = e.constant.kind();
+        if (lua_type(L, index) != (kind == Value::Kind::string ? LUA_TSTRING : LUA_TNUMBER)) return false;
+        if (kind == Value::Kind::string)
+            slot(e) = host_.to_value(L, index);
+        else if ((lua_isinteger(L, index) != 0) != (kind == Value::Kind::integer))
+            return false;
+        else
+            slot(e) = kind == Value::Kind::integer ? Value(static_cast<int64_t>(lua_tointeger(L, index)))
+                                                   : Value(static_cast<double>(lua_tonumber(L, index)));
+        return true;
+    }
+
     // What is at the stack position, if it is expected; its slot is set.
     bool accept(const Expected& e, int index) {
         index = lua_absindex(L, index);
@@ -385,11 +399,7 @@ class Runner {
                         return lua_type(L, index) > LUA_TSTRING && lua_topointer(L, index) == e.pointer;
                 }
             case Expected::What::number:
-                if (lua_type(L, index) != LUA_TNUMBER) return false;
-                if ((lua_isinteger(L, index) != 0) != (e.constant.kind() == Value::Kind::integer)) return false;
-                slot(e) = lua_isinteger(L, index) ? Value(static_cast<int64_t>(lua_tointeger(L, index)))
-                                                  : Value(static_cast<double>(lua_tonumber(L, index)));
-                return true;
+                return accept_number(e, index);
             case Expected::What::tensor: {
                 TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
                 if (!place || !*place) return false;
@@ -489,8 +499,7 @@ class Runner {
                     if (given[0].is_list()) given = vm::Values(std::vector<Value>(given[0].items()));
                     break;
                 case Step::Kind::number:
-                    given.push_back(step.op().name() == "concat" ? host_.concat(args[0], args[1])
-                                                                 : run_number(step.op(), args));
+                    given.push_back(compute_plain(host_, step.op(), args));
                     break;
                 case Step::Kind::scalar:
                     given.push_back(scalar_tensor(args[0], args[1].dtype()));

@@ -87,7 +87,9 @@ struct Step {
     bool method = false;              // of a call: object:name()
     bool counts = false;              // of a read: an integer that comes will be another one the next time
     bool varies = false;              // of a variable's read: other closures of the text hold another number
-    bool opens = false;               // of a call: numbers and texts that come will be other ones the next time
+    // Of a call, and of a read by a key that differs: what comes (numbers, texts, of a read tables) will be another
+    // one the next time.
+    bool opens = false;
     std::vector<Expected> expected;
     std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
     std::vector<int32_t> written;  // of an effect: slots of tensors that it wrote into
