@@ -212,7 +212,18 @@ int save_mindir(lua_State* L) {
     return 0;
 }
 
-// ms.export(net, example inputs …, {file_name = , file_format = "MINDIR"})
+// What lunaria/onnx/export.lua does with the same arguments.
+int export_onnx(lua_State* L, int arguments) {
+    lua_settop(L, arguments);
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria.onnx.export");
+    lua_call(L, 1, 1);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+// ms.export(net, example inputs …, {file_name = , file_format = "MINDIR" or "ONNX"})
 int export_network(lua_State* L) {
     check_callable(L, 1, "export");
     const int n = lua_gettop(L);
@@ -220,8 +231,9 @@ int export_network(lua_State* L) {
     check_options(L, n, "export", {"file_name", "file_format"});
     if (push_option(L, n, "file_format")) {
         const std::string format = luaL_tolstring(L, -1, nullptr);
+        if (format == "ONNX") return export_onnx(L, n);
         if (format != "MINDIR")
-            throw value_error("export", str("file_format '", format, "' is not available; there is: MINDIR"));
+            throw value_error("export", str("file_format '", format, "' is not available; there are: MINDIR, ONNX"));
     }
     if (!push_option(L, n, "file_name")) throw argument_error("export", "file_name is missing");
     std::string path = path_at(L, -1, "export");

@@ -400,6 +400,7 @@ int open_onnx(lua_State* L) {
                                   {"write", protect<write>},
                                   {"read_value", protect<read_value>},
                                   {"write_value", protect<write_value>},
+                                  {"graph", protect<onnx_graph>},
                                   {"dtype", protect<dtype>},
                                   {"number", protect<number>}}) {
         lua_pushcfunction(L, function);

@@ -21,6 +21,7 @@ int open_registry(lua_State* L);
 
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);
+int onnx_graph(lua_State* L);
 
 // The module behind lunaria/parts.lua.
 int open_parts(lua_State* L);

@@ -22,7 +22,8 @@ namespace {
 // The host for the time of the trace.
 class TracingHost final : public WatchingHost {
   public:
-    TracingHost(LuaHost& host, ir::Graph& graph) : WatchingHost(host), graph_(graph), builder_(graph), names_(host) {
+    TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes)
+        : WatchingHost(host), graph_(graph), builder_(graph), names_(host), sizes_(sizes) {
         // Methods of tensors that look at the type alone, and those that convert.
         const Value tensor(Tensor::empty(DType::f32, {1}));
         for (const char* name : {"dim", "ndimension", "is_floating_point", "is_complex"})
@@ -98,7 +99,7 @@ class TracingHost final : public WatchingHost {
             Value field = host_.index(object, key);
             // Sizes may be others with other inputs.
             const bool same = key.kind() == Value::Kind::string && (key.string() == "dtype" || key.string() == "ndim");
-            if (!same && !host_.is_function(field)) leave();
+            if (!same && sizes_ == TracedSizes::open && !host_.is_function(field)) leave();
             return field;
         }
         return host_.index(object, key);
@@ -218,7 +219,7 @@ class TracingHost final : public WatchingHost {
         for (const Value& v : args) operands.push_back(operand(v));
         Value result = run(op, args);
         // How many parts there are depends on the sizes.
-        if (result.is_list() && op.signature.results.empty()) leave();
+        if (result.is_list() && op.signature.results.empty() && sizes_ == TracedSizes::open) leave();
         // A view of the whole operand may be the operand itself; the result has to be told from it.
         if (result.is_tensor() && follows(result))
             result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
@@ -250,6 +251,7 @@ class TracingHost final : public WatchingHost {
     std::set<std::string> taken_;
     const FunctionNames names_;
     std::vector<Value> typed_, casts_;
+    const TracedSizes sizes_;
     bool straight_ = true;
 };
 
@@ -268,11 +270,11 @@ bool is_plain(const ir::Graph& g) {
     return plain;
 }
 
-std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs) {
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes) {
     LuaHost& host = LuaHost::of(L);
     LuaHost::Thread thread(host, L);
     auto graph = std::make_unique<ir::Graph>("main");
-    TracingHost tracing(host, *graph);
+    TracingHost tracing(host, *graph, sizes);
     std::vector<Value> args;
     for (size_t i = 0; i < inputs.size(); ++i) {
         // A body of its own, which is not a parameter of a network and not the same input twice.

@@ -11,10 +11,14 @@
 
 namespace lunaria {
 
+// Whether what a function does with the sizes of its inputs is taken as it is for these ones.
+enum class TracedSizes { open, fixed };
+
 // `f` is called with the tensors in the Lua thread L. The graph has one parameter per tensor; its result is the list of
 // f's results. Null where f gives anything but tensors, or does something that depends on its inputs other than by
 // operators: a comparison, an element that is read, a function that is not followed. Throws what f throws.
-std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs);
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs,
+                                       TracedSizes sizes = TracedSizes::open);
 
 // Whether the graph consists of operators on tensors alone and gives a list of results.
 bool is_plain(const ir::Graph& graph);

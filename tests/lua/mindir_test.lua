@@ -153,7 +153,7 @@ fails("input 0 is", ms.save_mindir, f, path "x", print)
 fails("callable", ms.save_mindir, 3, path "x", a)
 fails("path must be", ms.save_mindir, f, 3, a)
 fails("file_name", ms.export, net, x, {})
-fails("'ONNX'", ms.export, net, x, { file_name = path "x", file_format = "ONNX" })
+fails("'AIR'", ms.export, net, x, { file_name = path "x", file_format = "AIR" })
 fails("(1, 9)", ms.export, nn.Dense(2, 2), ops.ones { 1, 9 }, { file_name = path "x" })
 assert(not io.open(path "x"), "a file was left behind")
 

@@ -156,7 +156,14 @@ function M.save_mindir(f, path, ...) end
 --- The function in a MindIR file.
 function M.load_mindir(path) end
 
---- Writes a network for inputs like these to a file; the last argument is {file_name = , file_format = "MINDIR"}.
+--- Writes a network for inputs like these to a file; the last argument is {file_name = , file_format = "MINDIR" or "ONNX"}.
+--- An ONNX file holds the operators that the network calls for inputs of these sizes; it is read back and compared first.
+---
+---     > ms.export(function(x) return x * 2 end, ms.ones { 2 }, { file_name = "/tmp/lunaria_help.onnx", file_format = "ONNX" })
+---     > (ms.load("/tmp/lunaria_help.onnx"))(ms.ones { 2 }):tolist()[1]
+---     2.0
+---     > (os.remove("/tmp/lunaria_help.onnx"))
+---     true
 function M.export(net, ...) end
 
 --- Asks the user for a line of text. options: {password = true} does not show what is typed.
