@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "core/data/place_in_batch.h"
 #include "core/error.h"
 
 namespace lunaria::data {
 
 namespace {
 
-Value join_column(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number) {
+// `given`: a tensor for the result where there is one, in which some of the rows may lie already.
+Value join_column(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number,
+                  const Tensor* given = nullptr) {
     const Value& first = rows.front()[column];
     if (!first.is_tensor()) {
         std::vector<Value> list;
@@ -41,12 +45,14 @@ Value join_column(std::string_view where, const std::string& name, std::span<Row
             throw dtype_error(where, str("column '", name, "' has dtype ", name_of(model.dtype()), " in row ", number,
                                          " and ", name_of(t.dtype()), " in row ", at));
     }
-    const Tensor joined = Tensor::empty(model.dtype(), shape);
+    const Tensor joined = given && given->dtype() == model.dtype() && given->shape() == shape
+                              ? *given
+                              : Tensor::empty(model.dtype(), shape);
     const size_t bytes = model.nbytes();
     char* to = joined.data<char>();
     for (Row& row : rows) {
         const Tensor& t = row[column].tensor();
-        if (bytes > 0) {
+        if (bytes > 0 && t.raw() != to) {
             const Tensor dense = t.contiguous();
             std::memcpy(to, dense.raw(), bytes);
         }
@@ -117,6 +123,60 @@ Row lists(const Names& columns, std::span<Row> rows) {
     return batch;
 }
 
+// The memory of the largest column of a batch, which its rows are written into where transforms can do that.
+class Together {
+  public:
+    // By the first row.
+    void choose(const Row& first, size_t rows) {
+        constexpr size_t kWorthIt = 16 * 1024;
+        size_t most = kWorthIt - 1;
+        for (size_t c = 0; c < first.size(); ++c) {
+            if (!first[c].is_tensor() || first[c].tensor().nbytes() <= most || first[c].tensor().rank() == kMaxRank)
+                continue;
+            most = first[c].tensor().nbytes();
+            column_ = c;
+        }
+        if (most < kWorthIt || rows < 2) return;
+        const Tensor& model = first[column_].tensor();
+        Shape shape = model.shape();
+        shape.insert(0, static_cast<int64_t>(rows));
+        all_.emplace(Tensor::empty(model.dtype(), shape));
+    }
+    template <class F>
+    void finish(size_t i, Row& row, const F& make) {
+        if (!all_) return make();
+        Shape shape = all_->shape();
+        Strides strides = all_->strides();
+        shape.erase(0);
+        strides.erase(0);
+        const Tensor place = all_->view(shape, strides, static_cast<int64_t>(i) * shape.size());
+        {
+            const PlaceInBatch here(place);
+            make();
+        }
+        // What lies there otherwise than the row's value in this column should needs memory of its own.
+        const char *begin = place.data<char>(), *end = begin + place.nbytes();
+        for (size_t c = 0; c < row.size(); ++c) {
+            if (!row[c].is_tensor()) continue;
+            const Tensor& t = row[c].tensor();
+            const char* at = static_cast<const char*>(t.raw());
+            const bool is_row =
+                c == column_ && at == begin && t.shape() == shape && t.dtype() == place.dtype() && t.is_contiguous();
+            if (at >= begin && at < end && !is_row) row[c] = Value(t.copy());
+        }
+    }
+    Row join(const Names& columns, std::span<Row> rows, int64_t number) const {
+        Row batch;
+        for (size_t c = 0; c < columns.size(); ++c)
+            batch.push_back(join_column("batch", columns[c], rows, c, number, all_ && c == column_ ? &*all_ : nullptr));
+        return batch;
+    }
+
+  private:
+    std::optional<Tensor> all_;
+    size_t column_ = 0;
+};
+
 // A batch is drawn row by row, and made with its rows.
 class BatchCursor final : public Cursor {
   public:
@@ -142,8 +202,19 @@ class BatchCursor final : public Cursor {
     }
     void finish(Draft& draft, Row& row) override {
         std::vector<Row> rows(draft.parts.size());
-        for (size_t i = 0; i < rows.size(); ++i) child_->finish(draft.parts[i], rows[i]);
-        row = joined_ ? join("batch", columns_, rows, draft.id, options_.pads) : lists(columns_, rows);
+        Together together;
+        for (size_t i = 0; i < rows.size(); ++i) {
+            if (!joined_ || !options_.pads.empty() || i == 0) {
+                const PlaceInBatch::Hidden hidden;
+                child_->finish(draft.parts[i], rows[i]);
+                if (joined_ && options_.pads.empty()) together.choose(rows[i], rows.size());
+                continue;
+            }
+            together.finish(i, rows[i], [&] { child_->finish(draft.parts[i], rows[i]); });
+        }
+        row = !joined_                ? lists(columns_, rows)
+              : options_.pads.empty() ? together.join(columns_, rows, draft.id)
+                                      : join("batch", columns_, rows, draft.id, options_.pads);
     }
     int64_t skip(int64_t count) override {
         const int64_t wanted = count > kEndless / options_.size ? kEndless : count * options_.size;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/data/node.h"
+#include "core/data/place_in_batch.h"
 
 namespace lunaria::data {
 
@@ -55,7 +56,10 @@ class MadeCursor final : public FollowingCursor {
         const int64_t number = draft.numbers.back();
         draft.numbers.pop_back();
         Row whole;
-        child_->finish(draft, whole);
+        {
+            const PlaceInBatch::Hidden hidden;
+            child_->finish(draft, whole);
+        }
         plan_.apply(whole, row, epoch_, number);
     }
 

@@ -4,6 +4,7 @@
 
 #include "core/data/following.h"
 #include "core/data/layout.h"
+#include "core/data/place_in_batch.h"
 #include "core/error.h"
 
 namespace lunaria::data {
@@ -31,6 +32,8 @@ struct Plan {
         for (size_t i = 0; i < transforms.size(); ++i) {
             RowDraws draws(seed, epoch.number, number, i);
             try {
+                std::optional<PlaceInBatch::Hidden> hidden;
+                if (i + 1 < transforms.size()) hidden.emplace();
                 transforms[i]->apply(values, draws);
             } catch (const Error& e) {
                 if (e.kind() == ErrorKind::interrupt) throw;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "core/data/place_in_batch.h"
 #include "core/infer.h"
 #include "core/vision/image.h"
 
@@ -149,7 +150,7 @@ namespace {
 template <class In, class Out, class Change>
 Tensor planes(const Tensor& image, const Change& change) {
     const Extent e = extent(image);
-    const Tensor out = Tensor::empty(dtype_of<Out>(), {e.channels, e.height, e.width});
+    const Tensor out = data::result_tensor(dtype_of<Out>(), {e.channels, e.height, e.width});
     const int64_t count = e.height * e.width;
     const In* from = image.data<In>();
     Out* to = out.data<Out>();
@@ -446,7 +447,7 @@ void run_normalize_planes(Row& row, const Arguments& a, RowDraws&) {
         const Tensor image = plain_pixels(given);
         const Affine n = for_channels(a, normalisation(a, 1), extent(image).channels);
         if (image.dtype() == DType::u8 && extent(image).channels == 3) {
-            const Tensor out = Tensor::empty(DType::f32, {3, image.dim(0), image.dim(1)});
+            const Tensor out = data::result_tensor(DType::f32, {3, image.dim(0), image.dim(1)});
             normalise_into_planes(image.data<uint8_t>(), out.data<float>(), image.dim(0) * image.dim(1), n);
             return out;
         }

@@ -198,4 +198,43 @@ t.test("what programs from Python ask for", function()
   fails("no column 'y'", ds.set_dynamic_columns, ds, { y = {} })
 end)
 
+t.test("rows written into their batch are the rows", function()
+  local V, T = D.vision, D.transforms
+  ms.set_seed(3)
+  local images = ms.ops.cast(ms.ops.rand({ 7, 80, 90, 3 }) * 255, ms.uint8)
+  local normalise, planes = V.Normalize({ 1.0, 2.0, 3.0 }, { 4.0, 5.0, 6.0 }), V.HWC2CHW()
+  local square = V.Resize({ 80, 80 })
+  local function rows_of(ds)
+    local list = {}
+    for a, b in ds:create_tuple_iterator({ num_epochs = 1 }) do list[#list + 1] = { a:copy(), b and b:copy() } end
+    return list
+  end
+  local function check(list, outputs)
+    local function make()
+      return D.NumpySlicesDataset({ x = images }, { shuffle = false }):map(list, "x", outputs or { "x" }, { num_parallel_workers = 2 })
+    end
+    local single, at = rows_of(make()), 0
+    for _, batch in ipairs(rows_of(make():batch(3))) do
+      for i = 0, batch[1].shape[1] - 1 do
+        at = at + 1
+        for c = 1, outputs and 2 or 1 do assert(ms.ops.all(ms.ops.equal(batch[c][i], single[at][c])):item(), at) end
+      end
+    end
+    assert(at == 7)
+  end
+  check { normalise, planes }
+  check { planes }
+  check { normalise, planes, V.HorizontalFlip() }
+  check({ normalise, planes, T.Duplicate() }, { "x", "y" })
+  check({ T.Duplicate(), planes }, { "x", "y" })
+  check { square, planes, T.RandomApply({ T.Fill(3) }, 0.5) }
+  check { T.RandomOrder { normalise, square }, planes }
+  -- What one row is does not become another by being kept.
+  local kept = {}
+  for x in D.NumpySlicesDataset({ x = images }, { shuffle = false }):map({ normalise, planes }, "x"):batch(2):create_tuple_iterator() do
+    kept[#kept + 1] = { x, x:sum():item() }
+  end
+  for _, pair in ipairs(kept) do assert(pair[1]:sum():item() == pair[2]) end
+end)
+
 t.finish()
