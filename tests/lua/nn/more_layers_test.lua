@@ -268,4 +268,46 @@ t.test("sizes of states and inputs are named", function()
   t.fails({ "MaxUnpool2d", "kernel_size" }, nn.MaxUnpool2d, 0)
 end)
 
+-- The operators are compared with PyTorch and MindSpore by their own tests.
+t.test("cells of pools and of losses call their operators", function()
+  local x = values(2, 3, 8)
+  t.near(nn.LPPool1d(2.0, 3, 2)(x), ops.lp_pool1d(x, 2.0, 3, 2), 0)
+  t.near(nn.LPPool2d(3.0, 2, { ceil_mode = true })(values(1, 2, 5, 5)), ops.lp_pool2d(values(1, 2, 5, 5), 3.0, 2, 2, true), 0)
+  t.near(nn.AdaptiveMaxPool1d(3)(x), ops.adaptive_max_pool1d(x, 3), 0)
+  t.equal(nn.AdaptiveMaxPool3d { 1, 2, 3 }(values(1, 2, 3, 4, 5)).shape, ms.ones({ 1, 2, 1, 2, 3 }).shape)
+  local y, at = nn.MaxPool1d(2, 2, { return_indices = true })(x)
+  t.near(nn.MaxUnpool1d(2)(y, at):sum(), y:sum(), 1e-5)
+  local volume, places = nn.MaxPool3d(2, 2, { return_indices = true })(values(1, 2, 4, 4, 4))
+  t.equal(nn.MaxUnpool3d(2)(volume, places).shape, ms.ones({ 1, 2, 4, 4, 4 }).shape)
+  t.fails({ "LPPool1d", "norm_type" }, nn.LPPool1d, 0, 2)
+
+  local scores, which = values(4, 3), ms.tensor { 0, 2, 1, 1 }
+  local weight = ms.tensor { 1.0, 2.0, 0.5 }
+  t.near(nn.MultiMarginLoss(2, 0.7, { weight = weight })(scores, which), ops.multi_margin_loss(scores, which, 2, 0.7, weight), 0)
+  t.near(nn.MultiMarginLoss()(scores, which, weight), ops.multi_margin_loss(scores, which, 1, 1.0, weight), 0)
+  t.near(nn.MultilabelMarginLoss("sum")(scores, ms.tensor { { 0, -1, 1 }, { 1, 2, -1 }, { 2, 0, 1 }, { -1, 0, 1 } }),
+    ops.multilabel_margin_loss(scores, ms.tensor { { 0, -1, 1 }, { 1, 2, -1 }, { 2, 0, 1 }, { -1, 0, 1 } }, "sum"), 0)
+  t.near(nn.MultiLabelSoftMarginLoss(weight)(scores, ops.one_hot(which, 3):astype(ms.float32)),
+    ops.multilabel_soft_margin_loss(scores, ops.one_hot(which, 3):astype(ms.float32), weight), 0)
+  t.fails({ "MultiMarginLoss", "p must be 1 or 2" }, nn.MultiMarginLoss, 3)
+  t.fails({ "MultiLabelSoftMarginLoss", "weight must be a tensor" }, nn.MultiLabelSoftMarginLoss, 3)
+end)
+
+t.test("counts and distances of one's own", function()
+  -- exp(0.5) - 4 * 0.5 + 4 log 4 - 4 + log(8 pi) / 2, and exp(-1) + 1
+  local input, target = ms.tensor { 0.5, -1.0 }, ms.tensor { 4.0, 1.0 }
+  local first = math.exp(0.5) - 2 + 4 * math.log(4) - 4 + 0.5 * math.log(8 * math.pi)
+  t.near(nn.PoissonNLLLoss { full = true, reduction = "none" }(input, target), { first, math.exp(-1) + 1 }, 1e-5)
+  t.near(nn.PoissonNLLLoss { log_input = false, reduction = "sum" }(ms.tensor { 2.0, 0.0 }, ms.tensor { 3.0, 0.0 }),
+    2 - 3 * math.log(2), 1e-5)
+  local slope = ms.grad(function(x) return nn.PoissonNLLLoss { full = true }(x, ms.tensor { 0.0, 2.0 }) end)(input)
+  t.near(slope, { math.exp(0.5) / 2, (math.exp(-1) - 2) / 2 }, 1e-5)
+  local x, p, n = values(4, 3), values(4, 3) * 0.5 + 0.3, values(4, 3) * -1
+  t.near(nn.TripletMarginWithDistanceLoss()(x, p, n), ops.triplet_margin_loss(x, p, n), 1e-5)
+  local city = function(a, b) return (a - b):abs():sum(-1) end
+  t.near(nn.TripletMarginWithDistanceLoss(city, true, 0.5, "none")(x, p, n),
+    ops.relu(city(x, p) - ops.minimum(city(x, n), city(p, n)) + 0.5), 1e-6)
+  t.fails({ "TripletMarginWithDistanceLoss", "distance_function must be a function" }, nn.TripletMarginWithDistanceLoss, 3)
+end)
+
 t.finish()

@@ -196,7 +196,7 @@ t.test("networks over graphs", function()
 end)
 
 t.test("Wide & Deep", function()
-  local make = zoo("wide_and_deep").wide_and_deep
+  local make = zoo("clicks").wide_and_deep
   t.equal(count(make()), 200000 + 1 + 200000 * 80 + 3120 * 1024 + 1024 + 1024 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128 + 128 + 1)
   local net = make { vocabulary = 6, fields = 3, width = 4, layers = { 8, 5 } }
   local ids, values = ms.tensor({ { 0, 1, 2 }, { 3, 4, 5 } }, ms.int64), ms.tensor { { 1.0, 0.5, 1.0 }, { 1.0, 2.0, 1.0 } }
@@ -206,7 +206,7 @@ t.test("Wide & Deep", function()
 end)
 
 t.test("DeepFM", function()
-  local make = zoo("deepfm").deepfm
+  local make = zoo("clicks").deepfm
   t.equal(count(make()), 200000 + 1 + 200000 * 10 + 390 * 400 + 400 + 2 * (400 * 400 + 400) + 400 + 1)
   local net = make { vocabulary = 6, fields = 3, width = 4, layers = { 8 }, dropout = 0.0 }
   local ids, values = ms.tensor({ { 0, 1, 2 }, { 3, 4, 5 } }, ms.int64), ms.tensor { { 1.0, 0.5, 1.0 }, { 1.0, 2.0, 1.0 } }

@@ -15,14 +15,17 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.derivative", "GraphCell Jvp Vjp" },
   { "lunaria.nn.container", "CellDict CellList SequentialCell" },
   { "lunaria.nn.conv", "Conv1d Conv1dTranspose Conv2d Conv2dTranspose Conv3d Conv3dTranspose" },
-  { "lunaria.nn.pool", [[AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool2d AvgPool1d AvgPool2d AvgPool3d
-    MaxPool1d MaxPool2d MaxPool3d MaxUnpool2d]] },
+  { "lunaria.nn.pool", [[AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
+    AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d
+    MaxUnpool3d]] },
   { "lunaria.nn.norm", [[BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LRN LayerNorm
     SyncBatchNorm]] },
   { "lunaria.nn.loss", [[BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss LossBase MAELoss
     MSELoss NLLLoss SmoothL1Loss SoftMarginLoss SoftmaxCrossEntropyWithLogits]] },
   { "lunaria.nn.loss_more", [[CTCLoss DiceLoss FocalLoss GaussianNLLLoss HingeEmbeddingLoss MarginRankingLoss MultiClassDiceLoss
     RMSELoss TripletMarginLoss]] },
+  { "lunaria.nn.loss_margins",
+    "MultiLabelSoftMarginLoss MultiMarginLoss MultilabelMarginLoss PoissonNLLLoss TripletMarginWithDistanceLoss" },
   { "lunaria.nn.recurrent", "GRU GRUCell LSTM LSTMCell RNN RNNCell" },
   { "lunaria.nn.transformer", "MultiheadAttention" },
   { "lunaria.nn.transformer_layers",

@@ -120,23 +120,34 @@ local function adaptive(name, axes, operator, doc, with_indices)
   return class
 end
 
-local MaxUnpool2d = layer(Cell, "MaxUnpool2d", "kernel_size, stride=nil, padding=0",
-  [[Puts maxima back where nn.MaxPool2d with return_indices found them; 0 elsewhere: cell(x, indices, output_size).
-
-stride is kernel_size by default. output_size: the size of the result where several would fit, as {H, W} or the whole shape.
-
-  > ms.nn.MaxUnpool2d(2)(ms.tensor { { { { 4.0 } } } }, ms.tensor { { { { 3 } } } })[0][0][1]:tolist()[2]
-  4.0]])
-function MaxUnpool2d:setup(a)
-  self.kernel_size = check.sizes("MaxUnpool2d", "kernel_size", a.kernel_size, 2, 1)
-  self.stride = a.stride == nil and self.kernel_size or check.sizes("MaxUnpool2d", "stride", a.stride, 2, 1)
-  self.padding = check.sizes("MaxUnpool2d", "padding", a.padding, 2, 0)
+local function max_unpool(name, axes, operator, doc)
+  local class = layer(Cell, name, "kernel_size, stride=nil, padding=0", doc)
+  function class:setup(a)
+    self.kernel_size = check.sizes(name, "kernel_size", a.kernel_size, axes, 1)
+    self.stride = a.stride == nil and self.kernel_size or check.sizes(name, "stride", a.stride, axes, 1)
+    self.padding = check.sizes(name, "padding", a.padding, axes, 0)
+  end
+  function class:construct(x, indices, output_size)
+    return operator(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+  end
+  function class:extend_repr()
+    return ("kernel_size=(%s), stride=(%s)"):format(table.concat(self.kernel_size, ", "), table.concat(self.stride, ", "))
+  end
+  return class
 end
-function MaxUnpool2d:construct(x, indices, output_size)
-  return ops.max_unpool2d(x, indices, self.kernel_size, self.stride, self.padding, output_size)
-end
-function MaxUnpool2d:extend_repr()
-  return ("kernel_size=(%d, %d), stride=(%d, %d)"):format(self.kernel_size[1], self.kernel_size[2], self.stride[1], self.stride[2])
+
+local function lp_pool(name, axes, operator, doc)
+  local class = layer(Cell, name, "norm_type, kernel_size, stride=nil, ceil_mode=false", doc)
+  function class:setup(a)
+    self.norm_type = check.number_positive(name, "norm_type", a.norm_type)
+    self.kernel_size = check.sizes(name, "kernel_size", a.kernel_size, axes, 1)
+    self.stride = a.stride == nil and self.kernel_size or check.sizes(name, "stride", a.stride, axes, 1)
+    self.ceil_mode = check.boolean(name, "ceil_mode", a.ceil_mode)
+  end
+  function class:construct(x)
+    return operator(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+  end
+  return class
 end
 
 -- The operator has the last two parameters the other way round.
@@ -160,7 +171,47 @@ return {
 
   > ms.nn.AvgPool3d(2, 2)(ms.ones { 1, 3, 4, 6, 8 }).shape
   (1, 3, 2, 3, 4)]]),
-  MaxUnpool2d = MaxUnpool2d,
+  MaxUnpool1d = max_unpool("MaxUnpool1d", 1, ops.max_unpool1d,
+    [[Puts maxima back where nn.MaxPool1d with return_indices found them; 0 elsewhere: cell(x, indices, output_size).
+
+stride is kernel_size by default. output_size: the size of the result where several would fit, as {L} or the whole shape.
+
+  > ms.nn.MaxUnpool1d(2)(ms.tensor { { { 4.0 } } }, ms.tensor { { { 1 } } })[0][0]:tolist()[2]
+  4.0]]),
+  MaxUnpool2d = max_unpool("MaxUnpool2d", 2, ops.max_unpool2d,
+    [[Puts maxima back where nn.MaxPool2d with return_indices found them; 0 elsewhere: cell(x, indices, output_size).
+
+stride is kernel_size by default. output_size: the size of the result where several would fit, as {H, W} or the whole shape.
+
+  > ms.nn.MaxUnpool2d(2)(ms.tensor { { { { 4.0 } } } }, ms.tensor { { { { 3 } } } })[0][0][1]:tolist()[2]
+  4.0]]),
+  MaxUnpool3d = max_unpool("MaxUnpool3d", 3, ops.max_unpool3d,
+    [[Puts maxima back where nn.MaxPool3d with return_indices found them; 0 elsewhere: cell(x, indices, output_size).
+
+stride is kernel_size by default. output_size: the size of the result where several would fit, as {D, H, W} or the whole shape.
+
+  > ms.nn.MaxUnpool3d { kernel_size = { 1, 1, 2 } }(ms.tensor { { { { { 4.0 } } } } }, ms.tensor { { { { { 1 } } } } }):sum():item()
+  4.0]]),
+  LPPool1d = lp_pool("LPPool1d", 1, ops.lp_pool1d,
+    [[Norm of order norm_type of each window of the last axis; stride is kernel_size by default.
+
+  > ms.nn.LPPool1d(2.0, 2)(ms.tensor { { { 3.0, 4.0 } } }):item()
+  5.0]]),
+  LPPool2d = lp_pool("LPPool2d", 2, ops.lp_pool2d,
+    [[Norm of order norm_type of each window of the last two axes; stride is kernel_size by default.
+
+  > ms.nn.LPPool2d(1.0, 2)(ms.ones { 1, 1, 2, 2 }):item()
+  4.0]]),
+  AdaptiveMaxPool1d = adaptive("AdaptiveMaxPool1d", 1, ops.adaptive_max_pool1d,
+    [[Largest elements of windows such that the last axis gets output_size elements.
+
+  > ms.nn.AdaptiveMaxPool1d(2)(ms.ones { 1, 3, 8 }).shape
+  (1, 3, 2)]], true),
+  AdaptiveMaxPool3d = adaptive("AdaptiveMaxPool3d", 3, ops.adaptive_max_pool3d,
+    [[Largest elements of windows such that the last three axes get output_size elements.
+
+  > ms.nn.AdaptiveMaxPool3d({ 1, 2, 3 })(ms.ones { 1, 3, 4, 6, 8 }).shape
+  (1, 3, 1, 2, 3)]], true),
   AdaptiveAvgPool1d = adaptive("AdaptiveAvgPool1d", 1, ops.adaptive_avg_pool1d,
     "Means over windows such that the last axis gets output_size elements."),
   AdaptiveAvgPool2d = adaptive("AdaptiveAvgPool2d", 2, ops.adaptive_avg_pool2d,

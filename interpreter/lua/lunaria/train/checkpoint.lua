@@ -75,7 +75,8 @@ local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated
   .. "enc_key=nil, enc_mode=\"AES-GCM\", choice_func=nil, crc_check=false, format=nil")
 
 --- Writes the parameters of a network (or a table of tensors by name, or a list of { name =, data = }) to a file: .ckpt, or
---- .safetensors by its name or format = "safetensors". append_dict: further numbers, texts and tensors. choice_func: a
+--- .safetensors by its name or format = "safetensors". Tensors have any shape and dtype, and are read again with the same elements.
+--- append_dict: further numbers, texts and tensors. choice_func: a
 --- function of a name that says whether it is saved. crc_check: with a checksum. The file is there whole or not at all, also
 --- after a crash. async_save: the function returns at once, and a thread writes the values as they are now, one file at a
 --- time: the next call waits for the file before it, and is where an error of it shows; the end of the program waits too.
@@ -261,11 +262,20 @@ local function request(where, ...)
   return parts_of(path, a.format), chosen, a
 end
 
---- Reads a checkpoint: a table of parameters by name; texts that were appended are strings. A .ckpt or .safetensors file, or
+--- Reads a checkpoint: a table of parameters by name, of the shapes and dtypes that are in the file; texts that were appended are
+--- strings. A .ckpt or .safetensors file, or
 --- the index (.index.json) of a model in several safetensors files, or their folder. net: gets the parameters, as
 --- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
 --- that says whether it is read. crc_check: true demands a checksum, false does not compare one. mmap: the tensors of a
---- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile.
+--- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file that is cut off or
+--- damaged is an error that names the offset.
+---
+---     > ms.save_checkpoint({ w = ms.ones({ 2, 3 }, ms.float16) }, "/tmp/lunaria_help.ckpt")
+---     > w = ms.load_checkpoint("/tmp/lunaria_help.ckpt").w
+---     > w.shape, w.dtype
+---     (2, 3)	Float16
+---     > (os.remove("/tmp/lunaria_help.ckpt"))
+---     true
 function checkpoint.load_checkpoint(...)
   local parts, chosen, a = request("load_checkpoint", ...)
   return chosen(read(parts, a.crc_check, a.mmap))
@@ -349,8 +359,8 @@ local into_options = { strict_load = "boolean", remove_redundancy = "boolean" }
 
 --- Gives a network the parameters of a table by name, as load_checkpoint reads it: two lists of names come back, those of the
 --- network that are not in the table and those of the table that are not in the network. A common prefix of the table's
---- names is left out where that makes them fit. strict_load: all of the network's must be there, with the same dtypes; else
---- floats are converted. Nothing is changed when something does not fit.
+--- names is left out where that makes them fit. Shapes must be the same. strict_load: all of the network's must be there, with the
+--- same dtypes; else floats are converted to the parameter's dtype, which stays. Nothing is changed when something does not fit.
 ---
 ---     > local net = ms.nn.Dense(2, 1)
 ---     > #ms.load_param_into_net(ms.nn.Dense(2, 1), { weight = ms.ones { 1, 2 } })
@@ -420,14 +430,26 @@ local function convert(where, from, to, file_path, save_path)
   return written
 end
 
---- Writes .ckpt files, one or all of a folder, as safetensors, beside them or to the folder save_path. Gives a list of the
---- files.
+--- Writes .ckpt files, one or all of a folder, as safetensors, beside them or to the folder save_path: the same names, shapes,
+--- dtypes and elements. Gives a list of the files.
+---
+---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
+---     > ms.ckpt_to_safetensors("/tmp/lunaria_help.ckpt")[1]
+---     /tmp/lunaria_help.safetensors
+---     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors")
+---     true
 function checkpoint.ckpt_to_safetensors(file_path, save_path)
   return convert("ckpt_to_safetensors", "ckpt", "safetensors", file_path, save_path)
 end
 
---- Writes .safetensors files, one or all of a folder, as .ckpt, beside them or to the folder save_path. Gives a list of the
---- files.
+--- Writes .safetensors files, one or all of a folder, as .ckpt, beside them or to the folder save_path: the same names, shapes,
+--- dtypes and elements. Gives a list of the files.
+---
+---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
+---     > ms.safetensors_to_ckpt("/tmp/lunaria_help.safetensors")[1]
+---     /tmp/lunaria_help.ckpt
+---     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors")
+---     true
 function checkpoint.safetensors_to_ckpt(file_path, save_path)
   return convert("safetensors_to_ckpt", "safetensors", "ckpt", file_path, save_path)
 end
