@@ -1,5 +1,6 @@
 // CPU kernels: products of sparse matrices in rows (CSR) with dense ones.
 #include <algorithm>
+#include <type_traits>
 
 #include "backends/cpu/matrices.h"
 #include "core/interrupt.h"
@@ -10,30 +11,40 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Row `row` of the result: the rows of `dense` that the columns name, times their values. Few columns at a time stay in
-// registers while the row's elements pass by.
-template <class T, class I>
-void product_row(const I* columns, const T* values, int64_t count, const T* dense, int64_t width, T* out) {
-    constexpr int kBlock = 32;
-    int64_t j = 0;
-    for (; j + kBlock <= width; j += kBlock) {
-        T sum[kBlock] = {};
-        for (int64_t k = 0; k < count; ++k) {
-            const T v = values[k];
-            const T* row = dense + static_cast<int64_t>(columns[k]) * width + j;
-            for (int i = 0; i < kBlock; ++i) sum[i] += v * row[i];
-        }
-        std::copy_n(sum, kBlock, out + j);
-    }
-    if (j == width) return;
-    const int64_t rest = width - j;
-    T sum[kBlock] = {};
+// A row of the result: the rows of `dense` that the columns name, times their values. Few elements stay in registers
+// while the row's values pass by; of many, whole rows are added to the result, which then stays in the first cache.
+template <int kWidth, class T, class I>
+void narrow_row(const I* columns, const T* values, int64_t count, const T* dense, int64_t width, T* out) {
+    T sum[kWidth] = {};
     for (int64_t k = 0; k < count; ++k) {
         const T v = values[k];
-        const T* row = dense + static_cast<int64_t>(columns[k]) * width + j;
-        for (int64_t i = 0; i < rest; ++i) sum[i] += v * row[i];
+        const T* row = dense + static_cast<int64_t>(columns[k]) * width;
+        for (int i = 0; i < kWidth; ++i) sum[i] += v * row[i];
     }
-    std::copy_n(sum, rest, out + j);
+    std::copy_n(sum, kWidth, out);
+}
+
+template <class T, class I>
+void wide_row(const I* columns, const T* values, int64_t count, const T* dense, int64_t width, T* __restrict out) {
+    std::fill_n(out, width, T(0));
+    for (int64_t k = 0; k < count; ++k) {
+        const T v = values[k];
+        const T* __restrict row = dense + static_cast<int64_t>(columns[k]) * width;
+        for (int64_t j = 0; j < width; ++j) out[j] += v * row[j];
+    }
+}
+
+template <class T, class I>
+void product_row(const I* columns, const T* values, int64_t count, const T* dense, int64_t width, T* out) {
+    int64_t j = 0;
+    auto narrow = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
+        for (; j + kWidth <= width; j += kWidth) narrow_row<kWidth>(columns, values, count, dense + j, width, out + j);
+    };
+    if (width >= 32) return wide_row(columns, values, count, dense, width, out);
+    narrow(std::integral_constant<int, 16>());
+    narrow(std::integral_constant<int, 8>());
+    narrow(std::integral_constant<int, 4>());
+    narrow(std::integral_constant<int, 1>());
 }
 
 template <class I>
@@ -42,8 +53,12 @@ void check(const KernelCall& c, const I* indptr, int64_t rows, const I* columns,
         throw value_error(c.op.name(), str("indptr must begin with 0 and end with the number of values, ", count));
     for (int64_t i = 0; i < rows; ++i)
         if (indptr[i] > indptr[i + 1]) throw value_error(c.op.name(), str("indptr falls behind place ", i));
-    for (int64_t k = 0; k < count; ++k)
-        if (columns[k] < 0 || columns[k] >= static_cast<I>(size))
+    // Negative columns are large ones without a sign.
+    using U = std::make_unsigned_t<I>;
+    bool outside = false;
+    for (int64_t k = 0; k < count; ++k) outside |= static_cast<U>(columns[k]) >= static_cast<U>(size);
+    for (int64_t k = 0; outside && k < count; ++k)
+        if (static_cast<U>(columns[k]) >= static_cast<U>(size))
             throw index_error(c.op.name(), str("column ", static_cast<int64_t>(columns[k]),
                                                " is out of range: the dense matrix has ", size, " rows"));
 }
