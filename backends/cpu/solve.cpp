@@ -71,7 +71,14 @@ bool inverse(const KernelCall& c) {
 }
 
 bool matrix_solve(const KernelCall& c) {
-    const Tensor &a = c.tensor(0), &rhs = c.tensor(1);
+    const Tensor& a = c.tensor(0);
+    // A vector for each matrix is a matrix of one column.
+    auto columns = [&](const Tensor& t) {
+        Shape shape = t.shape();
+        if (t.rank() < a.rank()) shape.push_back(1);
+        return t.reshaped(shape);
+    };
+    const Tensor rhs = columns(c.tensor(1)), out = columns(c.out[0]);
     check_size(c, a);
     check_size(c, rhs);
     int64_t batches = batches_in(a);
@@ -82,7 +89,7 @@ bool matrix_solve(const KernelCall& c) {
         expect_regular(c, lu, b, batches);
         Columns x = read(rhs, b);
         if (lu.m.rows > 0) lu_solve(lu.m.rows, lu.m.data.data(), lu.pivots.data(), transpose, x.columns, x.data.data());
-        write(c.out[0], b, x);
+        write(out, b, x);
     }
     return true;
 }

@@ -53,7 +53,7 @@ Value dense(const BatchCall& c, const Types& types) {
 }
 
 Value solved(const BatchCall& c, const Types&) {
-    if (c.rank(0) < 2 || c.rank(0) != c.rank(1)) return {};
+    if (c.rank(0) < 2 || (c.rank(0) != c.rank(1) && c.rank(0) - 1 != c.rank(1))) return {};
     return emit(c, spread_all(c));
 }
 

@@ -77,10 +77,13 @@ Expr as_column(const Expr& v) {
 // x_j - x_i off the diagonal, 1 on it: what the differences of eigenvalues divide.
 Expr gaps(const GradRule& g, const Expr& x) { return as_row(x) - as_column(x) + identity(g, x.shape().back()); }
 
+// Whether the right side is one vector for each matrix.
+bool is_vector_side(const Shape& a, const Shape& b) { return b.rank() == a.rank() - 1; }
+
 Types infer_solve(const Call& c) {
     Shape a = square(c, 0), b = c.shape(1);
-    expect_rank_at_least(c, 1, 2);
-    if (!(batch_of(a) == batch_of(b)) || b[b.rank() - 2] != a.back())
+    const Shape sides = is_vector_side(a, b) ? with_last(b, {1}) : b;
+    if (sides.rank() < 2 || !(batch_of(a) == batch_of(sides)) || sides[sides.rank() - 2] != a.back())
         throw shape_error(c.name(), str("matrix is ", a, " and rhs is ", b, ": rhs must have as many rows (", a.back(),
                                         ") and the same batch axes"));
     return {{c.dtype, b}};
@@ -89,7 +92,7 @@ Types infer_solve(const Call& c) {
 Grads solve_grad(const GradRule& g) {
     bool adjoint = g.boolean(2);
     Expr db = g.call("matrix_solve", {g.in(0), g.dout, !adjoint});
-    Expr da = -matmul(db, mt(g.out));
+    Expr da = is_vector_side(g.shape(0), g.shape(1)) ? -(as_column(db) * as_row(g.out)) : -matmul(db, mt(g.out));
     return {adjoint ? mt(da) : da, db};
 }
 
@@ -305,14 +308,19 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[1,1]:(0.5,1)");
     ops.add("matrix_solve(matrix/A/input: float, rhs/B/other: float, adjoint: bool = false)")
         .alias("solve")
-        .doc("Solves matrix x = rhs (or with the transposed matrix, when adjoint); a singular matrix is an error.")
+        .doc(
+            "Solves matrix x = rhs, a matrix or one vector for each matrix (or with the transposed matrix, when "
+            "adjoint); "
+            "a singular matrix is an error.")
         .example("matrix_solve(tensor{{2.0, 0.0}, {0.0, 4.0}}, tensor{{1.0}, {1.0}})", "tensor{{0.5}, {0.25}}")
         .infer(infer_solve)
         .grad(solve_grad)
         .batched(batch::solved)
         .raises()
         .sample("f32[3,3]:(0,1), f32[3,2]")
-        .sample("f32[2,2,2]:(1,3), f32[2,2,5], adjoint=true");
+        .sample("f32[2,2,2]:(1,3), f32[2,2,5], adjoint=true")
+        .sample("f32[3,3]:(0,1), f32[3]")
+        .sample("f32[2,2,2]:(1,3), f32[2,2], adjoint=true");
     ops.add("cholesky(input_x/input/x/A: float, upper: bool = false)")
         .doc(
             "Lower (or upper) triangular matrix whose product with its transpose is the symmetric positive definite "
