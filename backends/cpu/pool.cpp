@@ -372,7 +372,7 @@ struct FirstOfFour {
         index =
             first[static_cast<int>(a == value) + 2 * static_cast<int>(b == value) + 4 * static_cast<int>(c == value)];
         const T four[] = {a, b, c, d};
-        if (is_nan(a) | is_nan(b) | is_nan(c) | is_nan(d)) [[unlikely]] {
+        if (int{is_nan(a)} | int{is_nan(b)} | int{is_nan(c)} | int{is_nan(d)}) [[unlikely]] {
             // The last NaN, as find_maxima has it.
             for (int i = 0; i < 4; ++i)
                 if (is_nan(four[i])) index = i;

@@ -114,7 +114,7 @@ class Ahead final : public Cursor, private Job {
     void draw_some() {
         for (int i = 0; i < 2; ++i) {
             if (Slot* slot = free_slot()) {
-                draw(*slot);
+                fill(*slot);
                 wake();
             }
         }
@@ -125,7 +125,7 @@ class Ahead final : public Cursor, private Job {
         if (finished_ || drawn_ >= given_ + static_cast<int64_t>(ring_.size())) return nullptr;
         return &ring_[static_cast<size_t>(drawn_) % ring_.size()];
     }
-    void draw(Slot& slot) {
+    void fill(Slot& slot) {
         slot.count = slot.made = 0;
         slot.problem = nullptr;
         // What the host draws comes one by one, so that each error has a slot.
@@ -155,7 +155,7 @@ class Ahead final : public Cursor, private Job {
         Slot* slot = taken();
         if (!slot && native_) {
             const std::lock_guard turn(drawing_);
-            if ((slot = free_slot())) draw(*slot);
+            if ((slot = free_slot())) fill(*slot);
             // What is drawn may go to another thread than this one.
             slot = taken();
         }

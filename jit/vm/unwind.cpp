@@ -83,7 +83,7 @@ const ir::Graph* block_of_derivative(Function& function, const ir::Graph* block,
 class Truncation {
   public:
     Truncation(const ir::Graph& function, const ir::Graph& block)
-        : function_(function), block_(block), graph_(std::make_shared<ir::Graph>(function.name)) {
+        : block_(block), graph_(std::make_shared<ir::Graph>(function.name)) {
         graph_->span = function.span;
         graph_->captures = function.captures;
         graph_->variadic = function.variadic;
@@ -140,7 +140,6 @@ class Truncation {
     Value emit(std::string_view name, std::vector<Value> args) {
         return Value(target_->add_call(lua::primitive(name), std::move(args), {}));
     }
-    const ir::Graph& function_;
     const ir::Graph& block_;
     std::shared_ptr<ir::Graph> graph_;
     ir::Graph* target_ = nullptr;

@@ -155,7 +155,7 @@ void largest_along(const T* in, int64_t kernel, int64_t dilation, int64_t stride
         T most = in[i * stride];
         for (int64_t k = 1; k < kernel; ++k) {
             const T x = in[i * stride + k * dilation];
-            most = (x > most) | (x != x) ? x : most;
+            most = ((x > most) | (x != x)) ? x : most;
         }
         out[i] = most;
     }
