@@ -250,14 +250,14 @@ int run_command(const CommandLine& command) {
     return code;
 }
 
-// lunaria onnx-run ...: what lunaria/onnx/run.lua does with the words.
-int run_onnx(int count, char** words) {
+// lunaria onnx-run ... and the like: what a file of the library does with the words.
+int run_words(const char* module, int count, char** words) {
     State state({.ignore_environment = false});
     interruptible = &state;
     handle_signal(SIGINT, on_interrupt);
     const int code = report(state, run_protected(state, [&](lua_State* L) {
                                 lua_getglobal(L, "require");
-                                lua_pushliteral(L, "lunaria.onnx.run");
+                                lua_pushstring(L, module);
                                 lua_call(L, 1, 1);
                                 luaL_checkstack(L, count, "too many arguments");
                                 for (int i = 0; i < count; ++i) lua_pushstring(L, words[i]);
@@ -282,7 +282,10 @@ int main(int count, char** arguments) {
     std::atexit(check_output);
     try {
         if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
-        if (count > 1 && std::string_view(arguments[1]) == "onnx-run") return run_onnx(count - 2, arguments + 2);
+        if (count > 1 && std::string_view(arguments[1]) == "onnx-run")
+            return run_words("lunaria.onnx.run", count - 2, arguments + 2);
+        if (count > 1 && std::string_view(arguments[1]) == "ascend")
+            return run_words("lunaria.ascend.command", count - 2, arguments + 2);
         const CommandLine command = parse_command_line(count, arguments);
         if (command.help) {
             std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);

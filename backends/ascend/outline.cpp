@@ -1,7 +1,5 @@
 #include "backends/ascend/outline.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <map>
 
@@ -13,16 +11,23 @@ namespace lunaria::ascend {
 
 namespace {
 
-constexpr size_t kReserved = size_t{64} << 30;
 constexpr size_t kSmall = 64 * 1024;
 
-// Address space that nothing is kept in; null where the system gives none.
-void* reserved_space() {
-    static void* const space = [] {
-        void* p = mmap(nullptr, kReserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        return p == MAP_FAILED ? nullptr : p;
-    }();
-    return space;
+OutlinedTensor::Layout layout_of(const Tensor& t) {
+    using Layout = OutlinedTensor::Layout;
+    if (t.is_contiguous()) return Layout::dense;
+    for (int axis = 0; axis < t.rank(); ++axis)
+        if (t.dim(axis) > 1 && t.strides()[axis] == 0) return Layout::broadcast;
+    // Dense, but for the last two axes: each stride is what the axes behind it take up.
+    int64_t step = 1;
+    for (int i = 0; i < t.rank(); ++i) {
+        const int last = t.rank() - 1;
+        const int axis = i > 1 ? last - i : i == 0 ? last - 1 : last;
+        if (axis < 0) return Layout::permuted;
+        if (t.dim(axis) > 1 && t.strides()[axis] != step) return Layout::permuted;
+        step *= t.dim(axis);
+    }
+    return Layout::swapped;
 }
 
 }  // namespace
@@ -69,18 +74,7 @@ Outline::~Outline() {
 OutlinedTensor Outline::describe(const Tensor& t) {
     const auto [entry, fresh] = ids_.try_emplace(t.body()->storage, static_cast<int64_t>(ids_.size()) + 1);
     if (fresh) kept_.push_back(t);
-    return {entry->second, t.dtype(), t.shape(), t.is_contiguous(),
-            t.parameter() ? t.parameter()->name : std::string()};
-}
-
-Tensor Outline::stand_in(Tensor made) {
-    if (made.nbytes() <= kSmall) {
-        std::memset(made.raw(), 0, made.nbytes());
-        return made;
-    }
-    if (made.nbytes() > kReserved || !reserved_space()) return made;
-    return Tensor::over(
-        reserved_space(), made.dtype(), made.shape(), [](Storage&) {}, nullptr);
+    return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string()};
 }
 
 bool Outline::note(const KernelCall& call) {
@@ -103,7 +97,8 @@ bool Outline::note(const KernelCall& call) {
                                               " gives depends on values, which an estimate "
                                               "does not compute"))
                 .hint("leave such operators out of the step that is estimated");
-        out = self.stand_in(std::move(out));
+        // Zeros where somebody may look; the rest is address space that nobody fills.
+        if (out.nbytes() <= kSmall) std::memset(out.raw(), 0, out.nbytes());
         results.push_back({out.dtype(), out.shape()});
         row.outputs.push_back(self.describe(out));
     }

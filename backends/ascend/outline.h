@@ -17,8 +17,13 @@ struct OutlinedTensor {
     int64_t id = 0;  // of the memory that it lies in
     DType dtype = DType::f32;
     Shape shape;
-    bool contiguous = true;
-    std::string parameter;  // its name, if it is one
+    enum class Layout : uint8_t {
+        dense,
+        swapped,
+        broadcast,
+        permuted
+    } layout = Layout::dense;  // swapped: the last two axes
+    std::string parameter;     // its name, if it is one
 };
 
 struct OutlinedCall {
@@ -35,6 +40,7 @@ class Outline {
     Outline(Device& model, std::function<std::string()> place);
     ~Outline();
     Outline(const Outline&) = delete;
+    static bool is_open() { return open_ != nullptr; }
 
     std::vector<OutlinedCall> calls;
 
@@ -42,7 +48,6 @@ class Outline {
     class OutlineDevice;
     static bool note(const KernelCall& call);
     OutlinedTensor describe(const Tensor& t);
-    Tensor stand_in(Tensor made);
 
     static Outline* open_;
     std::unique_ptr<OutlineDevice> device_;

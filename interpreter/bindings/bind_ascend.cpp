@@ -301,9 +301,10 @@ void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
         lua_setfield(L, -2, "dtype");
         lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype)));
         lua_setfield(L, -2, "width");
-        if (!t.contiguous) {
-            lua_pushboolean(L, true);
-            lua_setfield(L, -2, "strided");
+        if (t.layout != OutlinedTensor::Layout::dense) {
+            constexpr const char* kLayouts[] = {"dense", "swapped", "broadcast", "permuted"};
+            lua_pushstring(L, kLayouts[static_cast<int>(t.layout)]);
+            lua_setfield(L, -2, "layout");
         }
         if (!t.parameter.empty()) {
             push(L, std::string_view(t.parameter));

@@ -1,5 +1,6 @@
 // Parameters: tensors that know their name and whether they are trained. What they add to a tensor is in its body
 // (core/tensor.h), so that a parameter is the same parameter under every name it has in a program.
+#include "backends/ascend/outline.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/parameter.h"
 #include "interpreter/bindings/table_tensor.h"
@@ -38,7 +39,8 @@ int parameter(lua_State* L) {
         if (!lua_isnoneornil(L, 2)) info.name = name_at(L, 2);
         if (!lua_isnoneornil(L, 3)) info.requires_grad = flag_at(L, 3, "requires_grad");
     }
-    Tensor own = data.copy();
+    // What an outline makes holds nothing.
+    Tensor own = ascend::Outline::is_open() ? Tensor::empty(data.dtype(), data.shape()) : data.copy();
     own.set_parameter(std::move(info));
     push(L, std::move(own));
     return 1;

@@ -1,0 +1,74 @@
+-- Published results of the Ascend 910 beside those of the model: lunaria bench/ascend_validation.lua [--json]
+-- No case has a parameter of its own: all numbers are in interpreter/lua/lunaria/ascend/parameters.lua. Cases that are marked
+-- "held out" had no part in choosing the fitted ones.
+local ms = require "lunaria"
+local networks = dofile "bench/ascend_networks.lua"
+local parameters = require "lunaria.ascend.parameters"
+local columns = require "lunaria.rich.columns"
+
+local docs = "mindspore-ai/docs benchmark.md"
+local models = "mindspore-ai/models"
+
+-- { name, network, batch, devices, published ms of a step, source, held out, options }
+local cases = {
+  { "ResNet-50 b32", "resnet50", 32, 1, 32 / 1787 * 1e3, docs .. " v0.2" },
+  { "ResNet-50 b32", "resnet50", 32, 8, 8 * 32 / 13689 * 1e3, docs .. " v0.2" },
+  { "ResNet-50 b32", "resnet50", 32, 16, 16 * 32 / 27090 * 1e3, docs .. " v0.2" },
+  { "ResNet-50 b256", "resnet50", 256, 1, 256 / 2115 * 1e3, docs .. " v0.5" },
+  { "ResNet-50 b256", "resnet50", 256, 8, 8 * 256 / 16600 * 1e3, docs .. " v0.5" },
+  { "ResNet-50 b256", "resnet50", 256, 16, 16 * 256 / 32768 * 1e3, docs .. " v0.5" },
+  { "ResNet-101 b32", "resnet101", 32, 8, 28.0, models .. " ResNet (log)" },
+  { "ResNet-152 b32", "resnet152", 32, 8, 41.0, models .. " ResNet (log)" },
+  { "SE-ResNet-50 b32", networks.se_resnet50, 32, 8, 21.5, models .. " ResNet (log)", true },
+  { "ResNet-50 b64", "resnet50", 64, 512, 38.1, "MLPerf v0.7, SIAT", true, { sink = "loop", loop_size = 156, optimizer = "lars" } },
+  { "ViT-B/16 b256", "vit_b_16", 256, 1, 251.0, models .. " VIT", true },
+  { "Inception-v3 b128", networks.inception_v3, 128, 1, 128 / 1200 * 1e3, models .. " inceptionv3", true },
+  { "BERT-base b256", "bert_base", 256, 8, 284.0, models .. " Bert" },
+  { "BERT-large b96", "bert_large", 96, 1, 96 / 269 * 1e3, docs .. " v0.5" },
+  { "BERT-large b96", "bert_large", 96, 8, 8 * 96 / 2069 * 1e3, docs .. " v0.5" },
+}
+
+local rows, report = {}, {}
+local sum, worst, held_sum, held = 0, 0, 0, 0
+local steps = {}
+for _, case in ipairs(cases) do
+  local options = { batch = case[3], devices = case[4] }
+  for key, value in pairs(case[8] or {}) do options[key] = value end
+  for key, value in pairs(_G.trial or {}) do options[key] = value end
+  local e = ms.ascend.estimate(case[2], options)
+  local step = e.step * 1e3
+  local off = step / case[5] - 1
+  steps[case[1] .. "/" .. case[4]] = step
+  sum, worst = sum + math.abs(off), math.max(worst, math.abs(off))
+  if case[7] then held_sum, held = held_sum + math.abs(off), held + 1 end
+  rows[#rows + 1] = { case[1], tostring(case[4]), ("%.1f"):format(case[5]), ("%.1f"):format(step), ("%+.1f"):format(100 * off),
+    case[7] and "yes" or "", case[6] }
+  report[#report + 1] = { case = case[1], devices = case[4], published_ms = case[5], simulated_ms = step, error = off,
+    held_out = case[7] or false, source = case[6] }
+end
+
+-- Efficiencies of scaling, and what a split of the gradients changes.
+local function efficiency(name, n) return steps[name .. "/1"] / steps[name .. "/" .. n] end
+local scaling = {
+  { "ResNet-50 b32, 8", 0.95, efficiency("ResNet-50 b32", 8) }, { "ResNet-50 b32, 16", 0.94, efficiency("ResNet-50 b32", 16) },
+  { "ResNet-50 b256, 8", 0.98, efficiency("ResNet-50 b256", 8) }, { "ResNet-50 b256, 16", 0.96, efficiency("ResNet-50 b256", 16) },
+  { "BERT-large b96, 8", 0.96, efficiency("BERT-large b96", 8) },
+}
+local whole = ms.ascend.estimate("resnet50", { devices = 8, fusion = { 1000 } })
+local fused = ms.ascend.estimate("resnet50", { devices = 8 })
+local mean, held_mean = sum / #cases, held_sum / held
+
+if arg and arg[1] == "--json" then
+  print(ms.json.encode { model = parameters.version, cases = ms.json.array(report), mean_error = mean, worst_error = worst,
+    held_out_mean_error = held_mean })
+else
+  print(columns(rows, { "case", "devices", "published ms", "simulated ms", "error %", "held out", "source" },
+    { "left", "right", "right", "right", "right", "left", "left" }))
+  print(("mean absolute error %.1f %%, worst %.1f %%; of the %d cases held out %.1f %%"):format(100 * mean, 100 * worst, held,
+    100 * held_mean))
+  for _, s in ipairs(scaling) do print(("efficiency of %s devices: published %.2f, simulated %.3f"):format(s[1], s[2], s[3])) end
+  print(("8 devices: %.2f ms of the all-reduce come after the backward pass in one bucket, %.2f ms with fusion"):format(whole.tail * 1e3,
+    fused.tail * 1e3))
+  print(("model %s, parameters of the chip 910"):format(parameters.version))
+end
+return { mean = mean, worst = worst, cases = #cases, scaling = scaling, tail = fused.tail }

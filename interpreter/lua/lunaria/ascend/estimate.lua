@@ -1,0 +1,368 @@
+-- ms.ascend.estimate: how long a step of a network takes on the simulated chips, from the shapes of its operators alone.
+local core = require "lunaria.ascend_core"
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local chips = require "lunaria.ascend.chip"
+local cluster = require "lunaria.ascend.cluster"
+local columns = require "lunaria.rich.columns"
+local parameters = require "lunaria.ascend.parameters"
+local tasks = require "lunaria.ascend.tasks"
+local validation = require "lunaria.ascend.validation"
+
+local where = "ascend.estimate"
+local function fail(...) arguments.fail(where, ...) end
+
+local M = {}
+local last
+
+local Estimate = {}
+Estimate.__index = Estimate
+Estimate.__name = "Ascend estimate"
+
+local function number_of_elements(shape)
+  local n = 1
+  for _, d in ipairs(shape) do n = n * d end
+  return n
+end
+
+-- What a model means: how it is made, fed and trained.
+local function specification(model, o)
+  if type(model) == "string" then
+    local networks = require "lunaria.ascend.networks"
+    local spec = networks[model]
+    if not spec then
+      local names = {}
+      for name in pairs(networks) do names[#names + 1] = name end
+      table.sort(names)
+      fail(("there is no network '%s'; there are: %s"):format(model, table.concat(names, ", ")), arguments.nearest(model, names))
+    end
+    return spec, model
+  end
+  if type(model) == "table" and model.make and model.forward and model.inputs then return model, model.name or "network" end
+  if type(model) ~= "table" or not model.trainable_params then
+    fail("a cell, the name of a network or a table { make =, inputs =, forward = } is expected, got " .. arguments.describe(model))
+  end
+  if type(o.inputs) ~= "function" then
+    fail "a cell needs inputs = function(batch) ... end, which gives its inputs and what the loss takes"
+  end
+  local loss = o.loss
+  return { make = function() return model end, inputs = o.inputs, forward = function(net)
+    return function(x, ...)
+      local y = net(x)
+      if loss then return loss(y, ...) end
+      return ms.ops.mean(y)
+    end
+  end }, tostring(model._name or model.cls_name or "cell")
+end
+
+local function outline_of(spec, net, batch, train)
+  local inputs
+  core.outline(function() inputs = table.pack(spec.inputs(batch)) end)
+  local forward = spec.forward(net)
+  return core.outline(function()
+    if not train then return forward(table.unpack(inputs, 1, inputs.n)) end
+    return ms.value_and_grad(forward, nil, net:trainable_params())(table.unpack(inputs, 1, inputs.n))
+  end)
+end
+
+-- The outline at a batch from those at 2 and 3: every size is a + b * batch. Where the programs differ, the batch itself is
+-- outlined.
+local function scaled(two, three, batch)
+  if #two ~= #three then return nil end
+  for i, row in ipairs(two) do
+    local other = three[i]
+    if other.op ~= row.op or #other.inputs ~= #row.inputs or #other.outputs ~= #row.outputs then return nil end
+    for _, kind in ipairs { "inputs", "outputs" } do
+      for j, t in ipairs(row[kind]) do
+        local u = other[kind][j]
+        if #u ~= #t then return nil end
+        for axis = 1, #t do t[axis] = t[axis] + (u[axis] - t[axis]) * (batch - 2) end
+      end
+    end
+  end
+  return two
+end
+
+local function outline(spec, net, batch, train)
+  if batch <= 3 then return outline_of(spec, net, batch, train) end
+  return scaled(outline_of(spec, net, 2, train), outline_of(spec, net, 3, train), batch) or outline_of(spec, net, batch, train)
+end
+
+-- Runs f with the settings that outlines need: nothing is compiled, random numbers go on as if nothing had happened.
+local function apart(f)
+  local mode, state = ms.get_context "mode", ms.get_rng_state()
+  if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = ms.PYNATIVE_MODE } end
+  local results = table.pack(xpcall(f, function(e) return e end))
+  if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = mode } end
+  ms.set_rng_state(state)
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- Starts of tasks on the device and, with host launching, what the host does meanwhile.
+local function schedule(list, o, c, jitter)
+  local now, host = 0, 0
+  for _, task in ipairs(list) do
+    if o.sink == "host" then
+      host = host + o.host_launch
+      now = math.max(now, host)
+    end
+    task.start = now
+    now = now + task.seconds * jitter
+    if o.sink == "host" and o.synchronous then host = now end
+  end
+  return now
+end
+
+local function memory_plan(chip, rows, counts, o)
+  local total = 0
+  for _, n in ipairs(counts) do total = total + n end
+  local rule = tasks.optimizers[o.optimizer]
+  local states = rule and rule[1] or 0
+  -- An optimizer in parallel keeps its float32 values on one device each.
+  local kept = total * (4 + 4 * states) / (o.parallel_optimizer and o.devices or 1)
+  local plan = { parameters = kept + (o.dtype ~= "float32" and 2 * total or 0), features = tasks.live_bytes(rows, o.dtype)
+    + (o.train and total * 2 or 0), communication = o.devices > 1 and math.min(total, 2.5e8) * 2 or 0 }
+  plan.limits = { parameters = chip.memory_parameters, features = chip.memory_features, communication = chip.memory_communication }
+  local whole, given = plan.parameters + plan.features + plan.communication, 0
+  for _, limit in pairs(plan.limits) do given = given + limit end
+  for _, part in ipairs { "parameters", "features", "communication" } do
+    if plan[part] > plan.limits[part] then
+      plan.problem = ("%s need %.2f GB, and %.0f of %.0f GB are theirs"):format(part == "features" and "feature maps" or part,
+        plan[part] / 1e9, plan.limits[part] / 1e9, given / 1e9)
+    end
+  end
+  plan.total = whole
+  return plan
+end
+
+local known = { batch = true, devices = true, dtype = true, optimizer = true, sink = true, loop_size = true, chip = true, cluster = true,
+  inputs = true, loss = true, train = true, fusion = true, host_launch = true, check_memory = true, data_seconds = true,
+  parallel_optimizer = true }
+
+local function positive(o, name, default)
+  local n = o[name]
+  if n == nil then return default end
+  if math.type(n) ~= "integer" or n < 1 then fail(("%s must be a positive integer, got %s"):format(name, arguments.describe(n))) end
+  return n
+end
+
+local function one_of(o, name, default, ...)
+  local value = o[name] == nil and default or o[name]
+  for _, allowed in ipairs { ... } do
+    if value == allowed then return value end
+  end
+  fail(("%s must be one of %s, got %s"):format(name, table.concat({ ... }, ", "), arguments.describe(value)))
+end
+
+local function settings(o, spec)
+  for key in pairs(o) do
+    if not known[key] then
+      local names = {}
+      for name in pairs(known) do names[#names + 1] = name end
+      fail(("there is no option '%s'"):format(tostring(key)), arguments.nearest(tostring(key), names))
+    end
+  end
+  local s = { batch = positive(o, "batch", 32), devices = positive(o, "devices", 1), loop_size = positive(o, "loop_size", 100),
+    dtype = one_of(o, "dtype", spec.dtype or "float16", "float16", "mixed", "float32"),
+    optimizer = one_of(o, "optimizer", spec.optimizer or "momentum", "sgd", "momentum", "adam", "adamw", "lars", "lamb", "none"),
+    sink = one_of(o, "sink", "graph", "graph", "loop", "host"), train = o.train ~= false, fusion = o.fusion,
+    check_memory = o.check_memory ~= false, data_seconds = o.data_seconds or 0.0,
+    parallel_optimizer = o.parallel_optimizer == true }
+  if not s.train then s.optimizer = "none" end
+  if s.fusion ~= nil then
+    if type(s.fusion) ~= "table" then fail("fusion must be a list of numbers of gradients, got " .. arguments.describe(s.fusion)) end
+    for _, n in ipairs(s.fusion) do
+      if math.type(n) ~= "integer" or n < 1 then fail("fusion must be a list of positive integers") end
+    end
+  end
+  return s
+end
+
+-- The gradients in the order of the backward pass. Those that no product gives (of normalisations and biases) come with
+-- the next one.
+local function gradients_of(list, counts, finish)
+  local gradients, total, seen = {}, 0, 0
+  for _, n in ipairs(counts) do total = total + n end
+  for _, task in ipairs(list) do
+    if task.gradient then
+      gradients[#gradients + 1] = { at = task.start + task.seconds, bytes = task.gradient * 2 }
+      seen = seen + task.gradient
+    end
+  end
+  if #gradients == 0 then gradients[1] = { at = finish, bytes = 0 } end
+  local rest = math.max(0, total - seen) * 2
+  for _, g in ipairs(gradients) do g.bytes = g.bytes + rest / #gradients end
+  return gradients
+end
+
+local function join_chips(e, s, c, list, counts)
+  local jitter = cluster.jitter(c, s.devices)
+  local finish = schedule(list, s, c, jitter)
+  e.collectives, e.all_reduce, e.tail = {}, 0, 0
+  local optimizer = 0
+  for _, task in ipairs(list) do
+    if task.phase == "optimizer" then optimizer = optimizer + task.seconds * jitter end
+  end
+  if s.devices > 1 and s.train then
+    local gradients = gradients_of(list, counts, finish - optimizer)
+    local rows = cluster.sum_gradients(c, s.devices, gradients, s.fusion or cluster.default_splits(c, gradients))
+    for _, row in ipairs(rows) do e.all_reduce = e.all_reduce + row.stop - row.start end
+    e.collectives = rows
+    e.tail = math.max(0, rows[#rows].stop - (finish - optimizer))
+  end
+  e.device = finish + e.tail
+  local host = s.sink == "loop" and c.host_step / s.loop_size or c.host_step
+  e.step = math.max(e.device, s.data_seconds) + host
+end
+
+--- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network ("resnet50",
+--- "bert_large", "gpt2_xl" ...), a cell with options.inputs (a function of the batch that gives its input and what options.loss takes
+--- after its result), or { make =, inputs =, forward = }. options: batch (of one device, 32), devices (1), dtype ("float16", "mixed":
+--- products in float16 and the rest as it is, "float32"), optimizer ("sgd", "momentum", "adam", "adamw", "lars", "lamb", "none"), sink
+-- ("graph",
+--- "loop", "host"), loop_size (100), fusion (after how many gradients a bucket of the all-reduce ends), train (true), chip and cluster
+--- (names, files or tables), host_launch (seconds of the host for an operator), data_seconds (of the input pipeline for a step),
+--- parallel_optimizer (true: each device keeps its part of the float32 values), check_memory (true: an error where the plan does not
+-- fit). The result prints as a report and has step (seconds), samples_per_second,
+--- tasks, memory, report(), timeline().
+--- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
+function M.estimate(model, options)
+  options = options or {}
+  if type(options) ~= "table" then fail("options must be a table, got " .. arguments.describe(options)) end
+  local spec, name = specification(model, options)
+  local s = settings(options, spec)
+  local chip, c = chips.chip(where, options.chip), chips.cluster(where, options.cluster)
+  local synchronous = options.host_launch == "synchronous"
+  s.host_launch = synchronous and c.host_synchronous or options.host_launch or c.host_launch
+  s.synchronous = synchronous
+  if type(s.host_launch) ~= "number" or s.host_launch <= 0 then fail "host_launch must be seconds, or \"synchronous\"" end
+  local rows, counts = apart(function()
+    local net
+    core.outline(function() net = spec.make() end)
+    local training = s.train
+    if net.set_train then net:set_train(training) end
+    local found = outline(spec, net, s.batch, training)
+    local list = {}
+    for i, p in ipairs(net:trainable_params()) do list[i] = number_of_elements(p.shape) end
+    return found, list
+  end)
+  local e = setmetatable({ network = name, chip = chip, cluster = c, options = s, memory = memory_plan(chip, rows, counts, {
+    optimizer = s.optimizer, dtype = s.dtype, devices = s.devices, train = s.train, parallel_optimizer = s.parallel_optimizer }) },
+      Estimate)
+  if e.memory.problem and s.check_memory then
+    fail(("%s with batch %d does not fit: %s"):format(name, s.batch, e.memory.problem),
+      "a smaller batch, recomputation, or check_memory = false for the times all the same")
+  end
+  e.tasks = tasks.build(chip, rows, counts, s)
+  e.parameters = 0
+  for _, n in ipairs(counts) do e.parameters = e.parameters + n end
+  join_chips(e, s, c, e.tasks, counts)
+  e.samples_per_second = s.batch * s.devices / e.step
+  e.flops = 0
+  for _, task in ipairs(e.tasks) do e.flops = e.flops + (task.flops or 0) end
+  e.utilisation = e.flops / e.step / chip.peak_flops
+  last = e
+  return e
+end
+
+local bounds = { cube = "cube", vector = "vector", hbm = "HBM", l2 = "L2", moves = "MTE1", launch = "launch", ["AI CPU"] = "AI CPU" }
+
+--- By operator: how many tasks, their time, what bounds them.
+function Estimate:report(count)
+  local by_name, list, device = {}, {}, 0
+  for _, task in ipairs(self.tasks) do
+    local key = task.name .. "\0" .. task.bound
+    local row = by_name[key]
+    if not row then
+      row = { name = task.name, bound = bounds[task.bound], tasks = 0, seconds = 0.0, flops = 0.0, hbm = 0.0 }
+      by_name[key], list[#list + 1] = row, row
+    end
+    row.tasks, row.seconds, row.flops, row.hbm = row.tasks + 1, row.seconds + task.seconds, row.flops + (task.flops or 0),
+      row.hbm + (task.hbm or 0)
+    device = device + task.seconds
+  end
+  table.sort(list, function(a, b) return a.seconds > b.seconds end)
+  for _, row in ipairs(list) do
+    row.share = row.seconds / device
+    row.cube_utilisation = row.flops / row.seconds / self.chip.peak_flops
+    row.hbm_utilisation = row.hbm / row.seconds / self.chip.hbm_bytes_per_second
+  end
+  return setmetatable(list, { __tostring = function()
+    local rows = {}
+    for i = 1, math.min(#list, count or 15) do
+      local r = list[i]
+      rows[i] = { r.name, tostring(r.tasks), ("%.3f"):format(r.seconds * 1e3), ("%.1f"):format(100 * r.share), r.bound,
+        ("%.0f"):format(100 * r.cube_utilisation), ("%.0f"):format(100 * r.hbm_utilisation) }
+    end
+    return columns(rows, { "operator", "tasks", "ms", "% of the device", "bound by", "% cube", "% HBM" },
+      { "left", "right", "right", "right", "left", "right", "right" })
+  end })
+end
+
+function Estimate:__tostring()
+  local s, m = self.options, self.memory
+  local lines = { ("%s: batch %d on %d x Ascend %s, %s, %s, sink %s"):format(self.network, s.batch, s.devices, self.chip.name, s.dtype,
+    s.optimizer, s.sink),
+    ("step %.3f ms, %.0f samples/s, %.1f %% of the cube's peak; %d tasks"):format(self.step * 1e3, self.samples_per_second,
+      100 * self.utilisation, #self.tasks) }
+  if s.devices > 1 then
+    lines[#lines + 1] = ("all-reduce %.3f ms in %d buckets, of which %.3f ms come after the backward pass"):format(self.all_reduce * 1e3,
+      #self.collectives, self.tail * 1e3)
+  end
+  lines[#lines + 1] = ("memory: parameters %.2f of %.0f GB, feature maps %.2f of %.0f GB, communication %.2f of %.0f GB"):format(
+    m.parameters / 1e9,
+    m.limits.parameters / 1e9, m.features / 1e9, m.limits.features / 1e9, m.communication / 1e9, m.limits.communication / 1e9)
+  lines[#lines + 1] = tostring(self:report(10))
+  lines[#lines + 1] = validation.text(self)
+  return table.concat(lines, "\n")
+end
+
+--- Events for Chrome's and Perfetto's viewers, as JSON text: the device's tasks, the collectives.
+function Estimate:timeline()
+  local events = {}
+  for _, task in ipairs(self.tasks) do
+    events[#events + 1] = { name = task.name .. (task.joined or ""), ph = "X", pid = 0, tid = "device", ts = task.start * 1e6,
+      dur = task.seconds * 1e6, args = { place = task.place, bound = bounds[task.bound] } }
+  end
+  for i, row in ipairs(self.collectives) do
+    events[#events + 1] = { name = "AllReduce " .. i, ph = "X", pid = 0, tid = "communication", ts = row.start * 1e6,
+      dur = (row.stop - row.start) * 1e6, args = { bytes = row.bytes } }
+  end
+  return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ms",
+    otherData = { model = parameters.version,
+    chip = self.chip.name } }
+end
+
+--- The numbers of the estimate, as a table.
+function Estimate:numbers()
+  return { network = self.network, batch = self.options.batch, devices = self.options.devices, dtype = self.options.dtype,
+    optimizer = self.options.optimizer, sink = self.options.sink, chip = self.chip.name, step_ms = self.step * 1e3,
+      device_ms = self.device * 1e3,
+    samples_per_second = self.samples_per_second, utilisation = self.utilisation, tasks = #self.tasks, parameters = self.parameters,
+    all_reduce_ms = self.all_reduce * 1e3, tail_ms = self.tail * 1e3, memory = { parameters = self.memory.parameters,
+      features = self.memory.features, communication = self.memory.communication }, model_version = parameters.version,
+    validation = validation.text(self) }
+end
+
+local function latest(name)
+  if not last then arguments.fail("ascend." .. name, "nothing was estimated yet", "ms.ascend.estimate(\"resnet50\") makes an estimate") end
+  return last
+end
+
+--- The last estimate by operator: tasks, milliseconds, what bounds them (cube, vector, HBM, L2, launch), utilisation.
+--- @example ms.ascend.estimate("lenet"); #ms.ascend.report() > 3 --> true
+function M.report() return latest "report":report() end
+
+--- The last estimate as JSON text for Chrome's and Perfetto's viewers; written to a file where a path is given.
+--- @example ms.ascend.estimate("lenet"); #ms.json.decode(ms.ascend.timeline()).traceEvents > 3 --> true
+function M.timeline(path)
+  local text = latest "timeline":timeline()
+  if path == nil then return text end
+  local file, problem = io.open(path, "w")
+  if not file then arguments.fail("ascend.timeline", problem) end
+  file:write(text)
+  file:close()
+end
+
+return M
