@@ -85,6 +85,10 @@ LuaHost::~LuaHost() { vm::collect_all_cycles(); }
 
 LuaHost& LuaHost::of(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TNIL) {
+        // The machine keeps its objects by threads, and a worker runs now on one and now on another.
+        if (State::of(L).is_worker())
+            throw state_error("workers", "a function in a worker cannot use the virtual machine: ms.grad and the like")
+                .hint("leave python_multiprocessing out, or differentiate behind the pipeline");
         // Not finalized by Lua: finalizers of programs may still need it.
         auto* place = static_cast<LuaHost*>(lua_newuserdatauv(L, sizeof(LuaHost), 0));
         lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);

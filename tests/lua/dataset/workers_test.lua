@@ -62,15 +62,16 @@ t.test("globals, modules and methods of the library are there", function()
   scale_of_workers, helper_of_workers, package.loaded["own.module"] = nil, nil, nil
 end)
 
-t.test("cells, gradients and coroutines work in workers", function()
+t.test("cells and coroutines work in workers, gradients are an error", function()
   local net = ms.nn.Dense(1, 1, { weight_init = "ones", bias_init = "zeros" })
-  local slope = ms.grad(function(v) return v * v end)
   local ds = mapped(4, function(x)
     local walk = coroutine.wrap(function() coroutine.yield(x:item()) end)
-    local function cube(v) return v * v * v end
-    return net(ms.ops.cast(x, ms.float32):reshape(1, 1))[{ 0, 0 }]:item() + slope(walk() + 0.0) + ms.grad(cube)(2.0)
+    return net(ms.ops.cast(x, ms.float32):reshape(1, 1))[{ 0, 0 }]:item() + walk()
   end, 2)
-  t.equal(items(ds), { 12.0, 15.0, 18.0, 21.0 })
+  t.equal(items(ds), { 0.0, 2.0, 4.0, 6.0 })
+  fails("a function in a worker cannot use the virtual machine.*hint: leave python_multiprocessing out", function()
+    items(mapped(2, function() return ms.grad(function(v) return v * v end)(2.0) end, 2))
+  end)
 end)
 
 t.test("what cannot be copied is an error that names it", function()
