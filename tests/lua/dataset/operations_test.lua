@@ -237,4 +237,38 @@ t.test("rows written into their batch are the rows", function()
   for _, pair in ipairs(kept) do assert(pair[1]:sum():item() == pair[2]) end
 end)
 
+t.test("transforms are written and read", function()
+  local V, T = D.vision, D.transforms
+  D.config.set_seed(4)
+  local ds = D.NumpySlicesDataset({ x = ms.ops.cast(ms.ops.rand({ 4, 8, 8, 3 }) * 255, ms.uint8) }, { shuffle = false })
+    :map({ V.Resize({ 6, 6 }), V.RandomHorizontalFlip(0.5), V.Normalize({ 1.0, 2.0, 3.0 }, { 1.0, 1.0, 2.0 }), V.HWC2CHW(),
+      T.Slice({ 0, 2 }, ":"), T.Slice(ms.slice(0, 1)), T.RandomApply({ T.Fill(2) }, 0.25) }, "x"):batch(2)
+  local again = D.deserialize(D.serialize(ds))
+  t.equal(D.compare(ds, again), true)
+  t.equal(rows(again), rows(ds))
+  t.equal(D.compare(ds, D.deserialize(ms.json.decode(ms.json.encode(D.serialize(ds))))), true)
+  fails("there is no transform 'vision.Nothing'", D.deserialize, { op_type = "map", children = { D.serialize(numbers(2)) },
+    arguments = { { { transform = "vision.Nothing", arguments = {} } } } })
+  fails("map.operations is .* which cannot be written", D.serialize, numbers(2):map(T.Compose { T.Fill(1), function(x) return x end }))
+end)
+
+t.test("tuning changes threads and queues, not rows", function()
+  local name = os.tmpname()
+  local ds = numbers(40):map(D.transforms.TypeCast(ms.float32)):batch(4)
+  local wanted = rows(ds)
+  D.config.set_enable_autotune(true, name)
+  for _ = 1, 4 do t.equal(rows(ds), wanted) end
+  D.config.set_enable_autotune(false)
+  local file <close> = assert(io.open(name .. "_0.json"))
+  local found = ms.json.decode(file:read "a")
+  assert(found.num_parallel_workers >= 1 and found.prefetch_size >= 1)
+  D.config.load(name .. "_0.json")
+  t.equal(D.config.get_num_parallel_workers(), found.num_parallel_workers)
+  D.config.set_debug_mode(true)
+  t.equal(rows(ds), wanted)
+  D.config.set_debug_mode(false)
+  os.remove(name)
+  os.remove(name .. "_0.json")
+end)
+
 t.finish()

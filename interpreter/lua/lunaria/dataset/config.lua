@@ -4,7 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 
 local check = arguments.check
 local config = {}
-local settings = { prefetch = 2 }
+local settings = { prefetch = 2, auto_workers = false, debug = false, autotune = false, autotune_interval = 0 }
 
 local most = 1024
 
@@ -34,11 +34,123 @@ function config.get_seed() return settings.seed or ms.get_seed() end
 ---     2
 function config.set_num_parallel_workers(num) settings.workers = bounded("set_num_parallel_workers", "num", num) end
 
---- How many threads put batches together; without a call as many as operators use, at most 4.
+--- How many threads put batches together; without a call as many as operators use, at most 4, or with
+--- ms.dataset.config.set_auto_num_workers all of them.
 ---
 ---     > ms.dataset.config.get_num_parallel_workers() >= 1
 ---     true
-function config.get_num_parallel_workers() return settings.workers or math.min(4, ms.get_num_threads()) end
+function config.get_num_parallel_workers()
+  local threads = ms.get_num_threads()
+  return settings.auto_workers and threads or settings.workers or math.min(4, threads)
+end
+
+--- enable: as many threads as operators may use put batches together, whatever ms.dataset.config.set_num_parallel_workers says.
+---
+---     > (function() ms.dataset.config.set_auto_num_workers(false) return ms.dataset.config.get_auto_num_workers() end)()
+---     false
+function config.set_auto_num_workers(enable) settings.auto_workers = check.boolean("set_auto_num_workers", "enable", enable) end
+
+--- Whether as many threads as operators may use put batches together.
+---
+---     > ms.dataset.config.get_auto_num_workers()
+---     false
+function config.get_auto_num_workers() return settings.auto_workers end
+
+--- enable: no thread makes rows ahead, each is made when it is asked for, so that a debugger and prints follow the program.
+---
+---     > (function() ms.dataset.config.set_debug_mode(false) return ms.dataset.config.get_debug_mode() end)()
+---     false
+function config.set_debug_mode(enable) settings.debug = check.boolean("set_debug_mode", "enable", enable) end
+
+--- Whether rows are made only when they are asked for.
+---
+---     > ms.dataset.config.get_debug_mode()
+---     false
+function config.get_debug_mode() return settings.debug end
+
+--- enable: from now on iterators look at the end of each epoch (or after the rows of ms.dataset.config.set_autotune_interval) how often
+--- the program waited for rows and how full the queue was, and change the number of threads, up to those that operators may use, and of
+--- rows that wait for the next epoch. Order and content do not depend on it. filepath_prefix: what was found is written to
+--- PREFIX_0.json then.
+---
+---     > ms.dataset.config.set_enable_autotune(true)
+---     > ms.dataset.config.get_enable_autotune()
+---     true
+---     > ms.dataset.config.set_enable_autotune(false)
+function config.set_enable_autotune(enable, filepath_prefix)
+  settings.autotune = check.boolean("set_enable_autotune", "enable", enable)
+  if filepath_prefix ~= nil and type(filepath_prefix) ~= "string" then
+    arguments.fail("set_enable_autotune", "filepath_prefix must be a path, got " .. arguments.describe(filepath_prefix))
+  end
+  settings.autotune_path = filepath_prefix
+end
+
+--- Whether iterators choose the number of threads and of rows that wait.
+---
+---     > ms.dataset.config.get_enable_autotune()
+---     false
+function config.get_enable_autotune() return settings.autotune end
+
+--- After how many rows (interval; batches where they are) of an epoch tuning looks at it: what comes later does not count. 0: at its
+--- end.
+---
+---     > (function() ms.dataset.config.set_autotune_interval(0) return ms.dataset.config.get_autotune_interval() end)()
+---     0
+function config.set_autotune_interval(interval)
+  settings.autotune_interval = check.not_negative("set_autotune_interval", "interval", interval)
+end
+
+--- After how many rows of an epoch tuning looks at it.
+---
+---     > ms.dataset.config.get_autotune_interval()
+---     0
+function config.get_autotune_interval() return settings.autotune_interval end
+
+-- Threads and rows for each that the next epoch of a data set begins with; without threads in debug mode.
+function config._begin(dataset)
+  if settings.debug then return 0, 1, false end
+  local tuned = settings.autotune and rawget(dataset, "_tuned") or nil
+  return tuned and tuned.workers or config.get_num_parallel_workers(), tuned and tuned.prefetch or settings.prefetch, settings.autotune
+end
+
+-- By the queue of an epoch: whether the program waited for rows, or threads had nothing to do.
+function config._tune(dataset, queue)
+  local workers, prefetch = config._begin(dataset)
+  local waits, full = queue.waits / math.max(1, queue.asked), queue.full / math.max(1, queue.asked * queue.places)
+  if waits > 0.05 then
+    if workers < ms.get_num_threads() then workers = workers + 1 elseif prefetch < 16 then prefetch = prefetch * 2 end
+  elseif full > 0.9 and workers > 1 then
+    workers = workers - 1
+  end
+  dataset._tuned = { workers = workers, prefetch = prefetch }
+  if not settings.autotune_path then return end
+  local file, problem = io.open(settings.autotune_path .. "_0.json", "w")
+  if not file then arguments.fail("autotune", problem) end
+  file:write(ms.json.encode { num_parallel_workers = workers, prefetch_size = prefetch, waits = waits, queue = full })
+  file:close()
+end
+
+--- Takes settings from a file of JSON: seed, numParallelWorkers (or num_parallel_workers), prefetchSize (or prefetch_size, as tuning
+--- writes it).
+---
+---     > (pcall(ms.dataset.config.load, "/no/such.json"))
+---     false
+function config.load(file)
+  local handle, problem = io.open(type(file) == "string" and file or "", "r")
+  if not handle then arguments.fail("load", problem) end
+  local text = handle:read "a"
+  handle:close()
+  local ok, given = pcall(ms.json.decode, text)
+  if not ok or type(given) ~= "table" then arguments.fail("load", file .. ": the settings are no object of JSON") end
+  local function take(set, ...)
+    for _, name in ipairs { ... } do
+      if given[name] ~= nil then set(given[name]) end
+    end
+  end
+  take(config.set_seed, "seed")
+  take(config.set_num_parallel_workers, "numParallelWorkers", "num_parallel_workers")
+  take(config.set_prefetch_size, "prefetchSize", "prefetch_size")
+end
 
 --- How many finished batches (size) wait for each thread that makes them.
 ---

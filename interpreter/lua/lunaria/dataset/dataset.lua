@@ -138,7 +138,8 @@ end
 --- in Lua states of their own, one for each thread. What the functions capture, and the globals that they name, is copied when an epoch
 --- begins (numbers, texts, tensors, tables, functions, modules; an open file or a coroutine is an error); what a copy writes there stays
 --- with it. Rows, also what math.random draws in them, do not depend on the number of workers. Functions in C and those that compiled
---- code made run where the rows are asked for; ms.grad and what else needs the virtual machine is an error in a worker. callbacks: a DSCallback or a list, not
+--- code made run where the rows are asked for; ms.grad and what else needs the virtual machine is an error in a worker.
+--- callbacks: a DSCallback or a list, not
 --- together with python_multiprocessing; cache: a DatasetCache for the rows.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):map(function(x) return x * 10 end, "x")

@@ -4,16 +4,35 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local base = require "lunaria.dataset.dataset"
 local samplers = require "lunaria.dataset.samplers"
+local steps = require "lunaria.dataset.steps"
 
 local fail, describe = arguments.fail, arguments.describe
 local description = {}
+local slice_type = getmetatable(ms.slice(0, 1))
 
 local encode
+
+-- "vision.Resize" of a transform of the library.
+local groups = { "vision", "transforms", "text", "audio" }
+local function name_of_transform(where, value)
+  local step = getmetatable(value)
+  for _, group in ipairs(groups) do
+    if rawget(ms.dataset[group], step._name) == step then return group .. "." .. step._name end
+  end
+  return fail("serialize", ("%s is a transform of a class of your own, which cannot be written"):format(where))
+end
 
 -- What a function, an object or the like cannot be is an error that names where it is.
 local function encode_table(where, value)
   if class.is_a(value, samplers.classes.Sampler) then
     return { sampler = getmetatable(value)._name, arguments = encode(where, value._arguments), child = encode(where, value._child) }
+  end
+  if steps.is_transform(value) then
+    local name = name_of_transform(where, value)
+    return { transform = name, arguments = encode(("%s of %s"):format(name, where), value._given) }
+  end
+  if getmetatable(value) == slice_type then
+    return { slice = { encode(where, value.start) or false, encode(where, value.stop) or false, encode(where, value.step) or false } }
   end
   if getmetatable(value) ~= nil then fail("serialize", ("%s is %s, which cannot be written"):format(where, describe(value))) end
   local list = { table = {} }
@@ -45,6 +64,18 @@ local function decode(value)
     local made = sampler(decode(value.arguments))
     return value.child and made:add_child(decode(value.child)) or made
   end
+  if value.slice then return ms.slice(value.slice[1] or nil, value.slice[2] or nil, value.slice[3] or nil) end
+  if value.transform then
+    local group, name = tostring(value.transform):match "^(%a+)%.([%w_]+)$"
+    local step = (group == "vision" or group == "transforms" or group == "text" or group == "audio") and rawget(ms.dataset[group], name)
+    if type(step) ~= "table" or not step._signature then
+      fail("deserialize", ("there is no transform '%s'"):format(tostring(value.transform)))
+    end
+    local given = decode(value.arguments)
+    if given.slices then return step(table.unpack(given.slices)) end
+    if next(given) == nil then return step() end
+    return step(given)
+  end
   local list = {}
   for _, pair in ipairs(value.table or {}) do list[decode(pair[1])] = decode(pair[2]) end
   return list
@@ -60,7 +91,7 @@ local function describe_pipeline(dataset)
 end
 
 --- The pipeline of dataset as a table of tables, which ms.dataset.deserialize takes; json_filepath: a file into which it is written
---- as JSON. Functions, transforms and
+--- as JSON. Functions and what holds them, vocabularies and
 --- generators cannot be written: they are an error that names the argument.
 ---
 ---     > ms.dataset.serialize(ms.dataset.NumpySlicesDataset({ 1, 2 }):batch(2)).op_type

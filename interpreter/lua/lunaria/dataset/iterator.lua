@@ -15,7 +15,9 @@ end
 local function begin(self, epoch, skipped)
   self._epoch, self._row = epoch, skipped
   self._dataset._begun = epoch + 1
-  self._cursor = data.open(self._dataset._node, epoch, config.get_num_parallel_workers(), config.get_prefetch_size())
+  local workers, prefetch, tuned = config._begin(self._dataset)
+  self._cursor = data.open(self._dataset._node, epoch, workers, prefetch, tuned)
+  self._tuned = tuned
   local there = data.leave_out(self._cursor, skipped)
   if there < skipped then
     self:close()
@@ -23,7 +25,14 @@ local function begin(self, epoch, skipped)
   end
 end
 
+local function tune(self)
+  self._tuned = false
+  local _, queue = data.times(self._cursor)
+  config._tune(self._dataset, queue)
+end
+
 local function take(self, first, ...)
+  if self._tuned and (first == nil or self._row + 1 == config.get_autotune_interval()) then tune(self) end
   if first == nil then
     data.close(self._cursor)
     self._cursor = nil

@@ -47,6 +47,7 @@ function steps.define(group, name, signature, doc, setup)
   function step:setup(a)
     local kind, numbers, texts, tensors, parts, shared = setup(a, name)
     self._transform = native.make(kind, name, numbers or {}, texts, tensors, parts, shared)
+    self._given = a
     self._random = kind:find "random" ~= nil
   end
   group[name] = step
