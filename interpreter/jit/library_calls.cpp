@@ -103,7 +103,7 @@ bool LibraryCalls::raw_equal(const Value& f, vm::Values& args, vm::Values& resul
 }
 
 bool LibraryCalls::item(vm::Values& args, vm::Values& results) {
-    if (args.size() == 1) r_.decide_shape(args[0]);
+    if (args.size() == 1) r_.sizes_.decide(args[0]);
     if (args.size() != 1 || !args[0].is_tensor() || args[0].tensor().size() != 1 ||
         is_complex(args[0].tensor().dtype()))
         return false;
@@ -199,7 +199,7 @@ bool LibraryCalls::run(Native which, const Value& f, vm::Values& args, vm::Value
         case Native::rank:
             for (Value& v : args) {
                 v = r_.decided(v);
-                if (which == Native::shape) r_.decide_shape(v);
+                if (which == Native::shape) r_.sizes_.decide(v);
             }
             results = really(f, args);
             return true;

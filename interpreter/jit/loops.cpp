@@ -257,7 +257,7 @@ bool Loops::is_alike(int32_t since, const Seen& before, const Value& now) const 
     const Seen one = seen(now);
     if (one.slot < since || now.tensor().parameter()) return false;
     if (one.type.dtype != before.type.dtype || one.type.shape.rank() != before.type.shape.rank()) return false;
-    return one.type.shape == before.type.shape || recorder_.sizes_[static_cast<size_t>(one.slot)];
+    return one.type.shape == before.type.shape || recorder_.sizes_.at(one.slot);
 }
 
 void Loops::begin_turn(vm::Machine& m, const vm::Instr& i, Loop& loop) {
@@ -366,8 +366,7 @@ bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
     for (size_t k = 0; k < places.size(); ++k) m.reg(parameters[static_cast<size_t>(places[k])]) = results[k];
     loop.places = std::move(places);
     loop.known = {recorder_.slots_, recorder_.tables_.count(), recorder_.questions_.answers(),
-                  recorder_.sizes_, recorder_.open_tensors_,   recorder_.sources_.size(),
-                  recorder_.closed_};
+                  recorder_.sizes_.known()};
     return true;
 }
 
@@ -394,7 +393,7 @@ bool Loops::close(vm::Machine& m, Loop& loop) {
         const Shape& shape = e.type.shape;
         if (now.type.dtype != e.type.dtype || now.type.shape.rank() != shape.rank()) return false;
         const bool same = e.open || now.type.shape == shape;
-        if (!same && !recorder_.sizes_[static_cast<size_t>(now.slot)]) return false;
+        if (!same && !recorder_.sizes_.at(now.slot)) return false;
         fits &= same;
     }
     Step s(Step::Kind::again, {begin.args()[0], operands(m, parameters, loop.places)});
@@ -421,13 +420,7 @@ void Loops::rewind(vm::Machine& m, Loop& loop) {
     r.slots_ = known.slots;
     r.tables_.count() = known.tables;
     r.questions_.answers() = known.found;
-    r.open_tensors_ = known.open_tensors;
-    r.closed_ = known.closed;
-    r.sources_.resize(known.sources);
-    std::copy(known.sizes.begin(), known.sizes.end(), r.sizes_.begin());
-    std::fill(r.sizes_.begin() + static_cast<ptrdiff_t>(known.sizes.size()), r.sizes_.end(), false);
-    // Their sizes are counted again.
-    for (const Expected& e : begin.expected) r.open_tensors_ -= e.open;
+    r.sizes_.restore(known.sizes);
     r.know(begin, values);
     for (size_t k = 0; k < loop.places.size(); ++k)
         m.reg(parameters[static_cast<size_t>(loop.places[k])]) = std::move(values[k]);

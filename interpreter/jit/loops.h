@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/questions.h"
 #include "interpreter/jit/trace.h"
 #include "jit/vm/machine.h"
@@ -51,10 +52,7 @@ class Loops {
     struct Known {
         int32_t slots = 0, tables = 0;
         Questions::Answers found;
-        std::vector<bool> sizes;
-        int open_tensors = 0;
-        size_t sources = 0;
-        bool closed = false;
+        Sizes::Known sizes;
     };
     struct Loop {
         size_t frames = 0;  // with that of the loop

@@ -350,8 +350,7 @@ Value OpenNumbers::position_of(const Value& key, const Value& tensor, int axis) 
 // The same with an index that is such an integer or a table of integers, one for each axis.
 Value OpenNumbers::positions_of(const Value& key, const Value& tensor) {
     if (!recorder_.stopped_.empty() || key.marks()) return {};
-    const auto slot = recorder_.slot_of_.find(vm::identity_of(tensor));
-    const bool open_sizes = slot != recorder_.slot_of_.end() && recorder_.sizes_[static_cast<size_t>(slot->second)];
+    const bool open_sizes = recorder_.sizes_.of(tensor);
     if (is_position(key) || (open_sizes && key.kind() == Value::Kind::integer)) return position_of(key, tensor, 0);
     if (!recorder_.tables_.find(key)) return {};
     vm::Values items;

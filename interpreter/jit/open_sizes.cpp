@@ -1,20 +1,76 @@
 #include "interpreter/jit/open_sizes.h"
 
+#include <algorithm>
+
 #include "interpreter/jit/recorder.h"
 
 namespace lunaria::jit {
 
+bool Sizes::of(const Value& tensor) const {
+    if (!any()) return false;
+    const auto found = r_.slot_of_.find(vm::identity_of(tensor));
+    return found != r_.slot_of_.end() && at(found->second);
+}
+
+bool Sizes::in(const Value& operand) const {
+    bool open = false;
+    for_each_slot(operand, [&](int32_t slot) {
+        open |= at(slot) || (operand.is_list() && r_.values_[static_cast<size_t>(slot)].is_number());
+    });
+    return open;
+}
+
+void Sizes::note(int32_t slot, bool open, const Value* source) {
+    const auto at = static_cast<size_t>(slot);
+    if (known_.open.size() <= at) known_.open.resize(at + 1);
+    known_.count += static_cast<int>(open) - static_cast<int>(known_.open[at]);
+    known_.open[at] = open;
+    if (open && source) sources_.push_back(*source);
+}
+
+void Sizes::decide(const Value& tensor) {
+    if (!r_.stopped_.empty() || !tensor.is_tensor() || !of(tensor)) return;
+    r_.event(Step(Step::Kind::is, {r_.operand(tensor)}), [&](vm::Values& results) { results.push_back(tensor); });
+}
+
+void Sizes::decide_all() {
+    known_.closed = true;
+    for (const Value& tensor : sources_) decide(tensor);
+    // The sizes of the others follow from theirs.
+    known_.open.assign(known_.open.size(), false);
+    known_.count = 0;
+}
+
+bool Sizes::by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
+    if (std::ranges::any_of(args, OpenNumbers::holds)) return true;
+    if (!any()) return false;
+    if (!op.infer_fn) return true;
+    const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));
+    return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
+}
+
+Sizes::Known Sizes::known() const {
+    Known known = known_;
+    known.sources = sources_.size();
+    return known;
+}
+
+void Sizes::restore(const Known& known) {
+    const size_t slots = known_.open.size();
+    known_ = known;
+    known_.open.resize(slots);
+    sources_.resize(known.sources);
+}
+
 Value size_of(Recorder& r, const Value& tensor, int axis) {
     const Value size(tensor.tensor().shape()[axis]);
-    const auto found = r.slot_of_.find(vm::identity_of(tensor));
-    if (found == r.slot_of_.end() || !r.sizes_[static_cast<size_t>(found->second)]) return size;
-    Step s(Step::Kind::size, {r.node_at(found->second), Value(axis)});
+    if (!r.sizes_.of(tensor)) return size;
+    Step s(Step::Kind::size, {r.operand(tensor), Value(axis)});
     return r.event(std::move(s), [&](vm::Values& values) { values.push_back(size); })[0];
 }
 
 Value open_shape(Recorder& r, const Value& tensor) {
-    const auto found = r.slot_of_.find(vm::identity_of(tensor));
-    if (found == r.slot_of_.end() || !r.sizes_[static_cast<size_t>(found->second)]) return {};
+    if (!r.sizes_.of(tensor)) return {};
     const Value table = r.tables_.adopt(r.host_.index(tensor, Value("shape")));
     for (int axis = 0; axis < tensor.tensor().rank(); ++axis)
         r.raw_set(table, Value(axis + 1), size_of(r, tensor, axis));

@@ -1,5 +1,6 @@
-// Sizes of tensors that may have any, as numbers of the program: x.shape gives them, and operators take them in lists
-// (ops.reshape(x, {x.shape[1], 4})), without the record being for the sizes of this call.
+// Tensors of a recorded call that may have any sizes the next time, and these sizes as numbers of the program: x.shape
+// gives them, and operators take them in lists (ops.reshape(x, {x.shape[1], 4})), without the record being for the
+// sizes of this call.
 #pragma once
 
 #include <vector>
@@ -9,6 +10,41 @@
 namespace lunaria::jit {
 
 class Recorder;
+
+class Sizes {
+  public:
+    explicit Sizes(Recorder& recorder) : r_(recorder) {}
+
+    // What is known at a step of the record.
+    struct Known {
+        std::vector<bool> open;  // by slot: whether it is a tensor of any sizes
+        int count = 0;
+        size_t sources = 0;
+        bool closed = false;  // there shall be no more of them
+    };
+    bool any() const { return known_.count > 0; }
+    bool closed() const { return known_.closed; }
+    bool at(int32_t slot) const { return known_.open[static_cast<size_t>(slot)]; }
+    bool of(const Value& tensor) const;
+    // An operand: such a tensor, or a list of numbers that may be such sizes.
+    bool in(const Value& operand) const;
+    // The slot holds a value from there on; `source`: of such a tensor that its sizes follow from those of no others.
+    void note(int32_t slot, bool open, const Value* source);
+    void decided(int32_t slot) { note(slot, false, nullptr); }
+    // From now on the record is for the sizes that the tensor, or all tensors, have.
+    void decide(const Value& tensor);
+    void decide_all();
+    // Whether the sizes of the results depend on more than on those of the operands; `real`: the arguments of this
+    // call.
+    bool by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const;
+    Known known() const;
+    void restore(const Known& known);
+
+  private:
+    Recorder& r_;
+    Known known_;
+    std::vector<Value> sources_;
+};
 
 // A new table of the sizes of a tensor; nil: they are those of this call in all calls.
 Value open_shape(Recorder& recorder, const Value& tensor);

@@ -6,6 +6,7 @@
 #include "core/interrupt.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
+#include "interpreter/jit/ghosts.h"
 #include "interpreter/jit/region.h"
 #include "jit/language.h"
 
@@ -93,8 +94,8 @@ vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& bod
         if (!same_event(known, s))
             throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
                                                 name_of(known.kind), ") when it is done again"));
-        for (const Expected& e : known.expected) results.push_back(known_result(e));
-        if (known.kind == Step::Kind::op && !known.effect) size_ghosts(known, results, body);
+        for (const Expected& e : known.expected) results.push_back(known_result(progress_, e, values_));
+        if (known.kind == Step::Kind::op && !known.effect) size_ghosts(progress_, known, results, body);
         effects_ += known.effect;
         know(known, results);
         count_writes(known);
@@ -301,20 +302,16 @@ void Recorder::know(const Step& step, vm::Values& results) {
         const Expected& e = step.expected[k];
         if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k])) note_function(results[k]);
         if (e.typed) {
-            open_tensors_ -= sizes_[static_cast<size_t>(e.slot)];
-            sizes_[static_cast<size_t>(e.slot)] = false;
+            sizes_.decided(e.slot);
         }
         if (e.what == Expected::What::constant || e.what == Expected::What::same) continue;
         const auto at = static_cast<size_t>(e.slot);
         if (values_.size() <= at) {
             values_.resize(at + 1);
             nodes_.resize(at + 1);
-            sizes_.resize(at + 1);
         }
         nodes_[at] = e.node;
-        sizes_[at] = e.open;
-        open_tensors_ += e.open;
-        if (e.open && (step.kind != Step::Kind::op || step.by_content)) sources_.push_back(results[k]);
+        sizes_.note(e.slot, e.open, step.kind != Step::Kind::op || step.by_content ? &results[k] : nullptr);
         slots_ = std::max(slots_, e.slot + 1);
         if (values_[at].is_nil()) alive_.push_back(e.slot);
         values_[at] = results[k];
@@ -473,7 +470,7 @@ void Recorder::made(const Value& tensor) {
 }
 
 Value Recorder::settled(const Value& v) {
-    decide_shape(v);
+    sizes_.decide(v);
     return decided(v);
 }
 
@@ -482,7 +479,7 @@ void Recorder::pass_on() {
 }
 
 Value Recorder::number_of(const Value& tensor) {
-    decide_shape(tensor);
+    sizes_.decide(tensor);
     if (!stopped_.empty()) return element(tensor.tensor(), 0);
     Value v = event(Step(Step::Kind::item, {operand(tensor)}),
                     [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
@@ -506,8 +503,8 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
             for (const Value& v : args) {
                 if (OpenNumbers::holds(v)) decided(v);
                 if (v.is_list())
-                    for (const Value& item : v.items()) decide_shape(item);
-                decide_shape(v);
+                    for (const Value& item : v.items()) sizes_.decide(item);
+                sizes_.decide(v);
             }
         Unwatched unwatched;
         return run_operator(op, real);
@@ -518,7 +515,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (s.effect)
         for (const Value& v : s.args())
             if (v.is_tensor()) stop("a tensor that was made of constants is written in place");
-    s.by_content = sizes_by_content(op, args, real);
+    s.by_content = sizes_.by_content(op, args, real);
     vm::Values results = event(std::move(s), [&](vm::Values& values) {
         Value result = run_operator(op, real);
         s.list = result.is_list();

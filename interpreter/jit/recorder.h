@@ -115,6 +115,7 @@ class Recorder final : public vm::Watcher {
     friend class OpenSizes;
     friend class OwnTables;
     friend class Questions;
+    friend class Sizes;
     friend Value open_shape(Recorder& recorder, const Value& tensor);
     friend Value size_of(Recorder& recorder, const Value& tensor, int axis);
     friend class WatchedUpvalue;
@@ -126,10 +127,8 @@ class Recorder final : public vm::Watcher {
     bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
     void know(const Step& step, vm::Values& results);
-    Value known_result(const Expected& e);
     uint32_t version_at(int32_t slot) const;
     void count_writes(const Step& step);
-    void size_ghosts(const Step& known, vm::Values& results, const std::function<void(vm::Values&)>& body);
     // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew in Lua.
     void stop(std::string why);
     void sweep();
@@ -153,12 +152,6 @@ class Recorder final : public vm::Watcher {
     bool is_plain(const Value& v) const;
     // Whether a function takes numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
-    bool is_open(const Value& operand) const;  // a tensor of any sizes, or a list of numbers that may be such sizes
-    // From now on the trace is for the sizes that the tensor, or all tensors, have.
-    void decide_shape(const Value& tensor);
-    void decide_shapes();
-    // `real`: the arguments as they are in this call.
-    bool sizes_by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const;
 
     LuaHost& host_;
     const Natives& natives_;
@@ -184,10 +177,6 @@ class Recorder final : public vm::Watcher {
     size_t operators_ = 0;  // since the last sweep
     size_t live_ = 0;       // see Limits
     uint64_t swept_at_ = thread_allocated_bytes();
-    std::vector<bool> sizes_;  // by slot: whether it is a tensor of any sizes
-    int open_tensors_ = 0;
-    std::vector<Value> sources_;                        // the tensors of any sizes on which those of the others depend
-    bool closed_ = false;                               // there shall be no more of them
     std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
     std::vector<ir::Node*> nodes_;                      // by slot
     std::vector<int32_t> alive_;                        // the slots of the others
@@ -204,6 +193,7 @@ class Recorder final : public vm::Watcher {
     OpenNumbers numbers_{*this};
     OwnTables tables_{*this};
     Questions questions_{*this};
+    Sizes sizes_{*this};
 };
 
 }  // namespace lunaria::jit

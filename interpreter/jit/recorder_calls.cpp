@@ -38,7 +38,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     if (!foreign_.empty() && (i.op == &gets || i.op == &sets) && foreign_.contains(m.operand(i, 0).object()))
         stop("a variable is used of a function that was made within a derivative or a compiled function");
     // Rules of derivatives look at the sizes of what they are for.
-    if (open_tensors_ > 0 && (i.order > 0 || m.depth > 0)) decide_shapes();
+    if (sizes_.any() && (i.order > 0 || m.depth > 0)) sizes_.decide_all();
     if (loops_.step(m, i)) return true;
     return open_ && numbers_.step(m, i);
 }

@@ -218,7 +218,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
             if (is_function(v)) return v;
             for (std::string_view name : kOfType) {
                 if (key.string() != name) continue;
-                if (name == "shape" || name == "size" || name == "nbytes") decide_shape(object);
+                if (name == "shape" || name == "size" || name == "nbytes") sizes_.decide(object);
                 return tables_.adopt(v);
             }
         }
@@ -310,7 +310,7 @@ Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
     if (stopped_.empty() && object.is_tensor() && object.tensor().rank() > 0 && !object.marks())
         return size_of(*this, object, 0);
-    decide_shape(object);
+    sizes_.decide(object);
     if (stopped_.empty() && is_table(object)) {
         const Value method = questions_.meta(object, "__len");
         if (method.is_nil()) return questions_.length_of(object);
@@ -329,7 +329,7 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& given_key) {
     if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
     // Nothing depends on the sizes where it is the name of a method or of a property.
     const bool named = key.kind() == Value::Kind::string && !host_.is_part(key);
-    if (!named) decide_shape(tensor);
+    if (!named) sizes_.decide(tensor);
     return host_.part_of(tensor, key);
 }
 
@@ -337,7 +337,7 @@ vm::Host::Part Recorder::put_part(const Value& tensor, const Value& key, const V
     if (is_table(key)) questions_.read_all(key);
     if (!key.is_tensor() && !is_table(key) && !is_plain(key))
         stop("a tensor is written at a place that cannot be followed");
-    decide_shape(tensor);
+    sizes_.decide(tensor);
     return host_.put_part(tensor, plain(key), decided(value));
 }
 

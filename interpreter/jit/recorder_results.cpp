@@ -1,22 +1,13 @@
 // What the events of a trace are expected to give the next time: the same values, other numbers, tensors of other
-// sizes. And what stands for results that the runner had and nobody needs any more.
+// sizes.
 #include <algorithm>
 
-#include "core/random.h"
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/recorder.h"
 
 namespace lunaria::jit {
 
 namespace {
-
-// A tensor of a type of which nobody looks at the elements.
-Value ghost(const TensorType& type) {
-    Tensor one = Tensor::zeros(type.dtype, {});
-    Strides strides;
-    for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
-    return Value(one.view(type.shape, strides));
-}
 
 // Events of which another number may come the next time.
 bool generalises(Step::Kind kind) {
@@ -81,10 +72,10 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
             e.type = {v.tensor().dtype(), v.tensor().shape()};
             e.parameter = v.tensor().parameter() != nullptr;
             // A batch of another size mostly has labels of another size.
-            const bool another = generalises(s.kind) && (has_other_sizes(others, k, e) ||
-                                                         (open_tensors_ > 0 && s.kind == Step::Kind::argument));
-            e.open = !e.parameter && e.type.shape.rank() > 0 && !closed_ &&
-                     (another || std::ranges::any_of(s.args(), [&](const Value& v) { return is_open(v); }));
+            const bool another = generalises(s.kind) &&
+                                 (has_other_sizes(others, k, e) || (sizes_.any() && s.kind == Step::Kind::argument));
+            e.open = !e.parameter && e.type.shape.rank() > 0 && !sizes_.closed() &&
+                     (another || std::ranges::any_of(s.args(), [&](const Value& v) { return sizes_.in(v); }));
         } else if (table && !tree_.tables.contains(vm::identity_of(v)) &&
                    (outside || (s.kind == Step::Kind::read && s.opens) ||
                     (generalises(s.kind) && differs(Value::Kind::object)))) {
@@ -105,75 +96,6 @@ std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
         list.push_back(std::move(e));
     }
     return list;
-}
-
-bool Recorder::is_open(const Value& operand) const {
-    bool open = false;
-    for_each_slot(operand, [&](int32_t slot) {
-        const auto at = static_cast<size_t>(slot);
-        open |= sizes_[at] || (operand.is_list() && values_[at].is_number());
-    });
-    return open;
-}
-
-void Recorder::decide_shape(const Value& tensor) {
-    if (open_tensors_ == 0 || !stopped_.empty() || !tensor.is_tensor()) return;
-    auto found = slot_of_.find(vm::identity_of(tensor));
-    if (found == slot_of_.end() || !sizes_[static_cast<size_t>(found->second)]) return;
-    event(Step(Step::Kind::is, {node_at(found->second)}), [&](vm::Values& results) { results.push_back(tensor); });
-}
-
-void Recorder::decide_shapes() {
-    closed_ = true;
-    for (const Value& tensor : sources_) decide_shape(tensor);
-    // The sizes of the others follow from theirs.
-    sizes_.assign(sizes_.size(), false);
-    open_tensors_ = 0;
-}
-
-// Whether the sizes of the results depend on more than on the sizes of the operands.
-bool Recorder::sizes_by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
-    if (std::ranges::any_of(args, OpenNumbers::holds)) return true;
-    if (open_tensors_ == 0) return false;
-    if (!op.infer_fn) return true;
-    const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));
-    return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
-}
-
-Value Recorder::known_result(const Expected& e) {
-    if (e.what == Expected::What::constant) return e.constant;
-    Value v = progress_.slots[static_cast<size_t>(e.slot)];
-    if (!v.is_nil()) return v;
-    if (e.what == Expected::What::tensor) {
-        TensorType type = e.type;
-        for (const auto& [slot, shape] : progress_.sizes)
-            if (slot == e.slot) type.shape = shape;
-        return ghost(type);
-    }
-    if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values_.size())
-        return values_[static_cast<size_t>(e.slot)];
-    return e.constant;
-}
-
-// What stands for results of any sizes must have the sizes of this call, which those of the operands tell.
-void Recorder::size_ghosts(const Step& known, vm::Values& results, const std::function<void(vm::Values&)>& body) {
-    auto is_ghost = [&](const Expected& e) {
-        return e.what == Expected::What::tensor && e.open && progress_.slots[static_cast<size_t>(e.slot)].is_nil();
-    };
-    if (std::none_of(known.expected.begin(), known.expected.end(), is_ghost)) return;
-    const RandomStream random = default_generator().state();
-    vm::Values sized;
-    try {
-        Unwatched unwatched;
-        body(sized);
-    } catch (const Error&) {
-        sized.clear();  // values that are not those of the call may be wrong ones: the sizes stay the recorded ones
-    }
-    default_generator().set_state(random);
-    if (sized.size() != results.size()) return;
-    for (size_t k = 0; k < results.size(); ++k)
-        if (is_ghost(known.expected[k]) && sized[k].is_tensor())
-            results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
 }
 
 uint32_t Recorder::version_at(int32_t slot) const {

@@ -1,0 +1,57 @@
+#include "interpreter/jit/ghosts.h"
+
+#include <algorithm>
+
+#include "core/random.h"
+#include "interpreter/jit/recorder.h"
+
+namespace lunaria::jit {
+
+namespace {
+
+Value ghost(const TensorType& type) {
+    Tensor one = Tensor::zeros(type.dtype, {});
+    Strides strides;
+    for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
+    return Value(one.view(type.shape, strides));
+}
+
+}  // namespace
+
+Value known_result(const Progress& progress, const Expected& e, std::span<const Value> values) {
+    if (e.what == Expected::What::constant) return e.constant;
+    Value v = progress.slots[static_cast<size_t>(e.slot)];
+    if (!v.is_nil()) return v;
+    if (e.what == Expected::What::tensor) {
+        TensorType type = e.type;
+        for (const auto& [slot, shape] : progress.sizes)
+            if (slot == e.slot) type.shape = shape;
+        return ghost(type);
+    }
+    if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values.size())
+        return values[static_cast<size_t>(e.slot)];
+    return e.constant;
+}
+
+void size_ghosts(const Progress& progress, const Step& known, vm::Values& results,
+                 const std::function<void(vm::Values&)>& body) {
+    auto is_ghost = [&](const Expected& e) {
+        return e.what == Expected::What::tensor && e.open && progress.slots[static_cast<size_t>(e.slot)].is_nil();
+    };
+    if (std::none_of(known.expected.begin(), known.expected.end(), is_ghost)) return;
+    const RandomStream random = default_generator().state();
+    vm::Values sized;
+    try {
+        Unwatched unwatched;
+        body(sized);
+    } catch (const Error&) {
+        sized.clear();  // values that are not those of the call may be wrong ones: the sizes stay the recorded ones
+    }
+    default_generator().set_state(random);
+    if (sized.size() != results.size()) return;
+    for (size_t k = 0; k < results.size(); ++k)
+        if (is_ghost(known.expected[k]) && sized[k].is_tensor())
+            results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
+}
+
+}  // namespace lunaria::jit
