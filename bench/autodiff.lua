@@ -35,4 +35,13 @@ harness.workload("rnn", { torch = 10 }, function()
     weight(), weight(), bias(), weight(), weight(), bias())
 end)
 
+-- Each call differentiates anew: the first has to transform the function.
+harness.workload("statements", { limit = 5e6 }, function()
+  local lines = { "return function(x) local y = x" }
+  for i = 1, 3200 do lines[#lines + 1] = ("y = y * %.4f + x"):format(1 - 1 / (i + 2)) end
+  lines[#lines + 1] = "return (y * y):sum() end"
+  local f = load(table.concat(lines, "\n"))()
+  return harness.calls(function(x) return ms.value_and_grad(f)(x) end, ops.ones({ 2 }))
+end)
+
 harness.serve()

@@ -70,6 +70,16 @@ for name, count in pairs { chain_4M = 4 << 20, chain_16K = 16 << 10 } do
   harness.workload(name, { fused = 0.95, peers = 1 }, function() return harness.calls(ms.jit(chain), ops.randn({ count })) end)
 end
 
+-- Statements that all differ, one after the other.
+harness.workload("statements", { jax = 1 }, function()
+  local forms = { "ops.tanh(y * %.4f) + x", "ops.exp(y * -%.4f) * x", "ops.sin(y + %.4f) - y", "y / (%.4f + x * x)",
+    "ops.sqrt(ops.abs(y) + %.4f) * x" }
+  local lines = { "local ops = ... return function(x) local y = x" }
+  for i = 1, 1000 do lines[#lines + 1] = ("y = " .. forms[i % 5 + 1]):format(1 + 1 / (i + 2)) end
+  lines[#lines + 1] = "return y end"
+  return harness.calls(ms.jit(load(table.concat(lines, "\n"))(ops)), ops.arange(64):float() / 64)
+end)
+
 harness.workload("tiny_call", { limit = 1000, peers = 7 }, function()
   return harness.calls(ms.jit(function(a, b) return a + b end), ops.randn({ 4 }), ops.randn({ 4 }))
 end)

@@ -191,6 +191,16 @@ def chain(count):
                        lambda x: jnp.tanh(x * 1.5 + 0.25) * jax.nn.sigmoid(x) + x, normal(count))
 
 
+def statements_jax():
+    forms = ["jnp.tanh(y * {}) + x", "jnp.exp(y * -{}) * x", "jnp.sin(y + {}) - y", "y / ({} + x * x)",
+             "jnp.sqrt(jnp.abs(y) + {}) * x"]
+    lines = [" y = " + forms[i % 5].format(round(1 + 1 / (i + 2), 4)) for i in range(1, 1001)]
+    names = {"jnp": jnp}
+    exec("\n".join(["def f(x):", " y = x", *lines, " return y"]), names)
+    f, x = jax.jit(names["f"]), jnp.arange(64, dtype=jnp.float32) / 64
+    return harness.calls("f(x).block_until_ready()", f=f, x=x)
+
+
 harness.serve({
     "train_mlp": training("mlp", adam, networks_jax.adam_step, lambda: normal(64, 784), lambda: classes(64)),
     "train_lenet": training("lenet", sgd, networks_jax.momentum_step, lambda: normal(32, 1, 32, 32), lambda: classes(32)),
@@ -200,6 +210,7 @@ harness.serve({
                                lambda: classes(8)),
     "train_rnn": {"torch": lambda: rnn_torch(False), "torch_compile": lambda: rnn_torch(True),
                   "jax": lambda: rnn_jax(networks_jax.rnn_unrolled), "jax_scan": lambda: rnn_jax(networks_jax.rnn_scan)},
+    "statements": {"jax": statements_jax},
     "infer_mlp": inference(networks.mlp, networks_jax.mlp, lambda: normal(1, 784)),
     "infer_lenet": inference(networks.lenet, networks_jax.lenet, lambda: normal(1, 1, 32, 32)),
     "infer_gpt": inference(networks.gpt, networks_jax.gpt, lambda: tokens(1, 128)),
