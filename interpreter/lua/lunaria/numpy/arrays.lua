@@ -231,6 +231,14 @@ function arrays.integer(where, name, value)
   return i or fail(where, ("%s must be an integer, got %s"):format(name, describe(value)))
 end
 
+--- How often something is done: an integer from 0 to 1000, beyond which a program would not come back.
+function arrays.times(where, name, value)
+  local n = arrays.integer(where, name, value)
+  if n < 0 then fail(where, ("%s must not be negative, got %d"):format(name, n)) end
+  if n > 1000 then fail(where, ("%s must be at most 1000, got %d"):format(name, n)) end
+  return n
+end
+
 --- A number argument.
 function arrays.number(where, name, value)
   if ms.is_tensor(value) and value.size == 1 then value = value:item() end

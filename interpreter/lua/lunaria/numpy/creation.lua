@@ -27,7 +27,8 @@ function M.array(obj, dtype, copy, ndmin)
     x = ok and exact or x
   end
   if dtype then x = arrays.cast(x, dtype) end
-  while x.ndim < (ndmin or 0) do x = ops.expand_dims(x, 0) end
+  ndmin = arrays.times("numpy.array", "ndmin", ndmin or 0)
+  while x.ndim < ndmin do x = ops.expand_dims(x, 0) end
   return x
 end
 
@@ -375,6 +376,7 @@ function M.vander(x, n, increasing)
   if x.ndim ~= 1 then arrays.fail(where, "x must have one axis") end
   x = arrays.cast(x, plain and x.dtype == ms.float32 and x.dtype or arrays.promote(x.dtype, ms.int64))
   n = arrays.integer(where, "n", n or x.size)
+  if n > 100000 then arrays.fail(where, ("n must be at most 100000, got %d"):format(n)) end
   if n <= 0 then return ops.zeros({ x.size, 0 }, x.dtype) end
   local columns = { ops.ones_like(x) }
   for i = 2, n do columns[i] = columns[i - 1] * x end

@@ -278,7 +278,8 @@ end
 function M.diag_indices(n, ndim)
   ndim = arrays.named("numpy.diag_indices", { "ndim" }, ndim)
   local list = {}
-  for i = 1, ndim or 2 do list[i] = ops.arange(0, arrays.integer("numpy.diag_indices", "n", n), 1, ms.int64) end
+  n = arrays.integer("numpy.diag_indices", "n", n)
+  for i = 1, arrays.times("numpy.diag_indices", "ndim", ndim or 2) do list[i] = ops.arange(0, n, 1, ms.int64) end
   return table.unpack(list)
 end
 

@@ -297,8 +297,7 @@ end
 function M.polyder(p, m)
   m = arrays.named("numpy.polyder", { "m" }, m)
   local c = coefficients("numpy.polyder", p)
-  m = arrays.integer("numpy.polyder", "m", m or 1)
-  if m < 0 then arrays.fail("numpy.polyder", ("m must not be negative, got %d"):format(m)) end
+  m = arrays.times("numpy.polyder", "m", m or 1)
   for _ = 1, m do
     local n = c.size - 1
     if n <= 0 then return ops.zeros({ 0 }, c.dtype) end
@@ -318,8 +317,7 @@ function M.polyint(p, m, k)
   local where = "numpy.polyint"
   local c, plain = arrays.of(where, "p", p)
   c = coefficients(where, c)
-  m = arrays.integer(where, "m", m or 1)
-  if m < 0 then arrays.fail(where, ("m must not be negative, got %d"):format(m)) end
+  m = arrays.times(where, "m", m or 1)
   if m == 0 then return c end
   local constants = k
   if ms.is_tensor(k) then constants = k.ndim == 0 and k:item() or k:tolist() end

@@ -439,8 +439,7 @@ function M.diff(a, n, axis, prepend, append)
   end
   joined(prepend, true)
   joined(append, false)
-  n = arrays.integer(where, "n", n or 1)
-  if n < 0 then arrays.fail(where, ("n must not be negative, got %d"):format(n)) end
+  n = arrays.times(where, "n", n or 1)
   for _ = 1, n do
     local size = x.shape[axis + 1]
     if size == 0 then break end

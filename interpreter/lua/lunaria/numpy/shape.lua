@@ -254,6 +254,7 @@ local function cuts(where, n, sections, uneven)
       arrays.fail(where, ("an axis of size %d cannot be cut into %d equal parts"):format(n, parts),
         "ms.numpy.array_split makes parts of different sizes")
     end
+    if parts > 100000 then arrays.fail(where, ("the number of parts must be at most 100000, got %d"):format(parts)) end
     for i = 1, parts - 1 do places[i + 1] = i * (n // parts) + math.min(i, n % parts) end
   end
   places[#places + 1] = n
@@ -489,6 +490,7 @@ function M.pad(arr, pad_width, mode, stat_length, constant_values, end_values, r
     local before = arrays.integer(where, "pad_width", pads[axis + 1][1])
     local after = arrays.integer(where, "pad_width", pads[axis + 1][2])
     if before < 0 or after < 0 then arrays.fail(where, "pad_width must not be negative") end
+    if math.max(before, after) > 1 << 24 then arrays.fail(where, "pad_width must be at most 16777216") end
     local n = x.shape[axis + 1]
     if mode == "constant" or mode == "empty" then
       local first, last = ms.tensor(values[axis + 1][1], x.dtype), ms.tensor(values[axis + 1][2], x.dtype)
