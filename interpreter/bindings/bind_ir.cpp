@@ -244,18 +244,57 @@ int export_network(lua_State* L) {
 
 }  // namespace
 
+// {{name, dtype, shape} ...}, as far as the graph says.
+static void push_about(lua_State* L, const std::vector<std::pair<std::string, ir::NodeType>>& values) {
+    lua_newtable(L);
+    lua_Integer i = 0;
+    for (const auto& [name, type] : values) {
+        lua_newtable(L);
+        push(L, std::string_view(name));
+        lua_setfield(L, -2, "name");
+        if (type.kind == ir::NodeType::Kind::tensor) {
+            push(L, name_of(type.tensor.dtype));
+            lua_setfield(L, -2, "dtype");
+            lua_newtable(L);
+            lua_Integer axis = 0;
+            for (int64_t n : type.tensor.shape) {
+                lua_pushinteger(L, n);
+                lua_rawseti(L, -2, ++axis);
+            }
+            lua_setfield(L, -2, "shape");
+        }
+        lua_rawseti(L, -2, ++i);
+    }
+}
+
+static void push_about(lua_State* L, const ir::Graph& graph) {
+    std::vector<std::pair<std::string, ir::NodeType>> inputs, outputs;
+    for (size_t i = graph.captures; i < graph.parameters().size(); ++i)
+        inputs.emplace_back(graph.parameters()[i]->name, graph.parameters()[i]->type);
+    if (graph.result.is_list())
+        for (const Value& v : graph.result.items())
+            outputs.emplace_back(str("output_", outputs.size()), v.is_node() ? v.node()->type : ir::NodeType());
+    lua_newtable(L);
+    push_about(L, inputs);
+    lua_setfield(L, -2, "inputs");
+    push_about(L, outputs);
+    lua_setfield(L, -2, "outputs");
+}
+
 int load_mindir(lua_State* L) {
     const std::string path = path_at(L, 1, "load_mindir");
     std::vector<Value> weights;
     LuaHost& host = LuaHost::of(L);
-    host.push(L, function_in(host, *open_source(path), weights));
+    const Value f = function_in(host, *open_source(path), weights);
+    host.push(L, f);
     lua_newtable(L);
     for (const Value& w : weights) {
         push(L, std::string_view(w.tensor().parameter()->name));
         push_shared(L, w.tensor());
         lua_rawset(L, -3);
     }
-    return 2;
+    push_about(L, vm::object_as<vm::Closure>(f)->function->graph);
+    return 3;
 }
 
 void bind_ir(lua_State* L) {
