@@ -43,8 +43,8 @@ end
 -- order, may round otherwise.
 local ROUNDING = { float16 = 2 ^ -9, bfloat16 = 2 ^ -6, float32 = 2 ^ -19, float64 = 2 ^ -46, complex64 = 2 ^ -17 }
 
--- Beyond that a difference is one of rounding where the eager result changes as much when the inputs do by one unit in the
--- last place.
+-- Beyond that a difference is one of rounding where the eager result changes as much when the inputs and what each step gives
+-- do by one unit in the last place.
 local BESIDE = 16
 local UNIT = { float16 = 2 ^ -10, bfloat16 = 2 ^ -7, float32 = 2 ^ -23, float64 = 2 ^ -52 }
 
@@ -55,13 +55,15 @@ local function nudged(value, turn)
   return value * (signs * unit + 1):astype(value.dtype)
 end
 
--- Whether what was found is as near to the eager result as nudged inputs bring it. `f` gives all results.
-local function is_rounding(f, arguments, found, expected)
+-- Whether what was found is as near to the eager result as nudged values bring it. `make` gives the function of all results,
+-- with what is to be done after each step.
+local function is_rounding(make, arguments, found, expected)
   if not found[1] or not expected[1] or found.n ~= expected.n then return false end
   local reach = {}
   for turn = 1, 3 do
     local list = { n = arguments.n }
     for i = 1, arguments.n do list[i] = nudged(arguments[i], turn) end
+    local f = make(function(value) return nudged(value, turn) end)
     ms.set_seed(1)
     local moved = table.pack(pcall(f, table.unpack(list, 1, list.n)))
     if not moved[1] or moved.n ~= expected.n then return false end
@@ -155,14 +157,15 @@ local function arguments_of(chain, key)
 end
 
 -- Compares a compiled function with the plain one: nil, or what is wrong.
-local function compiled_differs(f, chain, what)
-  local plain, compiled = f, ms.jit(f)
+local function compiled_differs(make, chain, what)
+  local plain = make()
+  local compiled = ms.jit(plain)
   local wanted = {}
   local function call(key, round)
     wanted[key] = wanted[key] or outcome(plain, arguments_of(chain, key))
     local found = outcome(compiled, arguments_of(chain, key))
     local wrong = outcomes_differ(found, wanted[key])
-    if not wrong or is_rounding(plain, arguments_of(chain, key), found, wanted[key]) then return nil end
+    if not wrong or is_rounding(make, arguments_of(chain, key), found, wanted[key]) then return nil end
     return ("%s, %s: %s"):format(what, round, wrong)
   end
   for round = 1, CALLS do
@@ -200,8 +203,9 @@ end
 local saved, refused, reasons = 0, 0, {}
 
 -- Numbers are not saved: they are constants of what is.
-local function saved_differs(f, chain)
+local function saved_differs(make, chain)
   if chain.random then return nil end
+  local f = make()
   local expected = outcome(f, arguments_of(chain, "value"))
   if not expected[1] then return nil end
   local tensors = { n = 0 }
@@ -239,23 +243,23 @@ local function saved_differs(f, chain)
   local loaded = ms.load(file)
   local found = outcome(loaded, tensors)
   local wrong = outcomes_differ(found, expected)
-  if not wrong or is_rounding(f, arguments_of(chain, "value"), found, expected) then return nil end
+  if not wrong or is_rounding(make, arguments_of(chain, "value"), found, expected) then return nil end
   return "saved and loaded: " .. wrong
 end
 
 -- Nil, or what is wrong: a kind ("value", "gradient", "saved") and the details.
 local function judge(chain)
-  local f = Chain.compile(chain)
-  local wrong = compiled_differs(f, chain, "compiled")
+  local function make(after) return Chain.compile(chain, after) end
+  local wrong = compiled_differs(make, chain, "compiled")
   if wrong then return "value", wrong end
-  local gradient = gradient_of(f, chain)
-  if gradient then
+  local function make_gradient(after) return gradient_of(make(after), chain) end
+  if make_gradient() then
     least_scale = 1
-    wrong = compiled_differs(gradient, chain, "compiled gradient")
+    wrong = compiled_differs(make_gradient, chain, "compiled gradient")
     least_scale = 0
     if wrong then return "gradient", wrong end
   end
-  wrong = saved_differs(f, chain)
+  wrong = saved_differs(make, chain)
   if wrong then return "saved", wrong end
 end
 

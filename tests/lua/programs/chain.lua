@@ -426,17 +426,21 @@ function Chain.make(seed, most)
   return chain
 end
 
---- The chain's function as text: a chunk that takes ms and gives it.
-function Chain.source(chain)
+--- The chain's function as text: a chunk that takes ms and gives it. With `after`, a function that the chunk takes as well is
+--- applied to each result of a step.
+function Chain.source(chain, after)
   local names, lines = {}, {}
   for i, input in ipairs(chain.inputs) do names[i] = input.name end
-  for i, step in ipairs(chain.steps) do lines[i] = ("  local %s = %s"):format(table.concat(step.results, ", "), step.text) end
-  return ("local ms = ...\nlocal ops = ms.ops\nreturn function(%s)\n%s\n  return %s\nend"):format(table.concat(names, ", "),
+  for _, step in ipairs(chain.steps) do
+    lines[#lines + 1] = ("  local %s = %s"):format(table.concat(step.results, ", "), step.text)
+    for _, name in ipairs(after and step.results or {}) do lines[#lines + 1] = ("  %s = after(%s)"):format(name, name) end
+  end
+  return ("local ms, after = ...\nlocal ops = ms.ops\nreturn function(%s)\n%s\n  return %s\nend"):format(table.concat(names, ", "),
     table.concat(lines, "\n"), table.concat(chain.returned, ", "))
 end
 
---- The chain's function.
-function Chain.compile(chain) return assert(load(Chain.source(chain), "=chain"))(ms) end
+--- The chain's function; with `after` each result of a step is what that makes of it.
+function Chain.compile(chain, after) return assert(load(Chain.source(chain, after), "=chain"))(ms, after) end
 
 --- The dtypes of all tensors in the chain, as the keys of a table.
 function Chain.dtypes(chain)
