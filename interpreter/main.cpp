@@ -250,19 +250,31 @@ int run_command(const CommandLine& command) {
     return code;
 }
 
+// Lines of the library tell nothing to those who wrote no program.
+void leave_out_library(Outcome& outcome) {
+    const size_t end = outcome.message.find(": ");
+    const size_t colon = end == std::string::npos ? end : outcome.message.find_last_not_of("0123456789", end - 1);
+    const bool has_place = colon != std::string::npos && colon + 1 < end && outcome.message[colon] == ':';
+    const bool of_library = outcome.message.starts_with("lunaria:");
+    if (of_library && has_place) outcome.message.erase(0, end + 2);
+    if (of_library || !has_place) outcome.traceback.clear();
+}
+
 // lunaria onnx-run ... and the like: what a file of the library does with the words.
 int run_words(const char* module, int count, char** words) {
     State state({.ignore_environment = false});
     interruptible = &state;
     handle_signal(SIGINT, on_interrupt);
-    const int code = report(state, run_protected(state, [&](lua_State* L) {
-                                lua_getglobal(L, "require");
-                                lua_pushstring(L, module);
-                                lua_call(L, 1, 1);
-                                luaL_checkstack(L, count, "too many arguments");
-                                for (int i = 0; i < count; ++i) lua_pushstring(L, words[i]);
-                                lua_call(L, count, 0);
-                            }));
+    Outcome outcome = run_protected(state, [&](lua_State* L) {
+        lua_getglobal(L, "require");
+        lua_pushstring(L, module);
+        lua_call(L, 1, 1);
+        luaL_checkstack(L, count, "too many arguments");
+        for (int i = 0; i < count; ++i) lua_pushstring(L, words[i]);
+        lua_call(L, count, 0);
+    });
+    leave_out_library(outcome);
+    const int code = report(state, outcome);
     signal(SIGINT, SIG_DFL);
     return code;
 }

@@ -510,6 +510,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
         return run_operator(op, real);
     }
     Step s(Step::Kind::op, op, operands(args), {});
+    s.whole = machine_.whole();
     s.effect = op.side_effect == Effect::state;
     tree_.random |= draws(op);
     if (s.effect)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/element.h"
+#include "core/expansion.h"
 #include "core/ir/text.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
@@ -547,7 +548,8 @@ class Runner {
                 }
             }
         } catch (const Error& e) {
-            given = {Value(described(step.span(), e.what()))};
+            const Error told = step.whole ? named_after(*step.whole, e) : e;
+            given = {Value(described(step.span(), told.what()))};
             return Outcome::failed;
         } catch (const std::exception&) {
             // It is raised again by whoever does this step again.

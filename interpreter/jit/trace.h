@@ -98,6 +98,7 @@ struct Step {
     bool by_content = false;       // an operator: the sizes of its results depend on more than on those of its operands
     bool alone = false;            // an operator that no compiled graph can hold
     int32_t table = -1;            // of `make`: which of the run's tables it is; of `loop` and `again`: which loop
+    const Op* whole = nullptr;     // of an operator: the composite one whose expansion it is part of, if it is
     bool list = false;             // of an operator: the results are a list, even if it is one alone
     int hits = 0;
     // Of a question: where its object and its key are in the table of what the function keeps; 0: not there.

@@ -243,11 +243,10 @@ void Machine::loop(size_t base) {
         }
     } catch (const Error& e) {
         if (!e.place().empty()) throw;
-        const Op* whole = code_->function ? code_->function->whole : nullptr;
-        const Error told = whole ? named_after(*whole, e) : e;
+        const Error told = whole() ? named_after(*whole(), e) : e;
         host().failed(told);
         std::string where = here();
-        if (where.empty() && !whole) throw;
+        if (where.empty() && !whole()) throw;
         throw told.at(where);
     }
 }

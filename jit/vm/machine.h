@@ -35,6 +35,8 @@ class Machine {
     // What runs now in the user's text; may be nowhere.
     ir::Span span() const;
     std::string here() const { return ir::place_text(span()); }
+    // The composite operator whose expansion runs now, or null: errors speak of that.
+    const Op* whole() const { return code_ && code_->function ? code_->function->whole : nullptr; }
     // The same for what calls a function of the host; empty when that is pcall or its like and not the program.
     std::string caller() const;
     // What runs now; may be null.

@@ -331,7 +331,7 @@ return function(message, line, place, above, variables)
   local at = first:match "^(.-:%d+: )" or ""
   local text = first:sub(#at + 1)
   -- What the library's own Lua raised is the user's call.
-  if at:find "^lunaria:lunaria/" and place ~= "" then
+  if at:find "^lunaria:lunaria/" and place ~= "" and not place:find "^lunaria:" then
     at = place .. ": "
     local called = line:match "([%w_]+)%s*[%({]" or line:match "([%w_]+)"
     local object = called and dotted_call(called, line)
