@@ -1,4 +1,5 @@
 // Runs operators eagerly: promote operands, infer, allocate, ask the device's kernels in turn.
+#include <algorithm>
 #include <array>
 
 #include "core/consume.h"
@@ -8,6 +9,7 @@
 #include "core/op.h"
 #include "core/ops/matrix.h"
 #include "core/ops/reduce.h"
+#include "core/placement.h"
 #include "core/profile.h"
 #include "core/random.h"
 
@@ -15,23 +17,23 @@ namespace lunaria {
 
 namespace {
 
-Device*& device_slot() {
-    static Device* device = nullptr;
-    return device;
-}
-
 using Args = std::vector<Value>;
 
 Value run_kernels(const Op& op, KernelCall& call) {
     Device* device = current_device();
     size_t count = 0;
     const Kernel* kernels = op.kernels(*device, count);
-    for (size_t i = 0; i < count; ++i)
-        if (kernels[i](call)) {
-            if (call.out.size() == 1) return Value(std::move(call.out[0]));
-            return Value::list(Args(call.out.begin(), call.out.end()));
-        }
-    throw dtype_error(op.name(), str("is not defined for ", name_of(call.dtype), " on the device ", device->name()));
+    bool done = false;
+    if (!current_place()) [[likely]] {
+        for (size_t i = 0; i < count && !done; ++i) done = kernels[i](call);
+    } else {
+        done = launch_or_fall_back(*device, {kernels, count}, 0, call) < std::max<size_t>(count, 1);
+    }
+    if (!done)
+        throw dtype_error(op.name(),
+                          str("is not defined for ", name_of(call.dtype), " on the device ", device->name()));
+    if (call.out.size() == 1) return Value(std::move(call.out[0]));
+    return Value::list(Args(call.out.begin(), call.out.end()));
 }
 
 // A composite operator with an inference rule of its own may also have a kernel that does it all at once. Where a
@@ -77,8 +79,8 @@ bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
 // Whether a result of this type may be written over the tensor: every element is read before it is written, and nobody
 // else sees it.
 bool can_hold_result(const Tensor& t, DType dtype, const Shape& shape) {
-    return t.dtype() == dtype && t.is_contiguous() && t.is_sole_owner() && !t.device() && !t.parameter() &&
-           t.shape() == shape;
+    return t.dtype() == dtype && t.is_contiguous() && t.is_sole_owner() && t.device() == current_place() &&
+           !t.parameter() && t.shape() == shape;
 }
 
 // Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes. `spare`:
@@ -122,7 +124,7 @@ Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value
     Tensor out;
     for (const Value& v : spare)
         if (!out && v.is_tensor() && can_hold_result(v.tensor(), result, shape ? *shape : joint)) out = v.tensor();
-    if (!out) out = Tensor::empty(result, shape ? *shape : joint);
+    if (!out) out = Tensor::empty(result, shape ? *shape : joint, current_place());
     if (out.size() == 0) return Value(std::move(out));
     KernelCall call{op, args, {&out, 1}, dtype};
     return run_kernels(op, call);
@@ -140,7 +142,7 @@ bool is_plain_product(const Op& op, std::span<const Value> args) {
 
 Value run_plain_product(const Op& op, std::span<const Value> args) {
     const Tensor &a = args[0].tensor(), &b = args[1].tensor();
-    Tensor out = Tensor::empty(a.dtype(), {a.dim(0), b.dim(1)});
+    Tensor out = Tensor::empty(a.dtype(), {a.dim(0), b.dim(1)}, current_place());
     KernelCall call{op, args, {&out, 1}, a.dtype()};
     return run_kernels(op, call);
 }
@@ -155,13 +157,17 @@ bool is_plain_sum(const Op& op, std::span<const Value> args) {
 
 Value run_plain_sum(const Op& op, std::span<const Value> args) {
     const DType dtype = args[0].tensor().dtype();
-    Tensor out = Tensor::empty(dtype, {});
+    Tensor out = Tensor::empty(dtype, {}, current_place());
     KernelCall call{op, args, {&out, 1}, dtype};
     return run_kernels(op, call);
 }
 
 Value convert_operand(const Op& op, const Param& param, const Value& v, DType dtype) {
-    auto as_tensor = [&](DType t) { return v.is_tensor() ? v : number_as_tensor(v, t); };
+    auto as_tensor = [&](DType t) {
+        if (v.is_tensor()) return v;
+        const Value number = number_as_tensor(v, t);
+        return current_place() ? Value(number.tensor().to(current_place())) : number;
+    };
     switch (param.type) {
         case ArgType::same:
         case ArgType::real: {
@@ -223,13 +229,6 @@ class EagerBuilder final : public Builder {
 
 }  // namespace
 
-void set_current_device(Device* device) { device_slot() = device; }
-
-Device* current_device() {
-    if (Device* device = device_slot()) return device;
-    throw state_error("device", "no device has been set up");
-}
-
 Builder& eager_builder() {
     static EagerBuilder builder;
     return builder;
@@ -268,7 +267,7 @@ Error naming_layer(const Error& e, std::span<const Value> args) {
 }  // namespace
 
 Value run_consuming(const Op& op, std::span<Value> args) {
-    if (!op.is_elementwise || Profile::current()) return run(op, args);
+    if (!op.is_elementwise || Profile::current() || has_places()) return run(op, args);
     poll_interrupt();
     return run_elementwise(op, args, args);
 }
@@ -291,8 +290,20 @@ Value run(const Op& op, std::span<const Value> given) {
 
 namespace {
 
+Value run_here(const Op& op, std::span<const Value> given);
+
 Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
+    if (!has_places()) [[likely]]
+        return run_here(op, given);
+    const Placement placement(op, given);
+    const PlaceScope scope(placement.place);
+    if (placement.travellers.empty()) return run_here(op, given);
+    const std::vector<Value> moved = placement.moved(given);
+    return placement.marked(run_here(op, moved));
+}
+
+Value run_here(const Op& op, std::span<const Value> given) {
     if (op.is_elementwise) return run_elementwise(op, given);
     if (is_plain_product(op, given)) return run_plain_product(op, given);
     if (is_plain_sum(op, given)) return run_plain_sum(op, given);
@@ -333,7 +344,7 @@ Value run_unwatched(const Op& op, std::span<const Value> given) {
     for (size_t i = 0; i < out.size(); ++i)
         if (types[i].shape.known())
             out[i] = Tensor::empty(!op.takes_halves && is_half(types[i].dtype) ? DType::f32 : types[i].dtype,
-                                   types[i].shape);
+                                   types[i].shape, current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
     if (op.side_effect == Effect::random) {
         RandomStream stream = default_generator().next_stream();

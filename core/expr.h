@@ -86,6 +86,11 @@ class Builder {
     Expr call_args(std::string_view op, std::span<const Arg> args);
     Expr list(std::span<const Expr> items);
     Expr constant(Value v) { return {*this, std::move(v)}; }
+    // A tensor that a rule has made for this call: it goes along to the device of the operands.
+    Expr constant(Tensor made) {
+        made.set_goes_along();
+        return {*this, Value(std::move(made))};
+    }
     // Tensors of one value that broadcast against anything.
     Expr zeros_like(const Expr& e);
     Expr ones_like(const Expr& e);

@@ -245,7 +245,7 @@ struct Advanced {
     }
 
     static std::vector<Expr> selection(Builder& builder, const IndexItem& item) {
-        if (item.kind == IndexItem::Kind::integer) return {builder.constant(Value(Tensor::scalar(item.integer)))};
+        if (item.kind == IndexItem::Kind::integer) return {builder.constant(Tensor::scalar(item.integer))};
         if (!is_mask(item)) return {builder.constant(item.tensor).cast(DType::i64)};
         int rank = axes_of(item);
         Expr rows = builder.call("argwhere", {builder.constant(item.tensor)});

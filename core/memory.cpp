@@ -364,7 +364,7 @@ void* allocate_slowly(size_t size, size_t asked) {
     own().clear();
     drop_large(0);
     if (void* block = system_allocate(size)) return block;
-    if (pressure_handler() && pressure_handler()()) {
+    if (relieve_memory_pressure()) {
         drop_large(0);
         if (void* block = system_allocate(size)) return block;
     }
@@ -488,6 +488,10 @@ void trim_memory_cache() {
 
 void set_memory_pressure_handler(std::function<bool()> handler) { pressure_handler() = std::move(handler); }
 
+bool relieve_memory_pressure() { return pressure_handler() && pressure_handler()(); }
+
 uint64_t thread_allocated_bytes() { return allocated_here; }
+
+void count_allocation(size_t bytes) { allocated_here += bytes; }
 
 }  // namespace lunaria

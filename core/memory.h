@@ -37,8 +37,11 @@ void trim_memory_cache();
 
 // Called before an allocation fails (the Lua collector frees unreachable tensors there); true when something was freed.
 void set_memory_pressure_handler(std::function<bool()> handler);
+bool relieve_memory_pressure();  // calls it
 
 // Bytes allocated by this thread since it started: the Lua session paces its collector by the difference.
 uint64_t thread_allocated_bytes();
+// Counts what was allocated elsewhere, on a device, among them.
+void count_allocation(size_t bytes);
 
 }  // namespace lunaria

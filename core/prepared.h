@@ -41,7 +41,7 @@ struct Prepared {
 };
 
 namespace detail {
-inline Prepared*& current_place() {
+inline Prepared*& current_prepared() {
     thread_local Prepared* place = nullptr;
     return place;
 }
@@ -66,10 +66,10 @@ class PreparedOffer {
             place.version = weight.version();
             place.kept.forget();
         }
-        detail::current_place() = &place;
+        detail::current_prepared() = &place;
     }
     PreparedOffer(const PreparedOffer&) = delete;
-    ~PreparedOffer() { detail::current_place() = nullptr; }
+    ~PreparedOffer() { detail::current_prepared() = nullptr; }
 };
 
 // What recall() keeps for a step of a compiled program, while its kernel runs.
@@ -82,7 +82,7 @@ class MemoryOffer {
 
 // The place for the elements of a weight, where there is one and they are those of the run before.
 inline Prepared* prepared_place(const void* elements) {
-    Prepared* place = detail::current_place();
+    Prepared* place = detail::current_prepared();
     return place && place->is_steady && place->weight.raw() == elements ? place : nullptr;
 }
 

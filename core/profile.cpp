@@ -72,6 +72,10 @@ Profile::Watch::Watch(Profile* profile, const Op& op, std::span<const Value> arg
 }
 
 void Profile::Watch::done(const Value& result) {
+    // What a device does later is part of the time.
+    if (const Value& first = result.is_list() && !result.items().empty() ? result.items()[0] : result;
+        first.is_tensor() && first.tensor().device())
+        first.tensor().device()->synchronize();
     const double end = profile_->now();
     if (profile_->events.size() != before_) return;
     std::vector<TensorType> results;

@@ -30,8 +30,21 @@ void drop_storage(Storage* storage) noexcept {
 
 TensorBody* new_body(DType dtype, const Shape& shape, Storage* storage) {
     // Built in one go: default values first would write everything twice.
-    return new (free_bodies.take())
-        TensorBody{1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data, 0, {}};
+    return new (free_bodies.take()) TensorBody{
+        1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data, 0, false, {}};
+}
+
+void* allocate_on(Device& device, size_t bytes) {
+    detail::has_places.store(true, std::memory_order_relaxed);
+    count_allocation(bytes);
+    try {
+        return device.allocate(bytes);
+    } catch (const Error& e) {
+        if (e.kind() != ErrorKind::memory) throw;
+    }
+    relieve_memory_pressure();
+    device.empty_cache();
+    return device.allocate(bytes);
 }
 
 Storage* new_storage(size_t bytes, Device* device) {
@@ -39,7 +52,7 @@ Storage* new_storage(size_t bytes, Device* device) {
     storage->device = device;
     storage->bytes = bytes;
     try {
-        storage->data = device ? device->allocate(bytes) : lunaria::allocate(bytes);
+        storage->data = device ? allocate_on(*device, bytes) : lunaria::allocate(bytes);
     } catch (...) {
         storage->~Storage();
         free_storages.give(storage);
@@ -193,8 +206,18 @@ Tensor Tensor::like(const Tensor& t) {
     Storage* storage = new_storage(t.nbytes(), nullptr);
     const TensorBody& body = *t.body_;
     // Not its strides: those of axes of size 1 may be anything.
-    return adopt(new (free_bodies.take()) TensorBody{
-        1, body.dtype, true, body.shape, contiguous_strides(body.shape), 0, body.size, storage, storage->data, 0, {}});
+    return adopt(new (free_bodies.take()) TensorBody{1,
+                                                     body.dtype,
+                                                     true,
+                                                     body.shape,
+                                                     contiguous_strides(body.shape),
+                                                     0,
+                                                     body.size,
+                                                     storage,
+                                                     storage->data,
+                                                     0,
+                                                     false,
+                                                     {}});
 }
 
 Tensor Tensor::zeros(DType dtype, const Shape& shape) {
@@ -220,8 +243,10 @@ Tensor Tensor::scalar(int64_t value) {
     return t;
 }
 
-Tensor Tensor::over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign) {
+Tensor Tensor::over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign,
+                    Device* device) {
     auto* storage = new (free_storages.take()) Storage;
+    storage->device = device;
     storage->data = data;
     storage->bytes = static_cast<size_t>(shape.size()) * size_of(dtype);
     storage->release_foreign = release;
@@ -245,8 +270,8 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) 
     add_reference(body_->storage->refs);
     char* data = static_cast<char*>(body_->data) + offset * static_cast<int64_t>(size_of(dtype()));
     auto* body = new (free_bodies.take()) TensorBody{
-        1, dtype(), dense(shape, strides), shape, strides, body_->offset + offset, shape.size(), body_->storage, data,
-        0, {}};
+        1,    dtype(), dense(shape, strides), shape, strides, body_->offset + offset, shape.size(), body_->storage,
+        data, 0,       body_->goes_along,     {}};
     assert(lies_in_its_storage(*body));
     return adopt(body);
 }
@@ -259,14 +284,22 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : copy(); }
 
 Tensor Tensor::copy() const {
-    Tensor result = empty(dtype(), shape());
+    Tensor result = empty(dtype(), shape(), device());
     copy_elements(*this, result);
+    result.body_->goes_along = body_->goes_along;
     return result;
 }
 
 Tensor Tensor::cast(DType to) const {
     if (to == dtype()) return *this;
-    Tensor result = empty(to, shape());
+    Tensor result = empty(to, shape(), device());
+    copy_elements(*this, result);
+    result.body_->goes_along = body_->goes_along;
+    return result;
+}
+
+Tensor Tensor::copied_to(Device* device) const {
+    Tensor result = empty(dtype(), shape(), device);
     copy_elements(*this, result);
     return result;
 }
@@ -312,12 +345,13 @@ void Tensor::assign(std::string_view where, const Tensor& value) {
     // The value's storage is shared when it is just what is needed: whoever writes to either first makes a copy.
     size_t bytes = nbytes();
     bool share = value.dtype() == dtype() && value.shape() == shape() && value.is_contiguous() &&
-                 value.body()->storage->bytes <= bytes && !value.body()->storage->release_foreign;
+                 value.device() == device() && value.body()->storage->bytes <= bytes &&
+                 !value.body()->storage->release_foreign;
     Tensor fresh;
     if (share) {
         fresh = value.view(shape(), value.strides());
     } else {
-        fresh = empty(dtype(), shape());
+        fresh = empty(dtype(), shape(), device());
         Strides strides;
         strides.resize(rank(), 0);
         int extra = rank() - value.rank();
@@ -336,8 +370,14 @@ void Tensor::become(const Tensor& value) {
     adopt_contents(*body_, *fresh.body());
 }
 
+namespace {
+// The one element of a tensor of another device, in host memory.
+Tensor host_element(const Tensor& t, int64_t offset) { return t.view({}, {}, offset).to_host(); }
+}  // namespace
+
 double Tensor::at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
+    if (device()) return host_element(*this, offset).at(0);
     return visit_dtype(dtype(), [&](auto tag) -> double {
         using T = typename decltype(tag)::type;
         return convert_element<T, double>(data<T>()[offset]);
@@ -346,6 +386,7 @@ double Tensor::at(int64_t index) const {
 
 int64_t Tensor::integer_at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
+    if (device()) return host_element(*this, offset).integer_at(0);
     return visit_dtype(dtype(), [&](auto tag) -> int64_t {
         using T = typename decltype(tag)::type;
         return convert_element<T, int64_t>(data<T>()[offset]);
@@ -355,6 +396,7 @@ int64_t Tensor::integer_at(int64_t index) const {
 void Tensor::set_at(int64_t index, double value) {
     ++body_->version;
     int64_t offset = element_offset(*this, index);
+    if (device()) return copy_elements(scalar(dtype(), value), view({}, {}, offset));
     visit_dtype(dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         data<T>()[offset] = convert_element<double, T>(value);
@@ -380,7 +422,32 @@ void plain_copy_elements(const Tensor& source, const Tensor& destination) {
 
 void set_fast_copy(CopyFn copy) { fast_copy().store(copy, std::memory_order_relaxed); }
 
+namespace {
+// One of them is not in host memory. What differs in dtype or layout is converted on one side of the way, so that dense
+// elements travel.
+void copy_between(const Tensor& source, const Tensor& destination) {
+    Device *from = source.device(), *to = destination.device();
+    if (destination.size() == 0) return;
+    if (from == to) return to->copy_elements(source, destination);
+    if (from && to) return copy_elements(source.to_host(), destination);
+    const bool as_it_is = destination.is_contiguous() && destination.dtype() == source.dtype();
+    if (to) {
+        const Tensor dense = source.cast(destination.dtype()).contiguous();
+        if (destination.is_contiguous()) return to->copy_from_host(destination.raw(), dense.raw(), dense.nbytes());
+        const Tensor there = Tensor::empty(dense.dtype(), destination.shape(), to);
+        to->copy_from_host(there.raw(), dense.raw(), dense.nbytes());
+        return to->copy_elements(there, destination);
+    }
+    const Tensor dense = source.contiguous();
+    const Tensor here = as_it_is ? destination : Tensor::empty(dense.dtype(), dense.shape());
+    from->copy_to_host(here.raw(), dense.raw(), dense.nbytes());
+    if (!as_it_is) copy_elements(here, destination);
+}
+}  // namespace
+
 void copy_elements(const Tensor& source, const Tensor& destination) {
+    if (source.device() || destination.device()) [[unlikely]]
+        return copy_between(source, destination);
     if (source.is_contiguous() && destination.is_contiguous() && source.dtype() == destination.dtype() &&
         source.nbytes() < (size_t{1} << 16)) {
         if (source.size()) std::memcpy(destination.raw(), source.raw(), source.nbytes());

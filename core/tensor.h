@@ -48,13 +48,15 @@ struct TensorBody {
     void* data = nullptr;  // storage->data + offset
     // Counted up by every write to this body, so that whoever kept the tensor can tell that it is another one now.
     uint32_t version = 0;
+    // A constant of a rule or an expansion, in host memory: operators take a copy of it to where their operands are.
+    bool goes_along = false;
     std::unique_ptr<ParameterInfo> parameter;  // null: a plain tensor
 };
 
 class Tensor {
   public:
     Tensor() = default;
-    // Dense, contents undefined.
+    // Dense, contents undefined. `device` null: in host memory.
     static Tensor empty(DType dtype, const Shape& shape, Device* device = nullptr);
     // The same in host memory, with the dtype and shape of a dense tensor.
     static Tensor like(const Tensor& t);
@@ -67,7 +69,8 @@ class Tensor {
     template <class T>
     static Tensor from(std::span<const T> values, const Shape& shape);
     // A tensor over memory that is not ours; `release` is called when the last tensor over it goes.
-    static Tensor over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign);
+    static Tensor over(void* data, DType dtype, const Shape& shape, void (*release)(Storage&), void* foreign,
+                       Device* device = nullptr);
 
     Tensor(const Tensor& other) : body_(other.body_) {
         if (body_) retain(body_);
@@ -92,7 +95,14 @@ class Tensor {
     size_t nbytes() const { return static_cast<size_t>(body_->size) * size_of(body_->dtype); }
     int64_t offset() const { return body_->offset; }
     bool is_contiguous() const { return body_->contiguous; }
+    // Null: host memory.
     Device* device() const { return body_->storage->device; }
+    // On the device (null: in host memory); itself if it is there. Waits for the device that it comes from.
+    Tensor to(Device* device) const { return device == this->device() ? *this : copied_to(device); }
+    // Elements that the host may look at: all that reads raw() or data() outside of kernels asks for this first.
+    Tensor to_host() const { return to(nullptr); }
+    bool goes_along() const { return body_->goes_along; }
+    void set_goes_along() { body_->goes_along = true; }
     uint32_t version() const { return body_->version; }
     // Null for all but parameters. An operator's result never is one, nor is a view or a copy of a parameter.
     ParameterInfo* parameter() const { return body_->parameter.get(); }
@@ -100,7 +110,8 @@ class Tensor {
     void set_parameter(ParameterInfo info);
     bool shares_storage(const Tensor& other) const { return body_->storage == other.body_->storage; }
 
-    // First element. Only kernels and code that has just made the tensor may write through it.
+    // First element, an address of the device: the host reads those of to_host(). Only kernels and code that has just
+    // made the tensor may write through it.
     void* raw() const { return body_->data; }
     template <class T>
     T* data() const {
@@ -113,7 +124,7 @@ class Tensor {
     Tensor reshaped(const Shape& shape) const;
     // Dense row-major; itself if it already is.
     Tensor contiguous() const;
-    Tensor copy() const;          // dense, own storage
+    Tensor copy() const;          // dense, own storage, on the same device
     Tensor cast(DType to) const;  // itself if it already is
 
     // True when no other tensor can see a write to this one.
@@ -132,8 +143,8 @@ class Tensor {
     // another tensor, and a parameter stays one.
     void become(const Tensor& value);
 
-    // Element `index` in row-major order, as a double (complex: real part). For tests, printing and scalars; not for
-    // kernels.
+    // Element `index` in row-major order, as a double (complex: real part), from wherever it is. For tests, printing
+    // and scalars; not for kernels, nor for many elements of another device's (see to_host).
     double at(int64_t index) const;
     int64_t integer_at(int64_t index) const;
     void set_at(int64_t index, double value);
@@ -150,12 +161,13 @@ class Tensor {
     static void drop(TensorBody* body) noexcept;
 
   private:
+    Tensor copied_to(Device* device) const;
     static void destroy(TensorBody* body) noexcept;
     TensorBody* body_ = nullptr;
 };
 
 // Copies the elements of `source` into `destination` in row-major order, converting to its dtype. Both have the same
-// number of elements, and the same shape unless both are dense. They must not overlap.
+// number of elements, and the same shape unless both are dense. They must not overlap, and may be on different devices.
 void copy_elements(const Tensor& source, const Tensor& destination);
 
 // A faster copy that is asked first and may decline; a device for host memory sets it. The plain one is its judge.

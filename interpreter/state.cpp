@@ -11,6 +11,7 @@
 
 #include "core/interrupt.h"
 #include "core/memory.h"
+#include "core/program_place.h"
 #include "core/signals.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/debugger/debugger.h"
@@ -184,6 +185,7 @@ State::~State() {
     }
     if (visitor_) lunaria::set_visitor({});
     if (!is_worker_) set_memory_pressure_handler({});
+    set_program_place({});
     lua_close(lua_);
 }
 

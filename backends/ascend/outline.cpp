@@ -36,6 +36,7 @@ class Outline::OutlineDevice final : public Device {
   public:
     explicit OutlineDevice(Device& model) : model_(model) {}
     std::string_view name() const override { return "outline"; }
+    bool is_host() const override { return true; }
     void* allocate(size_t bytes) override { return model_.allocate(bytes); }
     void release(void* block, size_t bytes) noexcept override { model_.release(block, bytes); }
     void copy_from_host(void* device, const void* host, size_t bytes) override {
@@ -44,6 +45,13 @@ class Outline::OutlineDevice final : public Device {
     void copy_to_host(void* host, const void* device, size_t bytes) override {
         model_.copy_to_host(host, device, bytes);
     }
+    void copy_elements(const Tensor& source, const Tensor& destination) override {
+        lunaria::copy_elements(source, destination);
+    }
+    graph::Backend* graphs() override { return model_.graphs(); }
+    DeviceMemory memory() const override { return model_.memory(); }
+    void reset_peak_memory() override { model_.reset_peak_memory(); }
+    void empty_cache() override { model_.empty_cache(); }
     std::span<const Kernel> kernels(const Op& op) const override {
         static constexpr Kernel kNote[] = {&Outline::note};
         return model_.kernels(op).empty() ? std::span<const Kernel>() : std::span<const Kernel>(kNote);

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/element_chain.h"
+#include "backends/cpu/graph_loops.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
 
@@ -21,10 +22,21 @@ class Cpu final : public Device {
         set_chain_compiler(this, compile_element_chain);
     }
     std::string_view name() const override { return "CPU"; }
+    bool is_host() const override { return true; }
     void* allocate(size_t bytes) override { return lunaria::allocate(bytes); }
     void release(void* block, size_t bytes) noexcept override { lunaria::release(block, bytes); }
     void copy_from_host(void* device, const void* host, size_t bytes) override { std::memcpy(device, host, bytes); }
     void copy_to_host(void* host, const void* device, size_t bytes) override { std::memcpy(host, device, bytes); }
+    void copy_elements(const Tensor& source, const Tensor& destination) override {
+        lunaria::copy_elements(source, destination);
+    }
+    graph::Backend* graphs() override { return &graph_backend(); }
+    DeviceMemory memory() const override {
+        const MemoryStats stats = memory_stats();
+        return {stats.live_bytes, stats.peak_bytes, stats.cached_bytes, stats.allocations};
+    }
+    void reset_peak_memory() override { lunaria::reset_peak_memory(); }
+    void empty_cache() override { empty_memory_cache(); }
     std::span<const Kernel> kernels(const Op& op) const override {
         std::lock_guard lock(mutex_);
         auto [entry, fresh] = lists_.try_emplace(op.id);

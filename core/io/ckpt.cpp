@@ -404,7 +404,7 @@ void write_ckpt(Sink& sink, std::span<const NamedCkptValue> values, bool checksu
             write_value(out, name, none, "str", to_utf32(*text));
             continue;
         }
-        const Tensor dense = std::get<Tensor>(value).contiguous();
+        const Tensor dense = std::get<Tensor>(value).contiguous().to_host();
         const auto* type = std::ranges::find(kTypes, dense.dtype(), &Type::dtype);
         if (type == std::end(kTypes))
             throw dtype_error("write_ckpt",

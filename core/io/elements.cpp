@@ -38,7 +38,7 @@ Tensor snapshot(const Tensor& tensor) {
 }
 
 void write_elements(Sink& sink, const Tensor& tensor) {
-    Tensor dense = tensor.contiguous();
+    const Tensor dense = tensor.contiguous().to_host();
     sink.write(dense.raw(), dense.nbytes());
 }
 

@@ -35,7 +35,7 @@ ProtoWriter tensor_message(const std::string& name, const Tensor& tensor) {
     for (int64_t d : tensor.shape()) w.integer(1, d);
     w.integer(2, type_number(tensor.dtype()));
     if (!name.empty()) w.bytes(8, name);
-    const Tensor dense = tensor.contiguous();
+    const Tensor dense = tensor.contiguous().to_host();
     const size_t size = static_cast<size_t>(dense.size()) * size_of(dense.dtype());
     return w.bytes(9, std::string_view(static_cast<const char*>(dense.raw()), size));
 }

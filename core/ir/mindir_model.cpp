@@ -277,7 +277,7 @@ ProtoWriter tensor_message(const TensorEntry& t) {
     w.integer(2, t.type);
     if (!t.name.empty()) w.bytes(7, t.name);
     if (t.value) {
-        const Tensor dense = t.value.contiguous();
+        const Tensor dense = t.value.contiguous().to_host();
         w.bytes(9, {static_cast<const char*>(dense.raw()), dense.nbytes()});
     }
     if (!t.key.empty()) w.bytes(13, t.key);

@@ -138,7 +138,7 @@ Expr expand_mirror_pad(const ExpandCall& c) {
         for (int64_t i = -before; i < n + after; ++i)
             from.push_back(i < 0 ? -i - (reflect ? 0 : 1) : i < n ? i : 2 * n - i - (reflect ? 2 : 1));
         const auto count = static_cast<int64_t>(from.size());
-        x = c.call("index_select", {x, axis, c.builder.constant(Value(Tensor::from<int64_t>(from, {count})))});
+        x = c.call("index_select", {x, axis, c.builder.constant(Tensor::from<int64_t>(from, {count}))});
     }
     return x;
 }
@@ -182,10 +182,8 @@ Expr expand_affine_grid(const ExpandCall& c) {
         Shape line;
         line.resize(axes, 1);
         line[i] = grid[i];
-        columns.push_back(c.builder.constant(Value(coordinates(grid[i], c.boolean(2))))
-                              .cast(c.dtype)
-                              .reshape(line)
-                              .broadcast_to(grid));
+        columns.push_back(
+            c.builder.constant(coordinates(grid[i], c.boolean(2))).cast(c.dtype).reshape(line).broadcast_to(grid));
     }
     columns.push_back(c.call("ones", {grid, c.dtype}));
     const Expr base = c.call("stack", {c.builder.list(columns), -1}).reshape({grid.size(), axes + 1});

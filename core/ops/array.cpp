@@ -132,7 +132,8 @@ Expr repeat_interleave(const ExpandCall& c) {
         if (repeats.tensor().size() > std::max<int64_t>(shape[axis], 1))
             throw shape_error(c.name(), str("repeats holds ", repeats.tensor().size(), " numbers, but axis ", axis,
                                             " of shape ", shape, " has size ", shape[axis]));
-        for (int64_t i = 0; i < repeats.tensor().size(); ++i) counts.push_back(repeats.tensor().integer_at(i));
+        const Tensor numbers = repeats.tensor().to_host();
+        for (int64_t i = 0; i < numbers.size(); ++i) counts.push_back(numbers.integer_at(i));
     } else if (repeats.is_number() || repeats.is_list()) {
         counts = c.ints(1);
     } else {
@@ -159,7 +160,7 @@ Expr repeat_interleave(const ExpandCall& c) {
     Tensor index = Tensor::empty(DType::i64, checked_shape(c.name(), std::span(&total, 1)));
     int64_t* position = index.data<int64_t>();
     for (size_t i = 0; i < counts.size(); ++i) position = std::fill_n(position, counts[i], static_cast<int64_t>(i));
-    return c.call("gather", {x, Value(index), axis});
+    return c.call("gather", {x, c.builder.constant(index), axis});
 }
 
 Expr part(const ExpandCall& c, const Expr& x, int axis, int64_t start, int64_t length) {
@@ -587,7 +588,7 @@ Expr pad(const ExpandCall& c) {
         if (before == 0 && after == 0) continue;
         check_padding(c, mode, axis, inner[axis], before, after);
         Tensor index = padded_positions(mode, inner[axis], before, after);
-        x = c.call("gather", {x, Value(index), axis});
+        x = c.call("gather", {x, c.builder.constant(index), axis});
     }
     return x;
 }

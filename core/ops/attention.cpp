@@ -114,7 +114,7 @@ Tensor band_mask(int64_t queries, int64_t keys, int64_t shift, int64_t before, i
 Expr hidden_keys(const ExpandCall& c, int64_t queries, int64_t keys) {
     int64_t mode = c.integer(kSparseMode), before = c.integer(kPreTokens), after = c.integer(kNextTokens);
     auto band = [&](int64_t shift, int64_t b, int64_t a) {
-        return c.builder.constant(Value(band_mask(queries, keys, shift, b, a)));
+        return c.builder.constant(band_mask(queries, keys, shift, b, a));
     };
     if (mode == 2) return band(0, kFarAway, 0);
     if (mode == 3) return band(keys - queries, kFarAway, 0);

@@ -103,8 +103,8 @@ Expr picked(const ExpandCall& c, const Expr& flat, const std::pair<Tensor, Tenso
             const Expr& otherwise) {
     if (flat.shape().back() == 0 || shape.size() == 0) return otherwise.broadcast_to(shape);
     const Expr elements =
-        c.call("index_select", {flat, flat.rank() - 1, c.builder.constant(Value(places.first))}).reshape(shape);
-    return where(c.builder.constant(Value(places.second)), elements, otherwise);
+        c.call("index_select", {flat, flat.rank() - 1, c.builder.constant(places.first)}).reshape(shape);
+    return where(c.builder.constant(places.second), elements, otherwise);
 }
 
 Expr expand_matrix_diag(const ExpandCall& c) {

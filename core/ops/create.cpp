@@ -317,7 +317,7 @@ void add_combinations(Registry& ops) {
             };
             extend(extend, 0);
             Tensor index = Tensor::from<int64_t>(all, {r ? static_cast<int64_t>(all.size()) / r : 0, r});
-            return c.call("gather", {c.in(0), Value(index), 0});
+            return c.call("gather", {c.in(0), c.builder.constant(index), 0});
         })
         .sample("f32[4]")
         .sample("f32[3], 2, true");

@@ -116,8 +116,7 @@ Expr reflected(const ExpandCall& c, const Expr& packed, const Expr& tau, Expr e,
         Tensor one = Tensor::zeros(c.dtype, {m, 1}), below = Tensor::zeros(c.dtype, {m, 1});
         one.set_at(i, 1.0);
         for (int64_t row = i + 1; row < m; ++row) below.set_at(row, 1.0);
-        const Expr v =
-            c.call("narrow", {packed, -1, i, 1}) * c.builder.constant(Value(below)) + c.builder.constant(Value(one));
+        const Expr v = c.call("narrow", {packed, -1, i, 1}) * c.builder.constant(below) + c.builder.constant(one);
         Shape scalar = leading(s, 2);
         scalar.push_back(1);
         scalar.push_back(1);

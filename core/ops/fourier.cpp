@@ -132,7 +132,7 @@ Expr fitted(const GradRule& g, Expr dx, int axis) {
     if (have < n) {
         Shape rest = dx.shape();
         rest[axis] = n - have;
-        dx = joined(g, {dx, g.builder.constant(Value(Tensor::zeros(dx.dtype(), rest)))}, axis);
+        dx = joined(g, {dx, g.builder.constant(Tensor::zeros(dx.dtype(), rest))}, axis);
     }
     return dx.cast(g.type(0).dtype);
 }

@@ -55,7 +55,7 @@ Tensor later_keys(int64_t queries, int64_t keys, int64_t shift) {
 Expr weights_of(const ExpandCall& c, const AttentionCall& a, const Expr& q, const Expr& k) {
     Expr scores = matmul(q * a.scale(), matrix_transpose(k));
     if (!a.causal()) return c.call("softmax", {scores, -1});
-    Expr hidden = c.builder.constant(Value(later_keys(a.query()[2], a.key()[2], a.shift())));
+    Expr hidden = c.builder.constant(later_keys(a.query()[2], a.key()[2], a.shift()));
     // A finite number rather than -inf, so that a query which sees no key at all gets 0 and not NaN.
     const double lowest = scores.dtype() == DType::f16 ? -65504.0 : -3.0e38;
     return c.call("where", {hidden, 0.0, c.call("softmax", {c.call("where", {hidden, lowest, scores}), -1})});

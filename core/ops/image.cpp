@@ -13,7 +13,7 @@ namespace lunaria {
 
 namespace {
 
-Expr constant(const ExpandCall& c, const Tensor& t, DType dtype) { return c.builder.constant(Value(t.cast(dtype))); }
+Expr constant(const ExpandCall& c, const Tensor& t, DType dtype) { return c.builder.constant(t.cast(dtype)); }
 
 // x with axis `axis` multiplied by a matrix (old size, new size).
 Expr map_axis(const Expr& x, int axis, const Expr& matrix) {
@@ -72,7 +72,7 @@ Expr resize_nearest(const ExpandCall& c, const Expr& x, int axis, const Resize& 
         double at = (static_cast<double>(i) + (exact ? 0.5 : 0.0)) * r.scale;
         index.data<int64_t>()[i] = std::clamp<int64_t>(static_cast<int64_t>(std::floor(at)), 0, r.in - 1);
     });
-    return c.call("gather", {x, c.builder.constant(Value(index)), axis});
+    return c.call("gather", {x, c.builder.constant(index), axis});
 }
 
 std::vector<double> numbers(const Value& v) {

@@ -188,7 +188,7 @@ Expr expand_adaptive_avg(const ExpandCall& c) {
         std::swap(swap[x.rank() - Window::kAxes + axis], swap[x.rank() - 1]);
         bool is_last = axis == Window::kAxes - 1;
         Expr moved = is_last ? x : x.transpose(swap);
-        moved = matmul(moved, c.builder.constant(Value(weights.cast(x.dtype()))));
+        moved = matmul(moved, c.builder.constant(weights.cast(x.dtype())));
         x = is_last ? moved : moved.transpose(swap);
     }
     return x;

@@ -234,7 +234,7 @@ void add_rows(Registry& ops) {
         .expand([](const ExpandCall& c) {
             auto rows = c.ints(2);
             Tensor index = Tensor::from<int64_t>(rows, {static_cast<int64_t>(rows.size())});
-            return c.call("index_copy", {c.in(0), 0, Value(index), c.in(1)});
+            return c.call("index_copy", {c.in(0), 0, c.builder.constant(index), c.in(1)});
         })
         .sample("f32[4,3], f32[2,3], {0,3}")
         .sample("f32[5], f32[1], 2");
@@ -244,7 +244,7 @@ void add_rows(Registry& ops) {
         .expand([](const ExpandCall& c) {
             auto rows = c.ints(2);
             Tensor index = Tensor::from<int64_t>(rows, {static_cast<int64_t>(rows.size())});
-            return c.call("index_add", {c.in(0), Value(index), c.in(1), 0});
+            return c.call("index_add", {c.in(0), c.builder.constant(index), c.in(1), 0});
         })
         .sample("f32[4,3], f32[2,3], {0,3}")
         .sample("f32[5], f32[1], 2");
@@ -254,7 +254,7 @@ void add_rows(Registry& ops) {
         .expand([](const ExpandCall& c) {
             auto rows = c.ints(2);
             Tensor index = Tensor::from<int64_t>(rows, {static_cast<int64_t>(rows.size())});
-            return c.call("index_add", {c.in(0), Value(index), c.in(1), 0, {"alpha", -1}});
+            return c.call("index_add", {c.in(0), c.builder.constant(index), c.in(1), 0, {"alpha", -1}});
         })
         .sample("f32[4,3], f32[2,3], {0,3}")
         .sample("f32[5], f32[1], 2");

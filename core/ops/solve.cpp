@@ -50,7 +50,7 @@ Expr sum_matrices(const Expr& e) { return e.sum({e.rank() - 2, e.rank() - 1}); }
 Expr identity(const GradRule& g, int64_t n) {
     Tensor eye = Tensor::zeros(g.dtype, {n, n});
     for (int64_t i = 0; i < n; ++i) eye.set_at(i * n + i, 1.0);
-    return g.builder.constant(Value(eye));
+    return g.builder.constant(eye);
 }
 
 // A vector per matrix as rows of a diagonal matrix.
@@ -223,7 +223,7 @@ Expr power(const ExpandCall& c, Expr x, int64_t n) {
     Shape s = x.shape();
     Tensor eye = Tensor::zeros(x.dtype(), {s.back(), s.back()});
     for (int64_t i = 0; i < s.back(); ++i) eye.set_at(i * s.back() + i, 1.0);
-    return c.builder.constant(Value(eye)).broadcast_to(s);
+    return c.builder.constant(eye).broadcast_to(s);
 }
 
 Expr expand_matrix_power(const ExpandCall& c) {

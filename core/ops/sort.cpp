@@ -101,8 +101,10 @@ std::vector<double> probabilities(const Call& call) {
     constexpr int64_t kMost = 1 << 24;
     if (q.is_tensor() && q.tensor().size() > kMost)
         throw value_error(call.name(), str("q holds ", q.tensor().size(), " numbers: at most ", kMost, " can be"));
-    if (q.is_tensor())
-        for (int64_t i = 0; i < q.tensor().size(); ++i) list.push_back(q.tensor().at(i));
+    if (q.is_tensor()) {
+        const Tensor numbers = q.tensor().to_host();
+        for (int64_t i = 0; i < numbers.size(); ++i) list.push_back(numbers.at(i));
+    }
     if (!q.is_number() && !q.is_list() && !(q.is_tensor() && q.tensor().rank() <= 1))
         throw argument_error(call.name(), str("q must be a number or a list of numbers, not ", to_string(q)));
     for (double p : list)
@@ -141,7 +143,7 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     Tensor p = Tensor::empty(is_half(x.dtype()) ? DType::f32 : x.dtype(), beside);
     for (int64_t i = 0; i < count; ++i) p.set_at(i, wanted[static_cast<size_t>(i)]);
     // A line with NaN has it last: that is what its quantiles are, unless NaN are skipped.
-    Expr rank = call("mul", {last, Value(p)});
+    Expr rank = call("mul", {last, c.builder.constant(p)});
     if (!skip_nan) rank = call("where", {whole, rank, static_cast<double>(n - 1)});
     Expr low = call("floor", {rank}), w = (rank - low).cast(x.dtype());
     Expr high = call("ceil", {rank});
@@ -424,8 +426,8 @@ void add_searches(Registry& ops) {
                     numbers.push_back(v.number());
                 }
                 DType t = is_float(c.type(0).dtype) ? c.type(0).dtype : DType::f64;
-                bounds = c.builder.constant(Value(
-                    Tensor::from(std::span<const double>(numbers), {static_cast<int64_t>(numbers.size())}).cast(t)));
+                bounds = c.builder.constant(
+                    Tensor::from(std::span<const double>(numbers), {static_cast<int64_t>(numbers.size())}).cast(t));
             } else if (!c.args[1].is_tensor() && !c.args[1].is_node()) {
                 throw argument_error(
                     c.name(), str("boundaries must be a list of numbers or a tensor, not ", to_string(c.args[1])));

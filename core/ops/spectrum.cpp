@@ -15,7 +15,7 @@ namespace {
 Expr conjugate(const Expr& x) {
     if (!is_complex(x.dtype())) return x;
     const float signs[] = {1, -1};
-    const Expr mirror = x.builder().constant(Value(Tensor::from<float>(signs, {2})));
+    const Expr mirror = x.builder().constant(Tensor::from<float>(signs, {2}));
     return call("view_as_complex", {call("view_as_real", {x}) * mirror});
 }
 
@@ -59,7 +59,7 @@ Expr expand_frequencies(const ExpandCall& c, bool half) {
     double* at = numbers.data<double>();
     const double step = 1.0 / (static_cast<double>(n) * d);
     for (int64_t i = 0; i < count; ++i) at[i] = static_cast<double>(half || i < (n + 1) / 2 ? i : i - n) * step;
-    return c.builder.constant(Value(numbers)).cast(dtype);
+    return c.builder.constant(numbers).cast(dtype);
 }
 
 Expr expand_shift(const ExpandCall& c, bool inverse) {
@@ -102,7 +102,7 @@ struct Pieces {
         int64_t* at = places.data<int64_t>();
         for (int64_t i = 0; i < count; ++i)
             for (int64_t j = 0; j < n; ++j) at[i * n + j] = i * hop + j;
-        return c.builder.constant(Value(places));
+        return c.builder.constant(places);
     }
 };
 

@@ -47,6 +47,19 @@ void print_tensor(std::ostream& out, const Tensor& t) {
     out << (t.size() > kMost ? ", ...])" : "])");
 }
 
+Device* device_of(const Call& c) {
+    Device* device = find_device(c.string(1));
+    if (device) return device->is_host() ? nullptr : device;
+    std::string names;
+    for (const Device* known : devices()) names += str(names.empty() ? "" : ", ", known->name());
+    throw value_error(c.name(), str("device '", c.string(1), "' is not available; there are: ", names));
+}
+
+// A view where nothing moves, so that a parameter's is no parameter.
+Value moved(const Tensor& t, Device* place) {
+    return Value(t.device() == place ? t.view(t.shape(), t.strides()) : t.to(place));
+}
+
 }  // namespace
 
 // The running statistics of a batch normalisation, moved towards those of the batch.
@@ -54,15 +67,16 @@ Value move_statistics(const Call& c) {
     const double keep = c.number(4), count = static_cast<double>(c.integer(5));
     for (size_t i = 0; i < 2; ++i) {
         Tensor running = c.args[i].tensor();
-        const Tensor& batch = c.args[i + 2].tensor();
+        const Tensor batch = c.args[i + 2].tensor().to_host();
         if (!(running.shape() == batch.shape()))
             throw shape_error(c.name(), str(param_name(c, i), " has shape ", running.shape(), " and ",
                                             param_name(c, i + 2), " ", batch.shape()));
         // The variance of the batch is the biased one; the running one estimates that of the data.
         const double factor = i == 1 && count > 1 ? count / (count - 1) : 1.0;
         running.own_storage();
-        for (int64_t k = 0; k < running.size(); ++k)
-            running.set_at(k, keep * running.at(k) + (1 - keep) * factor * batch.at(k));
+        Tensor here = running.to_host();
+        for (int64_t k = 0; k < here.size(); ++k) here.set_at(k, keep * here.at(k) + (1 - keep) * factor * batch.at(k));
+        if (running.device()) copy_elements(here, running);
     }
     return Value::list({});
 }
@@ -108,12 +122,41 @@ void add_state_ops(Registry& ops) {
         })
         .sample("f32[2,3], f32[2]")
         .sample("f32[5], 1");
+    ops.add("to_device(x/input: tensor, device: string)")
+        .doc("The tensor on a device, as a copy unless it is there already; \"host\" is the one of host memory.")
+        .example("to_device(tensor{1, 2}, \"host\")", "tensor{1, 2}")
+        .infer(same_as_first)
+        .view([](const Call& c) { return moved(c.args[0].tensor(), device_of(c)); })
+        .strided()
+        .half_native()
+        .effect(Effect::state)  // a step of its own in graphs, where a view would be none
+        .method(false)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.call("to_device_of", {g.dout, g.in(0)}), {}};
+        })
+        .sample("f32[2,3], \"host\"");
+    ops.add("to_device_of(x/input: tensor, other: any)")
+        .doc("The tensor on the device of another one, as a copy unless it is there already.")
+        .example("to_device_of(tensor{1, 2}, tensor{0})", "tensor{1, 2}")
+        .infer(same_as_first)
+        .view([](const Call& c) {
+            const Value& other = c.args[1];
+            return moved(c.args[0].tensor(), other.is_tensor() ? other.tensor().device() : current_place());
+        })
+        .strided()
+        .half_native()
+        .effect(Effect::state)  // a step of its own in graphs, where a view would be none
+        .method(false)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.call("to_device_of", {g.dout, g.in(0)}), {}};
+        })
+        .sample("f32[2,3], f32[2]");
     rearranges(ops.add("print_(value/input: tensor)"), [](const Call&, Layout&) {})
         .doc("Writes the tensor to the standard output and gives it back.")
         .view([](const Call& c) -> Value {
             std::ostringstream text;
             const Tensor& t = c.args[0].tensor();
-            print_tensor(text, t);
+            print_tensor(text, t.to_host());
             std::cout << text.str() << std::endl;
             return Value(t.view(t.shape(), t.strides()));
         })

@@ -85,7 +85,7 @@ Expr expand_pdist(const ExpandCall& c) {
     std::vector<int64_t> upper;
     for (int64_t i = 0; i < n; ++i)
         for (int64_t j = i + 1; j < n; ++j) upper.push_back(i * n + j);
-    const Expr places = c.builder.constant(Value(Tensor::from<int64_t>(upper, {pairs})));
+    const Expr places = c.builder.constant(Tensor::from<int64_t>(upper, {pairs}));
     return c.call("index_select", {all.reshape(flat), flat.rank() - 1, places});
 }
 

@@ -245,6 +245,7 @@ std::vector<GlobalTensor> tensors_at(lua_State* L, int index, std::vector<Tensor
             tensors.emplace_back(name, nullptr, static_cast<int64_t>(number_of(L, row, "bytes", 0)), written);
         } else {
             Tensor t = check_tensor(L, -1, "ascend.kernel", name);
+            if (t.device()) throw value_error("ascend.kernel", str(name, " must be in host memory"));
             if (!t.is_contiguous() && !written) throw value_error("ascend.kernel", str(name, " must be dense"));
             t = t.contiguous();
             tensors.emplace_back(name, static_cast<uint8_t*>(t.raw()), static_cast<int64_t>(t.nbytes()), written);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "core/device.h"
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
@@ -40,7 +41,7 @@ int read_ckpt_file(lua_State* L) {
         if (const std::string* text = std::get_if<std::string>(&value))
             push(L, std::string_view(*text));
         else
-            push(L, std::get<Tensor>(std::move(value)));
+            push(L, std::get<Tensor>(value).to(current_place()));
         lua_rawset(L, -4);
         push(L, std::string_view(names[i]));
         lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));

@@ -46,7 +46,7 @@ int make_table(lua_State* L) {
         Column column{names[i], {}, {}};
         lua_geti(L, 3, static_cast<lua_Integer>(i) + 1);
         if (const Tensor* t = tensor_at(L, -1))
-            column.tensor = t->view(t->shape(), t->strides());
+            column.tensor = t->device() ? t->to_host() : t->view(t->shape(), t->strides());
         else
             for (const std::string& text : names_at(L, -1)) column.texts.emplace_back(std::string_view(text));
         lua_pop(L, 1);
@@ -172,7 +172,7 @@ int chain(lua_State* L) {
 
 // text(tensor): the bytes of a tensor of uint8.
 int text_of(lua_State* L) {
-    const Tensor t = check_tensor(L, 1, "text", "tensor").contiguous();
+    const Tensor t = check_tensor(L, 1, "text", "tensor").contiguous().to_host();
     if (t.dtype() != DType::u8)
         throw dtype_error("text", str("the tensor must be of dtype UInt8, got ", describe(L, 1)));
     push(L, std::string_view(static_cast<const char*>(t.raw()), t.nbytes()));

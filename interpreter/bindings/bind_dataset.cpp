@@ -11,6 +11,7 @@
 #include "core/data/operations.h"
 #include "core/data/stage_times.h"
 #include "core/data/tfrecord.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/random.h"
@@ -234,6 +235,13 @@ int count_results(lua_State* L) {
     return 1;
 }
 
+// Rows are made in host memory, whatever device new tensors are on; there they go when they are given away.
+void place_row(Row& row) {
+    if (!current_place()) return;
+    for (Value& v : row)
+        if (v.is_tensor()) v = Value(v.tensor().to(current_place()));
+}
+
 // transform(handle, value, ...): its results, with random numbers as operators draw them.
 int apply_transform(lua_State* L) {
     const TransformPtr& transform = transform_at(L, 1);
@@ -244,6 +252,7 @@ int apply_transform(lua_State* L) {
     const RandomStream stream = default_generator().next_stream();
     RowDraws draws(stream.seed, stream.counter, 0, 0);
     transform->apply(row, draws);
+    place_row(row);
     const int count = static_cast<int>(row.size());
     push_row(L, std::move(row));
     return count;
@@ -451,9 +460,14 @@ void keep_pace(lua_State* L, CursorHandle& handle, const Row& row) {
 int next_row(lua_State* L) {
     CursorHandle& handle = open_cursor_at(L, "dataset");
     Row row;
-    if (!with_cursor(L, handle, [&](Cursor& cursor) { return cursor.next(row); })) return 0;
+    const auto next = [&](Cursor& cursor) {
+        const PlaceScope host(nullptr);
+        return cursor.next(row);
+    };
+    if (!with_cursor(L, handle, next)) return 0;
     ++handle.given;
     keep_pace(L, handle, row);
+    place_row(row);
     const int count = static_cast<int>(row.size());
     push_row(L, std::move(row));
     return count;

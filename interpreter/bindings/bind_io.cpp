@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/device.h"
 #include "core/io/idx.h"
 #include "core/io/npz.h"
 #include "core/io/safetensors.h"
@@ -92,19 +93,19 @@ int push_tensors(lua_State* L, const File& file, std::vector<std::string> names)
     lua_createtable(L, 0, static_cast<int>(names.size()));
     for (const std::string& name : names) {
         push(L, std::string_view(name));
-        push(L, file.read(name));
+        push(L, file.read(name).to(current_place()));
         lua_rawset(L, -3);
     }
     return 1;
 }
 
 int read_npy_file(lua_State* L) {
-    push(L, read_npy(path_at(L, 1, "read_npy")));
+    push(L, read_npy(path_at(L, 1, "read_npy")).to(current_place()));
     return 1;
 }
 
 int read_idx_file(lua_State* L) {
-    push(L, read_idx(path_at(L, 1, "read_idx")));
+    push(L, read_idx(path_at(L, 1, "read_idx")).to(current_place()));
     return 1;
 }
 

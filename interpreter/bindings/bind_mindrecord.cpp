@@ -85,10 +85,10 @@ Value field_value(lua_State* L, int index, const MindrecordField& field, const s
     };
     const Tensor* tensor = tensor_at(L, index);
     if (field.blob >= 0) {
-        if (tensor) return tensor->view(tensor->shape(), tensor->strides());
+        if (tensor) return tensor->device() ? tensor->to_host() : tensor->view(tensor->shape(), tensor->strides());
         if (lua_type(L, index) == LUA_TSTRING && field.is_bytes()) return Value(text_at(L, index));
         if (lua_type(L, index) != LUA_TTABLE) wrong(field.is_bytes() ? "a string of bytes" : "a tensor or a table");
-        return tensor_from(L, index, field.dtype, "write_raw_data");
+        return tensor_from(L, index, field.dtype, "write_raw_data").to_host();
     }
     if (tensor && tensor->size() == 1 && !field.is_text)
         return is_float(tensor->dtype()) ? Value(tensor->at(0)) : Value(tensor->integer_at(0));

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/device.h"
 #include "core/interrupt.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
@@ -50,7 +51,7 @@ constexpr Property kProperties[] = {
     {"itemsize",
      [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype()))); }},
     {"nbytes", [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(t.nbytes())); }},
-    {"device", [](lua_State* L, const Tensor& t) { push(L, t.device() ? t.device()->name() : "CPU"); }},
+    {"device", [](lua_State* L, const Tensor& t) { push(L, (t.device() ? t.device() : host_device())->name()); }},
     {"strides",
      [](lua_State* L, const Tensor& t) {
          Shape bytes = t.strides();
@@ -222,7 +223,7 @@ bool same_or_equal(const Tensor& a, const Tensor& b) {
             throw shape_error("==", str("is a yes-or-no question, and this tensor has shape ", t->shape()))
                 .hint("compare element by element with ops.equal(a, b); rawequal(a, b) asks whether both are the same");
     if (is_complex(a.dtype()) || is_complex(b.dtype())) {
-        const Tensor x = a.cast(DType::c64), y = b.cast(DType::c64);
+        const Tensor x = a.cast(DType::c64).to_host(), y = b.cast(DType::c64).to_host();
         return x.data<Complex64>()[0] == y.data<Complex64>()[0];
     }
     const auto is_exact = [](const Tensor& t) { return is_integer(t.dtype()) || t.dtype() == DType::boolean; };

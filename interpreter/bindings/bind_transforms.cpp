@@ -54,7 +54,7 @@ std::string_view bytes_at(lua_State* L, int index, const std::string& where, Ten
     if (const Tensor* t = tensor_at(L, index)) {
         if (t->dtype() != DType::u8 || t->rank() != 1)
             throw argument_error(where, str("the bytes of a file are expected, got ", describe(L, index)));
-        kept = t->contiguous();
+        kept = t->contiguous().to_host();
         return {kept.data<char>(), static_cast<size_t>(kept.size())};
     }
     if (lua_type(L, index) != LUA_TSTRING)

@@ -52,7 +52,8 @@ void make_handle_type(lua_State* L, const char* name, lua_CFunction release) {
 }
 
 Value data_value_at(lua_State* L, int index, std::string_view where, std::string_view what) {
-    if (const Tensor* tensor = tensor_at(L, index)) return tensor->view(tensor->shape(), tensor->strides());
+    if (const Tensor* tensor = tensor_at(L, index))
+        return Value(tensor->device() ? tensor->to_host() : tensor->view(tensor->shape(), tensor->strides()));
     switch (lua_type(L, index)) {
         case LUA_TTABLE:
             if (lua_geti(L, index, 1) == LUA_TSTRING) {
@@ -65,7 +66,7 @@ Value data_value_at(lua_State* L, int index, std::string_view where, std::string
             [[fallthrough]];
         case LUA_TNUMBER:
         case LUA_TBOOLEAN:
-            return tensor_from(L, index, std::nullopt, where);
+            return Value(tensor_from(L, index, std::nullopt, where).to_host());
         case LUA_TSTRING: {
             size_t size = 0;
             const char* text = lua_tolstring(L, index, &size);

@@ -42,6 +42,9 @@ std::string running_place(lua_State* L);
 // The module behind lunaria/ascend/.
 int open_ascend(lua_State* L);
 
+// The module behind lunaria/runtime.lua.
+int open_devices(lua_State* L);
+
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
 // The module behind lunaria/comm.lua.
@@ -58,6 +61,7 @@ void bind_operators(lua_State* L);
 void bind_tensors(lua_State* L);
 void bind_parameters(lua_State* L);
 void bind_context(lua_State* L);
+void bind_devices(lua_State* L);
 void bind_io(lua_State* L);
 void bind_checkpoints(lua_State* L);
 void bind_events(lua_State* L);

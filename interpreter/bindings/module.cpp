@@ -9,11 +9,12 @@
 #include <cstring>
 #include <optional>
 
-#include "backends/cpu/device.h"
+#include "backends/devices.h"
 #include "core/device.h"
 #include "core/memory.h"
 #include "core/random.h"
 #include "core/threads.h"
+#include "interpreter/bindings/devices.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/table_tensor.h"
@@ -128,7 +129,8 @@ int set_context(lua_State* L) {
         throw argument_error("set_context",
                              str("a table of settings is expected, such as { mode = ms.GRAPH_MODE }, got ",
                                  lua_isnone(L, 1) ? "nothing" : describe(L, 1)));
-    check_options(L, 1, "set_context", {"mode", "device_target", "device_id", "deterministic", "runtime_num_threads"});
+    check_options(L, 1, "set_context",
+                  {"mode", "device_target", "device_id", "device_fallback", "deterministic", "runtime_num_threads"});
     // All are looked at before one is set.
     std::optional<int64_t> mode, threads;
     std::optional<bool> deterministic;
@@ -149,12 +151,13 @@ int set_context(lua_State* L) {
         if (*threads < 1 || *threads > 1024)
             throw value_error("set_context", str("runtime_num_threads must be between 1 and 1024, got ", *threads));
     }
-    if (push_option(L, 1, "device_target")) {
-        if (lua_type(L, -1) != LUA_TSTRING)
-            throw argument_error("set_context", str("device_target must be a string, got ", describe(L, -1)));
-        const std::string name = lua_tostring(L, -1);
-        if (name != "CPU")
-            throw value_error("set_context", str("device_target '", name, "' is not available; this device is: CPU"));
+    Device* device = nullptr;
+    if (push_option(L, 1, "device_target")) device = &device_at(L, -1, "set_context", "device_target");
+    std::optional<bool> fallback;
+    if (push_option(L, 1, "device_fallback")) {
+        if (!lua_isboolean(L, -1))
+            throw argument_error("set_context", str("device_fallback must be true or false, got ", describe(L, -1)));
+        fallback = lua_toboolean(L, -1);
     }
     if (push_option(L, 1, "device_id")) {
         const int64_t id = integer_at(L, -1, "set_context", "device_id");
@@ -167,6 +170,8 @@ int set_context(lua_State* L) {
         lua_setfield(L, settings, "deterministic");
     }
     if (threads) lunaria::set_num_threads(static_cast<int>(*threads));
+    if (device) use_device(L, *device);
+    if (fallback) allow_fallback(*fallback);
     if (mode) {
         lua_pushboolean(L, *mode == graph_mode);
         lua_setfield(L, settings, "graph");
@@ -185,14 +190,17 @@ int get_context(lua_State* L) {
         push(L, current_device()->name());
     else if (name == "device_id")
         lua_pushinteger(L, 0);
+    else if (name == "device_fallback")
+        lua_pushboolean(L, allows_fallback());
     else if (name == "deterministic")
         lua_pushstring(L, jit::is_deterministic(L) ? "ON" : "OFF");
     else if (name == "runtime_num_threads")
         lua_pushinteger(L, num_threads());
     else
-        throw argument_error("get_context",
-                             str("there is no setting '", name,
-                                 "'; there are: mode, device_target, device_id, deterministic, runtime_num_threads"));
+        throw argument_error(
+            "get_context",
+            str("there is no setting '", name,
+                "'; there are: mode, device_target, device_id, device_fallback, deterministic, runtime_num_threads"));
     return 1;
 }
 
@@ -439,13 +447,14 @@ void set_threads_of_environment() {
 
 int open_lunaria(lua_State* L) {
     set_threads_of_environment();
-    if (!State::of(L).is_worker()) set_current_device(&cpu::device());
+    if (!State::of(L).is_worker()) set_up_devices();
     lua_newtable(L);
     bind_dtypes(L);
     bind_tensors(L);
     bind_parameters(L);
     bind_operators(L);
     bind_context(L);
+    bind_devices(L);
     bind_io(L);
     bind_checkpoints(L);
     bind_events(L);
@@ -480,6 +489,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.profiling");
     lua_pushcfunction(L, protect<open_ascend>);
     lua_setfield(L, -2, "lunaria.ascend_core");
+    lua_pushcfunction(L, protect<open_devices>);
+    lua_setfield(L, -2, "lunaria.devices");
     lua_pushcfunction(L, protect<open_rendering>);
     lua_setfield(L, -2, "lunaria.rendering");
     lua_pushcfunction(L, protect<open_frontend>);

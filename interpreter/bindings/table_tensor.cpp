@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "interpreter/bindings/values.h"
@@ -32,7 +33,7 @@ class Reader {
         }
         next_ = 0;
         if (result_.size() > 0) fill(index, 0);
-        return std::move(result_);
+        return result_.to(current_place());
     }
 
   private:
@@ -249,7 +250,7 @@ Tensor tensor_from(lua_State* L, int index, std::optional<DType> dtype, std::str
 void push_table(lua_State* L, const Tensor& tensor) {
     check_table_size(tensor);
     int64_t next = 0;
-    push_axis(L, tensor.contiguous(), 0, next);
+    push_axis(L, tensor.contiguous().to_host(), 0, next);
 }
 
 }  // namespace lunaria

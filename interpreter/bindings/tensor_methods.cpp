@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/element.h"
+#include "interpreter/bindings/devices.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
@@ -78,11 +79,10 @@ int astype(lua_State* L) {
         return 1;
     }
     if (lua_type(L, 2) == LUA_TSTRING && !find_dtype(L, 2)) {
-        // Also a device, for those who come from PyTorch: there is one so far.
-        std::string name = lua_tostring(L, 2);
-        std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-        if (name == "cpu") {
-            lua_settop(L, 1);
+        if (Device* device = device_named(L, 2)) {
+            Device* place = place_of(*device);
+            if (t.device() != place) push(L, t.to(place));
+            lua_settop(L, t.device() == place ? 1 : 3);
             return 1;
         }
     }
@@ -144,7 +144,7 @@ int new_zeros(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "new_zeros");
     int next = 0;
     const Shape shape = sizes(L, "new_zeros", DType::f64, next);
-    push(L, Tensor::zeros(dtype_option(L, next, "new_zeros").value_or(t.dtype()), shape));
+    push(L, Tensor::zeros(dtype_option(L, next, "new_zeros").value_or(t.dtype()), shape).to(t.device()));
     return 1;
 }
 
@@ -152,7 +152,7 @@ int new_ones(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "new_ones");
     int next = 0;
     const Shape shape = sizes(L, "new_ones", DType::f64, next);
-    push(L, Tensor::full(dtype_option(L, next, "new_ones").value_or(t.dtype()), shape, 1.0));
+    push(L, Tensor::full(dtype_option(L, next, "new_ones").value_or(t.dtype()), shape, 1.0).to(t.device()));
     return 1;
 }
 
@@ -160,13 +160,13 @@ int new_full(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "new_full");
     const Shape shape = checked_shape("new_full", integers_at(L, 2, "new_full", "shape"));
     const DType dtype = dtype_option(L, 4, "new_full").value_or(t.dtype());
-    push(L, Tensor::full(dtype, shape, luaL_checknumber(L, 3)));
+    push(L, Tensor::full(dtype, shape, luaL_checknumber(L, 3)).to(t.device()));
     return 1;
 }
 
 int new_tensor(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "new_tensor");
-    push(L, tensor_from(L, 2, dtype_option(L, 3, "new_tensor").value_or(t.dtype()), "new_tensor"));
+    push(L, tensor_from(L, 2, dtype_option(L, 3, "new_tensor").value_or(t.dtype()), "new_tensor").to(t.device()));
     return 1;
 }
 
@@ -174,7 +174,7 @@ int new_tensor(lua_State* L) {
 Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view where) {
     // Numbers are float32 by themselves, which float64 would show.
     const auto read_as = t.dtype() == DType::f64 ? std::optional(DType::f64) : std::nullopt;
-    const Tensor source = tensor_from(L, index, read_as, where).cast(t.dtype());
+    const Tensor source = tensor_from(L, index, read_as, where).cast(t.dtype()).to(t.device());
     if (source.shape() == t.shape()) return source;
     if (source.rank() > t.rank() || !(broadcast(where, source.shape(), t.shape()) == t.shape()))
         throw shape_error(where, str("values of shape ", source.shape(), " do not fit a tensor of shape ", t.shape()));
@@ -201,7 +201,7 @@ int fill_in_place(lua_State* L) {
 
 int zero_in_place(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "zero_");
-    become(L, 1, Tensor::zeros(t.dtype(), t.shape()));
+    become(L, 1, Tensor::zeros(t.dtype(), t.shape()).to(t.device()));
     lua_settop(L, 1);
     return 1;
 }

@@ -27,7 +27,7 @@ int png(lua_State* L) {
         push(L, std::string_view(png_bytes(text_at(L, 1), width, height, channels)));
         return 1;
     }
-    const Tensor t = check_tensor(L, 1, "png", "pixels").contiguous();
+    const Tensor t = check_tensor(L, 1, "png", "pixels").contiguous().to_host();
     if (t.dtype() != DType::u8) throw dtype_error("png", str("pixels must be of dtype UInt8, got ", describe(L, 1)));
     const std::string_view bytes(reinterpret_cast<const char*>(t.data<uint8_t>()), static_cast<size_t>(t.size()));
     push(L, std::string_view(png_bytes(bytes, width, height, channels)));

@@ -130,7 +130,7 @@ class Writer {
 
 std::string elements_text(const Tensor& tensor, const PrintOptions& options, int indent) {
     if (tensor.size() == 0) return "[]";
-    const Tensor dense = tensor.contiguous();
+    const Tensor dense = tensor.contiguous().to_host();
     if (dense.rank() == 0) return is_float(dense.dtype()) ? short_text(dense) : element_text(dense, 0);
     return Writer(dense, options, indent).write();
 }

@@ -7,6 +7,7 @@
 #include "core/ir/builder.h"
 #include "core/ir/printer.h"
 #include "core/log.h"
+#include "core/placement.h"
 
 namespace lunaria::jit {
 
@@ -344,6 +345,21 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
 
 bool compile(Block& block, Region& region, bool at_hand) {
     return compile(block, region, region.types, region.executable, at_hand);
+}
+
+void place(Block& block, Region& region, std::span<const Tensor> inputs) {
+    if (!region.executable || !has_places()) return;
+    const auto placed = std::ranges::find_if_not(inputs, is_traveller);
+    Device* const wanted = placed == inputs.end() ? current_place() : placed->device();
+    if (region.executable->place() == wanted) return;
+    std::swap(region.executable, region.elsewhere);
+    if (region.executable && region.executable->place() == wanted) return;
+    const PlaceScope scope(wanted);
+    region.draft.reset();
+    region.executable.reset();
+    compile(block, region, region.types, region.executable, false);
+    if (!region.executable) std::swap(region.executable, region.elsewhere);
+    region.failed = false;
 }
 
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs) {

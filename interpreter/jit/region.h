@@ -35,7 +35,8 @@ struct Region {
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;
-    std::unique_ptr<graph::Draft> draft;  // of a compilation that waits for kernels
+    std::unique_ptr<graph::Executable> elsewhere;  // the same for another device, where inputs have been on two
+    std::unique_ptr<graph::Draft> draft;           // of a compilation that waits for kernels
     // Where the sizes of inputs differ from run to run: what was compiled for which.
     struct Sized {
         std::vector<Shape> shapes;
@@ -48,6 +49,7 @@ struct Region {
     template <class F>
     void for_each_executable(F&& f) const {
         if (executable) f(*executable);
+        if (elsewhere) f(*elsewhere);
         for (const Sized& one : sized)
             if (one.executable) f(*one.executable);
     }
@@ -68,6 +70,8 @@ void find_rows(Block& block);
 // False: the regions of the tree have to be found anew, for an operator that does not fit into one. `at_hand`: only
 // kernels that exist are used, so that nothing may come of it.
 bool compile(Block& block, Region& region, bool at_hand);
+// Has the region's executable be one for the device that the inputs are on.
+void place(Block& block, Region& region, std::span<const Tensor> inputs);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
 // Of an open region: what is compiled for these inputs; null while they are too new.

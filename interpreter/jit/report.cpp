@@ -25,6 +25,15 @@ void for_each_region(const Block& block, const std::function<void(const Region&)
     for (const auto& next : block.next) for_each_region(*next, f);
 }
 
+void push_counts(lua_State* L, const std::map<std::string_view, int64_t>& counts) {
+    lua_createtable(L, 0, static_cast<int>(counts.size()));
+    for (auto [name, n] : counts) {
+        push(L, name);
+        lua_pushinteger(L, n);
+        lua_rawset(L, -3);
+    }
+}
+
 }  // namespace
 
 int text(lua_State* L) {
@@ -78,12 +87,7 @@ int report(lua_State* L) {
     std::map<std::string_view, int64_t> counts;
     std::vector<std::string> effects;
     count_kinds(f.tree.root, counts, effects);
-    lua_createtable(L, 0, static_cast<int>(counts.size()));
-    for (auto [name, n] : counts) {
-        push(L, name);
-        lua_pushinteger(L, n);
-        lua_rawset(L, -3);
-    }
+    push_counts(L, counts);
     lua_setfield(L, -2, "kinds");
     lua_createtable(L, static_cast<int>(effects.size()), 0);
     for (size_t i = 0; i < effects.size(); ++i) {
@@ -93,13 +97,17 @@ int report(lua_State* L) {
     lua_setfield(L, -2, "effects");
     int64_t compiled = 0, operators = 0;
     double seconds = 0;
+    std::map<std::string_view, int64_t> on_host;
     for_each_region(f.tree.root, [&](const Region& region) {
-        region.for_each_executable([&](const graph::Executable&) {
+        region.for_each_executable([&](const graph::Executable& e) {
+            for (std::string_view name : e.host_operators()) ++on_host[name];
             ++compiled;
             operators += static_cast<int64_t>(region.operators);
         });
         seconds += region.seconds;
     });
+    push_counts(L, on_host);
+    lua_setfield(L, -2, "on_host");
     lua_pushinteger(L, compiled);
     lua_setfield(L, -2, "graphs");
     lua_pushinteger(L, operators);

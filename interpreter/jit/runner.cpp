@@ -221,6 +221,7 @@ class Runner {
         inputs.clear();
         outputs.resize(region.outputs.size());
         for (int32_t s : region.inputs) inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
+        place(block, region, inputs);
         const graph::Executable* executable = region.executable.get();
         if (region.open) {
             executable = executable_of(block, region, inputs);

@@ -71,7 +71,7 @@ Fingerprint::Digest Fingerprint::elements_of(const Tensor& t, Walk& walk) {
     if (before != tensors_.end() && before->second.version == seen.version) {
         seen.elements = before->second.elements;
     } else {
-        const Tensor dense = t.contiguous();
+        const Tensor dense = t.contiguous().to_host();
         seen.elements.add(static_cast<uint64_t>(t.dtype()));
         for (int64_t n : t.shape()) seen.elements.add(static_cast<uint64_t>(n));
         seen.elements.add_bytes(dense.raw(), dense.nbytes());

@@ -23,7 +23,7 @@ bool append_operand(std::string& key, const Value& v) {
         append_bytes(key, node);
         return true;
     }
-    const Tensor& t = node->constant.tensor();
+    const Tensor t = node->constant.tensor().to_host();
     append_bytes(key, t.dtype());
     append_bytes(key, t.rank());
     for (int64_t d : t.shape()) append_bytes(key, d);

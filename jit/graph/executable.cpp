@@ -12,11 +12,10 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/ir/printer.h"
-#include "core/memory.h"
+#include "core/placement.h"
 #include "core/prepared.h"
 #include "core/profile.h"
 #include "core/random.h"
-#include "core/threads.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/plan.h"
@@ -30,7 +29,7 @@ struct StepState {
     std::vector<Value> args;
     std::vector<Value> fixed;  // the arguments without what each run sets
     std::vector<Tensor> out;
-    std::vector<void*> pointers;
+    LoopLaunch loop;
     std::unique_ptr<Prepared> prepared;
     Kept memory;  // of its kernel
 };
@@ -49,7 +48,18 @@ struct Executable::Program {
     mutable std::mutex mutex;
     mutable std::vector<std::unique_ptr<Context>> free;
 
-    explicit Program(Plan p) : plan(std::move(p)), kernel_index(plan.steps.size()) {}
+    Device* const place;  // where it runs, as in Storage
+    graph::Backend* const loops;
+
+    explicit Program(Plan p)
+        : plan(std::move(p)),
+          kernel_index(plan.steps.size()),
+          place(current_place()),
+          loops(current_device()->graphs()) {
+        if (!place) return;
+        for (Root& root : plan.roots)
+            if (root.home == Root::Home::constant) root.constant = root.constant.to(place);
+    }
     ~Program() { print_times(); }
     Program(const Program&) = delete;
 
@@ -81,14 +91,14 @@ struct Executable::Context {
 
     explicit Context(const Program& p) : program(p) {
         const Plan& plan = p.plan;
-        arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)});
+        arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)}, p.place);
         roots.resize(plan.roots.size());
         for (size_t r = 0; r < roots.size(); ++r) {
             const Root& root = plan.roots[r];
             if (root.home == Root::Home::constant) roots[r] = root.constant;
             if (root.home == Root::Home::arena)
                 roots[r] = Tensor::over(arena.data<char>() + root.offset, root.type.tensor.dtype,
-                                        root.type.tensor.shape, release_nothing, nullptr);
+                                        root.type.tensor.shape, release_nothing, nullptr, p.place);
         }
         handles.resize(plan.handles.size());
         for (size_t h = 0; h < handles.size(); ++h)
@@ -116,8 +126,20 @@ struct Executable::Context {
             for (size_t r : step.results) state.out.push_back(roots[r]);
         for (size_t k = 0; k < step.loop_roots.size(); ++k) {
             const Tensor& root = roots[step.loop_roots[k]];
-            state.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
+            state.loop.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
         }
+        if (step.kind != Step::Kind::loop) return state;
+        LoopLaunch& loop = state.loop;
+        loop.function = step.function;
+        loop.sizes = step.sizes;
+        loop.rows = step.rows;
+        loop.inner = step.inner;
+        loop.part = step.part;
+        loop.scratch = step.scratch;
+        loop.has_rows = step.has_rows;
+        loop.has_sums = step.has_sums;
+        loop.row_groups = step.row_groups;
+        for (size_t k : step.sums) loop.sums.push_back({k, program.plan.roots[step.loop_roots[k]].type.tensor.dtype});
         return state;
     }
 
@@ -181,20 +203,22 @@ struct Executable::Context {
             call.counter = stream.counter;
         }
         size_t count = 0;
-        const Kernel* kernels = step.op->kernels(*current_device(), count);
+        Device* const device = current_device();
+        const Kernel* kernels = step.op->kernels(*device, count);
         auto& index = const_cast<std::atomic<size_t>&>(program.kernel_index[s]);
-        bool done = false;
         std::optional<PreparedOffer> offer;
         // Of other tensors nothing is kept: they would live longer than their owner wants.
         if (state.prepared && (state.args[1].tensor().parameter() || is_fixed(state, 1)))
             offer.emplace(*state.prepared, state.args[1].tensor());
-        for (size_t k = index.load(std::memory_order_relaxed); !done && k < count; ++k) {
-            done = kernels[k](call);
-            if (done) index.store(k, std::memory_order_relaxed);
-        }
-        if (!done)
-            throw dtype_error(step.op->name(), str("is not defined for ", name_of(step.dtype), " on the device ",
-                                                   current_device()->name()));
+        size_t k = index.load(std::memory_order_relaxed);
+        if (program.place)
+            k = device->launch({kernels, count}, k, call);
+        else
+            while (k < count && !kernels[k](call)) ++k;
+        if (k == count)
+            throw dtype_error(step.op->name(),
+                              str("is not defined for ", name_of(step.dtype), " on the device ", device->name()));
+        index.store(k, std::memory_order_relaxed);
         for (size_t i = 0; i < step.results.size(); ++i) {
             if (!state.out[i].same_body(roots[step.results[i]]))
                 throw state_error(step.op->name(), "has a kernel that does not write into the memory that it is given");
@@ -228,73 +252,10 @@ struct Executable::Context {
     }
 
     void run_loop(const Step& step, StepState& state) {
-        const Plan& plan = program.plan;
         for (size_t k = 0; k < step.loop_roots.size(); ++k)
-            if (!plan.roots[step.loop_roots[k]].is_static())
-                state.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
-        void* const* pointers = state.pointers.data();
-        const int64_t* sizes = step.sizes.data();
-        const int64_t inner = step.inner;
-        auto rows = [&](int64_t begin, int64_t end) {
-            void* scratch = step.scratch ? allocate(step.scratch) : nullptr;
-            step.function(pointers, sizes, begin, end, 0, inner, scratch);
-            if (scratch) release(scratch, step.scratch);
-        };
-        if (step.row_groups > 1) return run_row_groups(step, state);
-        if (step.rows * inner <= step.part) return rows(0, step.rows);
-        if (step.has_sums)
-            return parallel_for(
-                inner, std::max<int64_t>(64, step.part / step.rows), 64,
-                [&](int64_t begin, int64_t end) { step.function(pointers, sizes, 0, step.rows, begin, end, nullptr); });
-        if (step.has_rows || step.rows >= 4 * num_threads())
-            return parallel_for(step.rows, std::max<int64_t>(1, step.part / inner), rows);
-        for (int64_t row = 0; row < step.rows; ++row)
-            parallel_for(inner, step.part, 64, [&](int64_t begin, int64_t end) {
-                step.function(pointers, sizes, row, row + 1, begin, end, nullptr);
-            });
-    }
-
-    // The first group adds up in the results, the others in memory of their own, which is added to them in order.
-    void run_row_groups(const Step& step, const StepState& state) {
-        const std::vector<Root>& roots_of_plan = program.plan.roots;
-        auto dtype_of = [&](size_t k) { return roots_of_plan[step.loop_roots[k]].type.tensor.dtype; };
-        // In whole lines of the cache: threads write to different ones.
-        auto bytes_of_row = [&](size_t k) {
-            return (static_cast<size_t>(step.inner) * size_of(dtype_of(k)) + 63) / 64 * 64;
-        };
-        size_t bytes = 0;
-        for (size_t k : step.sums) bytes += bytes_of_row(k);
-        const auto others = static_cast<size_t>(step.row_groups - 1);
-        const Tensor memory = Tensor::empty(DType::u8, Shape{static_cast<int64_t>(bytes * others)});
-        char* const partial = memory.data<char>();
-        std::memset(partial, 0, bytes * others);
-        parallel_for(step.row_groups, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t group = begin; group < end; ++group) {
-                std::vector<void*> pointers = state.pointers;
-                size_t at = static_cast<size_t>(group - 1) * bytes;
-                for (size_t k : step.sums) {
-                    if (group == 0) break;
-                    pointers[k] = partial + at;
-                    at += bytes_of_row(k);
-                }
-                step.function(pointers.data(), step.sizes.data(), step.rows * group / step.row_groups,
-                              step.rows * (group + 1) / step.row_groups, 0, step.inner, nullptr);
-            }
-        });
-        for (size_t other = 0; other < others; ++other) {
-            const char* at = partial + other * bytes;
-            for (size_t k : step.sums) {
-                if (dtype_of(k) == DType::f32)
-                    add_row(static_cast<float*>(state.pointers[k]), reinterpret_cast<const float*>(at), step.inner);
-                else
-                    add_row(static_cast<double*>(state.pointers[k]), reinterpret_cast<const double*>(at), step.inner);
-                at += bytes_of_row(k);
-            }
-        }
-    }
-    template <class T>
-    static void add_row(T* sum, const T* row, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) sum[i] += row[i];
+            if (!program.plan.roots[step.loop_roots[k]].is_static())
+                state.loop.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
+        program.loops->launch(state.loop);
     }
 
     // Who writes into an input need not copy it because of views that no step needs any more.
@@ -319,6 +280,24 @@ namespace {
 [[noreturn]] void wrong_input(size_t i, const TensorType& wanted, const Tensor& got) {
     throw argument_error("run", str("input ", i, " is ", name_of(got.dtype()), got.shape(),
                                     ", and the graph was compiled for ", name_of(wanted.dtype), wanted.shape));
+}
+
+// Inputs on the device of the program, constants that no device has yet among them.
+std::span<const Tensor> placed_inputs(std::span<const Tensor> inputs, const Plan& plan, Device* place,
+                                      std::vector<Tensor>& placed) {
+    if (!has_places()) return inputs;
+    auto name = [](Device* device) { return (device ? device : host_device())->name(); };
+    auto check = [&](const Tensor& t, std::string_view what) {
+        if (t.device() != place)
+            throw state_error("run", str(what, " is on the device ", name(t.device()),
+                                         ", and the graph was compiled for ", name(place)));
+    };
+    for (const Tensor& t : inputs) {
+        placed.push_back(is_traveller(t) ? moved_to(t, place) : t);
+        check(placed.back(), "an input");
+    }
+    for (const Tensor& t : plan.variables) check(t, "a parameter");
+    return placed;
 }
 
 int64_t bytes_of(const Plan& plan, const Step& step) {
@@ -388,6 +367,9 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         if (!inputs[i] || inputs[i].dtype() != wanted.dtype || !(inputs[i].shape() == wanted.shape))
             wrong_input(i, wanted, inputs[i]);
     }
+    std::vector<Tensor> moved;
+    inputs = placed_inputs(inputs, plan, program_->place, moved);
+    const PlaceScope scope(program_->place);
     std::unique_ptr<Context> context;
     {
         std::lock_guard lock(program_->mutex);
@@ -418,7 +400,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     for (size_t r = 0; r < roots.size(); ++r) {
         const Root& root = plan.roots[r];
         if (root.home != Root::Home::output) continue;
-        roots[r] = root.index == kFresh ? Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape)
+        roots[r] = root.index == kFresh ? Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape, program_->place)
                                         : roots[plan.inputs[root.index]];
     }
     Profile* profile = Profile::current();
@@ -515,6 +497,22 @@ ExecutableStats Executable::stats() const {
         stats.generated_nodes += step.nodes;
     }
     return stats;
+}
+
+Device* Executable::place() const { return program_->place; }
+
+std::vector<std::string_view> Executable::host_operators() const {
+    std::vector<std::string_view> names;
+    Device* const place = program_->place;
+    for (const Step& step : program_->plan.steps) {
+        if (!place || step.kind != Step::Kind::eager) continue;
+        const Op& op = *step.op;
+        size_t here = 0, host = 0;
+        op.kernels(*place, here);
+        op.kernels(*host_device(), host);
+        if (here == 0 && host > 0) names.push_back(op.name());
+    }
+    return names;
 }
 
 std::string Executable::describe() const {

@@ -98,6 +98,9 @@ class Executable {
     std::vector<PlannedStep> steps() const;
     std::vector<PlannedMemory> memory() const;
     size_t output_count() const;
+    Device* place() const;  // where it runs, as a tensor says it
+    // Operators that its device has no kernel for: the host runs them, with copies of operands and results.
+    std::vector<std::string_view> host_operators() const;
     ExecutableStats stats() const;
     // The launch list, one step per line: for reports and LUNARIA_DUMP=kernels.
     std::string describe() const;
@@ -129,7 +132,7 @@ class Draft {
 };
 std::unique_ptr<Executable> compile(Draft& draft, const CompileOptions& options = {});
 
-// For the current device, whose kernels are looked up now. Throws state_error where the graph is not as described
+// For the current place, whose kernels are looked up now. Throws state_error where the graph is not as described
 // above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels, times) prints to the standard
 // error stream; times are those of each step, printed when the program ends.
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options = {});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/graph_backend.h"
 
 namespace lunaria::graph {
 
@@ -61,13 +62,6 @@ struct LoopProgram {
     // One line per instruction. Equal texts mean equal machine code: the key of the kernel caches.
     std::string text() const;
 };
-
-// Machine code of a program. Pointers are those of the operands' first elements. `sizes` holds the outer sizes, then
-// `inner`, then for each operand its strides along the outer axes (in elements) and, if its step is wide, along the
-// row. Rows row_begin .. row_end are done, of each row elements column_begin .. column_end (all of it where has_rows).
-// `scratch`: memory of this thread for scratch_values(program) * inner numbers of 8 bytes.
-using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
-                              int64_t column_begin, int64_t column_end, void* scratch);
 
 // Which values per element are kept in the scratch memory from one pass over a row to the next, because they cost more
 // than reading them back: positions in the code, ascending.

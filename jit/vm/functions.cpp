@@ -180,7 +180,9 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
 
 Value full(const Value& number, DType dtype, const Shape& shape) {
     if (is_open(number)) return watcher()->tensor_of(number, dtype, shape);
-    Value v(Tensor::full(dtype, shape, number.number()));
+    Tensor made = Tensor::full(dtype, shape, number.number());
+    made.set_goes_along();
+    Value v(std::move(made));
     if (Watcher* w = watcher()) w->made(v);
     return v;
 }
@@ -188,7 +190,9 @@ Value full(const Value& number, DType dtype, const Shape& shape) {
 Value full_cotangent(const ir::NodeType& type, Value d) {
     if (type.kind != ir::NodeType::Kind::tensor) return d;
     if (!d.is_nil()) return shown(d).is_number() ? full(d, type.tensor.dtype, type.tensor.shape) : d;
-    d = Value(Tensor::zeros(type.tensor.dtype, type.tensor.shape));
+    Tensor zeros = Tensor::zeros(type.tensor.dtype, type.tensor.shape);
+    zeros.set_goes_along();
+    d = Value(std::move(zeros));
     if (Watcher* w = watcher()) w->made(d);
     return d;
 }

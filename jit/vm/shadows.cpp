@@ -259,7 +259,7 @@ void seed(Machine& m, const Instr& i) {
             .hint("reduce it (ops.sum(y), ops.mean(y)), or use ms.vjp or ms.jacrev");
     if (!is_float(t.dtype()) && !is_complex(t.dtype()))
         throw argument_error(name, str("the function must return a float, got ", text_of(m, y)));
-    if (!watcher()) return m.set(i, Value(Tensor::full(t.dtype(), t.shape(), 1.0)));
+    if (!watcher()) return m.set(i, Value(Tensor::full(t.dtype(), t.shape(), 1.0).to(t.device())));
     static const Op& ones_like = registry().get("ones_like");
     Values args;
     args.push_back(std::move(y));

@@ -108,6 +108,15 @@ def layering():
                 yield f"{path}:{number}: {folder}/ must not know {found[1]}"
 
 
+def devices():
+    """Only backends/ knows which devices there are: another one touches its folder and the list in backends/devices.cpp."""
+    simulator = "interpreter/bindings/bind_ascend.cpp"  # its programs; it is no device yet
+    for path in files(".cpp", ".h", folders=["core", "jit", "interpreter"]):
+        for number, line in enumerate(text(path).splitlines(), 1):
+            if path != simulator and re.search(r'"(CPU|GPU|Ascend|Separate)"|#\s*include\s+"backends/\w+/', line):
+                yield f"{path}:{number}: names a device; ask the tensor, or core/device.h"
+
+
 def third_party():
     """A library is included in one folder only."""
     for path in files(".cpp", ".h"):
@@ -184,7 +193,7 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, third_party, file_sizes, complexity, operator_facts, plain_text,
+CHECKS = [formatting, lua_lint, shell_lint, layering, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
           spelling, strange_words, house_map]
 
 

@@ -110,6 +110,11 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "b.h"\n'), 1)
         self.assertEqual(self.complaints(check.layering, "jit/a.cpp", '#include "core/b.h"\n'), 0)
 
+    def test_devices_are_not_named(self):
+        self.assertEqual(self.complaints(check.devices, "core/a.cpp", 'if (device->name() == "GPU") return;\n'), 1)
+        self.assertEqual(self.complaints(check.devices, "interpreter/a.cpp", '#include "backends/cpu/device.h"\n'), 1)
+        self.assertEqual(self.complaints(check.devices, "interpreter/a.cpp", '#include "backends/devices.h"\n'), 0)
+
     def test_third_party_headers(self):
         self.assertEqual(self.complaints(check.third_party, "core/a.cpp", "#include <lua.hpp>\n"), 1)
         self.assertEqual(self.complaints(check.third_party, "interpreter/a.cpp", "#include <lua.hpp>\n"), 0)

@@ -401,8 +401,10 @@ return function(core, ms)
   local x = ms.tensor { 1.0 }
   local function same(t) return ops.reshape(t, ops.shape(t)) end
   for _, name in ipairs { "copy", "clone", "contiguous", "value" } do replace(x[name], same) end
+  local is_device = core.original(require "lunaria.devices".is_device)
   local function cast(t, dtype)
     if ms.is_tensor(dtype) then dtype = dtype.dtype end
+    if type(dtype) == "string" and is_device(dtype) then return ops.to_device(t, dtype) end
     return ops.cast(t, dtype)
   end
   local only, plain_item = core.item, core.original(x.item)

@@ -134,6 +134,10 @@ function G._report_text(r)
   for name, n in pairs(r.kinds) do kinds[#kinds + 1] = ("%s %d"):format(name, n) end
   table.sort(kinds)
   if #kinds > 0 then line("  %s", table.concat(kinds, ", ")) end
+  local on_host = {}
+  for name, n in pairs(r.on_host) do on_host[#on_host + 1] = ("%s %d"):format(name, n) end
+  table.sort(on_host)
+  if #on_host > 0 then line("run on the host, for want of a kernel: %s", table.concat(on_host, ", ")) end
   -- Of many recordings the first ones and the last ones tell what changes from call to call.
   local left_out = #r.recordings > 13 and #r.recordings - 12 or 0
   for i, recording in ipairs(r.recordings) do

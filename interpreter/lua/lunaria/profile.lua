@@ -3,6 +3,7 @@
 local core = require "lunaria.profiling"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local devices = require "lunaria.devices"
 local report = require "lunaria.rich.report"
 
 local MOST_ROWS = 40
@@ -67,8 +68,25 @@ end
 function Profile:_totals()
   local inside = 0
   for _, event in ipairs(self.events) do inside = inside + event.seconds end
-  return ("%s in all, %s of it in %d operators and compiled steps; at most %s of tensors"):format(
+  local text = ("%s in all, %s of it in %d operators and compiled steps; at most %s of tensors"):format(
     scaled(self.seconds, times), scaled(inside, times), #self.events, scaled(self.peak_bytes, sizes))
+  for _, f in ipairs(self.fallbacks) do
+    text = text .. ("\n%s has no kernel on the device %s: %d calls ran on the host, with %d bytes of copies"):format(
+      f.operator, f.device, f.calls, f.bytes)
+  end
+  return text
+end
+
+-- What had no kernel on its device and was run on the host meanwhile.
+local function since(before)
+  local known, list = {}, {}
+  for _, f in ipairs(before) do known[f.operator .. f.device] = f end
+  for _, f in ipairs(devices.fallbacks()) do
+    local old = known[f.operator .. f.device]
+    if old then f.calls, f.bytes = f.calls - old.calls, f.bytes - old.bytes end
+    if f.calls > 0 then list[#list + 1] = f end
+  end
+  return list
 end
 
 report.shows(Profile)
@@ -94,16 +112,18 @@ end
 
 --- Calls f with the arguments once and tells where the time went: a table by operator and line, with time, calls, memory
 --- traffic and arithmetic per second. It prints as text, is a table in notebooks; rows(by) gives the numbers,
---- events the calls in their order, results what f gave, and save("trace.json") writes a Chrome trace. A compiled function
---- shows the steps of its graphs once it is compiled: call it a few times before.
+--- events the calls in their order, fallbacks the operators that had no kernel on their device and ran on the host,
+--- results what f gave, and save("trace.json") writes a Chrome trace. A compiled function shows the steps of its graphs once
+--- it is compiled: call it a few times before.
 --- @example #ms.profile(function(x) return x * 2 + 1 end, ms.tensor{1.0}).events --> 2
 local function profile(f, ...)
   if not arguments.is_callable(f) then fail("a function or another callable is expected, got %s", describe(f)) end
   ms.reset_peak_memory_stats()
+  local before = devices.fallbacks()
   local given = table.pack(core.run(f, ...))
   local results = table.pack(table.unpack(given, 3, given.n))
   return setmetatable({ events = given[1], seconds = given[2], results = results,
-    peak_bytes = ms.memory_stats().peak_bytes }, Profile)
+    peak_bytes = ms.memory_stats().peak_bytes, fallbacks = since(before) }, Profile)
 end
 
 return profile

@@ -81,7 +81,9 @@ function M.get_num_threads() end
 --- Operators use n threads from now on. Results do not depend on it, but for the last digits of sums.
 function M.set_num_threads(n) end
 
---- Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: "CPU".
+--- Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: as
+--- ms.set_device. device_fallback: whether an operator that has no kernel on the device of its operands may run on the host,
+--- with copies of them (true at first; ms.runtime.fallbacks counts them), or is an error.
 --- deterministic: "ON" (or true): a program with the same seed, threads and inputs gives the same bits when it is run
 --- again; eager mode does so always, graph mode only then, whatever its cache holds. "OFF" at first. runtime_num_threads:
 --- as ms.set_num_threads.
@@ -90,12 +92,24 @@ function M.set_num_threads(n) end
 ---     true
 function M.set_context(settings) end
 
---- The setting of the name: "mode", "device_target", "device_id", "deterministic" or
+--- The setting of the name: "mode", "device_target", "device_id", "device_fallback", "deterministic" or
 --- "runtime_num_threads".
 ---
 ---     > ms.get_context("mode") == ms.PYNATIVE_MODE
 ---     true
 function M.get_context(name) end
+
+--- New tensors are on that device from now on: "CPU", or another one of ms.runtime.devices(). Operators run where their
+--- operands are, whatever the current device is; x:to(device) and cell:to(device) move them.
+---
+---     > (function() ms.set_device("CPU") return ms.ones({ 2 }).device end)()
+---     CPU
+function M.set_device(device_target, device_id) end
+
+--- Waits until the device, or the current one, has done all that it was given.
+---
+---     > ms.synchronize()
+function M.synchronize(device) end
 
 --- The bytes of tensors: live_bytes now, peak_bytes at most so far, cached_bytes kept for reuse, and how many allocations
 --- there were.

@@ -5,7 +5,8 @@ local known
 local function functions()
   if known then return known end
   known = {
-    [ms.set_context] = { "mode", "device_target", "device_id", "deterministic", "runtime_num_threads" },
+    [ms.set_context] = { "mode", "device_target", "device_id", "device_fallback", "deterministic",
+      "runtime_num_threads" },
     [ms.tensor] = { "dtype" }, [ms.Parameter] = { "name", "requires_grad" },
     [ms.grad] = { "grad_position", "weights", "has_aux" }, [ms.value_and_grad] = { "grad_position", "weights", "has_aux" },
     [ms.jit] = { "fullgraph", "limit", "max_steps", "jit_level", "backend" },

@@ -16,6 +16,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local classes = require "lunaria.nn.class"
 
+local devices = require "lunaria.devices"
 local jit = require "lunaria.jit"
 local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
@@ -653,6 +654,17 @@ end
 function Cell:requires_grad_(mode)
   for _, parameter in ipairs(self:get_parameters()) do
     parameter.requires_grad = mode ~= false
+  end
+  return self
+end
+
+--- Moves all parameters to a device, and gives the cell back. device: its name.
+---
+---     > ms.nn.Dense(3, 2):to("CPU").weight.device
+---     CPU
+function Cell:to(device)
+  for _, parameter in ipairs(self:get_parameters()) do
+    devices.move(parameter, device)
   end
   return self
 end

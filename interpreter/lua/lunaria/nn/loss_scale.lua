@@ -138,7 +138,7 @@ function Accumulation:setup(a)
   rawset(self, "parameters", a.optimizer.parameters)
   rawset(self, "sums", {})
   for i, parameter in ipairs(self.parameters) do
-    local sum = ms.Parameter(ops.zeros(parameter.shape, parameter.dtype), "accumulated." .. parameter.name, false)
+    local sum = ms.Parameter(ops.zeros(parameter.shape, parameter.dtype):to(parameter.device), "accumulated." .. parameter.name, false)
     self.sums[i] = sum
     self:insert_param_to_cell(sum.name .. "." .. i, sum)
   end

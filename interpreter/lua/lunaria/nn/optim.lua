@@ -174,7 +174,7 @@ local function moments(self, group, prefix, shape)
     if dtype == ms.float16 or dtype == ms.bfloat16 then
       dtype = ms.float32
     end
-    local moment = ms.Parameter(ops.zeros(shape or parameter.shape, dtype), prefix .. "." .. parameter.name, false)
+    local moment = ms.Parameter(ops.zeros(shape or parameter.shape, dtype):to(parameter.device), prefix .. "." .. parameter.name, false)
     list[i] = moment
     local key = moment.name
     -- Two parameters may have one name; their moments are told apart by a number.

@@ -214,7 +214,7 @@ function AdaFactor:setup(a)
     for i, p in ipairs(group.params) do
       local function keep(list, prefix, shape)
         local dtype = p.dtype == ms.float64 and ms.float64 or ms.float32
-        local slot = ms.Parameter(ops.zeros(shape, dtype), ("%s.%s"):format(prefix, p.name), false)
+        local slot = ms.Parameter(ops.zeros(shape, dtype):to(p.device), ("%s.%s"):format(prefix, p.name), false)
         list[i] = slot
         self:insert_param_to_cell(("%s.%d.%s"):format(prefix, i, p.name), slot)
       end

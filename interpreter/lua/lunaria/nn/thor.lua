@@ -55,7 +55,7 @@ local function watch(self, path, cell, is_conv)
   local layer = {}
   for key, size in pairs { a = inputs, g = outputs, a_inverse = inputs, g_inverse = outputs } do
     local name = ("matrix_%s.%s"):format(key, path)
-    layer[key] = ms.Parameter(ops.zeros({ size, size }, weight.dtype), name, false)
+    layer[key] = ms.Parameter(ops.zeros({ size, size }, weight.dtype):to(weight.device), name, false)
     self:insert_param_to_cell(name, layer[key])
   end
   self.layers[weight] = layer

@@ -1,0 +1,10 @@
+// Generated loops of compiled graphs on the processor: shared out among threads.
+#pragma once
+
+#include "core/graph_backend.h"
+
+namespace lunaria::cpu {
+
+graph::Backend& graph_backend();
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,17 @@
+#include "backends/devices.h"
+
+#include "backends/cpu/device.h"
+#include "backends/separate/device.h"
+
+namespace lunaria {
+
+void set_up_devices() {
+    Device* const all[] = {
+        &cpu::device(),
+        &separate::device(),
+    };
+    set_devices(all);
+    set_current_device(all[0]);
+}
+
+}  // namespace lunaria

@@ -1,0 +1,209 @@
+#include "backends/separate/device.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "backends/separate/memory.h"
+#include "backends/separate/queue.h"
+#include "core/error.h"
+#include "core/graph_backend.h"
+#include "core/op.h"
+#include "core/program_place.h"
+
+namespace lunaria::separate {
+
+namespace {
+
+constexpr size_t kAddresses = size_t{64} << 30;
+
+// Operators that are left to the host, so that every test of the device is one of that as well.
+constexpr std::string_view kWithoutKernel[] = {"svd_factors", "cumsum", "cumprod", "unique"};
+
+void release_nothing(Storage&) {}
+
+// Half of the machine's memory, or what LUNARIA_SEPARATE_MEMORY says, in bytes.
+size_t limit_of_environment() {
+    if (const char* limit = std::getenv("LUNARIA_SEPARATE_MEMORY")) return std::strtoull(limit, nullptr, 10);
+    return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+class Separate final : public Device, public graph::Backend {
+  public:
+    std::string_view name() const override { return "Separate"; }
+
+    void* allocate(size_t bytes) override { return parts().memory.allocate(bytes); }
+    void release(void* block, size_t bytes) noexcept override { parts().memory.release(block, bytes); }
+    // The host may go on and change its memory: what is there now travels.
+    void copy_from_host(void* device, const void* host, size_t bytes) override {
+        const auto* from = static_cast<const char*>(host);
+        add([to = parts().memory.inside(device), sent = std::string(from, bytes)] {
+            std::memcpy(to, sent.data(), sent.size());
+        });
+    }
+    void copy_to_host(void* host, const void* device, size_t bytes) override {
+        wait(add([host, from = parts().memory.inside(device), bytes] { std::memcpy(host, from, bytes); }));
+    }
+    void copy_elements(const Tensor& source, const Tensor& destination) override {
+        add([from = inside(source), to = inside(destination)] { lunaria::copy_elements(from, to); });
+    }
+
+    std::span<const Kernel> kernels(const Op& op) const override {
+        for (std::string_view name : kWithoutKernel)
+            if (op.name() == name) return {};
+        return host_device()->kernels(op);
+    }
+    size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) override;
+
+    graph::Backend* graphs() override { return this; }
+    void launch(const graph::LoopLaunch& loop) override {
+        graph::LoopLaunch here = loop;
+        for (void*& pointer : here.pointers) pointer = parts().memory.inside(pointer);
+        add([here = std::move(here)] { host_device()->graphs()->launch(here); }, program_place());
+    }
+
+    void synchronize() override {
+        if (parts_) wait(parts().queue->last());
+    }
+    uint64_t record() override {
+        // Keyed by its place, which is known once it has been given.
+        auto time = std::make_shared<std::atomic<double>>(-1);
+        const uint64_t place = add([time] {
+            const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+            *time = now.count();
+        });
+        std::lock_guard lock(mutex_);
+        times_[place] = std::move(time);
+        return place;
+    }
+    double done_at(uint64_t place) override {
+        std::lock_guard lock(mutex_);
+        const auto found = times_.find(place);
+        return found == times_.end() ? -1 : found->second->load();
+    }
+    void wait(uint64_t number) override { parts().queue->wait(number); }
+
+    DeviceMemory memory() const override { return parts_ ? parts_.load()->memory.stats() : DeviceMemory{}; }
+    void reset_peak_memory() override { parts().memory.reset_peak(); }
+    void empty_cache() override {
+        if (!parts_) return;
+        synchronize();
+        parts().memory.empty_cache();
+    }
+
+    // Ends the thread, when everything is done; the memory stays for tensors that outlive it.
+    void end() {
+        if (parts_) parts().queue.reset();
+    }
+
+  private:
+    struct Parts {
+        Memory memory{kAddresses, limit_of_environment()};
+        std::unique_ptr<Queue> queue = std::make_unique<Queue>();
+    };
+    // Made with the first tensor: a program without one has no second thread.
+    Parts& parts() {
+        std::call_once(made_, [this] { parts_ = new Parts; });
+        return *parts_;
+    }
+    uint64_t add(std::function<void()> work, std::string place = {}) {
+        return parts().queue->add(std::move(work), std::move(place));
+    }
+
+    // The tensor as kernels see it: the same elements at the device's addresses, which look like host memory to them.
+    Tensor inside(const Tensor& t) {
+        if (t.device() != this) throw state_error(name(), "a kernel was given a tensor of another device");
+        const Storage& storage = *t.body()->storage;
+        const auto elements = static_cast<int64_t>(storage.bytes / size_of(t.dtype()));
+        const Tensor whole =
+            Tensor::over(parts().memory.inside(storage.data), t.dtype(), {elements}, release_nothing, nullptr);
+        return whole.view(t.shape(), t.strides(), t.offset());
+    }
+    Value inside(const Value& v) {
+        if (v.is_tensor()) return Value(inside(v.tensor()));
+        if (!v.is_list()) return v;
+        std::vector<Value> items;
+        for (const Value& item : v.items()) items.push_back(inside(item));
+        return Value::list(std::move(items));
+    }
+
+    // A kernel that writes into an operand makes its storage its own first, a copy in the host's memory.
+    static void take_back(const Value& given, const Value& written) {
+        if (given.is_tensor() && written.tensor().version() > 0) {
+            Tensor(given.tensor()).own_storage();
+            lunaria::copy_elements(written.tensor(), given.tensor());
+        }
+        for (size_t i = 0; given.is_list() && i < given.items().size(); ++i)
+            take_back(given.items()[i], written.items()[i]);
+    }
+
+    std::once_flag made_;
+    std::atomic<Parts*> parts_{nullptr};
+    std::mutex mutex_;
+    std::map<uint64_t, std::shared_ptr<std::atomic<double>>> times_;  // under the mutex: of events
+    std::set<std::pair<const Op*, DType>> seen_;  // under the mutex: calls that a kernel has taken before
+};
+
+// A call as it waits in the queue.
+struct Job {
+    const Op& op;
+    std::span<const Kernel> kernels;
+    size_t taken = 0;  // the kernel that is asked first, then the one that took the call
+    std::vector<Value> args;
+    std::vector<Tensor> out;
+    DType dtype;
+    uint64_t seed, counter;
+
+    void run() {
+        const std::vector<Tensor> wanted = out;
+        KernelCall call{op, args, out, dtype, seed, counter};
+        while (taken < kernels.size() && !kernels[taken](call)) ++taken;
+        for (size_t i = 0; i < out.size() && taken < kernels.size(); ++i)
+            if (wanted[i] && !out[i].same_body(wanted[i])) lunaria::copy_elements(out[i], wanted[i]);
+    }
+};
+
+size_t Separate::launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) {
+    auto job = std::make_shared<Job>(Job{call.op, kernels, first, {}, {}, call.dtype, call.seed, call.counter});
+    for (const Value& v : call.args) job->args.push_back(inside(v));
+    const bool writes = call.op.side_effect == Effect::state;
+    bool waits = writes || call.op.may_raise(call.dtype);
+    for (const Tensor& t : call.out) {
+        job->out.push_back(t ? inside(t) : Tensor());
+        waits |= !t;
+    }
+    {
+        // Whether a kernel takes the call is known when it was asked; it says the same of the next one like it.
+        std::lock_guard lock(mutex_);
+        waits |= seen_.emplace(&call.op, call.dtype).second;
+    }
+    const uint64_t number = add([job] { job->run(); }, waits ? std::string() : program_place());
+    if (!waits) return first;
+    wait(number);
+    if (job->taken == kernels.size()) return kernels.size();
+    for (size_t i = 0; i < call.out.size(); ++i)
+        if (!call.out[i]) call.out[i] = job->out[i].to(this);
+    for (size_t i = 0; i < call.args.size() && writes; ++i) take_back(call.args[i], job->args[i]);
+    return job->taken;
+}
+
+}  // namespace
+
+Device& device() {
+    // Not destroyed: tensors may be released after everything else.
+    static auto* separate = new Separate;
+    static const struct End {
+        ~End() { separate->end(); }
+    } at_exit;
+    return *separate;
+}
+
+}  // namespace lunaria::separate

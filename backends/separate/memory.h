@@ -1,0 +1,48 @@
+// Memory that the host cannot touch: the same pages are mapped twice, once with no access rights, at the addresses that
+// tensors have, and once where the device's thread finds them. Who reads an element of such a tensor without a copy is
+// ended by the system.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/device.h"
+
+namespace lunaria::separate {
+
+class Memory {
+  public:
+    // Addresses for `size` bytes, of which `limit` may be in use; pages come as they are used. For the life of the
+    // process.
+    Memory(size_t size, size_t limit);
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+    // Blocks at the host's addresses. One that is released serves the next allocation at once: what uses it then is
+    // queued behind what still uses it now.
+    void* allocate(size_t bytes);  // throws memory_error
+    void release(void* block, size_t bytes) noexcept;
+    // Gives the pages of released blocks back; nothing may be queued.
+    void empty_cache();
+
+    // The device's address of the host's.
+    void* inside(const void* address) const { return const_cast<char*>(static_cast<const char*>(address)) + distance_; }
+    DeviceMemory stats() const;
+    void reset_peak();
+
+  private:
+    static size_t rounded(size_t bytes);
+    int file_ = -1;
+    char *outside_ = nullptr, *fresh_ = nullptr;  // the first address never given out
+    ptrdiff_t distance_ = 0;
+    size_t size_, limit_;
+    mutable std::mutex mutex_;
+    using Blocks = std::map<size_t, std::vector<char*>>;  // by size
+    char* take(Blocks& blocks, size_t size);
+    Blocks free_, dry_;  // dry: without pages
+    DeviceMemory stats_;
+};
+
+}  // namespace lunaria::separate

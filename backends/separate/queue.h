@@ -1,0 +1,43 @@
+// Work in the order in which it is asked for, done by a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace lunaria::separate {
+
+class Queue {
+  public:
+    Queue();
+    ~Queue();  // when everything is done
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+
+    // The number of the work. What it throws is kept for the next one that waits; `place` is said then.
+    uint64_t add(std::function<void()> work, std::string place = {});
+    // Until everything up to that number is done; throws what failed since the last time.
+    void wait(uint64_t number);
+    uint64_t last() const;
+
+  private:
+    struct Item {
+        std::function<void()> work;
+        std::string place;
+    };
+    void run();
+
+    mutable std::mutex mutex_;
+    std::condition_variable added_, done_;
+    std::deque<Item> items_;
+    uint64_t given_ = 0, finished_ = 0;
+    std::exception_ptr failure_;
+    bool ends_ = false;
+    std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace lunaria::separate

@@ -1,0 +1,176 @@
+// Devices: which one new tensors are on, waiting for it, its memory, places in the order of its work. ms.set_device and
+// ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
+#include "interpreter/bindings/devices.h"
+
+#include "core/device.h"
+#include "core/op.h"
+#include "core/program_place.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/values.h"
+#include "interpreter/protect.h"
+#include "interpreter/state.h"
+
+namespace lunaria {
+
+namespace {
+
+std::string all_names() {
+    std::string names;
+    for (const Device* device : devices()) names += str(names.empty() ? "" : ", ", device->name());
+    return names;
+}
+
+// The device of the name at `index`; without one the current device.
+Device& device_or_current(lua_State* L, int index, std::string_view where) {
+    return lua_isnoneornil(L, index) ? *current_device() : device_at(L, index, where, "device");
+}
+
+// set_device(name [, id])
+int set_device(lua_State* L) {
+    Device& device = device_at(L, 1, "set_device", "device_target");
+    if (!lua_isnoneornil(L, 2)) {
+        const int64_t id = integer_at(L, 2, "set_device", "device_id");
+        if (id != 0) throw value_error("set_device", str("device_id must be 0, got ", id));
+    }
+    use_device(L, device);
+    return 0;
+}
+
+int synchronize(lua_State* L) {
+    device_or_current(L, 1, "synchronize").synchronize();
+    return 0;
+}
+
+int names(lua_State* L) {
+    lua_createtable(L, static_cast<int>(devices().size()), 0);
+    lua_Integer n = 0;
+    for (const Device* device : devices()) {
+        push(L, device->name());
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+int is_device(lua_State* L) {
+    lua_pushboolean(L, device_named(L, 1) != nullptr);
+    return 1;
+}
+
+// memory([name]): live, peak, cached, allocations
+int memory(lua_State* L) {
+    const DeviceMemory m = device_or_current(L, 1, "memory").memory();
+    for (const int64_t value : {m.live, m.peak, m.cached, m.allocations}) lua_pushinteger(L, value);
+    return 4;
+}
+
+int reset_peak(lua_State* L) {
+    device_or_current(L, 1, "reset_peak_memory_stats").reset_peak_memory();
+    return 0;
+}
+
+int empty_cache(lua_State* L) {
+    lua_gc(L, LUA_GCCOLLECT);
+    device_or_current(L, 1, "empty_cache").empty_cache();
+    return 0;
+}
+
+// record([name]): a place in the order of the device's work; done_at(place [, name]); wait(place [, name])
+int record(lua_State* L) {
+    lua_pushinteger(L, static_cast<lua_Integer>(device_or_current(L, 1, "record").record()));
+    return 1;
+}
+int done_at(lua_State* L) {
+    lua_pushnumber(L,
+                   device_or_current(L, 2, "query").done_at(static_cast<uint64_t>(integer_at(L, 1, "query", "event"))));
+    return 1;
+}
+int wait(lua_State* L) {
+    device_or_current(L, 2, "synchronize").wait(static_cast<uint64_t>(integer_at(L, 1, "synchronize", "event")));
+    return 0;
+}
+
+// fallbacks(): {{operator, device, calls, bytes}, ...}, in the order in which they came
+int fallback_list(lua_State* L) {
+    lua_createtable(L, 0, 0);
+    lua_Integer n = 0;
+    for (const Fallback& f : fallbacks()) {
+        lua_createtable(L, 0, 4);
+        push(L, f.op->name());
+        lua_setfield(L, -2, "operator");
+        push(L, f.device->name());
+        lua_setfield(L, -2, "device");
+        lua_pushinteger(L, f.calls);
+        lua_setfield(L, -2, "calls");
+        lua_pushinteger(L, f.bytes);
+        lua_setfield(L, -2, "bytes");
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+int forget_fallback_list(lua_State*) {
+    forget_fallbacks();
+    return 0;
+}
+
+// move(tensor, name): the tensor itself is on that device from now on, as all handles of it see.
+int move(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "to", "tensor");
+    const Tensor there = t.to(place_of(device_at(L, 2, "to", "device")));
+    if (!there.same_body(t)) reinterpret_cast<Tensor&>(*tensor_place(L, 1)).become(there);
+    lua_settop(L, 1);
+    return 1;
+}
+
+}  // namespace
+
+Device* place_of(Device& device) { return device.is_host() ? nullptr : &device; }
+
+Device* device_named(lua_State* L, int index) {
+    return lua_type(L, index) == LUA_TSTRING ? find_device(lua_tostring(L, index)) : nullptr;
+}
+
+Device& device_at(lua_State* L, int index, std::string_view where, std::string_view argument) {
+    if (lua_type(L, index) != LUA_TSTRING)
+        throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
+    if (Device* device = device_named(L, index)) return *device;
+    throw value_error(where,
+                      str(argument, " '", lua_tostring(L, index), "' is not available; there are: ", all_names()));
+}
+
+void use_device(lua_State* L, Device& device) {
+    lua_State* main = State::of(L).running();
+    if (!device.is_host()) set_program_place([main] { return running_place(main); });
+    set_current_device(&device);
+}
+
+void bind_devices(lua_State* L) {
+    lua_pushcfunction(L, protect<set_device>);
+    lua_setfield(L, -2, "set_device");
+    lua_pushcfunction(L, protect<synchronize>);
+    lua_setfield(L, -2, "synchronize");
+}
+
+int open_devices(lua_State* L) {
+    constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+        {"names", protect<names>},
+        {"is_device", protect<is_device>},
+        {"memory", protect<memory>},
+        {"reset_peak", protect<reset_peak>},
+        {"empty_cache", protect<empty_cache>},
+        {"record", protect<record>},
+        {"done_at", protect<done_at>},
+        {"wait", protect<wait>},
+        {"synchronize", protect<synchronize>},
+        {"fallbacks", protect<fallback_list>},
+        {"forget_fallbacks", protect<forget_fallback_list>},
+        {"move", protect<move>},
+    };
+    lua_createtable(L, 0, static_cast<int>(std::size(kFunctions)));
+    for (auto [name, function] : kFunctions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria
