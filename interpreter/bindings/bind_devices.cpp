@@ -134,7 +134,8 @@ Device& device_at(lua_State* L, int index, std::string_view where, std::string_v
         throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
     if (Device* device = device_named(L, index)) return *device;
     throw value_error(where,
-                      str(argument, " '", lua_tostring(L, index), "' is not available; there are: ", all_names()));
+                      str(argument, " '", lua_tostring(L, index), "' is not available; there are: ", all_names()))
+        .hint("tensors are on the host where nothing else is said: leave it out");
 }
 
 void use_device(lua_State* L, Device& device) {
