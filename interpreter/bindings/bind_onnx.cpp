@@ -40,6 +40,10 @@ void push_list(lua_State* L, const List& list, const Push& push_item) {
 void push_texts(lua_State* L, const std::vector<std::string>& list) {
     push_list(L, list, [&](const std::string& s) { push(L, std::string_view(s)); });
 }
+void set_texts(lua_State* L, const char* field, const std::vector<std::string>& list) {
+    push_texts(L, list);
+    lua_setfield(L, -2, field);
+}
 
 void push_type(lua_State* L, const TypeEntry& t) {
     luaL_checkstack(L, 8, "ONNX type");
@@ -130,10 +134,8 @@ void push_node(lua_State* L, const Node& n) {
     set_text(L, "domain", n.domain);
     set_text(L, "overload", n.overload);
     set_text(L, "name", n.name);
-    push_texts(L, n.inputs);
-    lua_setfield(L, -2, "inputs");
-    push_texts(L, n.outputs);
-    lua_setfield(L, -2, "outputs");
+    set_texts(L, "inputs", n.inputs);
+    set_texts(L, "outputs", n.outputs);
     push_attributes(L, n.attributes);
     lua_setfield(L, -2, "attributes");
 }
@@ -183,12 +185,9 @@ int read(lua_State* L) {
         set_text(L, "name", f.name);
         set_text(L, "domain", f.domain);
         set_text(L, "overload", f.overload);
-        push_texts(L, f.inputs);
-        lua_setfield(L, -2, "inputs");
-        push_texts(L, f.outputs);
-        lua_setfield(L, -2, "outputs");
-        push_texts(L, f.attributes);
-        lua_setfield(L, -2, "parameters");
+        set_texts(L, "inputs", f.inputs);
+        set_texts(L, "outputs", f.outputs);
+        set_texts(L, "parameters", f.attributes);
         push_attributes(L, f.defaults);
         lua_setfield(L, -2, "defaults");
         push_list(L, f.nodes, [&](const Node& n) { push_node(L, n); });

@@ -27,6 +27,25 @@ class LoopBody {
     LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, bool avx512);
 
     llvm::BasicBlock* block(const char* name);
+    // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes what is done.
+    template <class Body>
+    void count_up(llvm::Value* from, llvm::Value* to, llvm::Value* step, Body body) {
+        auto* head = block("count");
+        auto* inside = block("count.body");
+        auto* done = block("count.done");
+        llvm::BasicBlock* before = b_.GetInsertBlock();
+        b_.CreateBr(head);
+        b_.SetInsertPoint(head);
+        llvm::PHINode* at = b_.CreatePHI(b_.getInt64Ty(), 2);
+        at->addIncoming(from, before);
+        b_.CreateCondBr(b_.CreateICmpSLT(at, to), inside, done);
+        b_.SetInsertPoint(inside);
+        body(at);
+        at->addIncoming(b_.CreateAdd(at, step), b_.GetInsertBlock());
+        b_.CreateBr(head);
+        b_.SetInsertPoint(done);
+    }
+
     // Places for what reductions have so far; to be called in the function's first block.
     void make_accumulators();
 

@@ -21,24 +21,12 @@ class LoopWriter : public LoopBody {
         begin_function(symbol);
         load_sizes();
         make_accumulators();
-        auto* head = block("row");
-        auto* body = block("row.body");
-        auto* done = block("done");
-        llvm::BasicBlock* before = b_.GetInsertBlock();
-        b_.CreateBr(head);
-        b_.SetInsertPoint(head);
-        llvm::PHINode* row = b_.CreatePHI(b_.getInt64Ty(), 2);
-        row->addIncoming(row_begin_, before);
-        b_.CreateCondBr(b_.CreateICmpSLT(row, row_end_), body, done);
-        b_.SetInsertPoint(body);
-        if (!write_row(row)) return false;
-        row->addIncoming(b_.CreateAdd(row, b_.getInt64(1)), b_.GetInsertBlock());
-        b_.CreateBr(head);
-        b_.SetInsertPoint(done);
+        bool good = true;
+        count_up(row_begin_, row_end_, b_.getInt64(1), [&](llvm::Value* row) { good = write_row(row); });
         // Stores past the caches are not ordered with later ones by themselves.
         if (program_.streams) b_.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent);
         b_.CreateRetVoid();
-        return true;
+        return good;
     }
 
   private:

@@ -57,25 +57,6 @@ class ThreadLoopWriter : public LoopBody {
         return b_.CreateZExt(b_.CreateUDiv(b_.CreateTrunc(a, narrow), b_.CreateTrunc(b, narrow)), b_.getInt64Ty());
     }
 
-    // for (i = from; i < to; i += step) body(i)
-    template <class Body>
-    void count_up(llvm::Value* from, llvm::Value* to, llvm::Value* step, Body body) {
-        auto* head = block("count");
-        auto* inside = block("count.body");
-        auto* done = block("count.done");
-        llvm::BasicBlock* before = b_.GetInsertBlock();
-        b_.CreateBr(head);
-        b_.SetInsertPoint(head);
-        llvm::PHINode* at = b_.CreatePHI(b_.getInt64Ty(), 2);
-        at->addIncoming(from, before);
-        b_.CreateCondBr(b_.CreateICmpSLT(at, to), inside, done);
-        b_.SetInsertPoint(inside);
-        body(at);
-        at->addIncoming(b_.CreateAdd(at, step), b_.GetInsertBlock());
-        b_.CreateBr(head);
-        b_.SetInsertPoint(done);
-    }
-
     // Addresses, sizes, counts of items, the scratch memory, distances of chunks.
     void read_words(const char* symbol) {
         size_t sums = 0;

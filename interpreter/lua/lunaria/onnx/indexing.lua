@@ -104,22 +104,16 @@ define.define("ReverseSequence", "batch_axis:i=1 time_axis:i=0", 2, 2, function(
   return function(x, lengths) return ops.reverse_sequence(x, lengths, a.time_axis, a.batch_axis) end
 end)
 
-define.define("ArgMax", "axis:i=0 keepdims:i=1 select_last_index:i=0", 1, 1, function(a)
-  local axis, keep, last = a.axis, a.keepdims ~= 0, a.select_last_index ~= 0
-  return function(x)
-    if not last then return ops.cast(ops.argmax(x, axis, keep), ms.int64) end
-    local n = x.shape[define.axis(x, axis) + 1]
-    return ops.sub(n - 1, ops.cast(ops.argmax(ops.flip(x, { axis }), axis, keep), ms.int64))
-  end
-end)
-define.define("ArgMin", "axis:i=0 keepdims:i=1 select_last_index:i=0", 1, 1, function(a)
-  local axis, keep, last = a.axis, a.keepdims ~= 0, a.select_last_index ~= 0
-  return function(x)
-    if not last then return ops.cast(ops.argmin(x, axis, keep), ms.int64) end
-    local n = x.shape[define.axis(x, axis) + 1]
-    return ops.sub(n - 1, ops.cast(ops.argmin(ops.flip(x, { axis }), axis, keep), ms.int64))
-  end
-end)
+for name, find in pairs { ArgMax = ops.argmax, ArgMin = ops.argmin } do
+  define.define(name, "axis:i=0 keepdims:i=1 select_last_index:i=0", 1, 1, function(a)
+    local axis, keep, last = a.axis, a.keepdims ~= 0, a.select_last_index ~= 0
+    return function(x)
+      if not last then return ops.cast(find(x, axis, keep), ms.int64) end
+      local n = x.shape[define.axis(x, axis) + 1]
+      return ops.sub(n - 1, ops.cast(find(ops.flip(x, { axis }), axis, keep), ms.int64))
+    end
+  end)
+end
 
 define.define("TopK", "axis:i=-1 k:i largest:i=1 sorted:i=1", 1, 2, function(a)
   local axis, largest = a.axis, a.largest ~= 0
