@@ -12,9 +12,9 @@
 #include "backends/cpu/device.h"
 #include "bench/fused_reference.h"
 #include "core/ir/builder.h"
+#include "core/loops/kernels.h"
 #include "core/threads.h"
 #include "jit/graph/executable.h"
-#include "jit/graph/kernels.h"
 
 using namespace lunaria;
 

@@ -1,46 +1,61 @@
-// What a device does for compiled graphs (jit/graph/): it runs their generated loops over its own memory. All else that
-// a graph needs of a device is what operators need: memory, copies, kernels, an order of work.
+// What a device does for compiled graphs (jit/graph/). The graph runtime is divided in two. What all devices share:
+// passes, the plan of memory in bytes, the list of steps, which are kernels of operators, copies and loops. What is a
+// device's own, beside the memory, copies, kernels and order of work that operators need of it too (core/device.h): it
+// makes code for loops and runs that.
+//
+// A loop is a program over the elements of some operands (core/loops/loop.h) together with all its sizes. A device
+//  - gets all loops of a graph at once, when the graph is compiled, and makes of each a LoopCode: machine code and how
+//    its work is shared out among threads, blocks or cores. What it finds in the program and what it finds by the sizes
+//    is its own business. core/loops/kernels.h finds code that a generator wrote, in the process, on disk, or by the
+//    generator; core/loops/thread_loop.h shares work out among blocks of threads;
+//  - launches a LoopCode with the addresses of the operands, as often as the graph runs.
+// Where a device makes no code for a loop, its operators run by their own kernels.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
-
-#include "core/dtype.h"
 
 namespace lunaria::graph {
 
-// Code of a loop program (jit/graph/loop.h). Pointers are those of the operands' first elements. `sizes` holds the
-// outer sizes, then `inner`, then for each operand its strides along the outer axes (in elements) and, if its step is
-// wide, along the row. Rows row_begin .. row_end are done, of each row elements column_begin .. column_end (all of it
-// where has_rows). `scratch`: memory of this thread.
-using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
-                              int64_t column_begin, int64_t column_end, void* scratch);
+struct LoopProgram;
 
-// A loop with everything that it takes.
-struct LoopLaunch {
-    LoopFunction function = nullptr;
-    std::vector<void*> pointers;  // of the device
+// A loop with everything but the addresses of its operands.
+struct LoopTask {
+    const LoopProgram* program = nullptr;
+    // The outer sizes, then `inner`, then for each operand its strides along the outer axes (in elements) and, if its
+    // step is wide, along the row.
     std::vector<int64_t> sizes;
-    int64_t rows = 1, inner = 1;
-    int64_t part = 1;    // elements that are worth a thread
-    size_t scratch = 0;  // bytes
-    bool has_rows = false, has_sums = false;
-    // Of a loop whose sums are one row each: how many groups the rows are shared out in, which are added up on their
-    // own first, and the operands that are sums. As many for every number of threads: results are the same bits.
-    int64_t row_groups = 1;
-    struct Sum {
-        size_t operand = 0;
-        DType dtype = DType::f32;
-    };
-    std::vector<Sum> sums{};
+    int64_t rows = 1, inner = 1;  // how many rows there are, and elements of a row
+    // Of each operand: how many bytes its first element lies behind the start of a tensor's memory. A tensor that is
+    // given to a run may be a view that lies anywhere in its storage, so that addresses tell more when the loop is
+    // launched.
+    std::vector<size_t> offsets;
+};
+
+// A loop that is ready to run. Belongs to one graph; may be used by several threads at once, and may be given up while
+// what was launched is yet to run.
+class LoopCode {
+  public:
+    virtual ~LoopCode() = default;
+    LoopCode() = default;
+    LoopCode(const LoopCode&) = delete;
+    LoopCode& operator=(const LoopCode&) = delete;
 };
 
 class Backend {
   public:
     virtual ~Backend() = default;
-    // Runs the loop, behind everything that the device was asked for before.
-    virtual void launch(const LoopLaunch& loop) = 0;
+    // Whether there is any use in cutting a graph into loops.
+    virtual bool can_compile() const = 0;
+    // For each loop its code, null where the device makes none. The programs end with the call. Without `generate` an
+    // empty list where code would have to be generated first, which takes long.
+    virtual std::vector<std::unique_ptr<LoopCode>> compile(std::span<const LoopTask> loops, bool generate) = 0;
+    // Runs a loop of compile(), behind everything that the device was asked for before. `pointers`: the first elements
+    // of the operands, addresses of the device.
+    virtual void launch(const LoopCode& loop, std::span<void* const> pointers) = 0;
 };
 
 }  // namespace lunaria::graph

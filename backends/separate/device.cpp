@@ -36,6 +36,12 @@ size_t limit_of_environment() {
     return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+// Its processor is the host's.
+struct Loop final : graph::LoopCode {
+    explicit Loop(std::unique_ptr<graph::LoopCode> made) : code(std::move(made)) {}
+    const std::shared_ptr<const graph::LoopCode> code;  // of the graph, and of every launch that waits in the queue
+};
+
 class Separate final : public Device, public graph::Backend {
   public:
     std::string_view name() const override { return "Separate"; }
@@ -64,10 +70,20 @@ class Separate final : public Device, public graph::Backend {
     size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) override;
 
     graph::Backend* graphs() override { return this; }
-    void launch(const graph::LoopLaunch& loop) override {
-        graph::LoopLaunch here = loop;
-        for (void*& pointer : here.pointers) pointer = parts().memory.inside(pointer);
-        add([here = std::move(here)] { host_device()->graphs()->launch(here); }, program_place());
+    bool can_compile() const override { return host_device()->graphs()->can_compile(); }
+    std::vector<std::unique_ptr<graph::LoopCode>> compile(std::span<const graph::LoopTask> loops,
+                                                          bool generate) override {
+        std::vector<std::unique_ptr<graph::LoopCode>> made;
+        for (auto& code : host_device()->graphs()->compile(loops, generate))
+            made.push_back(code ? std::make_unique<Loop>(std::move(code)) : nullptr);
+        return made;
+    }
+    void launch(const graph::LoopCode& loop, std::span<void* const> pointers) override {
+        std::vector<void*> here;
+        for (void* pointer : pointers) here.push_back(parts().memory.inside(pointer));
+        add([code = static_cast<const Loop&>(loop).code,
+             here = std::move(here)] { host_device()->graphs()->launch(*code, here); },
+            program_place());
     }
 
     void synchronize() override {

@@ -15,7 +15,7 @@ namespace {
 
 namespace f = lunaria::formula;
 
-// What jit/graph/loop.cpp says that generated code may be made of.
+// What core/loops/loop.cpp says that generated code may be made of.
 using Written =
     f::Formulas<f::Add, f::Sub, f::Mul, f::Maximum, f::Minimum, f::Clamp, f::Fmax, f::Fmin, f::Abs, f::Neg, f::Square,
                 f::Sign, f::Relu, f::Relu6, f::Equal, f::NotEqual, f::Less, f::LessEqual, f::Greater, f::GreaterEqual,

@@ -14,9 +14,9 @@
 #include <memory>
 #include <string_view>
 
+#include "core/loops/generator.h"
 #include "jit/codegen/loops.h"
 #include "jit/codegen/thread_loops.h"
-#include "jit/graph/generator.h"
 
 namespace lunaria::codegen {
 

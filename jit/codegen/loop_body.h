@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "core/loops/loop.h"
 #include "jit/codegen/emission.h"
-#include "jit/graph/loop.h"
 
 namespace lunaria::codegen {
 

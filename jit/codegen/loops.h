@@ -1,9 +1,9 @@
-// Writes a kernel's program (jit/graph/loop.h) as a function of LLVM's intermediate form.
+// Writes a kernel's program (core/loops/loop.h) as a function of LLVM's intermediate form.
 #pragma once
 
 #include <llvm/IR/Module.h>
 
-#include "jit/graph/loop.h"
+#include "core/loops/loop.h"
 
 namespace lunaria::codegen {
 

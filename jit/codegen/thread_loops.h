@@ -1,4 +1,4 @@
-// Writes a kernel's program for a processor that runs threads in blocks (jit/graph/thread_loop.h).
+// Writes a kernel's program for a processor that runs threads in blocks (core/loops/thread_loop.h).
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "jit/graph/thread_loop.h"
+#include "core/loops/thread_loop.h"
 
 namespace lunaria::codegen {
 

@@ -29,7 +29,7 @@ struct StepState {
     std::vector<Value> args;
     std::vector<Value> fixed;  // the arguments without what each run sets
     std::vector<Tensor> out;
-    LoopLaunch loop;
+    std::vector<void*> pointers;  // of a loop
     std::unique_ptr<Prepared> prepared;
     Kept memory;  // of its kernel
 };
@@ -49,7 +49,7 @@ struct Executable::Program {
     mutable std::vector<std::unique_ptr<Context>> free;
 
     Device* const place;  // where it runs, as in Storage
-    graph::Backend* const loops;
+    Backend* const loops;
 
     explicit Program(Plan p)
         : plan(std::move(p)),
@@ -126,20 +126,8 @@ struct Executable::Context {
             for (size_t r : step.results) state.out.push_back(roots[r]);
         for (size_t k = 0; k < step.loop_roots.size(); ++k) {
             const Tensor& root = roots[step.loop_roots[k]];
-            state.loop.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
+            state.pointers.push_back(root ? root.data<char>() + step.loop_offsets[k] : nullptr);
         }
-        if (step.kind != Step::Kind::loop) return state;
-        LoopLaunch& loop = state.loop;
-        loop.function = step.function;
-        loop.sizes = step.sizes;
-        loop.rows = step.rows;
-        loop.inner = step.inner;
-        loop.part = step.part;
-        loop.scratch = step.scratch;
-        loop.has_rows = step.has_rows;
-        loop.has_sums = step.has_sums;
-        loop.row_groups = step.row_groups;
-        for (size_t k : step.sums) loop.sums.push_back({k, program.plan.roots[step.loop_roots[k]].type.tensor.dtype});
         return state;
     }
 
@@ -254,8 +242,8 @@ struct Executable::Context {
     void run_loop(const Step& step, StepState& state) {
         for (size_t k = 0; k < step.loop_roots.size(); ++k)
             if (!program.plan.roots[step.loop_roots[k]].is_static())
-                state.loop.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
-        program.loops->launch(state.loop);
+                state.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
+        program.loops->launch(*step.loop, state.pointers);
     }
 
     // Who writes into an input need not copy it because of views that no step needs any more.

@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
+#include "core/loops/loop.h"
 #include "jit/graph/fusion.h"
-#include "jit/graph/loop.h"
 
 namespace lunaria::graph {
 
@@ -22,7 +22,7 @@ struct LoopBinding {
 struct Loop {
     LoopProgram program;
     std::vector<LoopBinding> operands;
-    std::vector<int64_t> sizes;  // as LoopFunction takes them
+    std::vector<int64_t> sizes;  // as LoopTask has them
     int64_t rows = 1, inner = 1;
 };
 

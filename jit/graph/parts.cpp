@@ -1,8 +1,8 @@
 // Which operators generated code takes part in, and over which axes.
 #include "core/infer.h"
+#include "core/loops/loop.h"
 #include "core/small_product.h"
 #include "jit/graph/fusion.h"
-#include "jit/graph/loop.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 

@@ -1,12 +1,11 @@
 #include "jit/graph/plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <set>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/profile.h"
-#include "jit/graph/kernels.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 #include "jit/graph/shared_loops.h"
@@ -15,8 +14,6 @@ namespace lunaria::graph {
 
 namespace {
 
-// What one more thread must be worth, in additions of floats: as the elementwise kernels have it.
-constexpr int64_t kThreadWork = 48 * 1024;
 constexpr size_t kAlign = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -33,13 +30,18 @@ bool is_one_tensor(const ir::NodeType& type) { return type.kind == ir::NodeType:
 class Planner {
   public:
     Planner(const FlatGraph& flat, const CompileOptions& options)
-        : flat_(flat), graph_(*flat.graph), arrangements_(graph_), options_(options) {
+        : flat_(flat),
+          graph_(*flat.graph),
+          arrangements_(graph_),
+          options_(options),
+          backend_(current_device()->graphs()) {
         plan_.variables = flat.variables;
     }
 
     std::optional<Plan> run() {
         add_parameters();
-        std::vector<Piece> pieces = cut(graph_, arrangements_, flat_.again, options_.generate && can_generate());
+        std::vector<Piece> pieces =
+            cut(graph_, arrangements_, flat_.again, options_.generate && backend_ && backend_->can_compile());
         find_readers(pieces);
         if (!add_steps(pieces)) return {};
         add_results();
@@ -149,17 +151,28 @@ class Planner {
             loops.push_back(std::move(*loop));
         }
         share_programs(loops, *flat_.graph);
-        std::vector<LoopProgram> programs;
-        for (const Loop& loop : loops) programs.push_back(loop.program);
-        const std::vector<LoopFunction> functions = find_kernels(programs, !options_.at_hand);
-        if (functions.size() < programs.size()) return false;
+        std::vector<LoopTask> tasks;
+        for (const Loop& loop : loops) tasks.push_back(task_of(loop));
+        std::vector<std::unique_ptr<LoopCode>> codes;
+        if (!tasks.empty()) codes = backend_->compile(tasks, !options_.at_hand);
+        if (codes.size() < tasks.size()) return false;
         for (size_t p = 0; p < pieces.size(); ++p) {
-            if (loop_of[p] != SIZE_MAX && functions[loop_of[p]])
-                add_loop(pieces[p], loops[loop_of[p]], functions[loop_of[p]]);
+            if (loop_of[p] != SIZE_MAX && codes[loop_of[p]])
+                add_loop(pieces[p], loops[loop_of[p]], std::move(codes[loop_of[p]]));
             else
                 for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
         }
         return true;
+    }
+
+    static int64_t offset_of(const LoopBinding& b) {
+        if (b.copied.rank() > 0) return 0;
+        return b.offset * static_cast<int64_t>(size_of(b.root->type.tensor.dtype));
+    }
+    static LoopTask task_of(const Loop& loop) {
+        LoopTask task{&loop.program, loop.sizes, loop.rows, loop.inner, {}};
+        for (const LoopBinding& b : loop.operands) task.offsets.push_back(static_cast<size_t>(offset_of(b)));
+        return task;
     }
 
     // A step that makes a dense copy of an operand; its root.
@@ -184,17 +197,12 @@ class Planner {
         return plan_.roots.size() - 1;
     }
 
-    void add_loop(const Piece& piece, const Loop& loop, LoopFunction function) {
+    void add_loop(const Piece& piece, const Loop& loop, std::unique_ptr<LoopCode> code) {
         Step step;
         step.kind = Step::Kind::loop;
-        step.function = function;
-        step.sizes = loop.sizes;
+        step.loop = std::move(code);
         step.rows = loop.rows;
         step.inner = loop.inner;
-        step.has_rows = loop.program.has_rows;
-        step.has_sums = loop.program.has_sums;
-        step.part = std::max<int64_t>(1, kThreadWork / loop_cost(loop.program));
-        step.scratch = scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64) * 8;
         step.nodes = piece.nodes.size();
         step.span = piece.nodes[0]->span;
         for (const ir::Node* node : piece.nodes) step.flops += flops_of_node(*node);
@@ -203,29 +211,12 @@ class Planner {
             const bool copied = b.copied.rank() > 0;
             size_t root = b.written ? add_root(b.root, {.type = b.root->type}) : copied ? add_copy(b) : root_of(b.root);
             step.loop_roots.push_back(root);
-            step.loop_offsets.push_back(copied ? 0
-                                               : b.offset * static_cast<int64_t>(size_of(b.root->type.tensor.dtype)));
+            step.loop_offsets.push_back(offset_of(b));
         }
         for (size_t k = 0; k < loop.operands.size(); ++k)
             loop.operands[k].written ? touch_written(step.loop_roots[k]) : touch(step.loop_roots[k]);
-        share_out_rows(step, loop.program);
         loops_[plan_.steps.size()] = loop;
         plan_.steps.push_back(std::move(step));
-    }
-
-    // Threads that share out columns read of every row what others have written before, and leave it so to the next
-    // step: where there are enough rows, these are shared out instead, as everywhere else.
-    void share_out_rows(Step& step, const LoopProgram& program) const {
-        constexpr int64_t kFewestRows = 32, kMostGroups = 16;
-        if (!program.has_sums) return;
-        for (const LoopInstruction& i : program.code) {
-            if (i.kind != LoopInstruction::Kind::add) continue;
-            if (plan_.roots[step.loop_roots[i.index]].type.tensor.shape.size() != step.inner) return;
-            step.sums.push_back(i.index);
-        }
-        const int64_t most = std::min(step.rows / kFewestRows, step.rows * step.inner / step.part);
-        step.row_groups =
-            static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(most, 1, kMostGroups))));
     }
 
     // One constant seen as many, few enough to be written out for kernels that want them dense.
@@ -503,7 +494,7 @@ class Planner {
             if (program.operands[k].step != LoopOperand::Step::dense || step.loop_offsets[k] != 0) return false;
             if (program.operands[target].step != LoopOperand::Step::dense) return false;
             for (size_t i = 0; i < outer; ++i)
-                if (step.sizes[start[k] + i] != step.sizes[start[target] + i]) return false;
+                if (loop.sizes[start[k] + i] != loop.sizes[start[target] + i]) return false;
         }
         return plan_.roots[from].bytes == plan_.roots[to].bytes;
     }
@@ -548,6 +539,7 @@ class Planner {
     const ir::Graph& graph_;
     const Arrangements arrangements_;
     const CompileOptions& options_;
+    Backend* const backend_;  // null: no loops
     Plan plan_;
     std::unordered_map<const ir::Node*, size_t> root_of_;
     std::unordered_map<size_t, std::vector<size_t>> handles_of_;  // by root

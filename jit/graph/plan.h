@@ -1,9 +1,11 @@
 // The plan of a program: which steps run in which order, and where each value lives.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <unordered_map>
 
+#include "core/graph_backend.h"
 #include "jit/graph/executable.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/loop_builder.h"
@@ -56,17 +58,10 @@ struct Step {
     DType dtype = DType::f32;
     std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where nobody reads the result
     // loop
-    LoopFunction function = nullptr;
+    std::unique_ptr<LoopCode> loop{};
     std::vector<size_t> loop_roots;     // of the operands
     std::vector<int64_t> loop_offsets;  // in bytes
-    std::vector<int64_t> sizes;
-    int64_t rows = 1, inner = 1, part = 1;
-    size_t scratch = 0;  // bytes
-    bool has_rows = false, has_sums = false;
-    // Of a loop whose sums are one row each: how many groups the rows are shared out in, which are added up on their
-    // own first, and the operands that are sums. As many for every number of threads: results are the same bits.
-    int64_t row_groups = 1;
-    std::vector<size_t> sums;
+    int64_t rows = 1, inner = 1;
     size_t nodes = 1;
     double flops = 0;  // see core/profile.h
     std::string label;

@@ -9,7 +9,7 @@ FOLDERS = ["jit/graph", "jit/vm", "jit/autodiff", "jit/infer", "interpreter/jit"
            "interpreter/saving", "interpreter/host"]
 STRICT = "jit/graph"
 # Names of passes, and of formulas.
-OTHER_NAMES = ["jit/graph/passes.cpp", "jit/graph/loop.cpp"]
+OTHER_NAMES = ["jit/graph/passes.cpp", "core/loops/loop.cpp"]
 ADDED = re.compile(r'\badd\(\s*"(\w+)\(')
 COMPARED = re.compile(r'(?:[=!]=|starts_with\(|ends_with\()\s*"(\w+)"|"(\w+)"\s*[=!]=')
 # A list of nothing but texts; two are a pair of names, one for the other.

@@ -12,10 +12,10 @@
 
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
+#include "core/loops/kernels.h"
 #include "core/ops/sample.h"
 #include "core/random.h"
 #include "core/threads.h"
-#include "jit/graph/kernels.h"
 #include "tests/jit/graph/compare.h"
 
 namespace lunaria::graph {

@@ -7,9 +7,9 @@
 
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
+#include "core/loops/kernels.h"
 #include "core/ops/sample.h"
 #include "jit/graph/executable.h"
-#include "jit/graph/kernels.h"
 #include "tests/jit/graph/compare.h"
 
 namespace lunaria::graph {

@@ -1,4 +1,4 @@
-// Runs thread kernels (jit/graph/thread_loop.h) on this processor: every thread of a block is a fiber, and blocks come
+// Runs thread kernels (core/loops/thread_loop.h) on this processor: every thread of a block is a fiber, and blocks come
 // one after the other.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "jit/graph/thread_loop.h"
+#include "core/loops/thread_loop.h"
 
 namespace lunaria::testing {
 

@@ -1,5 +1,5 @@
 // The caches of generated kernels: on disk, where files may be damaged, and in the process.
-#include "jit/graph/kernels.h"
+#include "core/loops/kernels.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include <thread>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/machine_code.h"
 #include "core/ir/builder.h"
+#include "core/loops/kernel_files.h"
 #include "jit/graph/executable.h"
-#include "jit/graph/kernel_files.h"
-#include "jit/graph/machine_code.h"
 #include "tests/jit/graph/compare.h"
 
 namespace lunaria::graph {
@@ -257,8 +257,8 @@ TEST_F(KernelCacheTest, several_threads_may_compile) {
 }
 
 TEST_F(KernelCacheTest, damaged_objects_are_not_loaded) {
-    EXPECT_EQ(load_machine_code({}), nullptr);
-    EXPECT_EQ(load_machine_code(std::string(1000, 'x')), nullptr);
+    EXPECT_EQ(cpu::load_machine_code({}), nullptr);
+    EXPECT_EQ(cpu::load_machine_code(std::string(1000, 'x')), nullptr);
     if (!can_generate()) GTEST_SKIP() << "no code generator";
     compile(*chain());
     std::ifstream file(files().at(0), std::ios::binary);
@@ -266,14 +266,14 @@ TEST_F(KernelCacheTest, damaged_objects_are_not_loaded) {
     const std::string object =
         content.substr(content.find("\x7f"
                                     "ELF"));
-    EXPECT_NE(load_machine_code(object), nullptr);
+    EXPECT_NE(cpu::load_machine_code(object), nullptr);
     for (size_t length = 0; length < object.size(); length += 7)
-        load_machine_code(std::string_view(object).substr(0, length));
+        cpu::load_machine_code(std::string_view(object).substr(0, length));
     std::mt19937 random(1);
     for (int i = 0; i < 3000; ++i) {
         std::string damaged = object;
         for (int k = 0; k < 3; ++k) damaged[random() % damaged.size()] = static_cast<char>(random());
-        load_machine_code(damaged);
+        cpu::load_machine_code(damaged);
     }
 }
 

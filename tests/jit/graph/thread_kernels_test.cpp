@@ -14,13 +14,14 @@
 #include <unordered_set>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/machine_code.h"
 #include "core/dtype.h"
 #include "core/ir/builder.h"
+#include "core/loops/generator.h"
+#include "core/loops/kernels.h"
 #include "core/ops/sample.h"
 #include "jit/graph/flat.h"
-#include "jit/graph/kernels.h"
 #include "jit/graph/loop_builder.h"
-#include "jit/graph/machine_code.h"
 #include "jit/graph/passes.h"
 #include "tests/jit/graph/compare.h"
 #include "tests/jit/graph/fibers.h"
@@ -158,7 +159,9 @@ class ThreadKernelTest : public ::testing::Test {
     }
 
     static void run_on_host(const Loop& loop, std::vector<Memory>& memory) {
-        const LoopFunction function = find_kernels(std::span(&loop.program, 1), true).at(0);
+        const KernelRequest request{&loop.program};
+        const CodeTarget target{kHost, &cpu::load_machine_code};
+        const auto function = reinterpret_cast<LoopFunction>(find_kernels(target, {&request, 1}, true).at(0));
         ASSERT_TRUE(function);
         std::vector<uint64_t> scratch(scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64));
         std::vector<char*> pointers = pointers_of(memory);
@@ -174,7 +177,7 @@ class ThreadKernelTest : public ::testing::Test {
         const ThreadLaunch launch = plan_threads(loop.program, loop.sizes, loop.rows, addresses, limits);
         const std::string& object = object_of(loop.program, launch.shape);
         ASSERT_FALSE(object.empty());
-        const auto kernel = reinterpret_cast<EmulatedKernel>(reinterpret_cast<void*>(load_machine_code(object)));
+        const auto kernel = reinterpret_cast<EmulatedKernel>(cpu::load_machine_code(object));
         ASSERT_TRUE(kernel);
 
         std::vector<uint64_t> words;
@@ -230,7 +233,7 @@ class ThreadKernelTest : public ::testing::Test {
     static const std::string& object_of(const LoopProgram& program, const ThreadShape& shape) {
         static std::map<std::string, std::string> known;
         std::string& object = known[shape.text() + program.text()];
-        if (object.empty()) object = find_thread_kernel(program, shape, kHost);
+        if (object.empty()) object = find_code({&program, shape}, kHost);
         return object;
     }
 
@@ -241,7 +244,7 @@ class ThreadKernelTest : public ::testing::Test {
         static std::unordered_set<std::string> written;
         if (!written.insert(shape.text() + program.text()).second) return;
         for (const char* target : {"sm_80", "sm_90"}) {
-            const std::string text = find_thread_kernel(program, shape, target);
+            const std::string text = find_code({&program, shape}, target);
             ASSERT_FALSE(text.empty()) << target;
             const auto file = std::filesystem::path(folder) / str("k", written.size(), '.', target, ".ptx");
             std::ofstream(file) << "// " << shape.text() << '\n' << text;

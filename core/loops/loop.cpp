@@ -1,4 +1,4 @@
-#include "jit/graph/loop.h"
+#include "core/loops/loop.h"
 
 #include <algorithm>
 #include <array>

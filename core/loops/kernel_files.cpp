@@ -1,4 +1,4 @@
-#include "jit/graph/kernel_files.h"
+#include "core/loops/kernel_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,13 +1,16 @@
-#include "jit/graph/machine_code.h"
+#include "backends/cpu/machine_code.h"
 
 #include <elf.h>
 #include <sys/mman.h>
 
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string_view>
 
-namespace lunaria::graph {
+#include "core/loops/generator.h"
+
+namespace lunaria::cpu {
 
 namespace {
 
@@ -41,15 +44,15 @@ class Loader {
     }
     Loader(const Loader&) = delete;
 
-    LoopFunction run() {
+    void* run() {
         if (!read_header() || !place_sections() || !read_symbols() || !relocate()) return nullptr;
         if (mprotect(memory_, bytes_, PROT_READ | PROT_EXEC) != 0) return nullptr;
         for (const Elf64_Sym& symbol : symbols_) {
-            if (name_of(symbol) != kLoopSymbol || symbol.st_shndx == SHN_UNDEF) continue;
+            if (name_of(symbol) != graph::kLoopSymbol || symbol.st_shndx == SHN_UNDEF) continue;
             char* at = address(symbol);
             if (!at) return nullptr;
             kept_ = true;
-            return reinterpret_cast<LoopFunction>(at);
+            return at;
         }
         return nullptr;
     }
@@ -189,6 +192,6 @@ class Loader {
 
 }  // namespace
 
-LoopFunction load_machine_code(std::span<const char> object) { return Loader(object).run(); }
+void* load_machine_code(std::string_view object) { return Loader(object).run(); }
 
-}  // namespace lunaria::graph
+}  // namespace lunaria::cpu

@@ -2,13 +2,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
-#include "jit/graph/thread_loop.h"
+#include "core/loops/thread_loop.h"
 
 namespace lunaria::graph {
 
 // Counted up whenever the same program gives other machine code: part of the key of cached kernels.
 inline constexpr int kGeneratorVersion = 2;
+
+// The name of the function in generated code.
+inline constexpr const char* kLoopSymbol = "loop";
+
+// Code of a loop program for the host. Pointers are those of the operands' first elements, `sizes` those of LoopTask
+// (core/graph_backend.h). Rows row_begin .. row_end are done, of each row elements column_begin .. column_end (all of
+// it where has_rows). `scratch`: memory of this thread.
+using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
+                              int64_t column_begin, int64_t column_end, void* scratch);
 
 inline constexpr const char* kGenerateSymbol = "lunaria_generate";
 inline constexpr const char* kVersionSymbol = "lunaria_generator_version";

@@ -1,36 +1,20 @@
-#include "jit/graph/kernels.h"
+#include "core/loops/kernels.h"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <iostream>
-#include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "jit/graph/generator.h"
-#include "jit/graph/kernel_files.h"
-#include "jit/graph/machine_code.h"
+#include "core/loops/generator.h"
+#include "core/loops/kernel_files.h"
 
 namespace lunaria::graph {
 
 namespace {
-
-// The levels of instruction sets that kernels are built for elsewhere too; LUNARIA_ISA chooses a lower one.
-std::string_view instruction_set() {
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    const char* wish = std::getenv("LUNARIA_ISA");
-    const std::string_view wanted = wish ? wish : "";
-    if (wanted == "v2" || !avx2) return "x86-64-v2";
-    if (wanted == "avx2" || !avx512) return "x86-64-v3";
-    return "x86-64-v4";
-}
 
 // The library stands beside the program, or in lib/lunaria beside the folder that the program stands in.
 std::vector<std::filesystem::path> library_paths() {
@@ -52,17 +36,14 @@ class Generator {
         }
         return false;
     }
-    std::string run(const LoopProgram& program, std::string_view target) {
-        if (!load()) return {};
-        std::string object;
-        function_(&program, kLoopSymbol, std::string(target).c_str(), &object, &keep);
-        return object;
-    }
-    std::string run(const LoopProgram& program, const ThreadShape& shape, const std::string& target) {
-        if (!load() || !threads_) return {};
-        std::string text;
-        threads_(&program, &shape, kLoopSymbol, target.c_str(), &text, &keep);
-        return text;
+    std::string run(const KernelRequest& request, const std::string& target) {
+        std::string code;
+        if (!load() || (request.shape && !threads_)) return code;
+        if (request.shape)
+            threads_(request.program, &*request.shape, kLoopSymbol, target.c_str(), &code, &keep);
+        else
+            function_(request.program, kLoopSymbol, target.c_str(), &code, &keep);
+        return code;
     }
 
   private:
@@ -91,10 +72,9 @@ class Generator {
 
 struct Store {
     std::mutex mutex;
-    std::unordered_map<std::string, LoopFunction> known;
+    std::unordered_map<std::string, void*> known;
     Generator generator;
     KernelCacheStats stats;
-    const std::string target{instruction_set()};
     // Another build of the generator has other kernels, even where nobody thought of counting up its version.
     const std::string origin = [] {
         for (const auto& path : library_paths()) {
@@ -111,6 +91,12 @@ Store& store() {
     return s;
 }
 
+std::string key_of(const Store& store, const KernelRequest& request, const std::string& target) {
+    std::string key = str("kernel ", kGeneratorVersion, ' ', store.origin, ' ', target, '\n');
+    if (request.shape) key += request.shape->text() + '\n';
+    return key + request.program->text();
+}
+
 }  // namespace
 
 bool can_generate() {
@@ -121,56 +107,56 @@ bool can_generate() {
     return there;
 }
 
-std::vector<LoopFunction> find_kernels(std::span<const LoopProgram> programs, bool generate) {
-    std::vector<LoopFunction> functions;
+std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests, bool generate) {
+    std::vector<void*> kernels;
     Store& s = store();
     std::lock_guard lock(s.mutex);
-    for (const LoopProgram& program : programs) {
-        std::string key = "kernel " + std::to_string(kGeneratorVersion) + ' ' + s.origin + ' ' + s.target + '\n';
-        key += program.text();
-        if (auto found = s.known.find(key); found != s.known.end()) {
+    for (const KernelRequest& request : requests) {
+        const std::string key = key_of(s, request, target.name);
+        // What one device has loaded is of no use to another.
+        std::string place = str(reinterpret_cast<uintptr_t>(target.load), ' ') + key;
+        if (auto found = s.known.find(place); found != s.known.end()) {
             ++s.stats.shared;
-            functions.push_back(found->second);
+            kernels.push_back(found->second);
             continue;
         }
-        LoopFunction function = nullptr;
-        if (std::string object = read_kernel_file(key); !object.empty()) {
-            function = load_machine_code(object);
-            if (function) ++s.stats.read;
+        void* kernel = nullptr;
+        if (std::string code = read_kernel_file(key); !code.empty()) {
+            kernel = target.load(code);
+            if (kernel) ++s.stats.read;
         }
-        if (!function && logs(LogTopic::cache))
+        if (!kernel && logs(LogTopic::cache))
             log(LogTopic::cache,
                 generate ? "a kernel is generated: no cache has it" : "a kernel is in no cache: it can wait");
-        if (!function && !generate) return {};
-        if (!function) {
-            const std::string object = s.generator.run(program, s.target);
-            if (!object.empty()) function = load_machine_code(object);
-            if (function) {
+        if (!kernel && !generate) return {};
+        if (!kernel) {
+            const std::string code = s.generator.run(request, target.name);
+            if (!code.empty()) kernel = target.load(code);
+            if (kernel) {
                 ++s.stats.generated;
-                write_kernel_file(key, object);
+                write_kernel_file(key, code);
             }
         }
-        s.known.emplace(std::move(key), function);
-        functions.push_back(function);
+        s.known.emplace(std::move(place), kernel);
+        kernels.push_back(kernel);
     }
-    return functions;
+    return kernels;
 }
 
-std::string find_thread_kernel(const LoopProgram& program, const ThreadShape& shape, const std::string& target) {
+std::string find_code(const KernelRequest& request, const std::string& target) {
     Store& s = store();
     std::lock_guard lock(s.mutex);
-    std::string key = str("kernel ", kGeneratorVersion, ' ', s.origin, ' ', target, '\n', shape.text(), '\n');
-    key += program.text();
-    std::string kernel = read_kernel_file(key);
-    if (!kernel.empty()) {
+    const std::string key = key_of(s, request, target);
+    std::string code = read_kernel_file(key);
+    if (!code.empty()) {
         ++s.stats.read;
-        return kernel;
+        return code;
     }
-    kernel = s.generator.run(program, shape, target);
-    if (kernel.empty()) return kernel;
+    code = s.generator.run(request, target);
+    if (code.empty()) return code;
     ++s.stats.generated;
-    write_kernel_file(key, kernel);
-    return kernel;
+    write_kernel_file(key, code);
+    return code;
 }
 
 KernelCacheStats kernel_cache_stats() {

@@ -1,4 +1,4 @@
-#include "jit/graph/thread_loop.h"
+#include "core/loops/thread_loop.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,7 @@
 // What a generated kernel computes, without saying how: a short program over the elements of an index space of rows,
-// each a run of `inner` elements. The code generator (jit/codegen/) turns it into machine code; this header is all that
-// the two sides share, so that neither needs the other's libraries.
+// each a run of `inner` elements. The graph runtime (jit/graph/) writes it, the code generator (jit/codegen/) turns it
+// into machine code, and devices run that; this header is all that they share, so that none needs the other's
+// libraries.
 //
 // Values live on one of two levels: one per element, or one per row. Reductions lead from elements to rows; an element
 // may use values of its row. So softmax is: m = max(x); e = exp(x - m); s = sum(e); y = e / s.
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "core/graph_backend.h"
 
 namespace lunaria::graph {
 

@@ -1,0 +1,13 @@
+// Loads the object files that the code generator writes: relocatable ELF for x86-64 with one function in it. So that a
+// kernel from the disk cache needs no part of LLVM.
+#pragma once
+
+#include <string_view>
+
+namespace lunaria::cpu {
+
+// The function named graph::kLoopSymbol, for the rest of the process; nullptr where the object is damaged, refers to
+// functions that generated code has no business with, or there is no memory.
+void* load_machine_code(std::string_view object);
+
+}  // namespace lunaria::cpu

@@ -1,0 +1,47 @@
+// Code of loop programs for devices: a cache in the process in front of one on disk in front of the code generator.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/loops/thread_loop.h"
+
+namespace lunaria::graph {
+
+// What code is made for.
+struct CodeTarget {
+    // For the generator: a level of x86-64 (v2 to v4; the code is an object file), or sm_80 and above (PTX text).
+    std::string name;
+    // Puts code in its place for the rest of the process, and gives what launches it; null where it is damaged.
+    void* (*load)(std::string_view code) = nullptr;
+};
+
+// A program, and for processors that run threads in blocks how it shares its work out. Without a shape the code is a
+// LoopFunction (generator.h), with one for x86-64 an EmulatedKernel; its name is kLoopSymbol.
+struct KernelRequest {
+    const LoopProgram* program = nullptr;
+    std::optional<ThreadShape> shape{};
+};
+
+// What `load` gave for each request, kept for the rest of the process; null where there is none: the code generator is
+// not installed or refuses. Without `generate` an empty list where one would have to be generated first. Deterministic:
+// equal programs give equal code on one machine. Safe from several threads; `load` is called by one at a time.
+std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests, bool generate);
+
+// The code itself, from the disk cache or the code generator. Empty: there is none.
+std::string find_code(const KernelRequest& request, const std::string& target);
+
+// Whether kernels can be generated at all; false without the code generator's library.
+bool can_generate();
+
+struct KernelCacheStats {
+    size_t generated = 0, read = 0, shared = 0;  // by the code generator, from disk, found in the process
+};
+KernelCacheStats kernel_cache_stats();
+// For tests and benches: forgets the kernels that the process knows (running ones stay valid).
+void forget_kernels();
+
+}  // namespace lunaria::graph
