@@ -96,7 +96,8 @@ class Ahead final : public Cursor, private Job {
             if (work()) continue;
             std::unique_lock lock(mutex_);
             const auto begin = Time::now();
-            made_.wait_for(lock, kLook, [&] { return slot.state == State::made || finished_; });
+            // Nothing is left to do here: the slot is being made, or there is none.
+            made_.wait_for(lock, kLook, [&] { return slot.state == State::made || (finished_ && given_ == drawn_); });
             if (times_) times_->waiting += (Time::now() - begin).count();
         }
     }

@@ -178,6 +178,39 @@ TEST(TransformTest, AnErrorComesAtItsRowAndNamesColumnRowAndTransform) {
     EXPECT_THROW(transform(rows, {noise}, {0}, {"x", "y"}, 5, std::nullopt), Error);
 }
 
+// Sleeps, longer where it is not run by the thread that asks for rows.
+class Slow final : public Transform {
+  public:
+    Slow() : Transform("Slow") {}
+    void apply(Row&, RowDraws&) const override {
+        const bool asks = std::this_thread::get_id() == asking_;
+        std::this_thread::sleep_for(std::chrono::milliseconds(asks ? 20 : 300));
+    }
+
+  private:
+    std::thread::id asking_ = std::this_thread::get_id();
+};
+
+TEST(TransformTest, WaitingForTheLastRowsTakesNoProcessorTime) {
+    Epoch epoch;
+    epoch.workers = 2;
+    const NodePtr node = transform(numbers(4), {std::make_shared<Slow>()}, {0}, {"x"}, 5, std::nullopt);
+    const auto processor_time = [] {
+        timespec t{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+    };
+    const auto wall = std::chrono::steady_clock::now();
+    const auto begin = processor_time();
+    auto cursor = ahead(node->open(epoch), *node, epoch);
+    Row row;
+    while (cursor->next(row)) continue;
+    const auto took = processor_time() - begin;
+    if (std::chrono::steady_clock::now() - wall < std::chrono::milliseconds(200))
+        GTEST_SKIP() << "the thread that asks has made all rows itself";
+    EXPECT_LT(took, std::chrono::milliseconds(60));
+}
+
 TEST(TransformTest, ThreadsAreNoMoreThanAskedForAndGoAway) {
     const int before = num_threads();
     set_num_threads(3);
