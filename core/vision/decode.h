@@ -20,7 +20,7 @@ Extent picture_size(std::string_view where, std::string_view bytes);
 
 // The part of a JPEG that `choose` names, decoded with a size of its own: parts that are to become less than half as
 // large are halved while they are decoded, as often as that holds, and rows below the part are not read. Of other
-// formats, the part of the whole picture.
+// formats, the part of the whole picture. The pixels of a row are dense, the rows need not be.
 using ChoosePart = Part (*)(void* context, int64_t height, int64_t width);
 Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart choose, void* context, Target target);
 

@@ -78,6 +78,7 @@ void each_image(Row& row, const Arguments& a, Kernel kernel) {
 // How sizes between pixels are filled; the numbers are those of the enumeration Inter.
 enum class Inter { nearest = 0, antialias = 1, linear = 2, cubic = 3, area = 4, pil_cubic = 5 };
 
+// The rows of the image may lie apart, as those of a part do.
 Tensor resize(const Arguments& a, const Tensor& image, int64_t height, int64_t width, Inter inter);
 Tensor crop(const Arguments& a, const Tensor& image, int64_t top, int64_t left, int64_t height, int64_t width);
 

@@ -108,21 +108,27 @@ void mix_inks(const uint8_t* from, uint8_t* to, int64_t pixels) {
         for (int c = 0; c < 3; ++c) to[3 * i + c] = static_cast<uint8_t>(from[4 * i + c] * from[4 * i + 3] / 255);
 }
 
-// Rows from the current one on: `skipped` pixels of each are left out.
-void read_rows(Jpeg& jpeg, const Tensor& out, int64_t skipped, int channels) {
+// Rows from the current one on: `rows` of them, each `pitch` bytes behind the one before.
+void read_rows(Jpeg& jpeg, uint8_t* to, int64_t rows, int64_t pitch) {
+    const JDIMENSION first = jpeg.info.output_scanline, end = first + static_cast<JDIMENSION>(rows);
+    jpeg.guarded([&] {
+        while (jpeg.info.output_scanline < end) {
+            // The library makes a few rows at a time, and copies what it is not asked for.
+            JSAMPROW places[16];
+            const JDIMENSION at = jpeg.info.output_scanline, count = std::min<JDIMENSION>(end - at, std::size(places));
+            for (JDIMENSION i = 0; i < count; ++i) places[i] = to + static_cast<int64_t>(at - first + i) * pitch;
+            jpeg_read_scanlines(&jpeg.info, places, count);
+        }
+    });
+}
+
+// The same of inks, as colours; `skipped` pixels of each row are left out.
+void read_inks(Jpeg& jpeg, const Tensor& out, int64_t skipped) {
     const Extent e = extent(out);
-    const int64_t wide = static_cast<int64_t>(jpeg.info.output_width) * channels;
-    const bool direct = skipped == 0 && wide == e.pitch();
-    std::vector<uint8_t> line(static_cast<size_t>(direct ? 1 : wide));
+    std::vector<uint8_t> line(size_t{4} * jpeg.info.output_width);
     for (int64_t y = 0; y < e.height; ++y) {
-        uint8_t* to = out.data<uint8_t>() + y * e.pitch();
-        JSAMPROW row = direct ? to : line.data();
-        jpeg.guarded([&] { jpeg_read_scanlines(&jpeg.info, &row, 1); });
-        if (direct) continue;
-        if (channels == 4)
-            mix_inks(line.data() + skipped * 4, to, e.width);
-        else
-            std::memcpy(to, line.data() + skipped * channels, static_cast<size_t>(e.pitch()));
+        read_rows(jpeg, line.data(), 1, 0);
+        mix_inks(line.data() + 4 * skipped, out.data<uint8_t>() + y * e.pitch(), e.width);
     }
 }
 
@@ -141,7 +147,10 @@ Tensor decode_jpeg(std::string_view where, std::string_view bytes, ReadMode mode
     const int channels = jpeg.begin(mode, 1);
     const int64_t h = jpeg.info.output_height, w = jpeg.info.output_width;
     const Tensor out = Tensor::empty(DType::u8, channels == 1 ? Shape{h, w} : Shape{h, w, 3});
-    read_rows(jpeg, out, 0, channels);
+    if (channels == 4)
+        read_inks(jpeg, out, 0);
+    else
+        read_rows(jpeg, out.data<uint8_t>(), h, w * channels);
     jpeg.guarded([&] { jpeg_finish_decompress(&jpeg.info); });
     if (mode != ReadMode::grey || channels == 1) return out;
     return grey(out, where).reshaped({h, w});
@@ -174,9 +183,18 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
         if (narrow) jpeg_crop_scanline(&jpeg.info, &left, &width);
         if (p.top > 0) jpeg_skip_scanlines(&jpeg.info, static_cast<JDIMENSION>(p.top));
     });
-    const Tensor out = Tensor::empty(DType::u8, {p.height, p.width, 3});
-    read_rows(jpeg, out, narrow ? p.left - left : 0, channels);
-    return out;
+    // The library begins at a block; what lies before the part stays beside it, so that nothing is copied.
+    const int64_t skipped = narrow ? p.left - left : 0, wide = jpeg.info.output_width;
+    if (channels == 4) {
+        const Tensor out = Tensor::empty(DType::u8, {p.height, p.width, 3});
+        read_inks(jpeg, out, skipped);
+        return out;
+    }
+    // Parts have any size; blocks of few sizes serve one after the other.
+    const auto needed = static_cast<uint64_t>(p.height * wide * 3);
+    const Tensor all = Tensor::empty(DType::u8, {static_cast<int64_t>(std::bit_ceil(needed))});
+    read_rows(jpeg, all.data<uint8_t>(), p.height, wide * 3);
+    return all.view({p.height, p.width, 3}, {wide * 3, 3, 1}, skipped * 3);
 }
 
 std::string jpeg_bytes(std::string_view where, const Tensor& image, int quality) {

@@ -210,47 +210,84 @@ std::vector<int16_t> short_weights(const Taps& taps) {
     return list;
 }
 
-// Rows of 16 bits: what a row is widened to, without its last four bits, as OpenCV has them.
-#ifdef __SSSE3__
-// Pixels of three bytes whose right neighbours are beside them, and for which 8 bytes can be read: how many were made.
-int64_t widen_pixels(const uint8_t* from, int16_t* to, const int32_t* at, const int16_t* weights, int64_t width,
-                     int64_t pitch) {
-    // Left and right of each colour as 16 bits beside each other.
-    const __m128i order = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1);
-    int64_t x = 0;
-    // Four numbers are written for three, so that the last pixel is left to others.
-    for (; x + 1 < width && at[2 * x + 1] == at[2 * x] + 1 && 3 * int64_t{at[2 * x]} + 8 <= pitch; ++x) {
-        const __m128i pair = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + 3 * at[2 * x]));
-        int32_t both = 0;
-        std::memcpy(&both, weights + 2 * x, sizeof both);
-        const __m128i sum = _mm_madd_epi16(_mm_shuffle_epi8(pair, order), _mm_set1_epi32(both));
-        const __m128i shorter = _mm_srai_epi32(sum, 4);
-        _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 3 * x), _mm_packs_epi32(shorter, shorter));
-    }
-    return x;
-}
-#endif
-
+// Where the pixels of a row come from. What a row is widened to are 16 bits, without the last four, as OpenCV has them.
 template <int channels>
-void widen_linear(const uint8_t* from, int16_t* to, const Taps& taps, const int16_t* weights, int64_t width,
-                  [[maybe_unused]] int64_t pitch) {
-    const int32_t* at = taps.from.data();
-    const auto make = [&](int64_t x) {
-        const uint8_t *left = from + at[2 * x] * channels, *right = from + at[2 * x + 1] * channels;
-        for (int c = 0; c < channels; ++c)
-            to[x * channels + c] =
-                static_cast<int16_t>((left[c] * weights[2 * x] + right[c] * weights[2 * x + 1]) >> 4);
-    };
-    int64_t x = 0;
+class Columns {
+  public:
+    // For rows of `width` pixels.
+    Columns(const Taps& taps, int64_t width) : from_(taps.from), weights_(short_weights(taps)) {
+        count_ = static_cast<int64_t>(from_.size()) / 2;
 #ifdef __SSSE3__
-    if constexpr (channels == 3) {
-        // The first pixels may stand at the edge, both neighbours the same.
-        for (; x < width && at[2 * x] == 0 && weights[2 * x + 1] == 0; ++x) make(x);
-        x += widen_pixels(from, to + 3 * x, at + 2 * x, weights + 2 * x, width - x, pitch);
-    }
+        if constexpr (channels == 3) plan(width);
+#else
+        (void)width;
 #endif
-    for (; x < width; ++x) make(x);
-}
+    }
+    void widen(const uint8_t* from, int16_t* to) const {
+        make(from, to, 0, first_);
+#ifdef __SSSE3__
+        if constexpr (channels == 3) make_fours(from, to);
+#endif
+        make(from, to, last_, count_);
+    }
+
+  private:
+    void make(const uint8_t* from, int16_t* to, int64_t begin, int64_t end) const {
+        const int32_t* at = from_.data();
+        const int16_t* weights = weights_.data();
+        for (int64_t x = begin; x < end; ++x) {
+            const uint8_t *left = from + at[2 * x] * channels, *right = from + at[2 * x + 1] * channels;
+            for (int c = 0; c < channels; ++c)
+                to[x * channels + c] =
+                    static_cast<int16_t>((left[c] * weights[2 * x] + right[c] * weights[2 * x + 1]) >> 4);
+        }
+    }
+#ifdef __SSSE3__
+    // Pixels of three bytes are made by fours where the right neighbours are beside the left ones, and 8 bytes can be
+    // read: at the edges both may be the same.
+    void plan(int64_t width) {
+        while (first_ < count_ && from_[at(first_) + 1] == from_[at(first_)]) ++first_;
+        last_ = first_;
+        while (last_ < count_ && from_[at(last_) + 1] == from_[at(last_)] + 1 &&
+               3 * int64_t{from_[at(last_)]} + 8 <= 3 * width)
+            ++last_;
+        last_ -= (last_ - first_) % 4;
+        for (int64_t x = first_; x < last_; ++x) {
+            offsets_.push_back(3 * from_[at(x)]);
+            for (int c = 0; c < 3; ++c) {
+                pairs_.push_back(weights_[at(x)]);
+                pairs_.push_back(weights_[at(x) + 1]);
+            }
+        }
+    }
+    static size_t at(int64_t x) { return 2 * static_cast<size_t>(x); }
+    void make_fours(const uint8_t* from, int16_t* to) const {
+        // Left and right of each colour as 16 bits beside each other: red 0, green 0, blue 0, red 1; green 1, ...
+        const __m128i order0 = _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, 8, -1, 11, -1);
+        const __m128i order1 = _mm_setr_epi8(1, -1, 4, -1, 2, -1, 5, -1, 8, -1, 11, -1, 9, -1, 12, -1);
+        const __m128i order2 = _mm_setr_epi8(2, -1, 5, -1, 8, -1, 11, -1, 9, -1, 12, -1, 10, -1, 13, -1);
+        const int32_t* offset = offsets_.data();
+        const auto* weights = reinterpret_cast<const __m128i*>(pairs_.data());
+        const auto pixel = [&](int i) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + offset[i])); };
+        const auto sum = [&](__m128i bytes, __m128i order, int i) {
+            return _mm_srai_epi32(_mm_madd_epi16(_mm_shuffle_epi8(bytes, order), _mm_loadu_si128(weights + i)), 4);
+        };
+        for (int64_t x = first_; x < last_; x += 4, offset += 4, weights += 3) {
+            const __m128i p0 = pixel(0), p1 = pixel(1), p2 = pixel(2), p3 = pixel(3);
+            const __m128i a = sum(_mm_unpacklo_epi64(p0, p1), order0, 0);
+            const __m128i b = sum(_mm_unpacklo_epi64(p1, p2), order1, 1);
+            const __m128i c = sum(_mm_unpacklo_epi64(p2, p3), order2, 2);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 3 * x), _mm_packs_epi32(a, b));
+            _mm_storel_epi64(reinterpret_cast<__m128i*>(to + 3 * x + 8), _mm_packs_epi32(c, c));
+        }
+    }
+    std::vector<int32_t> offsets_;  // of the left neighbours, in bytes
+    std::vector<int16_t> pairs_;    // the weights of left and right, once for each colour
+#endif
+    std::vector<int32_t> from_;
+    std::vector<int16_t> weights_;
+    int64_t count_ = 0, first_ = 0, last_ = 0;
+};
 
 void mix_rows(const int16_t* upper, const int16_t* lower, int16_t above, int16_t below, uint8_t* to, int64_t count) {
     int64_t i = 0;
@@ -270,18 +307,17 @@ void mix_rows(const int16_t* upper, const int16_t* lower, int16_t above, int16_t
 
 template <int channels>
 void resize_linear_bytes(const Tensor& image, const Tensor& out, const Taps& columns, const Taps& lines) {
-    const Extent e = extent(image), o = extent(out);
-    const std::vector<int16_t> across = short_weights(columns), down = short_weights(lines);
+    const Extent o = extent(out);
+    const int64_t pitch = image.strides()[0];
+    const Columns<channels> across(columns, image.dim(1));
+    const std::vector<int16_t> down = short_weights(lines);
     WideRows<int16_t> wide(2, o.pitch());
     for (int64_t y = 0; y < o.height; ++y) {
         poll_interrupt();
         const int16_t* rows[2];
         for (size_t k = 0; k < 2; ++k) {
             const int32_t number = lines.from[static_cast<size_t>(2 * y) + k];
-            rows[k] = wide.row(number, [&](int16_t* to) {
-                widen_linear<channels>(image.data<uint8_t>() + number * e.pitch(), to, columns, across.data(), o.width,
-                                       e.pitch());
-            });
+            rows[k] = wide.row(number, [&](int16_t* to) { across.widen(image.data<uint8_t>() + number * pitch, to); });
         }
         mix_rows(rows[0], rows[1], down[static_cast<size_t>(2 * y)], down[static_cast<size_t>(2 * y) + 1],
                  out.data<uint8_t>() + y * o.pitch(), o.pitch());
@@ -304,7 +340,7 @@ void pick(const Tensor& image, const Tensor& out, const Taps& columns, const Tap
 
 Tensor resize(const Arguments& a, const Tensor& image, int64_t height, int64_t width, Inter inter) {
     const Extent e = extent(image);
-    if (e.height == height && e.width == width) return image;
+    if (e.height == height && e.width == width) return image.contiguous();
     if (image.dtype() != DType::u8 && image.dtype() != DType::f32) {
         if (is_complex(image.dtype())) check_pixels(image, a.where);
         return resize(a, image.cast(DType::f32), height, width, inter).cast(image.dtype());
@@ -316,15 +352,16 @@ Tensor resize(const Arguments& a, const Tensor& image, int64_t height, int64_t w
         return soft && from >= to && from != to ? area_taps(from, to) : taps_of(from, to, inter);
     };
     const Taps columns = taps(e.width, width), lines = taps(e.height, height);
+    if (inter == Inter::linear && image.dtype() == DType::u8 && (e.channels == 3 || e.channels == 1)) {
+        (e.channels == 3 ? resize_linear_bytes<3> : resize_linear_bytes<1>)(image, out, columns, lines);
+        return out;
+    }
+    if (!image.is_contiguous()) return resize(a, image.contiguous(), height, width, inter);
     if (inter == Inter::nearest) {
         for_pixels(image, [&](auto kind) {
             pick<decltype(kind)>(image, out, columns, lines);
             return out;
         });
-        return out;
-    }
-    if (inter == Inter::linear && image.dtype() == DType::u8 && (e.channels == 3 || e.channels == 1)) {
-        (e.channels == 3 ? resize_linear_bytes<3> : resize_linear_bytes<1>)(image, out, columns, lines);
         return out;
     }
     const bool rounds = inter == Inter::pil_cubic || inter == Inter::antialias;
