@@ -105,8 +105,8 @@ struct LargeCache {
     size_t bytes = 0;
     uint64_t releases = 0;
 
-    // Blocks above kSmallLimit that were taken from here and not given back, and the most of them lately: since twice
-    // that much was given back, and in the time before that.
+    // Blocks above kSmallLimit that were taken from here and not given back, and the most of them lately: since eight
+    // times that much was given back, and in the time before that. Small ones come and go often beside large ones.
     size_t in_use = 0, high = 0, high_before = 0, given_back = 0;
 
     void count_taken(size_t size) {
@@ -116,7 +116,7 @@ struct LargeCache {
     void count_given_back(size_t size) {
         in_use -= std::min(in_use, size);
         given_back += size;
-        if (given_back / 2 <= high) return;
+        if (given_back / 8 <= high) return;
         high_before = std::exchange(high, in_use);
         given_back = 0;
     }
