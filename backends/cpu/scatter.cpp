@@ -107,13 +107,23 @@ bool scatter_elements(const KernelCall& call) {
     return true;
 }
 
-template <class T>
-T lowest() {
-    return std::is_floating_point_v<T> ? static_cast<T>(-std::numeric_limits<T>::max())
-                                       : std::numeric_limits<T>::lowest();
-}
-
 enum class Segment { sum, prod, max, min };
+
+template <class T>
+constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+// What a segment without elements is.
+template <Segment kHow, class T>
+T empty_segment() {
+    if constexpr (kHow == Segment::sum || kHow == Segment::prod)
+        return T(kHow == Segment::sum ? 0 : 1);
+    else if constexpr (std::is_same_v<T, Half>)
+        return Half(kHow == Segment::max ? -65504.0f : 65504.0f);
+    else if constexpr (std::is_same_v<T, BFloat16>)
+        return BFloat16(kHow == Segment::max ? -0x1.fep+127f : 0x1.fep+127f);
+    else
+        return kHow == Segment::max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+}
 
 template <Segment kHow>
 bool segment(const KernelCall& call) {
@@ -124,16 +134,14 @@ bool segment(const KernelCall& call) {
     visit_dtype(in.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
-        if constexpr (std::is_same_v<T, Complex64> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+        // Sums and products of halves are made in float32, and rounded once.
+        if constexpr (std::is_same_v<T, Complex64> ||
+                      (kIsHalf<T> && (kHow == Segment::sum || kHow == Segment::prod))) {
             throw dtype_error(call.op.name(), str("has no kernel for dtype ", name_of(in.dtype())));
         } else {
             T* to = out.template data<T>();
             const T* from = in.template data<T>();
-            T start = kHow == Segment::sum    ? T(0)
-                      : kHow == Segment::prod ? T(1)
-                      : kHow == Segment::max  ? lowest<T>()
-                                              : std::numeric_limits<T>::max();
-            std::fill(to, to + out.size(), start);
+            std::fill(to, to + out.size(), empty_segment<kHow, T>());
             const int64_t turn = offsets_between_looks(inner);
             std::vector<bool> seen(static_cast<size_t>(segments));
             for (int64_t i = 0; i < ids.size(); ++i, from += inner) {

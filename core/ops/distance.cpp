@@ -3,6 +3,7 @@
 
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/loss.h"
 #include "core/ops/matrix.h"
 #include "core/ops/open.h"
 
@@ -178,9 +179,13 @@ Grads grad_pair_sums(const GradRule& g) {
 Grads grad_cdist(const GradRule& g) {
     const double p = g.number(2);
     if (p == 0) return Grads(3);
-    Expr equal = call("equal", {g.out, 0.0});
-    Expr length = call("where", {equal, 1.0, g.out}), weight = call("where", {equal, 0.0, g.dout});
-    Pairs slope{g.in(0), g.in(1), weight, Expr(), Expr(), p - 1, true};
+    // Differences are looked for that are as large as the distance: one that is rounded to fewer digits equals none.
+    const bool rounded = std::isinf(p) && is_half(g.dtype);
+    const Expr x1 = rounded ? widened(g.in(0)) : g.in(0), x2 = rounded ? widened(g.in(1)) : g.in(1);
+    const Expr out = rounded ? g.call("cdist", {x1, x2, p}) : g.out, dout = rounded ? widened(g.dout) : g.dout;
+    Expr equal = call("equal", {out, 0.0});
+    Expr length = call("where", {equal, 1.0, out}), weight = call("where", {equal, 0.0, dout});
+    Pairs slope{x1, x2, weight, Expr(), Expr(), p - 1, true};
     if (p == 2) {
         slope.left = weight / length;
     } else if (p != 1) {
@@ -194,7 +199,8 @@ Grads grad_cdist(const GradRule& g) {
             slope.left = weight / call("where", {equal, 1.0, largest.products()});
         }
     }
-    return {sum_to(slope.sums(), g.shape(0)), sum_to(slope.turned().sums(), g.shape(1)), {}};
+    return {sum_to(slope.sums(), g.shape(0)).cast(g.dtype), sum_to(slope.turned().sums(), g.shape(1)).cast(g.dtype),
+            {}};
 }
 
 Expr expand_cosine_similarity(const ExpandCall& c) {

@@ -58,8 +58,7 @@ Types infer_permutation(const Call& c) {
     expect_not_negative(c, 1, n);
     if (n > 32768) throw value_error(c.name(), str("n is ", n, ": matrices have at most 32768 rows"));
     const DType dtype = c.dtype_or(2, DType::f32);
-    if (dtype != DType::f32 && dtype != DType::f64)
-        throw dtype_error(c.name(), str("dtype must be float32 or float64, not ", name_of(dtype)));
+    if (!is_float(dtype)) throw dtype_error(c.name(), str("dtype must be a float, not ", name_of(dtype)));
     return {{dtype, with_last(leading(c.shape(0), 1), {n, n})}};
 }
 

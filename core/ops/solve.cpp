@@ -5,6 +5,7 @@
 #include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/loss.h"
 #include "core/ops/matrix.h"
 
 namespace lunaria {
@@ -246,7 +247,7 @@ Grads matrix_exp_grad(const GradRule& g) {
 Expr expand_logdet(const ExpandCall& c) {
     Expr both = c.call("slogdet", {c.in(0)});
     // A negative determinant has no real logarithm.
-    return both[1] + c.call("where", {c.call("less", {both[0], 0.0}), std::nan(""), 0.0});
+    return both[1] + c.call("where", {c.call("less", {both[0], 0.0}), std::nan(""), 0.0}).cast(c.dtype);
 }
 
 }  // namespace
@@ -277,9 +278,11 @@ void add_solve_ops(Registry& ops) {
         .example("cofactor(tensor{{1.0, 2.0}, {3.0, 4.0}})", "tensor{{4.0, -3.0}, {-2.0, 1.0}}")
         .infer(infer_square)
         .grad([](const GradRule& g) -> Grads {
-            Expr t = mt(g.call("inverse", {g.in(0)}));
-            Expr pull = matmul(matmul(t, mt(g.dout)), g.out);
-            return {per_matrix(sum_matrices(g.dout * t)) * g.out - pull};
+            // What two large products leave: halves would keep no digit of it.
+            const Expr x = widened(g.in(0)), dout = widened(g.dout);
+            const Expr out = is_half(g.dtype) ? g.call("cofactor", {x}) : g.out, t = mt(g.call("inverse", {x}));
+            const Expr pull = matmul(matmul(t, mt(dout)), out);
+            return {(per_matrix(sum_matrices(dout * t)) * out - pull).cast(g.dtype)};
         })
         .raises()
         .batched(batch::last_axes<2>)

@@ -8,13 +8,12 @@
 --     random = whether it draws numbers }
 local ms = require "lunaria"
 local Maker = require "programs.maker"
+local parse_sample = require "programs.sample"
 local ops = ms.ops
 
 local Chain = {}
 Chain.__index = Chain
 
-local DTYPES = { f32 = "float32", f64 = "float64", f16 = "float16", bf16 = "bfloat16", i8 = "int8", i16 = "int16", i32 = "int32",
-  i64 = "int64", u8 = "uint8", bool = "bool", c64 = "complex64" }
 local ALL = { "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool" }
 local LARGEST = { int8 = 127, int16 = 32767, int32 = 2147483647, int64 = math.maxinteger, uint8 = 255 }
 local SPECIAL = { 0.0, -0.0, 1.0, -1.0, math.huge, -math.huge, 0 / 0, 65504.0, 1e-8, 3e38, -1e30, 0.5 }
@@ -26,81 +25,6 @@ local TENSORS = { same = true, float = true, tensor = true, index = true, mask =
 local LEFT_OUT = { empty = true, empty_like = true, new_empty = true }
 
 local function is_float(dtype) return dtype:find("float", 1, true) ~= nil end
-
--- The arguments of a sample (core/ops/sample.h): a list of { parameter, value } where a value is { dtype, shape, low, high } of
--- a tensor, { list = values }, or { text = Lua's text of an attribute }.
-local function parse_sample(text, entry)
-  local at = 1
-  local function skip() at = text:find("[^ ]", at) or #text + 1 end
-  local function eat(token)
-    skip()
-    if text:sub(at, at + #token - 1) ~= token then return false end
-    at = at + #token
-    return true
-  end
-  local function take(pattern)
-    local found = text:match("^" .. pattern, at)
-    if found then at = at + #found end
-    return found
-  end
-  local function number() skip() return tonumber(take "[-+.%w]+") end
-  local item
-  function item()
-    skip()
-    if eat "{" then
-      local list = {}
-      if not eat "}" then
-        repeat list[#list + 1] = item() until not eat ","
-        assert(eat "}", text)
-      end
-      return { list = list }
-    end
-    local word = text:match("^[%w_]+%[", at)
-    if word then
-      at = at + #word
-      local value = { dtype = DTYPES[word:sub(1, -2)], shape = {} }
-      if not eat "]" then
-        repeat value.shape[#value.shape + 1] = math.tointeger(number()) until not eat ","
-        assert(eat "]", text)
-      end
-      if eat ":" then
-        assert(eat "(", text)
-        value.low = number()
-        assert(eat ",", text)
-        value.high = number()
-        assert(eat ")", text)
-      end
-      return value
-    end
-    local quoted = take '"[^"]*"'
-    if quoted then return { text = quoted } end
-    local plain = take "[-+.%w_]+"
-    if plain == "inf" then plain = "math.huge" elseif plain == "-inf" then plain = "-math.huge" end
-    if DTYPES[plain] or (ms[plain] ~= nil and plain:find "%d") or plain == "bool" then plain = "ms." .. (DTYPES[plain] or plain) end
-    return { text = plain }
-  end
-  local arguments, position = {}, 0
-  skip()
-  while at <= #text do
-    local name = text:match("^([%w_]+)=", at)
-    local parameter
-    if name then
-      at = at + #name + 1
-      for _, p in ipairs(entry.parameters) do
-        if p.name == name then parameter = p end
-      end
-    else
-      position = position + 1
-      parameter = entry.parameters[position]
-    end
-    if not parameter then return nil end
-    arguments[#arguments + 1] = { parameter = parameter, value = item() }
-    skip()
-    if at <= #text then assert(eat ",", text) end
-    skip()
-  end
-  return arguments
-end
 
 -- All operators, and those whose operands all have one dtype: what compiled loops are made of.
 local entries, uniform
