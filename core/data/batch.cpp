@@ -11,6 +11,27 @@ namespace lunaria::data {
 
 namespace {
 
+// Bytes that a tensor's memory may have beyond its elements.
+constexpr size_t kMaxSlack = 4096;
+
+// The rows as one tensor where they are parts of one that has nothing else, in order: rows that were made together.
+std::optional<Tensor> lying_together(std::span<Row> rows, size_t column, const Shape& shape) {
+    const Tensor& first = rows.front()[column].tensor();
+    const size_t bytes = first.nbytes();
+    if (rows.size() < 2 || bytes == 0 || first.body()->storage->bytes < bytes * rows.size() ||
+        first.body()->storage->bytes > bytes * rows.size() + kMaxSlack || first.raw() != first.body()->storage->data)
+        return std::nullopt;
+    const char* at = first.data<char>();
+    for (const Row& row : rows) {
+        const Tensor& t = row[column].tensor();
+        if (!t.is_contiguous() || !t.shares_storage(first) || t.raw() != at) return std::nullopt;
+        at += bytes;
+    }
+    Strides strides = first.strides();
+    strides.insert(0, first.size());
+    return first.view(shape, strides);
+}
+
 // `given`: a tensor for the result where there is one, in which some of the rows may lie already.
 Value join_column(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number,
                   const Tensor* given = nullptr) {
@@ -45,6 +66,7 @@ Value join_column(std::string_view where, const std::string& name, std::span<Row
             throw dtype_error(where, str("column '", name, "' has dtype ", name_of(model.dtype()), " in row ", number,
                                          " and ", name_of(t.dtype()), " in row ", at));
     }
+    if (const auto whole = lying_together(rows, column, shape)) return *whole;
     const Tensor joined = given && given->dtype() == model.dtype() && given->shape() == shape
                               ? *given
                               : Tensor::empty(model.dtype(), shape);
@@ -203,6 +225,14 @@ class BatchCursor final : public Cursor {
     void finish(Draft& draft, Row& row) override {
         std::vector<Row> rows(draft.parts.size());
         Together together;
+        if (joined_ && options_.pads.empty() && child_->finishes_together()) {
+            {
+                const PlaceInBatch::Hidden hidden;
+                child_->finish_together(draft.parts, rows);
+            }
+            row = together.join(columns_, rows, draft.id);
+            return;
+        }
         for (size_t i = 0; i < rows.size(); ++i) {
             if (!joined_ || !options_.pads.empty() || i == 0) {
                 const PlaceInBatch::Hidden hidden;

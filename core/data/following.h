@@ -46,6 +46,8 @@ class MadeCursor final : public FollowingCursor {
     bool draw(Draft& draft) override {
         if (!child_->draw(draft)) return false;
         draft.numbers.push_back(has_ids() ? draft.id : at_++);
+        // What functions of the host gave is there as soon as it is drawn.
+        if constexpr (requires { plan_.drawn(draft.row, epoch_); }) plan_.drawn(draft.row, epoch_);
         return true;
     }
     void prepare(int64_t id, Draft& draft) override {
@@ -61,6 +63,31 @@ class MadeCursor final : public FollowingCursor {
             child_->finish(draft, whole);
         }
         plan_.apply(whole, row, epoch_, number);
+    }
+    bool finishes_together() const override {
+        return requires(const Plan& p, std::span<Row> rows, std::span<const int64_t> n) {
+            p.apply_together(rows, rows, epoch_, n);
+        };
+    }
+    void finish_together(std::span<Draft> drafts, std::span<Row> rows) override {
+        if constexpr (requires(std::span<const int64_t> n) { plan_.apply_together(rows, rows, epoch_, n); }) {
+            std::vector<int64_t> numbers;
+            for (Draft& draft : drafts) {
+                numbers.push_back(draft.numbers.back());
+                draft.numbers.pop_back();
+            }
+            std::vector<Row> whole(drafts.size());
+            {
+                const PlaceInBatch::Hidden hidden;
+                if (child_->finishes_together())
+                    child_->finish_together(drafts, whole);
+                else
+                    for (size_t i = 0; i < drafts.size(); ++i) child_->finish(drafts[i], whole[i]);
+            }
+            plan_.apply_together(whole, rows, epoch_, numbers);
+        } else {
+            Cursor::finish_together(drafts, rows);
+        }
     }
 
   private:

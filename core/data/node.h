@@ -45,10 +45,23 @@ class Host {
     virtual void stop(int64_t stream) noexcept = 0;
     // The function will be run by call_anywhere, for the operation `where`: copies are made of it.
     virtual void prepare(uint64_t /*function*/, std::string_view /*where*/) {}
+    // Behind prepare: whether this is the host's thread and there is use for arguments that the function may be called
+    // with; and such ones. `owner`: what calls it.
+    virtual bool wants_example(uint64_t /*function*/, const void* /*owner*/) { return false; }
+    virtual void show_example(uint64_t /*function*/, const void* /*owner*/, std::span<const Value> /*in*/) {}
     // As call, but by any thread, several at once: copies of the function run.
     virtual void call_anywhere(uint64_t function, std::span<const Value> in, size_t results, Row& out,
                                const Place& place) {
         call(function, in, results, out, place);
+    }
+    // The same for several rows, whose results come to theirs in `out`; place.row is that of `rows`.
+    virtual void call_together(uint64_t function, std::span<Row> in, size_t results, std::span<Row> out,
+                               const Place& place, std::span<const int64_t> rows) {
+        for (size_t i = 0; i < in.size(); ++i) {
+            Place own = place;
+            own.row = rows[i];
+            call_anywhere(function, in[i], results, out[i], own);
+        }
     }
 };
 
@@ -96,6 +109,11 @@ class Cursor {
     // What draw does for the row of an id.
     virtual void prepare(int64_t id, Draft& draft) { draft.id = id; }
     virtual void finish(Draft& draft, Row& row);
+    // Whether it is worth while to finish the rows of a batch together, and that.
+    virtual bool finishes_together() const { return false; }
+    virtual void finish_together(std::span<Draft> drafts, std::span<Row> rows) {
+        for (size_t i = 0; i < drafts.size(); ++i) finish(drafts[i], rows[i]);
+    }
 };
 
 // Base of cursors that have ids.

@@ -52,6 +52,12 @@ class Timed final : public Cursor {
         cursor_->finish(draft, row);
         ++time_.rows;
     }
+    bool finishes_together() const override { return cursor_->finishes_together(); }
+    void finish_together(std::span<Draft> drafts, std::span<Row> rows) override {
+        const Clock clock(time_.making);
+        cursor_->finish_together(drafts, rows);
+        time_.rows += static_cast<int64_t>(drafts.size());
+    }
 
   private:
     std::unique_ptr<Cursor> cursor_;

@@ -503,6 +503,15 @@ int stage_times(lua_State* L) {
     return 2;
 }
 
+// recorded(cursor): how many of the functions that run as copies run without Lua, and of these, for several rows at
+// once.
+int recorded(lua_State* L) {
+    const auto [all, together] = handle_at<CursorHandle>(L, 1, kCursor).host->recorded();
+    lua_pushinteger(L, static_cast<lua_Integer>(all));
+    lua_pushinteger(L, static_cast<lua_Integer>(together));
+    return 2;
+}
+
 int close_cursor(lua_State* L) {
     auto& handle = handle_at<CursorHandle>(L, 1, kCursor);
     if (handle.host->in_use()) throw state_error("close", "the iterator is in use by one of its own functions");
@@ -541,6 +550,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"cache_state", protect<cache_state>},
     {"tree", protect<tree>},
     {"times", protect<stage_times>},
+    {"recorded", protect<recorded>},
     {"open", protect<open_cursor>},
     {"next", protect<next_row>},
     {"leave_out", protect<skip_rows>},

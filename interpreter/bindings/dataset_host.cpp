@@ -172,6 +172,30 @@ void DatasetHost::prepare(uint64_t function, std::string_view where) {
     lua_pop(L_, 1);
 }
 
+std::pair<size_t, size_t> DatasetHost::recorded() const {
+    std::pair<size_t, size_t> count{};
+    for (const auto& [function, workers] : workers_) {
+        count.first += workers->programs(false) > 0;
+        count.second += workers->programs(true) > 0;
+    }
+    return count;
+}
+
+bool DatasetHost::wants_example(uint64_t function, const void* owner) {
+    return std::this_thread::get_id() == thread_ && workers_.at(function)->wants_example(owner);
+}
+
+void DatasetHost::show_example(uint64_t function, const void* owner, std::span<const Value> in) {
+    push_function(function);
+    workers_.at(function)->record(L_, lua_gettop(L_), in, owner);
+    lua_pop(L_, 1);
+}
+
+void DatasetHost::call_together(uint64_t function, std::span<Row> in, size_t results, std::span<Row> out,
+                                const Place& place, std::span<const int64_t> rows) {
+    workers_.at(function)->call_together(in, results, out, place, rows);
+}
+
 void DatasetHost::call_anywhere(uint64_t function, std::span<const Value> in, size_t results, Row& out,
                                 const Place& place) {
     workers_.at(function)->call(in, results, out, place);

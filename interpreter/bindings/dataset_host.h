@@ -1,12 +1,15 @@
 // Lua functions in data pipelines.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <lua.hpp>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/data/node.h"
@@ -34,10 +37,14 @@ class DatasetHost final : public data::Host {
       public:
         Use(DatasetHost& host, lua_State* L, int functions, int streams) : host_(host) {
             host_.L_ = L;
+            host_.thread_ = std::this_thread::get_id();
             host_.functions_ = functions;
             host_.streams_ = streams;
         }
-        ~Use() { host_.L_ = nullptr; }
+        ~Use() {
+            host_.L_ = nullptr;
+            host_.thread_ = std::thread::id();
+        }
         Use(const Use&) = delete;
 
       private:
@@ -68,6 +75,13 @@ class DatasetHost final : public data::Host {
     bool step(int64_t stream, size_t results, data::Row& out, const data::Place& place) override;
     void stop(int64_t stream) noexcept override;
     void prepare(uint64_t function, std::string_view where) override;
+    // Of the functions whose copies run: how many run without Lua for rows of some types, and of these, for several
+    // rows at once.
+    std::pair<size_t, size_t> recorded() const;
+    bool wants_example(uint64_t function, const void* owner) override;
+    void show_example(uint64_t function, const void* owner, std::span<const Value> in) override;
+    void call_together(uint64_t function, std::span<data::Row> in, size_t results, std::span<data::Row> out,
+                       const data::Place& place, std::span<const int64_t> rows) override;
     void call_anywhere(uint64_t function, std::span<const Value> in, size_t results, data::Row& out,
                        const data::Place& place) override;
 
@@ -75,7 +89,8 @@ class DatasetHost final : public data::Host {
     void run(int arguments, const data::Place& place);
     void push_function(uint64_t function);
     lua_State* L_ = nullptr;
-    int functions_ = 0, streams_ = 0;  // on its stack
+    std::atomic<std::thread::id> thread_{};  // that of L_
+    int functions_ = 0, streams_ = 0;        // on its stack
     int64_t last_stream_ = 0;
     std::mutex mutex_;
     std::vector<int64_t> stopped_;                          // under mutex_: streams that can go

@@ -7,6 +7,7 @@
 
 #include "core/custom_op.h"
 #include "core/expansion.h"
+#include "core/interrupt.h"
 #include "core/ir/builder.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
@@ -19,11 +20,14 @@ namespace lunaria {
 
 namespace {
 
+// A pure function with longer loops is left to Lua.
+constexpr size_t kMostNodes = 4096;
+
 // The host for the time of the trace.
 class TracingHost final : public WatchingHost {
   public:
-    TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes)
-        : WatchingHost(host), graph_(graph), builder_(graph), names_(host), sizes_(sizes) {
+    TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes, bool pure = false)
+        : WatchingHost(host), graph_(graph), builder_(graph), names_(host), sizes_(sizes), pure_(pure) {
         // Methods of tensors that look at the type alone, and those that convert.
         const Value tensor(Tensor::empty(DType::f32, {1}));
         for (const char* name : {"dim", "ndimension", "is_floating_point", "is_complex"})
@@ -53,7 +57,9 @@ class TracingHost final : public WatchingHost {
         if (!v.is_tensor()) return v;
         auto found = nodes_.find(v.tensor().body());
         if (found != nodes_.end()) return Value(found->second);
-        ir::Node* node = graph_.add_constant(v);
+        // A view stays as it is when the tensor is written.
+        const Tensor& t = v.tensor();
+        ir::Node* node = graph_.add_constant(pure_ ? Value(t.view(t.shape(), t.strides())) : v);
         if (const ParameterInfo* p = v.tensor().parameter()) node->name = unique_name(p->name);
         know(v, Value(node));
         return Value(node);
@@ -83,6 +89,7 @@ class TracingHost final : public WatchingHost {
             if (std::ranges::any_of(typed_, is)) return host_.call(f, args);
             if (std::ranges::any_of(casts_, is)) return {convert(args[0], host_.call(f, args)[0])};
         }
+        if (pure_ && !always_gives_the_same(f)) leave();
         if (!moves_values(f) && std::ranges::any_of(args, [&](const Value& v) { return reaches_inputs(v); })) leave();
         return host_.call(f, args);
     }
@@ -105,8 +112,42 @@ class TracingHost final : public WatchingHost {
         return host_.index(object, key);
     }
     void set_index(const Value& object, const Value& key, const Value& value) override {
-        if (object.is_tensor() && (follows(object) || follows(value))) leave();
+        if (pure_ || (object.is_tensor() && (follows(object) || follows(value)))) leave();
         host_.set_index(object, key, value);
+    }
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override {
+        if (pure_) leave();
+        return host_.put_part(tensor, key, value);
+    }
+    Value new_table(size_t array, size_t fields) override {
+        Value table = host_.new_table(array, fields);
+        if (pure_) own_.emplace(vm::identity_of(table), table);
+        return table;
+    }
+    void raw_set(const Value& table, const Value& key, const Value& value) override {
+        if (pure_ && !own_.contains(vm::identity_of(table))) leave();
+        host_.raw_set(table, key, value);
+    }
+    // Of the machine's watcher, which this is for a pure function.
+    bool step(vm::Machine& m, const vm::Instr& i) override {
+        if (!i.op || !i.op->belongs_to(lua::language())) return false;
+        static const Op &cell = lua::primitive("cell"), &cell_set = lua::primitive("cell_set");
+        static const Op* const forbidden[] = {&lua::primitive("guard"), &lua::primitive("to_close"),
+                                              &lua::primitive("overwrite")};
+        if (i.op == &cell) {
+            Value made = vm::make_object<vm::LocalCell>(m.operand(i, 0));
+            own_.emplace(made.object(), made);
+            m.set(i, std::move(made));
+            return true;
+        }
+        if (i.op == &cell_set && !own_.contains(m.operand(i, 0).object())) leave();
+        // A generic loop has nothing to close, as a rule.
+        if (std::ranges::find(forbidden, i.op) != std::end(forbidden) && !m.operand(i, 0).is_nil()) leave();
+        return false;
+    }
+    Value number_of(const Value& tensor) override {
+        if (follows(tensor)) leave();
+        return Watcher::number_of(tensor);
     }
     Value metamethod(const Value& a, const Value& b, std::string_view event) override {
         if (a.is_tensor() || b.is_tensor()) return {};
@@ -168,6 +209,20 @@ class TracingHost final : public WatchingHost {
         return entry->row->values == lunaria::Values::moves || entry->row->values == lunaria::Values::tells;
     }
 
+    // Whether a function that is not written in Lua changes nothing and gives the same for the same arguments.
+    bool always_gives_the_same(const Value& f) const {
+        const FunctionNames::Entry* entry = names_.find(f);
+        if (!entry) return names_.is_ipairs_step(f);
+        static constexpr Native kSame[] = {Native::pure,   Native::text,      Native::reader,        Native::type_of,
+                                           Native::select, Native::check,     Native::get_metatable, Native::next_key,
+                                           Native::pairs,  Native::ipairs,    Native::raw_equal,     Native::raw_length,
+                                           Native::item,   Native::is_tensor, Native::is_parameter,  Native::itself,
+                                           Native::inside, Native::ignored,   Native::shape,         Native::rank};
+        static constexpr std::string_view kReading[] = {"next", "rawget", "table.concat", "table.pack", "table.unpack"};
+        return std::ranges::find(kSame, entry->row->recorded) != std::end(kSame) ||
+               std::ranges::find(kReading, entry->name) != std::end(kReading);
+    }
+
     // Whether a function that is given the value can come to what depends on the inputs.
     bool reaches_inputs(const Value& v) {
         if (v.is_tensor()) return follows(v) || v.tensor().parameter();
@@ -201,13 +256,18 @@ class TracingHost final : public WatchingHost {
 
     // Runs the operator and writes it into the graph, unless it works on constants alone.
     Value record(const Op& op, const std::vector<Value>& args) {
-        bool matters = false;
-        auto look = [&](const Value& v) { matters |= follows(v) || (v.is_tensor() && v.tensor().parameter()); };
+        bool matters = pure_ && op.side_effect == Effect::random;
+        auto look = [&](const Value& v) {
+            const bool parameter = v.is_tensor() && v.tensor().parameter();
+            if (pure_ && parameter) leave();
+            matters |= follows(v) || parameter;
+        };
         for (const Value& v : args) {
             look(v);
             if (v.is_list())
                 for (const Value& item : v.items()) look(item);
         }
+        if (pure_ && op.side_effect == Effect::state) leave();
         if (!matters) return run(op, args);
         // Readers of the file know the operators of the registry alone.
         if (custom_op(op)) {
@@ -215,6 +275,7 @@ class TracingHost final : public WatchingHost {
             return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording));
         }
         if (op.side_effect == Effect::state) leave();
+        if (pure_ && graph_.nodes().size() > kMostNodes) leave();
         std::vector<Value> operands;
         for (const Value& v : args) operands.push_back(operand(v));
         Value result = run(op, args);
@@ -252,6 +313,8 @@ class TracingHost final : public WatchingHost {
     const FunctionNames names_;
     std::vector<Value> typed_, casts_;
     const TracedSizes sizes_;
+    const bool pure_;
+    std::unordered_map<const void*, Value> own_;  // tables and variables that a pure function made
     bool straight_ = true;
 };
 
@@ -270,17 +333,39 @@ bool is_plain(const ir::Graph& g) {
     return plain;
 }
 
-std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes) {
-    LuaHost& host = LuaHost::of(L);
-    LuaHost::Thread thread(host, L);
-    auto graph = std::make_unique<ir::Graph>("main");
-    TracingHost tracing(host, *graph, sizes);
+namespace {
+
+// What the inputs are in the trace.
+std::vector<Value> follow_inputs(TracingHost& tracing, std::span<const Value> inputs) {
     std::vector<Value> args;
     for (size_t i = 0; i < inputs.size(); ++i) {
         // A body of its own, which is not a parameter of a network and not the same input twice.
         args.emplace_back(inputs[i].tensor().view(inputs[i].tensor().shape(), inputs[i].tensor().strides()));
         tracing.add_input(args.back().tensor(), inputs.size() == 1 ? "x" : str("x", i));
     }
+    return args;
+}
+
+bool set_results(TracingHost& tracing, ir::Graph& graph, std::span<const Value> results) {
+    std::vector<Value> outputs;
+    for (const Value& v : results) {
+        if (!v.is_tensor()) return false;
+        outputs.push_back(tracing.operand(v));
+    }
+    if (outputs.empty() || !tracing.is_straight()) return false;
+    graph.result = Value::list(std::move(outputs));
+    ir::verify(graph);
+    return true;
+}
+
+}  // namespace
+
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes) {
+    LuaHost& host = LuaHost::of(L);
+    LuaHost::Thread thread(host, L);
+    auto graph = std::make_unique<ir::Graph>("main");
+    TracingHost tracing(host, *graph, sizes);
+    std::vector<Value> args = follow_inputs(tracing, inputs);
     std::vector<Value> results;
     auto* closure = vm::object_as<vm::Closure>(f);
     if (closure && is_plain(closure->function->graph)) {
@@ -298,15 +383,27 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
             throw;
         }
     }
-    std::vector<Value> outputs;
-    for (const Value& v : results) {
-        if (!v.is_tensor()) return nullptr;
-        outputs.push_back(tracing.operand(v));
-    }
-    if (outputs.empty() || !tracing.is_straight()) return nullptr;
-    graph->result = Value::list(std::move(outputs));
-    ir::verify(*graph);
-    return graph;
+    return set_results(tracing, *graph, results) ? std::move(graph) : nullptr;
+}
+
+std::unique_ptr<ir::Graph> trace_pure_graph(lua_State* L, const Value& f, std::span<const Value> inputs) {
+    LuaHost& host = LuaHost::of(L);
+    const LuaHost::Thread thread(host, L);
+    auto graph = std::make_unique<ir::Graph>("main");
+    TracingHost tracing(host, *graph, TracedSizes::fixed, true);
+    std::vector<Value> results;
+    bool taken = false;
+    const auto outcome = host.call_protected([&] {
+        vm::Machine machine(tracing);
+        const vm::Watch watch(&tracing);
+        const LuaHost::Running running(host, machine);
+        vm::Values args;
+        for (Value& v : follow_inputs(tracing, inputs)) args.push_back(std::move(v));
+        results = machine.run(f, args).vector();
+        taken = set_results(tracing, *graph, results);
+    });
+    if (!outcome.ok) poll_interrupt();
+    return outcome.ok && taken ? std::move(graph) : nullptr;
 }
 
 }  // namespace lunaria

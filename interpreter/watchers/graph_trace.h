@@ -20,6 +20,12 @@ enum class TracedSizes { open, fixed };
 std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs,
                                        TracedSizes sizes = TracedSizes::open);
 
+// The same for a function that has to be one that can be called any number of times with the graph instead: null also
+// where it writes into what is there without it, reads a parameter, or calls what is not known to give the same every
+// time, all that before it does. Errors of f are not thrown, but give null. Its random operators are in the graph, and
+// tensors that it knows are there as they are now.
+std::unique_ptr<ir::Graph> trace_pure_graph(lua_State* L, const Value& f, std::span<const Value> inputs);
+
 // Whether the graph consists of operators on tensors alone and gives a list of results.
 bool is_plain(const ir::Graph& graph);
 

@@ -38,8 +38,8 @@ std::string key_text(lua_State* L, int index) {
 
 bool Captured::Part::operator==(const Part& o) const {
     return kind == o.kind && integer == o.integer && std::equal(&number, &number + 1, &o.number) && text == o.text &&
-           chunk == o.chunk && tensor.body() == o.tensor.body() && object == o.object && fields == o.fields &&
-           metatable == o.metatable && variables == o.variables;
+           chunk == o.chunk && tensor.body() == o.tensor.body() && version == o.version && object == o.object &&
+           fields == o.fields && metatable == o.metatable && variables == o.variables;
 }
 
 bool Captured::operator==(const Captured& o) const {
@@ -219,6 +219,11 @@ class Taker {
         if (const Tensor* tensor = tensor_at(L_, index)) {
             part.kind = Kind::tensor;
             part.tensor = *tensor;
+            // Parameters are those of the network, which goes on learning.
+            if (!tensor->parameter()) {
+                part.content = tensor->view(tensor->shape(), tensor->strides());
+                part.version = tensor->version();
+            }
             return;
         }
         if (const auto dtype = find_dtype(L_, index)) {
@@ -356,7 +361,8 @@ class Putter {
             case Kind::text:
                 return push(L_, std::string_view(part.text));
             case Kind::tensor:
-                return push(L_, part.tensor);
+                if (!part.content) return push(L_, part.tensor);
+                return push(L_, part.content.view(part.content.shape(), part.content.strides()));
             case Kind::dtype:
                 return push(L_, static_cast<DType>(part.integer));
             case Kind::handle:

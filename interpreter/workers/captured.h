@@ -25,6 +25,9 @@ class Captured {
     // Pushes a copy of the function. The state has the library's modules, but nothing else yet.
     void put(lua_State* L) const;
 
+    // Whether there are globals that raise an error in a copy.
+    bool refuses() const { return !refused_.empty(); }
+
     // Whether the copies would be the same.
     bool operator==(const Captured& other) const;
 
@@ -49,9 +52,10 @@ class Captured {
         Kind kind = Kind::nil;
         int64_t integer = 0;  // also a boolean and a dtype
         double number = 0;
-        std::string text;   // also a function's code, the way to what is the library's, the type of a handle
-        std::string chunk;  // of a function
-        Tensor tensor;
+        std::string text;        // also a function's code, the way to what is the library's, the type of a handle
+        std::string chunk;       // of a function
+        Tensor tensor, content;  // the one captured, and a view of what it held, which stays as it is
+        uint32_t version = 0;    // of the tensor
         std::shared_ptr<const void> object;  // what a handle holds, which never changes
         std::vector<std::pair<size_t, size_t>> fields;
         size_t metatable = kNone;

@@ -6,12 +6,17 @@
 
 #include "core/interrupt.h"
 #include "core/own_generator.h"
+#include "core/placement.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/values.h"
+#include "interpreter/debugger/debugger.h"
+#include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/script.h"
 #include "interpreter/state.h"
+#include "interpreter/watchers/graph_trace.h"
+#include "jit/vm/watcher.h"
 
 namespace lunaria {
 
@@ -185,11 +190,81 @@ void Workers::give_back(std::unique_ptr<Worker> worker) {
     free_.push_back(std::move(worker));
 }
 
+void Workers::record(lua_State* L, int index, std::span<const Value> example, const void* owner) {
+    constexpr size_t kMostRecorded = 8;
+    owners_.insert(owner);
+    std::vector<TensorType> types;
+    for (const Value& v : example) {
+        if (!v.is_tensor()) return;
+        types.push_back({v.tensor().dtype(), v.tensor().shape()});
+    }
+    // In a worker there is no virtual machine, and one that is recording or being debugged has other things to do.
+    if (types.empty() || captured_.refuses() || recorded_.size() >= kMostRecorded || State::of(L).is_worker() ||
+        vm::watcher() || State::of(L).debugger().wants_stop_points())
+        return;
+    if (std::ranges::any_of(recorded_, [&](const Recorded& r) { return r.types == types; })) return;
+    const PlaceScope host(nullptr);
+    const OwnGenerator generator({1, 0});
+    std::shared_ptr<const RowProgram> program;
+    try {
+        auto graph = trace_pure_graph(L, LuaHost::of(L).to_value(L, index), example);
+        if (graph) program = std::make_shared<RowProgram>(std::move(graph));
+    } catch (const Error& e) {
+        if (e.kind() == ErrorKind::interrupt) throw;
+    }
+    const std::lock_guard lock(mutex_);
+    recorded_.push_back({std::move(types), std::move(program)});
+}
+
+size_t Workers::programs(bool batched) const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<size_t>(std::ranges::count_if(
+        recorded_, [&](const Recorded& r) { return r.program && (!batched || r.program->is_batched()); }));
+}
+
+std::shared_ptr<const RowProgram> Workers::program_for(std::span<const Value> in) const {
+    const std::lock_guard lock(mutex_);
+    for (const Recorded& r : recorded_)
+        if (r.program && r.program->takes(in)) return r.program;
+    return nullptr;
+}
+
 void Workers::call(std::span<const Value> in, size_t results, data::Row& out, const data::Place& place) {
+    if (const auto program = program_for(in); program && program->results() == results) {
+        try {
+            const OwnGenerator generator(stream_of(place));
+            const PlaceScope host(nullptr);
+            for (Value& v : program->run(in)) out.push_back(std::move(v));
+            return;
+        } catch (const Error& e) {
+            // Lua says where it happened.
+            if (e.kind() == ErrorKind::interrupt) throw;
+        }
+    }
     auto worker = take();
     // One whose function has failed begins anew: the error may have left something undone.
     worker->call(in, results, out, place);
     give_back(std::move(worker));
+}
+
+void Workers::call_together(std::span<data::Row> in, size_t results, std::span<data::Row> out, const data::Place& place,
+                            std::span<const int64_t> numbers) {
+    if (const auto program = in.empty() ? nullptr : program_for(in.front());
+        program && program->results() == results &&
+        std::ranges::all_of(in, [&](const data::Row& row) { return program->takes(row); })) {
+        try {
+            const PlaceScope host(nullptr);
+            if (program->run_together(in, out)) return;
+        } catch (const Error& e) {
+            if (e.kind() == ErrorKind::interrupt) throw;
+        }
+    }
+    for (size_t i = 0; i < in.size(); ++i) {
+        data::Place own = place;
+        own.row = numbers[i];
+        out[i].clear();
+        call(in[i], results, out[i], own);
+    }
 }
 
 }  // namespace lunaria

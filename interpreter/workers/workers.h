@@ -5,6 +5,7 @@
 #include <lua.hpp>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "core/data/node.h"
 #include "interpreter/workers/captured.h"
+#include "interpreter/workers/row_program.h"
 
 namespace lunaria {
 
@@ -36,17 +38,38 @@ class Workers {
     // that it captures the same. Owners: the function's state, hosts of pipelines.
     static std::shared_ptr<Workers> of(lua_State* L, int index, std::string_view where);
 
+    // Whether record() has not been called for this owner of the workers.
+    bool wants_example(const void* owner) const { return !owners_.contains(owner); }
+    // Writes the function at `index` of its state down, where it consists of operators for arguments like these: from
+    // then on call() needs no Lua for such ones. In the thread of that state.
+    void record(lua_State* L, int index, std::span<const Value> example, const void* owner);
+    // How many programs there are; with `batched` only those that run several rows at once.
+    size_t programs(bool batched) const;
+
     // The results of the function for these arguments, on the calling thread. Throws WorkerFailure, and errors about
     // the results.
     void call(std::span<const Value> in, size_t results, data::Row& out, const data::Place& place);
+    // The same for several rows, with what is made of each appended to its place in `out`: places differ in the number
+    // of the row.
+    void call_together(std::span<data::Row> in, size_t results, std::span<data::Row> out, const data::Place& place,
+                       std::span<const int64_t> numbers);
 
   private:
     class Worker;
     std::unique_ptr<Worker> take();
     void give_back(std::unique_ptr<Worker> worker);
 
+    // Null where Lua has to run it.
+    std::shared_ptr<const RowProgram> program_for(std::span<const Value> in) const;
+
+    struct Recorded {
+        std::vector<TensorType> types;
+        std::shared_ptr<const RowProgram> program;  // owners: this list, calls that run it; null: it cannot be written
+    };
     const Captured captured_;
-    std::mutex mutex_;
+    std::set<const void*> owners_;  // used by the state's thread alone
+    mutable std::mutex mutex_;
+    std::vector<Recorded> recorded_;
     std::vector<std::unique_ptr<Worker>> free_;  // the one used last comes last
 };
 

@@ -137,7 +137,9 @@ end
 --- many as ms.dataset.config says) before the rows are asked for, and with python_multiprocessing = true Lua functions do too: as copies
 --- in Lua states of their own, one for each thread. What the functions capture, and the globals that they name, is copied when an epoch
 --- begins (numbers, texts, tensors, tables, functions, modules; an open file or a coroutine is an error); what a copy writes there stays
---- with it. Rows, also what math.random draws in them, do not depend on the number of workers. Functions in C and those that compiled
+--- with it. Rows, also what math.random draws in them, do not depend on the number of workers. A copy that consists of operators is
+--- recorded with the first row and runs without Lua from then on, compiled and for all rows of a batch at once where that gives the
+--- same elements; ds:profile() tells. Functions in C and those that compiled
 --- code made run where the rows are asked for; ms.grad and what else needs the virtual machine is an error in a worker.
 --- callbacks: a DSCallback or a list, not
 --- together with python_multiprocessing; cache: a DatasetCache for the rows.

@@ -336,7 +336,9 @@ end
 
 --- Goes through an epoch and gives how long each stage took: a table of stages, from the end of the pipeline to its sources, with
 --- title, rows, seconds (of all threads) and share, and
---- waiting, the seconds for which the program waited for rows, and queue, how full the queue of finished rows was, from 0 to 1.
+--- waiting, the seconds for which the program waited for rows, and queue, how full the queue of finished rows was, from 0 to 1;
+--- recorded is how many of the functions that run as copies consist of operators and run without Lua, batched how many of these run for
+--- whole batches at once.
 --- Printed it is a table; slowest is the title of the
 --- stage that holds the others up. rows: at most so many.
 ---
@@ -352,8 +354,9 @@ function Dataset:profile(rows)
   while count < rows and data.next(cursor) ~= nil do count = count + 1 end
   local seconds = (ms.clock() - begin) / 1e9
   local tree, queue = data.times(cursor)
+  local recorded, batched = data.recorded(cursor)
   data.close(cursor)
-  local report = { rows = count, seconds = seconds, waiting = queue.waiting / 1e9 }
+  local report = { rows = count, seconds = seconds, waiting = queue.waiting / 1e9, recorded = recorded, batched = batched }
   report.queue = queue.asked * queue.places > 0 and queue.full / (queue.asked * queue.places) or 0
   local all = 0
   local function walk(node, depth)
