@@ -57,11 +57,17 @@ class DatasetHost final : public data::Host {
         int64_t failure = 0;
         try {
             const Use use(*this, L, 2, 3);
-            return f();
+            const auto result = f();
+            pass_output_on();
+            return result;
         } catch (const HostFailure& e) {
             failure = e.number();
         } catch (const WorkerFailure& e) {
             lua_pushstring(L, e.what());
+        }
+        {
+            const Use use(*this, L, 2, 3);
+            pass_output_on();
         }
         if (failure != 0) lua_rawgeti(L, 3, failure);
         lua_error(L);
@@ -87,6 +93,9 @@ class DatasetHost final : public data::Host {
 
   private:
     void run(int arguments, const data::Place& place);
+    void pass_output_on() const {
+        for (const auto& [function, workers] : workers_) workers->pass_output_on(L_);
+    }
     void push_function(uint64_t function);
     lua_State* L_ = nullptr;
     std::atomic<std::thread::id> thread_{};  // that of L_

@@ -69,7 +69,9 @@ int no_breakpoint(lua_State*) {
 
 class Workers::Worker {
   public:
-    explicit Worker(const Captured& captured) : state_(State::Options{.is_worker = true}) {
+    // `output`: what it prints goes there; none: to the streams of the process.
+    Worker(const Captured& captured, const OutputHook& output) : state_(State::Options{.is_worker = true}) {
+        if (output) redirect_output(state_.lua(), output);
         const Outcome outcome = run_protected(state_, [&](lua_State* L) { set_up(L, captured); });
         if (!outcome.ok) throw WorkerFailure(outcome.message);
     }
@@ -90,6 +92,14 @@ class Workers::Worker {
         const std::string message = outcome_.message.empty() ? error_text(L) : outcome_.message;
         std::string text = str(message, "\n  ", text_of(place));
         if (!outcome_.traceback.empty()) text += "\n  in a worker, " + outcome_.traceback;
+        // Lua knows no more of a function whose last act was a call than that it was there.
+        if (outcome_.traceback.ends_with("(...tail calls...)") ||
+            outcome_.traceback.find("calls...)\n\t\t") < text.size()) {
+            lua_Debug info;
+            lua_pushvalue(L, kFunction);
+            lua_getinfo(L, ">S", &info);
+            text += str("\n\t", info.short_src, ":", info.linedefined, ": the function of ", place.operation);
+        }
         throw WorkerFailure(std::move(text));
     }
 
@@ -129,7 +139,13 @@ class Workers::Worker {
     RowSeed seed_;
 };
 
-Workers::Workers(Captured captured) : captured_(std::move(captured)) {}
+Workers::Workers(Captured captured, bool keeps_output) : captured_(std::move(captured)) {
+    if (!keeps_output) return;
+    output_ = [this](bool is_error, std::string_view text) {
+        const std::lock_guard lock(mutex_);
+        written_.emplace_back(is_error, text);
+    };
+}
 Workers::~Workers() = default;
 
 std::shared_ptr<Workers> Workers::of(lua_State* L, int index, std::string_view where) {
@@ -154,18 +170,38 @@ std::shared_ptr<Workers> Workers::of(lua_State* L, int index, std::string_view w
     lua_pushvalue(L, index);
     lua_rawget(L, -2);
     Pointer workers;
+    const bool redirected = is_output_redirected(L);
     if (auto* known = static_cast<Pointer*>(luaL_testudata(L, -1, kWorkers));
-        known && (*known)->captured_ == captured) {
+        known && static_cast<bool>((*known)->output_) == redirected && (*known)->captured_ == captured) {
         workers = *known;
     } else {
         lua_pop(L, 1);
-        workers = std::make_shared<Workers>(std::move(captured));
+        workers = std::make_shared<Workers>(std::move(captured), redirected);
         lua_pushvalue(L, index);
         push_handle(L, workers, kWorkers);
         lua_rawset(L, -3);
     }
     lua_settop(L, top);
     return workers;
+}
+
+void Workers::pass_output_on(lua_State* L) {
+    std::vector<std::pair<bool, std::string>> written;
+    {
+        const std::lock_guard lock(mutex_);
+        written.swap(written_);
+    }
+    const int top = lua_gettop(L);
+    luaL_checkstack(L, 4, "output");
+    for (const auto& [is_error, text] : written) {
+        lua_getglobal(L, LUA_IOLIBNAME);
+        lua_getfield(L, -1, is_error ? "stderr" : "stdout");
+        lua_getfield(L, -1, "write");
+        lua_insert(L, -2);
+        push(L, std::string_view(text));
+        lua_call(L, 2, 0);
+        lua_settop(L, top);
+    }
 }
 
 // Rather the one that this thread used last: what it knows is near then.
@@ -181,7 +217,7 @@ std::unique_ptr<Workers::Worker> Workers::take() {
             return worker;
         }
     }
-    return std::make_unique<Worker>(captured_);
+    return std::make_unique<Worker>(captured_, output_);
 }
 
 void Workers::give_back(std::unique_ptr<Worker> worker) {

@@ -9,9 +9,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/data/node.h"
+#include "interpreter/display/output.h"
 #include "interpreter/workers/captured.h"
 #include "interpreter/workers/row_program.h"
 
@@ -29,7 +31,8 @@ class WorkerFailure final : public std::exception {
 
 class Workers {
   public:
-    explicit Workers(Captured captured);
+    // `keeps_output`: what the copies print is kept for pass_output_on.
+    Workers(Captured captured, bool keeps_output);
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
@@ -38,6 +41,8 @@ class Workers {
     // that it captures the same. Owners: the function's state, hosts of pipelines.
     static std::shared_ptr<Workers> of(lua_State* L, int index, std::string_view where);
 
+    // Writes what the copies have printed until now, in the state and the thread of the function.
+    void pass_output_on(lua_State* L);
     // Whether record() has not been called for this owner of the workers.
     bool wants_example(const void* owner) const { return !owners_.contains(owner); }
     // Writes the function at `index` of its state down, where it consists of operators for arguments like these: from
@@ -70,7 +75,9 @@ class Workers {
     std::set<const void*> owners_;  // used by the state's thread alone
     mutable std::mutex mutex_;
     std::vector<Recorded> recorded_;
-    std::vector<std::unique_ptr<Worker>> free_;  // the one used last comes last
+    OutputHook output_;
+    std::vector<std::pair<bool, std::string>> written_;  // under mutex_: whether to standard error, and what
+    std::vector<std::unique_ptr<Worker>> free_;          // the one used last comes last
 };
 
 }  // namespace lunaria

@@ -220,6 +220,13 @@ TEST_F(SessionTest, captures_output) {
         "x\n");
 }
 
+TEST_F(SessionTest, what_workers_of_a_pipeline_print_is_output_of_the_cell) {
+    EXPECT_EQ(output("local ds = ms.dataset.NumpySlicesDataset(ms.arange(2), {'x'}, {shuffle = false}):map(function(x) "
+                     "print('row', x:item()) io.stdout:write('b') return x end, {python_multiprocessing = true, "
+                     "num_parallel_workers = 1}) for x in ds:create_tuple_iterator() do end"),
+              "row\t0\nbrow\t1\nb");
+}
+
 TEST_F(SessionTest, runs_commands) {
     EXPECT_NE(output("%lsmagic").find("%timeit"), std::string::npos);
     EXPECT_EQ(output("mine = 1\n"), "");

@@ -164,6 +164,14 @@ t.test("an interrupt stops what workers run, also what catches errors", function
   assert(text:find "begun" and text:find "interrupted!", text)
 end)
 
+t.test("an error below a tail call tells where the function is", function()
+  local function deep(v)
+    if v then error "bad row" end
+    return v
+  end
+  fails("tail calls.*workers_test.lua:%d+: the function of map", function() items(mapped(1, function(x) return deep(x) end, 1)) end)
+end)
+
 t.test("iterators that are dropped and epochs leave nothing behind", function()
   local function count(folder)
     local stat <close> = assert(io.open "/proc/self/stat")
