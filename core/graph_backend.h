@@ -35,8 +35,7 @@ struct LoopTask {
     std::vector<size_t> offsets;
 };
 
-// A loop that is ready to run. Belongs to one graph; may be used by several threads at once, and may be given up while
-// what was launched is yet to run.
+// A loop that is ready to run, in whatever form its device has it. May be used by several threads at once.
 class LoopCode {
   public:
     virtual ~LoopCode() = default;
@@ -44,6 +43,8 @@ class LoopCode {
     LoopCode(const LoopCode&) = delete;
     LoopCode& operator=(const LoopCode&) = delete;
 };
+// Shared by the graph and by launches that are yet to run when the graph is given up.
+using LoopRef = std::shared_ptr<const LoopCode>;
 
 class Backend {
   public:
@@ -52,10 +53,10 @@ class Backend {
     virtual bool can_compile() const = 0;
     // For each loop its code, null where the device makes none. The programs end with the call. Without `generate` an
     // empty list where code would have to be generated first, which takes long.
-    virtual std::vector<std::unique_ptr<LoopCode>> compile(std::span<const LoopTask> loops, bool generate) = 0;
+    virtual std::vector<LoopRef> compile(std::span<const LoopTask> loops, bool generate) = 0;
     // Runs a loop of compile(), behind everything that the device was asked for before. `pointers`: the first elements
     // of the operands, addresses of the device.
-    virtual void launch(const LoopCode& loop, std::span<void* const> pointers) = 0;
+    virtual void launch(const LoopRef& loop, std::span<void* const> pointers) = 0;
 };
 
 }  // namespace lunaria::graph

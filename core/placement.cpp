@@ -102,6 +102,19 @@ Value on_host(const Value& v, int64_t& bytes) {
     return Value::list(std::move(items));
 }
 
+// What the operator wrote into its operands goes to where they came from.
+int64_t take_back(const Value& given, const Value& written) {
+    int64_t bytes = 0;
+    if (given.is_tensor() && written.tensor().version() > 0) {
+        Tensor(given.tensor()).own_storage();
+        copy_elements(written.tensor(), given.tensor());
+        bytes += static_cast<int64_t>(given.tensor().nbytes());
+    }
+    for (size_t i = 0; given.is_list() && i < given.items().size(); ++i)
+        bytes += take_back(given.items()[i], written.items()[i]);
+    return bytes;
+}
+
 }  // namespace
 
 size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size_t first, KernelCall& call) {
@@ -122,6 +135,8 @@ size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size
         while (taken < count && !of_host[taken](here)) ++taken;
     }
     if (taken == count) return 1;  // as if one kernel had declined
+    for (size_t i = 0; i < args.size() && call.op.side_effect == Effect::state; ++i)
+        bytes += take_back(call.args[i], args[i]);
     for (size_t i = 0; i < out.size(); ++i) {
         bytes += static_cast<int64_t>(out[i].nbytes());
         if (call.out[i])

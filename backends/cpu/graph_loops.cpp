@@ -134,20 +134,19 @@ void run_row_groups(const HostLoop& loop, std::span<void* const> operands) {
 class Loops final : public graph::Backend {
   public:
     bool can_compile() const override { return graph::can_generate(); }
-    std::vector<std::unique_ptr<graph::LoopCode>> compile(std::span<const LoopTask> loops, bool generate) override {
+    std::vector<graph::LoopRef> compile(std::span<const LoopTask> loops, bool generate) override {
         static const graph::CodeTarget target{instruction_set(), &load_machine_code};
         std::vector<graph::KernelRequest> requests;
         for (const LoopTask& loop : loops) requests.push_back({loop.program});
         const std::vector<void*> kernels = find_kernels(target, requests, generate);
-        std::vector<std::unique_ptr<graph::LoopCode>> made;
+        std::vector<graph::LoopRef> made(kernels.size());
         for (size_t k = 0; k < kernels.size(); ++k)
-            made.push_back(kernels[k]
-                               ? std::make_unique<HostLoop>(loops[k], reinterpret_cast<graph::LoopFunction>(kernels[k]))
-                               : nullptr);
+            if (kernels[k])
+                made[k] = std::make_shared<HostLoop>(loops[k], reinterpret_cast<graph::LoopFunction>(kernels[k]));
         return made;
     }
-    void launch(const graph::LoopCode& code, std::span<void* const> operands) override {
-        const auto& loop = static_cast<const HostLoop&>(code);
+    void launch(const graph::LoopRef& code, std::span<void* const> operands) override {
+        const auto& loop = static_cast<const HostLoop&>(*code);
         void* const* pointers = operands.data();
         const int64_t* sizes = loop.sizes.data();
         const int64_t inner = loop.inner;

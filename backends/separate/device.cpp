@@ -13,11 +13,11 @@
 #include <string>
 
 #include "backends/separate/memory.h"
-#include "backends/separate/queue.h"
 #include "core/error.h"
 #include "core/graph_backend.h"
 #include "core/op.h"
 #include "core/program_place.h"
+#include "core/work_queue.h"
 
 namespace lunaria::separate {
 
@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kAddresses = size_t{64} << 30;
 
 // Operators that are left to the host, so that every test of the device is one of that as well.
-constexpr std::string_view kWithoutKernel[] = {"svd_factors", "cumsum", "cumprod", "unique"};
+constexpr std::string_view kWithoutKernel[] = {"svd_factors", "cumsum", "cumprod", "unique", "apply_lamb"};
 
 void release_nothing(Storage&) {}
 
@@ -36,15 +36,10 @@ size_t limit_of_environment() {
     return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Its processor is the host's.
-struct Loop final : graph::LoopCode {
-    explicit Loop(std::unique_ptr<graph::LoopCode> made) : code(std::move(made)) {}
-    const std::shared_ptr<const graph::LoopCode> code;  // of the graph, and of every launch that waits in the queue
-};
-
 class Separate final : public Device, public graph::Backend {
   public:
-    std::string_view name() const override { return "Separate"; }
+    explicit Separate(Ways ways) : ways_(std::move(ways)) {}
+    std::string_view name() const override { return ways_.name; }
 
     void* allocate(size_t bytes) override { return parts().memory.allocate(bytes); }
     void release(void* block, size_t bytes) noexcept override { parts().memory.release(block, bytes); }
@@ -63,6 +58,7 @@ class Separate final : public Device, public graph::Backend {
     }
 
     std::span<const Kernel> kernels(const Op& op) const override {
+        if (ways_.kernels) return ways_.kernels(op);
         for (std::string_view name : kWithoutKernel)
             if (op.name() == name) return {};
         return host_device()->kernels(op);
@@ -70,20 +66,14 @@ class Separate final : public Device, public graph::Backend {
     size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) override;
 
     graph::Backend* graphs() override { return this; }
-    bool can_compile() const override { return host_device()->graphs()->can_compile(); }
-    std::vector<std::unique_ptr<graph::LoopCode>> compile(std::span<const graph::LoopTask> loops,
-                                                          bool generate) override {
-        std::vector<std::unique_ptr<graph::LoopCode>> made;
-        for (auto& code : host_device()->graphs()->compile(loops, generate))
-            made.push_back(code ? std::make_unique<Loop>(std::move(code)) : nullptr);
-        return made;
+    bool can_compile() const override { return loops().can_compile(); }
+    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> tasks, bool generate) override {
+        return loops().compile(tasks, generate);
     }
-    void launch(const graph::LoopCode& loop, std::span<void* const> pointers) override {
+    void launch(const graph::LoopRef& loop, std::span<void* const> pointers) override {
         std::vector<void*> here;
         for (void* pointer : pointers) here.push_back(parts().memory.inside(pointer));
-        add([code = static_cast<const Loop&>(loop).code,
-             here = std::move(here)] { host_device()->graphs()->launch(*code, here); },
-            program_place());
+        add([this, loop, here = std::move(here)] { loops().launch(loop, here); }, program_place());
     }
 
     void synchronize() override {
@@ -123,7 +113,7 @@ class Separate final : public Device, public graph::Backend {
   private:
     struct Parts {
         Memory memory{kAddresses, limit_of_environment()};
-        std::unique_ptr<Queue> queue = std::make_unique<Queue>();
+        std::unique_ptr<WorkQueue> queue = std::make_unique<WorkQueue>();
     };
     // Made with the first tensor: a program without one has no second thread.
     Parts& parts() {
@@ -161,6 +151,9 @@ class Separate final : public Device, public graph::Backend {
             take_back(given.items()[i], written.items()[i]);
     }
 
+    graph::Backend& loops() const { return ways_.loops ? *ways_.loops : *host_device()->graphs(); }
+
+    const Ways ways_;
     std::once_flag made_;
     std::atomic<Parts*> parts_{nullptr};
     std::mutex mutex_;
@@ -199,12 +192,24 @@ size_t Separate::launch(std::span<const Kernel> kernels, size_t first, KernelCal
     {
         // Whether a kernel takes the call is known when it was asked; it says the same of the next one like it.
         std::lock_guard lock(mutex_);
-        waits |= seen_.emplace(&call.op, call.dtype).second;
+        waits |= !seen_.contains({&call.op, call.dtype});
     }
-    const uint64_t number = add([job] { job->run(); }, waits ? std::string() : program_place());
-    if (!waits) return first;
-    wait(number);
+    if (!waits) {
+        add(
+            [job] {
+                job->run();
+                if (job->taken == job->kernels.size())
+                    throw dtype_error(job->op.name(), str("is not defined for ", name_of(job->dtype)));
+            },
+            program_place());
+        return first;
+    }
+    wait(add([job] { job->run(); }));
     if (job->taken == kernels.size()) return kernels.size();
+    {
+        std::lock_guard lock(mutex_);
+        seen_.emplace(&call.op, call.dtype);
+    }
     for (size_t i = 0; i < call.out.size(); ++i)
         if (!call.out[i]) call.out[i] = job->out[i].to(this);
     for (size_t i = 0; i < call.args.size() && writes; ++i) take_back(call.args[i], job->args[i]);
@@ -213,13 +218,20 @@ size_t Separate::launch(std::span<const Kernel> kernels, size_t first, KernelCal
 
 }  // namespace
 
-Device& device() {
+Device& make_device(const Ways& ways) {
     // Not destroyed: tensors may be released after everything else.
-    static auto* separate = new Separate;
+    static std::vector<Separate*> made;
     static const struct End {
-        ~End() { separate->end(); }
+        ~End() {
+            for (Separate* device : made) device->end();
+        }
     } at_exit;
-    return *separate;
+    return *made.emplace_back(new Separate(ways));
+}
+
+Device& device() {
+    static Device& separate = make_device({});
+    return separate;
 }
 
 }  // namespace lunaria::separate

@@ -3,10 +3,21 @@
 // and is the example for the next one.
 #pragma once
 
+#include <string>
+
 #include "core/device.h"
 
 namespace lunaria::separate {
 
 Device& device();
+
+// What another device of this kind does in ways of its own, on this one's thread and with addresses that it can reach.
+struct Ways {
+    std::string name = "Separate";
+    std::span<const Kernel> (*kernels)(const Op&) = nullptr;  // instead of the CPU's
+    graph::Backend* loops = nullptr;                          // instead of the CPU's
+};
+// Lives to the end of the process.
+Device& make_device(const Ways& ways);
 
 }  // namespace lunaria::separate

@@ -243,7 +243,7 @@ struct Executable::Context {
         for (size_t k = 0; k < step.loop_roots.size(); ++k)
             if (!program.plan.roots[step.loop_roots[k]].is_static())
                 state.pointers[k] = roots[step.loop_roots[k]].data<char>() + step.loop_offsets[k];
-        program.loops->launch(*step.loop, state.pointers);
+        program.loops->launch(step.loop, state.pointers);
     }
 
     // Who writes into an input need not copy it because of views that no step needs any more.

@@ -153,12 +153,12 @@ class Planner {
         share_programs(loops, *flat_.graph);
         std::vector<LoopTask> tasks;
         for (const Loop& loop : loops) tasks.push_back(task_of(loop));
-        std::vector<std::unique_ptr<LoopCode>> codes;
+        std::vector<LoopRef> codes;
         if (!tasks.empty()) codes = backend_->compile(tasks, !options_.at_hand);
         if (codes.size() < tasks.size()) return false;
         for (size_t p = 0; p < pieces.size(); ++p) {
             if (loop_of[p] != SIZE_MAX && codes[loop_of[p]])
-                add_loop(pieces[p], loops[loop_of[p]], std::move(codes[loop_of[p]]));
+                add_loop(pieces[p], loops[loop_of[p]], codes[loop_of[p]]);
             else
                 for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
         }
@@ -197,7 +197,7 @@ class Planner {
         return plan_.roots.size() - 1;
     }
 
-    void add_loop(const Piece& piece, const Loop& loop, std::unique_ptr<LoopCode> code) {
+    void add_loop(const Piece& piece, const Loop& loop, LoopRef code) {
         Step step;
         step.kind = Step::Kind::loop;
         step.loop = std::move(code);

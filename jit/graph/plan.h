@@ -1,7 +1,6 @@
 // The plan of a program: which steps run in which order, and where each value lives.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <unordered_map>
 
@@ -58,7 +57,7 @@ struct Step {
     DType dtype = DType::f32;
     std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where nobody reads the result
     // loop
-    std::unique_ptr<LoopCode> loop{};
+    LoopRef loop{};
     std::vector<size_t> loop_roots;     // of the operands
     std::vector<int64_t> loop_offsets;  // in bytes
     int64_t rows = 1, inner = 1;

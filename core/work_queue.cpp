@@ -1,4 +1,4 @@
-#include "backends/separate/queue.h"
+#include "core/work_queue.h"
 
 #include <omp.h>
 #include <pthread.h>
@@ -9,9 +9,9 @@
 #include "core/error.h"
 #include "core/lone_thread.h"
 
-namespace lunaria::separate {
+namespace lunaria {
 
-Queue::Queue() {
+WorkQueue::WorkQueue() {
     // Signals are for the thread of the program, which knows how to stop it.
     sigset_t all, before;
     sigfillset(&all);
@@ -20,7 +20,7 @@ Queue::Queue() {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-Queue::~Queue() {
+WorkQueue::~WorkQueue() {
     {
         std::lock_guard lock(mutex_);
         ends_ = true;
@@ -29,7 +29,7 @@ Queue::~Queue() {
     thread_.join();
 }
 
-uint64_t Queue::add(std::function<void()> work, std::string place) {
+uint64_t WorkQueue::add(std::function<void()> work, std::string place) {
     uint64_t number = 0;
     {
         std::lock_guard lock(mutex_);
@@ -40,18 +40,18 @@ uint64_t Queue::add(std::function<void()> work, std::string place) {
     return number;
 }
 
-void Queue::wait(uint64_t number) {
+void WorkQueue::wait(uint64_t number) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return finished_ >= number; });
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-uint64_t Queue::last() const {
+uint64_t WorkQueue::last() const {
     std::lock_guard lock(mutex_);
     return given_;
 }
 
-void Queue::run() {
+void WorkQueue::run() {
     const LoneThread alone;
     omp_set_num_threads(1);  // of this thread, for libraries that ask
     std::unique_lock lock(mutex_);
@@ -77,4 +77,4 @@ void Queue::run() {
     }
 }
 
-}  // namespace lunaria::separate
+}  // namespace lunaria

@@ -9,14 +9,14 @@
 #include <mutex>
 #include <thread>
 
-namespace lunaria::separate {
+namespace lunaria {
 
-class Queue {
+class WorkQueue {
   public:
-    Queue();
-    ~Queue();  // when everything is done
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
+    WorkQueue();
+    ~WorkQueue();  // when everything is done
+    WorkQueue(const WorkQueue&) = delete;
+    WorkQueue& operator=(const WorkQueue&) = delete;
 
     // The number of the work. What it throws is kept for the next one that waits; `place` is said then.
     uint64_t add(std::function<void()> work, std::string place = {});
@@ -40,4 +40,4 @@ class Queue {
     std::thread thread_;  // last: it uses the others
 };
 
-}  // namespace lunaria::separate
+}  // namespace lunaria
