@@ -25,6 +25,18 @@ struct Unit {
     bool is_open = false;
 };
 
+void start(Piece& piece, const ir::Node& node, Part part) {
+    if (part == Part::none) return;
+    if (part == Part::element || part == Part::product) {
+        piece.domain = node.type.tensor.shape;
+    } else {
+        piece.domain = static_type(node.args[0])->shape;
+        if (part != Part::sum) piece.rows = row_axes(node);
+        piece.has_sums = part == Part::sum;
+    }
+    piece.generated = part == Part::row || part == Part::product;
+}
+
 class Cutter {
   public:
     Cutter(const ir::Graph& graph, const Arrangements& arrangements, const std::unordered_set<const ir::Node*>& late)
@@ -102,18 +114,6 @@ class Cutter {
             for (size_t n : units_[at].needs) visit(find(n));
         }
         return false;
-    }
-
-    static void start(Piece& piece, const ir::Node& node, Part part) {
-        if (part == Part::none) return;
-        if (part == Part::element || part == Part::product) {
-            piece.domain = node.type.tensor.shape;
-        } else {
-            piece.domain = static_type(node.args[0])->shape;
-            if (part != Part::sum) piece.rows = row_axes(node);
-            piece.has_sums = part == Part::sum;
-        }
-        piece.generated = part == Part::row || part == Part::product;
     }
 
     // The domain with which the node could join the piece, or nothing.
@@ -256,6 +256,14 @@ class Cutter {
 };
 
 }  // namespace
+
+Piece piece_of(const ir::Node& node, const Arrangements& arrangements) {
+    Piece piece;
+    start(piece, node, part_of(node, arrangements));
+    piece.nodes.push_back(&node);
+    piece.generated = true;
+    return piece;
+}
 
 std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,
                        const std::unordered_set<const ir::Node*>& late, bool generate) {

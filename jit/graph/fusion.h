@@ -33,6 +33,9 @@ DType element_dtype(const ir::Node& node);
 // Of reduce and row: how many leading axes of the operand tell rows apart.
 int row_axes(const ir::Node& node);
 
+// The piece that the node alone is, generated; not one of a node that is none of generated code.
+Piece piece_of(const ir::Node& node, const Arrangements& arrangements);
+
 // The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is one
 // by itself. The nodes of `late` do not join what comes before them: they would be computed too early.
 std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,

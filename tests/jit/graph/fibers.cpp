@@ -1,10 +1,35 @@
 #include "tests/jit/graph/fibers.h"
 
 #include <sys/mman.h>
-#include <ucontext.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
+
+// void switch_stacks(void** from, void* to): goes on where `to` was left, and leaves that place in `from`. The system's
+// swapcontext does the same with two calls of the kernel.
+asm(R"(
+    .text
+    .type switch_stacks, @function
+switch_stacks:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size switch_stacks, . - switch_stacks
+)");
+extern "C" void switch_stacks(void** from, void* to);
 
 namespace lunaria::testing {
 namespace {
@@ -15,12 +40,35 @@ using graph::kWarp;
 
 constexpr size_t kStack = size_t{64} << 10;
 
+constexpr size_t kSaved = 6 * sizeof(void*);  // what switch_stacks() pushes
+
+// Kept from launch to launch, for this thread.
+class Stacks {
+  public:
+    ~Stacks() { release(); }
+    char* get(size_t count) {
+        if (count * kStack <= bytes_) return memory_;
+        release();
+        bytes_ = count * kStack;
+        memory_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        return memory_;
+    }
+
+  private:
+    void release() {
+        if (memory_) munmap(memory_, bytes_);
+    }
+    char* memory_ = nullptr;
+    size_t bytes_ = 0;
+};
+
 class Block;
+thread_local Block* running = nullptr;
 
 struct Fiber : EmulatedThread {
     enum class State : uint8_t { ready, at_barrier, at_exchange, done };
     Block* owner = nullptr;
-    ucontext_t context{};
+    void* place = nullptr;  // where it goes on
     State state = State::ready;
     uint64_t value = 0;
     int32_t bits = 0;
@@ -30,8 +78,8 @@ class Block {
   public:
     Block(EmulatedKernel kernel, const void* words, const graph::ThreadLaunch& launch)
         : kernel_(kernel), words_(words), fibers_(static_cast<size_t>(launch.threads)) {
-        bytes_ = kStack * fibers_.size();
-        stacks_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        static thread_local Stacks stacks;
+        stacks_ = stacks.get(fibers_.size());
         near_.resize(launch.near_bytes / 8 + 1);
         for (size_t i = 0; i < fibers_.size(); ++i) {
             Fiber& f = fibers_[i];
@@ -45,7 +93,6 @@ class Block {
             f.near = near_.data();
         }
     }
-    ~Block() { munmap(stacks_, bytes_); }
     Block(const Block&) = delete;
 
     std::string run(int32_t number, bool backwards) {
@@ -59,7 +106,8 @@ class Block {
                 Fiber& f = fibers_[backwards ? fibers_.size() - 1 - i : i];
                 if (f.state == Fiber::State::ready) {
                     now_ = &f;
-                    swapcontext(&main_, &f.context);
+                    running = this;
+                    switch_stacks(&main_, f.place);
                 }
                 done += f.state == Fiber::State::done;
             }
@@ -72,24 +120,22 @@ class Block {
     void start(Fiber& f, char* stack, int32_t number) {
         f.block = number;
         f.state = Fiber::State::ready;
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = stack;
-        f.context.uc_stack.ss_size = kStack;
-        f.context.uc_link = &main_;
-        const auto self = reinterpret_cast<uintptr_t>(this);
-        makecontext(&f.context, reinterpret_cast<void (*)()>(&enter), 2, static_cast<uint32_t>(self >> 32),
-                    static_cast<uint32_t>(self));
+        // As if enter() had been called and was about to start: its frame is aligned as a call leaves it.
+        char* const top = stack + kStack - 2 * sizeof(void*);
+        *reinterpret_cast<void**>(top) = reinterpret_cast<void*>(&enter);
+        f.place = top - kSaved;
     }
-    static void enter(uint32_t high, uint32_t low) {
-        auto* block = reinterpret_cast<Block*>((static_cast<uintptr_t>(high) << 32) | low);
-        Fiber* self = block->now_;
+    [[noreturn]] static void enter() {
+        Block* const block = running;
+        Fiber* const self = block->now_;
         block->kernel_(block->words_, self);
-        self->state = Fiber::State::done;
+        wait(self, Fiber::State::done);
+        std::abort();
     }
     static void wait(EmulatedThread* t, Fiber::State state) {
         auto* f = static_cast<Fiber*>(t);
         f->state = state;
-        swapcontext(&f->context, &f->owner->main_);
+        switch_stacks(&f->place, f->owner->main_);
     }
     static uint64_t exchange(EmulatedThread* t, uint64_t value, int32_t bits) {
         auto* f = static_cast<Fiber*>(t);
@@ -132,18 +178,50 @@ class Block {
     const EmulatedKernel kernel_;
     const void* const words_;
     std::vector<Fiber> fibers_;
-    ucontext_t main_{};
+    void* main_ = nullptr;
     Fiber* now_ = nullptr;
     char* stacks_ = nullptr;
-    size_t bytes_ = 0;
     std::vector<uint64_t> near_;
     uint64_t reduction_[kWarp] = {};
+};
+
+// Threads that share nothing need no fibers.
+class Apart {
+  public:
+    explicit Apart(const graph::ThreadLaunch& launch) : launch_(launch) {}
+
+    std::string run(EmulatedKernel kernel, const void* words, bool backwards) {
+        const int64_t count = launch_.blocks * launch_.threads;
+        for (int64_t i = 0; i < count; ++i) {
+            const int64_t number = backwards ? count - 1 - i : i;
+            Thread thread;
+            thread.thread = static_cast<int32_t>(number % launch_.threads);
+            thread.threads = launch_.threads;
+            thread.block = static_cast<int32_t>(number / launch_.threads);
+            thread.blocks = static_cast<int32_t>(launch_.blocks);
+            thread.barrier = [](EmulatedThread* t) { static_cast<Thread*>(t)->waits = true; };
+            thread.exchange = [](EmulatedThread* t, uint64_t value, int32_t) {
+                static_cast<Thread*>(t)->waits = true;
+                return value;
+            };
+            kernel(words, &thread);
+            if (thread.waits) return "threads that share nothing wait for each other";
+        }
+        return {};
+    }
+
+  private:
+    struct Thread : EmulatedThread {
+        bool waits = false;
+    };
+    const graph::ThreadLaunch& launch_;
 };
 
 }  // namespace
 
 std::string run_threads(EmulatedKernel kernel, const graph::ThreadLaunch& launch, std::span<const uint64_t> words,
                         bool backwards) {
+    if (launch.shape.row == graph::ThreadShape::Row::spread) return Apart(launch).run(kernel, words.data(), backwards);
     Block block(kernel, words.data(), launch);
     for (int64_t i = 0; i < launch.blocks; ++i)
         if (std::string wrong = block.run(static_cast<int32_t>(i), backwards); !wrong.empty()) return wrong;

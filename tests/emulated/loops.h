@@ -1,0 +1,10 @@
+// Loops of compiled graphs as kernels of threads in blocks, run on fibers.
+#pragma once
+
+#include "core/graph_backend.h"
+
+namespace lunaria::emulated {
+
+graph::Backend& loops();
+
+}  // namespace lunaria::emulated
