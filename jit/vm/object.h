@@ -176,8 +176,9 @@ Value accumulate(Value a, Value b);
 // The object if it is of this very class. There is one type_info per class in a program, so addresses tell them apart.
 template <class T>
 T* object_as(const Value& v) {
-    return v.kind() == Value::Kind::object && &typeid(*v.object()) == &typeid(T) ? static_cast<T*>(v.object())
-                                                                                 : nullptr;
+    if (v.kind() != Value::Kind::object) return nullptr;
+    Object& object = *v.object();
+    return &typeid(object) == &typeid(T) ? static_cast<T*>(&object) : nullptr;
 }
 
 template <class T, class... Args>
