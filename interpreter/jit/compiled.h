@@ -11,6 +11,8 @@
 
 namespace lunaria::jit {
 
+constexpr int64_t kFirstWait = 4;
+
 struct Function {
     explicit Function(LuaHost& host) : host(host) {}
     LuaHost& host;
@@ -22,12 +24,14 @@ struct Function {
     std::string eager;    // why it is left to Lua for good; empty while it is not
     std::string refusal;  // why the last recording was stopped; empty while none was
     // Until so many calls Lua does what is not compiled yet; after each refusal the wait is twice as long.
-    int64_t refused_at = -1, retry_at = 0, wait = 4;
-    bool flat = false;     // operators run one by one
-    bool unasked = false;  // it is compiled because it is called often
-    bool full = false;     // being left to Lua is an error
-    int64_t patience = 0;  // calls before it is compiled
-    std::string label;     // what the user knows it by; empty: the function's own name and line
+    int64_t refused_at = -1, retry_at = 0, wait = kFirstWait;
+    bool stopped_late = false;  // recordings are stopped behind an effect: until retry_at Lua does all calls
+    int64_t runs_before = -1;   // compiled calls when the last recording was stopped
+    bool flat = false;          // operators run one by one
+    bool unasked = false;       // it is compiled because it is called often
+    bool full = false;          // being left to Lua is an error
+    int64_t patience = 0;       // calls before it is compiled
+    std::string label;          // what the user knows it by; empty: the function's own name and line
     int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0, recorded = 0;
     struct Recording {
         std::string surprise, failure;

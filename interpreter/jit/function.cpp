@@ -214,6 +214,15 @@ void refuse(Function& f, std::string why) {
     if (f.unasked && f.tree.steps == 0 && ++f.fruitless >= kMostRefusals) f.eager = f.refusal;
 }
 
+// The same of a recording that was stopped. Behind an effect the call goes on in the machine, which is slower than Lua:
+// where that comes twice with no compiled call in between, calls are left to Lua from their beginning for a while.
+void refuse_recorded(Function& f, std::string why) {
+    f.stopped_late = f.progress.effects && f.runs == f.runs_before;
+    if (f.runs != f.runs_before) f.wait = kFirstWait;
+    f.runs_before = f.runs;
+    refuse(f, std::move(why));
+}
+
 // Begins anew with nothing recorded: what the function keeps for branches that were taken out goes.
 void start_over(Function& f, lua_State* L) {
     std::destroy_at(&f.tree);
@@ -275,7 +284,7 @@ Recorded record(Function& f, lua_State* L, const Call& call, vm::Values& results
     keep_objects(f, L);
     settle(f.tree);
     if (stopped)
-        refuse(f, recorder.stopped());
+        refuse_recorded(f, recorder.stopped());
     else if (!recorder.grew() && ++f.fruitless >= 32)
         refuse(f, "the same calls have to be recorded over and over");
     if (std::string outside = f.full ? outside_graph(f) : ""; !outside.empty()) {
@@ -339,7 +348,7 @@ bool is_left_to_lua(Function& f, lua_State* L) {
         f.stops = Debugger::calls_breakpoint(L, -1);
         lua_pop(L, 1);
     }
-    const bool waits = f.tree.steps == 0 && f.calls < f.retry_at;
+    const bool waits = (f.tree.steps == 0 || f.stopped_late) && f.calls < f.retry_at;
     return waits || !f.eager.empty() || f.busy || *f.stops || State::of(L).debugger().is_active() ||
            f.calls <= f.patience || lua_isyieldable(L);
 }

@@ -46,4 +46,24 @@ test("an effect before what cannot be compiled happens once", function()
   assert(ms.jit_report(f).compiled_calls >= 18, tostring(ms.jit_report(f)))
 end)
 
+test("calls that are given up behind an effect again and again are left to Lua", function()
+  local count = 0
+  local f = ms.jit(function(x)
+    count = count + 1
+    local y = x * 2
+    if y:sum():item() > 100 then return y end
+    local keyed = { [y] = x }
+    return keyed[y]
+  end)
+  for _ = 1, 4 do equal(f(vector(100)), vector(200)) end
+  for i = 1, 400 do
+    equal(f(vector(i / 1000)), vector(i / 1000))
+    equal(count, 4 + i)
+  end
+  local report = ms.jit_report(f)
+  assert(report.resumed_calls < 20 and report.interpreted_calls > 380, tostring(report))
+  for _ = 1, 2000 do f(vector(100)) end
+  assert(ms.jit_report(f).compiled_calls > report.compiled_calls + 1000, tostring(ms.jit_report(f)))
+end)
+
 t.finish()
