@@ -15,6 +15,7 @@
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/recorder.h"
 #include "interpreter/jit/region.h"
+#include "interpreter/jit/size_pattern.h"
 #include "interpreter/protect.h"
 
 namespace lunaria::jit {
@@ -281,6 +282,7 @@ Recorded record(Function& f, lua_State* L, const Call& call, vm::Values& results
     const vm::Host::Protected outcome = f.host.call_protected([&] { results = recorder.record(target); });
     const bool stopped = !recorder.stopped().empty() && !recorder.interrupted();
     if (stopped) recorder.withdraw();
+    if (Block* parted = recorder.parted(); parted && !stopped) join_sizes(f.tree, *parted);
     keep_objects(f, L);
     settle(f.tree);
     if (stopped)

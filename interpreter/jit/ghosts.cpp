@@ -16,8 +16,6 @@ Value ghost(const TensorType& type) {
     return Value(one.view(type.shape, strides));
 }
 
-}  // namespace
-
 Value known_result(const Progress& progress, const Expected& e, std::span<const Value> values) {
     if (e.what == Expected::What::constant) return e.constant;
     Value v = progress.slots[static_cast<size_t>(e.slot)];
@@ -31,6 +29,17 @@ Value known_result(const Progress& progress, const Expected& e, std::span<const 
     if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values.size())
         return values[static_cast<size_t>(e.slot)];
     return e.constant;
+}
+
+}  // namespace
+
+vm::Values known_results(const Progress& progress, const Step& known, std::span<const Value> values) {
+    vm::Values results;
+    for (const Expected& e : known.expected) {
+        results.push_back(known_result(progress, e, values));
+        if (known.sizes) break;
+    }
+    return results;
 }
 
 void size_ghosts(const Progress& progress, const Step& known, vm::Values& results,

@@ -9,8 +9,8 @@
 
 namespace lunaria::jit {
 
-// `values`: what the recorder knows, by slot.
-Value known_result(const Progress& progress, const Expected& e, std::span<const Value> values);
+// `values`: what the recorder knows, by slot. Without the numbers of a way for any sizes.
+vm::Values known_results(const Progress& progress, const Step& known, std::span<const Value> values);
 // Ghosts of any sizes must have the sizes of this call, which those of the operands tell: `body` carries the step out.
 void size_ghosts(const Progress& progress, const Step& known, vm::Values& results,
                  const std::function<void(vm::Values&)>& body);

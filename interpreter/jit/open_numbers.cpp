@@ -350,9 +350,10 @@ Value OpenNumbers::position_of(const Value& key, const Value& tensor, int axis) 
 // The same with an index that is such an integer or a table of integers, one for each axis.
 Value OpenNumbers::positions_of(const Value& key, const Value& tensor) {
     if (!recorder_.stopped_.empty() || key.marks()) return {};
+    const bool list = recorder_.tables_.find(key) != nullptr;
+    if (!list && vm::shown(key).kind() != Value::Kind::integer) return {};
     const bool open_sizes = recorder_.sizes_.of(tensor);
-    if (is_position(key) || (open_sizes && key.kind() == Value::Kind::integer)) return position_of(key, tensor, 0);
-    if (!recorder_.tables_.find(key)) return {};
+    if (!list) return is_position(key) || open_sizes ? position_of(key, tensor, 0) : Value();
     vm::Values items;
     bool open = open_sizes;
     for (int64_t k = 1;; ++k) {

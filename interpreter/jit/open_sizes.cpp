@@ -3,13 +3,23 @@
 #include <algorithm>
 
 #include "interpreter/jit/recorder.h"
+#include "interpreter/jit/size_pattern.h"
 
 namespace lunaria::jit {
 
-bool Sizes::of(const Value& tensor) const {
-    if (!any()) return false;
+bool Sizes::of(const Value& tensor) {
+    if (known_.count == 0) return false;
     const auto found = r_.slot_of_.find(vm::identity_of(tensor));
-    return found != r_.slot_of_.end() && at(found->second);
+    if (found == r_.slot_of_.end() || !known_.open[static_cast<size_t>(found->second)]) return false;
+    looked_ |= known_.closed;
+    return !known_.closed;
+}
+
+bool Sizes::follow(const Step& step) const {
+    bool follows = false;
+    if (known_.closed && known_.count > 0)
+        for_each_slot(step, [&](int32_t slot) { follows |= known_.open[static_cast<size_t>(slot)]; });
+    return follows;
 }
 
 bool Sizes::in(const Value& operand) const {
@@ -25,20 +35,28 @@ void Sizes::note(int32_t slot, bool open, const Value* source) {
     if (known_.open.size() <= at) known_.open.resize(at + 1);
     known_.count += static_cast<int>(open) - static_cast<int>(known_.open[at]);
     known_.open[at] = open;
-    if (open && source) sources_.push_back(*source);
+    if (open && source && !known_.closed) sources_.push_back(*source);
 }
 
 void Sizes::decide(const Value& tensor) {
     if (!r_.stopped_.empty() || !tensor.is_tensor() || !of(tensor)) return;
+    looked_ = true;
+    rely_on(tensor);
+}
+
+void Sizes::rely_on(const Value& tensor) {
     r_.event(Step(Step::Kind::is, {r_.operand(tensor)}), [&](vm::Values& results) { results.push_back(tensor); });
 }
 
 void Sizes::decide_all() {
-    known_.closed = true;
-    for (const Value& tensor : sources_) decide(tensor);
+    const Known before = known_;
+    for (const Value& tensor : sources_)
+        if (r_.stopped_.empty() && of(tensor)) rely_on(tensor);
     // The sizes of the others follow from theirs.
-    known_.open.assign(known_.open.size(), false);
-    known_.count = 0;
+    const size_t slots = known_.open.size();
+    known_ = before;
+    known_.open.resize(slots);
+    known_.closed = true;
 }
 
 bool Sizes::by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
@@ -47,6 +65,33 @@ bool Sizes::by_content(const Op& op, std::span<const Value> args, std::span<cons
     if (!op.infer_fn) return true;
     const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));
     return std::any_of(types.begin(), types.end(), [](const TensorType& t) { return !t.shape.known(); });
+}
+
+void Sizes::enter(const Step& step, vm::Values& results) {
+    if (!step.sizes) return;
+    step.sizes->append_numbers(r_.values_, results);
+    way_ = step.sizes;
+}
+
+void Sizes::lift(const Step& known, Step& s) const {
+    if (!way_) return;
+    const auto lifted = [&](const auto& self, const Value& there, Value& here) -> void {
+        if (there.is_node() && here.is_number()) {
+            if (identical(r_.values_[static_cast<size_t>(there.node()->slot)], here)) here = there;
+        } else if (there.is_list() && here.is_list() && there.items().size() == here.items().size()) {
+            std::vector<Value> items = here.items();
+            for (size_t k = 0; k < items.size(); ++k) self(self, there.items()[k], items[k]);
+            here = Value::list(std::move(items));
+        }
+    };
+    for (size_t k = 0; k < std::min(known.args().size(), s.args().size()); ++k)
+        lifted(lifted, known.args()[k], s.node->args[k]);
+}
+
+void Sizes::leave_behind(const Step& step) {
+    if (!way_ || step.kind == Step::Kind::finish) return;
+    const std::shared_ptr<const SizePattern> way = std::exchange(way_, nullptr);
+    for (const SizePattern::Source& source : way->sources) rely_on(r_.values_[static_cast<size_t>(source.slot)]);
 }
 
 Sizes::Known Sizes::known() const {

@@ -3,9 +3,12 @@
 // sizes of this call.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "interpreter/host/lua_host.h"
+#include "interpreter/jit/trace.h"
 
 namespace lunaria::jit {
 
@@ -17,32 +20,49 @@ class Sizes {
 
     // What is known at a step of the record.
     struct Known {
-        std::vector<bool> open;  // by slot: whether it is a tensor of any sizes
+        std::vector<bool> open;  // by slot: whether it is a tensor of any sizes, or was until all were decided
         int count = 0;
         size_t sources = 0;
         bool closed = false;  // there shall be no more of them
     };
-    bool any() const { return known_.count > 0; }
+    bool any() const { return known_.count > 0 && !known_.closed; }
     bool closed() const { return known_.closed; }
-    bool at(int32_t slot) const { return known_.open[static_cast<size_t>(slot)]; }
-    bool of(const Value& tensor) const;
+    bool at(int32_t slot) const { return !known_.closed && known_.open[static_cast<size_t>(slot)]; }
+    bool of(const Value& tensor);
     // An operand: such a tensor, or a list of numbers that may be such sizes.
     bool in(const Value& operand) const;
     // The slot holds a value from there on; `source`: of such a tensor that its sizes follow from those of no others.
     void note(int32_t slot, bool open, const Value* source);
-    void decided(int32_t slot) { note(slot, false, nullptr); }
-    // From now on the record is for the sizes that the tensor, or all tensors, have.
+    void decided(int32_t slot) {
+        if (!known_.closed) note(slot, false, nullptr);
+    }
+    // Of an operator's results once all sizes are decided: whether they follow from some that were not.
+    bool follow(const Step& step) const;
+    // Whether the program has looked at such a size since this was asked last.
+    bool looked() { return std::exchange(looked_, false); }
+    // From now on the record is for the sizes that the tensor has, at which the program looks; or all tensors, at which
+    // rules look.
     void decide(const Value& tensor);
     void decide_all();
+    // The record is for the type that the tensor has.
+    void rely_on(const Value& tensor);
     // Whether the sizes of the results depend on more than on those of the operands; `real`: the arguments of this
     // call.
     bool by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const;
+    // The step is known, and the call goes on behind it: where a way for any sizes begins there are further results.
+    void enter(const Step& step, vm::Values& results);
+    // In such a way a number that follows from sizes is a value of the way, as in the step that is known.
+    void lift(const Step& known, Step& s) const;
+    // The step is new: what comes behind it is recorded for these sizes alone.
+    void leave_behind(const Step& step);
     Known known() const;
     void restore(const Known& known);
 
   private:
     Recorder& r_;
     Known known_;
+    bool looked_ = false;
+    std::shared_ptr<const SizePattern> way_;  // of the way that the call goes, shared with its first step
     std::vector<Value> sources_;
 };
 

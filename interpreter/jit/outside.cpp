@@ -154,7 +154,7 @@ bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
         }
         case Expected::What::same:
             return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]) &&
-                   (!e.typed || v.tensor().shape() == e.type.shape);
+                   (!e.typed || fits_shape(e, v.tensor().shape()));
         case Expected::What::number:
             return v.kind() == e.constant.kind();
         case Expected::What::table: {

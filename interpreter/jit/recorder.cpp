@@ -8,6 +8,7 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/ghosts.h"
 #include "interpreter/jit/region.h"
+#include "interpreter/jit/size_pattern.h"
 #include "jit/language.h"
 
 namespace lunaria::jit {
@@ -91,10 +92,11 @@ vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& bod
             at_ = 0;
         }
         Step& known = block_->steps[at_];
+        sizes_.lift(known, s);
         if (!same_event(known, s))
             throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
                                                 name_of(known.kind), ") when it is done again"));
-        for (const Expected& e : known.expected) results.push_back(known_result(progress_, e, values_));
+        results = known_results(progress_, known, values_);
         if (known.kind == Step::Kind::op && !known.effect) size_ghosts(progress_, known, results, body);
         effects_ += known.effect;
         know(known, results);
@@ -193,7 +195,9 @@ Value Recorder::ask(Step step, const std::function<void(lua_State*)>& push) {
 namespace {
 
 bool all_fit(const Step& step, bool fails, const vm::Values& results, std::span<const Value> slots) {
-    if (step.expected.size() != results.size() || step.fails != fails) return false;
+    if (step.sizes && !step.sizes->fits(slots)) return false;
+    const size_t count = step.sizes ? 1 : step.expected.size();
+    if (count != results.size() || step.fails != fails) return false;
     for (size_t k = 0; k < results.size(); ++k)
         if (!fits(step.expected[k], results[k], slots)) return false;
     return true;
@@ -240,11 +244,13 @@ void Recorder::write(Step s, vm::Values& results) {
     };
     if (at_ < block_->steps.size()) {
         Step& known = block_->steps[at_];
+        sizes_.lift(known, s);
         if (!same_event(known, s)) return stop("it does something else though all that it reads is the same");
         if (known_as(known)) return follow(known);
         block_->split(at_);
     }
     if (!block_->next.empty()) {
+        sizes_.lift(block_->next[0]->steps[0], s);
         if (!same_event(block_->next[0]->steps[0], s))
             return stop("it does something else though all that it reads is the same");
         std::vector<const Step*> others;
@@ -291,13 +297,16 @@ void Recorder::write(Step s, vm::Values& results) {
     ++growth_.steps;
     if (++tree_.steps > limits_.steps && (growth_.steps > limits_.steps / 2 || !forget_oldest(tree_, *block_)))
         return stop(str("it has more than ", limits_.steps, " steps"));
+    s.looked = sizes_.looked();
     block_->append(std::move(s));
     know(block_->steps.back(), results);
     ++at_;
     ++position_;
+    sizes_.leave_behind(block_->steps.back());
 }
 
 void Recorder::know(const Step& step, vm::Values& results) {
+    sizes_.enter(step, results);
     for (size_t k = 0; k < step.expected.size(); ++k) {
         const Expected& e = step.expected[k];
         if (e.what == Expected::What::constant && vm::object_as<vm::Closure>(results[k])) note_function(results[k]);
@@ -311,7 +320,8 @@ void Recorder::know(const Step& step, vm::Values& results) {
             nodes_.resize(at + 1);
         }
         nodes_[at] = e.node;
-        sizes_.note(e.slot, e.open, step.kind != Step::Kind::op || step.by_content ? &results[k] : nullptr);
+        const bool open = sizes_.closed() ? e.what == Expected::What::tensor && sizes_.follow(step) : e.open;
+        sizes_.note(e.slot, open, step.kind != Step::Kind::op || step.by_content ? &results[k] : nullptr);
         slots_ = std::max(slots_, e.slot + 1);
         if (values_[at].is_nil()) alive_.push_back(e.slot);
         values_[at] = results[k];

@@ -52,6 +52,8 @@ class Recorder final : public vm::Watcher {
     bool restart() const { return restart_; }
     // Why a branch was added: the event that gave something new; empty if none was.
     const std::string& surprise() const { return surprise_; }
+    // Where it began a new way on; null: it did not.
+    Block* parted() const { return growth_.way ? growth_.block : nullptr; }
     // Whether it wrote down anything that was not known.
     bool grew() const { return growth_.block != nullptr; }
     // Takes out what was written: a recording that was stopped leads nowhere.

@@ -53,8 +53,11 @@ void add_written(const Step& step, const std::unordered_set<int32_t>& defined, s
 
 class Builder {
   public:
-    Builder(Block& block, const Region& region, std::span<const TensorType> types, ir::Graph& graph)
-        : block_(block), region_(region), types_(types), graph_(graph), builder_(graph) {}
+    Builder(Block& block, const Region& region, std::span<const TensorType> types, std::span<const Value> numbers,
+            ir::Graph& graph)
+        : block_(block), region_(region), types_(types), graph_(graph), builder_(graph) {
+        for (size_t k = 0; k < numbers.size(); ++k) nodes_.emplace(region.numbers[k], numbers[k]);
+    }
 
     // False: an operator does not fit; it is marked.
     bool build() {
@@ -165,6 +168,17 @@ void split_writers(const Block& block, Region& region) {
     }
 }
 
+void note_types(const Step& step, SlotTypes& types) {
+    for (const Expected& e : step.expected) {
+        if (e.what == Expected::What::tensor || (e.what == Expected::What::same && e.typed))
+            types[e.slot] = {e.type, e.open};
+        else if (step.sizes && e.what == Expected::What::number)
+            types[e.slot] = {{}, true, true};
+        else if (e.what != Expected::What::same && e.slot >= 0)
+            types.erase(e.slot);
+    }
+}
+
 std::vector<graph::EarlyUse> early_uses(const Region& region) {
     std::vector<graph::EarlyUse> uses;
     for (const Region::Early& early : region.early) uses.push_back(early.use);
@@ -200,9 +214,10 @@ void find_regions(Block& block, SlotTypes& types) {
                 region->draws |= step.op().side_effect == Effect::random || step.op().expand_fn;
                 for_each_slot(step, [&](int32_t slot) {
                     if (defined.contains(slot) || !used.insert(slot).second) return;
+                    region->open |= types.at(slot).open;
+                    if (types.at(slot).number) return region->numbers.push_back(slot);
                     region->inputs.push_back(slot);
                     region->types.push_back(types.at(slot).type);
-                    region->open |= types.at(slot).open;
                 });
                 for (const Expected& e : step.expected) defined.insert(e.slot);
             }
@@ -223,7 +238,8 @@ void find_regions(Block& block, SlotTypes& types) {
             region->drops.erase(inner, region->drops.end());
             for (auto& old : block.regions)
                 if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
-                    old->outputs == region->outputs && old->borrowed == region->borrowed) {
+                    old->numbers == region->numbers && old->outputs == region->outputs &&
+                    old->borrowed == region->borrowed) {
                     // What is needed behind it may have changed.
                     old->drops = std::move(region->drops);
                     old->inner_drops = std::move(region->inner_drops);
@@ -239,14 +255,7 @@ void find_regions(Block& block, SlotTypes& types) {
     std::unordered_set<int32_t> defined, written;  // by operators of the region
     for (size_t i = 0; i < block.steps.size(); ++i) {
         const Step& step = block.steps[i];
-        for (const Expected& e : step.expected) {
-            if (e.what == Expected::What::tensor)
-                types[e.slot] = {e.type, e.open};
-            else if (e.what == Expected::What::same && e.typed)
-                types[e.slot] = {e.type, false};
-            else if (e.what != Expected::What::same && e.slot >= 0)
-                types.erase(e.slot);
-        }
+        note_types(step, types);
         bool fits = waits_for_nothing(step, defined);
         const bool writes = region && is_writer(step);
         fits |= writes;
@@ -298,15 +307,30 @@ void find_rows(Block& block) {
     }
 }
 
+namespace {
+
+// What the numbers were when the region was recorded.
+std::vector<Value> examples_of(const Block& block, const Region& region) {
+    std::vector<Value> numbers(region.numbers.size());
+    for (const Step& step : block.steps)
+        for (const Expected& e : step.expected)
+            if (const auto k = std::ranges::find(region.numbers, e.slot); e.slot >= 0 && k != region.numbers.end())
+                numbers[static_cast<size_t>(k - region.numbers.begin())] = e.constant;
+    return numbers;
+}
+
+}  // namespace
+
 std::string graph_text(Block& block, const Region& region, bool optimized) {
     ir::Graph graph("region");
-    if (!Builder(block, region, region.types, graph).build()) return "an operator does not fit into a graph\n";
+    if (!Builder(block, region, region.types, examples_of(block, region), graph).build())
+        return "an operator does not fit into a graph\n";
     return optimized ? graph::optimized_text(graph) : ir::print(graph);
 }
 
 namespace {
 
-bool compile(Block& block, Region& region, std::span<const TensorType> types,
+bool compile(Block& block, Region& region, std::span<const TensorType> types, std::span<const Value> numbers,
              std::unique_ptr<graph::Executable>& executable, bool at_hand) {
     const auto start = std::chrono::steady_clock::now();
     bool fits = true, waits = false;
@@ -314,7 +338,7 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
     try {
         if (!draft) {
             ir::Graph graph("region");
-            fits = Builder(block, region, types, graph).build();
+            fits = Builder(block, region, types, numbers, graph).build();
             if (fits) draft = std::make_unique<graph::Draft>(graph);
         }
         if (fits)
@@ -344,7 +368,7 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types,
 }  // namespace
 
 bool compile(Block& block, Region& region, bool at_hand) {
-    return compile(block, region, region.types, region.executable, at_hand);
+    return compile(block, region, region.types, {}, region.executable, at_hand);
 }
 
 void place(Block& block, Region& region, std::span<const Tensor> inputs) {
@@ -357,13 +381,15 @@ void place(Block& block, Region& region, std::span<const Tensor> inputs) {
     const PlaceScope scope(wanted);
     region.draft.reset();
     region.executable.reset();
-    compile(block, region, region.types, region.executable, false);
+    compile(block, region, region.types, {}, region.executable, false);
     if (!region.executable) std::swap(region.executable, region.elsewhere);
     region.failed = false;
 }
 
-const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs) {
+const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
+                                       std::span<const Value> numbers) {
     auto fits = [&](const Region::Sized& one) {
+        if (!std::ranges::equal(one.numbers, numbers, identical)) return false;
         for (size_t i = 0; i < inputs.size(); ++i)
             if (!(one.shapes[i] == inputs[i].shape())) return false;
         return true;
@@ -374,6 +400,7 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
         if (list.size() == kSizes) list.pop_back();
         Region::Sized one;
         for (const Tensor& t : inputs) one.shapes.push_back(t.shape());
+        one.numbers.assign(numbers.begin(), numbers.end());
         list.push_back(std::move(one));
         found = list.end() - 1;
     }
@@ -383,7 +410,7 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
         region.draft.reset();  // of other sizes
         std::vector<TensorType> types;
         for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
-        compile(block, region, types, one.executable, false);
+        compile(block, region, types, numbers, one.executable, false);
     }
     return one.executable.get();
 }

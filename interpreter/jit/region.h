@@ -19,6 +19,7 @@ struct Region {
     Guards guards;              // of those, what is asked as one
     std::vector<size_t> last;   // operators that write
     std::vector<int32_t> inputs, outputs, drops;
+    std::vector<int32_t> numbers;      // that follow from sizes, for which it is compiled
     std::vector<int32_t> inner_drops;  // of what only the graph itself has when it is run as one
     std::vector<size_t> borrowed;      // outputs that only the last operators need
     // Writers into lists of tensors that are done item by item, as soon as each may be: an optimizer with large
@@ -40,6 +41,7 @@ struct Region {
     // Where the sizes of inputs differ from run to run: what was compiled for which.
     struct Sized {
         std::vector<Shape> shapes;
+        std::vector<Value> numbers;
         int runs = 0;
         std::unique_ptr<graph::Executable> executable;
     };
@@ -59,6 +61,7 @@ struct Region {
 struct SlotType {
     TensorType type;
     bool open = false;
+    bool number = false;  // none, but a number that follows from sizes
 };
 using SlotTypes = std::unordered_map<int32_t, SlotType>;
 
@@ -75,6 +78,7 @@ void place(Block& block, Region& region, std::span<const Tensor> inputs);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
 // Of an open region: what is compiled for these inputs; null while they are too new.
-const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs);
+const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
+                                       std::span<const Value> numbers);
 
 }  // namespace lunaria::jit

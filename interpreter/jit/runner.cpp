@@ -10,6 +10,7 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/jit/region.h"
+#include "interpreter/jit/size_pattern.h"
 #include "interpreter/jit/turns.h"
 #include "jit/number.h"
 
@@ -218,13 +219,12 @@ class Runner {
         }
         auto& inputs = progress_.inputs;
         auto& outputs = progress_.outputs;
-        inputs.clear();
         outputs.resize(region.outputs.size());
-        for (int32_t s : region.inputs) inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
+        take_inputs(region);
         place(block, region, inputs);
         const graph::Executable* executable = region.executable.get();
         if (region.open) {
-            executable = executable_of(block, region, inputs);
+            executable = executable_of(block, region, inputs, progress_.numbers);
             if (region.failed) tree_.dirty = block.changed = true;
         }
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
@@ -262,6 +262,13 @@ class Runner {
             for (int32_t s : region.inner_drops) slots_[static_cast<size_t>(s)] = Value();
         for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
         return true;
+    }
+
+    void take_inputs(const Region& region) {
+        progress_.inputs.clear();
+        progress_.numbers.clear();
+        for (int32_t s : region.inputs) progress_.inputs.push_back(slots_[static_cast<size_t>(s)].tensor());
+        for (int32_t s : region.numbers) progress_.numbers.push_back(slots_[static_cast<size_t>(s)]);
     }
 
     // Operators of a region, in their order; what else is there has been done.
@@ -584,13 +591,16 @@ class Runner {
     }
 
     bool all_fit(const Step& step, const vm::Values& given, Outcome outcome) const {
-        if (given.size() != step.expected.size() || step.fails != (outcome == Outcome::failed)) return false;
+        if (step.sizes && !step.sizes->fits(slots_)) return false;
+        const size_t count = step.sizes ? 1 : step.expected.size();
+        if (given.size() != count || step.fails != (outcome == Outcome::failed)) return false;
         for (size_t k = 0; k < given.size(); ++k)
             if (!fits(step.expected[k], given[k], slots_)) return false;
         return true;
     }
 
     void bind(const Step& step, vm::Values& given) {
+        if (step.sizes) step.sizes->append_numbers(slots_, given);
         for (size_t k = 0; k < given.size(); ++k) {
             const Expected& e = step.expected[k];
             if (e.what == Expected::What::constant || e.what == Expected::What::same) continue;

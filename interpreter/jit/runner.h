@@ -76,6 +76,7 @@ struct Progress {
     // Tensors and tables that were told apart from one another.
     Seen bodies, tables;
     std::vector<Tensor> inputs, outputs;  // of a compiled graph
+    std::vector<Value> numbers;           // the same, numbers for which it is compiled
     Steady* steady = nullptr;             // in a loop of calls that nothing else runs in
 
     void clear() {

@@ -34,6 +34,28 @@ Step::Step(Kind kind, const Op& op, std::vector<Value> args, const ir::Span& spa
 
 Step::Step(Kind kind, std::vector<Value> args) : Step(kind, primitive_of(kind), std::move(args), {}) {}
 
+void Step::take_facts(const Step& other) {
+    effect = other.effect;
+    late = other.late;
+    fails = other.fails;
+    direct = other.direct;
+    method = other.method;
+    counts = other.counts;
+    varies = other.varies;
+    opens = other.opens;
+    expected = other.expected;
+    live = other.live;
+    written = other.written;
+    by_content = other.by_content;
+    alone = other.alone;
+    table = other.table;
+    whole = other.whole;
+    list = other.list;
+    hits = other.hits;
+    object_at = other.object_at;
+    key_at = other.key_at;
+}
+
 Block::Block(ir::Graph& graph) : graph(&graph) {}
 Block::~Block() = default;
 

@@ -40,6 +40,8 @@ struct Expected {
     const void* pointer = nullptr;  // identity of a constant object, or of a text that the function keeps
 };
 
+class SizePattern;
+
 struct Step {
     // What is in the list that is the last operand comes in any number: of a call the arguments ...
     enum class Kind : uint8_t {
@@ -71,6 +73,8 @@ struct Step {
     Step(Kind kind, const Op& op, std::vector<Value> args, const ir::Span& span);
     // What is no operator and no comparison is a primitive of its own.
     Step(Kind kind, std::vector<Value> args);
+    // What is known of the other, which is the same event, but for its node.
+    void take_facts(const Step& other);
     const Op& op() const { return *node->op; }
     const std::vector<Value>& args() const { return node->args; }
     // The operands in the list that is the last one.
@@ -100,7 +104,11 @@ struct Step {
     int32_t table = -1;            // of `make`: which of the run's tables it is; of `loop` and `again`: which loop
     const Op* whole = nullptr;     // of an operator: the composite one whose expansion it is part of, if it is
     bool list = false;             // of an operator: the results are a list, even if it is one alone
+    bool looked = false;           // since the step before the program has looked at a size that is decided upon
     int hits = 0;
+    // Of `is`, where a way for any sizes begins: which. Behind the tensor are the numbers of the way. Shared by copies
+    // of the step.
+    std::shared_ptr<const SizePattern> sizes;
     // Of a question: where its object and its key are in the table of what the function keeps; 0: not there.
     int object_at = 0, key_at = 0;
 };

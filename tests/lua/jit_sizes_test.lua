@@ -157,19 +157,148 @@ t.test("beyond the bound on cases those that came last stay compiled", function(
   t.equal(ms.jit_report(f).compiled_calls - before, 3)
 end)
 
-t.test("many sizes under value_and_grad stay compiled", function()
+t.test("a training step over many batch sizes is recorded for three of them", function()
   local net = ms.nn.SequentialCell { ms.nn.Dense(8, 16), ms.nn.ReLU(), ms.nn.Dense(16, 4) }
   local step = ms.value_and_grad(function(x, y) return ops.cross_entropy(net(x), y) end, nil, net:trainable_params())
   local f = ms.jit(function(x, y) return step(x, y) end)
-  for round = 1, 30 do
+  for _ = 1, 10 do
     for k = 1, 12 do
       local x, y = ops.randn { 2 * k + 1, 8 }, ops.zeros({ 2 * k + 1 }, ms.int32)
-      local loss = f(x, y)
-      if round == 30 then t.near(loss, (step(x, y)), 1e-5) end
+      local loss, gradients = f(x, y)
+      local want, wanted = step(x, y)
+      t.near(loss, want, 1e-5)
+      for i, g in ipairs(wanted) do t.near(gradients[i], g, 1e-5) end
     end
   end
   local report = ms.jit_report(f)
   if report.compiled_calls < 0.95 * report.calls then error(tostring(report)) end
+end)
+
+-- name = { function, arguments for a size, how many recordings at most (nil: they depend on the size) }
+local derived = {
+  ["mean of squares"] = { function(x) return (x * x):mean() end, rows, 4 },
+  ["losses"] = { function(x) return ops.mse_loss(ops.softmax(x, -1), ops.sigmoid(x)) end, rows, 4 },
+  ["normalised"] = { function(x)
+    return (ops.layer_norm(x, { 3 }, ops.ones { 3 }, ops.zeros { 3 }) * ops.tanh(x)):sum()
+  end, rows, 4 },
+  ["a reshaped product"] = { function(x)
+    return (ops.reshape(ops.matmul(x, weight), { -1, 2 }):sum(1):mean())
+  end, rows, 4 },
+  ["turned"] = { function(x) return (x.T * 2):mean(0):sum() + ops.matmul(x.T, x):mean() end, rows, 4 },
+  ["two sizes"] = { function(x, w) return ops.matmul(x, w):mean() end, function(n)
+    return ops.ones { n, 2 * n + 1 } * 0.5, ops.ones { 2 * n + 1, 2 }
+  end },
+  ["two sizes that are equal"] = { function(x, y) return (x * 2 + y):mean() * y:sum() end, function(n)
+    return rows(n), rows(n) + 1
+  end, 4 },
+  ["two sizes that are equal only at first"] = { function(x, y) return x:mean() * (y * y):sum() end, function(n)
+    return rows(n), rows(n < 12 and n or n + 3)
+  end },
+  ["spread out"] = { function(x, y) return ((x + y) * (x + y)):mean() end, function(n)
+    return rows(n), rows(n % 4 == 0 and 1 or n)
+  end },
+  ["joined"] = { function(x) return (ops.concat({ x, x * 2 }, 0) ^ 2):mean() end, rows, 4 },
+  ["filled up"] = { function(x) return (ops.pad(x, { 1, 2, 3, 1 }) * 2):mean() end, rows },
+  ["added up"] = { function(x) return (ops.cumsum(x, 0) * x):mean() end, rows },
+  ["spread of values"] = { function(x) return ops.var(x, 0):sum() + ops.std(x * x + x) end, rows },
+  ["sorted"] = { function(x) return (ops.sort(x, 0) * x):sum() end, rows },
+  ["chosen"] = { function(x) return ops.index_select(x, 0, ms.tensor({ 0, 1, 1 }, ms.int32)):sum() * x:mean() end,
+    rows },
+  ["parts"] = { function(x) return x["0:6"]:sum() * x:mean() + x[-1]:sum() + x["::2"]:mean() end, rows },
+  ["rows at a time"] = { function(x)
+    local s = 0
+    for _, part in ipairs { ops.split(x, 4, 0) } do s = s + (part * part):mean() end
+    return s
+  end, rows },
+  ["steps of two"] = { function(x)
+    local signal = ops.reshape(x, { 1, 1, -1 })
+    return ops.conv1d(signal, ops.ones { 2, 1, 3 }, nil, 2):mean() + ops.max_pool1d(signal, 2, 2):sum()
+  end, function(n) return (ops.arange(0, n) * 0.5) end },
+  ["sizes that are read"] = { function(x)
+    if x.shape[1] > 10 then return (x * 3):sum() end
+    return x:sum() / x.shape[1]
+  end, rows },
+  ["lengths that are read"] = { function(x) return x:sum() * math.min(#x, 8) end, rows },
+  ["sizes within"] = { function(x)
+    local y = ops.matmul(x, weight)
+    return (y * (y.shape[1] > 8 and 2 or 3)):mean()
+  end, rows },
+  ["decompositions"] = { function(x) local q, r = ops.qr(x + ops.ones { 1, 3 }) return (q * q):mean() + r:sum() end,
+    function(n) return ops.sin(ops.arange(0, n * 3):reshape { n, 3 }) end },
+  ["a batch of products"] = { function(x)
+    local y = ops.reshape(x, { -1, 1, 3 })
+    return ops.bmm(y, ops.swapaxes(y, 1, 2)):mean()
+  end, rows },
+  ["one at a time"] = { function(x) return ms.vmap(function(r) return (r * r):mean() end)(x):sum() end, rows },
+  ["second derivatives"] = { function(x)
+    local g = ms.grad(function(y) return (y * y * y):mean() end)(x)
+    return (g * g):sum()
+  end, rows },
+}
+local derived_names = {}
+for name in pairs(derived) do derived_names[#derived_names + 1] = name end
+table.sort(derived_names)
+for _, name in ipairs(derived_names) do
+  local f, make, most = table.unpack(derived[name])
+  t.test("derivatives over sizes: " .. name, function()
+    local function both(...) return ms.value_and_grad(f, select("#", ...) > 1 and { 0, 1 } or nil)(...) end
+    local compiled, fine = ms.jit(both), 0
+    for _, n in ipairs { 3, 5, 7, 9, 6, 11, 4, 8, 2, 1, 16, 20, 33, 64, 10, 12, 13, 15, 20 } do
+      local want = { pcall(both, make(n)) }
+      local got = { pcall(compiled, make(n)) }
+      t.equal(got[1], want[1])
+      if want[1] then
+        fine = fine + 1
+        t.near(got[2], want[2], 1e-3)
+        if ms.is_tensor(want[3]) then want[3], got[3] = { want[3] }, { got[3] } end
+        for i, g in ipairs(want[3]) do
+          t.equal(table.concat(got[3][i].shape, ","), table.concat(g.shape, ","))
+          t.near(got[3][i], g, 1e-3)
+        end
+      end
+    end
+    assert(fine >= 15, "most calls have to have a result")
+    assert(#compiled:ir() > 0)
+    local report = ms.jit_report(compiled)
+    if report.eager then error(report.eager) end
+    if most and #report.recordings > most + 2 then error("recorded too often: " .. tostring(report)) end
+  end)
+end
+
+t.test("what changes in a way for any sizes is recorded for the sizes of its call", function()
+  local function make(state)
+    return function(x)
+      state.calls = state.calls + 1
+      local loss, g = ms.value_and_grad(function(y)
+        local z = (y * state.scale):mean()
+        if state.twice then z = z * 2 end
+        return z
+      end)(x)
+      if state.kept and g:sum():item() > state.limit then return loss * 0 end
+      return loss, g * state.rate
+    end
+  end
+  local function state() return { calls = 0, scale = 1.5, rate = 0.5, kept = true, limit = 100 } end
+  local a, b = state(), state()
+  local plain, compiled = make(a), ms.jit(make(b))
+  local k = 0
+  local function check(n)
+    k = k + 1
+    local x = ops.sin(ops.arange(0, n * 3):reshape { n, 3 } + k)
+    local want, got = table.pack(plain(x)), table.pack(compiled(x))
+    t.equal(got.n, want.n)
+    for i = 1, want.n do t.near(got[i], want[i], 1e-5) end
+    t.equal(b.calls, a.calls)
+  end
+  local function set(name, value) a[name], b[name] = value, value end
+  for _, n in ipairs { 3, 5, 7, 9, 6, 4 } do check(n) end
+  for _, change in ipairs { { "rate", 0.25 }, { "twice", true }, { "limit", -100 }, { "scale", 3 }, { "twice", false },
+    { "kept", false }, { "limit", 1 }, { "kept", true } } do
+    set(change[1], change[2])
+    for _, n in ipairs { 6, 3, 8, 5, 12, 40, 1, 7, 6 } do check(n) end
+  end
+  local report = ms.jit_report(compiled)
+  if report.eager then error(report.eager) end
 end)
 
 t.test("attention over many lengths stays compiled", function()
