@@ -105,8 +105,9 @@ class Reader {
             tensor_dtype_ = tensor_dtype_ ? promote(*tensor_dtype_, t->dtype()) : t->dtype();
             has_tensors_ = true;
         } else if (depth == 0) {
+            const std::string of_type = lua_isuserdata(L_, index) ? "" : str(" (type ", luaL_typename(L_, index), ")");
             throw argument_error(where_, str("data must be a number, a boolean, a table of them or a tensor, got ",
-                                             describe(L_, index), " (type ", luaL_typename(L_, index), ")"));
+                                             describe(L_, index), of_type));
         } else {
             throw value_error(
                 where_, str("element ", place(), " is ", describe(L_, index), "; a number or a boolean is expected"));

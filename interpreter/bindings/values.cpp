@@ -183,6 +183,39 @@ int shape_equal(lua_State* L) {
 
 }  // namespace
 
+// The text of a field of a table, without metamethods; empty where it has none.
+std::string raw_text(lua_State* L, int table, const char* field) {
+    lua_pushvalue(L, table);
+    lua_pushstring(L, field);
+    lua_rawget(L, -2);
+    std::string text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    lua_pop(L, 2);
+    return text;
+}
+
+// What an object is by its metatable: "a cell (Dense)", "a compiled function"; empty where that does not say.
+std::string object_at(lua_State* L, int index) {
+    luaL_checkstack(L, 4, nullptr);
+    if (lua_istable(L, index)) {
+        const std::string own = raw_text(L, index, "_name");
+        if (!own.empty() && !raw_text(L, index, "_called").empty()) return "the class " + own;
+    }
+    if (!lua_getmetatable(L, index)) return {};
+    const int meta = lua_gettop(L);
+    const std::string kind = raw_text(L, meta, "_called"), of_class = raw_text(L, meta, "_name");
+    std::string name = raw_text(L, meta, "__name");
+    lua_pop(L, 1);
+    const bool is_object = !kind.empty() && !of_class.empty();
+    if (is_object) name = kind;
+    if (name == LUA_FILEHANDLE) name = "file";
+    constexpr std::string_view kPrefix = "lunaria.";
+    if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+    std::ranges::replace(name, '.', ' ');
+    if (name.empty()) return {};
+    const bool vowel = std::string_view("aeiouAEIOU").find(name.front()) != std::string_view::npos;
+    return str(vowel ? "an " : "a ", name, is_object ? " (" + of_class + ")" : "");
+}
+
 std::string describe(lua_State* L, int index) {
     switch (lua_type(L, index)) {
         case LUA_TNONE:
@@ -200,6 +233,7 @@ std::string describe(lua_State* L, int index) {
             return str("the string '", std::string_view(text, std::min<size_t>(size, 40)), size > 40 ? "...'" : "'");
         }
         case LUA_TTABLE: {
+            if (std::string object = object_at(L, index); !object.empty()) return object;
             lua_pushvalue(L, index);
             lua_pushnil(L);
             const bool empty = !lua_next(L, -2);
@@ -212,12 +246,8 @@ std::string describe(lua_State* L, int index) {
                 return str("a tensor of shape ", (*place)->shape, " and dtype ", name_of((*place)->dtype));
             }
             if (auto dtype = find_dtype(L, index)) return str("the dtype ", name_of(*dtype));
-            if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) {
-                std::string name = lua_tostring(L, -1);
-                lua_pop(L, 1);
-                return "a userdata (" + name + ")";
-            }
-            return "a userdata";
+            if (std::string object = object_at(L, index); !object.empty()) return object;
+            return "an object of a C library";
         }
         default:
             return str("a ", luaL_typename(L, index));
@@ -454,6 +484,11 @@ bool push_option(lua_State* L, int index, const char* name) {
 
 bool is_options(lua_State* L, int index) {
     if (!lua_istable(L, index)) return false;
+    if (lua_getmetatable(L, index)) {
+        lua_pop(L, 1);
+        // The fields of an object or a class of the library name no arguments.
+        if (!object_at(L, index).empty()) return false;
+    }
     lua_pushvalue(L, index);
     lua_pushnil(L);
     if (!lua_next(L, -2)) {

@@ -19,7 +19,7 @@ local function describe(v)
   if v == nil then return "nil" end
   if type(v) == "number" or type(v) == "boolean" then return "the " .. type(v) .. " " .. tostring(v) end
   if type(v) == "string" then return "the string '" .. v .. "'" end
-  return "a " .. type(v)
+  return require("lunaria.nn.arguments").describe(v)
 end
 
 -- The line in an error is the user's, however many of the library's functions lie between.

@@ -87,7 +87,7 @@ t.test("what cannot be copied is an error that names it", function()
   assert(message:find "cannot be copied to workers" and message:find "hint: make it within the function", message)
   fails("'inner'.*%.list%[3%] is a", run(function(x) return inner and x end))
   fails("'iterator'.* is a function in C", run(function(x) return iterator() and x end))
-  fails("'ds'.* is a userdata %(lunaria.data.node%)", (function()
+  fails("'ds'.* is a data node", (function()
     local ds = numbers(2)._node
     return run(function(x) return ds and x end)
   end)())

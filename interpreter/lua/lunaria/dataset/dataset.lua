@@ -10,6 +10,7 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 
 local base = {}
 local Dataset = class.Object:extend("Dataset")
+Dataset._called = "data set"
 Dataset._parameters = ""
 Dataset._doc = [[What all data sets have: rows of named columns, and operations that give new data sets. An iterator goes through them;
 the order is decided by the seed and the number of the epoch alone.

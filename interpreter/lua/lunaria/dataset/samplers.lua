@@ -9,6 +9,7 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 local samplers = {}
 
 local Sampler = class.Object:extend("Sampler")
+Sampler._called = "sampler"
 Sampler._parameters = ""
 Sampler._doc = "What the samplers have in common."
 

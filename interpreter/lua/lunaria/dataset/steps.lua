@@ -10,6 +10,7 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 local steps = {}
 
 local Transform = class.Object:extend("Transform")
+Transform._called = "transform"
 Transform._parameters = ""
 Transform._doc = [[
 What the transforms have in common: t(value, ...) gives the values that it makes of these, and ds:map(t, columns) does so with

@@ -26,6 +26,20 @@ end
 
 local fail = arguments.fail
 
+local function with_article(name) return (name:find "^[aeiouAEIOU]" and "an " or "a ") .. name end
+
+-- What an object is by its metatable: "a cell (Dense)", "a compiled function"; nil where that does not say.
+local function object_text(value)
+  if type(value) == "table" and rawget(value, "_is_class") then return "the class " .. value._name end
+  local meta = debug.getmetatable(value)
+  if type(meta) ~= "table" then return nil end
+  local kind, name = rawget(meta, "_called"), rawget(meta, "__name")
+  if kind and rawget(meta, "_name") then return ("%s (%s)"):format(with_article(kind), meta._name) end
+  if meta == debug.getmetatable(ms.float32) then return "the dtype " .. tostring(value):lower() end
+  if io.type(value) then return "a file" end
+  return type(name) == "string" and with_article((name:gsub("^lunaria%.", ""):gsub("%.", " "))) or nil
+end
+
 --- What messages call a value.
 function arguments.describe(value)
   local kind = math.type(value) or type(value)
@@ -36,11 +50,11 @@ function arguments.describe(value)
   elseif ms.is_tensor(value) then
     return ("a tensor of shape %s"):format(tostring(value.shape))
   elseif kind == "table" then
-    local meta = getmetatable(value)
-    local name = type(meta) == "table" and rawget(meta, "_name")
-    return name and "a cell (" .. name .. ")" or next(value) == nil and "an empty table" or "a table"
+    return object_text(value) or next(value) == nil and "an empty table" or "a table"
   elseif kind == "nil" or kind == "boolean" then
     return tostring(value)
+  elseif kind == "userdata" then
+    return object_text(value) or "an object of a C library"
   end
   return "a " .. kind
 end

@@ -22,7 +22,8 @@ local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 local is_parameter = ms.is_parameter
 
-local Cell = { _name = "Cell", bprop = false, training = false, requires_grad = false, _special = false, auto_prefix = true }
+local Cell = { _name = "Cell", _called = "cell" }
+Cell.bprop, Cell.training, Cell.requires_grad, Cell._special, Cell.auto_prefix = false, false, false, false, true
 Cell._parameters = ""
 Cell._doc = [[What networks and layers are made of. A class of your own extends it:
 

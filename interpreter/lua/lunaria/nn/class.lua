@@ -16,9 +16,11 @@ local function shown(class)
   return ("class %s(%s)"):format(class._name, signature and signature.text or rawget(class, "_parameters") or "...")
 end
 
--- Makes a table a class, which has what its parent has; make(class, ...) makes its objects.
+-- Makes a table a class, which has what its parent has; make(class, ...) makes its objects. _called: what messages call them,
+-- beside the name of the class.
 local function make_class(class, parent, make)
   rawset(class, "_is_class", true)
+  if parent then rawset(class, "_called", parent._called) end
   class.__index = class
   return setmetatable(class, { __index = parent, __call = make or new, __tostring = shown, __name = "class" })
 end
@@ -38,7 +40,7 @@ local function extend(parent, name, example)
   return make_class(class, parent, getmetatable(parent).__call)
 end
 
-local Object = make_class { _name = "Object" }
+local Object = make_class { _name = "Object", _called = "object" }
 
 --- Called with the arguments of the class to set up a new object; yours overrides it.
 function Object:init() end

@@ -8,6 +8,7 @@ local class = require "lunaria.nn.class"
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
 local LRScheduler = class.Object:extend("LRScheduler")
+LRScheduler._called = "schedule"
 LRScheduler._parameters = "optimizer, last_epoch=-1"
 LRScheduler._doc = [[What schedulers of your own extend: get_lr(self, epoch) gives the learning rate of each group of self.optimizer.
 

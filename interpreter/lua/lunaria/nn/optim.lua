@@ -58,6 +58,7 @@ local function decay_of(name, key, value)
 end
 
 local Optimizer = Cell:extend("Optimizer")
+Optimizer._called = "optimizer"
 Optimizer._doc = "What all optimizers have: parameters, learning rate, number of steps, state."
 
 local function add_parameter(self, parameter, group, seen)

@@ -10,6 +10,7 @@ local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
 
 local Primitive = class.Object:extend("Primitive")
+Primitive._called = "primitive"
 Primitive._parameters = "name"
 Primitive._doc = [[What operators as objects extend: ops.NAME(attributes...)(inputs...) is the operator's call, with NAME in
 MindSpore's letters: ops.Softmax, ops.ReduceSum, ops.ExpandDims. name: a name for it. Methods: infer_shape(shapes...) and

@@ -42,6 +42,7 @@ function RunContext:request_stop() self._stop = true end
 function RunContext:get_stop_requested() return self._stop end
 
 local Callback = class.Object:extend("Callback")
+Callback._called = "callback"
 Callback._parameters = ""
 Callback._doc = [[What callbacks extend. Methods with a RunContext as argument, all of them optional: on_train_begin, on_train_epoch_begin,
 on_train_step_begin, on_train_step_end, on_train_epoch_end, on_train_end, and the same with eval; MindSpore's older names begin,

@@ -8,6 +8,7 @@ local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
 local Metric = class.Object:extend("Metric")
+Metric._called = "metric"
 Metric._parameters = ""
 Metric._doc = [[What metrics of your own extend: clear(self) begins anew, update(self, ...) takes a batch, eval(self) gives the result.
 
