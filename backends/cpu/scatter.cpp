@@ -135,8 +135,7 @@ bool segment(const KernelCall& call) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
         // Sums and products of halves are made in float32, and rounded once.
-        if constexpr (std::is_same_v<T, Complex64> ||
-                      (kIsHalf<T> && (kHow == Segment::sum || kHow == Segment::prod))) {
+        if constexpr (std::is_same_v<T, Complex64> || (kIsHalf<T> && (kHow == Segment::sum || kHow == Segment::prod))) {
             throw dtype_error(call.op.name(), str("has no kernel for dtype ", name_of(in.dtype())));
         } else {
             T* to = out.template data<T>();

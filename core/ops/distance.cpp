@@ -199,8 +199,8 @@ Grads grad_cdist(const GradRule& g) {
             slope.left = weight / call("where", {equal, 1.0, largest.products()});
         }
     }
-    return {sum_to(slope.sums(), g.shape(0)).cast(g.dtype), sum_to(slope.turned().sums(), g.shape(1)).cast(g.dtype),
-            {}};
+    return {
+        sum_to(slope.sums(), g.shape(0)).cast(g.dtype), sum_to(slope.turned().sums(), g.shape(1)).cast(g.dtype), {}};
 }
 
 Expr expand_cosine_similarity(const ExpandCall& c) {
