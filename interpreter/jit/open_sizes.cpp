@@ -7,12 +7,16 @@
 
 namespace lunaria::jit {
 
-bool Sizes::of(const Value& tensor) {
-    if (known_.count == 0) return false;
+bool Sizes::of(const Value& tensor) const {
+    if (!any()) return false;
     const auto found = r_.slot_of_.find(vm::identity_of(tensor));
-    if (found == r_.slot_of_.end() || !known_.open[static_cast<size_t>(found->second)]) return false;
-    looked_ |= known_.closed;
-    return !known_.closed;
+    return found != r_.slot_of_.end() && at(found->second);
+}
+
+void Sizes::look(const Value& tensor) {
+    if (!known_.closed || known_.count == 0) return;
+    const auto found = r_.slot_of_.find(vm::identity_of(tensor));
+    looked_ |= found != r_.slot_of_.end() && known_.open[static_cast<size_t>(found->second)];
 }
 
 bool Sizes::follow(const Step& step) const {
@@ -39,9 +43,15 @@ void Sizes::note(int32_t slot, bool open, const Value* source) {
 }
 
 void Sizes::decide(const Value& tensor) {
-    if (!r_.stopped_.empty() || !tensor.is_tensor() || !of(tensor)) return;
+    if (!r_.stopped_.empty() || !tensor.is_tensor()) return;
+    look(tensor);
+    if (!of(tensor)) return;
     looked_ = true;
     rely_on(tensor);
+}
+
+void Sizes::decide_attributes(const Value& tensor) {
+    if (r_.stopped_.empty() && of(tensor)) rely_on(tensor);
 }
 
 void Sizes::rely_on(const Value& tensor) {
@@ -50,8 +60,7 @@ void Sizes::rely_on(const Value& tensor) {
 
 void Sizes::decide_all() {
     const Known before = known_;
-    for (const Value& tensor : sources_)
-        if (r_.stopped_.empty() && of(tensor)) rely_on(tensor);
+    for (const Value& tensor : sources_) decide_attributes(tensor);
     // The sizes of the others follow from theirs.
     const size_t slots = known_.open.size();
     known_ = before;
@@ -115,6 +124,7 @@ Value size_of(Recorder& r, const Value& tensor, int axis) {
 }
 
 Value open_shape(Recorder& r, const Value& tensor) {
+    r.sizes_.look(tensor);
     if (!r.sizes_.of(tensor)) return {};
     const Value table = r.tables_.adopt(r.host_.index(tensor, Value("shape")));
     for (int axis = 0; axis < tensor.tensor().rank(); ++axis)

@@ -28,7 +28,9 @@ class Sizes {
     bool any() const { return known_.count > 0 && !known_.closed; }
     bool closed() const { return known_.closed; }
     bool at(int32_t slot) const { return !known_.closed && known_.open[static_cast<size_t>(slot)]; }
-    bool of(const Value& tensor);
+    bool of(const Value& tensor) const;
+    // The program looks at a size of the tensor: where all are decided, what it does then may depend on it.
+    void look(const Value& tensor);
     // An operand: such a tensor, or a list of numbers that may be such sizes.
     bool in(const Value& operand) const;
     // The slot holds a value from there on; `source`: of such a tensor that its sizes follow from those of no others.
@@ -44,6 +46,8 @@ class Sizes {
     // rules look.
     void decide(const Value& tensor);
     void decide_all();
+    // The same where the sizes are those of an operator's attributes and nothing else depends on them.
+    void decide_attributes(const Value& tensor);
     // The record is for the type that the tensor has.
     void rely_on(const Value& tensor);
     // Whether the sizes of the results depend on more than on those of the operands; `real`: the arguments of this

@@ -308,6 +308,7 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
 
 Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
+    sizes_.look(object);
     if (stopped_.empty() && object.is_tensor() && object.tensor().rank() > 0 && !object.marks())
         return size_of(*this, object, 0);
     sizes_.decide(object);
@@ -329,7 +330,7 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& given_key) {
     if (!key.is_tensor() && !is_table(key) && !is_plain(key)) return {};
     // Nothing depends on the sizes where it is the name of a method or of a property.
     const bool named = key.kind() == Value::Kind::string && !host_.is_part(key);
-    if (!named) sizes_.decide(tensor);
+    if (!named) sizes_.decide_attributes(tensor);
     return host_.part_of(tensor, key);
 }
 

@@ -26,6 +26,7 @@ Value SizePattern::value(const Term& term, const Sizes& sizes) {
     if (__builtin_mul_overflow(product, term.factor, &n) || __builtin_add_overflow(n, term.offset, &n)) return {};
     if (n % term.divisor != 0) return {};
     n /= term.divisor;
+    if (n < 0 && !term.may_be_negative) return {};
     return term.form == Term::Form::integer ? Value(n) : Value(static_cast<double>(n));
 }
 
@@ -80,10 +81,10 @@ class Solver {
         if (samples_.size() > kMostVariables) return {};
         for (size_t degree = 1; degree <= kMostFactors; ++degree)
             if (Found found = search(degree, [&](const Sample& p) { return multiple(t, p); }); found.any)
-                return found.term;
+                return signed_as(t, found.term);
         for (size_t degree = 1; degree < kMostFactors; ++degree)
             if (Found found = search(degree, [&](const Sample& p) { return affine(t, p); }); found.any)
-                return found.term;
+                return signed_as(t, found.term);
         return {};
     }
     std::optional<Term> number(const std::array<double, kWays>& t) const {
@@ -134,6 +135,10 @@ class Solver {
         return found;
     }
 
+    static std::optional<Term> signed_as(const Sample& t, std::optional<Term> term) {
+        if (term) term->may_be_negative = std::ranges::min(t) < 0;
+        return term;
+    }
     static std::optional<Term> multiple(const Sample& t, const Sample& p) {
         for (size_t k = 1; k < kWays; ++k)
             if (t[0] == 0 || t[k] * p[0] != t[0] * p[k]) return {};

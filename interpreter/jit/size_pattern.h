@@ -27,6 +27,7 @@ class SizePattern {
         Form form = Form::integer;
         std::vector<int> variables;  // of the product
         int64_t factor = 1, offset = 0, divisor = 1;
+        bool may_be_negative = false;  // other numbers are counted from the other end, or are none
         double scale = 0;
     };
     using Sizes = std::vector<int64_t>;  // by variable

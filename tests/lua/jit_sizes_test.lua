@@ -65,6 +65,8 @@ local functions = {
     return ms.grad(function(y) return (ops.reshape(y, { 3, y.shape[1] // 3 }) * z.shape[1]):mean() end)(z)
   end, rows },
   ["parts"] = { function(x) return x[0] * 2, x["1:"], x[-1], x["::2"] end, rows },
+  ["parts but for the first"] = { function(x) return x["1:"] * 2 end, rows, 5 },
+  ["one of each row"] = { function(x) return x["..., 1"], x["::-1"] end, rows, 5 },
   ["rows"] = { function(x) local s = 0 for _, r in x:iter() do s = s + r:sum() end return s end, rows },
   ["transposed"] = { function(x) return x.T * 2, x.mT, ops.transpose(x, { 1, 0 }) end, rows, 2 },
   ["gradient"] = { function(x) return ms.grad(function(y) return (y * y):mean() end)(x) end, rows },
@@ -264,6 +266,34 @@ for _, name in ipairs(derived_names) do
     if most and #report.recordings > most + 2 then error("recorded too often: " .. tostring(report)) end
   end)
 end
+
+t.test("parts of tensors of any sizes end where the tensors end", function()
+  local parts = {
+    function(x) return x[5] end, function(x) return x[-5] end, function(x) return x["0:6"] end,
+    function(x) return x["-5:-3"] end, function(x) return x["::2"] end, function(x) return x["1::3"] end,
+    function(x) return x["-6::2"] end, function(x) return x[{ ms.slice(2, -2), 1 }] end,
+    function(x) return x[{ 3, 1 }] + x[{ -4, 0 }] end, function(x) return x["4:100"] end,
+    function(x) return x["6:1:-2"] end, function(x) return (x * 2)["1:-1"]:sum() end,
+    function(x) return x["2:5"]["1:"] end, function(x) return x[x:argmax(0)] end,
+    function(x) local y = x + 0 y["1:3"] = 7 return y end,
+  }
+  for _, part in ipairs(parts) do
+    local function slope(x) return ms.grad(function(y) return (part(y) * part(y)):sum() end)(x) end
+    for _, f in ipairs { part, slope } do
+      local compiled = ms.jit(f)
+      for _, n in ipairs { 7, 9, 11, 13, 3, 5, 6, 8, 10, 4, 2, 1, 20, 33, 12 } do
+        local ok, want = pcall(f, rows(n))
+        if ok then
+          local got = compiled(rows(n))
+          t.equal(table.concat(got.shape, ","), table.concat(want.shape, ","))
+          t.near(got, want, 1e-4)
+        else
+          t.fails(want:match(": (.*)"):match("^[^\n]*"), compiled, rows(n))
+        end
+      end
+    end
+  end
+end)
 
 t.test("what changes in a way for any sizes is recorded for the sizes of its call", function()
   local function make(state)
