@@ -1,6 +1,7 @@
 // What lunaria/mindrecord/ is made of: writers of MindRecord files and what their headers say.
 #include <algorithm>
 
+#include "core/data/mindrecord_secret.h"
 #include "core/data/mindrecord_writer.h"
 #include "core/error.h"
 #include "interpreter/bindings/data_handles.h"
@@ -184,10 +185,30 @@ int read_header(lua_State* L) {
     return 1;
 }
 
+// mindrecord_encryption(path): "AES-GCM" or another mark, nil for a plain file.
+int encryption(lua_State* L) {
+    const std::string mark = encryption_of(path_at(L, 1, "mindrecord"));
+    if (mark.empty()) return 0;
+    push(L, std::string_view(mark));
+    return 1;
+}
+
+// mindrecord_encrypt(path, key), mindrecord_decrypt(from, to, key)
+int encrypt(lua_State* L) {
+    encrypt_mindrecord(path_at(L, 1, "mindrecord"), text_at(L, 2));
+    return 0;
+}
+int decrypt(lua_State* L) {
+    decrypt_mindrecord(path_at(L, 1, "mindrecord"), path_at(L, 2, "mindrecord"), text_at(L, 3));
+    return 0;
+}
+
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-    {"mindrecord_check", protect<check_fields>},   {"mindrecord_writer", protect<make_writer>},
-    {"mindrecord_append", protect<make_appender>}, {"mindrecord_write", protect<write_rows>},
-    {"mindrecord_commit", protect<commit>},        {"mindrecord_header", protect<read_header>},
+    {"mindrecord_encryption", protect<encryption>}, {"mindrecord_encrypt", protect<encrypt>},
+    {"mindrecord_decrypt", protect<decrypt>},       {"mindrecord_check", protect<check_fields>},
+    {"mindrecord_writer", protect<make_writer>},    {"mindrecord_append", protect<make_appender>},
+    {"mindrecord_write", protect<write_rows>},      {"mindrecord_commit", protect<commit>},
+    {"mindrecord_header", protect<read_header>},
 };
 
 }  // namespace

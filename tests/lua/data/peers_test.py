@@ -23,7 +23,7 @@ def check(condition, what):
 def mindspore(folder):
     import numpy
     from mindspore import dataset
-    from mindspore.mindrecord import FileReader
+    from mindspore.mindrecord import FileReader, set_enc_key
 
     for path, count in (("one.mindrecord", 25), ("three.mindrecord0", 20)):
         file = str(folder / path)
@@ -51,6 +51,9 @@ def mindspore(folder):
         reader.close()
     few = dataset.MindDataset(str(folder / "one.mindrecord"), columns_list=["label"], num_shards=2, shard_id=1)
     check(sum(1 for _ in few.create_tuple_iterator(num_epochs=1)) == 13, "a shard of the rows")
+    set_enc_key("0123456789012345")
+    locked = dataset.MindDataset(str(folder / "locked.mindrecord"), shuffle=False)
+    check([int(row["label"]) for row in locked.create_dict_iterator(output_numpy=True, num_epochs=1)] == [7, 8], "an encrypted file")
 
 
 def tfrecord(folder):

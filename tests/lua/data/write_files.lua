@@ -32,6 +32,13 @@ end
 local appender = ms.mindrecord.FileWriter.open_for_append(folder .. "/one.mindrecord")
 appender:write_raw_data(rows(20, 24))
 appender:commit()
+ms.mindrecord.set_enc_key "0123456789012345"
+local locked = ms.mindrecord.FileWriter(folder .. "/locked.mindrecord", 1, true)
+locked:add_schema { label = { type = "int32" } }
+locked:set_header_size(1 << 14)
+locked:set_page_size(1 << 15)
+locked:write_raw_data { { label = 7 }, { label = 8 } }
+locked:commit()
 
 D.NumpySlicesDataset({ x = ms.arange(12):reshape(4, 3) * 5, y = ms.arange(4):astype(ms.float32) / 2 }, { shuffle = false })
   :save(folder .. "/rows.tfrecord")

@@ -420,7 +420,8 @@ are left out, and ds.skipped_rows is their number; without it such a page is an 
   local names = a.columns_list ~= nil and base.name_list(name, "columns_list", a.columns_list) or {}
   local skip = arguments.check.boolean(name, "skip_damaged", a.skip_damaged)
   local paths = paths_of(name, "dataset_files", a.dataset_files)
-  local records, skipped = data.mindrecords(paths, type(a.dataset_files) == "string", names, skip)
+  local records, skipped = require("lunaria.mindrecord.secret").with_plain(name, paths, type(a.dataset_files) == "string",
+    function(files, whole) return data.mindrecords(files, whole, names, skip) end)
   return records, { skipped_rows = skipped }
 end)
 

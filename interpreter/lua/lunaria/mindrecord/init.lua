@@ -3,6 +3,8 @@ local arguments = require "lunaria.nn.arguments"
 local reader = require "lunaria.mindrecord.reader"
 
 local mindrecord = { FileWriter = require "lunaria.mindrecord.writer", FileReader = reader.FileReader, MindPage = reader.MindPage }
+local secret = require "lunaria.mindrecord.secret"
+for _, name in ipairs { "set_enc_key", "set_enc_mode", "set_dec_mode" } do mindrecord[name] = secret[name] end
 for name, converter in pairs(require "lunaria.mindrecord.convert") do mindrecord[name] = converter end
 
 return setmetatable(mindrecord, {

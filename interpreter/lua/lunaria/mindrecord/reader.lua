@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local data = require "lunaria.data"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local secret = require "lunaria.mindrecord.secret"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 
@@ -10,8 +11,9 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 local function open(where, file_name, columns)
   local paths = type(file_name) == "string" and { file_name } or file_name
   if type(paths) ~= "table" or #paths == 0 then fail(where, "file_name must be a path or a list of paths, got " .. describe(file_name)) end
-  local header = data.mindrecord_header(paths[1])
-  return (data.mindrecords(paths, type(file_name) == "string", columns or {})), header
+  return secret.with_plain(where, paths, type(file_name) == "string", function(files, whole)
+    return (data.mindrecords(files, whole, columns or {})), data.mindrecord_header(files[1])
+  end)
 end
 
 local function names_of(where, columns)

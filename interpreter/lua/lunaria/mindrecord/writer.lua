@@ -2,6 +2,7 @@
 local data = require "lunaria.data"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local secret = require "lunaria.mindrecord.secret"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 
@@ -68,6 +69,7 @@ end
 ---     > (os.remove("/tmp/lunaria_help2.mindrecord") and os.remove("/tmp/lunaria_help2.mindrecord.db"))
 ---     true
 function FileWriter.open_for_append(file_name)
+  secret.refuse("open_for_append", path_of("open_for_append", file_name))
   return setmetatable({ _writer = data.mindrecord_append(path_of("open_for_append", file_name)), _appends = true }, FileWriter)
 end
 
@@ -211,6 +213,10 @@ function FileWriter:commit()
   self:open_and_set_header()
   local rows = data.mindrecord_commit(self._writer)
   self._committed, self._writer = true, nil
+  for _, path in ipairs(self._paths or {}) do
+    secret.close(path)
+    secret.close(path .. ".db")
+  end
   return rows
 end
 

@@ -1,0 +1,16 @@
+// MindRecord files under a key, as the reference product encrypts them: the plain file in pieces of 64 MiB, each with
+// its own check, and a mark at the end. Files are replaced whole.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lunaria::data {
+
+// The mark of how a file was encrypted, 7 bytes such as "AES-GCM"; empty for a plain file.
+std::string encryption_of(const std::string& path);
+void encrypt_mindrecord(const std::string& path, std::string_view key);
+// Writes the plain content to another file. Throws where it is not what was encrypted under the key.
+void decrypt_mindrecord(const std::string& from, const std::string& to, std::string_view key);
+
+}  // namespace lunaria::data
