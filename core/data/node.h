@@ -102,6 +102,8 @@ class Cursor {
     // Whether rows have numbers by which they can be made at any time. If so, next is next_id and fetch.
     virtual bool has_ids() const { return false; }
     virtual bool next_id(int64_t&) { return false; }
+    // How many ids are still to come, none of them negative, where that is known and skip takes no time.
+    virtual std::optional<int64_t> ids_left() const { return std::nullopt; }
     virtual void fetch(int64_t, Row&) {}
     // The same as next in two steps: what has to be done in order, and the rest, which threads do for several rows at
     // once, in any order.

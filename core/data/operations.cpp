@@ -1,6 +1,8 @@
 #include "core/data/operations.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "core/data/draws.h"
@@ -33,6 +35,7 @@ class Buffer {
         items_.pop_back();
         return true;
     }
+    std::vector<Item>& items() { return items_; }
 
   private:
     size_t size_;
@@ -67,6 +70,31 @@ class ShuffledIds final : public IdCursor {
         : child_(std::move(child)), buffer_(size, draws) {}
     bool next_id(int64_t& id) override {
         return buffer_.next(id, [&](int64_t& fresh) { return child_->next_id(fresh); });
+    }
+    // Rows go through the buffer by their places in the child, as ~place; only those that stay in it need their ids.
+    int64_t skip(int64_t count) override {
+        const std::optional<int64_t> left = child_->ids_left();
+        if (!left) return IdCursor::skip(count);
+        int64_t skipped = 0, places = 0, item = 0;
+        const auto refill = [&](int64_t& fresh) {
+            fresh = ~places;
+            return places < *left && ++places > 0;
+        };
+        for (; skipped < count && buffer_.next(item, refill); ++skipped)
+            if (skipped % 65536 == 0) poll_interrupt();
+        std::vector<int64_t*> fresh;
+        for (int64_t& id : buffer_.items())
+            if (id < 0) fresh.push_back(&id);
+        std::ranges::sort(fresh, std::greater(), [](const int64_t* id) { return *id; });
+        int64_t at = 0;
+        for (int64_t* id : fresh) {
+            const int64_t place = ~*id;
+            child_->skip(place - at);
+            child_->next_id(*id);
+            at = place + 1;
+        }
+        child_->skip(places - at);
+        return skipped;
     }
     void fetch(int64_t id, Row& row) override { child_->fetch(id, row); }
     void prepare(int64_t id, Draft& draft) override { child_->prepare(id, draft); }

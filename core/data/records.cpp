@@ -84,6 +84,7 @@ class SourceCursor final : public IdCursor {
         id = order_.at(at_++);
         return true;
     }
+    std::optional<int64_t> ids_left() const override { return order_.count - at_; }
     int64_t skip(int64_t count) override {
         count = std::min(count, order_.count - at_);
         at_ += count;

@@ -60,6 +60,26 @@ TEST(BatchTest, SkippedBatchesAreThoseThatComeFirst) {
     }
 }
 
+TEST(ShuffleTest, SkippedRowsAreThoseThatComeFirst) {
+    for (const int64_t buffer : {1, 2, 31, 202, 203, 204, 5000}) {
+        const NodePtr node = shuffle(numbers(203, random_sampler(false, {}, 7)), buffer, 7);
+        const auto whole = all_of(*node, epoch_of(2, 0));
+        ASSERT_EQ(whole.size(), 203u);
+        for (int64_t skipped : {0, 1, 2, 100, 171, 172, 173, 202, 203, 500}) {
+            // In two steps, so that the second one finds ids and places in the buffer.
+            auto cursor = node->open(epoch_of(2, 0));
+            Row row;
+            int64_t there = cursor->skip(skipped / 3);
+            if (skipped % 3 > 0) there += cursor->next(row);
+            there += cursor->skip(skipped - there);
+            EXPECT_EQ(there, std::min<int64_t>(skipped, 203));
+            std::vector<int64_t> rest;
+            while (cursor->next(row)) rest.push_back(row[0].tensor().integer_at(0));
+            EXPECT_EQ(rest, std::vector<int64_t>(whole.begin() + there, whole.end())) << buffer << " " << skipped;
+        }
+    }
+}
+
 TEST(BatchTest, CursorsCanBeLeftAnywhere) {
     const NodePtr node = shuffled_batches();
     for (int rows = 0; rows < 130; rows += 3) {
