@@ -264,6 +264,14 @@ Error naming_layer(const Error& e, std::span<const Value> args) {
     return hint == std::string_view::npos ? named : named.hint(whole.substr(hint + kHint.size()));
 }
 
+// A device that is out of memory tells its own name: the operator is told as well.
+Error naming_operator(const Error& e, const Op& op) {
+    if (e.kind() != ErrorKind::memory || e.where().empty() || !find_device(e.where())) return e;
+    return Error(ErrorKind::memory, op.name(), str(e.where(), " is ", e.message()))
+        .at(e.place())
+        .hint("use smaller batches or a narrower dtype, and drop tensors that are no longer needed");
+}
+
 }  // namespace
 
 Value run_consuming(const Op& op, std::span<Value> args) {
@@ -283,7 +291,7 @@ Value run(const Op& op, std::span<const Value> given) {
             watch.done(result);
             return result;
         } catch (const Error& e) {
-            throw naming_layer(e, given);
+            throw naming_operator(naming_layer(e, given), op);
         }
     });
 }

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/device.h"
+#include "core/error.h"
 #include "core/interrupt.h"
 #include "core/memory.h"
 #include "core/program_place.h"
@@ -144,6 +146,33 @@ void write_more(void* state, const char* message, int more) {
     lua_setwarnf(L, more ? write_more : write_warning, L);
 }
 
+// os.exit as it is, when all devices have done what they were asked for: their threads run until what they use is gone.
+int exit_after_work(lua_State* L) {
+    for (Device* device : devices()) device->synchronize();
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+void watch_exit(lua_State* L) {
+    lua_getglobal(L, "os");
+    lua_getfield(L, -1, "exit");
+    lua_pushcclosure(L, protect<exit_after_work>, 1);
+    lua_setfield(L, -2, "exit");
+    lua_pop(L, 1);
+}
+
+void wait_for_devices() {
+    for (Device* device : devices()) {
+        try {
+            device->synchronize();
+        } catch (const Error& e) {
+            std::fprintf(stderr, "%s\n", e.what());
+        }
+    }
+}
+
 }  // namespace
 
 State::State(const Options& options)
@@ -160,6 +189,7 @@ State::State(const Options& options)
         lua_setfield(lua_, LUA_REGISTRYINDEX, "LUA_NOENV");
     }
     luaL_openlibs(lua_);
+    watch_exit(lua_);
     track_coroutines(lua_);
     install_patterns(lua_);
     install_table_functions(lua_);
@@ -187,6 +217,7 @@ State::~State() {
     if (!is_worker_) set_memory_pressure_handler({});
     set_program_place({});
     lua_close(lua_);
+    if (!is_worker_) wait_for_devices();
 }
 
 // collectgarbage as it is, but for a note of the mode, which the C API does not tell.

@@ -298,6 +298,23 @@ int64_t bytes_of(const Plan& plan, const Step& step) {
     return bytes;
 }
 
+Tensor fresh(const Root& root, Device* place) {
+    return Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape, place);
+}
+
+// Does what takes memory of a whole run: a device that has not got it tells its own name.
+template <class F>
+auto with_memory(const Plan& plan, F&& take) {
+    try {
+        return take();
+    } catch (const Error& e) {
+        if (e.kind() != ErrorKind::memory || e.where().empty() || !find_device(e.where())) throw;
+        throw memory_error("compiled function",
+                           str(e.where(), " is ", e.message(), "; temporaries take ", plan.arena_bytes, " bytes"))
+            .hint("use smaller batches or a narrower dtype, and drop tensors that are no longer needed");
+    }
+}
+
 // Runs a step and notes it; an operator that runs as in eager mode is noted by itself and only gets its line.
 void profile_step(Profile& profile, const Plan& plan, const Step& step, const std::function<void()>& run) {
     const std::string place = step.span.chunk ? str(*step.span.chunk, ":", step.span.line) : std::string();
@@ -366,7 +383,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
             program_->free.pop_back();
         }
     }
-    if (!context) context = std::make_unique<Context>(*program_);
+    if (!context) context = with_memory(plan, [&] { return std::make_unique<Context>(*program_); });
 
     std::vector<Tensor>& roots = context->roots;
     for (size_t d : plan.donated) Tensor(inputs[d]).own_storage();
@@ -388,7 +405,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     for (size_t r = 0; r < roots.size(); ++r) {
         const Root& root = plan.roots[r];
         if (root.home != Root::Home::output) continue;
-        roots[r] = root.index == kFresh ? Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape, program_->place)
+        roots[r] = root.index == kFresh ? with_memory(plan, [&] { return fresh(root, program_->place); })
                                         : roots[plan.inputs[root.index]];
     }
     Profile* profile = Profile::current();
