@@ -5,6 +5,7 @@
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
+#include "core/usable_device.h"
 
 namespace lunaria {
 
@@ -48,11 +49,8 @@ void print_tensor(std::ostream& out, const Tensor& t) {
 }
 
 Device* device_of(const Call& c) {
-    Device* device = find_device(c.string(1));
-    if (device) return device->is_host() ? nullptr : device;
-    std::string names;
-    for (const Device* known : devices()) names += str(names.empty() ? "" : ", ", known->name());
-    throw value_error(c.name(), str("device '", c.string(1), "' is not available; there are: ", names));
+    Device& device = usable_device(c.string(1), c.name(), "device");
+    return device.is_host() ? nullptr : &device;
 }
 
 // A view where nothing moves, so that a parameter's is no parameter.

@@ -2,9 +2,9 @@
 // ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
 #include "interpreter/bindings/devices.h"
 
-#include "core/device.h"
 #include "core/op.h"
 #include "core/program_place.h"
+#include "core/usable_device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -13,12 +13,6 @@
 namespace lunaria {
 
 namespace {
-
-std::string all_names() {
-    std::string names;
-    for (const Device* device : devices()) names += str(names.empty() ? "" : ", ", device->name());
-    return names;
-}
 
 // The device of the name at `index`; without one the current device.
 Device& device_or_current(lua_State* L, int index, std::string_view where) {
@@ -42,9 +36,9 @@ int synchronize(lua_State* L) {
 }
 
 int names(lua_State* L) {
-    lua_createtable(L, static_cast<int>(devices().size()), 0);
+    lua_createtable(L, 0, 0);
     lua_Integer n = 0;
-    for (const Device* device : devices()) {
+    for (const Device* device : usable_devices()) {
         push(L, device->name());
         lua_rawseti(L, -2, ++n);
     }
@@ -132,10 +126,7 @@ Device* device_named(lua_State* L, int index) {
 Device& device_at(lua_State* L, int index, std::string_view where, std::string_view argument) {
     if (lua_type(L, index) != LUA_TSTRING)
         throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
-    if (Device* device = device_named(L, index)) return *device;
-    throw value_error(where,
-                      str(argument, " '", lua_tostring(L, index), "' is not available; there are: ", all_names()))
-        .hint("tensors are on the host where nothing else is said: leave it out");
+    return usable_device(lua_tostring(L, index), where, argument);
 }
 
 void use_device(lua_State* L, Device& device) {

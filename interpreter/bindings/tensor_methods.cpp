@@ -79,8 +79,8 @@ int astype(lua_State* L) {
         return 1;
     }
     if (lua_type(L, 2) == LUA_TSTRING && !find_dtype(L, 2)) {
-        if (Device* device = device_named(L, 2)) {
-            Device* place = place_of(*device);
+        if (device_named(L, 2)) {
+            Device* place = place_of(device_at(L, 2, "to", "device"));
             if (t.device() != place) push(L, t.to(place));
             lua_settop(L, t.device() == place ? 1 : 3);
             return 1;
