@@ -1,6 +1,7 @@
 #include "backends/devices.h"
 
 #include "backends/cpu/device.h"
+#include "backends/gpu/device.h"
 #include "backends/separate/device.h"
 
 namespace lunaria {
@@ -9,6 +10,7 @@ void set_up_devices() {
     Device* const all[] = {
         &cpu::device(),
         &separate::device(),
+        &gpu::device(),
     };
     set_devices(all);
     set_current_device(all[0]);

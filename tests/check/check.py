@@ -29,7 +29,7 @@ LAYERS = {
 }
 # Each third-party library has one folder that includes it; the others go through that folder's own headers.
 THIRD_PARTY = {
-    r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter"],
+    r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter", "tests/gpu"],
     r"(cblas|openblas_config|lapacke?|f77blas)\.h": ["backends/cpu", "bench", "tests/backends"],
     r"(oneapi/)?dnnl.*": ["backends/cpu", "bench", "tests/backends"],
     # xeus's interface is made of its values.

@@ -1,0 +1,10 @@
+// One of NVIDIA's processors, by its driver alone (driver.h).
+#pragma once
+
+#include "core/device.h"
+
+namespace lunaria::gpu {
+
+Device& device();
+
+}  // namespace lunaria::gpu

@@ -1,0 +1,77 @@
+// NVIDIA's driver, as libcuda.so.1 offers it to programs. It is opened when the device is asked for: nothing here is
+// needed to build, or to run on a machine without it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace lunaria::gpu {
+
+// The driver's types: handles are pointers, addresses of the device are numbers.
+using Address = uint64_t;
+using Result = int;
+struct ContextHandle;
+struct StreamHandle;
+struct EventHandle;
+struct ModuleHandle;
+struct FunctionHandle;
+struct GraphHandle;
+struct GraphExecHandle;
+
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
+
+struct Driver {
+    Result (*init)(unsigned flags);
+    Result (*driver_version)(int* version);
+    Result (*error_name)(Result, const char** text);
+    Result (*error_string)(Result, const char** text);
+    Result (*device_count)(int* count);
+    Result (*device_get)(int* device, int ordinal);
+    Result (*device_name)(char* name, int length, int device);
+    Result (*device_attribute)(int* value, int attribute, int device);
+    Result (*context_retain)(ContextHandle** context, int device);
+    Result (*context_reset)(int device);
+    Result (*context_set)(ContextHandle* context);
+    Result (*memory_info)(size_t* free, size_t* total);
+    Result (*memory_allocate)(Address* address, size_t bytes);
+    Result (*memory_free)(Address address);
+    Result (*host_allocate)(void** memory, size_t bytes, unsigned flags);
+    Result (*host_free)(void* memory);
+    Result (*copy_to_device)(Address to, const void* from, size_t bytes, StreamHandle* stream);
+    Result (*copy_to_host)(void* to, Address from, size_t bytes, StreamHandle* stream);
+    Result (*copy_on_device)(Address to, Address from, size_t bytes, StreamHandle* stream);
+    Result (*stream_create)(StreamHandle** stream, unsigned flags);
+    Result (*stream_synchronize)(StreamHandle* stream);
+    Result (*stream_wait)(StreamHandle* stream, EventHandle* event, unsigned flags);
+    Result (*event_create)(EventHandle** event, unsigned flags);
+    Result (*event_destroy)(EventHandle* event);
+    Result (*event_record)(EventHandle* event, StreamHandle* stream);
+    Result (*event_query)(EventHandle* event);
+    Result (*event_synchronize)(EventHandle* event);
+    Result (*event_elapsed)(float* milliseconds, EventHandle* first, EventHandle* last);
+    Result (*module_load)(ModuleHandle** module, const void* image);
+    Result (*module_unload)(ModuleHandle* module);
+    Result (*module_function)(FunctionHandle** function, ModuleHandle* module, const char* name);
+    Result (*launch)(FunctionHandle* function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
+                     unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned near_bytes,
+                     StreamHandle* stream, void** arguments, void** extra);
+
+    int device = 0;
+    std::string name;    // of the processor
+    std::string target;  // what kernels are generated for
+};
+
+// The driver, opened by the first call, or null; `missing` is then why: which file or version it takes.
+struct Opened {
+    const Driver* driver = nullptr;
+    std::string missing;
+};
+const Opened& open_driver();
+
+// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
+std::string text_of(const Driver& driver, Result result);
+// Whether it tells that the context is lost, with all memory and kernels in it.
+bool loses_context(Result result);
+
+}  // namespace lunaria::gpu

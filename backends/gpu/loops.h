@@ -1,0 +1,28 @@
+// Loops of compiled graphs on the device: blocks of threads that share out rows and elements
+// (core/loops/thread_loop.h).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/gpu/queue.h"
+#include "core/graph_backend.h"
+#include "core/loops/loop.h"
+#include "core/loops/thread_loop.h"
+
+namespace lunaria::gpu {
+
+// For each loop its code, null where there is none; an empty list where it would have to be generated first and is not
+// to be. `target`: of the driver.
+std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const graph::LoopTask> loops,
+                                          bool generate);
+
+// Runs one of them.
+void launch_loop(Queue& queue, const std::string& target, const graph::LoopCode& loop, std::span<void* const> operands);
+
+// Runs a program that belongs to no graph; false where there is no code for it.
+bool run_loop(Queue& queue, const std::string& target, const graph::LoopTask& task, std::span<void* const> operands,
+              std::string_view what);
+
+}  // namespace lunaria::gpu

@@ -1,0 +1,42 @@
+// Memory of the host that the device can reach by itself, through which all elements travel: the host goes on while
+// they do.
+#pragma once
+
+#include <cstddef>
+
+#include "backends/gpu/driver.h"
+
+namespace lunaria::gpu {
+
+class Staging {
+  public:
+    Staging(const Driver& driver, StreamHandle* stream) : driver_(driver), stream_(stream) {}
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+
+    // What is there now travels, in the order of the stream's work.
+    Result upload(Address to, const char* from, size_t bytes);
+    // Waits until everything has come.
+    Result download(char* to, Address from, size_t bytes);
+
+    // The context is lost: what was in it is forgotten.
+    void lose(StreamHandle* stream);
+
+  private:
+    static constexpr size_t kPart = size_t{1} << 20;
+    static constexpr size_t kUploads = 8, kDownloads = 2;
+    struct Part {
+        char* memory = nullptr;
+        EventHandle* done = nullptr;
+        bool travels = false;
+    };
+    Result prepare();
+    Result next_upload();
+
+    const Driver& driver_;
+    StreamHandle* stream_;
+    Part up_[kUploads], down_[kDownloads];
+    size_t now_ = 0, used_ = 0;  // the part that uploads fill, how far
+};
+
+}  // namespace lunaria::gpu
