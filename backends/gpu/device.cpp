@@ -6,9 +6,12 @@
 
 #include "backends/gpu/driver.h"
 #include "backends/gpu/loops.h"
+#include "backends/gpu/operators.h"
 #include "backends/gpu/queue.h"
 #include "core/error.h"
 #include "core/loops/kernels.h"
+#include "core/op.h"
+#include "core/placement.h"
 #include "core/usable_device.h"
 
 namespace lunaria::gpu {
@@ -34,7 +37,15 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
     }
     void copy_elements(const Tensor& source, const Tensor& destination) override;
 
-    std::span<const Kernel> kernels(const Op&) const override { return {}; }
+    // One for every operator: it leaves calls that are no loops to the host.
+    std::span<const Kernel> kernels(const Op& op) const override {
+        static constexpr Kernel kLoop[] = {[](const KernelCall&) { return false; }};
+        return op.fuses_as == Fusion::none ? std::span<const Kernel>() : kLoop;
+    }
+    size_t launch(std::span<const Kernel> kernels, size_t, KernelCall& call) override {
+        if (run_as_loop(queue(), open_driver().driver->target, call)) return 0;
+        return launch_or_fall_back(*this, {}, 0, call) == 0 ? 0 : kernels.size();
+    }
 
     graph::Backend* graphs() override { return this; }
     bool can_compile() const override { return graph::can_generate(); }

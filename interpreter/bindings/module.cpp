@@ -24,6 +24,7 @@
 #include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
+#include "jit/graph/operator_loop.h"
 
 namespace lunaria {
 
@@ -447,7 +448,10 @@ void set_threads_of_environment() {
 
 int open_lunaria(lua_State* L) {
     set_threads_of_environment();
-    if (!State::of(L).is_worker()) set_up_devices();
+    if (!State::of(L).is_worker()) {
+        set_up_devices();
+        graph::offer_operator_loops();
+    }
     lua_newtable(L);
     bind_dtypes(L);
     bind_tensors(L);
