@@ -14,7 +14,7 @@ class Emission {
   public:
     Emission(llvm::Module& module, int lanes, bool avx512)
         : module(module), builder(module.getContext()), lanes(lanes), avx512(avx512) {
-        // Products and sums may be joined, which rounds once instead of twice; nothing else is allowed.
+        // Products and sums of one formula may be joined, which rounds once instead of twice; nothing else is allowed.
         llvm::FastMathFlags flags;
         flags.setAllowContract();
         builder.setFastMathFlags(flags);

@@ -167,7 +167,13 @@ llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values
     std::vector<llvm::Value*> args;
     for (uint16_t a : at.args) args.push_back(values[a]);
     e_.dtype = at.operand;
-    return write_formula(at.name, args);
+    llvm::Value* result = write_formula(at.name, args);
+    // Within a formula products and sums are joined, as the vector loops of single operators join them. What it gives
+    // is rounded, so that operators give the same bits together and alone.
+    if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(result);
+        product && product->getOpcode() == llvm::Instruction::FMul)
+        product->setHasAllowContract(false);
+    return result;
 }
 
 bool LoopBody::is_kept(size_t i) const { return std::find(kept_.begin(), kept_.end(), i) != kept_.end(); }
