@@ -65,16 +65,20 @@ Value move_statistics(const Call& c) {
     const double keep = c.number(4), count = static_cast<double>(c.integer(5));
     for (size_t i = 0; i < 2; ++i) {
         Tensor running = c.args[i].tensor();
-        const Tensor batch = c.args[i + 2].tensor().to_host();
+        const Tensor batch = c.args[i + 2].tensor();
         if (!(running.shape() == batch.shape()))
             throw shape_error(c.name(), str(param_name(c, i), " has shape ", running.shape(), " and ",
                                             param_name(c, i + 2), " ", batch.shape()));
         // The variance of the batch is the biased one; the running one estimates that of the data.
         const double factor = i == 1 && count > 1 ? count / (count - 1) : 1.0;
         running.own_storage();
-        Tensor here = running.to_host();
-        for (int64_t k = 0; k < here.size(); ++k) here.set_at(k, keep * here.at(k) + (1 - keep) * factor * batch.at(k));
-        if (running.device()) copy_elements(here, running);
+        if (Device* place = running.device()) {
+            const Expr old(eager_builder(), Value(running)), next(eager_builder(), Value(batch.to(place)));
+            copy_elements((old * keep + next * ((1 - keep) * factor)).value().tensor(), running);
+            continue;
+        }
+        for (int64_t k = 0; k < running.size(); ++k)
+            running.set_at(k, keep * running.at(k) + (1 - keep) * factor * batch.at(k));
     }
     return Value::list({});
 }
