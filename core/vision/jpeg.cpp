@@ -190,9 +190,11 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
         read_inks(jpeg, out, skipped);
         return out;
     }
-    // Parts have any size; blocks of few sizes serve one after the other.
-    const auto needed = static_cast<uint64_t>(p.height * wide * 3);
-    const Tensor all = Tensor::empty(DType::u8, {static_cast<int64_t>(std::bit_ceil(needed))});
+    // Parts have any size; blocks of few sizes serve one after the other. Large ones are seldom.
+    constexpr uint64_t kLarge = uint64_t{16} << 20;
+    auto size = static_cast<uint64_t>(p.height * wide * 3);
+    if (size < kLarge) size = std::bit_ceil(size);
+    const Tensor all = Tensor::empty(DType::u8, {static_cast<int64_t>(size)});
     read_rows(jpeg, all.data<uint8_t>(), p.height, wide * 3);
     return all.view({p.height, p.width, 3}, {wide * 3, 3, 1}, skipped * 3);
 }
