@@ -13,11 +13,13 @@ bool Sizes::of(const Value& tensor) const {
     return found != r_.slot_of_.end() && at(found->second);
 }
 
-void Sizes::look(const Value& tensor) {
-    if (!known_.closed || known_.count == 0) return;
+bool Sizes::varies(const Value& tensor) const {
+    if (known_.count == 0) return false;
     const auto found = r_.slot_of_.find(vm::identity_of(tensor));
-    looked_ |= found != r_.slot_of_.end() && known_.open[static_cast<size_t>(found->second)];
+    return found != r_.slot_of_.end() && known_.open[static_cast<size_t>(found->second)];
 }
+
+void Sizes::look(const Value& tensor) { looked_ |= known_.closed && varies(tensor); }
 
 bool Sizes::follow(const Step& step) const {
     bool follows = false;
@@ -118,14 +120,14 @@ void Sizes::restore(const Known& known) {
 
 Value size_of(Recorder& r, const Value& tensor, int axis) {
     const Value size(tensor.tensor().shape()[axis]);
-    if (!r.sizes_.of(tensor)) return size;
+    if (r.stopped_.empty() && r.machine_.region()) r.sizes_.look(tensor);
+    if (!r.stopped_.empty() || r.machine_.region() || !r.sizes_.varies(tensor)) return size;
     Step s(Step::Kind::size, {r.operand(tensor), Value(axis)});
     return r.event(std::move(s), [&](vm::Values& values) { values.push_back(size); })[0];
 }
 
 Value open_shape(Recorder& r, const Value& tensor) {
-    r.sizes_.look(tensor);
-    if (!r.sizes_.of(tensor)) return {};
+    if (!r.stopped_.empty() || !r.sizes_.varies(tensor)) return {};
     const Value table = r.tables_.adopt(r.host_.index(tensor, Value("shape")));
     for (int axis = 0; axis < tensor.tensor().rank(); ++axis)
         r.raw_set(table, Value(axis + 1), size_of(r, tensor, axis));

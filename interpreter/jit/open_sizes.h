@@ -29,6 +29,8 @@ class Sizes {
     bool closed() const { return known_.closed; }
     bool at(int32_t slot) const { return !known_.closed && known_.open[static_cast<size_t>(slot)]; }
     bool of(const Value& tensor) const;
+    // Whether it is one, or was until all were decided: the program gets its sizes as open numbers.
+    bool varies(const Value& tensor) const;
     // The program looks at a size of the tensor: where all are decided, what it does then may depend on it.
     void look(const Value& tensor);
     // An operand: such a tensor, or a list of numbers that may be such sizes.

@@ -153,6 +153,7 @@ bool fits(const Expected& e, const Value& v, std::span<const Value> slots) {
             return t.dtype() == e.type.dtype && fits_shape(e, t.shape()) && (t.parameter() != nullptr) == e.parameter;
         }
         case Expected::What::same:
+            if (v.is_number()) return identical(v, slots[static_cast<size_t>(e.slot)]);
             return vm::identity_of(v) && vm::identity_of(v) == vm::identity_of(slots[static_cast<size_t>(e.slot)]) &&
                    (!e.typed || fits_shape(e, v.tensor().shape()));
         case Expected::What::number:

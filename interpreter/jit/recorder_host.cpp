@@ -308,9 +308,7 @@ Value Recorder::concat(const Value& given_a, const Value& given_b) {
 
 Value Recorder::length(const Value& given_object) {
     const Value object = decided(given_object);
-    sizes_.look(object);
-    if (stopped_.empty() && object.is_tensor() && object.tensor().rank() > 0 && !object.marks())
-        return size_of(*this, object, 0);
+    if (stopped_.empty() && object.is_tensor() && object.tensor().rank() > 0) return size_of(*this, object, 0);
     sizes_.decide(object);
     if (stopped_.empty() && is_table(object)) {
         const Value method = questions_.meta(object, "__len");

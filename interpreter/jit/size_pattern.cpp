@@ -255,13 +255,20 @@ class Joiner {
         for (size_t way = 0; way < kWays; ++way) {
             const Expected& other = step(way, i).expected[k];
             require(e.what == other.what && e.slot == other.slot && e.typed == other.typed);
-            require(e.what != Expected::What::constant || identical(e.constant, other.constant));
             require(e.what != Expected::What::number || e.constant.kind() == other.constant.kind());
             if (e.what != Expected::What::tensor && !e.typed) continue;
             require(e.type.dtype == other.type.dtype && e.parameter == other.parameter && e.open == other.open &&
                     e.type.shape.rank() == other.type.shape.rank());
         }
         highest_ = std::max(highest_, e.slot);
+        if (e.what != Expected::What::constant) return;
+        const std::array<const Value*, kWays> values{&step(0, i).expected[k].constant, &step(1, i).expected[k].constant,
+                                                     &e.constant};
+        if (identical(*values[0], e.constant) && identical(*values[1], e.constant)) return;
+        // A number that was decided upon has to be what follows from the sizes.
+        require(last(i).kind == Step::Kind::is);
+        for (const Value* v : values) require(v->is_number() && v->kind() == e.constant.kind());
+        term_of(values);
     }
 
     // The same in all ways, or what it is in the joined one, with 0 for the terms before there are any nodes.
@@ -488,6 +495,15 @@ class Joiner {
                 if (const auto found = nodes_.find(e.slot); found != nodes_.end()) e.node = found->second;
                 for (size_t other = 0; other + 1 < kWays; ++other)
                     e.open |= !(step(other, i).expected[k].type.shape == e.type.shape);
+                const std::array<const Value*, kWays> values{&step(0, i).expected[k].constant,
+                                                             &step(1, i).expected[k].constant, &s.expected[k].constant};
+                if (s.kind != Step::Kind::is || e.what != Expected::What::constant ||
+                    (identical(*values[0], *values[2]) && identical(*values[1], *values[2])))
+                    continue;
+                e = Expected();
+                e.what = Expected::What::same;
+                e.node = term_of(values).node();
+                e.slot = first + static_cast<int32_t>(std::ranges::find(used_, e.node, &Used::node) - used_.begin());
             }
             if (i == 0) {
                 for (size_t k = 0; k < pattern_.terms.size(); ++k) {

@@ -221,6 +221,14 @@ local derived = {
     return x:sum() / x.shape[1]
   end, rows },
   ["lengths that are read"] = { function(x) return x:sum() * math.min(#x, 8) end, rows },
+  ["sizes for operators"] = { function(x)
+    local n = x.shape[1]
+    local y = ops.reshape(ops.matmul(x, weight), { n * 2, 2 })
+    return (ops.broadcast_to(y:mean(0), { n, 2 }) * 2):sum() / #x
+  end, rows, 4 },
+  ["sizes that stand beside a number"] = { function(x, y)
+    return ops.reshape(x, { x.shape[1], -1 }):mean() * y:sum() / y.shape[1]
+  end, function(n) return rows(n), rows(n < 12 and n or 5) end },
   ["sizes within"] = { function(x)
     local y = ops.matmul(x, weight)
     return (y * (y.shape[1] > 8 and 2 or 3)):mean()
