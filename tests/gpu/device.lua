@@ -148,6 +148,24 @@ test("a lost context is an error; what was there is lost and the session goes on
   equal(#losses("GPU", 2), 2)
 end)
 
+test("what fails in a kernel is told with the operator and its line", function()
+  local x = ops.ones { 5000 } + 1
+  x:to "CPU"
+  mock.fail("kernel", 1, illegal_address)
+  local line = debug.getinfo(1, "l").currentline + 1
+  local y = ops.tanh(x)
+  local ok, message = pcall(function() return y:to "CPU" end)
+  equal(ok, false)
+  for _, part in ipairs { "device.lua:" .. line .. ": tanh: the device failed", "CUDA_ERROR_ILLEGAL_ADDRESS" } do
+    if not message:find(part, 1, true) then error(part .. " is not in " .. message) end
+  end
+  x = ops.ones { 5000 } + 1
+  mock.fail("kernel", 2, illegal_address)
+  ok, message = pcall(function() return ops.exp(ops.tanh(x) * 2):to "CPU" end)
+  equal({ ok, message:find("tanh at ", 1, true) ~= nil, message:find("mul at ", 1, true) ~= nil }, { false, true, true })
+  equal((ops.ones { 3 } + 1):tolist(), { 2.0, 2.0, 2.0 })
+end)
+
 test("the driver was used as it is to be used", function() equal(mock.blamed(), "") end)
 
 t.finish()
