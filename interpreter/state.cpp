@@ -35,8 +35,8 @@ namespace {
 // A young collection costs a microsecond or less, so one per half megabyte of tensors is cheap, and temporaries are
 // reused while they are still in the cache.
 constexpr uint64_t kSmallestStep = 512u << 10;
-// Growth of live tensors that calls for a full collection, at least.
-constexpr int64_t kSmallestGrowth = 64 << 20;
+// Growth of live tensors that calls for a full collection, at least: by the size of Lua's own heap.
+constexpr int64_t kSmallestGrowth = 16 << 20, kLargestGrowth = 64 << 20;
 // Of visits in each other: each takes some of the C stack.
 constexpr int kMostVisits = 16;
 constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
@@ -252,8 +252,10 @@ void State::step(lua_State* L) {
     new_handles_ = 0;
     if (!lua_gc(L, LUA_GCISRUNNING)) return;
     int64_t live = memory_stats().live_bytes;
-    // Tensors that outlived the nursery are only found by a full collection.
-    if (live - settled_bytes_ > std::max(settled_bytes_ / 2, kSmallestGrowth)) {
+    // Tensors that outlived the nursery are only found by a full collection, which takes the longer the larger Lua's
+    // own heap is: with a small one there are more of them, and memory stays level.
+    const int64_t growth = std::clamp(int64_t{lua_gc(L, LUA_GCCOUNT)} * 1024 * 8, kSmallestGrowth, kLargestGrowth);
+    if (live - settled_bytes_ > std::max(settled_bytes_ / 2, growth)) {
         collect(L);
         live = settled_bytes_ = memory_stats().live_bytes;
     } else {
