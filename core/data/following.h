@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <utility>
 
 #include "core/data/node.h"
 #include "core/data/place_in_batch.h"
+#include "core/data/tolerant.h"
+#include "core/interrupt.h"
 
 namespace lunaria::data {
 
@@ -41,7 +44,7 @@ class MadeCursor final : public FollowingCursor {
     void fetch(int64_t id, Row& row) override {
         Row whole;
         child_->fetch(id, whole);
-        plan_.apply(whole, row, epoch_, id);
+        make(whole, row, id);
     }
     bool draw(Draft& draft) override {
         if (!child_->draw(draft)) return false;
@@ -62,7 +65,7 @@ class MadeCursor final : public FollowingCursor {
             const PlaceInBatch::Hidden hidden;
             child_->finish(draft, whole);
         }
-        plan_.apply(whole, row, epoch_, number);
+        make(whole, row, number);
     }
     bool finishes_together() const override {
         return requires(const Plan& p, std::span<Row> rows, std::span<const int64_t> n) {
@@ -84,13 +87,27 @@ class MadeCursor final : public FollowingCursor {
                 else
                     for (size_t i = 0; i < drafts.size(); ++i) child_->finish(drafts[i], whole[i]);
             }
-            plan_.apply_together(whole, rows, epoch_, numbers);
+            try {
+                plan_.apply_together(whole, rows, epoch_, numbers);
+            } catch (const std::exception&) {
+                if (!plan_.tolerant) throw;
+                for (size_t i = 0; i < whole.size(); ++i) make(whole[i], rows[i], numbers[i]);
+            }
         } else {
             Cursor::finish_together(drafts, rows);
         }
     }
 
   private:
+    void make(Row& whole, Row& row, int64_t number) {
+        try {
+            plan_.apply(whole, row, epoch_, number);
+        } catch (const std::exception&) {
+            if (!plan_.tolerant || interrupt_requested()) throw;
+            row = bad_row(plan_.layout.names.size());
+        }
+    }
+
     const Plan& plan_;
     const Epoch epoch_;
 };

@@ -22,6 +22,7 @@ struct Plan {
 
     bool by_stream = false;  // what is below runs on the host's thread
     const void* owner = nullptr;
+    bool tolerant = false;
 
     Row arguments_of(const Row& whole, const Epoch& epoch, int64_t number) const {
         Row arguments;
@@ -96,12 +97,13 @@ class Copies final : public MakingNode {
 }  // namespace
 
 NodePtr map_anywhere(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
-                     uint64_t seed, bool numbered, std::optional<int> workers) {
+                     uint64_t seed, bool numbered, std::optional<int> workers, bool tolerant) {
     seed += kSeedStep * child->functions();
     Layout layout(child->columns(), inputs, outputs);
     Names names = chosen(child->columns(), inputs);
     Plan plan{std::move(where), function, std::move(inputs), std::move(names), std::move(layout),
               outputs.size(),   seed,     numbered};
+    plan.tolerant = tolerant;
     return std::make_shared<Copies>(child, std::move(plan), workers);
 }
 

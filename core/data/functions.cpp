@@ -1,9 +1,11 @@
 #include "core/data/functions.h"
 
+#include <exception>
 #include <optional>
 
 #include "core/data/ahead.h"
 #include "core/data/layout.h"
+#include "core/data/tolerant.h"
 #include "core/interrupt.h"
 
 namespace lunaria::data {
@@ -16,7 +18,7 @@ struct Call {
     std::vector<size_t> inputs;
     Names input_names;
     uint64_t seed;
-    bool numbered = false;
+    bool numbered = false, tolerant = false;
 
     void gather(const Row& row, Row& arguments) const {
         arguments.clear();
@@ -67,7 +69,13 @@ class MapCursor final : public Cursor {
             arguments_.emplace_back(static_cast<int64_t>(epoch_.number));
         }
         made_.clear();
-        epoch_.host->call(call_.function, arguments_, results_, made_, call_.place(epoch_, number));
+        try {
+            epoch_.host->call(call_.function, arguments_, results_, made_, call_.place(epoch_, number));
+        } catch (const std::exception&) {
+            if (!call_.tolerant || interrupt_requested()) throw;
+            row = bad_row(layout_.names.size());
+            return;
+        }
         row.clear();
         layout_.place(whole_, made_, row);
     }
@@ -188,10 +196,10 @@ class Stream final : public Node {
 }  // namespace
 
 NodePtr map(NodePtr child, std::string where, uint64_t function, std::vector<size_t> inputs, Names outputs,
-            uint64_t seed, bool numbered) {
+            uint64_t seed, bool numbered, bool tolerant) {
     seed += kSeedStep * child->functions();
     Layout layout(child->columns(), inputs, outputs);
-    Call call{std::move(where), function, inputs, chosen(child->columns(), inputs), seed, numbered};
+    Call call{std::move(where), function, inputs, chosen(child->columns(), inputs), seed, numbered, tolerant};
     return std::make_shared<Map>(child, std::move(call), std::move(layout), outputs.size());
 }
 

@@ -23,6 +23,7 @@ struct Plan {
     Names input_names;
     Layout layout;
     uint64_t seed;
+    bool tolerant = false;
 
     void apply(Row& whole, Row& row, const Epoch& epoch, int64_t number) const {
         Row values;
@@ -71,7 +72,7 @@ class TransformNode final : public MakingNode {
 }  // namespace
 
 NodePtr transform(NodePtr child, std::vector<TransformPtr> transforms, std::vector<size_t> inputs, Names outputs,
-                  uint64_t seed, std::optional<int> workers) {
+                  uint64_t seed, std::optional<int> workers, bool tolerant) {
     size_t values = inputs.size();
     for (const TransformPtr& t : transforms) values = t->results(values);
     if (values != outputs.size())
@@ -82,7 +83,8 @@ NodePtr transform(NodePtr child, std::vector<TransformPtr> transforms, std::vect
     Names names = chosen(child->columns(), inputs);
     seed += kSeedStep * child->functions();
     return std::make_shared<TransformNode>(
-        child, Plan{std::move(transforms), std::move(inputs), std::move(names), std::move(layout), seed}, workers);
+        child, Plan{std::move(transforms), std::move(inputs), std::move(names), std::move(layout), seed, tolerant},
+        workers);
 }
 
 }  // namespace lunaria::data

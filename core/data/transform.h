@@ -56,7 +56,8 @@ using TransformPtr = std::shared_ptr<const Transform>;
 
 // Gives the columns at `inputs` through the transforms, one after the other; the results are called `outputs` and come
 // at the place of the first input. `workers`: how many threads, without it as many as the epoch says.
+// `tolerant`: a row that fails is a bad one (tolerant.h).
 NodePtr transform(NodePtr child, std::vector<TransformPtr> transforms, std::vector<size_t> inputs, Names outputs,
-                  uint64_t seed, std::optional<int> workers);
+                  uint64_t seed, std::optional<int> workers, bool tolerant = false);
 
 }  // namespace lunaria::data

@@ -11,6 +11,7 @@
 #include "core/data/operations.h"
 #include "core/data/stage_times.h"
 #include "core/data/tfrecord.h"
+#include "core/data/tolerant.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -164,14 +165,14 @@ int make_part(lua_State* L) {
                      {1});
 }
 
-// map(node, where, function, positions, names, seed, numbered)
+// map(node, where, function, positions, names, seed, numbered, nil, tolerant)
 int make_map(lua_State* L) {
     const NodePtr& child = node_at(L, 1);
     Names names = names_at(L, 5);
     if (names.empty()) throw argument_error("dataset", "there are no columns");
     return push_node(L,
                      map(child, text_at(L, 2), function_at(L, 3), positions_at(L, 4, child->columns().size()),
-                         std::move(names), seed_at(L, 6), lua_toboolean(L, 7)),
+                         std::move(names), seed_at(L, 6), lua_toboolean(L, 7), lua_toboolean(L, 9)),
                      {1}, 3);
 }
 
@@ -180,15 +181,16 @@ std::optional<int> workers_at(lua_State* L, int index) {
     return static_cast<int>(std::min<int64_t>(least_at(L, index, 0), 1024));
 }
 
-// map_anywhere(node, where, function, positions, names, seed, numbered, workers). A function in C, as compiled code
-// makes them, cannot be copied: it runs as that of map.
+// map_anywhere(node, where, function, positions, names, seed, numbered, workers, tolerant). A function in C, as
+// compiled code makes them, cannot be copied: it runs as that of map.
 int make_map_anywhere(lua_State* L) {
     if (lua_iscfunction(L, 3)) return make_map(L);
     const NodePtr& child = node_at(L, 1);
-    return push_node(L,
-                     map_anywhere(child, text_at(L, 2), function_at(L, 3), positions_at(L, 4, child->columns().size()),
-                                  names_at(L, 5), seed_at(L, 6), lua_toboolean(L, 7), workers_at(L, 8)),
-                     {1}, 3);
+    return push_node(
+        L,
+        map_anywhere(child, text_at(L, 2), function_at(L, 3), positions_at(L, 4, child->columns().size()),
+                     names_at(L, 5), seed_at(L, 6), lua_toboolean(L, 7), workers_at(L, 8), lua_toboolean(L, 9)),
+        {1}, 3);
 }
 
 // filter(node, function, positions, seed)
@@ -217,13 +219,13 @@ std::vector<TransformPtr> transforms_at(lua_State* L, int index) {
     return list;
 }
 
-// transforms(node, transforms, positions, names, seed, workers)
+// transforms(node, transforms, positions, names, seed, workers, tolerant)
 int make_transforms(lua_State* L) {
     const NodePtr& child = node_at(L, 1);
     return push_node(
         L,
         data::transform(child, transforms::joined(transforms_at(L, 2)), positions_at(L, 3, child->columns().size()),
-                        names_at(L, 4), seed_at(L, 5), workers_at(L, 6)),
+                        names_at(L, 4), seed_at(L, 5), workers_at(L, 6), lua_toboolean(L, 7)),
         {1});
 }
 
@@ -292,6 +294,11 @@ int make_bucket(lua_State* L) {
     options.to_boundary = lua_toboolean(L, 7);
     options.pads = pads_at(L, 8);
     return push_node(L, bucket(child, std::move(options)), {1});
+}
+
+// good(node, where, replace): without the bad rows of a tolerant operation.
+int make_good(lua_State* L) {
+    return push_node(L, without_bad_rows(node_at(L, 1), text_at(L, 2), lua_toboolean(L, 3)), {1});
 }
 
 // gate(node, name, count, function): without a function nil.
@@ -543,6 +550,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"transform", protect<apply_transform>},
     {"batch", protect<make_batch>},
     {"bucket", protect<make_bucket>},
+    {"good", protect<make_good>},
     {"gate", protect<make_gate>},
     {"consent", protect<give_consent>},
     {"cache", protect<make_cache_handle>},

@@ -1,10 +1,12 @@
 -- ms.dataset.config: what data sets do where they are told nothing else.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local steps = require "lunaria.dataset.steps"
 
 local check = arguments.check
 local config = {}
-local settings = { prefetch = 2, auto_workers = false, debug = false, autotune = false, autotune_interval = 0 }
+local settings = { prefetch = 2, auto_workers = false, debug = false, autotune = false, autotune_interval = 0,
+  error_samples = 0 }
 
 local most = 1024
 
@@ -55,6 +57,32 @@ function config.set_auto_num_workers(enable) settings.auto_workers = check.boole
 ---     > ms.dataset.config.get_auto_num_workers()
 ---     false
 function config.get_auto_num_workers() return settings.auto_workers end
+
+steps.enumeration(config, "ErrorSamplesMode", [[What ds:map does with a row for which its operations fail: RETURN the error, REPLACE the row
+or SKIP it.
+
+    > ms.dataset.config.ErrorSamplesMode.SKIP
+    2]], { RETURN = 0, REPLACE = 1, SKIP = 2 })
+
+--- What ds:map does, in pipelines that are made from now on, with a row for which its operations fail: error_samples_mode is one of
+--- ms.dataset.config.ErrorSamplesMode. RETURN: the error ends the epoch; SKIP: the row is left out; REPLACE: the last row before that was
+--- good comes in its place, or the first one behind. Which rows these are does not depend on the number of workers.
+---
+---     > ms.dataset.config.set_error_samples_mode(ms.dataset.config.ErrorSamplesMode.SKIP)
+---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false })
+---     > ds = ds:map(function(x) assert(x:item() ~= 2) return x end)
+---     > ds:get_dataset_size()
+---     2
+---     > ms.dataset.config.set_error_samples_mode(ms.dataset.config.ErrorSamplesMode.RETURN)
+function config.set_error_samples_mode(error_samples_mode)
+  settings.error_samples = steps.choice("set_error_samples_mode", "error_samples_mode", error_samples_mode, config, "ErrorSamplesMode")
+end
+
+--- What ds:map does with a row for which its operations fail: one of ms.dataset.config.ErrorSamplesMode.
+---
+---     > ms.dataset.config.get_error_samples_mode()
+---     0
+function config.get_error_samples_mode() return settings.error_samples end
 
 --- enable: no thread makes rows ahead, each is made when it is asked for, so that a debugger and prints follow the program.
 ---

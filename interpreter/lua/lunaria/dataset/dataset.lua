@@ -151,26 +151,33 @@ end
 function Dataset:map(...)
   local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil, callbacks=nil, cache=nil, "
     .. "python_multiprocessing=false", ...)
-  local function kept(node) return a.cache and base.cached("map", node, a.cache) or node end
+  local mode = config.get_error_samples_mode()
+  local tolerant = mode ~= config.ErrorSamplesMode.RETURN
+  local function kept(node)
+    if tolerant then node = data.good(node, "map", mode == config.ErrorSamplesMode.REPLACE) end
+    return a.cache and base.cached("map", node, a.cache) or node
+  end
   local workers = workers_of("map", a)
   local copies = copies_of("map", a)
   if copies and a.callbacks then
     fail("map", "callbacks are called in order, by the program: not together with python_multiprocessing")
   end
   local function mapped(node, f, places, outputs)
-    if copies then return data.map_anywhere(node, "map", f, places, outputs, config.get_seed(), false, workers) end
-    return data.map(node, "map", f, places, outputs, config.get_seed(), a.callbacks ~= nil)
+    if copies then return data.map_anywhere(node, "map", f, places, outputs, config.get_seed(), false, workers, tolerant) end
+    return data.map(node, "map", f, places, outputs, config.get_seed(), a.callbacks ~= nil, nil, tolerant)
   end
   local places, names = positions("map", self, a.input_columns)
   local handles, rest = natives(a.operations)
   if handles and not a.callbacks then
     local outputs = new_names("map", self, names, a.output_columns)
     if #rest == 0 then
-      return made(self, "map", { a }, kept(data.transforms(self._node, handles, places, outputs, config.get_seed(), workers)))
+      return made(self, "map", { a }, kept(data.transforms(self._node, handles, places, outputs, config.get_seed(), workers,
+        tolerant)))
     end
     local between = {}
     for i = 1, data.results(handles, #places) do between[i] = "\0" .. i end
-    local inner = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers))
+    local inner = new(data.transforms(self._node, handles, places, between, config.get_seed(), workers, tolerant))
+    if tolerant then inner = new(data.good(inner._node, "map", mode == config.ErrorSamplesMode.REPLACE)) end
     places = positions("map", inner, between)
     return made(self, "map", { a }, kept(mapped(inner._node, composed("map", rest), places, outputs)))
   end
