@@ -160,7 +160,8 @@ TEST_F(Threads, TheLentEntryOfTheEnvironmentIsGivenBack) {
         size_t equals = entry.find('=');
         if (equals == std::string::npos) continue;
         std::string name = entry.substr(0, equals);
-        // "_" is the path of the program, which a start within the program (a sanitizer starts it anew) changes or drops.
+        // "_" is the path of the program, which a start within the program (a sanitizer starts it anew) changes or
+        // drops.
         if (name == "_") continue;
         has_policy |= name == "GOMP_SPINCOUNT" || name == "OMP_WAIT_POLICY";
         ASSERT_NE(std::getenv(name.c_str()), nullptr) << name;
