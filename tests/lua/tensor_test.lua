@@ -229,7 +229,7 @@ t.test("a released tensor is an error, not a crash", function()
 end)
 
 t.test("other userdata is not taken for a tensor", function()
-  t.fails({ "add: input must be a tensor or a number, got a file", "FILE*" }, o.add, io.stdout, T { 1 })
+  t.fails("add: input must be a tensor or a number, got a file", o.add, io.stdout, T { 1 })
   t.fails("tensor", T({ 1 }).item, io.stdout)
   t.fails("tensor", T({ 1 }).item, {})
   local file = io.tmpfile()
