@@ -289,7 +289,9 @@ void State::on_event(lua_State* L, lua_Debug* event) {
     try {
         if (interrupt_requested()) {
             state.debugger().skip_handlers(L);
-            lua_sethook(L, on_event, kEvents, 1);
+            // Setting it walks over all calls, and a deep recursion has hundreds of thousands.
+            if (lua_gethook(L) != on_event || lua_gethookmask(L) != kEvents || lua_gethookcount(L) != 1)
+                lua_sethook(L, on_event, kEvents, 1);
         }
         poll_interrupt();
     } catch (const Error& e) {
