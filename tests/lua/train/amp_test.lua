@@ -46,6 +46,12 @@ t.test("a cell computes in the dtype that to_float says, its parameters stay", f
   function Pass:construct(a, b, c) return a, b, c end -- luacheck: ignore 212
   local a, b, c = Pass():to_float(ms.float16)(ms.ones { 2 }, labels, "text")
   t.equal({ a.dtype, b.dtype, c }, { ms.float16, ms.int64, "text" })
+  -- Tables are gone through; one without such tensors, or one that holds itself, is passed on.
+  local list, empty = { ms.ones { 2 }, { h = ms.ones { 2 }, n = 3 }, labels }, { labels }
+  empty.own = empty
+  local cast, same = Pass():to_float(ms.float16)(list, empty)
+  t.equal({ cast[1].dtype, cast[2].h.dtype, cast[2].n, cast[3].dtype }, { ms.float16, ms.float16, 3, ms.int64 })
+  t.equal({ list[1].dtype, rawequal(same, empty) }, { ms.float32, true })
 end)
 
 t.test("the levels lower what they say", function()

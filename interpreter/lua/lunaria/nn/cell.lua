@@ -140,11 +140,37 @@ end
 
 local float_names = { Float16 = true, BFloat16 = true, Float32 = true, Float64 = true }
 
--- Values with their floating tensors in another dtype; nothing else of them changes.
+-- A plain table with its floating tensors in another dtype, also those of tables in it; itself where there is none. Beyond that
+-- depth a table is left as it is: one may hold itself.
+local deepest = 8
+local function table_as_float(dtype, values, depth)
+  local changed
+  for key, value in pairs(values) do
+    local other = value
+    if ms.is_tensor(value) then
+      if value.dtype ~= dtype and float_names[tostring(value.dtype)] then other = ms.ops.cast(value, dtype) end
+    elseif depth < deepest and type(value) == "table" and getmetatable(value) == nil then
+      other = table_as_float(dtype, value, depth + 1)
+    end
+    if not rawequal(other, value) then
+      if not changed then
+        changed = {}
+        for k, v in pairs(values) do changed[k] = v end
+      end
+      changed[key] = other
+    end
+  end
+  return changed or values
+end
+
+-- Values with their floating tensors in another dtype, also those in plain tables (states of recurrent cells); nothing else of
+-- them changes.
 local function as_float(dtype, count, first, ...)
   if count == 0 then return end
-  if ms.is_tensor(first) and first.dtype ~= dtype and float_names[tostring(first.dtype)] then
-    first = ms.ops.cast(first, dtype)
+  if ms.is_tensor(first) then
+    if first.dtype ~= dtype and float_names[tostring(first.dtype)] then first = ms.ops.cast(first, dtype) end
+  elseif type(first) == "table" and getmetatable(first) == nil then
+    first = table_as_float(dtype, first, 1)
   end
   if count == 1 then return first end
   return first, as_float(dtype, count - 1, ...)
