@@ -41,8 +41,21 @@ class Separate final : public Device, public graph::Backend {
     explicit Separate(Ways ways) : ways_(std::move(ways)) {}
     std::string_view name() const override { return ways_.name; }
 
-    void* allocate(size_t bytes) override { return parts().memory.allocate(bytes); }
-    void release(void* block, size_t bytes) noexcept override { parts().memory.release(block, bytes); }
+    void* allocate(size_t bytes) override {
+        void* block = parts().memory.allocate(bytes);
+        if (!ways_.watcher) return block;
+        try {
+            ways_.watcher->allocating(block, bytes);
+        } catch (const Error&) {
+            parts().memory.release(block, bytes);
+            throw;
+        }
+        return block;
+    }
+    void release(void* block, size_t bytes) noexcept override {
+        if (ways_.watcher) ways_.watcher->released(block, bytes);
+        parts().memory.release(block, bytes);
+    }
     // The host may go on and change its memory: what is there now travels.
     void copy_from_host(void* device, const void* host, size_t bytes) override {
         const auto* from = static_cast<const char*>(host);
@@ -54,7 +67,11 @@ class Separate final : public Device, public graph::Backend {
         wait(add([host, from = parts().memory.inside(device), bytes] { std::memcpy(host, from, bytes); }));
     }
     void copy_elements(const Tensor& source, const Tensor& destination) override {
-        add([from = inside(source), to = inside(destination)] { lunaria::copy_elements(from, to); });
+        if (ways_.watcher) ways_.watcher->copied(source, destination);
+        add([watcher = ways_.watcher, from = inside(source), to = inside(destination)] {
+            lunaria::copy_elements(from, to);
+            if (watcher) watcher->written(from, to);
+        });
     }
 
     std::span<const Kernel> kernels(const Op& op) const override {
@@ -63,7 +80,11 @@ class Separate final : public Device, public graph::Backend {
             if (op.name() == name) return {};
         return host_device()->kernels(op);
     }
-    size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) override;
+    size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) override {
+        const size_t taken = queue(kernels, first, call);
+        if (ways_.watcher && taken < kernels.size()) ways_.watcher->launched(call);
+        return taken;
+    }
 
     graph::Backend* graphs() override { return this; }
     bool can_compile() const override { return loops().can_compile(); }
@@ -112,17 +133,20 @@ class Separate final : public Device, public graph::Backend {
 
   private:
     struct Parts {
-        Memory memory{kAddresses, limit_of_environment()};
+        explicit Parts(const std::string& name) : memory(name, kAddresses, limit_of_environment()) {}
+        Memory memory;
         std::unique_ptr<WorkQueue> queue = std::make_unique<WorkQueue>();
     };
     // Made with the first tensor: a program without one has no second thread.
     Parts& parts() {
-        std::call_once(made_, [this] { parts_ = new Parts; });
+        std::call_once(made_, [this] { parts_ = new Parts(ways_.name); });
         return *parts_;
     }
     uint64_t add(std::function<void()> work, std::string place = {}) {
         return parts().queue->add(std::move(work), std::move(place));
     }
+
+    size_t queue(std::span<const Kernel> kernels, size_t first, KernelCall& call);
 
     // The tensor as kernels see it: the same elements at the device's addresses, which look like host memory to them.
     Tensor inside(const Tensor& t) {
@@ -180,7 +204,7 @@ struct Job {
     }
 };
 
-size_t Separate::launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) {
+size_t Separate::queue(std::span<const Kernel> kernels, size_t first, KernelCall& call) {
     auto job = std::make_shared<Job>(Job{call.op, kernels, first, {}, {}, call.dtype, call.seed, call.counter});
     for (const Value& v : call.args) job->args.push_back(inside(v));
     const bool writes = call.op.side_effect == Effect::state;

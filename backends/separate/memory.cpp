@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kPage = 4096;
 }
 
-Memory::Memory(size_t size, size_t limit) : size_(size), limit_(std::min(size, limit)) {
+Memory::Memory(std::string name, size_t size, size_t limit)
+    : name_(std::move(name)), size_(size), limit_(std::min(size, limit)) {
     file_ = memfd_create("separate", MFD_CLOEXEC);
     const bool sized = file_ >= 0 && ftruncate(file_, static_cast<off_t>(size)) == 0;
     void* outside = sized ? mmap(nullptr, size, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file_, 0) : MAP_FAILED;
@@ -26,7 +27,7 @@ Memory::Memory(size_t size, size_t limit) : size_(size), limit_(std::min(size, l
     if (inside == MAP_FAILED) {
         if (outside != MAP_FAILED) munmap(outside, size);
         if (file_ >= 0) close(file_);
-        throw memory_error("Separate", str("the system gives no ", size, " bytes of addresses"));
+        throw memory_error(name_, str("the system gives no ", size, " bytes of addresses"));
     }
     outside_ = fresh_ = static_cast<char*>(outside);
     distance_ = static_cast<char*>(inside) - outside_;
@@ -59,8 +60,8 @@ void* Memory::allocate(size_t bytes) {
         const size_t at = (static_cast<size_t>(fresh_ - outside_) + (size > kPage ? kPage - 1 : 0)) / kAlignment;
         const size_t start = size > kPage ? at * kAlignment / kPage * kPage : at * kAlignment;
         if (!block && (used + size > limit_ || start + size > size_))
-            throw memory_error("Separate", str("out of device memory: ", bytes, " bytes are asked for, ", stats_.live,
-                                               " of ", limit_, " are in use"));
+            throw memory_error(name_, str("out of device memory: ", bytes, " bytes are asked for, ", stats_.live,
+                                          " of ", limit_, " are in use"));
         if (!block) {
             block = outside_ + start;
             fresh_ = block + size;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/device.h"
@@ -14,9 +15,9 @@ namespace lunaria::separate {
 
 class Memory {
   public:
-    // Addresses for `size` bytes, of which `limit` may be in use; pages come as they are used. For the life of the
-    // process.
-    Memory(size_t size, size_t limit);
+    // Of the device `name`: addresses for `size` bytes, of which `limit` may be in use; pages come as they are used.
+    // For the life of the process.
+    Memory(std::string name, size_t size, size_t limit);
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
@@ -34,6 +35,7 @@ class Memory {
 
   private:
     static size_t rounded(size_t bytes);
+    std::string name_;
     int file_ = -1;
     char *outside_ = nullptr, *fresh_ = nullptr;  // the first address never given out
     ptrdiff_t distance_ = 0;
