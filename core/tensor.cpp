@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/free_list.h"
+#include "core/parameter_watch.h"
 
 namespace lunaria {
 
@@ -314,7 +315,24 @@ void Tensor::make_writable() {
     ++body_->version;
 }
 
-void Tensor::set_parameter(ParameterInfo info) { body_->parameter = std::make_unique<ParameterInfo>(std::move(info)); }
+namespace {
+std::atomic<ParameterWatch>& parameter_watch() {
+    static std::atomic<ParameterWatch> watch{nullptr};
+    return watch;
+}
+
+void tell_of_parameter(const TensorBody& body) {
+    if (!body.parameter || !body.storage->device) return;
+    if (const ParameterWatch watch = parameter_watch()) watch(*body.storage);
+}
+}  // namespace
+
+void watch_parameters(ParameterWatch watch) { parameter_watch() = watch; }
+
+void Tensor::set_parameter(ParameterInfo info) {
+    body_->parameter = std::make_unique<ParameterInfo>(std::move(info));
+    tell_of_parameter(*body_);
+}
 
 namespace {
 // Exchanges what two bodies of the same dtype and shape hold, not who refers to them.
@@ -325,6 +343,7 @@ void adopt_contents(TensorBody& body, TensorBody& from) {
     std::swap(body.offset, from.offset);
     std::swap(body.storage, from.storage);
     std::swap(body.data, from.data);
+    tell_of_parameter(body);
 }
 }  // namespace
 
