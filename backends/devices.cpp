@@ -1,5 +1,6 @@
 #include "backends/devices.h"
 
+#include "backends/ascend/device.h"
 #include "backends/cpu/device.h"
 #include "backends/gpu/device.h"
 #include "backends/separate/device.h"
@@ -11,6 +12,7 @@ void set_up_devices() {
         &cpu::device(),
         &separate::device(),
         &gpu::device(),
+        &ascend::device(),
     };
     set_devices(all);
     set_current_device(all[0]);

@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kSmall = 64 * 1024;
 
+}  // namespace
+
 OutlinedTensor::Layout layout_of(const Tensor& t) {
     using Layout = OutlinedTensor::Layout;
     if (t.is_contiguous()) return Layout::dense;
@@ -29,8 +31,6 @@ OutlinedTensor::Layout layout_of(const Tensor& t) {
     }
     return Layout::swapped;
 }
-
-}  // namespace
 
 class Outline::OutlineDevice final : public Device {
   public:
@@ -82,7 +82,7 @@ Outline::~Outline() {
 OutlinedTensor Outline::describe(const Tensor& t) {
     const auto [entry, fresh] = ids_.try_emplace(t.body()->storage, static_cast<int64_t>(ids_.size()) + 1);
     if (fresh) kept_.push_back(t);
-    return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string()};
+    return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string(), 0};
 }
 
 bool Outline::note(const KernelCall& call) {

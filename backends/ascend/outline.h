@@ -24,12 +24,16 @@ struct OutlinedTensor {
         permuted
     } layout = Layout::dense;  // swapped: the last two axes
     std::string parameter;     // its name, if it is one
+    int argument = 0;          // of an operand: which argument it is, or is in the list of
 };
+
+OutlinedTensor::Layout layout_of(const Tensor& t);
 
 struct OutlinedCall {
     const Op* op = nullptr;
     std::string place;  // "file:line" of the program
     double flops = 0;
+    bool on_cpu = false;  // left to the chip's processors
     std::vector<OutlinedTensor> inputs, outputs;
 };
 

@@ -1,10 +1,12 @@
 // The module "lunaria.ascend_core": what lunaria/ascend/ is made of. Programs of a core are written instruction by
-// instruction, and run; the operators of a function are outlined.
+// instruction, and run; the operators of a function are outlined; the device tells what ran on it.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
 #include "backends/ascend/chip.h"
+#include "backends/ascend/device.h"
 #include "backends/ascend/outline.h"
 #include "backends/cpu/device.h"
 #include "core/error.h"
@@ -291,13 +293,15 @@ void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
     lua_createtable(L, static_cast<int>(tensors.size()), 0);
     for (size_t i = 0; i < tensors.size(); ++i) {
         const OutlinedTensor& t = tensors[i];
-        lua_createtable(L, t.shape.rank(), 5);
+        lua_createtable(L, t.shape.rank(), 6);
         for (int axis = 0; axis < t.shape.rank(); ++axis) {
             lua_pushinteger(L, t.shape[axis]);
             lua_rawseti(L, -2, axis + 1);
         }
         lua_pushinteger(L, t.id);
         lua_setfield(L, -2, "id");
+        lua_pushinteger(L, t.argument);
+        lua_setfield(L, -2, "argument");
         push(L, name_of(t.dtype));
         lua_setfield(L, -2, "dtype");
         lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype)));
@@ -315,6 +319,31 @@ void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
     }
 }
 
+void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
+    luaL_checkstack(L, 8, "too many results");
+    lua_createtable(L, static_cast<int>(calls.size()), 0);
+    for (size_t i = 0; i < calls.size(); ++i) {
+        const OutlinedCall& call = calls[i];
+        lua_createtable(L, 0, 7);
+        push(L, call.op->name());
+        lua_setfield(L, -2, "op");
+        push(L, std::string_view(call.place));
+        lua_setfield(L, -2, "place");
+        lua_pushnumber(L, call.flops);
+        lua_setfield(L, -2, "flops");
+        for (auto [name, flag] :
+             {std::pair<const char*, bool>{"elementwise", call.op->is_elementwise}, {"on_cpu", call.on_cpu}}) {
+            lua_pushboolean(L, flag);
+            lua_setfield(L, -2, name);
+        }
+        push_types(L, call.inputs);
+        lua_setfield(L, -2, "inputs");
+        push_types(L, call.outputs);
+        lua_setfield(L, -2, "outputs");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+}
+
 // outline(f, arguments ...): the operators that f calls, none of which computes anything; then its results.
 int outline(lua_State* L) {
     luaL_checkany(L, 1);
@@ -324,38 +353,84 @@ int outline(lua_State* L) {
         lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
         calls = std::move(outline.calls);
     }
-    luaL_checkstack(L, 8, "too many results");
-    lua_createtable(L, static_cast<int>(calls.size()), 0);
-    for (size_t i = 0; i < calls.size(); ++i) {
-        const OutlinedCall& call = calls[i];
-        lua_createtable(L, 0, 6);
-        push(L, call.op->name());
-        lua_setfield(L, -2, "op");
-        push(L, std::string_view(call.place));
-        lua_setfield(L, -2, "place");
-        lua_pushnumber(L, call.flops);
-        lua_setfield(L, -2, "flops");
-        lua_pushboolean(L, call.op->is_elementwise);
-        lua_setfield(L, -2, "elementwise");
-        push_types(L, call.inputs);
-        lua_setfield(L, -2, "inputs");
-        push_types(L, call.outputs);
-        lua_setfield(L, -2, "outputs");
-        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-    }
+    push_calls(L, calls);
     lua_insert(L, 1);
     return lua_gettop(L);
+}
+
+// take_record(): the operators that ran on the device since the last time, the tensors that copies into another order
+// made, and how many operators there were no room for.
+int take_record(lua_State* L) {
+    const Record record = ascend::take_record();
+    push_calls(L, record.calls);
+    lua_createtable(L, static_cast<int>(record.rearranged.size()), 0);
+    for (size_t i = 0; i < record.rearranged.size(); ++i) {
+        lua_pushinteger(L, record.rearranged[i]);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_pushinteger(L, record.left_out);
+    return 3;
+}
+
+constexpr std::array<const char*, 3> kLimits = {"memory_parameters", "memory_features", "memory_communication"};
+
+// configure(settings of a chip): what the device has of it.
+int configure(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    DeviceSettings settings;
+    for (size_t part = 0; part < kLimits.size(); ++part) read(L, 1, kLimits[part], settings.memory[part]);
+    read(L, 1, "saturate", settings.saturate);
+    ascend::configure(settings);
+    return 0;
+}
+
+// settings(): those of configure.
+int settings(lua_State* L) {
+    const DeviceSettings settings = ascend::settings();
+    lua_createtable(L, 0, 4);
+    for (size_t part = 0; part < kLimits.size(); ++part) {
+        lua_pushinteger(L, settings.memory[part]);
+        lua_setfield(L, -2, kLimits[part]);
+    }
+    lua_pushboolean(L, settings.saturate);
+    lua_setfield(L, -2, "saturate");
+    return 1;
+}
+
+// memory(): by parts, what tensors take and took at most.
+int memory(lua_State* L) {
+    const auto parts = memory_parts();
+    lua_createtable(L, 0, 3);
+    for (size_t part = 0; part < parts.size(); ++part) {
+        lua_createtable(L, 0, 2);
+        lua_pushinteger(L, parts[part].live);
+        lua_setfield(L, -2, "live");
+        lua_pushinteger(L, parts[part].peak);
+        lua_setfield(L, -2, "peak");
+        lua_setfield(L, -2, kMemoryParts[part]);
+    }
+    return 1;
+}
+
+int take_overflow(lua_State* L) {
+    lua_pushboolean(L, ascend::take_overflow());
+    return 1;
 }
 
 }  // namespace
 
 int open_ascend(lua_State* L) {
     make_handle_type(L, kProgramHandle, protect<release_handle<WrittenProgram>>);
-    lua_createtable(L, 0, 4);
+    lua_createtable(L, 0, 9);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"program", protect<new_program>},
                                   {"emit", protect<emit>},
                                   {"run", protect<run>},
-                                  {"outline", protect<outline>}}) {
+                                  {"outline", protect<outline>},
+                                  {"take_record", protect<take_record>},
+                                  {"configure", protect<configure>},
+                                  {"settings", protect<settings>},
+                                  {"memory", protect<memory>},
+                                  {"take_overflow", protect<take_overflow>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

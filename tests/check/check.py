@@ -110,7 +110,7 @@ def layering():
 
 def devices():
     """Only backends/ knows which devices there are: another one touches its folder and the list in backends/devices.cpp."""
-    # Its programs and outlines; it is no device yet.
+    # Its programs, outlines and records, which no other device has.
     simulator = ("interpreter/bindings/bind_ascend.cpp", "interpreter/bindings/bind_parameter.cpp")
     for path in files(".cpp", ".h", folders=["core", "jit", "interpreter"]):
         for number, line in enumerate(text(path).splitlines(), 1):

@@ -32,7 +32,7 @@ local function expect(name, environment, ...)
       for _, part in ipairs(parts) do
         if not text:find(part, 1, true) then error(("%q is not in %q"):format(part, text)) end
       end
-      t.equal(text:match "\n(5\tCPU Separate)\n$", "5\tCPU Separate")
+      t.equal(text:match "\n(5\tCPU Separate Ascend)\n$", "5\tCPU Separate Ascend")
     end)
   end
 end
@@ -42,7 +42,8 @@ local none = os.tmpname()
 os.remove(none)
 -- A file of this name that is no library hides a driver that is there.
 os.execute(("mkdir -p %s && : > %s/libcuda.so.1"):format(none, none))
-expect("no driver", "LD_LIBRARY_PATH=" .. none, "false", "GPU", "no CUDA driver: libcuda.so.1", "11.8", "hint: there are: CPU, Separate")
+expect("no driver", "LD_LIBRARY_PATH=" .. none, "false", "GPU", "no CUDA driver: libcuda.so.1", "11.8",
+  "hint: there are: CPU, Separate, Ascend")
 expect("an old driver", mock .. "LUNARIA_MOCK_VERSION=11040", "false", "libcuda.so.1 is for CUDA 11.4", "11.8")
 expect("no processor", mock .. "LUNARIA_MOCK_COUNT=0", "false", "libcuda.so.1 finds no processor")
 expect("an old processor", mock .. "LUNARIA_MOCK_MAJOR=7", "false", "the processor Mock has the architecture sm_70", "sm_80")
@@ -50,7 +51,7 @@ os.execute(("rm -r %s"):format(none))
 
 t.test("with a driver there is a third device", function()
   local text = said("ms.set_device, 'GPU'", mock)
-  t.equal(text, "true\tnil\n5\tCPU Separate GPU\n")
+  t.equal(text, "true\tnil\n5\tCPU Separate GPU Ascend\n")
 end)
 
 t.finish()

@@ -84,7 +84,7 @@ return {
     first = "attempt to call a nil value (method 'state_dict')",
     hint = "model.state_dict: net:parameters_dict(), which ms.save writes" },
   { name = "net:to()", "net:to(\"cuda\")",
-    first = "to: device 'cuda' is not available; there are: CPU, Separate",
+    first = "to: device 'cuda' is not available; there are: CPU, Separate, Ascend",
     hint = "tensors are on the host where nothing else is said: leave it out" },
   { name = "ms.no_grad", "y = ms.no_grad()",
     first = "attempt to call a nil value (field 'no_grad')",

@@ -1,8 +1,10 @@
--- ms.ascend: the simulated Ascend: kernels of its cores, and how long networks would take on it.
+-- ms.ascend: the simulated Ascend: kernels of its cores, the device "Ascend", and how long networks would take on it.
 local parts = require "lunaria.parts"
 
 return parts("ms.ascend", "name", {
   { "lunaria.ascend.kernel", "kernel library" },
-  { "lunaria.ascend.estimate", "estimate report timeline" },
+  { "lunaria.ascend.estimate", "estimate" },
+  { "lunaria.ascend.step", "report timeline" },
+  { "lunaria.ascend.device", "configure memory overflowed ran" },
   { "lunaria.ascend.formats", "to_format from_format" },
 })

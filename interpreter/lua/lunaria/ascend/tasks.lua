@@ -19,7 +19,8 @@ local passes = {
   max_window = 9 / 4 * 4, max_window_grad = 9, avg_window = 9, avg_window_grad = 9, div = 3, sum = 2, mean = 2,
 }
 local makes_constants = { zeros = true, ones = true, full = true, arange = true, full_like = true, zeros_like = true, ones_like = true }
-local products = { conv2d = true, conv_input_grad = true, conv_weight_grad = true, matmul = true, dense = true }
+local products = { conv2d = true, conv2d_relu = true, conv_input_grad = true, conv_weight_grad = true, matmul = true, mm = true, bmm = true,
+  dense = true, affine = true }
 -- Part of the chain in UB: one result for each element, no other operand's layout matters.
 local no_chain = { dropout_with_mask = true, gather = true, concat = true, index_add = true, cast = true }
 local float_of_norm = { layer_norm = true, batch_norm_train = true, gather = true, layer_norm_grad = true }
@@ -30,8 +31,9 @@ Builder.__index = Builder
 local function is_float(t) return t.dtype:match "^float" ~= nil or t.dtype == "bfloat16" end
 
 -- Bytes of an element on the chip. "float16": what is computed is float16; "mixed": operands of products are, the rest is
--- what it was computed from.
+-- what it was computed from; "own": everything is what it says, as in a record of what ran.
 function Builder:width(t)
+  if self.dtype == "own" and t.dtype ~= "bool" then return t.width end
   if not is_float(t) then return t.dtype == "bool" and 1 / 8 or t.width end
   if self.dtype == "float32" then return 4 end
   if self.dtype == "float16" then return 2 end
@@ -81,8 +83,9 @@ function Builder:prepare(row, t, is_product)
     end
     self.made[t.id] = #self.tasks
   end
-  if is_product and self.dtype == "mixed" and self:width(t) == 4 and not t.parameter and not self.prepared["cast" .. t.id]
-    and not self.parameter_counts[count_of(t)] then
+  if not is_product or not is_float(t) or self:width(t) ~= 4 or self.prepared["cast" .. t.id] then return end
+  -- Estimates count the conversion of parameters with their updates.
+  if self.dtype == "own" or self.dtype == "mixed" and not t.parameter and not self.parameter_counts[count_of(t)] then
     self.prepared["cast" .. t.id] = true
     local bytes = count_of(t) * 4
     self:add("Cast", row, { hbm = self:read(t) + bytes / 2, vector = 2 * bytes })
@@ -91,7 +94,7 @@ end
 
 local function dims_of_product(row)
   local out, a, b = row.outputs[1], row.inputs[1], row.inputs[2]
-  if row.op == "conv2d" then return out[1] * out[3] * out[4], ((b[2] + 15) // 16 * 16) * b[3] * b[4], b[1], 1 end
+  if row.op == "conv2d" or row.op == "conv2d_relu" then return out[1] * out[3] * out[4], ((b[2] + 15) // 16 * 16) * b[3] * b[4], b[1], 1 end
   if row.op == "conv_weight_grad" then
     local d -- the gradient of the result is the operand whose channels are the weight's outputs
     for _, x in ipairs(row.inputs) do
@@ -110,7 +113,10 @@ local function dims_of_product(row)
     if not (w and d) then return out[1] * out[3] * out[4], count_of(a) // math.max(a[1], 1), out[2], 1 end
     return out[1] * out[3] * out[4], count_of(d) / count_of(out) * out[2] * w[3] * w[4] // 1 | 0, out[2], 1
   end
-  if row.op == "dense" then return count_of(out) // b[1], b[2], b[1], 1 end
+  if row.op == "dense" or row.op == "affine" then
+    local n = out[#out]
+    return count_of(out) // n, count_of(b) // n, n, 1
+  end
   local k, n = a[#a], out[#out]
   local m = #out > 1 and out[#out - 1] or 1
   local count = count_of(out) // (m * n)
@@ -143,7 +149,7 @@ end
 function Builder:batch_norm(row)
   local x, y = row.inputs[1], row.outputs[1]
   local s = self:bytes(x)
-  local before = self.producer[x.id]
+  local before = not self.alone and self.producer[x.id]
   if not (before and before.is_product) then self:add("BNReduce", row, { hbm = self:read(x), vector = s * 4 }) end
   local task = self:add("BNUpdate", row, { hbm = self:read(x) + s, vector = s * 6, chain = true })
   self:made_by(y, task)
@@ -171,6 +177,7 @@ end
 
 -- A task that this operator can be part of: that of an operand of the same size which nothing else reads.
 function Builder:chain_of(row, out)
+  if self.alone then return end
   if no_chain[row.op] or not row.elementwise and not row.op:match "relu" then return end
   for _, t in ipairs(row.inputs) do
     local task = self.producer[t.id]
@@ -275,18 +282,45 @@ function Builder:optimizer(name, parameters)
   end
 end
 
---- rows: an outline; parameters: the numbers of elements of the trained ones. The list of tasks, each with its costs.
+-- An update of parameters that ran, a task for each of them: everything is read, and all but the gradients written.
+function Builder:update(row)
+  local place, bytes = 0, {}
+  local argument
+  for _, t in ipairs(row.inputs) do
+    place = t.argument == argument and place + 1 or 1
+    argument = t.argument
+    bytes[place] = (bytes[place] or 0) + self:bytes(t) * (argument == 1 and 1 or 2)
+    self.prepared["cast" .. t.id] = nil
+  end
+  for _, n in ipairs(bytes) do self:add(row.op, row, { hbm = n, vector = n, phase = "optimizer" }) end
+end
+
+-- On the AI CPUs.
+function Builder:cpu(row)
+  local bytes = 0
+  for _, list in ipairs { row.inputs, row.outputs } do
+    for _, t in ipairs(list) do bytes = bytes + self:bytes(t) end
+  end
+  local task = self:add(row.op, row, { cpu = bytes })
+  for _, t in ipairs(row.outputs) do self:made_by(t, task) end
+end
+
+--- rows: an outline; parameters: the numbers of elements of the trained ones. The list of tasks, each with its costs. o: dtype;
+--- optimizer; inputs, the tensors that were there before; updates, whether updates of parameters are among the rows; alone,
+--- whether each operator is started by itself.
 function M.build(chip, rows, parameters, o)
   local self = setmetatable({ chip = chip, tasks = {}, made = {}, producer = {}, widths = {}, prepared = {}, known = {}, readers = {},
-    dtype = o.dtype, convert_layouts = o.dtype ~= "float32", parameter_counts = {} }, Builder)
+    dtype = o.dtype, convert_layouts = o.dtype ~= "float32", parameter_counts = {}, alone = o.alone }, Builder)
   for _, n in ipairs(parameters) do self.parameter_counts[n] = true end
   for _, row in ipairs(rows) do
     for _, t in ipairs(row.inputs) do self.readers[t.id] = (self.readers[t.id] or 0) + 1 end
   end
-  for _, t in ipairs(o.inputs or {}) do self.known[t] = true end
+  for _, id in ipairs(o.inputs or {}) do self.known[id] = true end
   for _, row in ipairs(rows) do
     if makes_constants[row.op] or row.op == "valid_labels" or row.op == "valid_parameter" then
       for _, t in ipairs(row.outputs) do self.known[t.id] = true end
+    elseif row.on_cpu then
+      self:cpu(row)
     elseif products[row.op] then
       self:product(row)
     elseif row.op == "batch_norm_train" then
@@ -297,6 +331,8 @@ function M.build(chip, rows, parameters, o)
       self:dropout(row)
     elseif not row.op:match "^apply_" then
       self:elements(row)
+    elseif o.updates then
+      self:update(row)
     end
     for _, t in ipairs(row.outputs) do self.known[t.id] = true end
   end

@@ -1,0 +1,76 @@
+#include "backends/ascend/recorder.h"
+
+#include "core/op.h"
+#include "core/profile.h"
+#include "core/program_place.h"
+
+namespace lunaria::ascend {
+
+Recorder::Written& Recorder::at(const Tensor& t) {
+    const auto [entry, fresh] = written_.try_emplace(t.body()->storage->data);
+    if (fresh) entry->second.id = ++last_;
+    return entry->second;
+}
+
+OutlinedTensor Recorder::describe(const Tensor& t, const Written& written) const {
+    const DType dtype = written.was_half && t.dtype() == DType::f32 ? DType::f16 : t.dtype();
+    return {written.id, dtype, t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string(), 0};
+}
+
+void Recorder::launched(const KernelCall& call, bool on_cpu) {
+    std::lock_guard lock(mutex_);
+    if (record_.calls.size() == kMostCalls) {
+        ++record_.left_out;
+        return;
+    }
+    OutlinedCall row;
+    row.op = &call.op;
+    row.place = program_place();
+    row.on_cpu = on_cpu;
+    auto add = [&](const Value& v, size_t argument) {
+        if (!v.is_tensor() || !v.tensor()) return;
+        row.inputs.push_back(describe(v.tensor(), at(v.tensor())));
+        row.inputs.back().argument = static_cast<int>(argument);
+    };
+    for (size_t i = 0; i < call.args.size(); ++i) {
+        add(call.args[i], i);
+        if (call.args[i].is_list())
+            for (const Value& item : call.args[i].items()) add(item, i);
+    }
+    std::vector<TensorType> results;
+    for (const Tensor& out : call.out) {
+        if (!out) continue;
+        Written& written = at(out);
+        written = {++last_, false};
+        made_by_[written.id] = {record_.calls.size(), row.outputs.size()};
+        row.outputs.push_back(describe(out, written));
+        results.push_back({out.dtype(), out.shape()});
+    }
+    row.flops = flops_of(call.op, call.args, results);
+    record_.calls.push_back(std::move(row));
+}
+
+void Recorder::copied(const Tensor& source, const Tensor& destination) {
+    std::lock_guard lock(mutex_);
+    const Written from = at(source);
+    Written& to = at(destination);
+    if (source.dtype() == destination.dtype() && !source.is_contiguous()) {
+        to = {++last_, from.was_half};
+        record_.rearranged.push_back(to.id);
+        return;
+    }
+    to = from;
+    if (source.dtype() == DType::f16 && destination.dtype() == DType::f32) to.was_half = true;
+    if (source.dtype() != DType::f32 || destination.dtype() != DType::f16) return;
+    // The result of a kernel that computes in float32, in the type that the operator has.
+    const auto made = made_by_.find(from.id);
+    if (made != made_by_.end()) record_.calls[made->second.first].outputs[made->second.second].dtype = DType::f16;
+}
+
+Record Recorder::take() {
+    std::lock_guard lock(mutex_);
+    made_by_.clear();
+    return std::exchange(record_, {});
+}
+
+}  // namespace lunaria::ascend

@@ -1,0 +1,45 @@
+// What ran on the device, operator by operator, with the types that the program gave: operands that were widened for a
+// kernel count as what they were.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "backends/ascend/outline.h"
+#include "core/device.h"
+
+namespace lunaria::ascend {
+
+struct Record {
+    std::vector<OutlinedCall> calls;
+    std::vector<int64_t> rearranged;  // tensors that copies into another order made
+    int64_t left_out = 0;             // calls after the first kMostCalls
+};
+
+class Recorder {
+  public:
+    static constexpr size_t kMostCalls = 50'000;
+
+    void launched(const KernelCall& call, bool on_cpu);
+    void copied(const Tensor& source, const Tensor& destination);
+    Record take();
+
+  private:
+    // What was written last to an address.
+    struct Written {
+        int64_t id = 0;
+        bool was_half = false;  // widened
+    };
+    Written& at(const Tensor& t);
+    OutlinedTensor describe(const Tensor& t, const Written& written) const;
+
+    std::mutex mutex_;
+    std::unordered_map<const void*, Written> written_;
+    std::unordered_map<int64_t, std::pair<size_t, size_t>> made_by_;  // call and result, by what was written
+    Record record_;
+    int64_t last_ = 0;
+};
+
+}  // namespace lunaria::ascend

@@ -1,0 +1,152 @@
+-- A step on the simulated chips: its tasks with their times, by operator, as a timeline. Estimates give such steps, and records of
+-- what ran on the device.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local columns = require "lunaria.rich.columns"
+local parameters = require "lunaria.ascend.parameters"
+local validation = require "lunaria.ascend.validation"
+
+local M = {}
+local last
+
+local Step = {}
+Step.__index = Step
+Step.__name = "Ascend estimate"
+
+function M.new(fields) return setmetatable(fields, Step) end
+
+--- The step with what follows from its tasks; report() and timeline() speak of it from then on.
+function M.finished(e)
+  e.flops = 0
+  for _, task in ipairs(e.tasks) do e.flops = e.flops + (task.flops or 0) end
+  e.utilisation = e.flops / e.step / e.chip.peak_flops
+  last = e
+  return e
+end
+
+--- Seconds of all tasks together.
+function M.busy(list)
+  local sum = 0
+  for _, task in ipairs(list) do sum = sum + task.seconds end
+  return sum
+end
+
+--- Starts of tasks on the device and, with host launching, what the host does meanwhile.
+function M.schedule(list, o, c, jitter)
+  local now, host = 0, 0
+  for _, task in ipairs(list) do
+    if o.sink == "host" then
+      host = host + o.host_launch
+      now = math.max(now, host)
+    end
+    task.start = now
+    now = now + task.seconds * jitter
+    if o.sink == "host" and o.synchronous then host = now end
+  end
+  return now
+end
+
+local bounds = { cube = "cube", vector = "vector", hbm = "HBM", l2 = "L2", moves = "MTE1", launch = "launch", ["AI CPU"] = "AI CPU" }
+
+--- By operator: how many tasks, their time, what bounds them.
+function Step:report(count)
+  local by_name, list, device = {}, {}, 0
+  for _, task in ipairs(self.tasks) do
+    local key = task.name .. "\0" .. task.bound
+    local row = by_name[key]
+    if not row then
+      row = { name = task.name, bound = bounds[task.bound], tasks = 0, seconds = 0.0, flops = 0.0, hbm = 0.0 }
+      by_name[key], list[#list + 1] = row, row
+    end
+    row.tasks, row.seconds, row.flops, row.hbm = row.tasks + 1, row.seconds + task.seconds, row.flops + (task.flops or 0),
+      row.hbm + (task.hbm or 0)
+    device = device + task.seconds
+  end
+  table.sort(list, function(a, b) return a.seconds > b.seconds end)
+  for _, row in ipairs(list) do
+    row.share = row.seconds / device
+    row.cube_utilisation = row.flops / row.seconds / self.chip.peak_flops
+    row.hbm_utilisation = row.hbm / row.seconds / self.chip.hbm_bytes_per_second
+  end
+  return setmetatable(list, { __tostring = function()
+    local rows = {}
+    for i = 1, math.min(#list, count or 15) do
+      local r = list[i]
+      rows[i] = { r.name, tostring(r.tasks), ("%.3f"):format(r.seconds * 1e3), ("%.1f"):format(100 * r.share), r.bound,
+        ("%.0f"):format(100 * r.cube_utilisation), ("%.0f"):format(100 * r.hbm_utilisation) }
+    end
+    return columns(rows, { "operator", "tasks", "ms", "% of the device", "bound by", "% cube", "% HBM" },
+      { "left", "right", "right", "right", "left", "right", "right" })
+  end })
+end
+
+function Step:__tostring()
+  local s, m = self.options, self.memory
+  local lines = self.title and { self.title } or {
+    ("%s: batch %d on %d x Ascend %s, %s, %s, sink %s"):format(self.network, s.batch, s.devices, self.chip.name, s.dtype, s.optimizer,
+      s.sink),
+    ("step %.3f ms, %.0f samples/s, %.1f %% of the cube's peak; %d tasks"):format(self.step * 1e3, self.samples_per_second,
+      100 * self.utilisation, #self.tasks) }
+  if s.devices > 1 then
+    lines[#lines + 1] = ("all-reduce %.3f ms in %d buckets, of which %.3f ms come after the backward pass"):format(self.all_reduce * 1e3,
+      #self.collectives, self.tail * 1e3)
+  end
+  if m then lines[#lines + 1] = ("memory: parameters %.2f of %.0f GB, feature maps %.2f of %.0f GB, communication %.2f of %.0f GB"):format(
+    m.parameters / 1e9,
+    m.limits.parameters / 1e9, m.features / 1e9, m.limits.features / 1e9, m.communication / 1e9, m.limits.communication / 1e9) end
+  lines[#lines + 1] = tostring(self:report(10))
+  if (self.left_out or 0) > 0 then lines[#lines + 1] = ("%d later operators are left out"):format(self.left_out) end
+  lines[#lines + 1] = validation.text(self)
+  return table.concat(lines, "\n")
+end
+
+--- Events for Chrome's and Perfetto's viewers, as JSON text: the device's tasks, the collectives.
+function Step:timeline()
+  local events = {}
+  for _, task in ipairs(self.tasks) do
+    events[#events + 1] = { name = task.name .. (task.joined or ""), ph = "X", pid = 0, tid = "device", ts = task.start * 1e6,
+      dur = task.seconds * 1e6, args = { place = task.place, bound = bounds[task.bound] } }
+  end
+  for i, row in ipairs(self.collectives) do
+    events[#events + 1] = { name = "AllReduce " .. i, ph = "X", pid = 0, tid = "communication", ts = row.start * 1e6,
+      dur = (row.stop - row.start) * 1e6, args = { bytes = row.bytes } }
+  end
+  return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ms",
+    otherData = { model = parameters.version,
+    chip = self.chip.name } }
+end
+
+--- The numbers of the estimate, as a table.
+function Step:numbers()
+  return { network = self.network, batch = self.options.batch, devices = self.options.devices, dtype = self.options.dtype,
+    optimizer = self.options.optimizer, sink = self.options.sink, chip = self.chip.name, step_ms = self.step * 1e3,
+      device_ms = self.device * 1e3,
+    samples_per_second = self.samples_per_second, utilisation = self.utilisation, tasks = #self.tasks, parameters = self.parameters,
+    all_reduce_ms = self.all_reduce * 1e3, tail_ms = self.tail * 1e3, memory = self.memory and {
+      parameters = self.memory.parameters, features = self.memory.features, communication = self.memory.communication },
+    model_version = parameters.version, validation = validation.text(self) }
+end
+
+local function latest(name)
+  if not last then arguments.fail("ascend." .. name, "nothing was estimated yet", "ms.ascend.estimate(\"resnet50\") makes an estimate") end
+  return last
+end
+
+--- The last estimate, or what ms.ascend.ran gave last, by operator: tasks, milliseconds, what bounds them (cube, vector,
+--- HBM, L2, launch), utilisation.
+--- @example ms.ascend.estimate("lenet"); #ms.ascend.report() > 3 --> true
+function M.report() return latest "report":report() end
+
+--- The last estimate, or what ms.ascend.ran gave last, as JSON text for Chrome's and Perfetto's viewers; written to a file
+--- where a path is given.
+--- @example ms.ascend.estimate("lenet"); #ms.json.decode(ms.ascend.timeline()).traceEvents > 3 --> true
+function M.timeline(path)
+  local text = latest "timeline":timeline()
+  if path == nil then return text end
+  local file, problem = io.open(path, "w")
+  if not file then arguments.fail("ascend.timeline", problem) end
+  file:write(text)
+  file:close()
+end
+
+return M
