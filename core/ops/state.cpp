@@ -2,6 +2,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "core/batching/rules.h"
 #include "core/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
@@ -124,6 +125,18 @@ void add_state_ops(Registry& ops) {
         })
         .sample("f32[2,3], f32[2]")
         .sample("f32[5], 1");
+    // A primitive, so that it is asked when a graph runs.
+    ops.add("without_overflow(finite/input: mask)")
+        .doc(
+            "Whether results are finite and their device met no overflow since this was asked the last time: finite as "
+            "it is, or false. Devices whose overflows show as infinities and NaN give it as it is.")
+        .example("without_overflow(tensor{true, false})", "tensor{true, false}")
+        .infer(same_as_first)
+        .batched(batch::last_axes<0>)
+        .method(false)
+        .no_grad("the result is a boolean")
+        .sample("bool[2,3]")
+        .sample("bool[]");
     ops.add("to_device(x/input: tensor, device: string)")
         .doc("The tensor on a device, as a copy unless it is there already; \"host\" is the one of host memory.")
         .example("to_device(tensor{1, 2}, \"host\")", "tensor{1, 2}")

@@ -10,11 +10,12 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 
 local amp = {}
 
---- Whether all elements of tensors (one, or a list, also a nested one) are finite: a tensor of one boolean.
----
----     > ms.amp.all_finite({ ms.tensor { 1.0, 2.0 }, ms.tensor { 1 / 0 } }):item()
----     false
-function amp.all_finite(inputs)
+-- Some devices saturate where others give infinities, and keep in a flag that they did.
+local function without_overflow(finite)
+  return finite.device == "CPU" and finite or ops.without_overflow(finite)
+end
+
+local function finite_elements(inputs)
   if ms.is_tensor(inputs) then return ops.all(ops.isfinite(inputs)) end
   if type(inputs) ~= "table" or getmetatable(inputs) ~= nil then
     fail("all_finite", "a tensor or a table of tensors is expected, got " .. describe(inputs))
@@ -26,7 +27,7 @@ function amp.all_finite(inputs)
       if type(item) == "table" and not ms.is_tensor(item) then
         add(item)
       else
-        local finite = amp.all_finite(item)
+        local finite = finite_elements(item)
         result = result and ops.logical_and(result, finite) or finite
       end
     end
@@ -34,6 +35,13 @@ function amp.all_finite(inputs)
   add(inputs)
   return result or ms.tensor(true)
 end
+
+--- Whether all elements of tensors (one, or a list, also a nested one) are finite: a tensor of one boolean. False as well where the
+--- device of the tensors met an overflow since this was asked the last time.
+---
+---     > ms.amp.all_finite({ ms.tensor { 1.0, 2.0 }, ms.tensor { 1 / 0 } }):item()
+---     false
+function amp.all_finite(inputs) return without_overflow(finite_elements(inputs)) end
 
 local LossScaler = class.Object:extend("LossScaler")
 LossScaler._parameters = ""

@@ -7,6 +7,11 @@ local parameters = require "lunaria.ascend.parameters"
 
 local function there(x) return x:to "Ascend" end
 local function half(values) return there(ms.tensor(values, ms.float16)) end
+-- What a finaliser frees is gone after the second run.
+local function settle()
+  collectgarbage()
+  collectgarbage()
+end
 local largest = 2.0 ^ 127 * (2 - 2 ^ -23)
 
 t.test("products take float32 operands as float16 and add up in float32", function()
@@ -68,18 +73,43 @@ t.test("with overflow = infnan results are those of IEEE 754, and the flag is th
   ascend.configure {}
 end)
 
+t.test("loss scaling reads the flag, since saturated gradients are finite", function()
+  local function all_finite(x)
+    local y = x * 2
+    return ms.amp.all_finite { y, ops.sum(y) }
+  end
+  ascend.overflowed()
+  local compiled = ms.jit(all_finite)
+  for _, f in ipairs { all_finite, compiled, compiled, compiled, compiled } do
+    t.equal(f(half { 60000 }):item(), false)
+    t.equal(f(half { 2 }):item(), true)
+  end
+  t.equal(compiled:report().compiled_calls > 0, true)
+  -- A step whose gradients were saturated leaves the parameters alone and halves the scale.
+  ms.set_device "Ascend"
+  local net = nn.Dense(4, 1, { has_bias = false }):to_float(ms.float16)
+  local scale = nn.DynamicLossScaleUpdateCell(2.0 ^ 14, 2, 1000)
+  local step = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net:trainable_params(), 0.1), scale)
+  local before = net.weight:tolist()
+  local x, y = ops.full({ 2, 4 }, 100.0), ops.full({ 2, 1 }, -50.0)
+  local _, overflow = step(x, y)
+  t.equal({ overflow:item(), step.scale_sense:item() }, { true, 2.0 ^ 14 / 2 })
+  t.equal(net.weight:tolist(), before)
+  ms.set_device "CPU"
+end)
+
 t.test("memory is counted by parameters and other tensors", function()
-  collectgarbage()
+  settle()
   local before = ascend.memory()
   local p = ms.Parameter(there(ops.zeros { 1000 }), "p")
   local x = there(ops.zeros { 500 })
-  collectgarbage()
+  settle()
   local after = ascend.memory()
   t.equal(after.parameters.live - before.parameters.live, 4000)
   t.equal(after.features.live - before.features.live, 2000)
   -- An assignment gives the parameter other memory.
   p:assign(p * 2 + 1)
-  collectgarbage()
+  settle()
   t.equal(ascend.memory().parameters.live - before.parameters.live, 4000)
   t.equal(after.communication, { live = 0, peak = 0, limit = 1000000000 })
   t.equal(tostring(after):find("5.0 GB", 1, true) ~= nil, true)
@@ -87,7 +117,7 @@ t.test("memory is counted by parameters and other tensors", function()
 end)
 
 t.test("what does not fit is an error that names the part, and leaves everything as it was", function()
-  collectgarbage()
+  settle()
   local x = there(ops.ones { 10 })
   local before = ascend.memory()
   local function limits(features, params)
@@ -100,7 +130,7 @@ t.test("what does not fit is an error that names the part, and leaves everything
   limits(1e6, 1000.0)
   t.fails({ "1200 bytes are asked for as parameters" }, function() return ms.Parameter(there(ops.zeros { 300 }), "p") end)
   ascend.configure {}
-  collectgarbage()
+  settle()
   t.equal(ascend.memory().parameters.live, before.parameters.live)
   t.equal(ascend.memory().features.live, before.features.live)
   t.equal((x + 1):tolist()[1], 2.0)

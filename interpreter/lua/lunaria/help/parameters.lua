@@ -529,5 +529,6 @@ return {
   ["type.idct"] = "1, 2, 3 or 4 (2)",
   ["type.idctn"] = "1, 2, 3 or 4 (2)",
   ["type.idst"] = "1, 2, 3 or 4 (2)",
+  ["finite.without_overflow"] = "whether results are finite, as ops.isfinite and ops.all tell",
   ["name.valid_parameter"] = "the parameter's name for messages",
 }

@@ -112,6 +112,7 @@ function Step:construct(...)
     local all = ops.all(ops.isfinite(g))
     finite = finite and ops.logical_and(finite, all) or all
   end
+  if finite.device ~= "CPU" then finite = ops.without_overflow(finite) end
   local overflow = ops.logical_not(finite)
   local manager = self.loss_scaling_manager
   if manager then manager(scale, overflow) end
