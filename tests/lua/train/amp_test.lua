@@ -54,6 +54,30 @@ t.test("a cell computes in the dtype that to_float says, its parameters stay", f
   t.equal({ list[1].dtype, rawequal(same, empty) }, { ms.float32, true })
 end)
 
+t.test("a cell in another dtype keeps its own derivative, its hooks and parameters that come later", function()
+  local Scaled = nn.Cell:extend("Scaled")
+  function Scaled:init() self.scale = ms.Parameter(ms.tensor { 3.0 }) end
+  function Scaled:construct(v) return v * self.scale end
+  function Scaled:bprop(v, out, cotangent) -- luacheck: ignore 212
+    t.equal({ v.dtype, self.scale.dtype }, { ms.float16, ms.float16 })
+    return cotangent * 7
+  end
+  local cell = Scaled():to_float(ms.float16)
+  t.equal(cell(ms.ones { 2 }), ms.ones({ 2 }, ms.float16) * 3)
+  t.equal(ms.grad(function(v) return cell(v):sum() end)(ms.ones { 2 }):tolist(), { 7.0, 7.0 })
+
+  local Later = nn.Cell:extend("Later")
+  function Later:construct(v) return self.scale and v * self.scale or v end
+  local later, count = Later():to_float(ms.float16), 0
+  t.equal(later(ms.ones { 2 }).dtype, ms.float16)
+  later.scale = ms.Parameter(ms.tensor { 2.0 })
+  t.equal(later(ms.ones { 2 }), ms.ones({ 2 }, ms.float16) * 2)
+  local handle = later:register_forward_hook(function() count = count + 1 end)
+  later(ms.ones { 2 })
+  handle.remove()
+  t.equal({ later(ms.ones { 2 }).dtype, count }, { ms.float16, 1 })
+end)
+
 t.test("the levels lower what they say", function()
   local dtypes
   local function run(level, dtype)

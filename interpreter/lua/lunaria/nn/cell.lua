@@ -20,7 +20,7 @@ local devices = require "lunaria.devices"
 local jit = require "lunaria.jit"
 local graph_mode = jit.mode
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
-local is_parameter = ms.is_parameter
+local is_parameter, is_tensor = ms.is_parameter, ms.is_tensor
 
 local Cell = { _name = "Cell", _called = "cell" }
 Cell.bprop, Cell.training, Cell.requires_grad, Cell._special, Cell.auto_prefix = false, false, false, false, true
@@ -83,6 +83,8 @@ local function register(cell, key, value)
       value.name = shown_key(key)
     end
     known[key] = value
+    local special = cell._special
+    if special and special.dtype then special.view = require "lunaria.nn.casts".view(cell, special.dtype) end
   else
     name_parameters(cell, key, value)
   end
@@ -138,68 +140,23 @@ local function compute(cell, ...)
   return cell:construct(...)
 end
 
-local float_names = { Float16 = true, BFloat16 = true, Float32 = true, Float64 = true }
+-- Most programs need neither: loaded by special_of().
+local around, casts, as_float
 
--- A plain table with its floating tensors in another dtype, also those of tables in it; itself where there is none. Beyond that
--- depth a table is left as it is: one may hold itself.
-local deepest = 8
-local function table_as_float(dtype, values, depth)
-  local changed
-  for key, value in pairs(values) do
-    local other = value
-    if ms.is_tensor(value) then
-      if value.dtype ~= dtype and float_names[tostring(value.dtype)] then other = ms.ops.cast(value, dtype) end
-    elseif depth < deepest and type(value) == "table" and getmetatable(value) == nil then
-      other = table_as_float(dtype, value, depth + 1)
-    end
-    if not rawequal(other, value) then
-      if not changed then
-        changed = {}
-        for k, v in pairs(values) do changed[k] = v end
-      end
-      changed[key] = other
-    end
-  end
-  return changed or values
-end
-
--- Values with their floating tensors in another dtype, also those in plain tables (states of recurrent cells); nothing else of
--- them changes.
-local function as_float(dtype, count, first, ...)
-  if count == 0 then return end
-  if ms.is_tensor(first) then
-    if first.dtype ~= dtype and float_names[tostring(first.dtype)] then first = ms.ops.cast(first, dtype) end
-  elseif type(first) == "table" and getmetatable(first) == nil then
-    first = table_as_float(dtype, first, 1)
-  end
-  if count == 1 then return first end
-  return first, as_float(dtype, count - 1, ...)
-end
-
--- The cell as its own construct sees it while it computes in another dtype: parameters are cast when they are read, all
--- else is the cell's.
-local function cast_view(cell, dtype)
-  return setmetatable({}, {
-    __index = function(_, key)
-      local value = cell[key]
-      if is_parameter(value) then return (as_float(dtype, 1, value)) end
-      return value
-    end,
-    __newindex = function(_, key, value) cell[key] = value end,
-    __len = function() return #cell end,
-    __call = function(_, ...) return cell(...) end,
-  })
+-- Seen from its own construct or bprop, in the dtype.
+local function lowered(special, cell, ...)
+  local dtype = special.dtype
+  if cell.bprop then return compute(special.view, as_float(dtype, select("#", ...), ...)) end
+  local x = ...
+  if select("#", ...) == 1 and is_tensor(x) and x.dtype == dtype then return cell.construct(special.view, x) end
+  return cell.construct(special.view, as_float(dtype, select("#", ...), ...))
 end
 
 local function computed_in(special, cell, ...)
-  local dtype = special.dtype
-  if not dtype then return compute(cell, ...) end
-  local count = select("#", ...)
+  if not special.dtype then return compute(cell, ...) end
   -- Means over many elements are taken in float32 whatever the inputs are.
-  if cell._full_precision then
-    return compute(cell, as_float(ms.float32, count, ...))
-  end
-  return cell.construct(special.view, as_float(dtype, count, ...))
+  if cell._full_precision then return compute(cell, as_float(ms.float32, select("#", ...), ...)) end
+  return lowered(special, cell, ...)
 end
 
 -- A hook may replace what it gets by what it gives.
@@ -221,7 +178,6 @@ local function finished(special, cell, ...)
   return hooked(special.after, cell, ...)
 end
 
-local around
 local function again(special, cell, ...) return around.again(computed_in, special, cell, ...) end
 
 local function computed(special, cell, ...)
@@ -234,6 +190,7 @@ end
 local function call(cell, ...)
   local special = cell._special
   if special then
+    if special.only_lowered then return lowered(special, cell, ...) end
     if #special.before > 0 then return finished(special, cell, computed(special, cell, hooked(special.before, cell, ...))) end
     return finished(special, cell, computed(special, cell, ...))
   end
@@ -242,10 +199,20 @@ end
 
 local function special_of(cell)
   if not cell._special then
-    around = around or require "lunaria.nn.around"
+    if not casts then
+      around, casts = require "lunaria.nn.around", require "lunaria.nn.casts"
+      as_float = casts.as_float
+    end
     rawset(cell, "_special", { before = {}, after = {}, backward = {}, backward_pre = {} })
   end
   return cell._special
+end
+
+-- Whether the dtype is all that is special: such a cell is called without a look at the rest. After each change.
+local function settle(cell, special)
+  local hooks = #special.before + #special.after + #special.backward + #special.backward_pre
+  special.only_lowered = special.dtype ~= nil and not cell._full_precision and hooks == 0 and not special.output
+    and not special.recompute and not special.inputs
 end
 
 -- In graph mode a cell that is called from outside is compiled from its second call on.
@@ -530,9 +497,10 @@ function Cell:set_grad(requires_grad)
 end
 
 local function float_type(where, dtype)
+  local names = require "lunaria.nn.casts".float_names
   local name = tostring(dtype)
-  if not float_names[name] then
-    for known in pairs(float_names) do
+  if not names[name] then
+    for known in pairs(names) do
       if known:lower() == name then return ms[name] end
     end
     fail(where, "dst_type must be ms.float16, ms.bfloat16, ms.float32 or ms.float64, got " .. describe(dtype))
@@ -549,27 +517,35 @@ function Cell:to_float(dst_type)
   dst_type = float_type("to_float", dst_type)
   walk(self, "", {}, function(_, cell)
     local special = special_of(cell)
-    special.dtype, special.view = dst_type, cast_view(cell, dst_type)
+    special.dtype, special.view = dst_type, casts.view(cell, dst_type)
     -- What normalisations give in float32 goes on in the other dtype.
     if cell._full_precision then special.output = dst_type end
+    settle(cell, special)
   end)
   return self
 end
 
 -- The cell's results are cast to dtype.
 local function cast_output(cell, dtype)
-  special_of(cell).output = dtype
+  local special = special_of(cell)
+  special.output = dtype
+  settle(cell, special)
 end
 
 local function add_hook(where, cell, list, hook)
   if not arguments.is_callable(hook) then fail(where, "hook_fn must be a function, got " .. describe(hook)) end
-  local hooks = special_of(cell)[list]
+  local special = special_of(cell)
+  local hooks = special[list]
   hooks[#hooks + 1] = hook
+  settle(cell, special)
   local handle = {}
   --- Takes the hook away again.
   function handle.remove()
     for i, other in ipairs(hooks) do
-      if other == hook then return table.remove(hooks, i) end
+      if other == hook then
+        table.remove(hooks, i)
+        return settle(cell, special)
+      end
     end
   end
   return handle
@@ -606,7 +582,9 @@ function Cell:register_backward_hook(hook_fn) return add_hook("register_backward
 --- memory and more time; with false, no more. Gives the cell back.
 function Cell:recompute(mode)
   if mode == nil then mode = true end
-  special_of(self).recompute = check.boolean("recompute", "mode", mode)
+  local special = special_of(self)
+  special.recompute = check.boolean("recompute", "mode", mode)
+  settle(self, special)
   return self
 end
 
@@ -615,6 +593,7 @@ end
 function Cell:set_inputs(...)
   local special = special_of(self)
   special.inputs = around.expected_inputs(getmetatable(self)._name, ...)
+  settle(self, special)
   rawset(self, "_inputs", { ... })
   return self
 end
