@@ -446,7 +446,9 @@ void add_clipping_ops(Registry& ops) {
     ops.add(
            "clip_by_norm(x/input: float, max_norm/clip_norm: number, norm_type: number = 2.0, error_if_nonfinite: bool "
            "= false)")
-        .doc("Scaled down, if need be, so that the norm over all elements is at most max_norm.")
+        .doc(
+            "Scaled down, if need be, so that the norm over all elements is at most max_norm; clip_by_global_norm does "
+            "it for a list of tensors together.")
         .example("clip_by_norm(tensor{3.0, 4.0}, 1.0)", "tensor{0.6, 0.8}")
         .expand([](const ExpandCall& c) {
             Expr x = c.in(0);

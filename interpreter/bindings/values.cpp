@@ -71,6 +71,15 @@ Value any_value(lua_State* L, int index, const Op& op, const Param& param, int d
     }
 }
 
+// What to do with the table at an index of the stack where one tensor is expected.
+std::string_view hint_for_table(lua_State* L, int index) {
+    lua_rawgeti(L, index, 1);
+    const bool of_tensors = tensor_at(L, lua_gettop(L)) != nullptr;
+    lua_pop(L, 1);
+    return of_tensors ? "it takes one tensor: call it for each of them, or join them with ops.stack or ops.concat"
+                      : "make a tensor of it: ms.tensor{...}";
+}
+
 Value tensor_value(lua_State* L, int index, std::string_view where, std::string_view argument) {
     switch (lua_type(L, index)) {
         case LUA_TNUMBER:
@@ -80,7 +89,7 @@ Value tensor_value(lua_State* L, int index, std::string_view where, std::string_
         default:
             if (const Tensor* t = tensor_at(L, index)) return Value(*t);
             wrong_kind(L, index, where, argument, "a tensor or a number",
-                       lua_istable(L, index) ? "make a tensor of it: ms.tensor{...}" : "");
+                       lua_istable(L, index) ? hint_for_table(L, index) : "");
     }
 }
 

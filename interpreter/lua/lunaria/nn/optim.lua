@@ -89,7 +89,7 @@ local function check_group(name, i, item)
   end
   local key = item.order_params ~= nil and "order_params" or "params"
   if type(item[key]) ~= "table" or #item[key] == 0 then
-    fail(name, ("%s of group %d must be a table of parameters that is not empty"):format(key, i))
+    fail(name, ("%s of group %d must be a table of parameters that is not empty, got %s"):format(key, i, describe(item[key])))
   end
 end
 
@@ -120,13 +120,17 @@ end
 local function setup(self, a, rate_name)
   local name = getmetatable(self)._name
   local params = a.params
-  if cells.is_cell(params) then
-    params = params:trainable_params()
-  end
-  if type(params) ~= "table" then
-    fail(name, "params must be a table of parameters, got " .. describe(params), "net:trainable_params() gives those of a network")
+  local network = cells.is_cell(params) and params
+  if network then params = params:trainable_params() end
+  local key = type(params) == "table" and #params == 0 and next(params)
+  if type(params) ~= "table" or key then
+    local plain = key and getmetatable(params) == nil
+    fail(name, "params must be a table of parameters, got " .. describe(params)
+      .. (plain and (" without elements, but with the field '%s'"):format(tostring(key)) or ""),
+      "net:trainable_params() gives those of a network")
   elseif #params == 0 then
-    fail(name, "params is empty: there is nothing to optimize")
+    fail(name, network and describe(network) .. " has no parameters that are trained: there is nothing to optimize"
+      or "params is empty: there is nothing to optimize")
   end
   self.learning_rate = learning_rate(name, rate_name, a[rate_name])
   self.weight_decay = decay_of(name, "weight_decay", a.weight_decay or 0.0)
