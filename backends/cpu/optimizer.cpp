@@ -7,6 +7,7 @@
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/simd/optimizer_loops.h"
+#include "core/ops/formulas_optimizer.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -108,9 +109,13 @@ bool plain_momentum(const KernelCall& c) {
     const bool accumulates = c.has(2);
     return plain_step(c, {0, 2}, [&](size_t k, double gradient, double* at) {
         const MomentumStep& s = steps[decays(c, k)];
-        const double g = gradient + s.weight_decay * at[0];
-        if (accumulates) at[1] = s.momentum * at[1] + (1 - s.dampening) * g;
-        at[0] -= s.lr * (!accumulates ? g : s.nesterov ? g + s.momentum * at[1] : at[1]);
+        const formula::MomentumNumbers<double> numbers{s.lr, s.momentum, 1 - s.dampening, s.weight_decay};
+        if (!accumulates)
+            formula::momentum_update<false, false>(at[0], gradient, at[1], numbers);
+        else if (s.nesterov)
+            formula::momentum_update<true, true>(at[0], gradient, at[1], numbers);
+        else
+            formula::momentum_update<true, false>(at[0], gradient, at[1], numbers);
     });
 }
 

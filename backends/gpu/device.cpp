@@ -37,13 +37,14 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
     }
     void copy_elements(const Tensor& source, const Tensor& destination) override;
 
-    // One for every operator: it leaves calls that are no loops to the host.
+    // One for every operator: it leaves calls that it has no code for to the host.
     std::span<const Kernel> kernels(const Op& op) const override {
-        static constexpr Kernel kLoop[] = {[](const KernelCall&) { return false; }};
-        return op.fuses_as == Fusion::none ? std::span<const Kernel>() : kLoop;
+        static constexpr Kernel kOne[] = {[](const KernelCall&) { return false; }};
+        const bool has_one = op.fuses_as != Fusion::none || kernel_table().find(op).kernel;
+        return has_one ? std::span<const Kernel>(kOne) : std::span<const Kernel>();
     }
     size_t launch(std::span<const Kernel> kernels, size_t, KernelCall& call) override {
-        if (run_as_loop(queue(), open_driver().driver->target, call)) return 0;
+        if (run_operator(queue(), open_driver().driver->target, call)) return 0;
         return launch_or_fall_back(*this, {}, 0, call) == 0 ? 0 : kernels.size();
     }
 

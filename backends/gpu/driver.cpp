@@ -55,6 +55,7 @@ class Opener {
         find(d.copy_to_device, "cuMemcpyHtoDAsync_v2");
         find(d.copy_to_host, "cuMemcpyDtoHAsync_v2");
         find(d.copy_on_device, "cuMemcpyDtoDAsync_v2");
+        find(d.fill, "cuMemsetD8Async");
         find(d.stream_create, "cuStreamCreate");
         find(d.stream_synchronize, "cuStreamSynchronize");
         find(d.stream_wait, "cuStreamWaitEvent");

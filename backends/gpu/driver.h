@@ -41,6 +41,7 @@ struct Driver {
     Result (*copy_to_device)(Address to, const void* from, size_t bytes, StreamHandle* stream);
     Result (*copy_to_host)(void* to, Address from, size_t bytes, StreamHandle* stream);
     Result (*copy_on_device)(Address to, Address from, size_t bytes, StreamHandle* stream);
+    Result (*fill)(Address to, unsigned char value, size_t bytes, StreamHandle* stream);
     Result (*stream_create)(StreamHandle** stream, unsigned flags);
     Result (*stream_synchronize)(StreamHandle* stream);
     Result (*stream_wait)(StreamHandle* stream, EventHandle* event, unsigned flags);

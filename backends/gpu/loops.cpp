@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/gpu/launcher.h"
 #include "core/error.h"
 #include "core/loops/kernels.h"
 
@@ -61,24 +62,6 @@ int64_t elements_of_row(const LoopProgram& program, size_t operand, std::span<co
             return 1 + (inner - 1) * std::abs(sizes[at + rank]);
     }
 }
-
-// Memory for the time of a launch: it may be given away when that is queued.
-class Room {
-  public:
-    explicit Room(Queue& queue) : queue_(queue) {}
-    ~Room() {
-        for (Address block : blocks_) queue_.release(block);
-    }
-    Room(const Room&) = delete;
-    Address take(size_t bytes) {
-        blocks_.push_back(queue_.allocate(bytes));
-        return blocks_.back();
-    }
-
-  private:
-    Queue& queue_;
-    std::vector<Address> blocks_;
-};
 
 struct Run {
     Queue& queue;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "backends/gpu/launcher.h"
 #include "backends/gpu/loops.h"
 #include "core/error.h"
 #include "core/loops/kernels.h"
@@ -54,13 +55,15 @@ std::shared_ptr<const Compiled> compile(const std::string& target, const KernelC
     return compiled;
 }
 
-}  // namespace
-
+// False where the call is no loop that there is code for.
 bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call) {
-    if (!graph::can_generate() || call.out.size() != 1 || !call.out[0] || call.out[0].size() == 0) return false;
+    if (call.out.size() != 1 || !call.out[0] || call.out[0].size() == 0) return false;
     if (!call.out[0].is_contiguous()) return false;
-    for (const Value& v : call.args)
-        if (v.is_list() || (v.is_tensor() && v.tensor().device() != call.out[0].device())) return false;
+    for (const Value& v : call.args) {
+        if (v.is_tensor() && v.tensor().device() != call.out[0].device()) return false;
+        for (size_t i = 0; v.is_list() && i < v.items().size(); ++i)
+            if (v.items()[i].is_tensor()) return false;
+    }
     std::shared_ptr<const Compiled> compiled;
     {
         Known& all = known();
@@ -88,6 +91,39 @@ bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call
     }
     launch_loop(queue, target, *compiled->code, pointers);
     return true;
+}
+
+}  // namespace
+
+KernelTable::Entry KernelTable::find(const Op& op) const {
+    const auto found = kernels_.find(op.name());
+    return found == kernels_.end() ? Entry() : found->second;
+}
+
+const KernelTable& kernel_table() {
+    static const KernelTable* table = [] {
+        auto* made = new KernelTable;
+        add_linalg_kernels(*made);
+        add_index_kernels(*made);
+        add_shape_kernels(*made);
+        add_conv_kernels(*made);
+        add_pool_kernels(*made);
+        add_reduce_kernels(*made);
+        add_norm_kernels(*made);
+        add_optimizer_kernels(*made);
+        return made;
+    }();
+    return *table;
+}
+
+bool run_operator(Queue& queue, const std::string& target, const KernelCall& call) {
+    if (!graph::can_generate()) return false;
+    const KernelTable::Entry own = kernel_table().find(call.op);
+    const bool may_be_loop = call.op.fuses_as != Fusion::none;
+    if (may_be_loop && (!own.kernel || own.is_last) && run_as_loop(queue, target, call)) return true;
+    if (!own.kernel) return false;
+    Launcher launcher(queue, target, call.op.name());
+    return own.kernel(launcher, call);
 }
 
 }  // namespace lunaria::gpu

@@ -127,6 +127,13 @@ void Queue::copy(Address to, Address from, size_t bytes) {
     check(driver_.copy_on_device(to, from, bytes, stream_), "copy");
 }
 
+void Queue::fill_zero(Address to, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    enter();
+    refuse_lost(to, "zeros");
+    if (bytes > 0) check(driver_.fill(to, 0, bytes, stream_), "zeros");
+}
+
 void Queue::launch(Kernel& kernel, const Shape& shape, std::vector<uint64_t> words, size_t operands,
                    std::string_view what) {
     static const bool waits = [] {

@@ -28,6 +28,7 @@ class Queue {
     void upload(Address to, const void* from, size_t bytes);
     void download(void* to, Address from, size_t bytes);  // waits
     void copy(Address to, Address from, size_t bytes);
+    void fill_zero(Address to, size_t bytes);
 
     // A function of a module, for launch(). Modules stay; after a loss they are loaded again.
     struct Kernel {

@@ -5,11 +5,12 @@
 #include <cstdint>
 
 #include "core/loops/thread_loop.h"
+#include "core/loops/thread_program.h"
 
 namespace lunaria::graph {
 
 // Counted up whenever the same program gives other machine code: part of the key of cached kernels.
-inline constexpr int kGeneratorVersion = 2;
+inline constexpr int kGeneratorVersion = 3;
 
 // The name of the function in generated code.
 inline constexpr const char* kLoopSymbol = "loop";
@@ -35,5 +36,10 @@ inline constexpr const char* kGenerateThreadsSymbol = "lunaria_generate_threads"
 using GenerateThreadsFunction = bool (*)(const LoopProgram* program, const ThreadShape* shape, const char* symbol,
                                          const char* target, void* context,
                                          void (*sink)(void* context, const char* bytes, size_t count));
+
+// Likewise of a thread program.
+inline constexpr const char* kGenerateProgramSymbol = "lunaria_generate_program";
+using GenerateProgramFunction = bool (*)(const ThreadProgram* program, const char* symbol, const char* target,
+                                         void* context, void (*sink)(void* context, const char* bytes, size_t count));
 
 }  // namespace lunaria::graph

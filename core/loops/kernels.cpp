@@ -38,8 +38,10 @@ class Generator {
     }
     std::string run(const KernelRequest& request, const std::string& target) {
         std::string code;
-        if (!load() || (request.shape && !threads_)) return code;
-        if (request.shape)
+        if (!load() || !threads_ || !programs_) return code;
+        if (request.threads)
+            programs_(request.threads, kLoopSymbol, target.c_str(), &code, &keep);
+        else if (request.shape)
             threads_(request.program, &*request.shape, kLoopSymbol, target.c_str(), &code, &keep);
         else
             function_(request.program, kLoopSymbol, target.c_str(), &code, &keep);
@@ -59,6 +61,7 @@ class Generator {
             if (!library) continue;
             function_ = reinterpret_cast<GenerateFunction>(dlsym(library, kGenerateSymbol));
             threads_ = reinterpret_cast<GenerateThreadsFunction>(dlsym(library, kGenerateThreadsSymbol));
+            programs_ = reinterpret_cast<GenerateProgramFunction>(dlsym(library, kGenerateProgramSymbol));
             auto version = reinterpret_cast<VersionFunction>(dlsym(library, kVersionSymbol));
             if (!version || version() != kGeneratorVersion) function_ = nullptr;
             return function_;
@@ -67,6 +70,7 @@ class Generator {
     }
     GenerateFunction function_ = nullptr;
     GenerateThreadsFunction threads_ = nullptr;
+    GenerateProgramFunction programs_ = nullptr;
     bool tried_ = false;
 };
 
@@ -93,6 +97,7 @@ Store& store() {
 
 std::string key_of(const Store& store, const KernelRequest& request, const std::string& target) {
     std::string key = str("kernel ", kGeneratorVersion, ' ', store.origin, ' ', target, '\n');
+    if (request.threads) return key + request.threads->text();
     if (request.shape) key += request.shape->text() + '\n';
     return key + request.program->text();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/loops/thread_loop.h"
+#include "core/loops/thread_program.h"
 
 namespace lunaria::graph {
 
@@ -24,6 +25,7 @@ struct CodeTarget {
 struct KernelRequest {
     const LoopProgram* program = nullptr;
     std::optional<ThreadShape> shape{};
+    const ThreadProgram* threads = nullptr;  // in place of the other two
 };
 
 // What `load` gave for each request, kept for the rest of the process; null where there is none: the code generator is

@@ -17,6 +17,7 @@
 #include "core/loops/generator.h"
 #include "jit/codegen/loops.h"
 #include "jit/codegen/thread_loops.h"
+#include "jit/codegen/thread_programs.h"
 
 namespace lunaria::codegen {
 
@@ -131,10 +132,10 @@ bool generate(const graph::LoopProgram& program, const char* symbol, const char*
     return emit(module, *machine, llvm::CodeGenFileType::ObjectFile, context, sink);
 }
 
-// `target`: a processor that runs threads in blocks (sm_80 and above), for which the result is PTX text, or one of
-// x86-64, for which it is an object with an EmulatedKernel.
-bool generate_threads(const graph::LoopProgram& program, const graph::ThreadShape& shape, const char* symbol,
-                      const char* target, void* context, Sink sink) {
+// A kernel of threads, written by `write`. `target`: a processor that runs threads in blocks (sm_80 and above), for
+// which the result is PTX text, or one of x86-64, for which it is an object with an EmulatedKernel.
+template <class Write>
+bool generate_threads(const char* target, void* context, Sink sink, Write write) {
     const bool emulated = std::string_view(target).starts_with("x86-64");
     std::unique_ptr<llvm::TargetMachine> own;
     if (!emulated) own = thread_machine(target);
@@ -145,7 +146,7 @@ bool generate_threads(const graph::LoopProgram& program, const graph::ThreadShap
     module.setTargetTriple(emulated ? kTriple : kThreadTriple);
     module.setDataLayout(machine->createDataLayout());
     const std::unique_ptr<ThreadModel> model = emulated ? emulated_threads(module) : ptx_threads(module);
-    if (!write_thread_loop(module, program, shape, symbol, *model) || !is_valid(module)) return false;
+    if (!write(module, *model) || !is_valid(module)) return false;
     if (emulated)
         tidy(module, *machine);
     else
@@ -168,7 +169,18 @@ extern "C" {
                                                              const lunaria::graph::ThreadShape* shape,
                                                              const char* symbol, const char* target, void* context,
                                                              void (*sink)(void*, const char*, size_t)) {
-    return lunaria::codegen::generate_threads(*program, *shape, symbol, target, context, sink);
+    using namespace lunaria::codegen;
+    return generate_threads(target, context, sink, [&](llvm::Module& module, ThreadModel& model) {
+        return write_thread_loop(module, *program, *shape, symbol, model);
+    });
+}
+[[gnu::visibility("default")]] bool lunaria_generate_program(const lunaria::graph::ThreadProgram* program,
+                                                             const char* symbol, const char* target, void* context,
+                                                             void (*sink)(void*, const char*, size_t)) {
+    using namespace lunaria::codegen;
+    return generate_threads(target, context, sink, [&](llvm::Module& module, ThreadModel& model) {
+        return write_thread_program(module, *program, symbol, model);
+    });
 }
 [[gnu::visibility("default")]] int lunaria_generator_version() { return lunaria::graph::kGeneratorVersion; }
 }

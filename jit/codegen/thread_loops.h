@@ -27,6 +27,8 @@ class ThreadModel {
     // Memory of the block: kWarp words for reductions, and what a launch asks for.
     virtual llvm::Value* reduction_memory() = 0;
     virtual llvm::Value* near_memory() = 0;
+    // The address space of tensors.
+    virtual unsigned tensor_space() const = 0;
 };
 
 // The instructions of PTX, NVIDIA's portable assembly.

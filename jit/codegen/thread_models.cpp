@@ -13,7 +13,7 @@ namespace {
 using graph::EmulatedThread;
 using graph::kWarp;
 
-constexpr unsigned kSharedSpace = 3;
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
 class PtxThreads : public ThreadModel {
   public:
@@ -60,6 +60,7 @@ class PtxThreads : public ThreadModel {
         if (!near_) near_ = shared("near", 0, llvm::GlobalValue::ExternalLinkage);
         return b_->CreateAddrSpaceCast(near_, b_->getPtrTy());
     }
+    unsigned tensor_space() const override { return kGlobalSpace; }
 
   private:
     llvm::Value* number(llvm::Intrinsic::ID id) { return b_->CreateIntrinsic(b_->getInt32Ty(), id, {}); }
@@ -115,6 +116,7 @@ class EmulatedThreads : public ThreadModel {
     }
     llvm::Value* reduction_memory() override { return field(b_->getPtrTy(), offsetof(EmulatedThread, reduction)); }
     llvm::Value* near_memory() override { return field(b_->getPtrTy(), offsetof(EmulatedThread, near)); }
+    unsigned tensor_space() const override { return 0; }
 
   private:
     llvm::Value* field(llvm::Type* type, size_t offset) {

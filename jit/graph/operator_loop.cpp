@@ -18,7 +18,8 @@ std::optional<OperatorLoop> write_loop(const KernelCall& call) {
     std::unordered_map<const ir::Node*, size_t> argument_of;
     for (size_t i = 0; i < call.args.size(); ++i) {
         const Value& v = call.args[i];
-        if (v.is_list()) return {};
+        for (size_t k = 0; v.is_list() && k < v.items().size(); ++k)
+            if (v.items()[k].is_tensor()) return {};
         if (!v.is_tensor()) {
             args.push_back(v);
             continue;

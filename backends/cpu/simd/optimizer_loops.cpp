@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/ops/formulas_optimizer.h"
+
 namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
@@ -9,18 +11,11 @@ namespace {
 // What is fixed for a whole run is a template argument, so that the loops have no branches and are vectorised.
 template <class T, bool Accumulates, bool Nesterov>
 void momentum_loop(T* __restrict p, const T* __restrict grad, T* __restrict a, int64_t count, const MomentumStep& s) {
-    const T lr = static_cast<T>(s.lr), u = static_cast<T>(s.momentum), share = static_cast<T>(1 - s.dampening),
-            decay = static_cast<T>(s.weight_decay);
-    for (int64_t i = 0; i < count; ++i) {
-        const T g = grad[i] + decay * p[i];
-        if constexpr (Accumulates) {
-            const T v = u * a[i] + share * g;
-            a[i] = v;
-            p[i] -= lr * (Nesterov ? g + u * v : v);
-        } else {
-            p[i] -= lr * g;
-        }
-    }
+    const formula::MomentumNumbers<T> numbers{static_cast<T>(s.lr), static_cast<T>(s.momentum),
+                                              static_cast<T>(1 - s.dampening), static_cast<T>(s.weight_decay)};
+    T nothing{};
+    for (int64_t i = 0; i < count; ++i)
+        formula::momentum_update<Accumulates, Nesterov>(p[i], grad[i], Accumulates ? a[i] : nothing, numbers);
 }
 
 template <class T>
@@ -33,22 +28,12 @@ void momentum(T* p, const T* grad, T* a, int64_t count, const MomentumStep& s) {
 template <class T, bool Maximum, bool Nesterov>
 void adam_loop(T* __restrict p, const T* __restrict grad, T* __restrict m, T* __restrict v, T* __restrict most,
                int64_t count, const AdamStep& s) {
-    const T step = static_cast<T>(s.step), b1 = static_cast<T>(s.beta1), b2 = static_cast<T>(s.beta2),
-            c1 = static_cast<T>(1 - s.beta1), c2 = static_cast<T>(1 - s.beta2), eps = static_cast<T>(s.eps),
-            l2 = static_cast<T>(s.l2), decay = static_cast<T>(s.decay);
-    for (int64_t i = 0; i < count; ++i) {
-        const T g = grad[i] + l2 * p[i];
-        const T first = b1 * m[i] + c1 * g, second = b2 * v[i] + c2 * (g * g);
-        m[i] = first;
-        v[i] = second;
-        T under = second;
-        if constexpr (Maximum) {
-            under = most[i] > second ? most[i] : second;
-            most[i] = under;
-        }
-        const T up = Nesterov ? b1 * first + c1 * g : first;
-        p[i] = decay * p[i] - step * up / (std::sqrt(under) + eps);
-    }
+    const formula::AdamNumbers<T> numbers{
+        static_cast<T>(s.step),      static_cast<T>(s.beta1), static_cast<T>(s.beta2), static_cast<T>(1 - s.beta1),
+        static_cast<T>(1 - s.beta2), static_cast<T>(s.eps),   static_cast<T>(s.l2),    static_cast<T>(s.decay)};
+    T nothing{};
+    for (int64_t i = 0; i < count; ++i)
+        formula::adam_update<Maximum, Nesterov>(p[i], grad[i], m[i], v[i], Maximum ? most[i] : nothing, numbers);
 }
 
 template <class T>

@@ -20,6 +20,11 @@ int fail(lua_State* L) {
                                                           static_cast<int>(luaL_checkinteger(L, 3)));
     return 0;
 }
+// skip_kernels(whether they do nothing)
+int skip_kernels(lua_State* L) {
+    find<void(int)>(L, "mock_skip_kernels")(lua_toboolean(L, 1));
+    return 0;
+}
 template <const char* const& kName>
 int number(lua_State* L) {
     lua_pushinteger(L, find<int64_t(const char*)>(L, kName)(luaL_checkstring(L, 1)));
@@ -36,9 +41,13 @@ int blamed(lua_State* L) {
 }  // namespace
 
 extern "C" [[gnu::visibility("default")]] int luaopen_mock_control(lua_State* L) {
-    const luaL_Reg functions[] = {
-        {"fail", fail},     {"calls", number<kCalls>}, {"bytes", number<kBytes>}, {"alive", number<kAlive>},
-        {"blamed", blamed}, {nullptr, nullptr}};
+    const luaL_Reg functions[] = {{"fail", fail},
+                                  {"skip_kernels", skip_kernels},
+                                  {"calls", number<kCalls>},
+                                  {"bytes", number<kBytes>},
+                                  {"alive", number<kAlive>},
+                                  {"blamed", blamed},
+                                  {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;
 }

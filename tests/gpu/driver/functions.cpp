@@ -60,7 +60,10 @@ Result copy(const char* name, Stream* stream, Address device, const void* host, 
 extern "C" {
 
 // What modules are made for.
-EXPORT const char* lunaria_target() { return "x86-64-v3"; }
+EXPORT const char* lunaria_target() {
+    const char* wish = std::getenv("LUNARIA_MOCK_TARGET");
+    return wish ? wish : "x86-64-v3";
+}
 
 EXPORT Result cuInit(unsigned) {
     return mock().call("cuInit", [] { return 0; });
@@ -144,6 +147,18 @@ EXPORT Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Strea
     });
 }
 
+EXPORT Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Stream* stream) {
+    return mock().call("cuMemsetD8Async", [=] {
+        if (!knows(mock().streams, stream, "a stream")) return kBadHandle;
+        if (!mock().holds(to, bytes)) {
+            mock().blame("memory is filled that is not allocated");
+            return kInvalid;
+        }
+        mock().add(stream, [=] { std::memset(mock().inside(to), value, bytes); });
+        return 0;
+    });
+}
+
 EXPORT Result cuStreamCreate(Stream** stream, unsigned) {
     return mock().call("cuStreamCreate", [=] {
         mock().streams.insert(*stream = new Stream);
@@ -219,6 +234,12 @@ EXPORT Result cuModuleLoadData(Module** module, const void* image) {
     return mock().call("cuModuleLoadData", [=] {
         static std::map<std::string, void*> known;
         const std::string bytes(static_cast<const char*>(image), bytes_of_object(image));
+        if (bytes.empty()) {
+            const std::string fault = mock().fault_of(static_cast<const char*>(image));
+            if (!fault.empty()) mock().blame(fault);
+            mock().modules.insert(*module = new Module);
+            return fault.empty() ? 0 : 218;
+        }
         void*& code = known[bytes];
         if (!code) code = lunaria::cpu::load_machine_code(bytes);
         if (!code) return 200;
@@ -259,6 +280,13 @@ EXPORT Result cuLaunchKernel(Module* function, unsigned blocks, unsigned, unsign
 
 // For tests.
 EXPORT void mock_fail(const char* name, int64_t nth, Result result) { mock().fail(name, nth, result); }
+EXPORT void mock_skip_kernels(int skips) {
+    mock().call("skip", [=] {
+        for (Stream* s : mock().streams) mock().run_until(s, s->given);
+        mock().skips_kernels = skips;
+        return 0;
+    });
+}
 EXPORT int64_t mock_calls(const char* name) { return mock().calls[name]; }
 EXPORT int64_t mock_bytes(const char* name) { return mock().bytes[name]; }
 EXPORT const char* mock_blamed() { return mock().blamed.c_str(); }

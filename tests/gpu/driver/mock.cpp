@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "core/error.h"
@@ -114,6 +115,25 @@ bool Mock::is_pinned(const void* memory, size_t bytes) const {
     return at + bytes <= after->first + after->second;
 }
 
+std::string Mock::fault_of(const std::string& text) {
+    const char* target = std::getenv("LUNARIA_MOCK_TARGET");
+    auto has = [&](const std::string& part) { return text.find(part) != std::string::npos; };
+    if (!target || !has(str(".target ", target, '\n'))) return "assembly for another processor";
+    const size_t entry = text.find(".entry ");
+    if (entry == std::string::npos || text.find(".entry ", entry + 1) != std::string::npos) return "not one kernel";
+    if (!has(".visible .entry loop(")) return "a kernel of another name";
+    // One parameter of 8-byte words, by value.
+    const std::string head = text.substr(entry, text.find(')', entry) - entry);
+    const size_t size = head.find("loop_param_0[");
+    if (head.find("loop_param_1") != std::string::npos || size == std::string::npos) return "not one parameter";
+    const int bytes = std::atoi(head.c_str() + size + std::strlen("loop_param_0["));
+    constexpr int kMost = 4096;
+    if (bytes <= 0 || bytes % 8 != 0 || bytes > kMost) return str("a parameter of ", bytes, " bytes");
+    if (const char* folder = std::getenv("LUNARIA_MOCK_PTX"))
+        std::ofstream(str(folder, "/k", modules.size() + 1, '.', target, ".ptx")) << text;
+    return {};
+}
+
 void Mock::add(Stream* stream, std::function<void()> work) {
     constexpr size_t kMost = 1000;
     stream->work.push_back(std::move(work));
@@ -136,6 +156,7 @@ void Mock::run_until(Stream* stream, uint64_t number) {
 
 void Mock::run_kernel(Module* module, unsigned blocks, unsigned threads, unsigned near_bytes,
                       std::vector<uint64_t> words, size_t count) {
+    if (!module->code || skips_kernels) return;
     if (auto found = failures_.find("kernel"); found != failures_.end() && --found->second.left == 0) {
         state = found->second.result;
         failures_.erase(found);

@@ -3,7 +3,8 @@
 //
 // Work is done when the host, or another stream, waits for it: what is read too early is not there yet, what was
 // changed too early travels changed. LUNARIA_MOCK_ORDER=soon does everything at once instead, the other extreme.
-// LUNARIA_MOCK_MEMORY is how many bytes there are.
+// LUNARIA_MOCK_MEMORY is how many bytes there are. LUNARIA_MOCK_TARGET=sm_90 asks for the kernels of a real processor:
+// they are looked at and not run, so that results are rubbish; LUNARIA_MOCK_PTX names a folder that they are put in.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ struct Stream {
 };
 
 struct Module {
-    void* code = nullptr;
+    void* code = nullptr;  // null: assembly, which is not run
 };
 
 class Mock {
@@ -59,6 +60,9 @@ class Mock {
     bool is_of_device(Address address) const { return address >= base_ && address < base_ + kSize; }
     bool is_pinned(const void* memory, size_t bytes) const;
 
+    // What is wrong with the assembly of a kernel, or nothing.
+    std::string fault_of(const std::string& assembly);
+
     void add(Stream* stream, std::function<void()> work);
     void run_until(Stream* stream, uint64_t number);
     void run_kernel(Module* module, unsigned blocks, unsigned threads, unsigned near_bytes, std::vector<uint64_t> words,
@@ -71,7 +75,8 @@ class Mock {
     std::set<Stream*> streams;
     std::set<Event*> events;
     std::set<Module*> modules;
-    Result state = 0;  // not 0: the context is lost
+    bool skips_kernels = false;  // they are counted, and do nothing
+    Result state = 0;            // not 0: the context is lost
     size_t limit = 0, used = 0;
 
   private:

@@ -1,0 +1,228 @@
+// GPU kernels: gather, scatter, labels. Where an index is out of range a kernel sets a flag, and the host says which.
+#include <memory>
+#include <vector>
+
+#include "backends/gpu/launcher.h"
+#include "backends/gpu/operators.h"
+#include "core/error.h"
+#include "core/op.h"
+
+namespace lunaria::gpu {
+
+namespace {
+
+// Whose numbers have the size of the elements that are only moved.
+DType of_size(DType t) {
+    switch (size_of(t)) {
+        case 1:
+            return DType::u8;
+        case 2:
+            return DType::i16;
+        case 4:
+            return DType::i32;
+        default:
+            return DType::i64;
+    }
+}
+
+int axis_of(const KernelCall& c, size_t i, int rank) {
+    const int64_t axis = c.args[i].integer();
+    return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+// (outer, size, inner) around an axis of a dense tensor.
+struct Split {
+    int64_t outer = 1, size = 1, inner = 1;
+    Split(const Shape& shape, int axis) {
+        for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : i == axis ? size : inner) *= shape[i];
+    }
+};
+
+// `body(position)` where the index, counted from the end where it is negative, is one of an axis of `size`.
+template <class F>
+void at_index(Writer& w, Number index, Number size, const Elements& flag, F body) {
+    const Number wide = cast(size, DType::i64);
+    const Number at = select(index < 0, index + wide, index);
+    const Number fits = (at >= 0) & (at < wide);
+    w.when(!fits, [&] { flag.set(w.index(0), w.constant(DType::i64, 0, 1)); });
+    w.when(fits, [&] { body(cast(at, w.index_type())); });
+}
+
+bool gather(Launcher& launcher, const KernelCall& c) {
+    const Tensor &in = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
+    const Split s(in.shape(), axis_of(c, 2, in.rank()));
+    const DType t = of_size(in.dtype());
+    const Address flag = launcher.make_flag();
+    Words words;
+    words.address(flag, 1).tensor(in).tensor(index).tensor(out);
+    words.size(s.size).size(s.inner).size(index.size()).size(out.size());
+    const bool done = launcher.run_for(str("gather ", name_of(t)), out.size(), words, [&](Writer& w) {
+        const Elements wrong = w.tensor(DType::i64), from = w.tensor(t), where = w.tensor(DType::i64), to = w.tensor(t);
+        const Number size = w.size(), inner = w.size(), count = w.size(), all = w.size();
+        w.for_each(all, [&](Number i) {
+            const Number rest = quotient(i, inner), column = remainder(i, inner);
+            const Number block = quotient(rest, count), k = remainder(rest, count);
+            at_index(w, where.get(k), size, wrong,
+                     [&](Number at) { to.set(i, from.get((block * size + at) * inner + column)); });
+        });
+    });
+    return done && !launcher.is_set(flag);
+}
+
+// Of a position in a dense index the place in a dense tensor, but for the part of the axis.
+struct Places {
+    std::vector<Number> sizes, steps;  // of the index, in the tensor; the axis has step 0
+    Number step, size;                 // of the axis
+
+    static void pass(Words& words, const Shape& index, const Shape& tensor, int axis) {
+        const Strides steps = contiguous_strides(tensor);
+        for (int i = 0; i < index.rank(); ++i) words.size(index[i]).size(i == axis ? 0 : steps[i]);
+        words.size(steps[axis]).size(tensor[axis]);
+    }
+    Places(Writer& w, int rank) {
+        for (int i = 0; i < rank; ++i) {
+            sizes.push_back(w.size());
+            steps.push_back(w.size());
+        }
+        step = w.size();
+        size = w.size();
+    }
+    Number start(Writer& w, Number i) const {
+        Number at = w.index(0);
+        for (size_t axis = sizes.size(); axis-- > 0;) {
+            at += remainder(i, sizes[axis]) * steps[axis];
+            i = quotient(i, sizes[axis]);
+        }
+        return at;
+    }
+};
+
+bool gather_elements(Launcher& launcher, const KernelCall& c) {
+    const Tensor &in = c.tensor(0), &index = c.tensor(2), &out = c.out[0];
+    if (in.rank() == 0) return false;
+    const int axis = axis_of(c, 1, in.rank()), rank = in.rank();
+    const DType t = of_size(in.dtype());
+    const Address flag = launcher.make_flag();
+    Words words;
+    words.address(flag, 1).tensor(in).tensor(index).tensor(out).size(out.size());
+    Places::pass(words, index.shape(), in.shape(), axis);
+    const bool done =
+        launcher.run_for(str("gather elements ", name_of(t), ' ', rank), out.size(), words, [&](Writer& w) {
+            const Elements wrong = w.tensor(DType::i64), from = w.tensor(t), where = w.tensor(DType::i64),
+                           to = w.tensor(t);
+            const Number all = w.size();
+            const Places places(w, rank);
+            w.for_each(all, [&](Number i) {
+                at_index(w, where.get(i), places.size, wrong,
+                         [&](Number at) { to.set(i, from.get(places.start(w, i) + at * places.step)); });
+            });
+        });
+    return done && !launcher.is_set(flag);
+}
+
+bool has_atomics(DType t) { return t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64; }
+
+bool index_add(Launcher& launcher, const KernelCall& c) {
+    const Tensor &x = c.tensor(0), &out = c.out[0];
+    const DType t = out.dtype();
+    if (!has_atomics(t) || out.rank() == 0) return false;
+    const Tensor index = c.tensor(1).contiguous(), y = c.tensor(2).contiguous();
+    copy_elements(x, out);
+    const Split s(out.shape(), axis_of(c, 3, out.rank()));
+    const Address flag = launcher.make_flag();
+    Words words;
+    words.address(flag, 1).tensor(index).tensor(y).tensor(out);
+    words.size(s.size).size(s.inner).size(index.size()).size(y.size()).real(c.args[4].number());
+    const bool done = launcher.run_for(str("index add ", name_of(t)), y.size(), words, [&](Writer& w) {
+        const Elements wrong = w.tensor(DType::i64), where = w.tensor(DType::i64), from = w.tensor(t), to = w.tensor(t);
+        const Number size = w.size(), inner = w.size(), count = w.size(), all = w.size(), factor = w.real(t);
+        w.for_each(all, [&](Number i) {
+            const Number rest = quotient(i, inner), column = remainder(i, inner);
+            const Number block = quotient(rest, count), k = remainder(rest, count);
+            at_index(w, where.get(k), size, wrong,
+                     [&](Number at) { to.add((block * size + at) * inner + column, from.get(i) * factor); });
+        });
+    });
+    return done && !launcher.is_set(flag);
+}
+
+bool scatter_elements(Launcher& launcher, const KernelCall& c) {
+    const Tensor &x = c.tensor(0), &out = c.out[0];
+    const std::string& how = c.args[4].string();
+    const bool replaces = how == "none", adds = how == "add" || how == "sub";
+    if (out.rank() == 0 || !(replaces || (adds && has_atomics(out.dtype())))) return false;
+    const int axis = axis_of(c, 3, out.rank()), rank = out.rank();
+    const DType t = replaces ? of_size(out.dtype()) : out.dtype();
+    const Tensor index = c.tensor(1).contiguous(), updates = c.tensor(2).contiguous();
+    copy_elements(x, out);
+    const Address flag = launcher.make_flag();
+    // Of several that go to one place the last one stays: first they say where they go.
+    const int64_t places_bytes = replaces ? out.size() * static_cast<int64_t>(sizeof(int64_t)) : 0;
+    const Address last = launcher.take(places_bytes);
+    launcher.fill_zero(last, places_bytes);
+    Words words;
+    words.address(flag, 1).tensor(index).tensor(updates).tensor(out).address(last, out.size()).size(updates.size());
+    Places::pass(words, index.shape(), out.shape(), axis);
+    auto run = [&](std::string_view name, auto body) {
+        return launcher.run_for(str(name, ' ', name_of(t), ' ', rank), updates.size(), words, [&](Writer& w) {
+            const Elements wrong = w.tensor(DType::i64), where = w.tensor(DType::i64), from = w.tensor(t),
+                           to = w.tensor(t), winner = w.tensor(DType::i64);
+            const Number all = w.size();
+            const Places places(w, rank);
+            w.for_each(all, [&](Number i) {
+                at_index(w, where.get(i), places.size, wrong,
+                         [&](Number at) { body(w, i, places.start(w, i) + at * places.step, from, to, winner); });
+            });
+        });
+    };
+    auto number = [](Number i) { return cast(i, DType::i64) + 1; };
+    const bool done =
+        !replaces ? run(str("scatter ", how),
+                        [&](Writer&, Number i, Number at, const Elements& from, const Elements& to, const Elements&) {
+                            to.add(at, how == "add" ? from.get(i) : like(from.get(i), 0) - from.get(i));
+                        })
+                  : run("scatter places", [&](Writer&, Number i, Number at, const Elements&, const Elements&,
+                                              const Elements& winner) { winner.raise(at, number(i)); }) &&
+                        run("scatter", [&](Writer& w, Number i, Number at, const Elements& from, const Elements& to,
+                                           const Elements& winner) {
+                            w.when(winner.get(at) == number(i), [&] { to.set(at, from.get(i)); });
+                        });
+    return done && !launcher.is_set(flag);
+}
+
+bool valid_labels(Launcher& launcher, const KernelCall& c) {
+    const Tensor& labels = c.tensor(0);
+    const Address flag = launcher.make_flag();
+    Words words;
+    words.address(flag, 1).tensor(labels).tensor(c.out[0]).tensor(c.out[1]).size(labels.size());
+    words.word(static_cast<uint64_t>(c.args[1].integer()));
+    const bool ignores = c.has(2);
+    words.word(static_cast<uint64_t>(ignores ? c.args[2].integer() : 0));
+    const bool done =
+        launcher.run_for(ignores ? "labels with one that is ignored" : "labels", labels.size(), words, [&](Writer& w) {
+            const Elements wrong = w.tensor(DType::i64), from = w.tensor(DType::i64), to = w.tensor(DType::i64),
+                           keeps = w.tensor(DType::boolean);
+            const Number all = w.size(), classes = w.word(), ignored = w.word();
+            w.for_each(all, [&](Number i) {
+                const Number label = from.get(i);
+                const Number keep = ignores ? label != ignored : w.constant(DType::boolean, 1, 1);
+                const Number fits = (label >= 0) & (label < classes);
+                w.when(keep & !fits, [&] { wrong.set(w.index(0), w.constant(DType::i64, 0, 1)); });
+                to.set(i, select(keep, label, like(label, 0)));
+                keeps.set(i, keep);
+            });
+        });
+    return done && !launcher.is_set(flag);
+}
+
+}  // namespace
+
+void add_index_kernels(KernelTable& table) {
+    table.add("gather", gather);
+    table.add("gather_elements", gather_elements);
+    table.add("index_add", index_add);
+    table.add("tensor_scatter_elements", scatter_elements);
+    table.add("valid_labels", valid_labels);
+}
+
+}  // namespace lunaria::gpu

@@ -1,0 +1,99 @@
+#include "backends/gpu/launcher.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/loops/kernels.h"
+
+namespace lunaria::gpu {
+
+namespace {
+
+// Indices also run ahead of a count by what a launch does at a time.
+constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 24);
+constexpr int kThreads = 256;
+constexpr int64_t kMostBlocks = 2048;
+
+void* load(std::string_view code) { return new Queue::Kernel{.image = std::string(code)}; }
+
+struct Known {
+    std::mutex mutex;
+    struct Entry {
+        Queue::Kernel* kernel = nullptr;
+        size_t near_bytes = 0;
+    };
+    std::unordered_map<std::string, Entry> kernels;
+};
+Known& known() {
+    static auto* instance = new Known;
+    return *instance;
+}
+
+}  // namespace
+
+// From the first element to the last, however they are strided.
+Words& Words::tensor(const Tensor& t) {
+    int64_t reach = 1;
+    for (int i = 0; i < t.rank(); ++i) reach += std::abs(t.strides()[i]) * std::max<int64_t>(t.dim(i) - 1, 0);
+    return address(reinterpret_cast<Address>(t.raw()), reach);
+}
+
+Words& Words::count(int64_t n) {
+    narrow_ &= n < kNarrow;
+    return *this;
+}
+Words& Words::real(double v) { return word(std::bit_cast<uint64_t>(v)); }
+
+bool Launcher::run(const std::string& name, int64_t blocks, int threads, const Words& words, const Write& write) {
+    Known::Entry entry;
+    {
+        Known& all = known();
+        const std::lock_guard lock(all.mutex);
+        auto [found, fresh] = all.kernels.try_emplace(str(target_, words.narrow_ ? " narrow " : " ", name));
+        if (fresh) {
+            Writer writer(words.narrow_);
+            write(writer);
+            const graph::ThreadProgram program = writer.finish();
+            const graph::KernelRequest request{.threads = &program};
+            found->second.kernel =
+                static_cast<Queue::Kernel*>(graph::find_kernels({target_, &load}, {&request, 1}, true).at(0));
+            found->second.near_bytes = program.near_bytes;
+        }
+        entry = found->second;
+    }
+    if (!entry.kernel) return false;
+    queue_.launch(
+        *entry.kernel,
+        {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), static_cast<unsigned>(entry.near_bytes)},
+        words.words_, words.operands_, what_);
+    return true;
+}
+
+bool Launcher::run_for(const std::string& name, int64_t count, const Words& words, const Write& write) {
+    const int64_t blocks = std::clamp<int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks);
+    return run(name, blocks, kThreads, words, write);
+}
+
+void Launcher::fill_zero(Address to, int64_t bytes) { queue_.fill_zero(to, static_cast<size_t>(bytes)); }
+
+void Launcher::copy(const Tensor& to, const Tensor& from) {
+    queue_.copy(reinterpret_cast<Address>(to.raw()), reinterpret_cast<Address>(from.raw()), from.nbytes());
+}
+
+Address Launcher::make_flag() {
+    const Address flag = take(sizeof(int64_t));
+    fill_zero(flag, sizeof(int64_t));
+    return flag;
+}
+
+bool Launcher::is_set(Address flag) {
+    int64_t value = 0;
+    queue_.download(&value, flag, sizeof value);
+    return value != 0;
+}
+
+}  // namespace lunaria::gpu

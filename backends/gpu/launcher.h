@@ -1,0 +1,88 @@
+// One call of an operator on its way to the device: kernels that are written as thread programs, memory for the time
+// of the call, and what a kernel refuses.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/gpu/queue.h"
+#include "backends/gpu/writer.h"
+#include "core/tensor.h"
+
+namespace lunaria::gpu {
+
+// Memory for the time of a launch: it may be given away when that is queued.
+class Room {
+  public:
+    explicit Room(Queue& queue) : queue_(queue) {}
+    ~Room() {
+        for (Address block : blocks_) queue_.release(block);
+    }
+    Room(const Room&) = delete;
+    Address take(size_t bytes) {
+        blocks_.push_back(queue_.allocate(bytes));
+        return blocks_.back();
+    }
+
+  private:
+    Queue& queue_;
+    std::vector<Address> blocks_;
+};
+
+// What a kernel is launched with: addresses, then counts, then numbers, in the order in which the writer asks for them.
+class Words {
+  public:
+    Words& tensor(const Tensor& t);
+    Words& address(Address a, int64_t elements) {
+        words_.push_back(a);
+        ++operands_;
+        return count(elements);
+    }
+    Words& size(int64_t n) {
+        words_.push_back(static_cast<uint64_t>(n));
+        return count(n);
+    }
+    Words& word(uint64_t v) {
+        words_.push_back(v);
+        return *this;
+    }
+    Words& real(double v);
+    bool is_narrow() const { return narrow_; }
+
+  private:
+    friend class Launcher;
+    Words& count(int64_t n);
+    std::vector<uint64_t> words_;
+    size_t operands_ = 0;
+    bool narrow_ = true;
+};
+
+class Launcher {
+  public:
+    Launcher(Queue& queue, const std::string& target, std::string_view what)
+        : room_(queue), queue_(queue), target_(target), what_(what) {}
+
+    // `name`: equal names mean equal kernels. False where no code can be made.
+    using Write = std::function<void(Writer&)>;
+    bool run(const std::string& name, int64_t blocks, int threads, const Words& words, const Write& write);
+    // As many blocks as it takes for `count` threads, up to some for each processor.
+    bool run_for(const std::string& name, int64_t count, const Words& words, const Write& write);
+
+    Address take(int64_t bytes) { return room_.take(static_cast<size_t>(bytes)); }
+    void fill_zero(Address to, int64_t bytes);
+    void copy(const Tensor& to, const Tensor& from);  // dense, of one dtype
+    // An element that is 0 until a kernel writes there that it refuses its operands; waits.
+    Address make_flag();
+    bool is_set(Address flag);
+
+  private:
+    Room room_;
+    Queue& queue_;
+    const std::string& target_;
+    const std::string_view what_;
+};
+
+}  // namespace lunaria::gpu

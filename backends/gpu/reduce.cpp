@@ -1,0 +1,220 @@
+// GPU kernels: reductions along any axes. Where much is reduced to little, blocks reduce parts of it, and then the
+// parts; where there are many results, a thread has one.
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "backends/gpu/launcher.h"
+#include "backends/gpu/operators.h"
+#include "core/error.h"
+#include "core/loops/thread_loop.h"
+#include "core/op.h"
+
+namespace lunaria::gpu {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kEnoughBlocks = 256, kPart = 2048, kFewElements = 64, kManyResults = 16384;
+
+// How elements are taken together; `identity` changes nothing.
+struct Rule {
+    Number (*combine)(Number a, Number b);
+    double identity;
+};
+
+Rule rule_of(std::string_view op) {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    if (op == "prod") return {[](Number a, Number b) { return a * b; }, 1};
+    if (op == "amax") return {[](Number a, Number b) { return formula("maximum", a, b); }, -kNone};
+    if (op == "amin") return {[](Number a, Number b) { return formula("minimum", a, b); }, kNone};
+    if (op == "all") return {[](Number a, Number b) { return a & b; }, 1};
+    if (op == "any") return {[](Number a, Number b) { return a | b; }, 0};
+    return {[](Number a, Number b) { return a + b; }, 0};
+}
+
+// The axes of the operand: those that are kept, then those that go, both in their order.
+struct Axes {
+    Shape sizes;
+    Strides steps;
+    int64_t count = 1;
+};
+void split(const Tensor& x, const Shape& gone, Axes& kept, Axes& reduced) {
+    for (int i = 0; i < x.rank(); ++i) {
+        if (x.dim(i) == 1) continue;
+        Axes& to = std::find(gone.begin(), gone.end(), i) == gone.end() ? kept : reduced;
+        to.count *= x.dim(i);
+        const int last = to.sizes.rank() - 1;
+        // Axes that follow each other in memory are one.
+        if (last >= 0 && to.steps[last] == x.strides()[i] * x.dim(i)) {
+            to.sizes[last] *= x.dim(i);
+            to.steps[last] = x.strides()[i];
+            continue;
+        }
+        to.sizes.push_back(x.dim(i));
+        to.steps.push_back(x.strides()[i]);
+    }
+}
+
+// Of a number that counts the elements along the axes, where they are.
+struct Places {
+    std::vector<Number> sizes, steps;
+    static void pass(Words& words, const Axes& axes) {
+        for (int i = 0; i < axes.sizes.rank(); ++i) words.size(axes.sizes[i]).size(axes.steps[i]);
+    }
+    Places(Writer& w, const Axes& axes) {
+        for (int i = 0; i < axes.sizes.rank(); ++i) {
+            sizes.push_back(w.size());
+            steps.push_back(w.size());
+        }
+    }
+    Number at(Writer& w, Number i) const {
+        Number place = w.index(0);
+        for (size_t axis = sizes.size(); axis-- > 0;) {
+            const Number here = axis ? remainder(i, sizes[axis]) : i;
+            if (axis) i = quotient(i, sizes[axis]);
+            place += here * steps[axis];
+        }
+        return place;
+    }
+};
+
+Number block_total(const Rule& rule, Number v, const Near& memory) {
+    Writer& w = Writer::current();
+    memory.set(w.thread(), v);
+    w.barrier();
+    for (int half = kThreads / 2; half > 0; half /= 2) {
+        w.when(w.thread() < half,
+               [&] { memory.set(w.thread(), rule.combine(memory.get(w.thread()), memory.get(w.thread() + half))); });
+        w.barrier();
+    }
+    const Number total = memory.get(w.index(0));
+    w.barrier();
+    return total;
+}
+
+class Reducer {
+  public:
+    Reducer(Launcher& launcher, const KernelCall& c, DType computed)
+        : launcher_(launcher), c_(c), computed_(computed), rule_(rule_of(c.op.name())) {}
+
+    bool run(const Tensor& x, const Shape& gone) {
+        Axes kept, reduced;
+        split(x, gone, kept, reduced);
+        const Tensor& out = c_.out[0];
+        mean_ = c_.op.name() == "mean" ? reduced.count : 0;
+        if (kept.count >= kManyResults || reduced.count <= kFewElements) return by_threads(x, kept, reduced);
+        const int64_t parts =
+            std::clamp<int64_t>(std::min(kEnoughBlocks / kept.count, reduced.count / kPart), 1, kEnoughBlocks);
+        if (parts == 1) return by_blocks(x, kept, reduced, 1, reinterpret_cast<Address>(out.raw()), out.dtype(), true);
+        // Parts that are as good as a tensor, with the axis of the parts behind those that are kept.
+        const Address sums = launcher_.take(kept.count * parts * static_cast<int64_t>(size_of(computed_)));
+        if (!by_blocks(x, kept, reduced, parts, sums, computed_, false)) return false;
+        const Axes whole{{kept.count}, {parts}, kept.count}, part{{parts}, {1}, parts};
+        return by_threads(sums, computed_, kept.count * parts, whole, part);
+    }
+
+  private:
+    std::string name(std::string_view how, DType from, DType to, const Axes& kept, const Axes& reduced) const {
+        return str(c_.op.name(), ' ', how, ' ', name_of(from), ' ', name_of(computed_), ' ', name_of(to), ' ',
+                   kept.sizes.rank(), ' ', reduced.sizes.rank(), mean_ ? " divided" : "");
+    }
+    // Truth values of numbers; other numbers in what is computed.
+    Number element(Number v) const {
+        if (computed_ == DType::boolean && v.dtype != DType::boolean) return v != like(v, 0);
+        return cast(v, computed_);
+    }
+    Number first(Writer& w) const {
+        if (!is_integer(computed_)) return w.constant(computed_, rule_.identity, 0);
+        constexpr auto kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+        const double i = rule_.identity;
+        return w.constant(computed_, 0, i > 1 ? kMost : i < 0 ? kLeast : static_cast<int64_t>(i));
+    }
+    Number finished(Number v, Number divisor, DType to) const { return cast(mean_ ? v / divisor : v, to); }
+
+    bool by_threads(const Tensor& x, const Axes& kept, const Axes& reduced) {
+        return by_threads(reinterpret_cast<Address>(x.raw()), x.dtype(), x.size(), kept, reduced);
+    }
+    bool by_threads(Address from, DType t, int64_t size, const Axes& kept, const Axes& reduced) {
+        const Tensor& out = c_.out[0];
+        Words words;
+        words.address(from, size).tensor(out).size(kept.count).size(reduced.count).real(static_cast<double>(mean_));
+        Places::pass(words, kept);
+        Places::pass(words, reduced);
+        return launcher_.run_for(name("by threads", t, out.dtype(), kept, reduced), kept.count, words, [&](Writer& w) {
+            const Elements x = w.tensor(t), y = w.tensor(out.dtype());
+            const Number results = w.size(), count = w.size();
+            const Number divisor = w.real(mean_ ? computed_ : DType::f64);
+            const Places rows(w, kept), columns(w, reduced);
+            w.for_each(results, [&](Number i) {
+                const Number start = rows.at(w, i);
+                const Variable total = w.variable(first(w));
+                w.loop(w.index(0), count, w.index(1), [&](Number k) {
+                    total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k)))));
+                });
+                y.set(i, finished(total.get(), divisor, out.dtype()));
+            });
+        });
+    }
+    bool by_blocks(const Tensor& from, const Axes& kept, const Axes& reduced, int64_t parts, Address to, DType target,
+                   bool finishes) {
+        Words words;
+        words.tensor(from).address(to, kept.count * parts).size(reduced.count).size(parts);
+        words.size((reduced.count + parts - 1) / parts).real(static_cast<double>(mean_));
+        Places::pass(words, kept);
+        Places::pass(words, reduced);
+        const std::string kernel = name(finishes ? "by blocks" : "parts", from.dtype(), target, kept, reduced);
+        return launcher_.run(kernel, kept.count * parts, kThreads, words, [&](Writer& w) {
+            const Elements x = w.tensor(from.dtype()), y = w.tensor(target);
+            const Number all = w.size(), pieces = w.size(), size = w.size();
+            const Number divisor = w.real(mean_ ? computed_ : DType::f64);
+            const Places rows(w, kept), columns(w, reduced);
+            const Near memory = w.near(computed_, kThreads);
+            const Number start = rows.at(w, quotient(w.block(), pieces));
+            const Number begin = remainder(w.block(), pieces) * size, end = begin + size;
+            const Variable total = w.variable(first(w));
+            w.loop(begin + w.thread(), select(end < all, end, all), w.threads(),
+                   [&](Number k) { total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k))))); });
+            const Number v = block_total(rule_, total.get(), memory);
+            w.when(w.thread() == 0,
+                   [&] { y.set(w.block(), finishes ? finished(v, divisor, target) : cast(v, target)); });
+        });
+    }
+
+    Launcher& launcher_;
+    const KernelCall& c_;
+    const DType computed_;
+    const Rule rule_;
+    int64_t mean_ = 0;  // how many elements a sum is divided by; 0: it is none
+};
+
+// What it is computed in; nothing where there is no kernel.
+std::optional<DType> computed_of(const KernelCall& c, DType from) {
+    const DType to = c.out[0].dtype();
+    const std::string_view op = c.op.name();
+    if (is_complex(from) || is_complex(to)) return {};
+    if (op == "all" || op == "any") return DType::boolean;
+    if (is_half(from) || is_half(to)) return DType::f32;
+    if (op == "amax" || op == "amin") {
+        const bool known = from == DType::f32 || from == DType::f64 || from == DType::i64;
+        return known ? std::optional(from) : std::nullopt;
+    }
+    if (is_float(to)) return to;
+    return DType::i64;
+}
+
+bool reduce(Launcher& launcher, const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    const std::optional<DType> computed = computed_of(c, x.dtype());
+    if (!computed || x.size() == 0 || c.out[0].size() == 0) return false;
+    return Reducer(launcher, c, *computed).run(x, Call(c.op, c.args, c.dtype).axes(1, 0));
+}
+
+}  // namespace
+
+void add_reduce_kernels(KernelTable& table) {
+    for (const char* op : {"sum", "mean", "prod", "amax", "amin", "all", "any"}) table.add_last(op, reduce);
+}
+
+}  // namespace lunaria::gpu
