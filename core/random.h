@@ -6,24 +6,25 @@
 #include <cstdint>
 #include <mutex>
 
+#include "core/ops/formulas_random.h"
+
 namespace lunaria {
 
 // Four 32-bit random words for one counter value.
 inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
-    uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
-    uint32_t c2 = static_cast<uint32_t>(counter_high), c3 = static_cast<uint32_t>(counter_high >> 32);
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-        uint64_t p0 = uint64_t{0xD2511F53u} * c0, p1 = uint64_t{0xCD9E8D57u} * c2;
-        uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-        c1 = static_cast<uint32_t>(p1);
-        c3 = static_cast<uint32_t>(p0);
-        c0 = n0;
-        c2 = n2;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return {c0, c1, c2, c3};
+    struct Machine {
+        using Word = uint32_t;
+        static Word word(uint32_t n) { return n; }
+    };
+    uint32_t c[4] = {static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
+                     static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)};
+    formula::philox_rounds<Machine>(c, static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32),
+                                    [](uint32_t a, uint32_t factor, uint32_t& high, uint32_t& low) {
+                                        const uint64_t product = uint64_t{a} * factor;
+                                        high = static_cast<uint32_t>(product >> 32);
+                                        low = static_cast<uint32_t>(product);
+                                    });
+    return {c[0], c[1], c[2], c[3]};
 }
 
 // The stream of one operator call: philox(seed, element block, counter).

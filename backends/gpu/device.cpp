@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backends/gpu/driver.h"
+#include "backends/gpu/launcher.h"
 #include "backends/gpu/loops.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/queue.h"
@@ -96,6 +97,12 @@ bool Gpu::copy_by_loop(const Tensor& source, const Tensor& destination) {
         source.is_contiguous() ? source.view(shape, contiguous_strides(shape)) : source,
         destination.is_contiguous() ? destination.view(shape, contiguous_strides(shape)) : destination};
     const int rank = shape.rank(), outer = std::max(rank - 1, 0);
+    const std::string& target = open_driver().driver->target;
+    // Loops write neighbours.
+    if (rank && sides[1].strides()[rank - 1] != 1) {
+        Launcher launcher(queue(), target, "copy");
+        return graph::can_generate() && copy_strided(launcher, sides[0], sides[1]);
+    }
     graph::LoopProgram program;
     program.outer_rank = outer;
     graph::LoopTask task;
@@ -120,7 +127,7 @@ bool Gpu::copy_by_loop(const Tensor& source, const Tensor& destination) {
     program.code.push_back(
         {.kind = LoopInstruction::Kind::store, .dtype = to, .operand = to, .index = 1, .args = {last}});
     void* const operands[] = {source.raw(), destination.raw()};
-    return run_loop(queue(), open_driver().driver->target, task, operands, "copy");
+    return run_loop(queue(), target, task, operands, "copy");
 }
 
 // The elements between the first and the last one of a tensor, at its strides, in the host's memory.

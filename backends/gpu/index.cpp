@@ -11,20 +11,6 @@ namespace lunaria::gpu {
 
 namespace {
 
-// Whose numbers have the size of the elements that are only moved.
-DType of_size(DType t) {
-    switch (size_of(t)) {
-        case 1:
-            return DType::u8;
-        case 2:
-            return DType::i16;
-        case 4:
-            return DType::i32;
-        default:
-            return DType::i64;
-    }
-}
-
 int axis_of(const KernelCall& c, size_t i, int rank) {
     const int64_t axis = c.args[i].integer();
     return static_cast<int>(axis < 0 ? axis + rank : axis);
@@ -51,7 +37,7 @@ void at_index(Writer& w, Number index, Number size, const Elements& flag, F body
 bool gather(Launcher& launcher, const KernelCall& c) {
     const Tensor &in = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
     const Split s(in.shape(), axis_of(c, 2, in.rank()));
-    const DType t = of_size(in.dtype());
+    const DType t = moved_dtype(in.dtype());
     const Address flag = launcher.make_flag();
     Words words;
     words.address(flag, 1).tensor(in).tensor(index).tensor(out);
@@ -101,7 +87,7 @@ bool gather_elements(Launcher& launcher, const KernelCall& c) {
     const Tensor &in = c.tensor(0), &index = c.tensor(2), &out = c.out[0];
     if (in.rank() == 0) return false;
     const int axis = axis_of(c, 1, in.rank()), rank = in.rank();
-    const DType t = of_size(in.dtype());
+    const DType t = moved_dtype(in.dtype());
     const Address flag = launcher.make_flag();
     Words words;
     words.address(flag, 1).tensor(in).tensor(index).tensor(out).size(out.size());
@@ -152,7 +138,7 @@ bool scatter_elements(Launcher& launcher, const KernelCall& c) {
     const bool replaces = how == "none", adds = how == "add" || how == "sub";
     if (out.rank() == 0 || !(replaces || (adds && has_atomics(out.dtype())))) return false;
     const int axis = axis_of(c, 3, out.rank()), rank = out.rank();
-    const DType t = replaces ? of_size(out.dtype()) : out.dtype();
+    const DType t = replaces ? moved_dtype(out.dtype()) : out.dtype();
     const Tensor index = c.tensor(1).contiguous(), updates = c.tensor(2).contiguous();
     copy_elements(x, out);
     const Address flag = launcher.make_flag();

@@ -35,6 +35,19 @@ Known& known() {
 
 }  // namespace
 
+DType moved_dtype(DType t) {
+    switch (size_of(t)) {
+        case 1:
+            return DType::u8;
+        case 2:
+            return DType::i16;
+        case 4:
+            return DType::i32;
+        default:
+            return DType::i64;
+    }
+}
+
 // From the first element to the last, however they are strided.
 Words& Words::tensor(const Tensor& t) {
     int64_t reach = 1;
@@ -79,10 +92,6 @@ bool Launcher::run_for(const std::string& name, int64_t count, const Words& word
 }
 
 void Launcher::fill_zero(Address to, int64_t bytes) { queue_.fill_zero(to, static_cast<size_t>(bytes)); }
-
-void Launcher::copy(const Tensor& to, const Tensor& from) {
-    queue_.copy(reinterpret_cast<Address>(to.raw()), reinterpret_cast<Address>(from.raw()), from.nbytes());
-}
 
 Address Launcher::make_flag() {
     const Address flag = take(sizeof(int64_t));

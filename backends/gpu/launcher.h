@@ -60,6 +60,9 @@ class Words {
     bool narrow_ = true;
 };
 
+// Whose numbers have the size of elements that are only moved.
+DType moved_dtype(DType t);
+
 class Launcher {
   public:
     Launcher(Queue& queue, const std::string& target, std::string_view what)
@@ -73,7 +76,6 @@ class Launcher {
 
     Address take(int64_t bytes) { return room_.take(static_cast<size_t>(bytes)); }
     void fill_zero(Address to, int64_t bytes);
-    void copy(const Tensor& to, const Tensor& from);  // dense, of one dtype
     // An element that is 0 until a kernel writes there that it refuses its operands; waits.
     Address make_flag();
     bool is_set(Address flag);

@@ -111,6 +111,7 @@ const KernelTable& kernel_table() {
         add_reduce_kernels(*made);
         add_norm_kernels(*made);
         add_optimizer_kernels(*made);
+        add_random_kernels(*made);
         return made;
     }();
     return *table;
@@ -122,6 +123,10 @@ bool run_operator(Queue& queue, const std::string& target, const KernelCall& cal
     const bool may_be_loop = call.op.fuses_as != Fusion::none;
     if (may_be_loop && (!own.kernel || own.is_last) && run_as_loop(queue, target, call)) return true;
     if (!own.kernel) return false;
+    bool is_empty = !call.out.empty();
+    for (const Tensor& t : call.out) is_empty &= t && t.size() == 0;
+    // Nothing to do, but for what may be refused.
+    if (is_empty) return !call.op.may_raise(call.dtype);
     Launcher launcher(queue, target, call.op.name());
     return own.kernel(launcher, call);
 }

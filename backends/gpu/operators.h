@@ -41,6 +41,10 @@ void add_pool_kernels(KernelTable& table);
 void add_reduce_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
+void add_random_kernels(KernelTable& table);
+
+// Elements of one tensor to those of another of its shape, at any strides; false where there is no such conversion.
+bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destination);
 
 // As a loop, or by its kernel; false where it is neither.
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call);

@@ -16,7 +16,8 @@ struct Tile {
     int64_t count(int64_t of, int size) const { return (of + size - 1) / size; }
     int64_t blocks(const ProductShape& s) const { return count(s.rows, rows) * count(s.columns, columns) * s.batches; }
 };
-constexpr Tile kLarge{128, 128, 8, 8, 8}, kMiddle{64, 64, 16, 4, 4}, kFlat{16, 64, 16, 1, 4}, kTall{64, 16, 16, 4, 1};
+constexpr Tile kLarge{128, 128, 8, 8, 8}, kMiddle{64, 64, 16, 4, 4}, kSmall{32, 32, 16, 4, 4}, kFlat{16, 64, 16, 4, 4},
+    kTall{64, 16, 16, 4, 4};
 // Of a processor with a hundred and more multiprocessors.
 constexpr int64_t kEnoughBlocks = 128;
 // A part of the depth is at least as deep.
@@ -27,7 +28,7 @@ Tile tile_for(const ProductShape& s) {
     if (s.rows <= kFlat.rows) return kFlat;
     if (s.columns <= kTall.columns) return kTall;
     if (s.sum == DType::f32 && kLarge.blocks(s) >= kEnoughBlocks) return kLarge;
-    return kMiddle;
+    return kMiddle.blocks(s) >= kEnoughBlocks ? kMiddle : kSmall;
 }
 
 class ProductWriter {

@@ -13,9 +13,9 @@ local Cases = require "cases"
 local support = require "support"
 
 local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--grads] [--mode eager] "
-  .. "[--device CPU] [--rules FILE] [--out FILE] [--verbose]"
+  .. "[--device CPU] [--left N] [--rules FILE] [--out FILE] [--verbose]"
 local folder, options = support.options(usage, {
-  prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", rules = "", out = "", verbose = true,
+  prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", left = "", rules = "", out = "", verbose = true,
 })
 if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
@@ -210,5 +210,16 @@ for _, op in ipairs(order) do
 end
 if options.out ~= "" then ms.save(options.out, outputs) end
 waiting:print()
+-- How many operators the device leaves to the host may be limited, so that it cannot rise.
+if options.left ~= "" then
+  local names = {}
+  for _, entry in ipairs(ms.runtime.fallbacks()) do names[#names + 1] = entry.operator end
+  table.sort(names)
+  print(("%d operators were left to the host: %s"):format(#names, table.concat(names, " ")))
+  if #names > tonumber(options.left) then
+    failed = failed + 1
+    print(("at most %s may be"):format(options.left))
+  end
+end
 print(("%d passed, %d failed"):format(passed, failed))
 os.exit(failed == 0 and 0 or 1, true)

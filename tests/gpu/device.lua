@@ -40,6 +40,9 @@ test("strided tensors are copied, written and converted", function()
   c["0:2, 2:3"] = ms.tensor { { 8 }, { 9 } }
   equal(c:tolist(), { { 1.0, 20.0, 8.0 }, { 4.0, 5.0, 9.0 } })
   equal(b:tolist(), a:tolist())
+  local d = b:copy()
+  d["0:2, ::2"] = ms.tensor { { 7, 8 }, { 9, 10 } }
+  equal(d:tolist(), { { 7.0, 2.0, 8.0 }, { 9.0, 5.0, 10.0 } })
 end)
 
 test("memory is counted, reused and given back", function()

@@ -60,6 +60,7 @@ check("matmul of a batch and a matrix", ops.matmul, randn { 2, 3, 30, 20 }, rand
 check("matmul of a vector and a matrix", ops.matmul, randn { 20 }, randn { 20, 40 })
 check("matmul of a matrix and a vector", ops.matmul, randn { 20, 40 }, randn { 40 })
 check("matmul without depth", ops.matmul, randn { 3, 0 }, randn { 0, 4 })
+check("matmul without rows", ops.matmul, randn { 0, 3 }, randn { 3, 4 })
 check("bmm", ops.bmm, randn { 3, 4, 5 }, randn { 3, 5, 6 })
 for _, dtype in ipairs { ms.float64, ms.float16, ms.bfloat16 } do
   check("matmul of " .. tostring(dtype), ops.matmul, randn({ 20, 40 }):astype(dtype), randn({ 40, 7 }):astype(dtype))
@@ -146,12 +147,48 @@ check("valid_labels", function(i) return ops.valid_labels(i, 9) end, positions(9
 check("valid_labels with one that does not count", function(i) return ops.valid_labels(i, 9, -1) end, ms.tensor({ 3, -1, 8 }, ms.int64))
 check("concat", function(a, b) return ops.concat({ a, b }, 1) end, randn { 3, 4, 5 }, randn { 3, 2, 5 })
 check("slice_assign", function(a, b) return ops.slice_assign(a, b, { 0, 1 }, { 2, 3 }) end, randn { 3, 4 }, randn { 2, 2 })
+check("slice_assign with steps", function(a, b) return ops.slice_assign(a, b, { 0, 3 }, { 4, -5 }, { 2, -2 }) end,
+  randn { 4, 4 }, randn { 2, 2 })
+check("slice_assign of bytes with steps", function(a, b) return ops.slice_assign(a, b, { 0, 0 }, { 4, 4 }, { 2, 2 }) end,
+  ops.greater(randn { 4, 4 }, 0), ops.greater(randn { 2, 2 }, 0))
 check("constants", function(x)
   ms.set_device(x.device)
   local all = { ops.full({ 3, 4 }, 2.5), ops.ones { 5 }, ops.zeros { 2, 3 }, ops.full({ 2 }, 7, ms.int32) }
   ms.set_device "CPU"
   return all
 end, randn { 3, 4 })
+
+-- The streams are the CPU's, to the bit.
+local function draws(name, f)
+  t.test(name, function()
+    ms.runtime.forget_fallbacks()
+    ms.set_device "GPU"
+    ms.set_seed(11)
+    local there = values(f())
+    ms.set_device "CPU"
+    t.equal(#ms.runtime.fallbacks(), 0)
+    if only_assembles then return end
+    ms.set_seed(11)
+    for i, here in ipairs(values(f())) do
+      t.equal(there[i].device, "GPU")
+      t.equal(ops.equal(here, there[i]:to "CPU"):all():item(), true)
+    end
+  end)
+end
+for _, n in ipairs { 1, 2, 5, 4000 } do
+  for _, dtype in ipairs { ms.float32, ms.float64, ms.float16, ms.bfloat16 } do
+    draws(("rand of %d %s"):format(n, dtype), function() return ops.rand({ n }, dtype) end)
+  end
+  draws(("randn of %d"):format(n), function() return ops.randn { n } end)
+  for _, bounds in ipairs { { 0, 10 }, { -5, 3000000000 }, { 0, math.maxinteger }, { math.mininteger, math.maxinteger } } do
+    draws(("randint of %d from %d to %d"):format(n, bounds[1], bounds[2]), function() return ops.randint(bounds[1], bounds[2], { n }) end)
+  end
+  for _, p in ipairs { 0.3, 0, 1 } do
+    draws(("dropout of %d with %g"):format(n, p), function()
+      return ops.dropout_with_mask(ops.rand { n }, p)
+    end)
+  end
+end
 
 -- What is updated: many parameters of several sizes, with and without each part of the formula.
 local function steps(name, f)

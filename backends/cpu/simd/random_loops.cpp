@@ -2,6 +2,8 @@
 // without contraction to fused multiply-adds, so that every instruction set gives the same bits.
 #include "backends/cpu/simd/random_loops.h"
 
+#include "core/ops/formulas_random.h"
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -65,67 +67,32 @@ void fill(Batch& batch, uint64_t key, uint64_t counter, uint64_t first) {
     }
 }
 
-inline float select(bool condition, float a, float b) { return condition ? a : b; }
-
-inline float from_bits(uint32_t u) {
-    float x;
-    __builtin_memcpy(&x, &u, 4);
-    return x;
-}
-inline uint32_t bits_of(float x) {
-    uint32_t u;
-    __builtin_memcpy(&u, &x, 4);
-    return u;
-}
-
-// ln((w + 1) / 2^32), as e ln 2 + ln(1 + x). Above 1/2 the distance from 1 is known exactly as a number of steps of
-// 2^-32, so the logarithm is accurate however close to 0 it is.
-inline float log_of_word(uint32_t w) {
-    float small = static_cast<float>(static_cast<int32_t>(w & 0x7fffffffu)) + 1.0f;
-    uint32_t bits = bits_of(small);
-    // The mantissa in [sqrt(1/2), sqrt(2)).
-    uint32_t shifted = bits - 0x3f3504f3u;
-    float e = static_cast<float>(static_cast<int32_t>(shifted) >> 23) - 32.0f;
-    float m = from_bits((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
-    float gap = static_cast<float>(static_cast<int32_t>(~w & 0x7fffffffu)) * -0x1p-32f;
-    bool upper = static_cast<int32_t>(w) < 0;
-    float x = select(upper, gap, m);
-    e = select(upper, 0.0f, e);
-    // ln(1 + x) = 2 atanh(s), |s| <= 1/3.
-    float s = x / (2.0f + x), t = s * s;
-    float p = 1.0f / 15;
-    p = p * t + 1.0f / 13;
-    p = p * t + 1.0f / 11;
-    p = p * t + 1.0f / 9;
-    p = p * t + 1.0f / 7;
-    p = p * t + 1.0f / 5;
-    p = p * t + 1.0f / 3;
-    float log1p = 2.0f * s + 2.0f * s * (t * p);
-    // ln 2 in two parts: the first times e is exact.
-    return e * 0.693359375f + (e * -2.12194440e-4f + log1p);
-}
-
-// cos and sin of 2 pi w / 2^32. The quadrant and the rest come from the integer, exactly.
-inline void circle(uint32_t w, float& cosine, float& sine) {
-    uint32_t quadrant = (w + 0x20000000u) >> 30;
-    float r = static_cast<float>(static_cast<int32_t>(w - (quadrant << 30))) * 1.46291807926715968e-9f;  // 2 pi / 2^32
-    float t = r * r;
-    float s = r + r * t * (-1.6666654611e-1f + t * (8.3321608736e-3f + t * -1.9515295891e-4f));
-    float c =
-        1.0f - 0.5f * t + t * t * (4.166664568298827e-2f + t * (-1.388731625493765e-3f + t * 2.443315711809948e-5f));
-    bool odd = (quadrant & 1) != 0;
-    float x = select(odd, s, c), y = select(odd, c, s);
-    cosine = from_bits(bits_of(x) ^ (((quadrant + 1) & 2) << 30));
-    sine = from_bits(bits_of(y) ^ ((quadrant & 2) << 30));
-}
+struct Machine {
+    using Word = uint32_t;
+    using Float = float;
+    static Word word(uint32_t n) { return n; }
+    static Float number(double x) { return static_cast<float>(x); }
+    static Float to_float(Word w) { return static_cast<float>(static_cast<int32_t>(w)); }
+    static Float from_bits(Word w) {
+        float x;
+        __builtin_memcpy(&x, &w, 4);
+        return x;
+    }
+    static Word bits(Float x) {
+        uint32_t w;
+        __builtin_memcpy(&w, &x, 4);
+        return w;
+    }
+    static Word shift_left(Word w, int count) { return w << count; }
+    static Word shift_right(Word w, int count) { return w >> count; }
+    static Word arithmetic_shift(Word w, int count) { return static_cast<Word>(static_cast<int32_t>(w) >> count); }
+    static bool negative(Word w) { return static_cast<int32_t>(w) < 0; }
+    static Float select(bool condition, Float a, Float b) { return condition ? a : b; }
+    static Float sqrt(Float x) { return __builtin_sqrtf(x); }
+};
 
 void normal_pairs(const uint32_t* u, const uint32_t* v, float* first, float* second) {
-    for (int64_t i = 0; i < kBatch; ++i) {
-        float radius = __builtin_sqrtf(-2.0f * log_of_word(u[i])), c, s;
-        circle(v[i], c, s);
-        first[i] = radius * c;
-        second[i] = radius * s;
-    }
+    for (int64_t i = 0; i < kBatch; ++i) formula::normal_pair<Machine>(u[i], v[i], first[i], second[i]);
 }
 
 // Element 4 b + k of the result is element b of column k.
