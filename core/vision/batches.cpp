@@ -81,19 +81,18 @@ void run_mix_up_batch(Row& row, const Arguments& a, RowDraws& draws) {
     row[1] = Value(mixed(b.labels, order, share));
 }
 
-// batch size, alpha, a share for each image (with the next one), or one for all (in any order)
+// batch size, alpha, whether each image is mixed with the next one, else with any one; a share for each image
 void run_mix_up(Row& row, const Arguments& a, RowDraws& draws) {
     const Batch b = batch_of(row, a);
     if (b.count != a.integer(0))
         throw shape_error(a.where, str("batch_size is ", a.integer(0), ", but the batch has ", b.count, " images"));
-    std::vector<double> share(static_cast<size_t>(b.count), beta_draw(draws, a.number(1)));
+    std::vector<double> share;
     std::vector<int64_t> order;
-    if (a.flag(2)) {
-        for (double& s : share) s = beta_draw(draws, a.number(1));
-        for (int64_t i = 0; i < b.count; ++i) order.push_back((i + 1) % b.count);
-    } else {
-        order = any_order(b.count, draws);
+    for (int64_t i = 0; i < b.count; ++i) {
+        share.push_back(beta_draw(draws, a.number(1)));
+        order.push_back((i + 1) % b.count);
     }
+    if (!a.flag(2)) order = any_order(b.count, draws);
     row[0] = Value(mixed(b.images.cast(DType::f32), order, share));
     row[1] = Value(mixed(b.labels, order, share));
 }

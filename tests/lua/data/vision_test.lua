@@ -113,6 +113,53 @@ t.test("shares of mixed batches sum up, pixels come from two images", function()
   fails("labels %(number, classes%) of 4 images", vision.MixUpBatch(1.0), batch, ms.tensor { 1, 2, 3, 4 })
 end)
 
+t.test("MixUp mixes each image with the next one or with any one, by a share of its own", function()
+  ms.set_seed(12)
+  local levels = { 0.0, 10.0, 100.0, 1000.0 }
+  local batch = (ms.ones { 4, 3, 5, 2 }) * ms.tensor(levels):reshape { 4, 1, 1, 1 }
+  local labels, levels_of = ms.eye(4), ms.tensor(levels)
+  for _, is_single in ipairs { true, false } do
+    local partners, shares_drawn, sum = {}, {}, 0.0
+    for _ = 1, 100 do
+      local mixed, shares = vision.MixUp(4, 0.7, is_single)(batch, labels)
+      t.equal(tostring(mixed.shape) .. tostring(mixed.dtype), tostring(batch.shape) .. "Float32")
+      -- share * x[i] + (1 - share) * x[partner], for images as for labels.
+      local level = ms.ops.matmul(shares, levels_of):reshape { 4, 1, 1, 1 }
+      assert(apart(mixed, level * ms.ones { 4, 3, 5, 2 }) < 1e-3)
+      local order = {}
+      for i, row in ipairs(shares:tolist()) do
+        local own, other, total = row[i], i, 0.0
+        for k, share in ipairs(row) do
+          if k ~= i and share > 0 then
+            assert(other == i, "an image is mixed with two others")
+            other = k
+          end
+          total = total + share
+        end
+        assert(math.abs(total - 1) < 1e-5)
+        -- An image that is its own partner does not say which share was drawn.
+        if other ~= i then
+          shares_drawn[#shares_drawn + 1] = own
+          sum = sum + own
+          order[#order + 1] = ("%d-%d"):format(i, other)
+          if is_single then t.equal(other, i % 4 + 1) end
+        end
+      end
+      partners[table.concat(order, " ")] = true
+    end
+    -- Shares of beta(0.7, 0.7) have a mean of 1/2, and differ within a batch.
+    assert(#shares_drawn > 200 and math.abs(sum / #shares_drawn - 0.5) < 0.1, sum / #shares_drawn)
+    assert(math.abs(shares_drawn[1] - shares_drawn[2]) > 1e-6)
+    local orders = 0
+    for _ in pairs(partners) do orders = orders + 1 end
+    assert(is_single and orders == 1 or not is_single and orders > 10, orders)
+  end
+  fails("batch_size is 3, but the batch has 4 images", vision.MixUp(3, 0.7, false), batch, labels)
+  fails("labels %(number, classes%) of 4 images", vision.MixUp(4, 0.7, false), batch, ms.tensor { 1, 2, 3, 4 })
+  fails("alpha", vision.MixUp, 4, 0.0, false)
+  fails("is_single", vision.MixUp, 4, 0.7, 3)
+end)
+
 t.test("boxes move with the pixels", function()
   local image, boxes = stored["input.smooth"], ms.tensor { { 2.0, 3.0, 10.0, 8.0 }, { 20.0, 10.0, 5.0, 6.0 } }
   local flipped, moved = vision.RandomHorizontalFlipWithBBox(1.0)(image, boxes)

@@ -164,9 +164,10 @@ distribution from which the share is drawn, one for the batch.]] .. batch_words 
   end)
 
   define("MixUp", "batch_size, alpha, is_single=true", [[
-As MixUpBatch, with a share for each image, which is mixed with the next one; is_single = false draws one share for the batch, in any
-order. batch_size: how many images the batches have. alpha: of the beta distribution from which shares are drawn. The images become
-float32.]] .. batch_words .. batch_example "MixUp(2, 0.5)", function(a, name)
+As MixUpBatch, with a share for each image, which is mixed with the next one; is_single = false: with any one of the batch (not with the
+batch before, as in MindSpore: what a batch is does not depend on others). batch_size: how many images the batches have. alpha: of the
+beta distribution from which shares are drawn. The images become float32.]] .. batch_words .. batch_example "MixUp(2, 0.5)",
+  function(a, name)
     return "mix_up", { check.positive(name, "batch_size", a.batch_size), alpha_of(name, a.alpha), check.boolean(name, "is_single",
       a.is_single) and 1 or 0 }
   end)
