@@ -28,6 +28,34 @@ end
 -- The same bits, whenever either is compiled.
 ms.set_context { deterministic = "ON" }
 
+test("a data set gives its columns, those of input_indexs where it has such", function()
+  local ds = ms.dataset.NumpySlicesDataset({ x = { 1.0, 2.0 }, y = { 3.0, 4.0 } }, { shuffle = false })
+  local function step(x, y) return x * 10 + y end
+  local function values(set)
+    local list = ms.data_sink(step, set, { steps = 3, collect = true })
+    for i, value in ipairs(list) do list[i] = value:item() end
+    return list
+  end
+  equal(values(ds:batch(1)), { 13.0, 24.0, 13.0 })
+  equal(#ds.input_indexs, 0)
+  ds.input_indexs = { 1, 0 }
+  equal(values(ds), { 31.0, 42.0, 31.0 })
+  local batches = ds:batch(1)
+  equal(batches:get_input_indexs(), { 1, 0 })
+  equal(values(batches), { 31.0, 42.0, 31.0 })
+  batches.input_indexs = { 1, 1 }
+  equal(values(batches), { 33.0, 44.0, 33.0 })
+  -- Other columns are counted anew.
+  equal(ds:project({ "y" }):get_input_indexs(), { 0 })
+  local other = ms.dataset.NumpySlicesDataset({ x = { 1.0 }, y = { 3.0 } })
+  fails("input_indexs: input_indexs[2] is 2, but the data set has 2 columns", function() other.input_indexs = { 0, 2 } end)
+  fails("input_indexs: a list of columns, as numbers from 0, is expected, got 1", function() other.input_indexs = 1 end)
+  fails("input_indexs[1]", function() other.input_indexs = { "x" } end)
+  other.input_indexs = { 0 }
+  other.input_indexs = { -1 }
+  fails("input_indexs: input_indexs[1] must", function() ms.data_sink(step, other) end)
+end)
+
 local function adam(params) return nn.Adam(params, 0.01) end
 
 test("losses and weights are those of the fed loop", function()

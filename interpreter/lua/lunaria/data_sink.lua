@@ -20,10 +20,18 @@ end
 local function source(dataset, steps)
   if type(dataset) == "table" and dataset.create_tuple_iterator then
     local batches = dataset:create_tuple_iterator()
-    local function next_batch()
-      local batch = batches()
-      if batch ~= nil then return table.unpack(arguments_of(batch)) end
+    local chosen = dataset.get_input_indexs and dataset:get_input_indexs()
+    -- A batch is several values, or a plain list of them.
+    local function inputs_of(first, ...)
+      if not chosen or first == nil then
+        if first == nil or select("#", ...) > 0 then return first, ... end
+        return table.unpack(arguments_of(first))
+      end
+      local columns, inputs = { first, ... }, {}
+      for i, at in ipairs(chosen) do inputs[i] = columns[at + 1] end
+      return table.unpack(inputs, 1, #chosen)
     end
+    local function next_batch() return inputs_of(batches()) end
     return function()
       local results = table.pack(next_batch())
       if results[1] == nil then

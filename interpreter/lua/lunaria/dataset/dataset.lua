@@ -13,7 +13,8 @@ local Dataset = class.Object:extend("Dataset")
 Dataset._called = "data set"
 Dataset._parameters = ""
 Dataset._doc = [[What all data sets have: rows of named columns, and operations that give new data sets. An iterator goes through them;
-the order is decided by the seed and the number of the epoch alone.
+the order is decided by the seed and the number of the epoch alone. The field input_indexs, a list such as { 1, 0 }, says which columns
+ms.data_sink gives to its step, by their numbers from 0; where it is empty, as at first, all of them.
 
     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3, 4 } }, { shuffle = false }):batch(2)
     > for row in ds:create_dict_iterator() do print(row.x[{ 1 }]:item()) end

@@ -275,14 +275,47 @@ function Dataset:set_dynamic_columns(columns)
   self._dynamic = columns
 end
 
---- The columns that a network is given, in their order: by ds.input_indexs = { 0, 2 }, else all.
+-- Empty: all columns.
+Dataset.input_indexs = {}
+
+local function check_inputs(self, value)
+  local count = #data.columns(self._node)
+  if type(value) ~= "table" or getmetatable(value) ~= nil then
+    fail("input_indexs", "a list of columns, as numbers from 0, is expected, got " .. describe(value), "ds.input_indexs = { 1, 0 }")
+  end
+  for i, at in ipairs(value) do
+    local what = ("input_indexs[%d]"):format(i)
+    if check.not_negative("input_indexs", what, at) >= count then
+      fail("input_indexs", ("%s is %d, but the data set has %d columns"):format(what, at, count))
+    end
+  end
+end
+
+-- A field that is there already is written without this, so that what it says is checked again where it is used.
+function Dataset:__newindex(name, value)
+  if name == "input_indexs" then check_inputs(self, value) end
+  rawset(self, name, value)
+end
+
+--- The columns that ms.data_sink gives to its step, in their order: by ds.input_indexs = { 0, 2 } of this data set or of the one that it was
+--- made of, else all.
 ---
----     > #ms.dataset.NumpySlicesDataset({ x = { 1 }, y = { 2 } }):get_input_indexs()
----     2
+---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1 }, y = { 2 } })
+---     > ds.input_indexs = { 1 }
+---     > ds:batch(1):get_input_indexs()[1]
+---     1
 function Dataset:get_input_indexs()
-  if rawget(self, "input_indexs") then return self.input_indexs end
+  local columns = data.columns(self._node)
+  local ds = self
+  while ds do
+    local own = rawget(ds, "input_indexs")
+    if own ~= nil then check_inputs(ds, own) end
+    -- Numbers of other columns say nothing about these.
+    if own and #own > 0 and table.concat(data.columns(ds._node), "\0") == table.concat(columns, "\0") then return own end
+    ds = ds._parents and ds._parents[1]
+  end
   local list = {}
-  for i = 1, #data.columns(self._node) do list[i] = i - 1 end
+  for i = 1, #columns do list[i] = i - 1 end
   return list
 end
 
