@@ -297,8 +297,8 @@ function Dataset:__newindex(name, value)
   rawset(self, name, value)
 end
 
---- The columns that ms.data_sink gives to its step, in their order: by ds.input_indexs = { 0, 2 } of this data set or of the one that it was
---- made of, else all.
+--- The columns that ms.data_sink gives to its step, in their order: by ds.input_indexs = { 0, 2 } of this data set or of the one that it
+--- was made of, else all.
 ---
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1 }, y = { 2 } })
 ---     > ds.input_indexs = { 1 }
