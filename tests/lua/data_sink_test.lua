@@ -31,20 +31,20 @@ ms.set_context { deterministic = "ON" }
 test("a data set gives its columns, those of input_indexs where it has such", function()
   local ds = ms.dataset.NumpySlicesDataset({ x = { 1.0, 2.0 }, y = { 3.0, 4.0 } }, { shuffle = false })
   local function step(x, y) return x * 10 + y end
-  local function values(set)
-    local list = ms.data_sink(step, set, { steps = 3, collect = true })
+  local options = { steps = 3, collect = true }
+  local function values(list)
     for i, value in ipairs(list) do list[i] = value:item() end
     return list
   end
-  equal(values(ds:batch(1)), { 13.0, 24.0, 13.0 })
+  equal(values(ms.data_sink(step, ds:batch(1), options)), { 13.0, 24.0, 13.0 })
   equal(#ds.input_indexs, 0)
   ds.input_indexs = { 1, 0 }
-  equal(values(ds), { 31.0, 42.0, 31.0 })
+  equal(values(ms.data_sink(step, ds, options)), { 31.0, 42.0, 31.0 })
   local batches = ds:batch(1)
   equal(batches:get_input_indexs(), { 1, 0 })
-  equal(values(batches), { 31.0, 42.0, 31.0 })
+  equal(values(ms.data_sink(step, batches, options)), { 31.0, 42.0, 31.0 })
   batches.input_indexs = { 1, 1 }
-  equal(values(batches), { 33.0, 44.0, 33.0 })
+  equal(values(ms.data_sink(step, batches, options)), { 33.0, 44.0, 33.0 })
   -- Other columns are counted anew.
   equal(ds:project({ "y" }):get_input_indexs(), { 0 })
   local other = ms.dataset.NumpySlicesDataset({ x = { 1.0 }, y = { 3.0 } })
