@@ -59,7 +59,8 @@ end
 
 function Unit:construct(x) return ops.relu(self.bn(self.conv(x))) end
 
--- Branches whose channels are put together; each is a list of units, "pool" (average) or "max".
+-- Branches whose channels are put together; each is a list of units after a pool ("average" or "max") or none. split: units beside
+-- each other behind the list, whose channels are put together first.
 local Mixed = nn.Cell:extend("InceptionMixed")
 
 function Mixed:init(branches)
@@ -82,10 +83,11 @@ function Mixed:construct(x)
       for k = 1, #cells do y = cells[k](y) end
       local split = self["split" .. i]
       if split then
-        for k = 1, #split do parts[#parts + 1] = split[k](y) end
-      else
-        parts[#parts + 1] = y
+        local beside = {}
+        for k = 1, #split do beside[k] = split[k](y) end
+        y = ops.concat(beside, 1)
       end
+      parts[#parts + 1] = y
     end
   end
   return ops.concat(parts, 1)
@@ -120,18 +122,25 @@ function Inception:init(classes)
       { Unit(from, 448, 1), Unit(448, 384, 3, 1, { 1, 1 }), split = both() }, { Unit(from, 192, 1), pool = "average" } }
     from = 2048
   end
-  self.kinds, self.count = {}, #list
+  self.kinds, self.count, self.auxiliary = {}, #list, 15
   for i, part in ipairs(list) do
     if part == "max" then self.kinds[i] = "max" else self["part" .. i] = part end
   end
-  self.fc = nn.Dense(2048, classes)
+  self.dropout, self.fc = nn.Dropout { p = 0.2 }, nn.Dense(2048, classes)
+  self.aux1, self.aux2, self.aux_fc = conv(768, 128, 1), conv(128, 768, 5), nn.Dense(768, classes)
 end
 
+-- Beside the classes there is an auxiliary classifier of the last features of 17 x 17, whose loss counts a fifth; labels are smoothed.
 function Inception:construct(x)
+  local auxiliary
   for i = 1, self.count do
     if self.kinds[i] then x = ops.max_pool2d(x, 3, 2) else x = self["part" .. i](x) end
+    if i == self.auxiliary then
+      auxiliary = self.aux2(self.aux1(ops.avg_pool2d(x, 5, 3)))
+      auxiliary = self.aux_fc(ops.reshape(auxiliary, { x.shape[1], -1 }))
+    end
   end
-  return self.fc(ops.mean(x, { 2, 3 }))
+  return self.fc(self.dropout(ops.mean(x, { 2, 3 }))), auxiliary
 end
 
 local M = {}
@@ -147,7 +156,14 @@ end
 
 M.se_resnet50 = classifier(function() return SEResNet(1001) end, 224)
 M.se_resnet50.name = "se_resnet50"
-M.inception_v3 = classifier(function() return Inception(1000) end, 299)
-M.inception_v3.name = "inception_v3"
+-- As mindspore-ai/models trains it: amp level O3, RMSProp, labels smoothed by 0.1.
+M.inception_v3 = { name = "inception_v3", make = function() return Inception(1000) end, optimizer = "rmsprop", dtype = "float16",
+  inputs = function(batch) return ops.zeros { batch, 3, 299, 299 }, ops.zeros({ batch, 1000 }) end, forward = function(net)
+    local loss = nn.SoftmaxCrossEntropyWithLogits { reduction = "mean" }
+    return function(x, y)
+      local scores, auxiliary = net(x)
+      return loss(scores, y) + loss(auxiliary, y) * 0.2
+    end
+  end }
 
 return M

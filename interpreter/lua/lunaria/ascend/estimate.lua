@@ -115,7 +115,7 @@ local function memory_plan(chip, rows, counts, o)
 end
 
 local known = { batch = true, devices = true, dtype = true, optimizer = true, sink = true, loop_size = true, chip = true, cluster = true,
-  inputs = true, loss = true, train = true, fusion = true, host_launch = true, check_memory = true, data_seconds = true,
+  inputs = true, loss = true, train = true, fusion = true, host_launch = true, check_memory = true, data_seconds = true, pictures = true,
   parallel_optimizer = true }
 
 local function positive(o, name, default)
@@ -133,6 +133,25 @@ local function one_of(o, name, default, ...)
   fail(("%s must be one of %s, got %s"):format(name, table.concat({ ... }, ", "), arguments.describe(value)))
 end
 
+local known_of_pictures = { size = "integer", threads = "integer", colour = "boolean", rescale = "boolean" }
+
+-- Seconds that the host's threads of one device take for a batch of pictures.
+local function seconds_of_pictures(c, p, batch)
+  if type(p) ~= "table" then fail("pictures must be a table, got " .. arguments.describe(p)) end
+  for key, value in pairs(p) do
+    local wanted = known_of_pictures[key]
+    if not wanted then fail(("pictures has no field '%s'; there are: colour, rescale, size, threads"):format(tostring(key))) end
+    if wanted == "integer" and (math.type(value) ~= "integer" or value < 1) or wanted == "boolean" and type(value) ~= "boolean" then
+      fail(("pictures.%s must be a %s, got %s"):format(key, wanted == "integer" and "positive integer" or wanted,
+        arguments.describe(value)))
+    end
+  end
+  local pixels = (p.size or 224) ^ 2
+  local each = c.picture_decode + pixels * (c.picture_pixel + (p.colour and c.picture_colour or 0)
+    + (p.rescale and c.picture_rescale or 0))
+  return batch * each / (p.threads or c.picture_threads)
+end
+
 local function settings(o, spec)
   for key in pairs(o) do
     if not known[key] then
@@ -143,7 +162,7 @@ local function settings(o, spec)
   end
   local s = { batch = positive(o, "batch", 32), devices = positive(o, "devices", 1), loop_size = positive(o, "loop_size", 100),
     dtype = one_of(o, "dtype", spec.dtype or "float16", "float16", "mixed", "float32"),
-    optimizer = one_of(o, "optimizer", spec.optimizer or "momentum", "sgd", "momentum", "adam", "adamw", "lars", "lamb", "none"),
+    optimizer = one_of(o, "optimizer", spec.optimizer or "momentum", "sgd", "momentum", "adam", "adamw", "lars", "lamb", "rmsprop", "none"),
     sink = one_of(o, "sink", "graph", "graph", "loop", "host"), train = o.train ~= false, fusion = o.fusion,
     check_memory = o.check_memory ~= false, data_seconds = o.data_seconds or 0.0,
     parallel_optimizer = o.parallel_optimizer == true }
@@ -197,13 +216,13 @@ end
 --- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network ("resnet50",
 --- "bert_large", "gpt2_xl" ...), a cell with options.inputs (a function of the batch that gives its input and what options.loss takes
 --- after its result), or { make =, inputs =, forward = }. options: batch (of one device, 32), devices (1), dtype ("float16", "mixed":
---- products in float16 and the rest as it is, "float32"), optimizer ("sgd", "momentum", "adam", "adamw", "lars", "lamb", "none"), sink
--- ("graph",
---- "loop", "host"), loop_size (100), fusion (after how many gradients a bucket of the all-reduce ends), train (true), chip and cluster
---- (names, files or tables), host_launch (seconds of the host for an operator), data_seconds (of the input pipeline for a step),
---- parallel_optimizer (true: each device keeps its part of the float32 values), check_memory (true: an error where the plan does not
--- fit). The result prints as a report and has step (seconds), samples_per_second,
---- tasks, memory, report(), timeline().
+--- products in float16 and the rest as it is, "float32"), optimizer ("sgd", "momentum", "adam", "adamw", "lars", "lamb", "rmsprop",
+--- "none"), sink ("graph", "loop", "host"), loop_size (100), fusion (after how many gradients a bucket of the all-reduce ends), train
+--- (true), chip and cluster (names, files or tables), host_launch (seconds of the host for an operator), data_seconds (of the input
+--- pipeline for a step), pictures (the pipeline of ImageNet: size of the pictures, 224, threads of a device, 12, colour and rescale,
+--- whether colours are changed at random and pictures rescaled by operations of their own), parallel_optimizer (true: each device
+--- keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result prints as a report and has step (seconds), samples_per_second, tasks, memory, report(),
+--- timeline().
 --- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}
@@ -211,6 +230,9 @@ function M.estimate(model, options)
   local spec, name = specification(model, options)
   local s = settings(options, spec)
   local chip, c = chips.chip(where, options.chip), chips.cluster(where, options.cluster)
+  if options.pictures then
+    s.data_seconds = math.max(s.data_seconds, seconds_of_pictures(c, options.pictures, s.batch))
+  end
   local synchronous = options.host_launch == "synchronous"
   s.host_launch = synchronous and c.host_synchronous or options.host_launch or c.host_launch
   s.synchronous = synchronous

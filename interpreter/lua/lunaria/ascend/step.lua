@@ -91,6 +91,10 @@ function Step:__tostring()
     lines[#lines + 1] = ("all-reduce %.3f ms in %d buckets, of which %.3f ms come after the backward pass"):format(self.all_reduce * 1e3,
       #self.collectives, self.tail * 1e3)
   end
+  if (s.data_seconds or 0) > self.device then
+    lines[#lines + 1] = ("the step waits for its batch, which takes the host %.3f ms; the device is busy for %.3f ms"):format(
+      s.data_seconds * 1e3, self.device * 1e3)
+  end
   if m then lines[#lines + 1] = ("memory: parameters %.2f of %.0f GB, feature maps %.2f of %.0f GB, communication %.2f of %.0f GB"):format(
     m.parameters / 1e9,
     m.limits.parameters / 1e9, m.features / 1e9, m.limits.features / 1e9, m.communication / 1e9, m.limits.communication / 1e9) end
@@ -120,7 +124,7 @@ end
 function Step:numbers()
   return { network = self.network, batch = self.options.batch, devices = self.options.devices, dtype = self.options.dtype,
     optimizer = self.options.optimizer, sink = self.options.sink, chip = self.chip.name, step_ms = self.step * 1e3,
-      device_ms = self.device * 1e3,
+      device_ms = self.device * 1e3, data_ms = (self.options.data_seconds or 0.0) * 1e3,
     samples_per_second = self.samples_per_second, utilisation = self.utilisation, tasks = #self.tasks, parameters = self.parameters,
     all_reduce_ms = self.all_reduce * 1e3, tail_ms = self.tail * 1e3, memory = self.memory and {
       parameters = self.memory.parameters, features = self.memory.features, communication = self.memory.communication },

@@ -16,7 +16,7 @@ end
 local passes = {
   softmax = 6, softmax_grad = 4, log_softmax = 6, log_softmax_grad = 4, layer_norm = 12, layer_norm_grad = 16, rms_norm = 8,
   gelu_erf = 16, gelu_tanh = 16, gelu_erf_grad = 24, gelu_tanh_grad = 24, exp = 4, tanh = 8, sigmoid = 6, silu = 8, erf = 8,
-  max_window = 9 / 4 * 4, max_window_grad = 9, avg_window = 9, avg_window_grad = 9, div = 3, sum = 2, mean = 2,
+  max_window = 9 / 4 * 4, max_window_grad = 9, avg_pool2d = 9, avg_pool_grad = 9, div = 3, sum = 2, mean = 2,
 }
 local makes_constants = { zeros = true, ones = true, full = true, arange = true, full_like = true, zeros_like = true, ones_like = true }
 local products = { conv2d = true, conv2d_relu = true, conv_input_grad = true, conv_weight_grad = true, matmul = true, mm = true, bmm = true,
@@ -265,6 +265,7 @@ end
 -- the gradient once more with the parameter; LARS and LAMB take the norms of the parameter and of what is added to it.
 local optimizers = {
   sgd = { 0, 1, 12 }, momentum = { 1, 2, 32 }, adam = { 2, 3, 28 }, adamw = { 2, 3, 28 }, lars = { 1, 5, 44 }, lamb = { 2, 6, 44 },
+  rmsprop = { 2, 2, 40 },
 }
 M.optimizers = optimizers
 

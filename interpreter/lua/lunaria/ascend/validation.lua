@@ -1,7 +1,7 @@
 -- What bench/ascend_validation.lua found for the model as it is: no figure is printed without it.
 local parameters = require "lunaria.ascend.parameters"
 
-local M = { version = "1", cases = 15, mean_error = 0.065, worst_error = 0.340 }
+local M = { version = "2", cases = 15, mean_error = 0.050, worst_error = 0.133 }
 
 --- The line that goes with an estimate.
 function M.text(estimate)
