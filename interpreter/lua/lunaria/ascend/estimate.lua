@@ -221,8 +221,8 @@ end
 --- (true), chip and cluster (names, files or tables), host_launch (seconds of the host for an operator), data_seconds (of the input
 --- pipeline for a step), pictures (the pipeline of ImageNet: size of the pictures, 224, threads of a device, 12, colour and rescale,
 --- whether colours are changed at random and pictures rescaled by operations of their own), parallel_optimizer (true: each device
---- keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result prints as a report and has step (seconds), samples_per_second, tasks, memory, report(),
---- timeline().
+--- keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result
+--- prints as a report and has step (seconds), samples_per_second, tasks, memory, report(), timeline().
 --- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}
