@@ -43,9 +43,11 @@ int32_t place_here(lua_State* L, WrittenProgram& written) {
     if (host && host->machine().is_running()) return add_place(written, running_place(L));
     lua_Debug frame;
     for (int level = 1; lua_getstack(L, level, &frame); ++level) {
-        lua_getinfo(L, "Sl", &frame);
-        if (frame.currentline <= 0 || std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks))
-            continue;
+        // The line is searched for, the source is at hand.
+        lua_getinfo(L, "S", &frame);
+        if (*frame.what == 'C' || std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks)) continue;
+        lua_getinfo(L, "l", &frame);
+        if (frame.currentline <= 0) continue;
         const auto [entry, fresh] = written.lines.try_emplace({frame.source, frame.currentline}, 0);
         if (fresh) entry->second = add_place(written, running_place(L));
         return entry->second;

@@ -5,6 +5,7 @@ local arguments = require "lunaria.nn.arguments"
 
 local fail = function(...) arguments.fail("ascend.kernel", ...) end
 
+local getmetatable = getmetatable
 local spaces = { GM = 0, L1 = 1, L0A = 2, L0B = 3, L0C = 4, UB = 5 }
 local space_names = { [0] = "GM", "L1", "L0A", "L0B", "L0C", "UB" }
 local pipes = { S = 0, V = 1, M = 2, MTE1 = 3, MTE2 = 4, MTE3 = 5 }
@@ -71,12 +72,14 @@ local function allocate(space)
 end
 Tile.ub, Tile.l1, Tile.l0a, Tile.l0b, Tile.l0c = allocate "UB", allocate "L1", allocate "L0A", allocate "L0B", allocate "L0C"
 
-local nothing = { space = 5, tensor = 0, address = 0, dtype = "float16" }
+-- The operand that an instruction has not got: of no width, so that it begins nowhere else.
+local nothing = { space = 5, tensor = 0, address = 0, dtype = "float16", width = 0 }
+local emit_row = core.emit
 
 local function emit(self, op, pipe, kind, dst, a, b, c, options, ...)
   local number, register = 0.0, -1
   if options then number, register = options.number or 0.0, options.register or -1 end
-  return core.emit(self._program, opcodes[op], pipes[pipe], kinds[kind] or 0, a.dtype, dst.dtype, dst.space, dst.tensor, dst.address,
+  return emit_row(self._program, opcodes[op], pipes[pipe], kinds[kind] or 0, a.dtype, dst.dtype, dst.space, dst.tensor, dst.address,
     a.space, a.tensor, a.address, b.space, b.tensor, b.address, c.space, c.tensor, c.address, number, register, ...)
 end
 
@@ -147,42 +150,67 @@ function Tile:drain(dst, src, o)
   emit(self, "drain", "V", "copy", dst, src, nothing, nothing, nil, (o.count or src.count) // 256, o.src_stride or 1, o.relu and 1 or 0)
 end
 
+-- Writes a vector instruction over operands that begin `offset` elements later.
+local function write_vector(self, opcode, kind, dst, a, b, c, options, offset, repeats, n, ds, as, bs)
+  local number, register = 0.0, -1
+  if options then number, register = options.number or 0.0, options.register or -1 end
+  return emit_row(self._program, opcode, 1, kind, a.dtype, dst.dtype, dst.space, dst.tensor, dst.address + offset * dst.width, a.space,
+    a.tensor, a.address + offset * a.width, b.space, b.tensor, b.address + offset * b.width, c.space, c.tensor,
+    c.address + offset * c.width, number, register, repeats, n, ds, as, bs)
+end
+
+local function outside(dst, a, b, c, kind)
+  for i, operand in ipairs { dst, a, b, c } do
+    if operand.space ~= 5 then fail(("operand %d of %s must be in UB"):format(i, kind)) end
+  end
+end
+
 -- Repeats and lanes of a vector instruction. Without options: as many elements as the destination has, by whole repeats
 -- and a last shorter one. With them: repeats, lanes, strides (elements between repeats; 0 repeats an operand).
-local function vector(self, op, kind, dst, a, b, c, o, wide)
-  for i, operand in ipairs { dst, a, b, c } do
-    if operand.space ~= spaces.UB then fail(("operand %d of %s must be in UB"):format(i, kind)) end
-  end
-  local lanes = 256 // math.max(wide or dst.width, a.width)
-  local function write(repeats, n, offset, ds, as, bs)
-    emit(self, op, "V", kind, dst:at(offset), a == nothing and a or a:at(offset), b == nothing and b or b:at(offset),
-      c == nothing and c or c:at(offset), o, repeats, n, ds, as, bs)
-  end
+local function vector(self, op, name, dst, a, b, c, o, wide)
+  if dst.space ~= 5 or a.space ~= 5 or b.space ~= 5 or c.space ~= 5 then outside(dst, a, b, c, name) end
+  local opcode, kind = opcodes[op], kinds[name] or 0
+  local wd, wa = wide or dst.width, a.width
+  local lanes = 256 // (wd > wa and wd or wa)
   if o and o.repeats then
     local n = o.lanes or lanes
     local function blocks(stride, buffer)
       if o.repeats == 1 then return 8 end
-      local bytes = (stride or n) * (buffer.width or 2)
-      if bytes % 32 ~= 0 then fail(("%s: a stride of %d bytes is no multiple of 32"):format(kind, bytes)) end
+      local bytes = (stride or n) * (buffer == nothing and 2 or buffer.width)
+      if bytes % 32 ~= 0 then fail(("%s: a stride of %d bytes is no multiple of 32"):format(name, bytes)) end
       return bytes // 32
     end
-    emit(self, op, "V", kind, dst, a, b, c, o, o.repeats, n, blocks(o.dst_stride, dst), blocks(o.a_stride, a),
+    return write_vector(self, opcode, kind, dst, a, b, c, o, 0, o.repeats, n, blocks(o.dst_stride, dst), blocks(o.a_stride, a),
       blocks(o.b_stride, op == "select" and c or b))
-    return
   end
   local count = o and o.count or dst.count
   local offset = 0
   while count - offset >= lanes do
-    local repeats = math.min((count - offset) // lanes, 255)
-    write(repeats, lanes, offset, lanes * dst.width // 32, lanes * a.width // 32, lanes * (b.width or c.width or 2) // 32)
+    local repeats = (count - offset) // lanes
+    if repeats > 255 then repeats = 255 end
+    write_vector(self, opcode, kind, dst, a, b, c, o, offset, repeats, lanes, lanes * dst.width // 32, lanes * wa // 32,
+      lanes * (b ~= nothing and b.width or c ~= nothing and c.width or 2) // 32)
     offset = offset + repeats * lanes
   end
-  if offset < count then write(1, count - offset, offset, 8, 8, 8) end
+  if offset < count then return write_vector(self, opcode, kind, dst, a, b, c, o, offset, 1, count - offset, 8, 8, 8) end
 end
 
 for _, name in ipairs { "vadd", "vsub", "vmul", "vmax", "vmin", "vdiv", "vmla" } do
+  local opcode, kind = opcodes.binary, kinds[name]
   Tile[name] = function(self, dst, a, b, o)
-    vector(self, "binary", name, buffer_of(dst, "dst"), buffer_of(a, "a"), buffer_of(b, "b"), nothing, o)
+    if getmetatable(dst) ~= Buffer or getmetatable(a) ~= Buffer or getmetatable(b) ~= Buffer then
+      buffer_of(dst, "dst") buffer_of(a, "a") buffer_of(b, "b")
+    end
+    -- One instruction over whole repeats, which is what most are.
+    local width = dst.width
+    local lanes = 256 // width
+    local repeats, rest = dst.count // lanes, dst.count % lanes
+    if o == nil and rest == 0 and repeats <= 255 and a.width == width and b.width == width and dst.space == 5 and a.space == 5
+      and b.space == 5 then
+      return emit_row(self._program, opcode, 1, kind, a.dtype, dst.dtype, 5, dst.tensor, dst.address, 5, a.tensor, a.address, 5,
+        b.tensor, b.address, 5, 0, 0, 0.0, -1, repeats, lanes, 8, 8, 8)
+    end
+    vector(self, "binary", name, dst, a, b, nothing, o)
   end
 end
 for _, name in ipairs { "vabs", "vrelu", "vexp", "vln", "vrec", "vrsqrt", "vsqrt" } do
