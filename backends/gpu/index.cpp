@@ -106,6 +106,63 @@ bool gather_elements(Launcher& launcher, const KernelCall& c) {
     return done && !launcher.is_set(flag);
 }
 
+// Points: coordinates in the last axis of the index, each of an axis of `shape`; `body(first element)`.
+struct Points {
+    std::vector<Number> sizes, steps;
+    static void pass(Words& words, const Shape& shape, int64_t depth) {
+        const Strides steps = contiguous_strides(shape);
+        for (int i = 0; i < depth; ++i) words.size(shape[i]).size(steps[i]);
+    }
+    Points(Writer& w, int64_t depth) {
+        for (int64_t i = 0; i < depth; ++i) {
+            sizes.push_back(w.size());
+            steps.push_back(w.size());
+        }
+    }
+    template <class F>
+    void at(Writer& w, const Elements& index, Number point, const Elements& wrong, F body) const {
+        const auto depth = static_cast<int64_t>(sizes.size());
+        const Variable place = w.variable(w.index(0)), good = w.variable(w.constant(DType::boolean, 1, 1));
+        for (int64_t i = 0; i < depth; ++i) {
+            const auto axis = static_cast<size_t>(i);
+            const Number size = cast(sizes[axis], DType::i64), given = index.get(point * depth + i);
+            const Number coordinate = select(given < 0, given + size, given);
+            good.set(good.get() & (coordinate >= 0) & (coordinate < size));
+            place.set(place.get() + cast(coordinate, w.index_type()) * steps[axis]);
+        }
+        w.when(!good.get(), [&] { wrong.set(w.index(0), w.constant(DType::i64, 0, 1)); });
+        w.when(good.get(), [&] { body(place.get()); });
+    }
+};
+
+bool gather_nd(Launcher& launcher, const KernelCall& c) {
+    const Tensor &in = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
+    const int64_t depth = index.shape().back();
+    if (depth == 0 || index.size() == 0) return false;
+    const DType t = moved_dtype(in.dtype());
+    const Address flag = launcher.make_flag();
+    Words words;
+    words.address(flag, 1)
+        .tensor(in)
+        .tensor(index)
+        .tensor(out)
+        .size(out.size())
+        .size(out.size() / (index.size() / depth));
+    Points::pass(words, in.shape(), depth);
+    const bool done =
+        launcher.run_for(str("gather points ", name_of(t), ' ', depth), out.size(), words, [&](Writer& w) {
+            const Elements wrong = w.tensor(DType::i64), from = w.tensor(t), where = w.tensor(DType::i64),
+                           to = w.tensor(t);
+            const Number all = w.size(), length = w.size();
+            const Points points(w, depth);
+            w.for_each(all, [&](Number i) {
+                points.at(w, where, quotient(i, length), wrong,
+                          [&](Number first) { to.set(i, from.get(first + remainder(i, length))); });
+            });
+        });
+    return done && !launcher.is_set(flag);
+}
+
 bool has_atomics(DType t) { return t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64; }
 
 bool index_add(Launcher& launcher, const KernelCall& c) {
@@ -205,6 +262,7 @@ bool valid_labels(Launcher& launcher, const KernelCall& c) {
 
 void add_index_kernels(KernelTable& table) {
     table.add("gather", gather);
+    table.add("gather_nd", gather_nd);
     table.add("gather_elements", gather_elements);
     table.add("index_add", index_add);
     table.add("tensor_scatter_elements", scatter_elements);

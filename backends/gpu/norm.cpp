@@ -223,10 +223,32 @@ bool layer_norm_grad(Launcher& launcher, const KernelCall& c) {
     return done && add_columns(launcher, c, rows, columns, statistics);
 }
 
+bool rms_norm(Launcher& launcher, const KernelCall& c) {
+    if (!is_plain(c)) return false;
+    const Tensor &x = c.tensor(0), &weight = c.tensor(1);
+    const DType t = c.dtype;
+    const int64_t columns = weight.size(), rows = x.size() / columns;
+    Words words;
+    words.tensor(x).tensor(weight).tensor(c.out[0]).tensor(c.out[1]).size(rows).size(columns).real(c.args[2].number());
+    return launcher.run(str("rms norm ", name_of(t)), std::min(rows, kMostBlocks), kThreads, words, [&](Writer& w) {
+        const Elements from = w.tensor(t), scale = w.tensor(t), y = w.tensor(t), roots = w.tensor(t);
+        const Number all_rows = w.size(), width = w.size(), eps = w.real(t);
+        const Near memory = w.near(t, graph::kWarp);
+        w.loop(w.block(), all_rows, w.blocks(), [&](Number r) {
+            auto at = [&](Number i) { return from.get(r * width + i); };
+            const Number squares = block_sum_of(w, width, t, memory, [&](Number i) { return at(i) * at(i); });
+            const Number rstd = 1 / sqrt(squares / cast(width, t) + eps);
+            w.for_each_here(width, [&](Number i) { y.set(r * width + i, at(i) * rstd * scale.get(i)); });
+            w.when(w.thread() == 0, [&] { roots.set(r, rstd); });
+        });
+    });
+}
+
 }  // namespace
 
 void add_norm_kernels(KernelTable& table) {
     table.add("layer_norm_grad", layer_norm_grad);
+    table.add("rms_norm", rms_norm);
     table.add("batch_norm_train", batch_norm_train);
     table.add("batch_norm_grad", batch_norm_grad);
 }

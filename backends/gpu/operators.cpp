@@ -112,6 +112,10 @@ const KernelTable& kernel_table() {
         add_norm_kernels(*made);
         add_optimizer_kernels(*made);
         add_random_kernels(*made);
+        add_array_kernels(*made);
+        add_sort_kernels(*made);
+        add_scan_kernels(*made);
+        add_softmax_kernels(*made);
         return made;
     }();
     return *table;

@@ -42,6 +42,10 @@ void add_reduce_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
+void add_array_kernels(KernelTable& table);
+void add_sort_kernels(KernelTable& table);
+void add_scan_kernels(KernelTable& table);
+void add_softmax_kernels(KernelTable& table);
 
 // Elements of one tensor to those of another of its shape, at any strides; false where there is no such conversion.
 bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destination);

@@ -83,12 +83,7 @@ struct Places {
 Number block_total(const Rule& rule, Number v, const Near& memory) {
     Writer& w = Writer::current();
     memory.set(w.thread(), v);
-    w.barrier();
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-        w.when(w.thread() < half,
-               [&] { memory.set(w.thread(), rule.combine(memory.get(w.thread()), memory.get(w.thread() + half))); });
-        w.barrier();
-    }
+    fold_block(kThreads, [&](Number a, Number b) { memory.set(a, rule.combine(memory.get(a), memory.get(b))); });
     const Number total = memory.get(w.index(0));
     w.barrier();
     return total;
@@ -211,10 +206,71 @@ bool reduce(Launcher& launcher, const KernelCall& c) {
     return Reducer(launcher, c, *computed).run(x, Call(c.op, c.args, c.dtype).axes(1, 0));
 }
 
+// Results of several sums over the same elements: a block has one. `result(fold, count, extra)` writes what they
+// give, where fold(operator, element) is the reduction of that name over what `element` makes of them.
+template <class Result>
+bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& name, double extra, Result result) {
+    constexpr int64_t kMostBlocks = 8192;
+    const Tensor &x = c.tensor(0), &out = c.out[0];
+    const DType t = x.dtype();
+    if ((t != DType::f32 && t != DType::f64) || out.dtype() != t || x.size() == 0) return false;
+    Axes kept, reduced;
+    split(x, Call(c.op, c.args, c.dtype).axes(1, 0), kept, reduced);
+    Words words;
+    words.tensor(x).tensor(out).size(kept.count).size(reduced.count).real(extra);
+    Places::pass(words, kept);
+    Places::pass(words, reduced);
+    const std::string kernel = str(name, ' ', name_of(t), ' ', kept.sizes.rank(), ' ', reduced.sizes.rank());
+    return launcher.run(kernel, std::min(kept.count, kMostBlocks), kThreads, words, [&](Writer& w) {
+        const Elements from = w.tensor(t), to = w.tensor(t);
+        const Number results = w.size(), count = w.size(), number = w.real(t);
+        const Places rows(w, kept), columns(w, reduced);
+        const Near memory = w.near(t, kThreads);
+        w.loop(w.block(), results, w.blocks(), [&](Number i) {
+            const Number start = rows.at(w, i);
+            auto fold = [&](std::string_view op, auto element) {
+                const Rule rule = rule_of(op);
+                const Variable total = w.variable(w.constant(t, rule.identity, 0));
+                w.for_each_here(count, [&](Number k) {
+                    total.set(rule.combine(total.get(), element(from.get(start + columns.at(w, k)))));
+                });
+                return block_total(rule, total.get(), memory);
+            };
+            const Number v = result(fold, cast(count, t), number);
+            w.when(w.thread() == 0, [&] { to.set(i, v); });
+        });
+    });
+}
+
+template <bool kRoot>
+bool variance(Launcher& launcher, const KernelCall& c) {
+    return reduce_often(launcher, c, kRoot ? "deviation" : "variance", c.args[2].number(),
+                        [](auto fold, Number count, Number missing) {
+                            const Number mean = fold("sum", [](Number v) { return v; }) / count;
+                            const Number squares = fold("sum", [&](Number v) { return (v - mean) * (v - mean); });
+                            const Number freedom = count - missing;
+                            const Number var = squares / select(freedom < 0, like(freedom, 0), freedom);
+                            return kRoot ? sqrt(var) : var;
+                        });
+}
+
+bool logsumexp(Launcher& launcher, const KernelCall& c) {
+    return reduce_often(launcher, c, "logsumexp", 0, [](auto fold, Number, Number) {
+        const Number largest = fold("amax", [](Number v) { return v; });
+        const Number sum = fold("sum", [&](Number v) { return exp(v - largest); });
+        // Infinite ones and NaN are what they are.
+        const Number finite = (largest - largest) == 0;
+        return select(finite, largest + formula("log", sum), largest);
+    });
+}
+
 }  // namespace
 
 void add_reduce_kernels(KernelTable& table) {
     for (const char* op : {"sum", "mean", "prod", "amax", "amin", "all", "any"}) table.add_last(op, reduce);
+    table.add_last("var", variance<false>);
+    table.add_last("std", variance<true>);
+    table.add_last("logsumexp", logsumexp);
 }
 
 }  // namespace lunaria::gpu

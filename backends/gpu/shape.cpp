@@ -15,8 +15,7 @@ bool by_copies(Launcher&, const KernelCall& c) { return host_device()->kernels(c
 
 // The host makes one element.
 bool one_everywhere(Launcher&, const KernelCall& c) {
-    for (const Value& v : c.args)
-        if (v.is_tensor()) return false;
+    if (c.args.size() > 1 && c.args[1].is_tensor()) return false;
     const Tensor& out = c.out[0];
     Tensor one = Tensor::empty(out.dtype(), {});
     {
@@ -73,7 +72,7 @@ bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destin
 
 void add_shape_kernels(KernelTable& table) {
     for (const char* op : {"concat", "slice_assign", "diagonal_scatter"}) table.add(op, by_copies);
-    for (const char* op : {"full", "ones"}) table.add(op, one_everywhere);
+    for (const char* op : {"full", "full_like", "ones"}) table.add(op, one_everywhere);
     table.add("zeros", zeros);
 }
 

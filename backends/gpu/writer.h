@@ -209,4 +209,16 @@ void Writer::for_each_here(Number count, F body) {
 // The sum over all threads of a block, in every one of them; `memory` has kWarp elements.
 Number block_sum(Number v, const Near& memory);
 
+// What `combine(thread, other)` leaves with the first of so many threads, a power of 2, after it was called for pairs
+// of them whose values are in the block's memory. All of them then may read it.
+template <class F>
+void fold_block(int threads, F combine) {
+    Writer& w = Writer::current();
+    w.barrier();
+    for (int half = threads / 2; half > 0; half /= 2) {
+        w.when(w.thread() < half, [&] { combine(w.thread(), w.thread() + half); });
+        w.barrier();
+    }
+}
+
 }  // namespace lunaria::gpu

@@ -133,6 +133,66 @@ end
 check("sum of integers", function(x) return ops.sum(x, 0) end, positions(100, { 300, 4 }):astype(ms.int32))
 check("amax of integers", function(x) return ops.amax(x, 0) end, positions(100, { 300, 4 }))
 
+for _, s in ipairs { { 3, 5, 4 }, { 2, 900 }, { 1, 3 }, { 40, 6 } } do
+  local x, name = randn(s), table.concat(s, " x ")
+  for axis = 0, #s - 1 do
+    local where = (" of %s along %d"):format(name, axis)
+    for _, f in ipairs { "softmax", "log_softmax" } do
+      check(f .. where, function(a) return ops[f](a, axis) end, x)
+      check("gradient of " .. f .. where, ms.grad(function(a) return (ops[f](a, axis) * a):sum() end), x)
+    end
+    check("cumsum" .. where, function(a) return ops.cumsum(a, axis) end, x)
+    check("cumsum of some before" .. where, function(a)
+      return ops.cumsum(a, axis, nil, { exclusive = true, reverse = true })
+    end, x)
+    check("cumprod" .. where, function(a) return ops.cumprod(a, axis) end, x * 0.1 + 1)
+    for _, reverse in ipairs { false, true } do
+      check("linear_recurrence" .. where, function(a, b) return ops.linear_recurrence(a, b, axis, { reverse = reverse }) end, x * 0.3, x)
+    end
+    -- Equal elements and NaN among them.
+    local few = ops.floor(x * 2) * 0.5
+    few = ops.where(ops.greater(x, 2), 0 / 0, few)
+    local function numbers(list)
+      for i, r in ipairs(list) do list[i] = r.dtype == ms.int64 and r or ops.where(ops.isnan(r), 1e6, r) end
+      return list
+    end
+    for _, descending in ipairs { false, true } do
+      check("sort" .. where, function(a) return numbers { ops.sort(a, axis, descending) } end, few)
+      check("argsort" .. where, function(a) return ops.argsort(a, axis, descending) end, few)
+      check("topk" .. where, function(a) return numbers { ops.topk(a, math.min(2, s[axis + 1]), axis, descending) } end, few)
+    end
+    for _, f in ipairs { "max", "min" } do
+      check(f .. where, function(a) return numbers { ops[f](a, axis) } end, few)
+      check("arg" .. f .. where, function(a) return ops["arg" .. f](a, axis) end, few)
+    end
+  end
+  check("argmax of all of " .. name, function(a) return ops.argmax(a) end, x)
+  check("max of all of " .. name, function(a) return { (ops.max(a)) } end, x)
+end
+check("sort of integers", function(a) return { ops.sort(a) } end, positions(9, { 5, 30 }):astype(ms.int32))
+check("cumsum of integers", function(a) return ops.cumsum(a, 1) end, positions(9, { 5, 30 }):astype(ms.int32))
+
+for _, s in ipairs { { 3, 5, 4 }, { 2, 3000 } } do
+  for _, axis in ipairs { 0, 1, "all" } do
+    local axes = axis ~= "all" and axis or nil
+    for _, f in ipairs { "var", "std", "logsumexp" } do
+      check(("%s of %s along %s"):format(f, table.concat(s, " x "), axis), function(x) return ops[f](x, axes) end, randn(s))
+    end
+    check("var of a sample along " .. axis, function(x) return ops.var(x, axes, 1) end, randn(s))
+  end
+end
+check("logsumexp of infinities", function(x) return ops.exp(ops.logsumexp(x, 0)) end, ms.tensor { -1 / 0, -1 / 0 })
+check("rms_norm", ops.rms_norm, randn { 5, 70 }, randn { 70 })
+check("gather_nd", ops.gather_nd, randn { 5, 6, 7 }, positions(5, { 9, 2 }) - 2)
+check("gather_nd of elements", ops.gather_nd, randn { 5, 6 }, positions(5, { 3, 4, 2 }))
+for diagonal = -2, 2 do
+  check("tril from " .. diagonal, function(x) return ops.tril(x, diagonal) end, randn { 2, 3, 4 })
+  check("triu from " .. diagonal, function(x) return ops.triu(x, diagonal) end, randn { 2, 4, 3 })
+end
+for axis = -1, 1 do
+  check("one_hot along " .. axis, function(x) return ops.one_hot(x, 4, 2.5, -1, axis) end, positions(5, { 3, 4 }) - 1)
+end
+
 check("gather", function(x, i) return ops.gather(x, i, 0) end, randn { 50, 7 }, positions(50, { 3, 4 }))
 check("gather from the end", function(x, i) return ops.gather(x, i, 1) end, randn { 5, 17, 3 }, positions(17, { 4 }) - 17)
 check("gather of bytes", function(x, i) return ops.gather(x, i, 0) end, ops.greater(randn { 9, 5 }, 0), positions(9, { 20 }))
@@ -153,7 +213,8 @@ check("slice_assign of bytes with steps", function(a, b) return ops.slice_assign
   ops.greater(randn { 4, 4 }, 0), ops.greater(randn { 2, 2 }, 0))
 check("constants", function(x)
   ms.set_device(x.device)
-  local all = { ops.full({ 3, 4 }, 2.5), ops.ones { 5 }, ops.zeros { 2, 3 }, ops.full({ 2 }, 7, ms.int32) }
+  local all = { ops.full({ 3, 4 }, 2.5), ops.ones { 5 }, ops.zeros { 2, 3 }, ops.full({ 2 }, 7, ms.int32), ops.full_like(x, 3),
+    ops.arange(3, 50, 4), ops.arange(0, 1, 0.1), ops.arange(5, 0, -1, { dtype = ms.float32 }), ops.eye(3), ops.eye(2, 4, ms.int32) }
   ms.set_device "CPU"
   return all
 end, randn { 3, 4 })
@@ -240,6 +301,7 @@ if not only_assembles then
     local x = randn({ 5, 7 }):to "GPU"
     local far, label = ms.tensor({ 1, 6 }, ms.int64):to "GPU", ms.tensor({ 1, 9 }, ms.int64):to "GPU"
     t.fails({ "gather: index 6 is out of range" }, ops.gather, x, far, 0)
+    t.fails({ "gather_nd: index 6 is out of range" }, ops.gather_nd, x, far:reshape { 2, 1 })
     t.fails({ "gather_elements: index 6 is out of range" }, ops.gather_elements, x, 0, far:reshape { 2, 1 })
     t.fails({ "index_add: index 6 is out of range" }, ops.index_add, x, far, randn({ 2, 7 }):to "GPU", 0)
     t.fails({ "tensor_scatter_elements: index 6 is out of range" }, ops.tensor_scatter_elements, x, far:reshape { 2, 1 },
