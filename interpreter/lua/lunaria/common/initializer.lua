@@ -258,6 +258,14 @@ local function initializer(init, shape, dtype)
     end
     init = classes[class]
   end
+  if math.type(shape) then
+    shape = { shape }
+  elseif type(shape) ~= "table" and (shape ~= nil or not ms.is_tensor(init)) then
+    fail(name, "shape must be a table of sizes, got " .. describe(shape))
+  end
+  for i, size in ipairs(shape or {}) do
+    check.not_negative(name, ("shape[%d]"):format(i), size)
+  end
   if ms.is_tensor(init) then
     local same = shape == nil or #shape == #init.shape
     for i, size in ipairs(shape or {}) do
@@ -271,14 +279,6 @@ local function initializer(init, shape, dtype)
     init = classes.Constant(init)
   elseif not is_initializer(init) then
     fail(name, "init must be a name, an initializer, a number or a tensor, got " .. describe(init))
-  end
-  if math.type(shape) then
-    shape = { shape }
-  elseif type(shape) ~= "table" then
-    fail(name, "shape must be a table of sizes, got " .. describe(shape))
-  end
-  for i, size in ipairs(shape) do
-    check.not_negative(name, ("shape[%d]"):format(i), size)
   end
   if rawget(init, "_signature") then
     init = init()

@@ -145,8 +145,8 @@ local by_name = {
   logsoftmax = "LogSoftmax", hshrink = "HShrink", softshrink = "SoftShrink", softsign = "Softsign", glu = "GLU",
 }
 
---- The activation called name ("relu", "gelu", ...), as a new cell.
-local function get_activation(name, where)
+-- `where`: the name of the function in messages.
+local function activation_of(name, where)
   local class = type(name) == "string" and by_name[name:lower()]
   if not class then
     local names = {}
@@ -154,10 +154,13 @@ local function get_activation(name, where)
       names[#names + 1] = known
     end
     table.sort(names)
-    fail(where or "get_activation", ("there is no activation %s; there are: %s"):format(describe(name), table.concat(names, ", ")),
+    fail(where, ("there is no activation %s; there are: %s"):format(describe(name), table.concat(names, ", ")),
       type(name) == "string" and arguments.nearest(name:lower(), names) or nil)
   end
   return classes[class]()
 end
 
-return { classes = classes, get_activation = get_activation }
+--- The activation called name ("relu", "gelu", ...), as a new cell.
+local function get_activation(name) return activation_of(name, "get_activation") end
+
+return { classes = classes, get_activation = get_activation, activation_of = activation_of }

@@ -31,7 +31,7 @@ function Dense:setup(a)
     self.bias = ms.Parameter(init.initializer(bias_init, { self.out_channels }, a.dtype), "bias")
   end
   if type(a.activation) == "string" then
-    self.activation = activation.get_activation(a.activation, "Dense")
+    self.activation = activation.activation_of(a.activation, "Dense")
   elseif is_cell(a.activation) or type(a.activation) == "function" then
     self.activation = a.activation
   elseif a.activation ~= nil then

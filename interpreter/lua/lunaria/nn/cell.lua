@@ -617,6 +617,7 @@ end
 
 --- Calls f with every cell below this one, then with this one. Gives the cell back.
 function Cell:apply(f)
+  if not arguments.is_callable(f) then fail("apply", "f must be a function of a cell, got " .. describe(f)) end
   local list = {}
   walk(self, "", {}, function(_, cell)
     table.insert(list, 1, cell)
@@ -651,6 +652,7 @@ end
 
 --- Puts a prefix in front of the names of all parameters.
 function Cell:update_parameters_name(prefix)
+  if prefix ~= nil and type(prefix) ~= "string" then fail("update_parameters_name", "prefix must be a string, got " .. describe(prefix)) end
   for path, parameter in self:parameters_and_names() do
     parameter.name = (prefix or "") .. path
   end

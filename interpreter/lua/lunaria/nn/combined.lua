@@ -19,7 +19,7 @@ local function follow(self, name, a, normalisation)
   if type(a.activation) == "string" then
     local is_leaky = a.activation:lower() == "leakyrelu"
     local alpha = check.number(name, "alpha", a.alpha)
-    self.activation = is_leaky and activation.classes.LeakyReLU(alpha) or activation.get_activation(a.activation, name)
+    self.activation = is_leaky and activation.classes.LeakyReLU(alpha) or activation.activation_of(a.activation, name)
   elseif is_cell(a.activation) or type(a.activation) == "function" then
     self.activation = a.activation
   elseif a.activation ~= nil then

@@ -163,7 +163,7 @@ MindSpore's. activation: what is applied to the logits first, a name, a cell or 
     if type(a.activation) == "string" then
       -- Classes lie along axis 1, wherever the last axis is.
       self.activation = a.activation:lower() == "softmax" and activation.classes.Softmax(1)
-        or activation.get_activation(a.activation, name)
+        or activation.activation_of(a.activation, name)
     elseif is_cell(a.activation) or type(a.activation) == "function" then
       self.activation = a.activation
     elseif a.activation then

@@ -117,6 +117,7 @@ local function define(name, signature, doc, setup, next_rate)
     self:step()
   end
   function scheduler:get_lr(epoch)
+    epoch = check.not_negative(name .. ":get_lr", "epoch", epoch == nil and self.last_epoch or epoch)
     local rates, now = {}, self:rates()
     for i, base in ipairs(self.base_lrs) do rates[i] = next_rate(self, epoch, now[i], base, i) end
     return rates

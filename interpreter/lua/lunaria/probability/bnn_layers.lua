@@ -82,7 +82,7 @@ local function distributions(self, where, key, prior, make, shape)
 end
 
 local function activation_of(where, value)
-  if type(value) == "string" then return activation.get_activation(value, where) end
+  if type(value) == "string" then return activation.activation_of(value, where) end
   if value == nil or cells.is_cell(value) or type(value) == "function" then return value end
   return fail(where, "activation must be a name, a function or a cell, got " .. describe(value))
 end

@@ -95,6 +95,9 @@ local function parameters_of(self, where, given, leading)
         "give it when the distribution is made, or behind the other arguments of the call")
     end
     list[i] = tensor_of(where, name, value, self.float_dtype)
+    if list[i].ndim < (family.event or 0) then
+      fail(("%s:%s"):format(family.name, where), ("%s must have an axis for the classes, got %s"):format(name, describe(value)))
+    end
   end
   if given.n > #family.parameters then
     local most = leading + #family.parameters

@@ -371,6 +371,12 @@ function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
   if type(dictionary) ~= "table" or getmetatable(dictionary) ~= nil then
     fail(where, "parameter_dict must be a table of parameters by name, got " .. describe(dictionary), "ms.load_checkpoint(path) gives one")
   end
+  for name in pairs(dictionary) do
+    if type(name) ~= "string" then
+      fail(where, "parameter_dict must have names as its keys, got " .. describe(name) .. " among them",
+        "ms.load_checkpoint(path) gives such a table, net:parameters_dict() too")
+    end
+  end
   -- Options come after the table of parameters, which has names itself.
   if type(strict_load) == "table" then
     strict_load = arguments.options(where, strict_load, into_options, "{ strict_load = true }").strict_load

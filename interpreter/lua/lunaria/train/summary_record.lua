@@ -4,6 +4,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
+local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
 local events = require "lunaria.train.events"
 local lineage = require "lunaria.train.lineage"
@@ -231,6 +232,9 @@ end
 ---     true
 function SummaryRecord:add_graph(network, ...)
   open(self, "add_graph")
+  if not cells.is_cell(network) and type(network) ~= "function" then
+    fail("add_graph", "network must be a cell or a function, got " .. describe(network))
+  end
   write(self, double_field(1, now()) .. text_field(4, summary_graph(network, ...)))
 end
 
