@@ -84,7 +84,7 @@ for title, list in pairs {
         after(title .. "." .. name, function(...) return (value(...)) end, nn.Dense(2, 3):trainable_params(), 0.1)
       end
     end
-    assert(calls > 200, calls)
+    assert(calls > 100, calls)
   end)
 end
 
@@ -155,7 +155,7 @@ for _, title in ipairs(sorted(objects)) do
     object = objects[title]()
     local meta = getmetatable(object)
     if meta.__call then try(title .. "<>", function(...) return (object(...)) end, matrix) end
-    assert(calls > 200, calls)
+    assert(calls > 100, calls)
   end)
 end
 
