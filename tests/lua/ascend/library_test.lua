@@ -83,6 +83,74 @@ t.test("pooling, moves and a step of an optimizer", function()
   t.near(new_p, p - (v * 0.9 + g) * 0.1, 1e-6)
 end)
 
+t.test("layers", function()
+  ms.set_seed(5)
+  for _, n in ipairs { 128, 1000, 5000 } do
+    local x, dy = half(n) * 3, half(n)
+    close(K.gelu(x), ops.gelu_tanh(wide(x)), 2)
+    t.equal(K.relu_grad(dy, x), ops.relu_grad(dy, x))
+  end
+  local x = half(3, 20, 9, 10)
+  close(K.avg_pool(x, 3, 2), ops.avg_pool2d(wide(x), 3, 2), 2)
+  for _, size in ipairs { 1, 3, 9 } do
+    local y = half(4, 20, size, size + 1) * 2 + 1
+    local gamma, beta = ms.randn { 20 }, ms.randn { 20 }
+    local mean = ops.mean(wide(y), { 0, 2, 3 }, true)
+    local variance = ops.mean((wide(y) - mean) ^ 2, { 0, 2, 3 }, true)
+    local wanted = (wide(y) - mean) / ops.sqrt(variance + 1e-5) * gamma:reshape { 1, 20, 1, 1 } + beta:reshape { 1, 20, 1, 1 }
+    close(K.batch_norm(y, gamma, beta), wanted, 4)
+  end
+  local p, m, v, g = ms.randn { 3000 }, ms.randn { 3000 }, ms.rand { 3000 }, ms.randn { 3000 }
+  local new_p, new_m, new_v = K.adam(p, m, v, g, 0.01, 0.9, 0.99, 1e-6)
+  local wanted_m, wanted_v = m * 0.9 + g * 0.1, v * 0.99 + g * g * 0.01
+  t.near(new_m, wanted_m, 1e-6)
+  t.near(new_v, wanted_v, 1e-6)
+  t.near(new_p, p - wanted_m * 0.01 / (ops.sqrt(wanted_v) + 1e-6), 1e-5)
+end)
+
+-- The device computes by kernels of the host; those are to give what the chip's own programs give.
+t.test("the device's numbers are those of tile programs", function()
+  ms.set_seed(6)
+  local function there(x) return x:to "Ascend" end
+  local function both(name, units, mine, ...)
+    local list = { ... }
+    local tile = K[name](...)
+    for i, x in ipairs(list) do list[i] = ms.is_tensor(x) and there(x) or x end
+    local device = mine(table.unpack(list)):to "CPU"
+    t.equal({ name, device.dtype, device.shape }, { name, tile.dtype, tile.shape })
+    close(device, tile, units)
+  end
+  for _, shape in ipairs { { 64 }, { 7, 48 }, { 5, 3, 112 } } do
+    local x, y = half(table.unpack(shape)), half(table.unpack(shape))
+    for _, name in ipairs { "add", "sub", "mul", "maximum", "minimum" } do both(name, 0, ops[name], x, y) end
+    for _, name in ipairs { "relu", "abs", "exp", "neg" } do both(name, name == "exp" and 1 or 0, ops[name], x) end
+    both("sigmoid", 3, ops.sigmoid, x)
+    both("tanh", 5, ops.tanh, x)
+    both("gelu", 2, ops.gelu_tanh, x)
+  end
+  for _, shape in ipairs { { 4, 32 }, { 9, 208 } } do
+    local x = half(table.unpack(shape))
+    both("softmax", 2, function(v) return ops.softmax(v, -1) end, x)
+    both("reduce_sum", 1, function(v) return ops.reduce_sum(v, -1) end, x)
+    both("reduce_max", 0, function(v) return (ops.max(v, -1)) end, x)
+  end
+  for _, s in ipairs { { 16, 16, 16 }, { 33, 130, 50 }, { 1, 300, 17 } } do
+    both("matmul", 1, ops.matmul, half(s[1], s[2]), half(s[2], s[3]))
+  end
+  local x, w = half(2, 20, 12, 11), half(24, 20, 3, 3)
+  close(ops.conv2d(there(x), there(w), nil, 2, "pad", 1):to "CPU", K.conv2d(x, w, { stride = 2, padding = 1 }), 1)
+  both("max_pool", 0, ops.max_pool2d, half(2, 20, 9, 9), 3, 2)
+  both("avg_pool", 1, ops.avg_pool2d, half(2, 20, 9, 9), 3, 2)
+  -- Too large for float16, and no number.
+  local large = ops.full({ 16, 16 }, 300.0, f16)
+  both("matmul", 0, ops.matmul, large, large)
+  both("mul", 0, ops.mul, large, large)
+  both("exp", 0, ops.exp, large)
+  -- float32 operands are what a program would convert first.
+  local a, b = ms.randn { 20, 40 }, ms.randn { 40, 30 }
+  close(ops.matmul(there(a), there(b)):to "CPU", K.matmul(a:astype(f16), b:astype(f16)), 1)
+end)
+
 t.test("a large product keeps the cube busy, a thin one and a sum are bound by memory", function()
   local function fractals(...) return ops.zeros({ ... }, f16) end
   local large = K.matmul_kernel:time(fractals(256, 4096, 16), fractals(256, 256, 16, 16))

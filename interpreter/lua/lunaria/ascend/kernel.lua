@@ -149,8 +149,9 @@ local M = {}
 
 --- A kernel of the library: a function of tensors of float16 that runs as tile programs on the simulated cores: "add", "sub", "mul",
 --- "div", "maximum", "minimum", "relu", "abs", "neg", "exp", "log", "sqrt", "sigmoid", "tanh", "copy", "softmax", "layer_norm",
---- "reduce_sum", "reduce_max", "reduce_min", "matmul", "matmul_kernel" (on fractals), "conv2d", "max_pool", "transpose", "momentum" (of
---- float32). Those that are kernels themselves also have check(...) and time(...).
+--- "reduce_sum", "reduce_max", "reduce_min", "gelu", "relu_grad", "matmul", "matmul_kernel" (on fractals), "conv2d", "max_pool",
+--- "avg_pool", "batch_norm" (gamma and beta of float32), "transpose", "momentum" and "adam" (of float32). Those that are kernels
+--- themselves also have check(...) and time(...).
 --- @example ms.ascend.library "relu"(ms.tensor({ -1.0, 2.0 }, ms.float16)):tolist()[2] --> 2.0
 function M.library(name)
   local kernels = require "lunaria.ascend.kernels"

@@ -292,6 +292,7 @@ function M.max_pool(x, size, stride)
   return formats.from_format(y, "NC1HWC0", { x.shape[1], x.shape[2], y.shape[3], y.shape[4] })
 end
 
+require "lunaria.ascend.layers"(M, { stream = stream, cores = cores, half = half })
 local products = require "lunaria.ascend.products"
 M.matmul, M.matmul_kernel, M.conv2d = products.matmul, products.matmul_kernel, products.conv2d
 
