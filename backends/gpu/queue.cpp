@@ -86,9 +86,9 @@ Address Queue::allocate(size_t bytes) {
         if (attempt == 0 && relieve_memory_pressure()) continue;
         size_t free = 0, total = 0;
         driver_.memory_info(&free, &total);
-        throw memory_error(driver_.name,
-                           str("out of device memory: ", bytes, " bytes are asked for, ", memory_stats().live,
-                               " are in tensors, ", free, " of ", total, " are free"));
+        // By the device's name, for which operators put their own.
+        throw memory_error("GPU", str("out of device memory: ", bytes, " bytes are asked for, ", memory_stats().live,
+                                      " are in tensors, ", free, " of ", total, " are free"));
     }
 }
 

@@ -138,6 +138,19 @@ test("out of memory is an error, after the cache and the garbage have been given
   equal((x + 1)[0]:item(), 2.0)
 end)
 
+test("out of memory while an operand is copied is told with the operator", function()
+  collectgarbage()
+  ms.runtime.empty_cache "GPU"
+  local x = ops.ones { 3000, 1000 }
+  ms.synchronize "GPU"
+  mock.limit(14 << 20)
+  local ok, message = pcall(function() return ops.cumsum(x.T, 0) end)
+  mock.limit(1 << 32)
+  equal(ok, false)
+  if not message:match "device.lua:%d+: cumsum: GPU is out of device memory" then error(message) end
+  equal(ops.cumsum(x.T, 0)[{ 2, 5 }]:item(), 3.0)
+end)
+
 test("a lost context is an error; what was there is lost and the session goes on", function()
   local x = ops.ones { 1000 }
   equal(x[0]:item(), 1.0)

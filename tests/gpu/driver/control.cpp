@@ -20,6 +20,11 @@ int fail(lua_State* L) {
                                                           static_cast<int>(luaL_checkinteger(L, 3)));
     return 0;
 }
+// limit(bytes that there are beside those in use)
+int limit(lua_State* L) {
+    find<void(int64_t)>(L, "mock_limit")(luaL_checkinteger(L, 1));
+    return 0;
+}
 // skip_kernels(whether they do nothing)
 int skip_kernels(lua_State* L) {
     find<void(int)>(L, "mock_skip_kernels")(lua_toboolean(L, 1));
@@ -42,6 +47,7 @@ int blamed(lua_State* L) {
 
 extern "C" [[gnu::visibility("default")]] int luaopen_mock_control(lua_State* L) {
     const luaL_Reg functions[] = {{"fail", fail},
+                                  {"limit", limit},
                                   {"skip_kernels", skip_kernels},
                                   {"calls", number<kCalls>},
                                   {"bytes", number<kBytes>},

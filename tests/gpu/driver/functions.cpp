@@ -280,6 +280,12 @@ EXPORT Result cuLaunchKernel(Module* function, unsigned blocks, unsigned, unsign
 
 // For tests.
 EXPORT void mock_fail(const char* name, int64_t nth, Result result) { mock().fail(name, nth, result); }
+EXPORT void mock_limit(int64_t more) {
+    mock().call("limit", [=] {
+        mock().limit = mock().used + static_cast<size_t>(more);
+        return 0;
+    });
+}
 EXPORT void mock_skip_kernels(int skips) {
     mock().call("skip", [=] {
         for (Stream* s : mock().streams) mock().run_until(s, s->given);
