@@ -58,6 +58,29 @@ t.test("a report tells by operator what bounds it, and names version and error",
   t.equal(tostring(estimate("resnet50", { chip = "910B" })):find("not validated", 1, true) ~= nil, true)
 end)
 
+t.test("a picture shows how busy the units are along the step", function()
+  local plot = resnet:picture(50)
+  local busy, points = { cube = 0.0, HBM = 0.0 }, 0
+  for _, layer in ipairs(plot:vega().layer) do
+    local series = layer.encoding.color.datum
+    for _, row in ipairs(layer.data.values) do
+      points = points + 1
+      t.equal(row.y >= 0 and row.y <= 100, true)
+      busy[series] = busy[series] + row.y / 50
+    end
+  end
+  t.equal(points, 100)
+  -- The means are those of the whole step.
+  local cube, hbm = 0, 0
+  for _, task in ipairs(resnet.tasks) do
+    cube = cube + (task.product and task.product.cube / resnet.chip.hertz or 0)
+    hbm = hbm + (task.hbm or 0) / resnet.chip.hbm_bytes_per_second
+  end
+  t.near(busy.cube, 100 * cube / resnet.device, 1e-4)
+  t.near(busy.HBM, 100 * hbm / resnet.device, 1e-4)
+  t.fails({ "ascend.picture", "count must be a positive integer" }, resnet.picture, resnet, 0)
+end)
+
 t.test("timelines are JSON for the viewers, with tasks that follow one another", function()
   estimate("resnet50", { devices = 8 })
   local events = ms.json.decode(ms.ascend.timeline()).traceEvents

@@ -4,7 +4,7 @@ local parts = require "lunaria.parts"
 return parts("ms.ascend", "name", {
   { "lunaria.ascend.kernel", "kernel library" },
   { "lunaria.ascend.estimate", "estimate" },
-  { "lunaria.ascend.step", "report timeline" },
+  { "lunaria.ascend.step", "report timeline picture" },
   { "lunaria.ascend.device", "configure memory overflowed ran" },
   { "lunaria.ascend.formats", "to_format from_format" },
 })

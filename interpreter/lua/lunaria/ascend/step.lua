@@ -120,6 +120,29 @@ function Step:timeline()
     chip = self.chip.name } }
 end
 
+--- A plot of the step: how busy the cubes are and how much of the memory stacks' bandwidth is used, in per cent, from its start to its
+--- end. count: in how many pieces of time.
+function Step:picture(count)
+  count = count or 120
+  if math.type(count) ~= "integer" or count < 1 then
+    arguments.fail("ascend.picture", "count must be a positive integer, got " .. arguments.describe(count))
+  end
+  local width = self.device / count
+  local x, cube, hbm = {}, {}, {}
+  for i = 1, count do x[i], cube[i], hbm[i] = (i - 0.5) * width * 1e3, 0.0, 0.0 end
+  for _, task in ipairs(self.tasks) do
+    local cube_part = task.product and task.product.cube / self.chip.hertz / task.seconds or 0
+    local hbm_part = (task.hbm or 0) / self.chip.hbm_bytes_per_second / task.seconds
+    local stop = task.start + task.seconds
+    for i = math.max(1, task.start // width + 1 | 0), math.min(count, stop // width + 1 | 0) do
+      local inside = math.max(0, math.min(stop, i * width) - math.max(task.start, (i - 1) * width)) / width
+      cube[i], hbm[i] = cube[i] + 100 * inside * cube_part, hbm[i] + 100 * inside * hbm_part
+    end
+  end
+  return ms.plot.line { x = x, y = { cube = cube, HBM = hbm }, title = ("%s on an Ascend %s"):format(self.network, self.chip.name),
+    x_label = "ms", y_label = "% busy", y_domain = { 0, 100 } }
+end
+
 --- The numbers of the estimate, as a table.
 function Step:numbers()
   return { network = self.network, batch = self.options.batch, devices = self.options.devices, dtype = self.options.dtype,
@@ -152,5 +175,10 @@ function M.timeline(path)
   file:write(text)
   file:close()
 end
+
+--- A plot of the last estimate, or of what ms.ascend.ran gave last: how busy the cubes and the memory stacks are from the start of the
+--- step to its end, in per cent. count: in how many pieces of time, 120.
+--- @example ms.ascend.estimate("lenet"); ms.ascend.picture():vega().title --> lenet on an Ascend 910
+function M.picture(count) return latest "picture":picture(count) end
 
 return M
