@@ -120,6 +120,81 @@ for reduction in ("mean", "sum", "none"):
         (4, 2, 4))
 
 
+# Activations, at their defaults and with other arguments. PyTorch rounds the alpha of CELU and the sixth of Hardsigmoid to
+# single precision.
+for name, module in {
+    "celu": nn.CELU(), "celu_alpha": nn.CELU(0.25), "elu": nn.ELU(), "gelu": nn.GELU("tanh"), "gelu_exact": nn.GELU(), "glu": nn.GLU(),
+    "glu_rows": nn.GLU(0), "hard_shrink": nn.Hardshrink(), "hard_shrink_narrow": nn.Hardshrink(0.2),
+    "hard_swish": nn.Hardswish(), "hard_tanh": nn.Hardtanh(), "hard_tanh_narrow": nn.Hardtanh(-0.1, 0.3), "identity": nn.Identity(),
+    "leaky_relu": nn.LeakyReLU(0.2), "leaky_relu_steep": nn.LeakyReLU(0.6), "log_sigmoid": nn.LogSigmoid(),
+    "log_softmax": nn.LogSoftmax(-1), "log_softmax_rows": nn.LogSoftmax(0), "mish": nn.Mish(), "relu": nn.ReLU(), "relu6": nn.ReLU6(),
+    "selu": nn.SELU(), "silu": nn.SiLU(), "sigmoid": nn.Sigmoid(), "soft_shrink": nn.Softshrink(), "soft_shrink_narrow": nn.Softshrink(0.2),
+    "softmax": nn.Softmax(-1), "softmax_rows": nn.Softmax(0), "softmin": nn.Softmin(-1), "softsign": nn.Softsign(), "tanh": nn.Tanh(),
+    "tanh_shrink": nn.Tanhshrink(),
+}.items():
+    case(name, lambda x, m=module: m(8 * x), (4, 6))
+
+case("hard_sigmoid", lambda x: (8 * x / 6 + 0.5).clamp(0, 1), (4, 6))
+
+# Layers.
+of(nn.Linear(3, 4), (2, 3), name="linear")
+case("pad", lambda x: nn.functional.pad(x, (2, 0, 1, 2)), (2, 3, 4))
+case("pad_reflected", lambda x: nn.functional.pad(x, (2, 0, 1, 2), "reflect"), (2, 3, 4))
+# MindSpore's formula; PyTorch has none.
+case("fast_gelu", lambda x: x / (1 + torch.exp(-1.702 * x.abs())) * torch.exp(0.851 * (x - x.abs())), (4, 6))
+of(nn.Flatten(), (2, 3, 2), name="flatten")
+of(nn.Flatten(0, 1), (2, 3, 2), name="flatten_first")
+of(nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2), (2, 4, 9), name="conv1d")
+of(nn.Conv1d(4, 6, 3, padding="same", bias=False), (2, 4, 5), name="conv1d_same")
+of(nn.Conv3d(2, 4, 2, stride=2, padding=1, groups=2), (1, 2, 3, 4, 3), name="conv3d")
+of(nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, groups=2), (2, 4, 5), name="conv1d_transpose")
+of(nn.BatchNorm3d(3), (2, 3, 2, 2, 2), name="batch_norm3d")
+of(nn.AvgPool1d(3, 2), (2, 3, 8), name="avg_pool1d")
+of(nn.AvgPool1d(3, 2, padding=1, count_include_pad=False), (2, 3, 8), name="avg_pool1d_padded")
+of(nn.AvgPool2d(3, 2), (2, 3, 7, 8), name="avg_pool2d")
+of(nn.AvgPool2d((3, 2), (2, 1), padding=1, ceil_mode=True), (2, 3, 7, 8), name="avg_pool2d_padded")
+of(nn.MaxPool1d(3, 2), (2, 3, 8), name="max_pool1d")
+of(nn.MaxPool1d(3, 2, padding=1, dilation=2, return_indices=True), (2, 3, 8), name="max_pool1d_indices")
+of(nn.MaxPool2d(3, 2), (2, 3, 7, 8), name="max_pool2d")
+of(nn.AdaptiveAvgPool1d(3), (2, 3, 8), name="adaptive_avg_pool1d")
+of(nn.AdaptiveAvgPool2d((2, 3)), (2, 3, 5, 7), name="adaptive_avg_pool2d")
+of(nn.AdaptiveMaxPool1d(3, return_indices=True), (2, 3, 8), name="adaptive_max_pool1d")
+of(nn.AdaptiveMaxPool3d((2, 1, 3), return_indices=True), (1, 2, 3, 3, 4), name="adaptive_max_pool3d")
+case("lp_pool1d", lambda x: nn.LPPool1d(3, 2)(x + 1), (2, 3, 8))
+case("lp_pool2d", lambda x: nn.LPPool2d(2, (2, 3), 2)(x + 1), (2, 3, 5, 7))
+for axes, shape in {1: (1, 2, 6), 3: (1, 2, 4, 4, 4)}.items():
+    pool, unpool = getattr(nn, f"MaxPool{axes}d")(2, 2, return_indices=True), getattr(nn, f"MaxUnpool{axes}d")(2)
+    case(f"max_unpool{axes}d", lambda x, a=pool, b=unpool: b(*a(x)), shape)
+of(nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 5, **options), 2), (4, 2, 6), (5, 2, 6), name="decoder")
+
+# Losses.
+classes, several = torch.tensor([2, 0, 1]), torch.tensor([[2, 0, -1, 1], [1, -1, 0, 2], [3, 2, 1, 0]])
+weights = torch.tensor([0.5, 1.0, 2.0, 0.25])
+both = torch.tensor([[1.0, -1.0, 1.0, -1.0], [-1.0, 1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0]])
+for reduction in ("mean", "sum", "none"):
+    r = dict(reduction=reduction)
+    for name, loss in {"l1": nn.L1Loss(**r), "mse": nn.MSELoss(**r), "smooth_l1": nn.SmoothL1Loss(beta=0.3, **r),
+                       "huber": nn.HuberLoss(delta=0.3, **r)}.items():
+        case(f"{name}_{reduction}", lambda x, y, m=loss: m(x, y), (3, 4), (3, 4))
+    case(f"bce_{reduction}", lambda x, y: nn.BCELoss(weights, **r)(torch.sigmoid(x), torch.sigmoid(y)), (3, 4), (3, 4))
+    case(f"bce_logits_{reduction}", lambda x, y: nn.BCEWithLogitsLoss(weights, pos_weight=2 * weights, **r)(x, torch.sigmoid(y)),
+         (3, 4), (3, 4))
+    case(f"cross_entropy_{reduction}", lambda x: nn.CrossEntropyLoss(weights, ignore_index=1, label_smoothing=0.1, **r)(x, classes),
+         (3, 4))
+    case(f"cross_entropy_soft_{reduction}", lambda x, y: nn.CrossEntropyLoss(**r)(x, torch.softmax(y, -1)), (3, 4), (3, 4))
+    case(f"nll_{reduction}", lambda x: nn.NLLLoss(weights, ignore_index=1, **r)(torch.log_softmax(x, -1), classes), (3, 4))
+    case(f"kl_{reduction}", lambda x, y: nn.KLDivLoss(**r)(torch.log_softmax(x, -1), torch.softmax(y, -1)), (3, 4), (3, 4))
+    case(f"cosine_{reduction}", lambda x, y: nn.CosineEmbeddingLoss(0.2, **r)(x, y, torch.tensor([1, -1, 1])), (3, 4), (3, 4))
+    case(f"soft_margin_{reduction}", lambda x: nn.SoftMarginLoss(**r)(x, both), (3, 4))
+    case(f"multi_margin_{reduction}", lambda x: nn.MultiMarginLoss(2, 0.7, weight=weights, **r)(x, classes), (3, 4))
+    case(f"multi_label_margin_{reduction}", lambda x: nn.MultiLabelMarginLoss(**r)(x, several), (3, 4))
+    case(f"multi_label_soft_margin_{reduction}", lambda x: nn.MultiLabelSoftMarginLoss(weights, **r)(x, both.relu()), (3, 4))
+    case(f"poisson_{reduction}", lambda x, y: nn.PoissonNLLLoss(log_input=False, full=True, **r)(x * x + 0.5, 3 * y * y), (3, 4), (3, 4))
+    case(f"poisson_log_{reduction}", lambda x, y: nn.PoissonNLLLoss(**r)(x, y * y), (3, 4), (3, 4))
+    case(f"triplet_distance_{reduction}", lambda x, y, z: nn.TripletMarginWithDistanceLoss(margin=0.4, swap=True, **r)(x, y, z),
+         (3, 4), (3, 4), (3, 4))
+
+
 
 def trajectory(name, make, **arguments):
     """20 steps from the tensors 0 and 1 with the gradients 100 + t and 200 + t; kept after 3 and 20 steps."""
