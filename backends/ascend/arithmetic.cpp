@@ -248,7 +248,31 @@ void Core::do_load3d(const Instruction& i) {
             }
 }
 
+// Squares of 16 x 32 elements of 8 bits, whose sums are int32 and exact.
+void Core::do_integer_mmad(const Instruction& i) {
+    constexpr int64_t step = 32;
+    const int64_t m = (i.n[0] + 15) / 16, k = (i.n[1] + step - 1) / step, n = (i.n[2] + 15) / 16;
+    for (int64_t x = 0; x < n; ++x)
+        for (int64_t y = 0; y < m; ++y) {
+            int32_t block[256] = {};
+            uint8_t* c = at(i.dst, (x * m + y) * 1024);
+            if (!i.n[3]) std::memcpy(block, c, sizeof block);
+            for (int64_t z = 0; z < k; ++z) {
+                const auto* a = reinterpret_cast<const int8_t*>(at(i.a, (y * k + z) * 512));
+                const auto* b = reinterpret_cast<const int8_t*>(at(i.b, (z * n + x) * 512));
+                for (int64_t row = 0; row < 16; ++row)
+                    for (int64_t column = 0; column < 16; ++column) {
+                        int32_t sum = 0;
+                        for (int64_t e = 0; e < step; ++e) sum += a[row * step + e] * b[column * step + e];
+                        block[row * 16 + column] += sum;
+                    }
+            }
+            std::memcpy(c, block, sizeof block);
+        }
+}
+
 void Core::do_mmad(const Instruction& i) {
+    if (i.type == DType::i8) return do_integer_mmad(i);
     constexpr int64_t step = 16;
     const int64_t m = (i.n[0] + 15) / 16, k = (i.n[1] + step - 1) / step, n = (i.n[2] + 15) / 16;
     std::vector<float> a(static_cast<size_t>(m * k * 16 * step)), b(static_cast<size_t>(n * k * 16 * step));
@@ -268,6 +292,10 @@ void Core::do_mmad(const Instruction& i) {
 void Core::do_drain(const Instruction& i) {
     const auto size = static_cast<int64_t>(size_of(i.to));
     for (int64_t f = 0; f < i.n[0]; ++f) {
+        if (i.type == i.to && !i.n[2]) {
+            std::memcpy(at(i.dst, f * 1024), at(i.a, f * i.n[1] * 1024), 1024);
+            continue;
+        }
         float block[256];
         load(i.type, at(i.a, f * i.n[1] * 1024), block, 256);
         if (i.n[2]) of_one(Arithmetic::relu, block, block, 256);

@@ -178,7 +178,7 @@ bool Core::touch_cube(const Instruction& i) {
             if (!touch(i, i.a, f * i.n[1] * 1024, 1024, false)) return false;
         return touch(i, i.dst, 0, i.n[0] * 256 * static_cast<int64_t>(size_of(i.to)), true);
     }
-    constexpr int64_t step = 16;
+    const int64_t step = i.type == DType::i8 ? 32 : 16;
     const int64_t m = ceil_div(i.n[0], 16) * 16, k = ceil_div(i.n[1], step) * step, n = ceil_div(i.n[2], 16) * 16;
     if (!is_aligned(i, i.a, i.a.address) || !is_aligned(i, i.b, i.b.address) || !is_aligned(i, i.dst, i.dst.address))
         return false;

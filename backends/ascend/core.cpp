@@ -236,7 +236,7 @@ int64_t Core::duration(const Instruction& i, int64_t& latency) {
         }
         case Opcode::mmad: {
             latency = settings_.cube_head;
-            return ceil_div(i.n[0], 16) * ceil_div(i.n[1], 16) * ceil_div(i.n[2], 16);
+            return ceil_div(i.n[0], 16) * ceil_div(i.n[1], i.type == DType::i8 ? 32 : 16) * ceil_div(i.n[2], 16);
         }
         case Opcode::drain:
             latency = settings_.vector_head;

@@ -146,6 +146,7 @@ class Core {
     void do_load2d(const Instruction& i);
     void do_load3d(const Instruction& i);
     void do_mmad(const Instruction& i);
+    void do_integer_mmad(const Instruction& i);
     void do_drain(const Instruction& i);
     void do_elements(const Instruction& i, float number);
     void do_compare(const Instruction& i);

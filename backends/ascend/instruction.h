@@ -25,7 +25,7 @@ enum class Opcode : uint8_t {
     move,    // bursts of bytes: n = {bursts, bytes of a burst, stride of the source, of the destination (bytes)}
     load2d,  // fractals L1 -> L0A, L0B: n = {fractals, stride of the source, of the destination (fractals), transpose}
     load3d,  // windows of a picture L1 -> L0A: n as Window has it
-    mmad,    // L0C = or += L0A * L0B: n = {m, k, n, 1: starts from zero}
+    mmad,    // L0C = or += L0A * L0B: n = {m, k, n, 1: starts from zero}; f16 adds in f32, i8 in i32
     drain,   // L0C -> UB with conversion: n = {fractals, stride of the source (fractals), 1: negative becomes 0}
     binary,  // elements: n = {repeats, lanes, strides of dst, a, b between repeats (blocks of 32 bytes)}
     unary,   // the same without b

@@ -121,6 +121,45 @@ end
 
 local product_options = { outputs = function() return { shape = { 1, 32, 16 }, dtype = f16 } end }
 
+t.test("the cube multiplies int8 and adds in int32, twice as many a cycle", function()
+  ms.set_seed(7)
+  local int8, int32 = ms.int8, ms.int32
+  local function program(m, k, n)
+    return ms.ascend.kernel("int8", { outputs = function() return { shape = { n // 16, m // 16, 16, 16 }, dtype = int32 } end },
+      function(p, a, b, c)
+        local l1a, l1b = p:l1(int8, m * k), p:l1(int8, k * n)
+        local l0a, l0b, l0c, out = p:l0a(int8, m * k), p:l0b(int8, k * n), p:l0c(int32, m * n), p:ub(int32, m * n)
+        p:load(l1a, a)
+        p:load(l1b, b)
+        p:sync("MTE2", "MTE1")
+        p:load2d(l0a, l1a)
+        p:load2d(l0b, l1b)
+        p:sync("MTE1", "M")
+        p:mmad(l0c, l0a, l0b, m, k, n)
+        p:mmad(l0c, l0a, l0b, m, k, n, { init = false })
+        p:sync("M", "V")
+        p:drain(out, l0c)
+        p:sync("V", "MTE3")
+        p:store(c, out)
+      end)
+  end
+  for _, s in ipairs { { 16, 32, 16 }, { 32, 96, 48 } } do
+    local m, k, n = s[1], s[2], s[3]
+    local a, b = ops.randint(-128, 128, { m, k }):astype(int8), ops.randint(-128, 128, { k, n }):astype(int8)
+    -- Squares of 16 x 32 by rows of the left operand, and by columns of the right one.
+    local left = ops.transpose(ops.reshape(a, { m // 16, 16, k // 32, 32 }), { 0, 2, 1, 3 }):contiguous()
+    local right = ops.transpose(ops.reshape(b, { k // 32, 32, n // 16, 16 }), { 0, 2, 3, 1 }):contiguous()
+    local run = program(m, k, n):check(left, right)
+    t.equal(#run.faults, 0)
+    local c = ops.reshape(ops.transpose(run.outputs[1], { 1, 2, 0, 3 }), { m, n })
+    t.equal(c, (ops.matmul(a:astype(int32), b:astype(int32)) * 2):astype(int32))
+    t.equal(run.busy.M, 2.0 * (m // 16) * (k // 32) * (n // 16))
+  end
+  t.fails({ "mmad multiplies float16 and adds in float32, or multiplies int8 and adds in int32" }, function()
+    ms.ascend.kernel("mixed", function(p) p:mmad(p:l0c(int32, 256), p:l0a(int8, 512), p:l0b(f16, 256), 16, 32, 16) end):check(half(16))
+  end)
+end)
+
 t.test("the cube multiplies float16 exactly and adds in float32", function()
   ms.set_seed(2)
   local a, b = half(32, 64), half(64, 16)

@@ -134,11 +134,14 @@ function Tile:load3d(dst, src, o)
     stride[2], pad[1], pad[2], pad[3], pad[4], dilation[1], dilation[2], o.row or 0, o.rows, o.step or 0, o.steps)
 end
 
---- c (m x n, float32 in L0C) = a (L0A) * b (L0B), or c + a * b where init is false.
+--- c (m x n in L0C) = a (L0A) * b (L0B), or c + a * b where init is false: float16 to float32, or int8 in squares of 16 x 32 to int32.
 function Tile:mmad(c, a, b, m, k, n, o)
   buffer_of(c, "c of mmad") buffer_of(a, "a of mmad") buffer_of(b, "b of mmad")
   if c.space ~= spaces.L0C or a.space ~= spaces.L0A or b.space ~= spaces.L0B then fail "mmad needs c in L0C, a in L0A and b in L0B" end
-  if a.dtype ~= "float16" or b.dtype ~= "float16" or c.dtype ~= "float32" then fail "mmad multiplies float16 and adds in float32" end
+  local halves = a.dtype == "float16" and b.dtype == "float16" and c.dtype == "float32"
+  if not halves and not (a.dtype == "int8" and b.dtype == "int8" and c.dtype == "int32") then
+    fail "mmad multiplies float16 and adds in float32, or multiplies int8 and adds in int32"
+  end
   emit(self, "mmad", "M", "copy", c, a, b, nothing, nil, m, k, n, (o == nil or o.init ~= false) and 1 or 0)
 end
 
