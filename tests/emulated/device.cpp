@@ -8,9 +8,8 @@
 
 #include "backends/separate/device.h"
 #include "core/error.h"
-#include "core/ir/builder.h"
+#include "core/loops/operator_loop.h"
 #include "core/op.h"
-#include "jit/graph/loop_builder.h"
 #include "tests/emulated/loops.h"
 
 namespace lunaria::emulated {
@@ -20,8 +19,7 @@ namespace {
 // A call of an operator by itself as a loop, for operands of some types and some attributes.
 struct Alone {
     graph::LoopRef code;  // null: there is none
-    std::vector<graph::LoopBinding> operands;
-    std::vector<size_t> arguments;  // which argument each operand is; that of the result is written
+    std::vector<graph::OperatorLoop::Operand> operands;
 };
 
 struct Known {
@@ -50,47 +48,22 @@ std::string key_of(const KernelCall& call) {
 }
 
 Alone compile(const KernelCall& call) {
-    ir::Graph graph("alone");
-    ir::GraphBuilder builder(graph);
-    std::vector<Value> args;
-    std::map<const ir::Node*, size_t> number;
-    for (size_t i = 0; i < call.args.size(); ++i) {
-        const Value& v = call.args[i];
-        if (!v.is_tensor()) {
-            args.push_back(v);
-            continue;
-        }
-        ir::Node* node = graph.add_parameter("", ir::NodeType::of({v.tensor().dtype(), v.tensor().shape()}));
-        number[node] = i;
-        args.emplace_back(node);
-    }
-    const Value result = builder.emit(call.op, args);
-    if (!result.is_node() || result.node()->op != &call.op) return {};
-    const ir::Node& node = *result.node();
-    const TensorType wanted{call.out[0].dtype(), call.out[0].shape()};
-    if (node.type.kind != ir::NodeType::Kind::tensor || !(node.type.tensor == wanted)) return {};
-    graph.result = result;
-    const graph::Arrangements arrangements(graph);
-    if (graph::part_of(node, arrangements) == graph::Part::none) return {};
-    const graph::Piece piece = graph::piece_of(node, arrangements);
-    auto loop = graph::build_loop(piece, arrangements, [](const ir::Node*) { return true; });
+    std::optional<graph::OperatorLoop> loop = graph::operator_loop(call);
     if (!loop) return {};
-    Alone alone;
     graph::LoopTask task{&loop->program, loop->sizes, loop->rows, loop->inner, {}};
-    for (const graph::LoopBinding& b : loop->operands) {
-        if (!b.written && !number.contains(b.root)) return {};
-        alone.arguments.push_back(b.written ? 0 : number.at(b.root));
-        task.offsets.push_back(static_cast<size_t>(b.offset) * size_of(b.root->type.tensor.dtype));
+    for (size_t k = 0; k < loop->operands.size(); ++k) {
+        const graph::OperatorLoop::Operand& o = loop->operands[k];
+        const int64_t offset = o.copied.rank() > 0 ? 0 : o.offset;
+        task.offsets.push_back(static_cast<size_t>(offset) * size_of(loop->program.operands[k].dtype));
     }
-    alone.operands = std::move(loop->operands);
-    alone.code = loops().compile({&task, 1}, true).at(0);
-    return alone;
+    return {loops().compile({&task, 1}, true).at(0), std::move(loop->operands)};
 }
 
 // A call of the device's thread.
 bool run_generated(const KernelCall& call) {
     bool fits = call.out.size() == 1 && call.out[0] && call.out[0].is_contiguous() && call.out[0].size() > 0;
-    for (const Value& v : call.args) fits &= !v.is_list();
+    for (const Value& v : call.args)
+        for (size_t i = 0; v.is_list() && i < v.items().size(); ++i) fits &= !v.items()[i].is_tensor();
     std::lock_guard lock(known().mutex);
     const Alone* alone = nullptr;
     if (fits) {
@@ -105,19 +78,15 @@ bool run_generated(const KernelCall& call) {
     ++known().generated;
     std::vector<void*> pointers;
     std::vector<Tensor> copies;
-    for (size_t k = 0; k < alone->operands.size(); ++k) {
-        const graph::LoopBinding& b = alone->operands[k];
-        if (b.written) {
+    for (const graph::OperatorLoop::Operand& o : alone->operands) {
+        if (o.is_result) {
             pointers.push_back(call.out[0].raw());
             continue;
         }
-        Tensor t = call.tensor(alone->arguments[k]).contiguous();
-        int64_t offset = b.offset;
-        if (b.copied.rank() > 0) {
-            t = t.view(b.copied, b.copied_strides, b.offset).contiguous();
-            offset = 0;
-        }
-        pointers.push_back(t.data<char>() + static_cast<size_t>(offset) * size_of(t.dtype()));
+        Tensor t = call.tensor(o.argument).contiguous();
+        const bool moved = o.copied.rank() > 0;
+        if (moved) t = t.view(o.copied, o.copied_strides, o.offset).contiguous();
+        pointers.push_back(t.data<char>() + static_cast<size_t>(moved ? 0 : o.offset) * size_of(t.dtype()));
         copies.push_back(std::move(t));
     }
     loops().launch(alone->code, pointers);
