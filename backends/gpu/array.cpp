@@ -31,6 +31,27 @@ bool arange(Launcher& launcher, const KernelCall& c) {
     });
 }
 
+// Counted from both ends, so that both are met exactly.
+bool linspace(Launcher& launcher, const KernelCall& c) {
+    const Tensor& out = c.out[0];
+    const DType t = out.dtype();
+    if (is_complex(t)) return false;
+    const double start = c.args[0].number(), stop = c.args[1].number();
+    const int64_t steps = c.args[2].integer();
+    const double pace = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
+    Words words;
+    words.tensor(out).size(steps).real(start).real(steps > 1 ? stop : start).real(pace);
+    return launcher.run_for(str("steps ", name_of(t)), steps, words, [&](Writer& w) {
+        w.exact();
+        const Elements to = w.tensor(t);
+        const Number all = w.size(), first = w.real(DType::f64), last = w.real(DType::f64), step = w.real(DType::f64);
+        w.for_each(all, [&](Number i) {
+            const Number from = first + step * cast(i, DType::f64), back = last - step * cast(all - 1 - i, DType::f64);
+            to.set(i, cast(select(i < quotient(all, 2), from, back), t));
+        });
+    });
+}
+
 // What lies on the side of a diagonal that is left out becomes 0.
 template <bool kLower>
 bool triangle(Launcher& launcher, const KernelCall& c) {
@@ -87,12 +108,21 @@ bool one_hot(Launcher& launcher, const KernelCall& c) {
     });
 }
 
+// With one bound alone, as the larger or the smaller one of two.
+bool clamp(Launcher& launcher, const KernelCall& c) {
+    if (c.has(1) == c.has(2)) return false;
+    const Value args[] = {c.args[0], c.args[c.has(1) ? 1 : 2]};
+    return run_loop_of({registry().get(c.has(1) ? "maximum" : "minimum"), args, c.out, c.dtype}, launcher);
+}
+
 }  // namespace
 
 void add_array_kernels(KernelTable& table) {
     table.add("arange", arange);
+    table.add("linspace", linspace);
     table.add("tril", triangle<true>);
     table.add("triu", triangle<false>);
+    table.add_last("clamp", clamp);
     table.add("eye", eye);
     table.add("one_hot", one_hot);
 }

@@ -189,15 +189,17 @@ bool index_add(Launcher& launcher, const KernelCall& c) {
     return done && !launcher.is_set(flag);
 }
 
-bool scatter_elements(Launcher& launcher, const KernelCall& c) {
-    const Tensor &x = c.tensor(0), &out = c.out[0];
-    const std::string& how = c.args[4].string();
+// Updates go to places of a copy of the first operand. `name` and `pass` tell what `places(writer)` asks for, which
+// gives a function (writer, number of the update, index, wrong, body(place)).
+template <class Pass, class Places_>
+bool scatter(Launcher& launcher, const KernelCall& c, const std::string& how, const std::string& name, Pass pass,
+             Places_ places) {
+    const Tensor& out = c.out[0];
     const bool replaces = how == "none", adds = how == "add" || how == "sub";
-    if (out.rank() == 0 || !(replaces || (adds && has_atomics(out.dtype())))) return false;
-    const int axis = axis_of(c, 3, out.rank()), rank = out.rank();
+    if (!replaces && !(adds && has_atomics(out.dtype()))) return false;
     const DType t = replaces ? moved_dtype(out.dtype()) : out.dtype();
     const Tensor index = c.tensor(1).contiguous(), updates = c.tensor(2).contiguous();
-    copy_elements(x, out);
+    copy_elements(c.tensor(0), out);
     const Address flag = launcher.make_flag();
     // Of several that go to one place the last one stays: first they say where they go.
     const int64_t places_bytes = replaces ? out.size() * static_cast<int64_t>(sizeof(int64_t)) : 0;
@@ -205,16 +207,15 @@ bool scatter_elements(Launcher& launcher, const KernelCall& c) {
     launcher.fill_zero(last, places_bytes);
     Words words;
     words.address(flag, 1).tensor(index).tensor(updates).tensor(out).address(last, out.size()).size(updates.size());
-    Places::pass(words, index.shape(), out.shape(), axis);
-    auto run = [&](std::string_view name, auto body) {
-        return launcher.run_for(str(name, ' ', name_of(t), ' ', rank), updates.size(), words, [&](Writer& w) {
+    pass(words);
+    auto run = [&](std::string_view what, auto body) {
+        return launcher.run_for(str(what, ' ', name_of(t), ' ', name), updates.size(), words, [&](Writer& w) {
             const Elements wrong = w.tensor(DType::i64), where = w.tensor(DType::i64), from = w.tensor(t),
                            to = w.tensor(t), winner = w.tensor(DType::i64);
             const Number all = w.size();
-            const Places places(w, rank);
+            const auto place_of = places(w);
             w.for_each(all, [&](Number i) {
-                at_index(w, where.get(i), places.size, wrong,
-                         [&](Number at) { body(w, i, places.start(w, i) + at * places.step, from, to, winner); });
+                place_of(w, i, where, wrong, [&](Number at) { body(w, i, at, from, to, winner); });
             });
         });
     };
@@ -231,6 +232,43 @@ bool scatter_elements(Launcher& launcher, const KernelCall& c) {
                             w.when(winner.get(at) == number(i), [&] { to.set(at, from.get(i)); });
                         });
     return done && !launcher.is_set(flag);
+}
+
+bool scatter_elements(Launcher& launcher, const KernelCall& c) {
+    const Shape &shape = c.out[0].shape(), &index = c.tensor(1).shape();
+    if (shape.rank() == 0) return false;
+    const int axis = axis_of(c, 3, shape.rank()), rank = shape.rank();
+    return scatter(
+        launcher, c, c.args[4].string(), str("elements ", rank),
+        [&](Words& words) { Places::pass(words, index, shape, axis); },
+        [&](Writer& w) {
+            return [places = Places(w, rank)](Writer& now, Number i, const Elements& where, const Elements& wrong,
+                                              auto body) {
+                at_index(now, where.get(i), places.size, wrong,
+                         [&](Number at) { body(places.start(now, i) + at * places.step); });
+            };
+        });
+}
+
+bool scatter_nd(Launcher& launcher, const KernelCall& c) {
+    const Shape &shape = c.out[0].shape(), &index = c.tensor(1).shape();
+    const int64_t depth = index.back();
+    if (depth == 0 || c.tensor(1).size() == 0) return false;
+    const int64_t length = c.tensor(2).size() / (c.tensor(1).size() / depth);
+    return scatter(
+        launcher, c, c.args[3].string(), str("points ", depth),
+        [&](Words& words) {
+            words.size(length);
+            Points::pass(words, shape, depth);
+        },
+        [&](Writer& w) {
+            const Number elements = w.size();
+            return [elements, points = Points(w, depth)](Writer& now, Number i, const Elements& where,
+                                                         const Elements& wrong, auto body) {
+                points.at(now, where, quotient(i, elements), wrong,
+                          [&](Number first) { body(first + remainder(i, elements)); });
+            };
+        });
 }
 
 bool valid_labels(Launcher& launcher, const KernelCall& c) {
@@ -266,6 +304,7 @@ void add_index_kernels(KernelTable& table) {
     table.add("gather_elements", gather_elements);
     table.add("index_add", index_add);
     table.add("tensor_scatter_elements", scatter_elements);
+    table.add("tensor_scatter_nd", scatter_nd);
     table.add("valid_labels", valid_labels);
 }
 

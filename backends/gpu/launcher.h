@@ -68,6 +68,9 @@ class Launcher {
     Launcher(Queue& queue, const std::string& target, std::string_view what)
         : room_(queue), queue_(queue), target_(target), what_(what) {}
 
+    Queue& queue() const { return queue_; }
+    const std::string& target() const { return target_; }
+
     // `name`: equal names mean equal kernels. False where no code can be made.
     using Write = std::function<void(Writer&)>;
     bool run(const std::string& name, int64_t blocks, int threads, const Words& words, const Write& write);

@@ -121,6 +121,10 @@ const KernelTable& kernel_table() {
     return *table;
 }
 
+bool run_loop_of(const KernelCall& call, const Launcher& launcher) {
+    return run_as_loop(launcher.queue(), launcher.target(), call);
+}
+
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call) {
     if (!graph::can_generate()) return false;
     const KernelTable::Entry own = kernel_table().find(call.op);

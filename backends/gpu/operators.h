@@ -47,6 +47,9 @@ void add_sort_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
 
+// A call of another operator in the place of one; false where it is no loop.
+bool run_loop_of(const KernelCall& call, const Launcher& launcher);
+
 // Elements of one tensor to those of another of its shape, at any strides; false where there is no such conversion.
 bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destination);
 

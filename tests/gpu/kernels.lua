@@ -129,6 +129,9 @@ for _, f in ipairs { "sum", "mean", "prod", "amax", "amin", "all", "any" } do
     end
   end
 end
+check("sum of nothing", function(x) return ops.sum(x, 1) end, randn { 5, 0 })
+check("clamp from below", function(x) return ops.clamp(x, 0.5) end, randn { 5, 30 })
+check("clamp from above", function(x) return ops.clamp(x, nil, 0.5) end, randn { 5, 30 })
 check("sum of integers", function(x) return ops.sum(x, 0) end, positions(100, { 300, 4 }):astype(ms.int32))
 check("amax of integers", function(x) return ops.amax(x, 0) end, positions(100, { 300, 4 }))
 
@@ -200,6 +203,10 @@ for _, how in ipairs { "none", "add", "sub" } do
   check("tensor_scatter_elements " .. how, function(x, i, u) return ops.tensor_scatter_elements(x, i, u, 1, how) end, randn { 5, 17 },
     positions(17, { 5, 30 }), randn { 5, 30 })
 end
+for _, how in ipairs { "none", "add", "sub" } do
+  check("tensor_scatter_nd " .. how, function(x, i, u) return ops.tensor_scatter_nd(x, i, u, how) end, randn { 5, 6, 7 },
+    positions(5, { 30, 2 }) - 2, randn { 30, 7 })
+end
 check("index_add", function(x, i, u) return ops.index_add(x, i, u, 1, { alpha = 2 }) end, randn { 5, 17, 3 },
   positions(17, { 40 }), randn { 5, 40, 3 })
 check("valid_labels", function(i) return ops.valid_labels(i, 9) end, positions(9, { 40 }))
@@ -213,7 +220,8 @@ check("slice_assign of bytes with steps", function(a, b) return ops.slice_assign
 check("constants", function(x)
   ms.set_device(x.device)
   local all = { ops.full({ 3, 4 }, 2.5), ops.ones { 5 }, ops.zeros { 2, 3 }, ops.full({ 2 }, 7, ms.int32), ops.full_like(x, 3),
-    ops.arange(3, 50, 4), ops.arange(0, 1, 0.1), ops.arange(5, 0, -1, { dtype = ms.float32 }), ops.eye(3), ops.eye(2, 4, ms.int32) }
+    ops.arange(3, 50, 4), ops.arange(0, 1, 0.1), ops.arange(5, 0, -1, { dtype = ms.float32 }), ops.eye(3), ops.eye(2, 4, ms.int32),
+    ops.linspace(0, 1, 7), ops.linspace(3, -2, 8, ms.float64), ops.linspace(4, 5, 1) }
   ms.set_device "CPU"
   return all
 end, randn { 3, 4 })
@@ -305,6 +313,8 @@ if not only_assembles then
     t.fails({ "index_add: index 6 is out of range" }, ops.index_add, x, far, randn({ 2, 7 }):to "GPU", 0)
     t.fails({ "tensor_scatter_elements: index 6 is out of range" }, ops.tensor_scatter_elements, x, far:reshape { 2, 1 },
       randn({ 2, 1 }):to "GPU", 0)
+    t.fails({ "tensor_scatter_nd: index 6 is out of range" }, ops.tensor_scatter_nd, x, far:reshape { 2, 1 },
+      randn({ 2, 7 }):to "GPU")
     t.fails({ "label 9 at position 1 is out of range" }, ops.valid_labels, label, 9)
     t.equal(ops.gather(x, far - 2, 0).shape, { 2, 7 })
   end)
