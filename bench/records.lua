@@ -2,6 +2,7 @@
 --   lunaria bench/records.lua make FOLDER COUNT     writes images of 28 x 28 bytes with labels as MindRecord, TFRecord, MNIST
 --   lunaria bench/records.lua serve FOLDER          for each line "mindrecord" or "tfrecord": rows per second of an epoch
 --   lunaria bench/records.lua resume FOLDER COUNT   milliseconds from a state to the next batch, the slowest of 21
+--   lunaria bench/records.lua fresh FOLDER          the same behind "resume", once, with what a program does first of all
 --   lunaria bench/records.lua open FIRST_SHARD      milliseconds to open it, and by how many MB the program grows
 --   lunaria bench/records.lua lenet FOLDER          per cent of the steps' time that goes into waiting for data
 local ms = require "lunaria"
@@ -81,6 +82,14 @@ function run.resume()
     it:close()
   end
   print(slowest)
+end
+
+function run.fresh()
+  local start = ms.clock()
+  local it <close> = D.MindDataset(folder .. "/many.mindrecord"):shuffle(1024):batch(32):create_tuple_iterator()
+  it:restore { epoch = 0, row = 15000 }
+  assert(it().shape[1] == 32)
+  print((ms.clock() - start) * 1e-6)
 end
 
 local function resident()

@@ -162,6 +162,8 @@ Value blob_value(const MindrecordField& field, std::string_view bytes, const std
     return t;
 }
 
+std::string_view view(const Tensor& bytes) { return {bytes.data<char>(), static_cast<size_t>(bytes.size())}; }
+
 }  // namespace
 
 MindrecordShard::MindrecordShard(const std::string& path, bool skip_damaged, bool undo)
@@ -217,12 +219,14 @@ std::string MindrecordShard::where(size_t page) const {
     return p.is_blob ? str("page ", page, " (rows ", p.begin, " to ", p.end, ")") : str("page ", page);
 }
 
-// The bytes of a page. Its check sum is looked at once.
-std::string MindrecordShard::checked_page(size_t page) const {
+// The bytes of a page, in memory that nothing is written to before they are read and that comes in large pieces: most
+// of the time that a large page takes is the system's for new memory. Its check sum is looked at once.
+Tensor MindrecordShard::checked_page(size_t page) const {
     const MindrecordPage& p = header_.pages[page];
-    std::string bytes = source_->text(header_.start_of(page), static_cast<size_t>(p.used));
+    const Tensor bytes = Tensor::empty(DType::u8, {static_cast<int64_t>(p.used)});
+    source_->read(header_.start_of(page), bytes.raw(), bytes.nbytes());
     if (p.crc && !checked_[page]) {
-        if (crc32c(bytes) != *p.crc) throw source_->error(str("corrupt: the crc of ", where(page), " is wrong"));
+        if (crc32c(view(bytes)) != *p.crc) throw source_->error(str("corrupt: the crc of ", where(page), " is wrong"));
         checked_[page] = 1;
     }
     return bytes;
@@ -230,7 +234,10 @@ std::string MindrecordShard::checked_page(size_t page) const {
 
 // Where the rows begin that follow each other from `begin` on, and where the last one ends.
 std::vector<uint32_t> MindrecordShard::walk(std::string_view rows, uint64_t begin, int64_t count, size_t page) const {
-    std::vector<uint32_t> list{static_cast<uint32_t>(begin)};
+    std::vector<uint32_t> list;
+    // No more than there can be, whatever the header says.
+    list.reserve(std::min(static_cast<size_t>(count), rows.size() / 8) + 1);
+    list.push_back(static_cast<uint32_t>(begin));
     for (int64_t i = 0; i < count; ++i) {
         uint64_t length = 0;
         if (begin > rows.size() || rows.size() - begin < 8)
@@ -252,13 +259,21 @@ const MindrecordShard::Offsets& MindrecordShard::offsets(const Group& group) con
     Offsets& found = offsets_[static_cast<size_t>(&group - groups_.data())];
     if (found.known) return found;
     const int64_t count = group.end - group.begin;
-    std::string raw = checked_page(group.raw);
-    found.raw = walk(raw, group.raw_offset, count, group.raw);
-    found.blob = walk(checked_page(group.blob), 0, count, group.blob);
-    const size_t bytes = found.raw.back() - found.raw.front();
-    if (kept_ + bytes <= kMostKept) {
-        kept_ += bytes;
-        found.raw_rows = raw.substr(found.raw.front(), bytes);
+    Tensor raw = checked_page(group.raw);
+    found.raw = walk(view(raw), group.raw_offset, count, group.raw);
+    found.blob = walk(view(checked_page(group.blob)), 0, count, group.blob);
+    std::string_view rows = view(raw).substr(found.raw.front(), found.raw.back() - found.raw.front());
+    // Of a page of many groups only what belongs to this one.
+    if (rows.size() < raw.nbytes() / 2) {
+        const Tensor part = Tensor::empty(DType::u8, {static_cast<int64_t>(rows.size())});
+        std::memcpy(part.raw(), rows.data(), rows.size());
+        raw = part;
+        rows = view(raw);
+    }
+    if (kept_ + raw.nbytes() <= kMostKept) {
+        kept_ += raw.nbytes();
+        found.kept = raw;
+        found.raw_rows = rows;
     }
     found.known = true;
     return found;
@@ -280,7 +295,7 @@ void MindrecordShard::read(int64_t row, const std::vector<int>& wanted, const st
     std::string_view raw;
     const size_t raw_length = found.raw[at + 1] - found.raw[at] - 8;
     if (!found.raw_rows.empty()) {
-        raw = std::string_view(found.raw_rows).substr(found.raw[at] - found.raw[0] + 8, raw_length);
+        raw = found.raw_rows.substr(found.raw[at] - found.raw[0] + 8, raw_length);
     } else {
         raw_copy = source_->text(header_.start_of(group.raw) + found.raw[at] + 8, raw_length);
         raw = raw_copy;

@@ -41,7 +41,8 @@ class MindrecordShard {
     // rows themselves, which are small, as long as there are not too many.
     struct Offsets {
         std::vector<uint32_t> raw, blob;
-        std::string raw_rows;
+        Tensor kept;
+        std::string_view raw_rows;  // of what is kept
         bool known = false;
     };
 
@@ -49,7 +50,7 @@ class MindrecordShard {
     void leave_out_damaged();
     const Group& group_of(int64_t row) const;
     const Offsets& offsets(const Group& group) const;
-    std::string checked_page(size_t page) const;
+    Tensor checked_page(size_t page) const;
     std::vector<uint32_t> walk(std::string_view rows, uint64_t begin, int64_t count, size_t page) const;
     std::string where(size_t page) const;
 
