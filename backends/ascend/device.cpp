@@ -88,6 +88,23 @@ constexpr std::string_view kOnCpu[] = {
 // Operators in one kernel for which the chip has several: they are made of others there.
 constexpr std::string_view kMadeOfOthers[] = {"attention", "conv2d_last", "max_window_last"};
 
+// Operators that move elements and compute nothing: their bits stay.
+constexpr std::string_view kMoves[] = {
+    "concat",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "plane_gather",
+    "where",
+    "slice_assign",
+    "diagonal_scatter",
+    "tril",
+    "triu",
+    "tensor_scatter_elements",
+    "tensor_scatter_nd",
+    "reverse_sequence",
+};
+
 bool runs_on_cpu(const Op& op, DType dtype) {
     if (dtype == DType::f64 || dtype == DType::bf16 || is_complex(dtype)) return true;
     return std::ranges::find(kOnCpu, op.name()) != std::end(kOnCpu);
@@ -188,7 +205,8 @@ bool run_plain(const KernelCall& call) {
     if (std::ranges::none_of(list, [&](Kernel kernel) { return kernel(call); })) return false;
     bool with_operands = false;
     for (const Value& v : call.args) with_operands |= v.is_tensor() || v.is_list();
-    if (!with_operands || runs_on_cpu(call.op, call.dtype)) return true;
+    const bool moves = std::ranges::find(kMoves, call.op.name()) != std::end(kMoves);
+    if (!with_operands || moves || runs_on_cpu(call.op, call.dtype)) return true;
     std::optional<bool> specials;
     for (const Tensor& out : call.out) {
         if (!out || !has_specials(out)) continue;

@@ -55,6 +55,9 @@ t.test("what is infinite before is no overflow", function()
   ascend.overflowed()
   local mask = there(ms.tensor { -1 / 0, 0.0 })
   t.equal(ops.softmax(mask + 1, 0):tolist(), { 0.0, 1.0 })
+  -- What only moves elements leaves them as they are.
+  t.equal(ops.concat({ mask, mask }, 0):tolist(), { -1 / 0, 0.0, -1 / 0, 0.0 })
+  t.equal(ops.isinf(ops.stack({ mask, mask }, 0)):tolist(), { { true, false }, { true, false } })
   t.equal(ascend.overflowed(), false)
 end)
 
@@ -134,6 +137,14 @@ t.test("what does not fit is an error that names the part, and leaves everything
   t.equal(ascend.memory().parameters.live, before.parameters.live)
   t.equal(ascend.memory().features.live, before.features.live)
   t.equal((x + 1):tolist()[1], 2.0)
+end)
+
+t.test("limits of any size are taken", function()
+  for _, bytes in ipairs { 1e-300, 1e300, 2.0 ^ 63 } do
+    ascend.configure { chip = { memory_communication = bytes } }
+    t.equal(ascend.memory().communication.limit, math.tointeger(math.min(bytes, 2.0 ^ 53) // 1))
+  end
+  ascend.configure {}
 end)
 
 t.test("the device starts with the numbers of the parameter file", function()

@@ -58,6 +58,16 @@ t.test("a report tells by operator what bounds it, and names version and error",
   t.equal(tostring(estimate("resnet50", { chip = "910B" })):find("not validated", 1, true) ~= nil, true)
 end)
 
+t.test("the peaks of the chips are near the published ones, and reports of others say that nothing was validated", function()
+  local chips = require "lunaria.ascend.chip"
+  for name, range in pairs { ["910"] = { 250e12, 265e12 }, ["310"] = { 8e12, 12e12 }, ["910B"] = { 256e12, 380e12 } } do
+    local peak = chips.chip("test", name).peak_flops
+    t.equal({ name, peak >= range[1] and peak <= range[2] }, { name, true })
+    local text = tostring(estimate("lenet", { chip = name }))
+    t.equal(text:find("not validated", 1, true) ~= nil, name ~= "910")
+  end
+end)
+
 t.test("a picture shows how busy the units are along the step", function()
   local plot = resnet:picture(50)
   local busy, points = { cube = 0.0, HBM = 0.0 }, 0

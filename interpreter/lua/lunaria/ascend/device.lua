@@ -33,7 +33,7 @@ function M.configure(options)
   end
   local settings = { saturate = chip.saturate }
   if options.overflow then settings.saturate = options.overflow == "saturation" end
-  for _, part in ipairs(parts) do settings["memory_" .. part] = chip["memory_" .. part] end
+  for _, part in ipairs(parts) do settings["memory_" .. part] = math.min(chip["memory_" .. part], 2.0 ^ 53) end
   core.configure(settings)
   chosen = options.chip
 end

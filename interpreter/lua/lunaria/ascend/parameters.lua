@@ -53,6 +53,7 @@ P.chips = {
     ai_cpu_seconds = { 20e-6, "assumed" },
     ai_cpu_bytes_per_second = { 20e9, "assumed" },
   },
+  -- 11.1 TFLOPS of float16 at the clock of the table; published are 8 at 8 W (HiSilicon, 2018).
   ["310"] = {
     base = "910",
     cores = { 2, runtime }, hertz = { 680e6, runtime }, l2_bytes = { 8.0e6, runtime },
@@ -61,6 +62,7 @@ P.chips = {
     memory_parameters = { 1.0e9, "assumed: 8 GB" }, memory_features = { 6.5e9, "assumed: 8 GB" },
     memory_communication = { 0.5e9, "assumed: 8 GB" },
   },
+  -- 354 TFLOPS of float16; public figures go from 256 to 320.
   ["910B"] = {
     base = "910",
     cores = { 24, "assumed: cores with a cube; the variants have 20 to 25" },
