@@ -296,6 +296,29 @@ test("cells and derivatives have reports", function()
   fails("jit_report: 1 was not compiled", ms.jit_report, 1)
 end)
 
+test("a function that asks what a function of its own has done is told as without graph mode", function()
+  local function asks(f, x, tells)
+    local compiled = ms.jit(f)
+    local sum = ops.sum(compiled(x))
+    if tells then tells[#tells + 1] = "an effect" end
+    compiled(x)
+    return sum, ms.jit_report(compiled).calls, ms.jit_report(compiled).name
+  end
+  for k = 1, 20 do
+    local sum, calls_of = asks(function(x) return x * k end, vector(1, 2))
+    equal(sum, ms.tensor(3.0 * k))
+    equal(calls_of, 2)
+  end
+  -- Behind an effect a recorded call cannot begin anew.
+  local told = {}
+  local function tell(f, x)
+    told[#told + 1] = "called"
+    return asks(f, x, told)
+  end
+  for k = 1, 20 do equal((tell(function(x) return x * k end, vector(1, 2))), ms.tensor(3.0 * k)) end
+  equal(#told, 40)
+end)
+
 test("a training loop in plain functions learns as in eager mode", function()
   local function train(count)
     ms.set_seed(3)

@@ -71,10 +71,16 @@ end
 -- cell:compile(options): what calls the cell, compiled.
 function G._compile(f, options) return jit("compile", f, options) end
 
--- What stands for f where graph mode compiled it without being asked.
+-- What stands for f where graph mode compiled it without being asked. Where a call is recorded, ms.jit(f) is f itself: the question
+-- leaves such a call to Lua, or where that is too late, f has no calls yet.
 local function compiled_for(f)
   if core.is_jit(f) then return f end
-  return f ~= nil and core.compiled(f) or nil
+  local compiled = f ~= nil and core.compiled(f) or nil
+  if not compiled and type(f) == "function" and core.inside() then
+    compiled = core.make(f)
+    return core.is_jit(compiled) and compiled or nil
+  end
+  return compiled
 end
 
 local function overview()
