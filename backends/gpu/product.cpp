@@ -12,6 +12,9 @@ namespace {
 // A block's tile of the result, the depth of a strip, and a thread's share of the tile.
 struct Tile {
     int rows, columns, depth, thread_rows, thread_columns;
+    constexpr bool is_even() const {
+        return rows % 4 == 0 && columns % 4 == 0 && thread_rows % 4 == 0 && thread_columns % 4 == 0;
+    }
     int threads() const { return rows / thread_rows * (columns / thread_columns); }
     int64_t count(int64_t of, int size) const { return (of + size - 1) / size; }
     int64_t blocks(const ProductShape& s) const { return count(s.rows, rows) * count(s.columns, columns) * s.batches; }
@@ -23,6 +26,7 @@ constexpr int64_t kEnoughBlocks = 128;
 // A part of the depth is at least as deep.
 constexpr int64_t kDeep = 512;
 constexpr int kPadding = 4;  // keeps columns of a strip apart in the memory's banks
+static_assert(kLarge.is_even() && kMiddle.is_even() && kSmall.is_even() && kFlat.is_even() && kTall.is_even());
 
 Tile tile_for(const ProductShape& s) {
     if (s.rows <= kFlat.rows) return kFlat;
@@ -101,10 +105,17 @@ class ProductWriter {
         w_.when(inside, [&] { to.set(element()); });
     }
     void add_products(const Near& a, const Near& b, Number row, Number column, int depth) {
-        std::vector<Number> left, right;
-        for (int i = 0; i < tile_.thread_rows; ++i) left.push_back(a.get(row + (depth * (tile_.rows + kPadding) + i)));
-        for (int j = 0; j < tile_.thread_columns; ++j)
-            right.push_back(b.get(column + (depth * (tile_.columns + kPadding) + j)));
+        // Lines of a strip and shares of a thread are multiples of four elements.
+        auto neighbours = [depth](const Near& from, Number first, int width, int count) {
+            std::vector<Number> list;
+            for (int i = 0; i < count; ++i) {
+                const Number at = first + (depth * (width + kPadding) + i);
+                list.push_back(i % kPadding == 0 ? from.get_aligned(at) : from.get(at));
+            }
+            return list;
+        };
+        const std::vector<Number> left = neighbours(a, row, tile_.rows, tile_.thread_rows);
+        const std::vector<Number> right = neighbours(b, column, tile_.columns, tile_.thread_columns);
         size_t at = 0;
         for (const Number& x : left)
             for (const Number& y : right) {

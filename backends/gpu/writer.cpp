@@ -11,6 +11,8 @@ namespace {
 
 using Kind = graph::ThreadInstruction::Kind;
 
+constexpr uint8_t kNearAlign = 16;
+
 Writer*& slot() {
     static thread_local Writer* current = nullptr;
     return current;
@@ -51,6 +53,11 @@ Number Writer::formula(std::string_view name, DType result, std::initializer_lis
     for (Number a : args) program_.code.back().args.push_back(a.at);
     return v;
 }
+Number Writer::add_aligned_load(const Near& from, Number i) {
+    const Number v = add(Kind::near_load, from.dtype, {i.at}, from.start);
+    program_.code.back().align = kNearAlign;
+    return v;
+}
 Number Writer::index(Kind kind) { return cast(add(kind, DType::i32, {}), index_); }
 
 Number Writer::word() { return add(Kind::word, DType::i64, {}, static_cast<int64_t>(program_.words++)); }
@@ -67,9 +74,8 @@ Number Writer::constant(DType dtype, double number, int64_t integer) {
     return v;
 }
 Near Writer::near(DType dtype, int64_t count) {
-    constexpr size_t kAlign = 16;
     const size_t start = program_.near_bytes;
-    program_.near_bytes += (static_cast<size_t>(count) * size_of(dtype) + kAlign - 1) / kAlign * kAlign;
+    program_.near_bytes += (static_cast<size_t>(count) * size_of(dtype) + kNearAlign - 1) / kNearAlign * kNearAlign;
     return {static_cast<int64_t>(start), dtype};
 }
 void Writer::barrier() { add(Kind::barrier, index_, {}); }
@@ -82,6 +88,7 @@ Variable Writer::variable(Number first) {
 Number Variable::get() const { return Writer::current().add(Kind::get, dtype, {at}); }
 void Variable::set(Number v) const { Writer::current().add(Kind::set, dtype, {at, v.at}); }
 Number Near::get(Number i) const { return Writer::current().add(Kind::near_load, dtype, {i.at}, start); }
+Number Near::get_aligned(Number i) const { return Writer::current().add_aligned_load(*this, i); }
 void Near::set(Number i, Number v) const { Writer::current().add(Kind::near_store, dtype, {i.at, v.at}, start); }
 Number Elements::get(Number i) const { return Writer::current().add(Kind::load, dtype, {address.at, i.at}); }
 void Elements::set(Number i, Number v) const { Writer::current().add(Kind::store, dtype, {address.at, i.at, v.at}); }

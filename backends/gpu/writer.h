@@ -31,6 +31,8 @@ struct Near {
     int64_t start = 0;
     DType dtype = DType::f32;
     Number get(Number i) const;
+    // Where it stands at a multiple of 16 bytes, so that it is read together with the next ones.
+    Number get_aligned(Number i) const;
     void set(Number i, Number v) const;
 };
 
@@ -94,6 +96,7 @@ class Writer {
     using Kind = graph::ThreadInstruction::Kind;
     Number add(Kind kind, DType dtype, std::initializer_list<uint32_t> args, int64_t integer = 0);
     Number formula(std::string_view name, DType result, std::initializer_list<Number> args);
+    Number add_aligned_load(const Near& from, Number i);
     void exact() { program_.exact = true; }
 
   private:

@@ -12,7 +12,7 @@ std::string ThreadProgram::text() const {
     for (const ThreadInstruction& i : code) {
         text += str(static_cast<int>(i.kind), ' ', name_of(i.dtype), ' ', i.name);
         for (uint32_t a : i.args) text += str(" %", a);
-        text += str(' ', std::bit_cast<uint64_t>(i.number), ' ', i.integer, '\n');
+        text += str(' ', std::bit_cast<uint64_t>(i.number), ' ', i.integer, ' ', static_cast<int>(i.align), '\n');
     }
     return text;
 }

@@ -62,6 +62,7 @@ struct ThreadInstruction {
     std::string name{};
     double number = 0;
     int64_t integer = 0;
+    uint8_t align = 0;  // of a near_load: bytes that its place is a multiple of; 0: those of the element
 };
 
 struct ThreadProgram {

@@ -102,9 +102,9 @@ class ThreadProgramWriter {
             case Kind::bits:
                 return b_.CreateBitCast(arg(at, 0), e_.lane_type(at.dtype));
             case Kind::load:
-                return read(place(at), at.dtype);
+                return read(place(at), at);
             case Kind::near_load:
-                return read(near_place(at), at.dtype);
+                return read(near_place(at), at);
             case Kind::exchange:
                 return exchange(at);
             case Kind::variable: {
@@ -188,8 +188,10 @@ class ThreadProgramWriter {
         return b_.CreateGEP(memory_type(at.dtype), start, index(arg(at, 0)));
     }
     llvm::Value* index(llvm::Value* v) { return v->getType()->isIntegerTy(64) ? v : word(v); }
-    llvm::Value* read(llvm::Value* from, DType t) {
-        llvm::Value* v = b_.CreateAlignedLoad(memory_type(t), from, llvm::Align(stored_bytes(t)));
+    llvm::Value* read(llvm::Value* from, const ThreadInstruction& at) {
+        const DType t = at.dtype;
+        const llvm::Align align(at.align ? at.align : stored_bytes(t));
+        llvm::Value* v = b_.CreateAlignedLoad(memory_type(t), from, align);
         return t == DType::boolean ? b_.CreateICmpNE(v, b_.getInt8(0)) : v;
     }
     void put(llvm::Value* to, llvm::Value* v, DType t) {
