@@ -1,4 +1,5 @@
--- A thousand random damages of TFRecord files and of CSV files: an error that names the file, or the rows that were written.
+-- A thousand random damages of files of each format: an error that names the file, or the rows that were written; those of plain
+-- MindRecord are in tests/lua/mindrecord/mindrecord_test.lua.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -71,5 +72,79 @@ t.test("CSV", function()
   -- The format has no check sums: most changes of a letter are another text.
   assert(refused > 50, refused)
 end)
+
+local function copied(from)
+  local input <close> = assert(io.open("tests/data/samples/" .. from, "rb"))
+  local path = os.tmpname()
+  local output <close> = assert(io.open(path, "wb"))
+  output:write(input:read "a")
+  return path
+end
+
+t.test("MindRecord under a key", function()
+  local records, path = ms.mindrecord, os.tmpname()
+  records.set_enc_key "0123456789abcdef"
+  local w <const> = records.FileWriter(path, 1, true)
+  w:set_header_size(1 << 14)
+  w:set_page_size(1 << 15)
+  w:add_schema { i = { type = "int32" }, b = { type = "bytes" } }
+  local rows = {}
+  for i = 1, 20 do rows[i] = { i = i, b = ("b"):rep(i) } end
+  w:write_raw_data(rows)
+  w:commit()
+  local wrong = 0
+  local refused = each_damage(path, function()
+    local count = 0
+    for row in D.MindDataset(path, { shuffle = false }):create_dict_iterator() do
+      count = count + 1
+      if row.i:item() ~= count or row.b.size ~= count then wrong = wrong + 1 end
+    end
+    if count ~= 20 then wrong = wrong + 1 end
+  end)
+  records.set_enc_key(nil)
+  os.remove(path .. ".db")
+  t.equal(wrong, 0)
+  assert(refused > 900, refused)
+end)
+
+-- Formats without check sums: another content may come out, but of the kind that it is.
+t.test("idx", function()
+  local path = copied "idx/images-idx3-ubyte"
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir " .. folder)
+  local images, labels = folder .. "/train-images-idx3-ubyte", folder .. "/train-labels-idx1-ubyte"
+  os.rename(path, images)
+  os.rename(copied "idx/labels-idx1-ubyte", labels)
+  local refused = each_damage(images, function()
+    for row in D.MnistDataset(folder, { usage = "train" }):create_dict_iterator() do
+      assert(row.image.size > 0 and row.label.size == 1)
+    end
+  end)
+  os.execute("rm -r " .. folder)
+  assert(refused > 50, refused)
+end)
+
+t.test("JSON lines", function()
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  for i = 1, 30 do file:write(('{"x": %d, "s": "n %d"}\n'):format(i, i)) end
+  file:close()
+  local refused = each_damage(path, function()
+    for row in D.JSONLinesDataset(path, { shuffle = false }):create_dict_iterator() do assert(next(row)) end
+  end)
+  assert(refused > 50, refused)
+end)
+
+for _, picture in ipairs { "rgb.png", "smooth_q95.jpg", "interlaced.bmp" } do
+  t.test("pictures, " .. picture, function()
+    local path = copied("img/" .. picture)
+    local refused = each_damage(path, function()
+      local shape = D.vision.read_image(path).shape
+      assert(shape[1] > 0 and shape[2] > 0)
+    end)
+    assert(refused > 50, refused)
+  end)
+end
 
 t.finish()

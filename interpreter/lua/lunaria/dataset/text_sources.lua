@@ -25,7 +25,7 @@ local function json_lines(where, paths)
       end
     end
   end
-  if #rows == 0 then fail(where, "the files have no lines") end
+  if #rows == 0 then fail(where, "there are no lines in " .. table.concat(paths, ", ")) end
   return rows
 end
 
