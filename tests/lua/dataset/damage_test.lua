@@ -147,4 +147,22 @@ for _, picture in ipairs { "rgb.png", "smooth_q95.jpg", "interlaced.bmp" } do
   end)
 end
 
+t.test("sounds", function()
+  local path = copied "wav/stereo16.wav"
+  local refused = each_damage(path, function()
+    local samples, rate = D.audio.read(path)
+    assert(samples.size >= 0 and rate)
+  end)
+  assert(refused > 50, refused)
+end)
+
+t.test("npy", function()
+  local base = os.tmpname()
+  local path = base .. ".npy"
+  ms.save(path, ms.arange(60):reshape { 3, 20 })
+  local refused = each_damage(path, function() assert(ms.load(path).size <= 60) end)
+  os.remove(base)
+  assert(refused > 50, refused)
+end)
+
 t.finish()
