@@ -17,6 +17,8 @@ local FORMULAS = {
   ["a moment and a step"] = function(a, b, c) return a - (b * 0.9 + c * 0.1) * 0.01 end,
   ["a sum of products"] = function(a, b) return ops.sum((a * b):reshape(100, 30), 1) end,
   ["a product in a function"] = function(a, b) return ops.exp(a * b + 0.5) * 2 + ops.sigmoid(a * 1.5) end,
+  ["a root"] = function(a, _, c) return ops.sqrt(c) * 2 + a end,
+  ["a reciprocal root"] = function(a, _, c) return ops.rsqrt(c) * a end,
   ["a quotient"] = function(a, b, c) return (a * b + 1) / (c * c + 1e-7) end,
 }
 
