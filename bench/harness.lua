@@ -5,7 +5,7 @@
 --   run WORKLOAD N      answered by nanoseconds per call in each of N batches
 --   first WORKLOAD N    answered by the nanoseconds of each of its first N calls
 -- A bar is the least ratio "time of the other / our time" that passes: `peers` against the fastest framework; the name of a
--- program that calls a library directly (openblas, onednn, bandwidth, fused), of one framework or of another workload of this
+-- program that calls a library directly (openblas, onednn, bandwidth, fused, index), of one framework or of another workload of this
 -- bench against that; `limit` is a time in nanoseconds.
 local ms = require "lunaria"
 

@@ -20,11 +20,12 @@ import machine
 
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled",
-         "optimizers"]
+         "optimizers", "index_rules"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline", "checkpoints", "model_train", "steady_memory", "pictures", "records"]
-DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused"}
+DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
+          "index_rules": "index"}
 BATCHES = 3  # of a turn
 
 
@@ -151,9 +152,10 @@ def rows_of(measurement, bars, threads):
 def run_pair(name, options, threads):
     direct = DIRECT.get(name)
     ours = Contestant([options.lunaria, f"bench/{name}.lua"], threads)
-    peers = Contestant([sys.executable, f"bench/{name}.py"], threads)
+    has_peers = (BENCH / f"{name}.py").exists()
+    peers = has_peers and Contestant([sys.executable, f"bench/{name}.py"], threads)
     library = direct and Contestant([str(Path(options.lunaria).parent / "bench" / f"{direct}_direct")], threads)
-    offered = {row["workload"]: row["peers"] for row in peers.ask("list")}
+    offered = {row["workload"]: row["peers"] for row in peers.ask("list")} if has_peers else {}
     called = {row["workload"] for row in library.ask("list")} if library else ()
     rows = []
     entries = ours.ask("list")

@@ -175,29 +175,8 @@ class Derivation {
     std::unordered_map<const ir::Node*, Expr> done_;
 };
 
-// The sizes of a rule's indices for the operands at hand.
-std::unordered_map<std::string, int64_t> sizes_of(const Call& c, const IndexRule& rule) {
-    std::unordered_map<std::string, int64_t> sizes;
-    std::unordered_map<std::string, size_t> source;
-    for (size_t i = 0; i < rule.inputs.size(); ++i) {
-        const Shape shape = c.shape(i);
-        const auto& indices = rule.inputs[i];
-        if (shape.rank() != static_cast<int>(indices.size()))
-            throw shape_error(c.name(), str(param_name(c, i), " has shape ", shape, " and the rule gives it ",
-                                            indices.size(), indices.size() == 1 ? " index" : " indices"));
-        for (size_t k = 0; k < indices.size(); ++k) {
-            const int64_t size = shape[static_cast<int>(k)];
-            auto [found, is_new] = sizes.emplace(indices[k], size);
-            if (is_new)
-                source[indices[k]] = i;
-            else if (found->second != size)
-                throw shape_error(c.name(),
-                                  str("index ", indices[k], " has ", found->second, " values in ",
-                                      param_name(c, source[indices[k]]), " and ", size, " in ", param_name(c, i)));
-        }
-    }
-    return sizes;
-}
+// Points that are brought together at once; of more, those along the last index first.
+constexpr int64_t kMostPoints = 4096;
 
 }  // namespace
 
@@ -211,7 +190,10 @@ struct CustomRules {
         return {{of(c).formula(c.dtype).dtype, shape}};
     }
     static Expr expand(const ExpandCall& c) {
-        return {c.builder, replay(of(c).formula(c.dtype).graph, c.args, c.builder)};
+        const Expr made(c.builder, replay(of(c).formula(c.dtype).graph, c.args, c.builder));
+        // A derivative need not depend on all operands.
+        const Shape shape = infer(c)[0].shape;
+        return made.shape() == shape ? made : made.broadcast_to(shape);
     }
     static Grads grad(const GradRule& g) {
         const CustomOp& op = of(g);
@@ -235,7 +217,7 @@ struct CustomRules {
 
     static Types infer_rule(const Call& c) {
         const IndexRule& rule = *of(c).rule();
-        auto sizes = sizes_of(c, rule);
+        auto sizes = index_sizes(c, rule);
         Shape shape;
         for (const std::string& index : rule.output) shape.push_back(sizes.at(index));
         DType dtype = of(c).formula(c.dtype).dtype;
@@ -250,24 +232,65 @@ struct CustomRules {
     static Expr expand_rule(const ExpandCall& c) {
         const CustomOp& op = of(c);
         const IndexRule& rule = *op.rule();
-        auto sizes = sizes_of(c, rule);
-        std::vector<std::string> all = rule.output;
-        for (const auto& indices : rule.inputs)
-            for (const std::string& index : indices)
-                if (std::ranges::find(all, index) == all.end()) all.push_back(index);
+        const IndexSizes sizes = index_sizes(c, rule);
         std::vector<Value> args;
-        for (size_t i = 0; i < rule.inputs.size(); ++i) {
-            const auto& indices = rule.inputs[i];
-            Shape order, shape;
-            for (const std::string& index : all) {
-                auto found = std::ranges::find(indices, index);
-                shape.push_back(found == indices.end() ? 1 : sizes.at(index));
-                if (found != indices.end()) order.push_back(found - indices.begin());
-            }
-            args.push_back(c.in(i).transpose(order).reshape(shape).value());
-        }
+        for (size_t i = 0; i < rule.inputs.size(); ++i) args.push_back(AtPoints(c, rule, sizes, i).value().value());
         Expr result(c.builder, c.builder.emit(*op.element_, args));
-        return rule.reduce.empty() ? result : reduced(result, rule, static_cast<int>(rule.output.size()));
+        if (rule.reduce.empty()) return result;
+        const auto kept = static_cast<int>(rule.output.size());
+        int64_t points = 1;
+        for (int i = kept; i < result.rank(); ++i) points *= result.shape()[i];
+        // The product of no numbers is 1 along any axis; the largest of none is an error either way.
+        if (points > kMostPoints && result.rank() > kept + 1) result = reduced(result, rule, result.rank() - 1);
+        return reduced(result, rule, kept);
+    }
+    // Of sums: at each point the derivative by the operand, times the cotangent of the result that the point is part
+    // of, summed over the points that read the same element.
+    static Grads grad_rule(const GradRule& g) {
+        const CustomOp& op = of(g);
+        const IndexRule& rule = *op.rule();
+        const IndexSizes sizes = index_sizes(g, rule);
+        Shape shape;
+        for (const std::string& index : rule.output) shape.push_back(sizes.at(index));
+        Expr dout = g.dout.broadcast_to(shape);
+        if (rule.reduce == "mean") {
+            double points = 1;
+            for (const std::string& index : rule.indices())
+                if (std::ranges::find(rule.output, index) == rule.output.end())
+                    points *= static_cast<double>(sizes.at(index));
+            dout = dout / points;
+        }
+        Grads grads(g.args.size());
+        for (size_t i = 0; i < g.args.size(); ++i) {
+            const Value& v = g.args[i];
+            if ((!v.is_tensor() && !v.is_node()) || !is_float(g.type(i).dtype)) continue;
+            if (op.element_->derivative(i).formula(g.dtype).zero) continue;
+            std::vector<Value> args(g.args.begin(), g.args.end());
+            args.push_back(dout.value());
+            if (!rule.is_plain(i)) {
+                if (Expr d = gathered(g, i, sizes, args)) {
+                    grads[i] = d.cast(g.type(i).dtype);
+                    continue;
+                }
+            }
+            Expr d(g.builder, g.builder.emit(op.derivative(i), args));
+            if (!rule.is_plain(i)) {
+                // Windows overlap: what they have is brought back one step of their making at a time.
+                const AtPoints seen(g, rule, sizes, i);
+                d = seen.adjoint(d.reshape(seen.value().shape()));
+            }
+            grads[i] = d.cast(g.type(i).dtype);
+        }
+        return grads;
+    }
+    static Expr gathered(const GradRule& g, size_t i, const IndexSizes& sizes, std::vector<Value> args) {
+        const auto rule = gather_rule(*of(g).rule(), i, sizes);
+        const CustomOp* op = rule ? of(g).gathering(i, *rule, g.dtype) : nullptr;
+        if (!op) return {};
+        for (size_t k = 0; k < args.size(); ++k)
+            if (rule->reversed[k].rank() > 0)
+                args[k] = g.builder.call("flip", {Expr(g.builder, args[k]), Arg(rule->reversed[k])}).value();
+        return {g.builder, g.builder.emit(*op, args)};
     }
     static Expr reduced(const Expr& e, const IndexRule& rule, int from) {
         Shape axes;
@@ -334,20 +357,21 @@ const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<
     const CustomOp& element = define(name + ".point", doc, inputs, formula);
     Known& k = known();
     std::lock_guard lock(k.mutex);
-    std::string content = str(element.name(), "\n", doc, "\n", rule.reduce);
-    for (const auto& index : rule.output) content += " " + index;
-    for (const auto& indices : rule.inputs) {
-        content += "\n";
-        for (const auto& index : indices) content += " " + index;
-    }
+    const std::string content = str(element.name(), "\n", doc, "\n", rule.text());
     if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
     std::unique_ptr<CustomOp> op(new CustomOp(free_name(name), std::move(doc), std::move(inputs)));
-    op->element_ = &element;
-    op->rule_ = std::move(rule);
-    op->takes_strides = op->takes_halves = true;
-    op->infer_fn = CustomRules::infer_rule;
-    op->expand_fn = CustomRules::expand_rule;
+    op->set_rule(std::move(rule), element);
     return *(k.by_content[content] = &add(std::move(op)));
+}
+
+void CustomOp::set_rule(IndexRule rule, const CustomOp& element) {
+    element_ = &element;
+    rule_ = std::move(rule);
+    takes_strides = takes_halves = true;
+    infer_fn = CustomRules::infer_rule;
+    expand_fn = CustomRules::expand_rule;
+    // The derivative of the largest comes from what it is made of.
+    if (rule_->reduce.empty() || rule_->reduce == "sum" || rule_->reduce == "mean") grad_fn = CustomRules::grad_rule;
 }
 
 const Formula& CustomOp::formula(DType dtype) const {
@@ -363,18 +387,41 @@ const Formula& CustomOp::formula(DType dtype) const {
     return *(found = std::move(made));
 }
 
-const CustomOp& CustomOp::derivative(size_t i) const {
-    Known& k = known();
-    std::lock_guard lock(k.mutex);
-    const CustomOp*& found = derivatives_[i];
-    if (found) return *found;
+std::vector<CustomOp::Input> CustomOp::inputs_and_cotangent() const {
     std::vector<Input> inputs = inputs_;
     std::string dout = "dout";
     while (std::ranges::any_of(inputs, [&](const Input& input) { return input.name == dout; })) dout += "_";
     inputs.push_back({dout, false});
+    return inputs;
+}
+
+const CustomOp& CustomOp::derivative(size_t i) const {
+    const CustomOp* element = element_ ? &element_->derivative(i) : nullptr;
+    Known& k = known();
+    std::lock_guard lock(k.mutex);
+    const CustomOp*& found = derivatives_[i];
+    if (found) return *found;
     std::unique_ptr<CustomOp> op(new CustomOp(free_name(str(name_, "_grad_", inputs_[i].name)),
                                               str("The derivative of ", name_, " by ", inputs_[i].name, "."),
-                                              std::move(inputs)));
+                                              inputs_and_cotangent()));
+    if (element) {
+        // One element for each that the points read, in the order of the rule's indices; of an operand that is read at
+        // one index per axis, its own elements.
+        IndexRule rule = *rule_;
+        const std::vector<std::string> all = rule.indices();
+        rule.inputs.emplace_back();
+        for (const std::string& index : rule_->output) rule.inputs.back().push_back({{{index, 1}}, 0});
+        rule.output.clear();
+        if (rule.is_plain(i)) {
+            for (const IndexAccess& access : rule.inputs[i]) rule.output.push_back(access.terms[0].index);
+        } else {
+            for (const std::string& index : all)
+                if (rule.reads(i, index)) rule.output.push_back(index);
+        }
+        rule.reduce = rule.output.size() < all.size() ? "sum" : "";
+        op->set_rule(std::move(rule), *element);
+        return *(found = &add(std::move(op)));
+    }
     op->parent_ = this;
     op->position_ = i;
     op->takes_strides = op->takes_halves = true;
@@ -383,6 +430,32 @@ const CustomOp& CustomOp::derivative(size_t i) const {
     op->expand_fn = CustomRules::expand;
     op->grad_fn = CustomRules::grad;
     return *(found = &add(std::move(op)));
+}
+
+// Nothing where the derivative reads what lies beyond the edges, other than the cotangent, which is 0 there: what it
+// gives for that need be no number.
+const CustomOp* CustomOp::gathering(size_t i, const GatherRule& gather, DType dtype) const {
+    const CustomOp& element = element_->derivative(i);
+    std::unordered_set<const ir::Node*> used;
+    const ir::Graph& graph = element.formula(dtype).graph;
+    auto use = [&](const Value& v) { ir::for_each_node(v, [&](ir::Node* n) { used.insert(n); }); };
+    use(graph.result);
+    for (const ir::Node* node : graph.body())
+        for (const Value& arg : node->args) use(arg);
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+        const bool is_shifted =
+            k == i || std::ranges::any_of(gather.shifted, [&](const auto& index) { return rule_->reads(k, index); });
+        if (is_shifted && used.contains(graph.parameters()[k])) return nullptr;
+    }
+    Known& k = known();
+    std::lock_guard lock(k.mutex);
+    const std::string content = str(name_, " gathered ", i, "\n", gather.rule.text());
+    if (auto found = k.by_content.find(content); found != k.by_content.end()) return found->second;
+    std::unique_ptr<CustomOp> op(new CustomOp(free_name(str(name_, "_grad_", inputs_[i].name)),
+                                              str("The derivative of ", name_, " by ", inputs_[i].name, "."),
+                                              inputs_and_cotangent()));
+    op->set_rule(gather.rule, element);
+    return k.by_content[content] = &add(std::move(op));
 }
 
 const CustomOp* custom_op(const Op& op) {

@@ -8,6 +8,7 @@
 
 #include <map>
 
+#include "core/index_rule.h"
 #include "core/ir/builder.h"
 
 namespace lunaria {
@@ -20,13 +21,6 @@ struct Formula {
     bool zero = false;         // a derivative that vanishes everywhere
 };
 
-// The points that a rule is computed at. Sizes come from the operands; what the result has no index for is reduced.
-struct IndexRule {
-    std::vector<std::string> output;
-    std::vector<std::vector<std::string>> inputs;  // per operand
-    std::string reduce;                            // sum, mean, amax, amin, prod; empty: there is nothing to reduce
-};
-
 class CustomOp final : public Op {
   public:
     struct Input {
@@ -37,7 +31,7 @@ class CustomOp final : public Op {
     // input of another dtype is given it is written anew for that.
     static const CustomOp& define(std::string name, std::string doc, std::vector<Input> inputs,
                                   const ir::Graph& formula);
-    // The same at each point of an index space, then reduced.
+    // The same at each point of an index space; what the result has no index for is reduced.
     static const CustomOp& define(std::string name, std::string doc, std::vector<Input> inputs,
                                   const ir::Graph& formula, IndexRule rule);
 
@@ -54,6 +48,9 @@ class CustomOp final : public Op {
     CustomOp(std::string name, std::string doc, std::vector<Input> inputs);
     static CustomOp& add(std::unique_ptr<CustomOp> op);
     static std::string free_name(const std::string& name);
+    const CustomOp* gathering(size_t i, const GatherRule& rule, DType dtype) const;
+    void set_rule(IndexRule rule, const CustomOp& element);
+    std::vector<Input> inputs_and_cotangent() const;
 
     const std::string name_, doc_;
     const std::vector<Input> inputs_;

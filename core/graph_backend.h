@@ -25,8 +25,8 @@ struct LoopProgram;
 // A loop with everything but the addresses of its operands.
 struct LoopTask {
     const LoopProgram* program = nullptr;
-    // The outer sizes, then `inner`, then for each operand its strides along the outer axes (in elements) and, if its
-    // step is wide, along the row.
+    // The outer sizes, then `inner`, then the sizes of the depth, then for each operand its strides along the outer
+    // axes (in elements), if its step is wide along the row, and along the axes of the depth.
     std::vector<int64_t> sizes;
     int64_t rows = 1, inner = 1;  // how many rows there are, and elements of a row
     // Of each operand: how many bytes its first element lies behind the start of a tensor's memory. A tensor that is

@@ -59,7 +59,7 @@ HostLoop::HostLoop(const LoopTask& task, graph::LoopFunction code)
       sizes(task.sizes),
       rows(task.rows),
       inner(task.inner),
-      part(std::max<int64_t>(1, kThreadWork / loop_cost(*task.program))),
+      part(std::max<int64_t>(1, kThreadWork / loop_cost(*task.program, task.sizes))),
       scratch(scratch_values(*task.program).size() * static_cast<size_t>(task.inner + 64) * 8),
       has_rows(task.program->has_rows),
       has_sums(task.program->has_sums) {

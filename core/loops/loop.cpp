@@ -80,13 +80,19 @@ int formula_cost(std::string_view op, DType operand) {
 std::string LoopProgram::text() const {
     std::ostringstream out;
     out << "loop outer " << outer_rank << (streams ? " streams" : "") << (has_rows ? " rows" : "")
-        << (has_sums ? " sums" : "") << '\n';
+        << (has_sums ? " sums" : "");
+    if (!depth.empty()) out << " tile " << tile << " depth";
+    for (int64_t size : depth) out << ' ' << size;
+    out << '\n';
     for (const LoopOperand& o : operands)
         out << (o.written ? "out " : "in ") << static_cast<int>(o.dtype) << ' ' << static_cast<int>(o.step) << '\n';
     for (const LoopInstruction& i : code) {
         out << kKinds[static_cast<size_t>(i.kind)] << ' ' << i.name << ' ' << static_cast<int>(i.dtype) << ' '
-            << static_cast<int>(i.operand) << (i.row ? " row " : " each ") << i.index << ' '
-            << std::bit_cast<uint64_t>(i.number) << ' ' << i.integer;
+            << static_cast<int>(i.operand)
+            << (i.row     ? " row "
+                : i.point ? " point "
+                          : " each ")
+            << i.index << ' ' << std::bit_cast<uint64_t>(i.number) << ' ' << i.integer;
         if (i.kind == LoopInstruction::Kind::product) out << ' ' << i.matrix << ' ' << i.depth << ' ' << i.stride;
         for (uint16_t a : i.args) out << " %" << a;
         out << '\n';
@@ -102,7 +108,7 @@ std::vector<int> passes_of(const LoopProgram& program) {
             // A value of a row is complete after the pass of its reduction; the count of what follows starts there.
             pass[i] = std::max(pass[i], pass[a]);
         }
-        if (at.kind == LoopInstruction::Kind::reduce) ++pass[i];
+        if (at.kind == LoopInstruction::Kind::reduce && program.depth.empty()) ++pass[i];
     }
     return pass;
 }
@@ -131,15 +137,18 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program) {
     return kept;
 }
 
-int loop_cost(const LoopProgram& program) {
-    int cost = 0;
+int64_t loop_cost(const LoopProgram& program, std::span<const int64_t> sizes) {
+    int64_t cost = 0, points = 1;
+    for (size_t k = 0; k < program.depth.size(); ++k) points *= sizes[static_cast<size_t>(program.outer_rank) + 1 + k];
     for (const LoopInstruction& i : program.code) {
         if (i.row) continue;
-        cost += i.kind == LoopInstruction::Kind::formula   ? formula_cost(i.name, i.operand)
-                : i.kind == LoopInstruction::Kind::product ? static_cast<int>(i.depth)
-                                                           : 1;
+        const int64_t once = i.kind == LoopInstruction::Kind::formula   ? formula_cost(i.name, i.operand)
+                             : i.kind == LoopInstruction::Kind::product ? i.depth
+                                                                        : 1;
+        const bool often = i.point || (i.kind == LoopInstruction::Kind::reduce && !program.depth.empty());
+        cost += often ? once * points : once;
     }
-    return std::max(cost, 1);
+    return std::max<int64_t>(cost, 1);
 }
 
 }  // namespace lunaria::graph

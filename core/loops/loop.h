@@ -5,9 +5,14 @@
 //
 // Values live on one of two levels: one per element, or one per row. Reductions lead from elements to rows; an element
 // may use values of its row. So softmax is: m = max(x); e = exp(x - m); s = sum(e); y = e / s.
+//
+// A program with a depth has no values that are made from whole rows. Its elements stand before a third level instead:
+// each is computed from the points of the axes of the depth, and reductions lead from points to elements. So a product
+// of matrices is: p = a * b, per point; y = sum(p), per element; neighbours along the row stay in registers meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,13 +40,14 @@ struct LoopInstruction {
         constant,  // `number` (exactly `integer` where dtype is one of integers)
         formula,   // core/ops/formulas.h by name, on operands of `dtype`
         cast,      // args[0] to `dtype`
-        reduce,    // args[0] along the row: sum, max, min
+        reduce,    // args[0] along the row, or over the points of an element: sum, max, min
         product,   // the `depth` neighbours of the row of operand `index` times a matrix, operand `matrix`
     };
     Kind kind = Kind::constant;
     DType dtype = DType::f32;    // of the result
     DType operand = DType::f32;  // of a formula: what it computes in; halves are computed in f32
     bool row = false;            // level of the result (of a store: of what is stored)
+    bool point = false;          // it is one value per point of the depth
     uint16_t index = 0;
     uint16_t matrix = 0;  // of a product; its rows lie `stride` elements apart, and columns are elements of the row
     std::string name{};
@@ -52,12 +58,24 @@ struct LoopInstruction {
 };
 
 struct LoopProgram {
-    int outer_rank = 0;     // axes that rows are counted along
+    int outer_rank = 0;  // axes that rows are counted along
+    // The axes of the points: sizes that the code is written for, 0 where they are known when it runs. With a depth
+    // there are neither has_rows nor has_sums.
+    std::vector<int64_t> depth{};
+    int tile = 1;           // with a depth: how many vectors of elements are computed side by side
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
     bool has_sums = false;  // rows add up: row 0 sets the sums and the others add to what is there
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
+
+    // Of the numbers that LoopTask has (core/graph_backend.h): the place of the first stride, and how many strides
+    // there are of an operand.
+    size_t first_stride() const { return static_cast<size_t>(outer_rank) + 1 + depth.size(); }
+    size_t count_of_strides(size_t operand) const {
+        const bool is_wide = operands[operand].step == LoopOperand::Step::wide;
+        return static_cast<size_t>(outer_rank) + (is_wide ? 1 : 0) + depth.size();
+    }
 
     // One line per instruction. Equal texts mean equal machine code: the key of the kernel caches.
     std::string text() const;
@@ -69,8 +87,8 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program);
 // The pass over the row in which each value is computed first: reductions of pass k are complete before pass k + 1.
 std::vector<int> passes_of(const LoopProgram& program);
 
-// What one element costs, in additions of floats.
-int loop_cost(const LoopProgram& program);
+// What one element costs, in additions of floats. `sizes`: those of LoopTask.
+int64_t loop_cost(const LoopProgram& program, std::span<const int64_t> sizes);
 
 // What generated code may be made of. `operand`: the dtype that the operator computes in. 0: it must stay a kernel of
 // its own; else its cost in additions of floats.

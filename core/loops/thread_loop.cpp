@@ -18,25 +18,34 @@ struct Layout {
     int64_t inner = 1;
     std::vector<std::vector<int64_t>> strides;  // of each operand along the outer axes
     std::vector<int64_t> wide;                  // and along the row, where the program asks for it
+    std::vector<int64_t> depth;
+    std::vector<std::vector<int64_t>> deep;  // of each operand along the axes of the depth
 
     Layout(const LoopProgram& program, std::span<const int64_t> sizes) {
         auto next = sizes.begin();
         const auto rank = static_cast<size_t>(program.outer_rank);
         for (size_t i = 0; i < rank; ++i) outer.push_back(*next++);
         inner = *next++;
+        const auto depths = static_cast<std::ptrdiff_t>(program.depth.size());
+        depth.assign(next, next + depths);
+        next += depths;
         for (const LoopOperand& o : program.operands) {
             strides.emplace_back(next, next + program.outer_rank);
             next += program.outer_rank;
             wide.push_back(o.step == LoopOperand::Step::wide ? *next++ : 1);
+            deep.emplace_back(next, next + depths);
+            next += depths;
         }
     }
 
     std::vector<int64_t> words(const LoopProgram& program) const {
         std::vector<int64_t> list = outer;
         list.push_back(inner);
+        list.insert(list.end(), depth.begin(), depth.end());
         for (size_t k = 0; k < strides.size(); ++k) {
             list.insert(list.end(), strides[k].begin(), strides[k].end());
             if (program.operands[k].step == LoopOperand::Step::wide) list.push_back(wide[k]);
+            list.insert(list.end(), deep[k].begin(), deep[k].end());
         }
         return list;
     }
@@ -64,6 +73,8 @@ int lanes_of(const LoopProgram& program, const Layout& layout, std::span<const u
             if (addresses[k] % (static_cast<size_t>(count) * size_of(program.operands[k].dtype))) return false;
             for (size_t i = 0; i < layout.outer.size(); ++i)
                 if (layout.outer[i] > 1 && layout.strides[k][i] % count) return false;
+            for (size_t i = 0; i < layout.depth.size(); ++i)
+                if (layout.depth[i] > 1 && layout.deep[k][i] % count) return false;
         }
         return true;
     };

@@ -22,7 +22,32 @@ std::vector<std::string> texts_at(lua_State* L, int index) {
     return texts;
 }
 
-// define(name, doc, names of inputs, which of them are masks, f[, output, indices of the inputs, reduce])
+// Of each axis a table {offset, index, factor, index, factor, ...}.
+std::vector<IndexAccess> accesses_at(lua_State* L, int index) {
+    std::vector<IndexAccess> axes;
+    index = lua_absindex(L, index);
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_Integer i = 1, n = static_cast<lua_Integer>(lua_rawlen(L, index)); i <= n; ++i) {
+        lua_rawgeti(L, index, i);
+        luaL_checktype(L, -1, LUA_TTABLE);
+        const int axis = lua_gettop(L);
+        IndexAccess access;
+        lua_rawgeti(L, axis, 1);
+        access.offset = luaL_checkinteger(L, -1);
+        for (lua_Integer k = 2, m = static_cast<lua_Integer>(lua_rawlen(L, axis)); k < m; k += 2) {
+            lua_rawgeti(L, axis, k);
+            lua_rawgeti(L, axis, k + 1);
+            access.terms.push_back({luaL_checkstring(L, -2), luaL_checkinteger(L, -1)});
+            lua_pop(L, 2);
+        }
+        axes.push_back(std::move(access));
+        lua_settop(L, axis - 1);
+    }
+    return axes;
+}
+
+// define(name, doc, names of inputs, which of them are masks, f[, output, accesses of the inputs, reduce, {index, size,
+// ...}, outside])
 int define(lua_State* L) {
     const std::string name = luaL_checkstring(L, 1), doc = luaL_checkstring(L, 2);
     luaL_checktype(L, 3, LUA_TTABLE);
@@ -46,10 +71,18 @@ int define(lua_State* L) {
     luaL_checktype(L, 7, LUA_TTABLE);
     for (size_t i = 0; i < inputs.size(); ++i) {
         lua_rawgeti(L, 7, static_cast<lua_Integer>(i) + 1);
-        rule.inputs.push_back(texts_at(L, -1));
+        rule.inputs.push_back(accesses_at(L, -1));
         lua_pop(L, 1);
     }
     rule.reduce = luaL_optstring(L, 8, "");
+    luaL_checktype(L, 9, LUA_TTABLE);
+    for (lua_Integer i = 1, n = static_cast<lua_Integer>(lua_rawlen(L, 9)); i < n; i += 2) {
+        lua_rawgeti(L, 9, i);
+        lua_rawgeti(L, 9, i + 1);
+        rule.sizes.emplace_back(luaL_checkstring(L, -2), luaL_checkinteger(L, -1));
+        lua_pop(L, 2);
+    }
+    if (!lua_isnoneornil(L, 10)) rule.outside = luaL_checknumber(L, 10);
     push_operator(L, CustomOp::define(name, doc, std::move(inputs), *formula, std::move(rule)));
     return 1;
 }

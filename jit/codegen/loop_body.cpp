@@ -65,6 +65,10 @@ size_t LoopBody::load_sizes() {
     for (size_t i = 0; i < outer; ++i) outer_.push_back(size_at(i));
     inner_ = size_at(outer);
     size_t next = outer + 1;
+    for (int64_t size : program_.depth) {
+        depth_.push_back(size ? b_.getInt64(static_cast<uint64_t>(size)) : size_at(next));
+        ++next;
+    }
     for (size_t k = 0; k < program_.operands.size(); ++k) {
         const LoopOperand& o = program_.operands[k];
         llvm::Value* at = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), pointers_, k);
@@ -72,6 +76,9 @@ size_t LoopBody::load_sizes() {
         strides_.emplace_back();
         for (size_t i = 0; i < outer; ++i) strides_.back().push_back(size_at(next++));
         wide_.push_back(o.step == LoopOperand::Step::wide ? size_at(next++) : nullptr);
+        distances_.emplace_back();
+        for (size_t i = 0; i < depth_.size(); ++i)
+            distances_.back().push_back(b_.CreateMul(size_at(next++), b_.getInt64(stored_bytes(o.dtype))));
     }
     return next;
 }
@@ -188,7 +195,7 @@ std::vector<size_t> LoopBody::targets(int pass) const {
     for (size_t i = 0; i < program_.code.size(); ++i) {
         const LoopInstruction& at = program_.code[i];
         const bool stores = ((at.kind == Kind::store && !at.row) || at.kind == Kind::add) && passes_[i] == pass;
-        const bool reduces = at.kind == Kind::reduce && passes_[i] - 1 == pass;
+        const bool reduces = at.kind == Kind::reduce && program_.depth.empty() && passes_[i] - 1 == pass;
         const bool keeps = is_kept(i) && passes_[i] == pass;
         if (stores || reduces || keeps) list.push_back(i);
     }
@@ -246,7 +253,17 @@ bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& valu
         if (is_kept(at) && passes_[at] < pass) {
             values[at] = b_.CreateAlignedLoad(e_.vector_type(instruction.dtype), kept_at(at, column), llvm::Align(8));
         } else if (instruction.kind == Kind::load) {
-            values[at] = load(instruction, column, mask);
+            const bool is_one = program_.operands[instruction.index].step == LoopOperand::Step::none;
+            values[at] = is_one ? load_one(instruction) : load(instruction, column, mask);
+        } else if (instruction.kind == Kind::reduce) {
+            bool ready = true;
+            for (size_t a : read_at_points(at)) {
+                if (values[a]) continue;
+                open.push_back(a);
+                ready = false;
+            }
+            if (!ready) continue;
+            if (!over_points(at, pass, values, column, mask)) return false;
         } else if (instruction.kind == Kind::product) {
             values[at] = product(instruction, column, mask);
         } else {
@@ -263,6 +280,93 @@ bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& valu
         open.pop_back();
     }
     return true;
+}
+
+// What is one value per element, or per row, of all that a reduction over points reads: it is computed before them.
+std::vector<size_t> LoopBody::read_at_points(size_t reduction) const {
+    std::vector<size_t> outside, open(program_.code[reduction].args.begin(), program_.code[reduction].args.end());
+    std::vector<bool> seen(program_.code.size(), false);
+    while (!open.empty()) {
+        const size_t at = open.back();
+        open.pop_back();
+        if (seen[at]) continue;
+        seen[at] = true;
+        if (!program_.code[at].point)
+            outside.push_back(at);
+        else
+            open.insert(open.end(), program_.code[at].args.begin(), program_.code[at].args.end());
+    }
+    return outside;
+}
+
+// Brings together what the points of neighbouring elements have, one after the other.
+bool LoopBody::over_points(size_t reduction, int pass, std::vector<llvm::Value*>& values, llvm::Value* column,
+                           llvm::Value* mask) {
+    const LoopInstruction& at = program_.code[reduction];
+    llvm::Value* const so_far = accumulators_[reduction];
+    b_.CreateStore(identity(at), so_far);
+    const std::vector<llvm::Value*> row = at_row_;
+    const bool good = write_points(0, [&] {
+        std::vector<llvm::Value*> here = values;
+        const size_t source = at.args[0];
+        if (!element_value(source, pass, here, column, mask)) return false;
+        llvm::Value* const v = here[source];
+        // Nothing but the sum sees a product that it is made of: rounded with the sum, it is only closer.
+        if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(v);
+            product && product->getOpcode() == llvm::Instruction::FMul && at.name == "sum")
+            product->setHasAllowContract(true);
+        b_.CreateStore(combine(at, b_.CreateLoad(v->getType(), so_far), v), so_far);
+        return true;
+    });
+    at_row_ = row;
+    values[reduction] = b_.CreateLoad(e_.vector_type(at.dtype), so_far);
+    return good;
+}
+
+// The points from this axis of the depth on, with the operands' addresses there in at_row_. Sizes that the program
+// knows are few: their points are written one by one.
+bool LoopBody::write_points(size_t axis, const std::function<bool()>& at_point) {
+    if (axis == depth_.size()) return at_point();
+    const std::vector<llvm::Value*> from = at_row_;
+    if (const int64_t size = program_.depth[axis]; size > 0) {
+        for (int64_t i = 0; i < size; ++i) {
+            step_to_points(axis, b_.getInt64(static_cast<uint64_t>(i)), from);
+            if (!write_points(axis + 1, at_point)) return false;
+        }
+        at_row_ = from;
+        return true;
+    }
+    auto* body = block("points");
+    auto* done = block("points.done");
+    llvm::BasicBlock* before = b_.GetInsertBlock();
+    b_.CreateCondBr(b_.CreateICmpSGT(depth_[axis], b_.getInt64(0)), body, done);
+    b_.SetInsertPoint(body);
+    llvm::PHINode* number = b_.CreatePHI(b_.getInt64Ty(), 2);
+    number->addIncoming(b_.getInt64(0), before);
+    std::vector<llvm::PHINode*> moving(from.size(), nullptr);
+    for (size_t k = 0; k < from.size(); ++k) {
+        if (program_.operands[k].written) continue;
+        moving[k] = b_.CreatePHI(b_.getPtrTy(), 2);
+        moving[k]->addIncoming(from[k], before);
+        at_row_[k] = moving[k];
+    }
+    if (!write_points(axis + 1, at_point)) return false;
+    for (size_t k = 0; k < from.size(); ++k)
+        if (moving[k])
+            moving[k]->addIncoming(b_.CreateGEP(b_.getInt8Ty(), moving[k], distances_[k][axis]), b_.GetInsertBlock());
+    llvm::Value* next = b_.CreateAdd(number, b_.getInt64(1));
+    number->addIncoming(next, b_.GetInsertBlock());
+    b_.CreateCondBr(b_.CreateICmpSLT(next, depth_[axis]), body, done);
+    b_.SetInsertPoint(done);
+    at_row_ = from;
+    return true;
+}
+
+void LoopBody::step_to_points(size_t axis, llvm::Value* number, const std::vector<llvm::Value*>& from) {
+    for (size_t k = 0; k < from.size(); ++k) {
+        if (program_.operands[k].written) continue;
+        at_row_[k] = b_.CreateGEP(b_.getInt8Ty(), from[k], b_.CreateMul(number, distances_[k][axis]));
+    }
 }
 
 // Neighbouring columns of a row times a matrix. Sums of every fourth product are in flight at a time: one alone

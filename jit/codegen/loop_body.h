@@ -4,6 +4,7 @@
 
 #include <llvm/IR/Module.h>
 
+#include <functional>
 #include <vector>
 
 #include "core/loops/loop.h"
@@ -94,6 +95,8 @@ class LoopBody {
     llvm::Value *pointers_ = nullptr, *sizes_ = nullptr, *inner_ = nullptr;
     std::vector<llvm::Value*> outer_, bases_, wide_, at_row_, is_first_;
     std::vector<std::vector<llvm::Value*>> strides_;
+    std::vector<llvm::Value*> depth_;                   // sizes of the axes of the points
+    std::vector<std::vector<llvm::Value*>> distances_;  // by operand: bytes from point to point along these axes
 
   private:
     bool write_row_values(int pass);
@@ -101,6 +104,11 @@ class LoopBody {
     bool is_kept(size_t i) const;
     llvm::Value* kept_at(size_t i, llvm::Value* column);
     bool element_value(size_t i, int pass, std::vector<llvm::Value*>& values, llvm::Value* column, llvm::Value* mask);
+    std::vector<size_t> read_at_points(size_t reduction) const;
+    bool over_points(size_t reduction, int pass, std::vector<llvm::Value*>& values, llvm::Value* column,
+                     llvm::Value* mask);
+    bool write_points(size_t axis, const std::function<bool()>& at_point);
+    void step_to_points(size_t axis, llvm::Value* number, const std::vector<llvm::Value*>& from);
     llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
     llvm::Value* product(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
     llvm::Value* to_memory(llvm::Value* v, DType t);

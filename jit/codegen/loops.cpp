@@ -14,7 +14,8 @@ using graph::LoopProgram;
 class LoopWriter : public LoopBody {
   public:
     LoopWriter(llvm::Module& module, const LoopProgram& program, int register_bytes)
-        : LoopBody(module, program, register_bytes / static_cast<int>(widest_bytes(program)), register_bytes == 64) {}
+        : LoopBody(module, program, program.tile * register_bytes / static_cast<int>(widest_bytes(program)),
+                   register_bytes == 64) {}
 
     bool run(const char* symbol) {
         const Writing writing(e_);

@@ -64,6 +64,7 @@ class ThreadLoopWriter : public LoopBody {
         size_t count = program_.operands.size() * (1 + static_cast<size_t>(program_.outer_rank)) +
                        static_cast<size_t>(program_.outer_rank) + 1 + 5 + 1 + sums;
         for (const graph::LoopOperand& o : program_.operands) count += o.step == graph::LoopOperand::Step::wide;
+        count += program_.depth.size() * (1 + program_.operands.size());
         llvm::Value* words = model_.begin(b_, symbol, count);
         function_ = b_.GetInsertBlock()->getParent();
         pointers_ = words;
@@ -72,9 +73,9 @@ class ThreadLoopWriter : public LoopBody {
         for (llvm::Value** number : {&places_, &repeats_, &chunks_, &chunk_, &tiles_}) *number = size_at(next++);
         llvm::Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), sizes_, next++);
         scratch_ = b_.CreateLoad(b_.getPtrTy(), address);
-        distances_.assign(program_.operands.size(), nullptr);
+        chunk_distances_.assign(program_.operands.size(), nullptr);
         for (const LoopInstruction& i : program_.code)
-            if (i.kind == Kind::add) distances_[i.index] = size_at(next++);
+            if (i.kind == Kind::add) chunk_distances_[i.index] = size_at(next++);
     }
 
     // Who shares a row, which of all groups this thread belongs to, and its number there.
@@ -115,8 +116,8 @@ class ThreadLoopWriter : public LoopBody {
             to = b_.CreateAdd(from, chunk_);
             to = b_.CreateSelect(b_.CreateICmpSLT(to, repeats_), to, repeats_);
             for (size_t k = 0; k < bases_.size(); ++k)
-                if (distances_[k])
-                    bases_[k] = b_.CreateGEP(b_.getInt8Ty(), bases_[k], b_.CreateMul(chunk, distances_[k]));
+                if (chunk_distances_[k])
+                    bases_[k] = b_.CreateGEP(b_.getInt8Ty(), bases_[k], b_.CreateMul(chunk, chunk_distances_[k]));
         }
         bool good = true;
         if (!program_.has_sums) {
@@ -219,7 +220,7 @@ class ThreadLoopWriter : public LoopBody {
     llvm::Value *places_ = nullptr, *repeats_ = nullptr, *chunks_ = nullptr, *chunk_ = nullptr, *tiles_ = nullptr,
                 *scratch_ = nullptr, *scratch_group_ = nullptr, *group_ = nullptr, *groups_ = nullptr,
                 *member_ = nullptr, *members_ = nullptr, *column_ = nullptr, *chunk_starts_ = nullptr;
-    std::vector<llvm::Value*> distances_;  // by operand; null: rows do not add to it
+    std::vector<llvm::Value*> chunk_distances_;  // by operand; null: rows do not add to it
 };
 
 }  // namespace

@@ -291,93 +291,163 @@ class Writer {
         return add(std::move(product));
     }
 
-    // Merges axes that all operands step through evenly, and says how each operand steps along a row.
-    std::optional<Loop> finish(int64_t bytes) {
+    // Axes of the domain, of which those that all operands step through evenly are one, and the operands' strides.
+    struct Axes {
         std::vector<int64_t> dims;
-        std::vector<std::vector<int64_t>> strides(bindings_.size());
-        int first_of_row = 0;  // of the merged axes
-        for (int i = 0; i < piece_.domain.rank(); ++i) {
-            const int64_t size = piece_.domain[i];
-            const bool starts_row = i == piece_.rows;
-            if (starts_row) first_of_row = static_cast<int>(dims.size());
-            if (size == 1) continue;
-            bool merges = !dims.empty() &&
-                          !(piece_.rows >= 0 && i >= piece_.rows && static_cast<int>(dims.size()) == first_of_row);
-            for (size_t k = 0; merges && k < bindings_.size(); ++k) merges = strides[k].back() == strides_[k][i] * size;
-            if (merges) {
-                dims.back() *= size;
-                for (size_t k = 0; k < bindings_.size(); ++k) strides[k].back() = strides_[k][i];
-                continue;
-            }
-            dims.push_back(size);
-            for (size_t k = 0; k < bindings_.size(); ++k) strides[k].push_back(strides_[k][i]);
+        std::vector<std::vector<int64_t>> strides;
+
+        void append(const Axes& more) {
+            dims.insert(dims.end(), more.dims.begin(), more.dims.end());
+            for (size_t k = 0; k < strides.size(); ++k)
+                strides[k].insert(strides[k].end(), more.strides[k].begin(), more.strides[k].end());
         }
+        void push_one() {
+            dims.push_back(1);
+            for (auto& s : strides) s.push_back(dims.size() == 1 || s.empty() ? 1 : 0);
+        }
+    };
+    Axes merged(int first, int last) const {
+        Axes axes{{}, std::vector<std::vector<int64_t>>(bindings_.size())};
+        for (int i = first; i < last; ++i) {
+            const int64_t size = piece_.domain[i];
+            if (size == 1) continue;
+            bool merges = !axes.dims.empty();
+            for (size_t k = 0; merges && k < bindings_.size(); ++k)
+                merges = axes.strides[k].back() == strides_[k][i] * size;
+            if (!merges) axes.dims.push_back(size);
+            if (merges) axes.dims.back() *= size;
+            for (size_t k = 0; k < bindings_.size(); ++k) {
+                if (!merges) axes.strides[k].push_back(0);
+                axes.strides[k].back() = strides_[k][i];
+            }
+        }
+        return axes;
+    }
+
+    // Says how each operand steps through the domain.
+    std::optional<Loop> finish(int64_t bytes) {
+        const int rank = piece_.domain.rank();
+        Axes axes = merged(0, piece_.rows >= 0 ? piece_.rows : rank), points{{}, axes.strides};
         if (piece_.rows >= 0) {
-            int run = static_cast<int>(dims.size()) - first_of_row;
-            if (piece_.rows == piece_.domain.rank()) run = 0;
-            if (run > 1) return {};
-            if (run == 0) push_axis(dims, strides);
-        } else if (dims.empty()) {
-            push_axis(dims, strides);
+            const Axes run = merged(piece_.rows, rank);
+            if (goes_by_points(axes, run)) {
+                points = run;
+            } else {
+                if (run.dims.size() > 1) return {};
+                axes.append(run);
+                if (run.dims.empty()) axes.push_one();
+            }
+        } else if (axes.dims.empty()) {
+            axes.push_one();
         }
         Loop loop;
-        const size_t outer = dims.size() - 1;
+        const size_t outer = axes.dims.size() - 1;
         program_.outer_rank = static_cast<int>(outer);
-        loop.inner = dims.back();
-        loop.sizes = dims;
-        for (size_t i = 0; i < outer; ++i) loop.rows *= dims[i];
+        loop.inner = axes.dims.back();
+        loop.sizes = axes.dims;
+        for (size_t i = 0; i < outer; ++i) loop.rows *= axes.dims[i];
+        if (!points.dims.empty()) set_depth(points.dims, loop);
         for (size_t k = 0; k < bindings_.size(); ++k) {
-            if (is_better_copied(dims, strides[k])) copy_first(dims, strides[k], bindings_[k]);
-            int64_t step = strides[k].back();
+            if (is_better_copied(axes, points, k)) copy_first(axes, points, k);
+            const int64_t step = axes.strides[k].back();
             program_.operands[k].step = step == 0   ? LoopOperand::Step::none
                                         : step == 1 ? LoopOperand::Step::dense
                                                     : LoopOperand::Step::wide;
-            for (size_t i = 0; i < outer; ++i) loop.sizes.push_back(strides[k][i]);
+            for (size_t i = 0; i < outer; ++i) loop.sizes.push_back(axes.strides[k][i]);
             if (step != 0 && step != 1) loop.sizes.push_back(step);
+            if (points.dims.empty()) continue;
+            loop.sizes.insert(loop.sizes.end(), points.strides[k].begin(), points.strides[k].end());
         }
-        // Without values per row, what does not step along it is known before the row starts all the same.
-        for (LoopInstruction& i : program_.code)
-            if (i.kind == Kind::load && program_.operands[i.index].step == LoopOperand::Step::none) i.row = true;
-        lift();
-        program_.streams = !program_.has_rows && !program_.has_sums && outer == 0 && bytes >= streamed_bytes();
+        set_levels(points);
+        program_.streams =
+            !program_.has_rows && !program_.has_sums && points.dims.empty() && outer == 0 && bytes >= streamed_bytes();
         loop.program = std::move(program_);
         loop.operands = std::move(bindings_);
         return loop;
     }
 
+    // Whether the piece is written from points to elements instead of from elements to rows: it gives nothing but
+    // values of rows, and neighbouring rows lie so that what one reads is read by the next or lies beside it.
+    bool goes_by_points(const Axes& rows, const Axes& run) const {
+        constexpr int64_t kFewestColumns = 16, kMostPoints = 4096, kOften = 8;
+        if (rows.dims.empty() || rows.dims.back() < kFewestColumns || run.dims.empty()) return false;
+        for (const LoopInstruction& i : program_.code)
+            if (i.kind == Kind::product || i.kind == Kind::add || (i.kind == Kind::store && !i.row)) return false;
+        int64_t points = 1, all = 1;
+        for (int64_t size : run.dims) points *= size;
+        for (int64_t size : rows.dims) all *= size;
+        if (points > kMostPoints) return false;
+        for (size_t k = 0; k < bindings_.size(); ++k) {
+            const int64_t step = rows.strides[k].back();
+            const int64_t read = count_read(rows, k) * count_read(run, k);
+            if (step != 0 && step != 1 && all * points / read < kOften) return false;
+        }
+        return true;
+    }
+    // Elements of an operand along these axes.
+    static int64_t count_read(const Axes& axes, size_t operand) {
+        int64_t count = 1;
+        for (size_t i = 0; i < axes.dims.size(); ++i)
+            if (axes.strides[operand][i] != 0) count *= axes.dims[i];
+        return count;
+    }
+
+    void set_depth(const std::vector<int64_t>& dims, Loop& loop) {
+        constexpr int64_t kFewPoints = 32;  // their code is written one by one
+        int64_t points = 1;
+        for (int64_t size : dims) points *= size;
+        for (int64_t size : dims) program_.depth.push_back(points <= kFewPoints ? size : 0);
+        loop.sizes.insert(loop.sizes.end(), dims.begin(), dims.end());
+        program_.has_rows = false;
+        program_.tile = loop.inner >= 64 ? 4 : loop.inner >= 32 ? 2 : 1;
+    }
+
+    // Without values per row, what does not step along it is known before the row starts all the same; of points, what
+    // does not step along them is known before these. Formulas of values of one level are such values themselves.
+    void set_levels(const Axes& points) {
+        const bool by_points = !points.dims.empty();
+        for (LoopInstruction& i : program_.code) {
+            if (i.kind == Kind::load) {
+                i.point = by_points && count_read(points, i.index) > 1;
+                if (by_points) i.row = false;
+                if (!i.point && program_.operands[i.index].step == LoopOperand::Step::none) i.row = true;
+            } else if (by_points && (i.kind == Kind::reduce || i.kind == Kind::store)) {
+                i.row = false;
+            } else if (i.kind == Kind::formula || i.kind == Kind::cast) {
+                i.row = std::all_of(i.args.begin(), i.args.end(), [&](uint16_t a) { return program_.code[a].row; });
+                i.point = std::any_of(i.args.begin(), i.args.end(), [&](uint16_t a) { return program_.code[a].point; });
+            }
+        }
+    }
+
     // Neighbours along the row lie in different lines of the cache, and there are enough of them that a kernel which
     // transposes block by block wins.
-    bool is_better_copied(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) const {
+    bool is_better_copied(const Axes& axes, const Axes& points, size_t operand) const {
         constexpr int64_t kMany = 16 * 1024, kApart = 16;
-        int64_t count = 1;
-        for (size_t i = 0; i < dims.size(); ++i)
-            if (strides[i] != 0) count *= dims[i];
-        return strides.back() >= kApart && count >= kMany;
+        const int64_t step = axes.strides[operand].back();
+        // Of points each is read by many elements.
+        if (!points.dims.empty()) return step != 0 && step != 1 && count_read(points, operand) > 1;
+        return step >= kApart && count_read(axes, operand) >= kMany;
     }
-    static void copy_first(const std::vector<int64_t>& dims, std::vector<int64_t>& strides, LoopBinding& binding) {
-        for (size_t i = 0; i < dims.size(); ++i) {
-            if (strides[i] == 0) continue;
-            binding.copied.push_back(dims[i]);
-            binding.copied_strides.push_back(strides[i]);
+    // Points lie before the elements of a row.
+    void copy_first(Axes& axes, Axes& points, size_t operand) {
+        LoopBinding& binding = bindings_[operand];
+        std::vector<std::pair<int64_t*, int64_t>> order;
+        const size_t outer = axes.dims.size() - 1;
+        for (size_t i = 0; i < outer; ++i) order.emplace_back(&axes.strides[operand][i], axes.dims[i]);
+        for (size_t i = 0; i < points.dims.size(); ++i) order.emplace_back(&points.strides[operand][i], points.dims[i]);
+        order.emplace_back(&axes.strides[operand][outer], axes.dims[outer]);
+        for (const auto& [stride, size] : order) {
+            if (*stride == 0) continue;
+            binding.copied.push_back(size);
+            binding.copied_strides.push_back(*stride);
         }
         int64_t step = 1;
-        for (size_t i = dims.size(); i-- > 0;) {
-            if (strides[i] == 0) continue;
-            strides[i] = step;
-            step *= dims[i];
-        }
-    }
-
-    static void push_axis(std::vector<int64_t>& dims, std::vector<std::vector<int64_t>>& strides) {
-        dims.push_back(1);
-        for (auto& s : strides) s.push_back(dims.size() == 1 || s.empty() ? 1 : 0);
-    }
-
-    // Formulas of values per row are such values themselves.
-    void lift() {
-        for (LoopInstruction& i : program_.code) {
-            if (i.kind != Kind::formula && i.kind != Kind::cast) continue;
-            i.row = std::all_of(i.args.begin(), i.args.end(), [&](uint16_t a) { return program_.code[a].row; });
+        for (size_t i = order.size(); i-- > 0;) {
+            const auto& [stride, size] = order[i];
+            if (*stride == 0) continue;
+            *stride = step;
+            step *= size;
         }
     }
 

@@ -472,6 +472,7 @@ class Planner {
 
     bool reads_before_writing(const Loop& loop, const Step& step, size_t from, size_t to) const {
         const LoopProgram& program = loop.program;
+        if (!program.depth.empty()) return false;
         const std::vector<int> pass = passes_of(program);
         const int last = *std::max_element(pass.begin(), pass.end());
         size_t target = 0;

@@ -101,7 +101,7 @@ void share_programs(std::vector<Loop>& loops, ir::Graph& graph) {
                 uses.push_back({k, program.operands.size(), i.dtype});
                 program.operands.push_back({i.dtype, LoopOperand::Step::none, false});
                 loops[k].operands.push_back({nullptr, place, false});
-                loops[k].sizes.insert(loops[k].sizes.end(), static_cast<size_t>(program.outer_rank), 0);
+                loops[k].sizes.insert(loops[k].sizes.end(), program.count_of_strides(program.operands.size() - 1), 0);
             }
         }
     }

@@ -45,6 +45,27 @@ for _, size in ipairs { { 3, 7 }, { 2, 5, 64 }, { 4, 1500 }, { 3000, 20 }, { 1, 
   end)
 end
 
+-- Points of windows, written one by one and as loops.
+test("compiled rules for indices", function()
+  ms.set_seed(4)
+  local blur = ms.op { name = "blur_of_kernels_test", inputs = { "x[i + p, j + q]", "w[p, q]" }, output = "i, j", reduce = "sum",
+    expr = function(x, w) return x * w end }
+  local largest = ms.op { name = "largest_of_kernels_test", inputs = { "x[i, 2*j + p]" }, output = "i, j", reduce = "max",
+    sizes = { p = 3 }, expr = function(x) return x * x end }
+  for _, size in ipairs { { 20, 70, 7, 6 }, { 20, 64, 3, 3 }, { 9, 33, 2, 2 } } do
+    local x, w = ops.randn { size[1], size[2] }, ops.randn { size[3], size[4] }
+    local function f(a, b) return ops.tanh(blur(a, b)) * 2, largest(a) end
+    local there, y, z = ms.jit(f), f(x, w)
+    for _ = 1, 3 do
+      local mine, other_one = there(x:to(other), w:to(other))
+      equal(mine.device, other)
+      t.near(mine:to "CPU", y, 1e-5)
+      t.near(other_one:to "CPU", z, 1e-6)
+    end
+    equal(there:report().graphs > 0, true)
+  end
+end)
+
 test("operators without a generated kernel are left to the host, and counted", function()
   ms.runtime.forget_fallbacks()
   local x = ms.tensor({ 3, 1, 2 }):to(other)

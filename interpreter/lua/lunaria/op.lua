@@ -3,7 +3,7 @@
 local core = require "lunaria.custom_ops"
 
 local known_fields = { name = "string", inputs = "table", expr = "function", doc = "string", output = "string",
-  reduce = "string" }
+  reduce = "string", sizes = "table", outside = "number" }
 local reductions = { sum = "sum", mean = "mean", max = "amax", min = "amin", prod = "prod" }
 
 local function fail(level, message, ...) error("op: " .. message:format(...), level + 1) end
@@ -11,15 +11,84 @@ local function fail(level, message, ...) error("op: " .. message:format(...), le
 local function is_name(text) return text:match("^[%a_][%w_]*$") ~= nil end
 
 -- "i, k" -> { "i", "k" }
+local function words_of(text)
+  local list = {}
+  if not text:match("%S") then return list end
+  for word in (text .. ","):gmatch("%s*(.-)%s*,") do list[#list + 1] = word end
+  return list
+end
+
+local function check_new(seen, index, text, level)
+  if seen[index] then fail(level + 1, "index %s stands twice in '%s'", index, text) end
+  seen[index] = true
+end
+
 local function indices_of(text, level)
-  local list, seen = {}, {}
-  for word in (text .. ","):gmatch("%s*(.-)%s*,") do
-    if word ~= "" or text:match("%S") then
-      if not is_name(word) then fail(level + 1, "'%s' is no index in '%s'", word, text) end
-      if seen[word] then fail(level + 1, "index %s stands twice in '%s'", word, text) end
-      seen[word] = true
-      list[#list + 1] = word
+  local list, seen = words_of(text), {}
+  for _, word in ipairs(list) do
+    if not is_name(word) then fail(level + 1, "'%s' is no index in '%s'", word, text) end
+    check_new(seen, word, text, level + 1)
+  end
+  return list
+end
+
+-- "2*i + p - 1" -> { -1, "i", 2, "p", 1 }
+local function access_of(word, seen, text, level)
+  local access, rest, sign = { 0 }, word, "+"
+  while true do
+    local factor, index = rest:match("^%s*(%d*)%s*%*?%s*([%a_][%w_]*)")
+    local number = not index and rest:match("^%s*(%d+)")
+    local stop
+    if index then
+      stop = select(2, rest:find("^%s*%d*%s*%*?%s*[%a_][%w_]*"))
+      if sign == "-" then
+        fail(level + 1, "'%s' counts index %s down: only numbers can be taken off, as in x[i + p - 1]", word, index)
+      end
+      check_new(seen, index, text, level + 1)
+      access[#access + 1] = index
+      access[#access + 1] = factor == "" and 1 or math.tointeger(tonumber(factor)) or 0
+      if access[#access] < 1 or access[#access] > 1 << 31 then
+        fail(level + 1, "the factor of index %s in '%s' must be at least 1", index, word)
+      end
+    elseif number then
+      stop = select(2, rest:find("^%s*%d+"))
+      local value = math.tointeger(tonumber(number))
+      if not value or value > 1 << 31 then fail(level + 1, "the number in '%s' is too large", word) end
+      access[1] = access[1] + (sign == "+" and value or -value)
+    else
+      fail(level + 1, "'%s' is no index in '%s': a sum of indices and numbers is, such as i or 2*i + p - 1", word, text)
     end
+    rest = rest:sub(stop + 1)
+    if not rest:match("%S") then return access end
+    local next_sign, behind = rest:match("^%s*([+-])(.*)$")
+    if not next_sign then
+      fail(level + 1, "'%s' is no index in '%s': a sum of indices and numbers is, such as i or 2*i + p - 1", word, text)
+    end
+    sign, rest = next_sign, behind
+  end
+end
+
+local function accesses_of(text, level)
+  local list, seen = words_of(text), {}
+  for k, word in ipairs(list) do list[k] = access_of(word, seen, text, level + 1) end
+  return list
+end
+
+-- Sizes of indices as a list { index, size, ... } in the order of their names.
+local function sizes_of(given, known, level)
+  local list, names = {}, {}
+  for index in pairs(given) do
+    if not known[index] then fail(level + 1, "sizes names '%s', which is no index of an input", tostring(index)) end
+    names[#names + 1] = index
+  end
+  table.sort(names)
+  for _, index in ipairs(names) do
+    local size = math.tointeger(given[index])
+    if not size or size < 1 then
+      fail(level + 1, "the size of index %s must be an integer above 0, got %s", index, tostring(given[index]))
+    end
+    list[#list + 1] = index
+    list[#list + 1] = size
   end
   return list
 end
@@ -33,7 +102,7 @@ local function input_of(text, level)
   local name, indices = rest:match("^%s*([%w_]+)%s*%[(.*)%]%s*$")
   name = name or rest:match("^%s*(.-)%s*$")
   if not is_name(name) then fail(level + 1, "'%s' is no name of an input", text) end
-  return name, kind == "bool", indices and indices_of(indices, level + 1)
+  return name, kind == "bool", indices and accesses_of(indices, level + 1)
 end
 
 local function names_of_parameters(f)
@@ -49,7 +118,11 @@ end
 --- fields: name, inputs ("x", "mask: bool"; the function's parameters where left out), expr, doc.
 --- With a rule for indices it computes at each point of an index space and reduces over those that the output has not:
 --- inputs = {"a[i,k]", "b[k]"}, output = "i", reduce = "sum" (mean, max, min, prod).
---- ms.op(name, expr) is short for the fields name and expr.
+--- An input is read at sums of indices, too: "x[i + p, 2*j + q - 1]". An index that stands alone somewhere has the size
+--- of that axis; of the others one has as many values as fit, and the field sizes gives the rest: sizes = {p = 3}.
+--- outside = number is what lies beyond the edges of the inputs; the index then goes along the whole axis. There are
+--- derivatives of all of these, and the loops are compiled.
+--- ms.op(name, expr) is short for the fields name and expr; ms.define_op is another name of ms.op.
 --- @example ms.op("swish2", function(x, beta) return x * sigmoid(beta * x) end)(ms.tensor{0.0, 1.0}, 2) --> ms.tensor{0.0, 0.8808}
 local function op(given, expr)
   if type(given) == "string" then given = { name = given, expr = expr } end
@@ -57,7 +130,7 @@ local function op(given, expr)
   if type(given) ~= "table" then fail(2, "a table {name = ..., expr = function ... end} is expected, got a %s", type(given)) end
   for key, value in pairs(given) do
     if not known_fields[key] then
-      fail(2, "there is no field '%s'; there are: name, inputs, expr, doc, output, reduce", tostring(key))
+      fail(2, "there is no field '%s'; there are: name, inputs, expr, doc, output, reduce, sizes, outside", tostring(key))
     elseif type(value) ~= known_fields[key] then
       fail(2, "%s must be a %s, got a %s", key, known_fields[key], type(value))
     end
@@ -80,7 +153,9 @@ local function op(given, expr)
     fail(2, "there are %d inputs and the expression takes %d numbers", #names, info.nparams)
   end
   local doc = given.doc or ("What `" .. name .. "` is was defined with ms.op.")
-  if not given.output and not given.reduce and with_indices == 0 then return core.define(name, doc, names, masks, f) end
+  if with_indices == 0 and not (given.output or given.reduce or given.sizes or given.outside) then
+    return core.define(name, doc, names, masks, f)
+  end
 
   if with_indices < #names then
     fail(2, "input '%s' has no indices: write '%s[i]', or '%s[]' for a scalar", names[1], names[1], names[1])
@@ -92,9 +167,11 @@ local function op(given, expr)
   local output, known, in_output, reduces = indices_of(given.output, 2), {}, {}, false
   for _, index in ipairs(output) do in_output[index] = true end
   for _, list in ipairs(indices) do
-    for _, index in ipairs(list) do
-      known[index] = true
-      reduces = reduces or not in_output[index]
+    for _, access in ipairs(list) do
+      for k = 2, #access, 2 do
+        known[access[k]] = true
+        reduces = reduces or not in_output[access[k]]
+      end
     end
   end
   for _, index in ipairs(output) do
@@ -103,7 +180,8 @@ local function op(given, expr)
   if reduces and not given.reduce then
     fail(2, "the output leaves out indices of the inputs: reduce says how (sum, mean, max, min, prod)")
   end
-  return core.define(name, doc, names, masks, f, output, indices, reduces and reductions[given.reduce] or nil)
+  return core.define(name, doc, names, masks, f, output, indices, reduces and reductions[given.reduce] or nil,
+    sizes_of(given.sizes or {}, known, 2), given.outside)
 end
 
 return op

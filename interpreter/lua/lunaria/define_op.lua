@@ -1,0 +1,2 @@
+-- The name that other frameworks have for ms.op.
+return require "lunaria.op"
