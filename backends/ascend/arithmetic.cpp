@@ -14,6 +14,7 @@ namespace lunaria::ascend {
 namespace {
 
 constexpr int64_t kMostLanes = 256;  // of one repeat
+constexpr int64_t kMostAtOnce = 8 * kMostLanes;
 
 void load(DType type, const uint8_t* from, float* to, int64_t count) {
     if (type == DType::f16)
@@ -221,19 +222,17 @@ void Core::do_load2d(const Instruction& i) {
 }
 
 // A row of the result is a pixel of the output picture, a step of 16 columns one channel block at one place of the
-// window.
+// window. Squares of the cube's right operand are by columns.
 void Core::do_load3d(const Instruction& i) {
-    const auto& n = i.n;
-    const int64_t spread_h = int64_t{n[kKernelH] - 1} * n[kDilationH] + 1,
-                  spread_w = int64_t{n[kKernelW] - 1} * n[kDilationW] + 1;
-    const int64_t out_w = (n[kWidth] + n[kPadLeft] + n[kPadRight] - spread_w) / n[kStrideW] + 1;
-    const int64_t out_h = (n[kHeight] + n[kPadTop] + n[kPadBottom] - spread_h) / n[kStrideH] + 1;
+    const Window& n = window(i);
+    const auto [out_h, out_w] = windows_of(n);
+    constexpr uint16_t kNothing[16] = {};
     const auto* picture = reinterpret_cast<const uint16_t*>(at(i.a));
     auto* out = reinterpret_cast<uint16_t*>(at(i.dst));
     for (int64_t mf = 0; mf < n[kRowFractals]; ++mf)
         for (int64_t kf = 0; kf < n[kStepFractals]; ++kf)
             for (int64_t r = 0; r < 16; ++r) {
-                uint16_t* row = out + ((mf * n[kStepFractals] + kf) * 16 + r) * 16;
+                uint16_t* square = out + (mf * n[kStepFractals] + kf) * 256;
                 const int64_t pixel = n[kFirstRow] + mf * 16 + r, step = n[kFirstStep] + kf;
                 const int64_t kx = step % n[kKernelW], ky = step / n[kKernelW] % n[kKernelH],
                               channel = step / n[kKernelW] / n[kKernelH];
@@ -241,10 +240,11 @@ void Core::do_load3d(const Instruction& i) {
                 const int64_t x = pixel % out_w * n[kStrideW] - n[kPadLeft] + kx * n[kDilationW];
                 const bool inside = pixel < out_h * out_w && channel < n[kChannels] && y >= 0 && y < n[kHeight] &&
                                     x >= 0 && x < n[kWidth];
-                if (inside)
-                    std::copy_n(picture + ((channel * n[kHeight] + y) * n[kWidth] + x) * 16, 16, row);
+                const uint16_t* found = inside ? picture + ((channel * n[kHeight] + y) * n[kWidth] + x) * 16 : kNothing;
+                if (i.dst.space == Space::l0a)
+                    std::copy_n(found, 16, square + r * 16);
                 else
-                    std::fill_n(row, 16, uint16_t{0});
+                    for (int64_t c = 0; c < 16; ++c) square[c * 16 + r] = found[c];
             }
 }
 
@@ -303,11 +303,30 @@ void Core::do_drain(const Instruction& i) {
     }
 }
 
+// How many repeats can be computed as one: all operands are dense, and no repeat reads what another one writes.
+int64_t Core::repeats_at_once(const Instruction& i, DType to) {
+    const int64_t from_size = static_cast<int64_t>(size_of(i.type)), to_size = static_cast<int64_t>(size_of(to));
+    const int64_t lanes = i.n[1], repeats = i.n[0];
+    if (repeats == 1 || i.n[2] * Memory::kBlock != lanes * to_size) return 1;
+    const uint8_t* to_first = at(i.dst);
+    const uint8_t* to_last = to_first + repeats * lanes * to_size;
+    auto apart = [&](const Operand& o, int64_t stride) {
+        if (stride * Memory::kBlock != lanes * from_size) return false;
+        const uint8_t* first = at(o);
+        if (first == to_first) return from_size == to_size;
+        return first >= to_last || first + repeats * lanes * from_size <= to_first;
+    };
+    if (i.op != Opcode::duplicate && !apart(i.a, i.n[3])) return 1;
+    if (i.op == Opcode::binary && !apart(i.b, i.n[4])) return 1;
+    return std::max<int64_t>(1, kMostAtOnce / lanes);
+}
+
 void Core::do_elements(const Instruction& i, float number) {
-    float a[kMostLanes], b[kMostLanes], out[kMostLanes];
-    const int64_t lanes = i.n[1];
+    float a[kMostAtOnce], b[kMostAtOnce], out[kMostAtOnce];
     const DType to = i.op == Opcode::convert ? i.to : i.type;
-    for (int64_t r = 0; r < i.n[0]; ++r) {
+    const int64_t step = repeats_at_once(i, to);
+    for (int64_t r = 0; r < i.n[0]; r += step) {
+        const int64_t lanes = i.n[1] * std::min(step, i.n[0] - r);
         uint8_t* dst = at(i.dst, r * i.n[2] * Memory::kBlock);
         if (i.op == Opcode::duplicate) {
             std::fill_n(out, lanes, number);

@@ -33,6 +33,20 @@ std::string what_is_wrong_with_repeats(const Instruction& i, bool divides) {
     return {};
 }
 
+std::string what_is_wrong_with_window(const Window& n) {
+    auto all_at_least = [&](int32_t least, std::initializer_list<int> numbers) {
+        return std::ranges::all_of(numbers, [&](int k) { return n[static_cast<size_t>(k)] >= least; });
+    };
+    if (!all_at_least(1, {kRowFractals, kStepFractals})) return "at least one square of 16 x 16 is needed";
+    if (!all_at_least(1, {kKernelH, kKernelW, kStrideH, kStrideW, kDilationH, kDilationW}))
+        return "kernel, stride and dilation must be positive";
+    if (!all_at_least(1, {kHeight, kWidth, kChannels})) return "height, width and channels must be positive";
+    if (!all_at_least(0, {kPadTop, kPadLeft, kPadBottom, kPadRight, kFirstRow, kFirstStep}))
+        return "padding, row and step must not be negative";
+    const auto [rows, columns] = windows_of(n);
+    return rows < 1 || columns < 1 ? "the picture with its padding is smaller than a window" : std::string();
+}
+
 }  // namespace
 
 bool Core::is_legal(const Instruction& i) {
@@ -50,9 +64,7 @@ bool Core::is_legal(const Instruction& i) {
             if (!at_least_one({0})) wrong = str("at least one square of 16 x 16 is needed, got ", i.n[0]);
             break;
         case Opcode::load3d:
-            if (!at_least_one({kRowFractals, kStepFractals})) wrong = "at least one square of 16 x 16 is needed";
-            if (!at_least_one({kKernelH, kKernelW, kStrideH, kStrideW, kDilationH, kDilationW}))
-                wrong = "kernel, stride and dilation must be positive";
+            wrong = what_is_wrong_with_window(window(i));
             break;
         case Opcode::mmad:
             if (!at_least_one({0, 1, 2})) wrong = "m, k and n must be positive";
@@ -86,14 +98,13 @@ bool Core::touch(const Instruction& i, const Operand& o, int64_t offset, int64_t
         return false;
     }
     if (bytes == 0) return true;
-    if (!writes && !m.is_written(from, bytes)) {
+    const Memory::Access access = writes ? m.write(from, bytes, i.pipe, clock_) : m.read(from, bytes, i.pipe, clock_);
+    if (access.unwritten)
         fault("uninitialised",
               str(name(i), ": reads bytes ", from, " to ", from + bytes, " of ",
                   o.space == Space::gm ? tensors_[static_cast<size_t>(o.tensor)].name : name_of(o.space),
                   ", which were not all written"));
-        m.mark_written(from, bytes);
-    }
-    const auto conflict = writes ? m.write(from, bytes, i.pipe, clock_) : m.read(from, bytes, i.pipe, clock_);
+    const auto& conflict = access.conflict;
     if (conflict) {
         const char* other = name_of(conflict->other);
         fault("race",
@@ -102,7 +113,6 @@ bool Core::touch(const Instruction& i, const Operand& o, int64_t offset, int64_t
                   other, conflict->other_wrote ? " writes" : " reads", ", and nothing makes ", name_of(i.pipe),
                   " wait: set_flag(\"", other, "\", \"", name_of(i.pipe), "\", n) and wait_flag are missing"));
     }
-    if (writes) m.mark_written(from, bytes);
     if (o.space == Space::gm) share(i, o, from, bytes, writes);
     return true;
 }
@@ -168,9 +178,10 @@ bool Core::touch_cube(const Instruction& i) {
     }
     if (i.op == Opcode::load3d) {
         if (!is_aligned(i, i.a, i.a.address) || !is_aligned(i, i.dst, i.dst.address)) return false;
-        const int64_t picture = int64_t{i.n[kHeight]} * i.n[kWidth] * i.n[kChannels] * 32;
+        const Window& n = window(i);
+        const int64_t picture = int64_t{n[kHeight]} * n[kWidth] * n[kChannels] * 32;
         return touch(i, i.a, 0, picture, false) &&
-               touch(i, i.dst, 0, int64_t{i.n[kRowFractals]} * i.n[kStepFractals] * 512, true);
+               touch(i, i.dst, 0, int64_t{n[kRowFractals]} * n[kStepFractals] * 512, true);
     }
     if (i.op == Opcode::drain) {
         if (!is_aligned(i, i.a, i.a.address) || !is_aligned(i, i.dst, i.dst.address)) return false;

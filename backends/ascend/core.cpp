@@ -157,8 +157,21 @@ void Core::release(Pipe pipe) {
     }
 }
 
-void Core::carry_out(const Waiting& w) {
+// The instruction with the addresses that its register gives.
+const Instruction& Core::resolve(const Waiting& w, Instruction& moved) const {
     const Instruction& i = program_->code[w.index];
+    if (i.op != Opcode::move || i.reg < 0) return i;
+    moved = i;
+    Operand& outside = i.a.space == Space::gm ? moved.a : moved.dst;
+    const double address = static_cast<double>(outside.address) + static_cast<double>(w.number) * i.n[4];
+    constexpr auto kMost = static_cast<double>(kMostAddress - 1);
+    outside.address = static_cast<int64_t>(std::isnan(address) ? kMost : std::clamp(address, -kMost, kMost));
+    return moved;
+}
+
+void Core::carry_out(const Waiting& w) {
+    Instruction moved;
+    const Instruction& i = resolve(w, moved);
     const size_t before = current_;
     current_ = w.index;
     const auto p = static_cast<size_t>(i.pipe);
@@ -228,8 +241,9 @@ int64_t Core::duration(const Instruction& i, int64_t& latency) {
             return cycles_of(fractals * 512 * (i.n[3] ? 2 : 1), rate);
         }
         case Opcode::load3d: {
-            const double count = double(i.n[kRowFractals]) * i.n[kStepFractals];
-            const bool strided = i.n[kStrideH] > 1 || i.n[kStrideW] > 1;
+            const Window& n = window(i);
+            const double count = double(n[kRowFractals]) * n[kStepFractals];
+            const bool strided = n[kStrideH] > 1 || n[kStrideW] > 1;
             const double rate = i.dst.space == Space::l0a ? settings_.l1_to_l0a : settings_.l1_to_l0b;
             latency = settings_.move_head;
             return cycles_of(count * 512, rate) + (strided ? static_cast<int64_t>(count) : 0);

@@ -117,6 +117,7 @@ class Core {
 
     void dispatch(size_t index);
     bool is_blocked(const Instruction& i) const;
+    const Instruction& resolve(const Waiting& w, Instruction& moved) const;
     void carry_out(const Waiting& w);
     void release(Pipe pipe);
     void synchronise(const Instruction& i, int64_t start, Queue& queue);
@@ -136,6 +137,7 @@ class Core {
     void share(const Instruction& i, const Operand& o, int64_t from, int64_t bytes, bool writes);
     void cache_lines(const Operand& o, int64_t from, int64_t bytes);
     void fault(const char* kind, std::string text);
+    const Window& window(const Instruction& i) const { return program_->windows[static_cast<size_t>(i.n[0])]; }
     Memory& memory(const Operand& o);
     uint8_t* at(const Operand& o, int64_t offset = 0) { return memory(o).data() + o.address + offset; }
     Flag* flag_of(const Instruction& i);
@@ -148,6 +150,7 @@ class Core {
     void do_mmad(const Instruction& i);
     void do_integer_mmad(const Instruction& i);
     void do_drain(const Instruction& i);
+    int64_t repeats_at_once(const Instruction& i, DType to);
     void do_elements(const Instruction& i, float number);
     void do_compare(const Instruction& i);
     void do_select(const Instruction& i);

@@ -20,10 +20,19 @@ __attribute__((target("avx,f16c"))) int64_t widen(const uint16_t* from, float* t
     return i;
 }
 
-__attribute__((target("avx,f16c"))) int64_t narrow(const float* from, uint16_t* to, int64_t count) {
+constexpr uint16_t kExponent = 0x7c00, kLargest = 0x7bff;
+
+// `special`: whether an infinity or no number came out.
+__attribute__((target("avx,f16c"))) int64_t narrow(const float* from, uint16_t* to, int64_t count, bool& special) {
     int64_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+    const __m128i exponent = _mm_set1_epi16(kExponent);
+    __m128i found = _mm_setzero_si128();
+    for (; i + 8 <= count; i += 8) {
+        const __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0);
+        found = _mm_or_si128(found, _mm_cmpeq_epi16(_mm_and_si128(halves, exponent), exponent));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), halves);
+    }
+    special = _mm_movemask_epi8(found) != 0;
     return i;
 }
 
@@ -34,10 +43,11 @@ void halves_to_floats(const uint16_t* from, float* to, int64_t count) {
 }
 
 bool floats_to_halves(const float* from, uint16_t* to, int64_t count, bool saturate) {
-    for (int64_t i = has_conversions() ? narrow(from, to, count) : 0; i < count; ++i) to[i] = float_to_half(from[i]);
-    constexpr uint16_t kExponent = 0x7c00, kLargest = 0x7bff;
     bool special = false;
-    for (int64_t i = 0; i < count; ++i) special |= (to[i] & kExponent) == kExponent;
+    for (int64_t i = has_conversions() ? narrow(from, to, count, special) : 0; i < count; ++i) {
+        to[i] = float_to_half(from[i]);
+        special |= (to[i] & kExponent) == kExponent;
+    }
     if (!special || !saturate) return special;
     for (int64_t i = 0; i < count; ++i) {
         if ((to[i] & kExponent) != kExponent) continue;

@@ -2,6 +2,16 @@
 
 namespace lunaria::ascend {
 
+WindowCount windows_of(const Window& n) {
+    auto count = [&](int size, int before, int after, int kernel, int stride, int dilation) {
+        const auto at = [&](int place) { return int64_t{n[static_cast<size_t>(place)]}; };
+        const int64_t room = at(size) + at(before) + at(after) - (at(kernel) - 1) * at(dilation) - 1;
+        return room < 0 ? 0 : room / at(stride) + 1;
+    };
+    return {count(kHeight, kPadTop, kPadBottom, kKernelH, kStrideH, kDilationH),
+            count(kWidth, kPadLeft, kPadRight, kKernelW, kStrideW, kDilationW)};
+}
+
 const char* name_of(Pipe pipe) {
     constexpr const char* kNames[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3"};
     return kNames[static_cast<int>(pipe)];

@@ -22,9 +22,11 @@ enum class Space : uint8_t { gm, l1, l0a, l0b, l0c, ub };
 inline constexpr int kSpaces = 6;
 
 enum class Opcode : uint8_t {
-    move,    // bursts of bytes: n = {bursts, bytes of a burst, stride of the source, of the destination (bytes)}
+    // Bursts of bytes: n = {bursts, bytes of a burst, stride of the source, of the destination (bytes), and, with a
+    // register, by how many bytes the place in global memory begins later for each unit of it}.
+    move,
     load2d,  // fractals L1 -> L0A, L0B: n = {fractals, stride of the source, of the destination (fractals), transpose}
-    load3d,  // windows of a picture L1 -> L0A: n as Window has it
+    load3d,  // windows of a picture L1 -> L0A, L0B: n = {which of Program::windows}
     mmad,    // L0C = or += L0A * L0B: n = {m, k, n, 1: starts from zero}; f16 adds in f32, i8 in i32
     drain,   // L0C -> UB with conversion: n = {fractals, stride of the source (fractals), 1: negative becomes 0}
     binary,  // elements: n = {repeats, lanes, strides of dst, a, b between repeats (blocks of 32 bytes)}
@@ -80,14 +82,16 @@ enum class Arithmetic : uint8_t {
     pair  // reductions
 };
 
+// In eight bytes, since programs have millions of instructions.
 struct Operand {
-    Space space = Space::ub;
-    int32_t tensor = 0;   // of global memory: which
-    int64_t address = 0;  // in bytes
+    Space space : 8 = Space::ub;
+    int64_t tensor : 16 = 0;   // of global memory: which
+    int64_t address : 40 = 0;  // in bytes
 };
+inline constexpr int64_t kMostTensors = int64_t{1} << 15, kMostAddress = int64_t{1} << 39;
 
 // The numbers of load3d, by position.
-enum Window : uint8_t {
+enum WindowNumber : uint8_t {
     kHeight,
     kWidth,
     kChannels,
@@ -108,21 +112,30 @@ enum Window : uint8_t {
     kWindowNumbers
 };
 
+using Window = std::array<int32_t, kWindowNumbers>;
+
+// How many windows are below each other and beside each other; none where the picture is too small for one.
+struct WindowCount {
+    int64_t rows, columns;
+};
+WindowCount windows_of(const Window& n);
+
 struct Instruction {
     Opcode op = Opcode::barrier;
     Pipe pipe = Pipe::s;
     Arithmetic kind = Arithmetic::copy;
     DType type = DType::f16, to = DType::f16;
-    Operand dst, a, b, c;
-    std::array<int32_t, kWindowNumbers> n{};
-    float number = 0;
     int8_t reg = -1;    // a scalar register in place of `number`, or the one that is written
     int32_t place = 0;  // of the line that wrote it, in Program::places
+    float number = 0;
+    std::array<int32_t, 5> n{};
+    Operand dst, a, b, c;
 };
 
 struct Program {
     std::string name;
     std::vector<std::string> places;  // "file:line"
+    std::vector<Window> windows;      // of load3d
     std::vector<Instruction> code;
 };
 

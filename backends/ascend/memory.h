@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "backends/ascend/instruction.h"
 
@@ -29,30 +29,48 @@ class Memory {
     void forget();
     // Only who was there.
     void forget_accesses();
-
-    bool is_written(int64_t from, int64_t bytes) const;
-    void mark_written(int64_t from, int64_t bytes);
     int64_t count_unwritten() const;
 
-    // Notes an access by an instruction of `pipe` that knows `clock`; the pipe that it conflicts with, if there is one.
+    // The pipe that an access conflicts with.
     struct Conflict {
         Pipe other;
         bool other_wrote;
     };
-    std::optional<Conflict> read(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
-    std::optional<Conflict> write(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
+    struct Access {
+        std::optional<Conflict> conflict;
+        bool unwritten = false;  // something that is read was never written
+    };
+    // Notes an access by an instruction of `pipe` that knows `clock`. What is read counts as written from then on.
+    Access read(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
+    Access write(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
 
   private:
+    // All zeros: nobody was there.
     struct Block {
-        uint32_t written = 0;  // the time at the writer's pipe; 0: never
-        Pipe writer = Pipe::s;
-        std::array<uint32_t, kPipes> read{};
+        std::array<uint32_t, kPipes> read;  // the times at the readers' pipes; 0: never
+        uint32_t wrote;                     // eight times the time at the writer's pipe, and the pipe; 0: never
+        uint32_t bytes;                     // which of the 32 are written, a bit for each
+        Pipe writer() const { return static_cast<Pipe>(wrote % 8); }
+        bool is_unknown(const Clock& known) const { return wrote / 8 > known[wrote % 8]; }
     };
-    int64_t bytes_;
-    std::vector<uint8_t> own_;
+    // Zeros of the system, which it gives where they are touched: most programs need little of a buffer.
+    struct Free {
+        void operator()(void* p) const noexcept { std::free(p); }
+    };
+    template <class T>
+    using Zeros = std::unique_ptr<T[], Free>;
+    template <class T>
+    static Zeros<T> zeros(int64_t count);
+    template <class F>
+    void each_block(int64_t from, int64_t bytes, F f);
+
+    int64_t bytes_, count_;
+    Zeros<uint8_t> own_;
     uint8_t* data_;
-    std::vector<uint8_t> written_;
-    std::vector<Block> blocks_;
+    bool was_written_;  // before anybody was there
+    Zeros<Block> blocks_;
+    // The blocks from low_ to high_ (not included) are not as they were.
+    int64_t low_, high_ = 0;
 };
 
 }  // namespace lunaria::ascend

@@ -1,5 +1,6 @@
 #include "backends/ascend/outline.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -35,7 +36,7 @@ OutlinedTensor::Layout layout_of(const Tensor& t) {
 class Outline::OutlineDevice final : public Device {
   public:
     explicit OutlineDevice(Device& model) : model_(model) {}
-    std::string_view name() const override { return "outline"; }
+    std::string_view name() const override { return model_.name(); }
     bool is_host() const override { return true; }
     void* allocate(size_t bytes) override { return model_.allocate(bytes); }
     void release(void* block, size_t bytes) noexcept override { model_.release(block, bytes); }
@@ -61,16 +62,18 @@ class Outline::OutlineDevice final : public Device {
     Device& model_;
 };
 
-Outline* Outline::open_ = nullptr;
+std::atomic<Outline*> Outline::open_ = nullptr;
+std::atomic<Device*> Outline::host_ = nullptr;
 
 Outline::Outline(Device& model, std::function<std::string()> place)
     : before_(current_device()), place_(std::move(place)) {
-    if (open_) throw state_error("outline", "another outline is being made");
+    if (is_open()) throw state_error("outline", "another outline is being made");
     // Operators keep the lists of kernels of the devices that they have met, by address: one device for all outlines.
     static std::map<Device*, std::unique_ptr<OutlineDevice>> devices;
     auto& device = devices[&model];
     if (!device) device = std::make_unique<OutlineDevice>(model);
     open_ = this;
+    host_ = &model;
     set_current_device(device.get());
 }
 
@@ -86,7 +89,12 @@ OutlinedTensor Outline::describe(const Tensor& t) {
 }
 
 bool Outline::note(const KernelCall& call) {
-    Outline& self = *open_;
+    Outline* open = open_;
+    if (!open || open->thread_ != std::this_thread::get_id()) {
+        const auto kernels = host_.load()->kernels(call.op);
+        return std::ranges::any_of(kernels, [&](Kernel kernel) { return kernel(call); });
+    }
+    Outline& self = *open;
     OutlinedCall row;
     row.op = &call.op;
     row.place = self.place_();

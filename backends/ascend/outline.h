@@ -3,9 +3,11 @@
 // networks of any size pass; small ones are zeros.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -39,12 +41,12 @@ struct OutlinedCall {
 
 class Outline {
   public:
-    // Operators of this thread go to the outline until it is closed. `model` says which operators a device has kernels
-    // for. One outline may be open at a time.
+    // Operators of this thread on the host go to the outline until it is closed; what other devices do with the host's
+    // kernels is done as ever. `model` is the host. One outline may be open at a time.
     Outline(Device& model, std::function<std::string()> place);
     ~Outline();
     Outline(const Outline&) = delete;
-    static bool is_open() { return open_ != nullptr; }
+    static bool is_open() { return open_.load() != nullptr; }
 
     std::vector<OutlinedCall> calls;
 
@@ -53,7 +55,9 @@ class Outline {
     static bool note(const KernelCall& call);
     OutlinedTensor describe(const Tensor& t);
 
-    static Outline* open_;
+    static std::atomic<Outline*> open_;
+    static std::atomic<Device*> host_;  // of the last outline: a device may be about to ask for its kernels
+    const std::thread::id thread_ = std::this_thread::get_id();
     std::unique_ptr<OutlineDevice> device_;
     Device* before_;
     std::function<std::string()> place_;

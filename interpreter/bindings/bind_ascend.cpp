@@ -1,15 +1,14 @@
-// The module "lunaria.ascend_core": what lunaria/ascend/ is made of. Programs of a core are written instruction by
-// instruction, and run; the operators of a function are outlined; the device tells what ran on it.
+// The module "lunaria.ascend_core": what lunaria/ascend/ is made of. Programs of a core are written (by what
+// bind_ascend_programs adds) and run; the operators of a function are outlined; the device tells what ran on it.
 #include <algorithm>
 #include <array>
-#include <map>
-#include <unordered_map>
 
 #include "backends/ascend/chip.h"
 #include "backends/ascend/device.h"
 #include "backends/ascend/outline.h"
 #include "backends/cpu/device.h"
 #include "core/error.h"
+#include "interpreter/bindings/ascend_programs.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
@@ -21,90 +20,6 @@ namespace lunaria {
 namespace {
 
 using namespace ascend;
-
-constexpr const char* kProgramHandle = "lunaria.ascend.program";
-
-struct WrittenProgram {
-    Program program;
-    std::map<std::pair<const void*, int>, int32_t> lines;  // by source and line
-    std::unordered_map<std::string, int32_t> places;
-};
-
-int32_t add_place(WrittenProgram& written, const std::string& place) {
-    const auto [entry, fresh] = written.places.try_emplace(place, static_cast<int32_t>(written.places.size()));
-    if (fresh) written.program.places.push_back(place);
-    return entry->second;
-}
-
-// The user's line that runs, as a number of the program's places. Asked for each instruction, so that a line that was
-// met before costs no text.
-int32_t place_here(lua_State* L, WrittenProgram& written) {
-    LuaHost* host = LuaHost::existing(L);
-    if (host && host->machine().is_running()) return add_place(written, running_place(L));
-    lua_Debug frame;
-    for (int level = 1; lua_getstack(L, level, &frame); ++level) {
-        // The line is searched for, the source is at hand.
-        lua_getinfo(L, "S", &frame);
-        if (*frame.what == 'C' || std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks)) continue;
-        lua_getinfo(L, "l", &frame);
-        if (frame.currentline <= 0) continue;
-        const auto [entry, fresh] = written.lines.try_emplace({frame.source, frame.currentline}, 0);
-        if (fresh) entry->second = add_place(written, running_place(L));
-        return entry->second;
-    }
-    return add_place(written, running_place(L));
-}
-
-int new_program(lua_State* L) {
-    WrittenProgram written;
-    written.program.name = luaL_checkstring(L, 1);
-    push_handle(L, std::move(written), kProgramHandle);
-    return 1;
-}
-
-int64_t between(lua_State* L, int index, int64_t least, int64_t most) {
-    const lua_Integer n = luaL_checkinteger(L, index);
-    if (n < least || n > most)
-        throw value_error("ascend.kernel", str("a number from ", least, " to ", most, " is expected, got ", n));
-    return n;
-}
-
-Operand operand_at(lua_State* L, int index) {
-    Operand o;
-    o.space = static_cast<Space>(between(L, index, 0, kSpaces - 1));
-    o.tensor = static_cast<int32_t>(between(L, index + 1, 0, 1 << 20));
-    o.address = luaL_checkinteger(L, index + 2);
-    return o;
-}
-
-// emit(program, op, pipe, kind, type, to, dst (3 numbers), a, b, c, number, register, n ...)
-int emit(lua_State* L) {
-    auto& written = handle_at<WrittenProgram>(L, 1, kProgramHandle);
-    Instruction i;
-    i.op = static_cast<Opcode>(between(L, 2, 0, static_cast<int64_t>(Opcode::barrier)));
-    i.pipe = static_cast<Pipe>(between(L, 3, 0, kPipes - 1));
-    i.kind = static_cast<Arithmetic>(between(L, 4, 0, static_cast<int64_t>(Arithmetic::pair)));
-    i.type = dtype_at(L, 5, "ascend.kernel").value_or(DType::f16);
-    i.to = dtype_at(L, 6, "ascend.kernel").value_or(i.type);
-    i.dst = operand_at(L, 7);
-    i.a = operand_at(L, 10);
-    i.b = operand_at(L, 13);
-    i.c = operand_at(L, 16);
-    i.number = static_cast<float>(luaL_checknumber(L, 19));
-    i.reg = static_cast<int8_t>(between(L, 20, -1, 31));
-    const int count = std::min(lua_gettop(L) - 20, static_cast<int>(kWindowNumbers));
-    for (int n = 0; n < count; ++n)
-        i.n[static_cast<size_t>(n)] = static_cast<int32_t>(between(L, 21 + n, -1 << 30, 1 << 30));
-    if (i.op == Opcode::set_flag || i.op == Opcode::wait_flag)
-        for (int n = 0; n < 3; ++n) between(L, 21 + n, 0, n < 2 ? kPipes - 1 : 15);
-    if (i.op == Opcode::scalar_op) {
-        between(L, 21, 0, 31);
-        between(L, 22, -1, 31);
-    }
-    i.place = place_here(L, written);
-    written.program.code.push_back(i);
-    return 0;
-}
 
 double number_of(lua_State* L, int table, const char* name, double otherwise) {
     lua_getfield(L, table, name);
@@ -182,8 +97,26 @@ void push_faults(lua_State* L, const std::vector<Fault>& faults) {
     }
 }
 
-void push_trace(lua_State* L, const std::vector<std::vector<TraceRow>>& traces,
-                const std::vector<const Program*>& programs) {
+constexpr const char* kTraceHandle = "lunaria.ascend.trace";
+using Traces = std::vector<std::vector<TraceRow>>;  // by blocks
+
+std::vector<const Program*> programs_at(lua_State* L, int index) {
+    luaL_checktype(L, index, LUA_TTABLE);
+    std::vector<const Program*> programs;
+    for (lua_Integer i = 1; lua_rawgeti(L, index, i) != LUA_TNIL; ++i) {
+        programs.push_back(&handle_at<WrittenProgram>(L, -1, kAscendProgramHandle).program);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return programs;
+}
+
+// trace(what run gave, its programs): a row for each instruction. They are made when they are asked for, since that
+// takes longer than the run.
+int trace(lua_State* L) {
+    const auto& traces = handle_at<Traces>(L, 1, kTraceHandle);
+    const std::vector<const Program*> programs = programs_at(L, 2);
+    if (programs.size() != traces.size()) throw value_error("ascend.kernel", "the trace is of other programs");
     lua_newtable(L);
     lua_Integer next = 1;
     for (size_t b = 0; b < traces.size(); ++b)
@@ -206,9 +139,10 @@ void push_trace(lua_State* L, const std::vector<std::vector<TraceRow>>& traces,
             }
             lua_rawseti(L, -2, next++);
         }
+    return 1;
 }
 
-void push_result(lua_State* L, const ChipResult& r, const std::vector<const Program*>& programs) {
+void push_result(lua_State* L, const ChipResult& r) {
     lua_createtable(L, 0, 12);
     for (auto [name, value] : {std::pair<const char*, double>{"cycles", r.cycles},
                                {"gm_rate", r.gm_rate},
@@ -231,8 +165,6 @@ void push_result(lua_State* L, const ChipResult& r, const std::vector<const Prog
     lua_setfield(L, -2, "overflowed");
     push_faults(L, r.faults);
     lua_setfield(L, -2, "faults");
-    push_trace(L, r.traces, programs);
-    lua_setfield(L, -2, "trace");
 }
 
 // Tensors of the kernel: { name =, tensor = (or bytes =), written = }. `held` keeps them.
@@ -261,34 +193,31 @@ std::vector<GlobalTensor> tensors_at(lua_State* L, int index, std::vector<Tensor
     return tensors;
 }
 
-// run(settings, tensors, programs): times, faults; the tensors hold what was computed. The last value: by tensors, how
-// many bytes were not written.
+// run(settings, tensors, programs): times, faults; the tensors hold what was computed. Then by tensors, how many bytes
+// were not written; and what trace() takes.
 int run(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TTABLE);
-    luaL_checktype(L, 3, LUA_TTABLE);
     const ChipSettings settings = settings_at(L, 1);
     std::vector<Tensor> held;
     std::vector<GlobalTensor> tensors = tensors_at(L, 2, held);
-    std::vector<const Program*> programs;
-    for (lua_Integer i = 1; lua_rawgeti(L, 3, i) != LUA_TNIL; ++i) {
-        programs.push_back(&handle_at<WrittenProgram>(L, -1, kProgramHandle).program);
-        lua_pop(L, 1);
-        for (const Instruction& step : programs.back()->code)
+    const std::vector<const Program*> programs = programs_at(L, 3);
+    for (const Program* program : programs)
+        for (const Instruction& step : program->code)
             for (const Operand* o : {&step.dst, &step.a, &step.b, &step.c})
                 if (o->space == Space::gm && static_cast<size_t>(o->tensor) >= std::max<size_t>(tensors.size(), 1))
                     throw value_error("ascend.kernel", str("there is no tensor ", o->tensor));
-    }
     if (programs.empty() || tensors.empty())
         throw value_error("ascend.kernel", "a kernel has at least one block and one tensor");
-    const ChipResult result = run_kernel(settings, programs, tensors);
-    push_result(L, result, programs);
+    ChipResult result = run_kernel(settings, programs, tensors);
+    push_result(L, result);
     lua_newtable(L);
     for (size_t i = 0; i < tensors.size(); ++i) {
         lua_pushinteger(L, tensors[i].memory.count_unwritten());
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
-    return 2;
+    push_handle(L, std::move(result.traces), kTraceHandle);
+    return 3;
 }
 
 void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
@@ -374,6 +303,11 @@ int take_record(lua_State* L) {
     return 3;
 }
 
+int discard_record(lua_State*) {
+    ascend::take_record();
+    return 0;
+}
+
 constexpr std::array<const char*, 3> kLimits = {"memory_parameters", "memory_features", "memory_communication"};
 
 // configure(settings of a chip): what the device has of it.
@@ -422,13 +356,14 @@ int take_overflow(lua_State* L) {
 }  // namespace
 
 int open_ascend(lua_State* L) {
-    make_handle_type(L, kProgramHandle, protect<release_handle<WrittenProgram>>);
-    lua_createtable(L, 0, 9);
-    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"program", protect<new_program>},
-                                  {"emit", protect<emit>},
-                                  {"run", protect<run>},
+    make_handle_type(L, kTraceHandle, protect<release_handle<Traces>>);
+    lua_createtable(L, 0, 18);
+    bind_ascend_programs(L);
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"run", protect<run>},
+                                  {"trace", protect<trace>},
                                   {"outline", protect<outline>},
                                   {"take_record", protect<take_record>},
+                                  {"discard_record", protect<discard_record>},
                                   {"configure", protect<configure>},
                                   {"settings", protect<settings>},
                                   {"memory", protect<memory>},

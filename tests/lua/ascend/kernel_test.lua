@@ -29,9 +29,13 @@ t.test("a kernel gives numbers, cycles and the pipe that bounds it in one run", 
   t.equal(run:bound(), "MTE2")
   t.equal(tostring(run):find("bound by MTE2", 1, true) ~= nil, true)
   local events = ms.json.decode(run:timeline()).traceEvents
-  t.equal(#events, 4)
-  t.equal(events[3].name, "vadd")
-  t.equal(events[3].args.place:match "kernel_test.lua:%d+$" ~= nil, true)
+  local named, shown = {}, {}
+  for _, e in ipairs(events) do
+    if e.ph == "X" then shown[#shown + 1] = e elseif e.name == "thread_name" then named[e.tid] = e.args.name end
+  end
+  t.equal(#shown, 4)
+  t.equal({ shown[3].name, named[shown[3].tid], named[shown[1].tid] }, { "vadd", "V", "MTE2" })
+  t.equal(shown[3].args.place:match "kernel_test.lua:%d+$" ~= nil, true)
 end)
 
 t.test("pipes work beside each other: loads of the next part hide behind the arithmetic", function()
@@ -66,6 +70,48 @@ t.test("pipes work beside each other: loads of the next part hide behind the ari
   t.equal(#one.faults + #two.faults, 0)
   t.equal(two.cycles < 0.75 * one.cycles, true)
   t.equal(two.busy.V, one.busy.V)
+end)
+
+-- What a mix of instructions takes is what its busiest pipe takes, and the report names that pipe.
+t.test("mixes of instructions are explained by the pipe that bounds them", function()
+  local mixes = {
+    V = function(p) local a = p:ub(f16, 8192) p:vdup(a, 1.0) for _ = 1, 200 do p:vexp(a, a) end end,
+    MTE1 = function(p, x)
+      local l1 = p:l1(f16, 32768)
+      p:load(l1, x, { bursts = 16, burst = 2048, src_stride = 0 })
+      p:sync("MTE2", "MTE1")
+      for _ = 1, 60 do p:load2d(p:l0b(f16, 32768, 0), l1) end
+    end,
+    M = function(p, x)
+      local a, b, c = p:l0a(f16, 4096), p:l0b(f16, 4096), p:l0c(f32, 4096)
+      local l1 = p:l1(f16, 4096)
+      p:load(l1, x, { bursts = 2, burst = 2048, src_stride = 0 })
+      p:sync("MTE2", "MTE1")
+      p:load2d(a, l1)
+      p:load2d(b, l1)
+      p:sync("MTE1", "M")
+      for i = 1, 300 do p:mmad(c, a, b, 64, 64, 64, { init = i == 1 }) end
+    end,
+    MTE2 = function(p, x)
+      local a = p:ub(f16, 32768)
+      for _ = 1, 40 do p:load(a, x, { bursts = 16, burst = 2048, src_stride = 0 }) end
+    end,
+    MTE3 = function(p, x, y)
+      local a = p:ub(f16, 2048)
+      p:load(a, x)
+      p:sync("MTE2", "MTE3")
+      for _ = 1, 100 do p:store(y, a) end
+    end,
+    S = function(p) for _ = 1, 500 do p:scalar("add", 0, 0, 1.0) end end,
+  }
+  for pipe, program in pairs(mixes) do
+    local run = kernel("mix", program):check(half(2048))
+    for _, f in ipairs(run.faults) do t.equal(f.kind, "unwritten") end
+    t.equal({ pipe, run:bound() }, { pipe, pipe })
+    -- The scalar unit decodes nothing while it works itself.
+    t.equal({ pipe, run.busy[pipe] > (pipe == "S" and 0.4 or 0.7) * (run.cycles - 1500) }, { pipe, true })
+    t.equal(tostring(run):find("bound by " .. pipe, 1, true) ~= nil, true)
+  end
 end)
 
 t.test("float16 saturates and says so, or keeps infinities", function()
@@ -351,6 +397,55 @@ seed("cores", function(p, x, y) -- parts that are not multiples of 32 bytes
   p:store(y:at(p.block * 504), a, { count = 512 })
 end, { blocks = 2 })
 
+-- Addresses that the scalar unit reads.
+local function by_number(without)
+  return function(p, x, index, y)
+    local function sync(from, to, id)
+      if without ~= from .. to then p:sync(from, to, id) end
+    end
+    local list, row = p:ub(ms.int32, 8), p:ub(f16, 16)
+    p:load(list, index)
+    sync("MTE2", "S", 0)
+    p:scalar_load(0, list:at(2))
+    sync("MTE3", "MTE2", 1)
+    p:load(row, x, { count = 16, register = 0, stride = 16 })
+    sync("MTE2", "MTE3", 2)
+    p:store(y, row)
+    p:store(y:at(16), row, { register = 0, stride = 8 })
+    p:load(list, index) -- the scalar unit hands out instructions when it is done with those before
+    p:barrier()
+  end
+end
+local by_number_options = { outputs = function() return { shape = { 64 }, dtype = f16 } end }
+local numbers_of_rows = ms.tensor({ 0, 0, 4, 0, 0, 0, 0, 0 }, ms.int32)
+for _, pair in ipairs { "MTE2S", "MTE2MTE3" } do
+  seed("race", by_number(pair), by_number_options, half(8, 16), numbers_of_rows)
+end
+seed("overflow", by_number(), by_number_options, half(4, 16), numbers_of_rows)
+seed("overflow", by_number(), by_number_options, half(8, 16), numbers_of_rows - 9)
+seed("illegal", uses(function(p, _, x) -- a window that is larger than the picture
+  local image = p:l1(f16, 256)
+  p:load(image, x, { count = 256 })
+  p:sync("MTE2", "MTE1")
+  p:load3d(p:l0a(f16, 256), image, { height = 4, width = 4, channels = 1, kernel = { 5, 1 }, rows = 1, steps = 1 })
+end))
+seed("illegal", uses(function(p, _, x)
+  local image = p:l1(f16, 256)
+  p:load(image, x, { count = 256 })
+  p:sync("MTE2", "MTE1")
+  p:load3d(p:l0a(f16, 256), image, { height = 0, width = 4, channels = 1, kernel = { 1, 1 }, rows = 1, steps = 1 })
+end))
+
+t.test("addresses of moves may come from scalar registers", function()
+  local x = half(8, 16)
+  local run = kernel("rows", by_number_options, by_number()):check(x, numbers_of_rows)
+  local kinds = {}
+  for _, f in ipairs(run.faults) do kinds[#kinds + 1] = f.kind end
+  t.equal(kinds, { "unwritten" }) -- 32 of 64 elements
+  t.equal(run.outputs[1][{ ms.slice(0, 16) }], x[4])
+  t.equal(run.outputs[1][{ ms.slice(48, 64) }], x[4])
+end)
+
 t.test("every seeded fault is found, with the kernel, the instruction and the line", function()
   t.equal(#faults >= 40, true)
   for i, row in ipairs(faults) do
@@ -440,10 +535,115 @@ t.test("1,000 random valid programs give the numbers of plain operators, and no 
   end
 end)
 
+t.test("buffers know what they are and what is noted of them", function()
+  kernel("buffers", function(p, x, y)
+    local a = p:ub(f16, 100)
+    t.equal({ a.count, a.dtype, a.width, a.address, a.space, a.shape }, { 100, "float16", 2, 0, "UB", nil })
+    t.equal(tostring(p:ub(f32, 8)), "float32[8] of UB at byte 224")
+    local part = a:at(32)
+    t.equal({ part.count, part.address, a:at(32, 4).count, part:as(f32).count, part:as(f32).dtype }, { 68, 64, 4, 34, "float32" })
+    t.equal({ x.shape, x.space, x:at(8).shape, y.shape }, { { 4, 16 }, "GM", { 4, 16 }, { 4, 16 } })
+    x.note = "mine"
+    a.note = "too"
+    t.equal({ x.note, x:at(1).note, a.note, y.note }, { "mine", "mine", "too", nil })
+    t.fails({ "buffers hold float16, float32, int32", "not float64" }, function() a:as(ms.float64) end)
+    t.equal(pcall(setmetatable, a, {}), false)
+  end):check(half(4, 16))
+end)
+
+t.test("what is no buffer, or lies elsewhere, is told by instruction and operand", function()
+  local function wrong(parts, f)
+    table.insert(parts, 1, "ascend.kernel")
+    t.fails(parts, function() kernel("wrong", f):check(half(16)) end)
+  end
+  wrong({ "dst of vrelu must be a buffer or a tensor of the kernel, got nil" }, function(p) p:vrelu() end)
+  wrong({ "b of vadd must be a buffer", "got nil" }, function(p) local a = p:ub(f16, 16) p:vadd(a, a) end)
+  wrong({ "a of vrelu must be a buffer", "got number" }, function(p) p:vrelu(p:ub(f16, 16), 3) end)
+  wrong({ "the source of load must be a buffer", "got table" }, function(p) p:load(p:ub(f16, 16), {}) end)
+  wrong({ "a of mmad must be a buffer" }, function(p) p:mmad(p:l0c(f32, 256), 1, p:l0b(f16, 256), 16, 16, 16) end)
+  wrong({ "operand 2 of vadd must be in UB" }, function(p, x) local a = p:ub(f16, 16) p:vadd(a, x, a) end)
+  wrong({ "load moves from a tensor of the kernel to a buffer" }, function(p) local a = p:ub(f16, 16) p:load(a, a) end)
+  wrong({ "store moves from UB to a tensor" }, function(p, x) p:store(x, x) end)
+  wrong({ "copy has no way from UB to L0A" }, function(p) p:copy(p:l0a(f16, 256), p:ub(f16, 256)) end)
+  wrong({ "load2d moves from L1 to L0A or L0B" }, function(p) p:load2d(p:ub(f16, 256), p:l1(f16, 256)) end)
+  wrong({ "mmad needs c in L0C" }, function(p) p:mmad(p:ub(f32, 256), p:l0a(f16, 256), p:l0b(f16, 256), 16, 16, 16) end)
+  wrong({ "a stride of 8 bytes is no multiple of 32" }, function(p)
+    local a = p:ub(f16, 64)
+    p:vrelu(a, a, { repeats = 2, lanes = 4 })
+  end)
+  wrong({ "vmuls: a number or { register = n } is expected, got" }, function(p) local a = p:ub(f16, 64) p:vmuls(a, a, "x") end)
+  wrong({ "flags have numbers from 0 to 15, got", "16" }, function(p) p:sync("V", "MTE3", 16) end)
+  wrong({ "dst of load2d must be a buffer", "got nil" }, function(p) p:load2d() end)
+  wrong({ "a of drain must be a buffer" }, function(p) p:drain(p:ub(f16, 256)) end)
+  wrong({ "load3d takes a table with height", "there is no height" }, function(p) p:load3d(p:l0a(f16, 256), p:l1(f16, 256)) end)
+  wrong({ "there is no channels" }, function(p) p:load3d(p:l0a(f16, 256), p:l1(f16, 256), { height = 4, width = 4 }) end)
+  wrong({ "a of scalar_load must be a buffer" }, function(p) p:scalar_load(0) end)
+  wrong({ "c, a and b of mmad", "must be a buffer" }, function(p) p:mmad() end)
+  wrong({ "an integer is expected, got 2.5" }, function(p, x) p:load(p:ub(f16, 64), x, { count = 2.5 }) end)
+  wrong({ "an integer is expected, got nothing" }, function(_, x) x:at() end)
+  wrong({ "a move has at most 65535 bursts, got 1000000" }, function(p, x) p:load(p:ub(f16, 64), x, { bursts = 1000000 }) end)
+  wrong({ "copy takes no register" }, function(p) local a = p:ub(f16, 16) p:copy(a, a, { register = 0 }) end)
+  wrong({ "a number from 0 to 31 is expected, got 40" }, function(p, x) p:load(p:ub(f16, 16), x, { register = 40 }) end)
+  wrong({ "an integer is expected, got many" }, function(p, x) p:load(p:ub(f16, 16), x, { count = "many" }) end)
+  wrong({ "a number from -1 to 31 is expected, got 32" }, function(p) p:scalar_load(32, p:ub(f32, 8)) end)
+  wrong({ "scalar knows add, sub", "not nil" }, function(p) p:scalar() end)
+end)
+
+t.test("an instruction of many repeats is as many instructions of one, also where they touch each other", function()
+  ms.set_seed(11)
+  local x = half(4096)
+  for seed_number = 1, 300 do
+    math.randomseed(seed_number)
+    local name = ({ "vadd", "vmax", "vmla", "vrelu", "vadds", "vaxpy", "vdup", "vconv" })[seed_number % 8 + 1]
+    local lanes, repeats = ({ 16, 64, 128, 48 })[math.random(4)], math.random(2, 20)
+    if name == "vconv" then lanes = math.min(lanes, 64) end
+    local function place() return { at = math.random(0, 16) * 16, stride = ({ lanes, lanes, lanes, 0, 16, 128, 144 })[math.random(7)] } end
+    local d, a, b = place(), place(), place()
+    if math.random(3) == 1 then d = a end
+    -- Both programs work on the same 4,096 elements; a program that converts writes float32 behind them.
+    local function program(split)
+      return kernel("repeats", function(p, input, output)
+        local all = p:ub(f16, 4096)
+        p:load(all, input)
+        p:sync("MTE2", "V")
+        local function step(r, o)
+          local to, from, second = all:at(d.at + r * d.stride), all:at(a.at + r * a.stride), all:at(b.at + r * b.stride)
+          if name == "vconv" then to = all:as(f32):at(d.at // 2 + r * d.stride) end
+          if name == "vadd" or name == "vmax" or name == "vmla" then return p[name](p, to, from, second, o) end
+          if name == "vrelu" or name == "vconv" then return p[name](p, to, from, o) end
+          if name == "vdup" then return p:vdup(to, 2.0, o) end
+          return p[name](p, to, from, 0.5, o)
+        end
+        if split then
+          for r = 0, repeats - 1 do step(r, { repeats = 1, lanes = lanes }) end
+        else
+          step(0, { repeats = repeats, lanes = lanes, dst_stride = d.stride, a_stride = name == "vdup" and d.stride or a.stride,
+            b_stride = b.stride })
+        end
+        p:sync("V", "MTE3")
+        p:store(output, all)
+      end)
+    end
+    local one, many = program(false):check(x), program(true):check(x)
+    t.equal({ seed_number, #one.faults, #many.faults }, { seed_number, 0, 0 })
+    if not ms.ops.all(ms.ops.equal(one.outputs[1], many.outputs[1])):item() then
+      local both_nan = ms.ops.logical_and(ms.ops.isnan(one.outputs[1]), ms.ops.isnan(many.outputs[1]))
+      local same = ms.ops.logical_or(ms.ops.equal(one.outputs[1], many.outputs[1]), both_nan)
+      t.equal({ seed_number, name, ms.ops.all(same):item() }, { seed_number, name, true })
+    end
+  end
+end)
+
 t.test("wrong arguments are told", function()
   t.fails({ "ascend.kernel", "name must be a string" }, kernel, 1)
   t.fails({ "a function that writes the program is expected" }, kernel, "k", {})
   t.fails({ "there is no option 'block'" }, kernel, "k", { block = 1 }, all_blocks)
+  for _, count in ipairs { 1e9, 0, 70000, "x" } do
+    local k = kernel("k", { blocks = function() return count end }, all_blocks)
+    t.fails({ "blocks must give an integer from 1 to 65535, got" }, k, half(16))
+  end
+  t.fails({ "outputs must give { shape =, dtype = }" }, kernel("k", { outputs = function() return 3 end }, all_blocks), half(16))
+  t.fails({ "ascend.kernel: without options.outputs the result is like the first input" }, kernel("k", function() end))
   t.fails({ "there is no 'x910'; there are: 310, 910, 910B" }, kernel, "k", { chip = "x910" }, all_blocks)
   t.fails({ "there is no parameter 'cors'", "cores" }, kernel, "k", { chip = { cors = 3 } }, all_blocks)
   t.fails({ "argument 1 must be a tensor" }, kernel("k", all_blocks), 3)

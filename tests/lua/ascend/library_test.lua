@@ -65,6 +65,58 @@ t.test("products and convolutions", function()
   t.fails({ "two matrices of float16" }, K.matmul, half(2, 3), half(2, 3))
 end)
 
+t.test("gradients of convolutions", function()
+  ms.set_seed(7)
+  -- kernel, stride, padding, dilation, pictures, channels
+  for _, c in ipairs { { 3, 1, 1, 1, 2, 20 }, { 3, 2, 1, 1, 2, 20 }, { 1, 1, 0, 1, 3, 16 }, { 5, 2, 2, 1, 1, 3 }, { 3, 1, 2, 2, 2, 20 },
+    { 3, 3, 0, 1, 1, 40 }, { 1, 2, 0, 1, 2, 20 }, { 2, 1, 0, 1, 5, 150 } } do
+    local k, stride, padding, dilation, count, channels = table.unpack(c)
+    local x, w = half(count, channels, 14, 11), half(24, channels, k, k)
+    local function forward(a, b) return ops.conv2d(a, b, nil, stride, "pad", padding, dilation) end
+    local dy = half(table.unpack(forward(wide(x), wide(w)).shape))
+    local gradients = ms.grad(function(a, b) return (forward(a, b) * wide(dy)):sum() end, { 0, 1 })(wide(x), wide(w))
+    local o = { stride = stride, padding = padding, dilation = dilation, shape = x.shape, kernel = { k, k } }
+    local dx, dw = K.conv2d_input_grad(dy, w, o), K.conv2d_weight_grad(x, dy, o)
+    t.equal({ dx.dtype, dx.shape, dw.dtype, dw.shape }, { f16, x.shape, f32, w.shape })
+    close(dx, gradients[1])
+    close(dw, gradients[2], 0.01)
+  end
+  local dy, w = half(1, 16, 4, 4), half(16, 16, 3, 3)
+  t.equal(K.conv2d_input_grad(dy, w).shape, { 1, 16, 6, 6 })
+  t.fails({ "no convolution of 9 elements with a window of 3, stride 1 and padding 0 gives 4" }, K.conv2d_input_grad, dy, w,
+    { shape = { 1, 16, 9, 6 } })
+  t.fails({ "dy has 16 channels, the weights give 8" }, K.conv2d_input_grad, dy, half(8, 16, 3, 3))
+  t.fails({ "options.kernel, the size of a window, is missing" }, K.conv2d_weight_grad, dy, dy)
+  t.fails({ "dy must be (1, channels, 2, 2)" }, K.conv2d_weight_grad, dy, dy, { kernel = 3 })
+  t.fails({ "of float16 with four axes are expected" }, K.conv2d_weight_grad, dy, 3, { kernel = 3 })
+end)
+
+t.test("rows by their numbers", function()
+  ms.set_seed(8)
+  for _, s in ipairs { { 300, 48, 517, f16 }, { 5, 16, 3, f16 }, { 40, 1024, 64, f16 }, { 70, 80, 129, f32 } } do
+    local rows, n, count, dtype = table.unpack(s)
+    local x = ms.randn({ rows, n }):astype(dtype)
+    local index = ops.randint(0, rows, { count }):astype(ms.int32)
+    t.equal(K.gather(x, index), ops.gather(x, index, 0))
+    local updates = ms.randn({ count, n }):astype(dtype)
+    close(K.scatter_add(x, index, updates), ops.index_add(wide(x), index, wide(updates), 0), dtype == f16 and 12 or 0.01)
+    -- Of several updates of a row the last one stays.
+    local last = {}
+    for i, row in ipairs(index:tolist()) do last[row] = i - 1 end
+    local replaced = K.scatter_update(x, index, updates)
+    for row = 0, rows - 1 do t.equal({ row, replaced[row] }, { row, last[row] and updates[last[row]] or x[row] }) end
+  end
+  local x, index = half(8, 32), ms.tensor({ 1, 8 }, ms.int32)
+  t.fails({ "are not inside the tensor input 1" }, K.gather, x, index)
+  t.fails({ "are not inside the tensor output 1" }, K.scatter_update, x, index, half(2, 32))
+  t.fails({ "are not inside the tensor input 1" }, K.gather, x, ms.tensor({ -1 }, ms.int32))
+  t.fails({ "whose rows are a multiple of 16 is expected" }, K.gather, half(8, 30), index)
+  t.equal(K.gather(half(3, 7680), ms.tensor({ 2 }, ms.int32)).shape, { 1, 7680 })
+  t.fails({ "rows of", "have at most 7680 elements, got 7696" }, K.gather, half(3, 7696), index)
+  t.fails({ "must be a vector of int32" }, K.gather, x, index:astype(ms.int64))
+  t.fails({ "updates must be (2, 32) of" }, K.scatter_add, x, index, half(3, 32))
+end)
+
 t.test("the library is reached by names", function()
   local x = half(32)
   t.equal(ms.ascend.library "add"(x, x), x + x)
@@ -139,6 +191,13 @@ t.test("the device's numbers are those of tile programs", function()
   end
   local x, w = half(2, 20, 12, 11), half(24, 20, 3, 3)
   close(ops.conv2d(there(x), there(w), nil, 2, "pad", 1):to "CPU", K.conv2d(x, w, { stride = 2, padding = 1 }), 1)
+  local dy = half(2, 24, 6, 6)
+  local there_gradients = ms.grad(function(a, b) return (ops.conv2d(a, b, nil, 2, "pad", 1) * there(wide(dy))):sum() end, { 0, 1 })(
+    there(wide(x)), there(wide(w)))
+  close(there_gradients[1]:to "CPU", K.conv2d_input_grad(dy, w, { stride = 2, padding = 1, shape = x.shape }), 1)
+  close(there_gradients[2]:to "CPU", K.conv2d_weight_grad(x, dy, { kernel = 3, stride = 2, padding = 1 }), 1)
+  local rows = ms.tensor({ 3, 0, 3 }, ms.int32)
+  both("gather", 0, function(a, i) return ops.gather(a, i, 0) end, half(5, 32), rows)
   both("max_pool", 0, ops.max_pool2d, half(2, 20, 9, 9), 3, 2)
   both("avg_pool", 1, ops.avg_pool2d, half(2, 20, 9, 9), 3, 2)
   -- Too large for float16, and no number.

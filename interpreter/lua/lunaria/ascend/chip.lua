@@ -50,7 +50,8 @@ local function read_file(where, path)
   file:close()
   local ok, decoded = pcall(ms.json.decode, text)
   if not ok or type(decoded) ~= "table" then
-    arguments.fail(where, path .. " is no JSON object" .. (ok and "" or ": " .. tostring(decoded)))
+    local reason = ok and "" or ": " .. tostring(decoded):gsub("^.-: json: ", "")
+    arguments.fail(where, path .. " is no JSON object" .. reason)
   end
   return decoded
 end
@@ -67,6 +68,7 @@ local function load(where, set, given, default, field)
   if type(name) == "table" then
     changed(where, set, name, default, numbers, sources, origin)
     numbers.name = name.name or (tostring(name.base or default) .. " with changes")
+    numbers.changed = true
   elseif type(name) == "string" then
     resolve(where, set, name, numbers, sources)
     numbers.name = name

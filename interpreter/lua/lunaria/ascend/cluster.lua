@@ -12,13 +12,14 @@ function M.all_reduce(c, n, bytes)
     c.pcie_bytes_per_second)) * c.link_efficiency
   local latency = inside <= c.group and c.hccs_latency or c.pcie_latency
   local seconds = c.collective_seconds
+  local pieces = math.max(1, math.ceil(bytes / c.collective_buffer))
   if inside > 1 then
-    seconds = seconds + 2 * (inside - 1) * latency + 2 * (inside - 1) / inside * bytes / rate
+    seconds = seconds + pieces * 2 * (inside - 1) * latency + 2 * (inside - 1) / inside * bytes / rate
       + (inside - 1) / inside * bytes / c.reduce_bytes_per_second
   end
   if servers > 1 then
     local part = bytes / inside
-    seconds = seconds + 2 * (servers > 8 and math.ceil(math.log(servers, 2)) or servers - 1) * c.roce_latency
+    seconds = seconds + pieces * 2 * (servers > 8 and math.ceil(math.log(servers, 2)) or servers - 1) * c.roce_latency
       + 2 * (servers - 1) / servers * part / (c.roce_bytes_per_second * c.link_efficiency)
   end
   return seconds
@@ -43,6 +44,10 @@ function M.sum_gradients(c, n, gradients, splits)
   end
   return rows
 end
+
+--- Bytes that collectives take of each chip, whether they run or not: a buffer for what comes and one for what goes, for each
+--- communicator.
+function M.buffers(c, n) return n > 1 and 2 * c.collective_buffer * c.communicators or 0 end
 
 --- After which gradients buckets end where the user says nothing: equal ones, and a small last one, since nothing hides it.
 function M.default_splits(c, gradients)

@@ -8,6 +8,7 @@ usage: lunaria ascend estimate FILE.lua|NAME [options]
   --batch N    of one device (32)
   --devices D  how many (1)
   --sink MODE  graph, loop or host: what starts the operators (graph)
+  --loop-size N  steps that the device does without the host, with --sink loop (100)
   --dtype T    float16, mixed or float32
   --optimizer O
   --chip C     910, 910B, 310 or a file of parameters in JSON
@@ -18,7 +19,7 @@ usage: lunaria ascend estimate FILE.lua|NAME [options]
 
 local function fail(message, ...) error("lunaria ascend: " .. message:format(...) .. "\n  hint: lunaria ascend --help", 0) end
 
-local integers = { batch = true, devices = true }
+local integers = { batch = true, devices = true, ["loop-size"] = true }
 local texts = { sink = true, dtype = true, optimizer = true, chip = true, cluster = true, timeline = true }
 
 local function parse(words)
@@ -35,7 +36,7 @@ local function parse(words)
       i = i + 1
       local value = words[i] or fail("option %s needs an argument", word)
       if integers[name] then value = math.tointeger(tonumber(value)) or fail("option %s needs an integer, got '%s'", word, value) end
-      options[name] = value
+      options[(name:gsub("-", "_"))] = value
     elseif name or model then
       fail("unrecognized argument '%s'", word)
     else

@@ -90,12 +90,14 @@ end
 --- operator is launched by the host, as in PyNative mode; "graph": the device has the whole graph, where operators that the chip's
 --- compiler joins are one task, as in graph mode; "loop": and runs loop_size steps of it without the host; by the mode at the time of
 --- the call), steps (how many steps of training that was, 1), loop_size (100), host_launch (seconds, or "synchronous"), chip, cluster. The
---- result is like that of ms.ascend.estimate: step (seconds), tasks, report(), timeline(). The first 50,000 operators are kept.
+--- result is like that of ms.ascend.estimate: step (seconds), tasks, report(), timeline(). Up to 50,000 operators are written down,
+--- and more are an error; discard (true: forgets them and gives nothing) comes before the steps that are to be timed.
 --- @example x = ms.ones({ 64, 64 }):to "Ascend"; ms.ascend.ran(); y = x:matmul(x); #ms.ascend.ran().tasks > 0 --> true
 function M.ran(options)
   local where = "ascend.ran"
   options = options or {}
-  check_keys(where, options, { "sink", "steps", "loop_size", "host_launch", "chip", "cluster" })
+  check_keys(where, options, { "sink", "steps", "loop_size", "host_launch", "chip", "cluster", "discard" })
+  if options.discard then return core.discard_record() end
   local chip, c = chips.chip(where, options.chip or chosen), chips.cluster(where, options.cluster)
   local sink = options.sink or (ms.get_context "mode" == ms.GRAPH_MODE and "graph" or "host")
   if sink ~= "host" and sink ~= "graph" and sink ~= "loop" then
@@ -113,14 +115,19 @@ function M.ran(options)
     end
   end
   local rows, rearranged, left_out = core.take_record()
+  if left_out > 0 then
+    arguments.fail(where, ("%d operators ran since this was asked the last time, and %d are written down at most"):format(
+      #rows + left_out, #rows),
+      "ms.ascend.ran { discard = true } right before the steps that are to be timed, and ran() after a few of them")
+  end
   local inputs, counts = known_of(rows, rearranged)
   local s = { sink = sink, loop_size = loop_size, host_launch = launch, synchronous = synchronous, batch = 1, devices = 1, dtype = "own",
     optimizer = "none" }
   local e = steps.new { network = "what ran", chip = chip, cluster = c, options = s, all_reduce = 0.0, tail = 0.0, collectives = {},
-    measured = true, left_out = left_out }
+    measured = true }
   e.tasks = tasks.build(chip, rows, counts, { dtype = "own", inputs = inputs, updates = true, alone = sink == "host" })
-  e.device = steps.schedule(e.tasks, s, c, 1) / count
-  e.step = e.device + (sink == "loop" and c.host_step / loop_size or sink == "graph" and c.host_step or 0)
+  e.device = steps.schedule(e.tasks, s, chip, 1) / count
+  e.step = e.device + steps.round_trip(s, c)
   e.samples_per_second, e.parameters = 1 / e.step, 0
   for _, n in ipairs(counts) do e.parameters = e.parameters + n end
   e.title = ("%d operators on an Ascend %s in %d steps, sink %s: %.3f ms a step, of which the tasks are busy for %.3f ms"):format(#rows,

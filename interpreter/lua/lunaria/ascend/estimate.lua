@@ -3,6 +3,7 @@ local core = require "lunaria.ascend_core"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local chips = require "lunaria.ascend.chip"
+local devices = require "lunaria.devices"
 local cluster = require "lunaria.ascend.cluster"
 local steps = require "lunaria.ascend.step"
 local tasks = require "lunaria.ascend.tasks"
@@ -81,18 +82,34 @@ local function outline(spec, net, batch, train)
   return scaled(outline_of(spec, net, 2, train), outline_of(spec, net, 3, train), batch) or outline_of(spec, net, batch, train)
 end
 
--- Runs f with the settings that outlines need: nothing is compiled, random numbers go on as if nothing had happened.
-local function apart(f)
+-- Runs f with the settings that outlines need: nothing is compiled, parameters of the cell (if one is given) are on the host, random
+-- numbers go on as if nothing had happened.
+local function apart(cell, f)
   local mode, state = ms.get_context "mode", ms.get_rng_state()
   if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = ms.PYNATIVE_MODE } end
+  local moved = {}
+  for _, parameter in ipairs(cell and cell:get_parameters() or {}) do
+    if parameter.device ~= "CPU" then
+      moved[parameter] = parameter.device
+      devices.move(parameter, "CPU")
+    end
+  end
   local results = table.pack(xpcall(f, function(e) return e end))
+  for parameter, device in pairs(moved) do devices.move(parameter, device) end
   if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = mode } end
   ms.set_rng_state(state)
   if not results[1] then error(results[2], 0) end
   return table.unpack(results, 2, results.n)
 end
 
-local function memory_plan(chip, rows, counts, o)
+local names_of_parts = { parameters = "parameters", features = "feature maps", communication = "buffers of collectives" }
+local ways_out = { parameters = "parallel_optimizer = true on several devices", features = "a smaller batch, recomputation",
+  communication = "fewer communicators, a smaller collective_buffer of the cluster" }
+
+-- Bytes of an element of a gradient.
+local function width_of_gradients(dtype) return dtype == "float32" and 4 or 2 end
+
+local function memory_plan(chip, c, rows, counts, o)
   local total = 0
   for _, n in ipairs(counts) do total = total + n end
   local rule = tasks.optimizers[o.optimizer]
@@ -100,14 +117,15 @@ local function memory_plan(chip, rows, counts, o)
   -- An optimizer in parallel keeps its float32 values on one device each.
   local kept = total * (4 + 4 * states) / (o.parallel_optimizer and o.devices or 1)
   local plan = { parameters = kept + (o.dtype ~= "float32" and 2 * total or 0), features = tasks.live_bytes(rows, o.dtype)
-    + (o.train and total * 2 or 0), communication = o.devices > 1 and math.min(total, 2.5e8) * 2 or 0 }
+    + (o.train and total * width_of_gradients(o.dtype) or 0), communication = o.train and cluster.buffers(c, o.devices) or 0 }
   plan.limits = { parameters = chip.memory_parameters, features = chip.memory_features, communication = chip.memory_communication }
   local whole, given = plan.parameters + plan.features + plan.communication, 0
   for _, limit in pairs(plan.limits) do given = given + limit end
   for _, part in ipairs { "parameters", "features", "communication" } do
     if plan[part] > plan.limits[part] then
-      plan.problem = ("%s need %.2f GB, and %.0f of %.0f GB are theirs"):format(part == "features" and "feature maps" or part,
-        plan[part] / 1e9, plan.limits[part] / 1e9, given / 1e9)
+      plan.problem = ("%s need %.2f GB, and %.0f of %.0f GB are theirs"):format(names_of_parts[part], plan[part] / 1e9,
+        plan.limits[part] / 1e9, given / 1e9)
+      plan.way_out = ways_out[part]
     end
   end
   plan.total = whole
@@ -178,50 +196,52 @@ end
 
 -- The gradients in the order of the backward pass. Those that no product gives (of normalisations and biases) come with
 -- the next one.
-local function gradients_of(list, counts, finish)
+local function gradients_of(list, counts, finish, width)
   local gradients, total, seen = {}, 0, 0
   for _, n in ipairs(counts) do total = total + n end
   for _, task in ipairs(list) do
     if task.gradient then
-      gradients[#gradients + 1] = { at = task.start + task.seconds, bytes = task.gradient * 2 }
+      gradients[#gradients + 1] = { at = task.start + task.seconds, bytes = task.gradient * width }
       seen = seen + task.gradient
     end
   end
   if #gradients == 0 then gradients[1] = { at = finish, bytes = 0 } end
-  local rest = math.max(0, total - seen) * 2
+  local rest = math.max(0, total - seen) * width
   for _, g in ipairs(gradients) do g.bytes = g.bytes + rest / #gradients end
   return gradients
 end
 
-local function join_chips(e, s, c, list, counts)
+local function join_chips(e, s, chip, c, list, counts)
   local jitter = cluster.jitter(c, s.devices)
-  local finish = steps.schedule(list, s, c, jitter)
+  local finish, waited = steps.schedule(list, s, chip, jitter)
+  if s.sink == "host" then e.waited = waited end
   e.collectives, e.all_reduce, e.tail = {}, 0, 0
   local optimizer = 0
   for _, task in ipairs(list) do
     if task.phase == "optimizer" then optimizer = optimizer + task.seconds * jitter end
   end
   if s.devices > 1 and s.train then
-    local gradients = gradients_of(list, counts, finish - optimizer)
+    local gradients = gradients_of(list, counts, finish - optimizer, width_of_gradients(s.dtype))
     local rows = cluster.sum_gradients(c, s.devices, gradients, s.fusion or cluster.default_splits(c, gradients))
     for _, row in ipairs(rows) do e.all_reduce = e.all_reduce + row.stop - row.start end
     e.collectives = rows
     e.tail = math.max(0, rows[#rows].stop - (finish - optimizer))
   end
   e.device = finish + e.tail
-  local host = s.sink == "loop" and c.host_step / s.loop_size or c.host_step
-  e.step = math.max(e.device, s.data_seconds) + host
+  e.step = math.max(e.device, s.data_seconds) + steps.round_trip(s, c)
 end
 
---- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network ("resnet50",
---- "bert_large", "gpt2_xl" ...), a cell with options.inputs (a function of the batch that gives its input and what options.loss takes
---- after its result), or { make =, inputs =, forward = }. options: batch (of one device, 32), devices (1), dtype ("float16", "mixed":
---- products in float16 and the rest as it is, "float32"), optimizer ("sgd", "momentum", "adam", "adamw", "lars", "lamb", "rmsprop",
---- "none"), sink ("graph", "loop", "host"), loop_size (100), fusion (after how many gradients a bucket of the all-reduce ends), train
---- (true), chip and cluster (names, files or tables), host_launch (seconds of the host for an operator), data_seconds (of the input
---- pipeline for a step), pictures (the pipeline of ImageNet: size of the pictures, 224, threads of a device, 12, colour and rescale,
---- whether colours are changed at random and pictures rescaled by operations of their own), parallel_optimizer (true: each device
---- keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result
+--- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network, such as "resnet50"
+--- or "gpt2_xl" (a wrong one lists them all), a cell with options.inputs (a function of the batch that gives its input and what
+--- options.loss takes after its result), or { make =, inputs =, forward = }. options: batch (of one device, 32), devices (1),
+--- dtype ("float16", "mixed": products in float16 and the rest as it is, "float32"), optimizer ("sgd", "momentum", "adam",
+--- "adamw", "lars", "lamb", "rmsprop", "none"), sink ("graph": the device has the whole graph; "loop": and runs loop_size, 100,
+--- steps of it without the host; "host": an eager program, whose host launches each operator by itself and runs ahead),
+--- host_launch (with "host": seconds for an operator, or "synchronous": the host waits for each), fusion (after how many
+--- gradients a bucket of the all-reduce ends), train (true), chip and cluster (names, files or tables), data_seconds (of the
+--- input pipeline for a step), pictures (the pipeline of ImageNet: size of the pictures, 224, threads of a device, 12, colour and
+--- rescale, whether colours are changed at random and pictures rescaled by operations of their own), parallel_optimizer (true:
+--- each device keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result
 --- prints as a report and has step (seconds), samples_per_second, tasks, memory, report(), timeline().
 --- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
@@ -237,7 +257,7 @@ function M.estimate(model, options)
   s.host_launch = synchronous and c.host_synchronous or options.host_launch or c.host_launch
   s.synchronous = synchronous
   if type(s.host_launch) ~= "number" or s.host_launch <= 0 then fail "host_launch must be seconds, or \"synchronous\"" end
-  local rows, counts = apart(function()
+  local rows, counts = apart(model.get_parameters and model or nil, function()
     local net
     core.outline(function() net = spec.make() end)
     local training = s.train
@@ -247,16 +267,17 @@ function M.estimate(model, options)
     for i, p in ipairs(net:trainable_params()) do list[i] = number_of_elements(p.shape) end
     return found, list
   end)
-  local e = steps.new { network = name, chip = chip, cluster = c, options = s, memory = memory_plan(chip, rows, counts, {
+  local e = steps.new { network = name, chip = chip, cluster = c, options = s, memory = memory_plan(chip, c, rows, counts, {
     optimizer = s.optimizer, dtype = s.dtype, devices = s.devices, train = s.train, parallel_optimizer = s.parallel_optimizer }) }
   if e.memory.problem and s.check_memory then
     fail(("%s with batch %d does not fit: %s"):format(name, s.batch, e.memory.problem),
-      "a smaller batch, recomputation, or check_memory = false for the times all the same")
+      e.memory.way_out .. ", or check_memory = false for the times all the same")
   end
+  s.alone = s.sink == "host"
   e.tasks = tasks.build(chip, rows, counts, s)
   e.parameters = 0
   for _, n in ipairs(counts) do e.parameters = e.parameters + n end
-  join_chips(e, s, c, e.tasks, counts)
+  join_chips(e, s, chip, c, e.tasks, counts)
   e.samples_per_second = s.batch * s.devices / e.step
   return steps.finished(e)
 end

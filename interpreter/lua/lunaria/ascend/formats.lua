@@ -14,7 +14,7 @@ local function padded(x, axes)
     if missing > 0 then
       local shape = {}
       for i = 1, #x.shape do shape[i] = i == axis and missing or x.shape[i] end
-      x = ops.concat({ x, ops.zeros(shape, x.dtype) }, axis - 1)
+      x = ops.concat({ x, ops.zeros(shape, x.dtype):to(x.device) }, axis - 1)
     end
   end
   return x

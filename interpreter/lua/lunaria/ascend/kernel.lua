@@ -13,8 +13,14 @@ local function fail(...) arguments.fail(where, ...) end
 local pipe_names = { "S", "V", "M", "MTE1", "MTE2", "MTE3" }
 
 local Run = {}
-Run.__index = Run
 Run.__name = "run of an Ascend kernel"
+
+-- The trace is made when it is asked for.
+function Run.__index(self, key)
+  if key ~= "trace" then return Run[key] end
+  self.trace = core.trace(self._traces, self._programs)
+  return self.trace
+end
 
 --- What bounds the kernel: the pipe that is busy for the longest part, or the memory stacks.
 function Run:bound()
@@ -39,22 +45,32 @@ function Run:__tostring()
   if self.overflowed then lines[#lines + 1] = "a float16 result was too large or not a number" end
   for i, f in ipairs(self.faults) do
     if i > 20 then
-      lines[#lines + 1] = ("... and %d further faults"):format(#self.faults - 20)
+      lines[#lines + 1] = ("... and %d more"):format(#self.faults - 20)
       break
     end
     lines[#lines + 1] = ("%s: %s (kernel %s, block %d, instruction %d): %s"):format(f.place, f.kind, self.kernel, f.block,
       f.instruction, f.text)
   end
-  lines[#lines + 1] = ("model %s of the chip %s"):format(parameters.version, self.chip)
+  lines[#lines + 1] = ("model %s of the chip %s: not validated, no cycles of a core are published"):format(parameters.version, self.chip)
   return table.concat(lines, "\n")
 end
 
---- The run as events for Chrome's and Perfetto's viewers, as JSON text.
+--- The run as events for Chrome's and Perfetto's viewers, as JSON text: a process for each block, a thread for each pipe.
 function Run:timeline()
-  local events = {}
-  for i, e in ipairs(self.trace) do
-    events[i] = { name = e.name, ph = "X", pid = e.block, tid = e.pipe, ts = e.start / 1000, dur = math.max(e.stop - e.start, 1) / 1000,
-      args = { place = e.place } }
+  local events, lanes = {}, {}
+  local function describe(name, block, lane, text)
+    events[#events + 1] = { name = name, ph = "M", pid = block, tid = lane, args = { name = text } }
+  end
+  for lane, pipe in ipairs(pipe_names) do lanes[pipe] = lane end
+  local described = {}
+  for _, e in ipairs(self.trace) do
+    if not described[e.block] then
+      described[e.block] = true
+      describe("process_name", e.block, 0, ("%s, block %d"):format(self.kernel, e.block))
+      for lane, pipe in ipairs(pipe_names) do describe("thread_name", e.block, lane, pipe) end
+    end
+    events[#events + 1] = { name = e.name, ph = "X", pid = e.block, tid = lanes[e.pipe], ts = e.start / 1000,
+      dur = math.max(e.stop - e.start, 1) / 1000, args = { place = e.place } }
   end
   return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ns" }
 end
@@ -72,16 +88,18 @@ local function output_types(self, inputs)
   return specs
 end
 
+local function is_block_count(n) return math.type(n) == "integer" and n >= 1 and n <= 65535 end
+
 -- Runs the kernel. options: compute (false: times alone), trace_limit.
 local function run(self, inputs, options)
   local list, globals, outputs = {}, {}, {}
   for i, x in ipairs(inputs) do
     if not ms.is_tensor(x) then fail(("argument %d must be a tensor, got %s"):format(i, arguments.describe(x))) end
-    list[i] = { name = "input " .. i, tensor = x:contiguous(), written = true }
+    list[i] = { name = "input " .. i, tensor = x:to("CPU"):contiguous(), written = true }
     globals[i] = tiles.tensor(i - 1, x.dtype, x.shape, x.size)
   end
   for i, spec in ipairs(output_types(self, inputs)) do
-    local y = ms.ops.zeros(spec.shape, spec.dtype or inputs[1].dtype)
+    local y = ms.ops.zeros(spec.shape, spec.dtype or inputs[1].dtype):to "CPU"
     outputs[i] = y
     list[#list + 1] = { name = "output " .. i, tensor = y, written = false }
     globals[#globals + 1] = tiles.tensor(#globals, y.dtype, y.shape, y.size)
@@ -96,7 +114,12 @@ local function run(self, inputs, options)
   if self.saturate ~= nil then settings.saturate = self.saturate end
   settings.compute, settings.trace_limit = options.compute ~= false, options.trace_limit or 10000
   local blocks = self.blocks
-  if type(blocks) == "function" then blocks = blocks(table.unpack(inputs)) end
+  if type(blocks) == "function" then
+    blocks = blocks(table.unpack(inputs))
+    if not is_block_count(blocks) then
+      fail("blocks must give an integer from 1 to 65535, got " .. arguments.describe(blocks))
+    end
+  end
   local programs, overflow = {}, nil
   for b = 0, blocks - 1 do
     local tile = tiles.tile(self.name, self.chip, b, blocks)
@@ -104,9 +127,10 @@ local function run(self, inputs, options)
     programs[b + 1] = tile._program
     overflow = overflow or tile.overflow[1]
   end
-  local result, unwritten = core.run(settings, list, programs)
+  local result, unwritten, traces = core.run(settings, list, programs)
+  result._traces, result._programs = traces, programs
   if overflow then
-    table.insert(result.faults, 1, { kind = "overflow", text = overflow, block = 0, instruction = 0, place = arguments.place and "" or "" })
+    table.insert(result.faults, 1, { kind = "overflow", text = overflow, block = 0, instruction = 0, place = "" })
   end
   if options.compute ~= false and #result.faults == 0 then
     for i = 1, #outputs do
@@ -117,6 +141,8 @@ local function run(self, inputs, options)
       end
     end
   end
+  -- Results are where the first input is.
+  for i, y in ipairs(outputs) do outputs[i] = y:to(inputs[1].device) end
   result.kernel, result.blocks, result.outputs, result.chip = self.name, blocks, outputs, self.chip.name
   result.seconds = result.cycles / self.chip.hertz
   result.utilisation = {}
@@ -138,20 +164,27 @@ function Kernel:__call(...)
   if f then
     fail(("%s%s in kernel %s, block %d, instruction %d: %s%s"):format(f.place == "" and "" or f.place .. ": ", f.kind, self.name,
       f.block, f.instruction,
-      f.text, #done.faults > 1 and ("; and %d further faults"):format(#done.faults - 1) or ""), "kernel:check(...) gives all of them")
+      f.text, #done.faults > 1 and ("; %d more"):format(#done.faults - 1) or ""), "kernel:check(...) gives all of them")
   end
   return table.unpack(done.outputs)
 end
 
 function Kernel:__tostring() return ("Ascend kernel %s for the chip %s"):format(self.name, self.chip.name) end
 
+-- The type of the result where the options do not say it.
+local function like_first(x)
+  if x == nil then fail("without options.outputs the result is like the first input, and there is none") end
+  return { shape = x.shape, dtype = x.dtype }
+end
+
 local M = {}
 
 --- A kernel of the library: a function of tensors of float16 that runs as tile programs on the simulated cores: "add", "sub", "mul",
 --- "div", "maximum", "minimum", "relu", "abs", "neg", "exp", "log", "sqrt", "sigmoid", "tanh", "copy", "softmax", "layer_norm",
---- "reduce_sum", "reduce_max", "reduce_min", "gelu", "relu_grad", "matmul", "matmul_kernel" (on fractals), "conv2d", "max_pool",
---- "avg_pool", "batch_norm" (gamma and beta of float32), "transpose", "momentum" and "adam" (of float32). Those that are kernels
---- themselves also have check(...) and time(...).
+--- "reduce_sum", "reduce_max", "reduce_min", "gelu", "relu_grad", "matmul", "matmul_kernel" (on fractals), "conv2d",
+--- "conv2d_input_grad", "conv2d_weight_grad", "max_pool", "avg_pool", "batch_norm" (gamma and beta of float32), "transpose", "gather",
+--- "scatter_update", "scatter_add", "momentum" and "adam" (of float32). Those that are kernels themselves also have check(...) and
+--- time(...).
 --- @example ms.ascend.library "relu"(ms.tensor({ -1.0, 2.0 }, ms.float16)):tolist()[2] --> 2.0
 function M.library(name)
   local kernels = require "lunaria.ascend.kernels"
@@ -162,9 +195,18 @@ function M.library(name)
 end
 
 --- A kernel of the AI cores: f(t, inputs ..., outputs ...) writes the program of one block, t.block of t.blocks, with the
---- instructions of t. options: outputs (a function of the inputs that gives { shape =, dtype = } or a list of them; the
---- first input's without it), blocks (a number, or a function of the inputs; 1), chip (a name, a file or a table), saturate.
---- The result is called with tensors and gives tensors; check(...) gives the run with its faults, time(...) the times alone.
+--- instructions of t. options: outputs (a function of the inputs that gives { shape =, dtype = } or a list of them; the first
+--- input's without it), blocks (a number, or a function of the inputs; 1), chip (a name, a file or a table), saturate. The result
+--- is called with tensors and gives tensors; check(...) gives the run with its faults, time(...) the times alone.
+--- Buffers: t:ub, t:l1, t:l0a, t:l0b and t:l0c (dtype, count); b:at(elements, count) is a part of one. Moves: t:load(buffer,
+--- tensor, o), t:store(tensor, buffer, o) and t:copy(to, from, o) with o.count, or o.bursts, burst, src_stride, dst_stride;
+--- t:load2d and t:load3d (L1 to L0A, L0B); t:mmad(c, a, b, m, k, n, { init = }); t:drain(ub, l0c). Vectors: t:vadd, vsub, vmul,
+--- vmax, vmin, vmla (to, a, b), vabs, vrelu, vexp, vln, vrec, vrsqrt, vconv (to, a), vadds, vmuls, vmaxs, vmins, vaxpy (to, a,
+--- number), vdup (to, number), vcmp (kind, mask, a, b), vsel (to, mask, a, b), vcadd, vcmax, vcmin and those of groups and pairs
+--- (to, a), vtranspose; a last table has count, or repeats, lanes and strides. Scalars: t:scalar_load(register, buffer),
+--- t:scalar(kind, register, a, b). Pipes are "S", "V" (vectors), "M" (mmad), "MTE1" (L1 to L0), "MTE2" (load) and "MTE3" (store):
+--- t:set_flag(from, to, number) and t:wait_flag make one wait for another, t:sync does both, t:barrier(pipe) waits for one or
+--- all.
 --- @example ms.ascend.kernel("idle", function() end) --> Ascend kernel idle for the chip 910
 function M.kernel(name, options, f)
   if type(name) ~= "string" then fail("the name must be a string, got " .. arguments.describe(name)) end
@@ -174,11 +216,11 @@ function M.kernel(name, options, f)
     if not known_options[key] then fail(("there is no option '%s'; there are: blocks, chip, outputs, saturate"):format(tostring(key))) end
   end
   local blocks = options.blocks or 1
-  if type(blocks) ~= "function" and (math.type(blocks) ~= "integer" or blocks < 1 or blocks > 65535) then
+  if type(blocks) ~= "function" and not is_block_count(blocks) then
     fail("blocks must be an integer from 1 to 65535 or a function, got " .. arguments.describe(blocks))
   end
   return setmetatable({ name = name, f = f, blocks = blocks, saturate = options.saturate, chip = chips.chip(where, options.chip),
-    outputs = options.outputs or function(x) return { shape = x.shape, dtype = x.dtype } end }, Kernel)
+    outputs = options.outputs or like_first }, Kernel)
 end
 
 return M

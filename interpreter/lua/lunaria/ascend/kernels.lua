@@ -294,6 +294,8 @@ end
 
 require "lunaria.ascend.layers"(M, { stream = stream, cores = cores, half = half })
 local products = require "lunaria.ascend.products"
-M.matmul, M.matmul_kernel, M.conv2d = products.matmul, products.matmul_kernel, products.conv2d
+M.matmul, M.matmul_kernel = products.matmul, products.matmul_kernel
+for name, f in pairs(require "lunaria.ascend.convolutions") do M[name] = f end
+for name, f in pairs(require "lunaria.ascend.indices") do M[name] = f end
 
 return M

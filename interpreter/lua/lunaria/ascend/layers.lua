@@ -169,7 +169,7 @@ return function(M, tools)
     local image = formats.to_format(x, "NC1HWC0")
     local function filled(p)
       local missing = image.shape[2] * 16 - c
-      return missing > 0 and ms.ops.concat({ p, ms.ops.zeros({ missing }, p.dtype) }, 0) or p
+      return missing > 0 and ms.ops.concat({ p, ms.ops.zeros({ missing }, p.dtype):to(p.device) }, 0) or p
     end
     local y = batch_norm(ms.ops.reshape(image, { n, image.shape[2], h * w, 16 }), filled(gamma), filled(beta))
     return formats.from_format(ms.ops.reshape(y, image.shape), "NC1HWC0", x.shape)

@@ -6,7 +6,10 @@ local hpca = "HPCA 2021, Da Vinci"
 -- ResNet-18 and ResNet-34 take the same 110 ms for 256 pictures of 224 x 224 on each of 8 devices, bound by 12 threads that make
 -- pictures ready: 5.16 ms of a thread for each. Shares of the operations in that: by MindSpore's own on one thread of an x86 processor.
 local threads = "fitted: ResNet-18 and ResNet-34 of mindspore-ai/models, 256 pictures in 110 ms by 12 threads; shares measured"
+-- An eager decoder of 10 steps, which waits for its host: 365.0 ms, in which it allocates 10,640 results (docs/pi05_npu_fusion_plan.md).
+local eager = "flashrt-project/FlashRT, Pi0.5 on a 910B4 with torch_npu: 365 ms of the host for 10,640 results of operators"
 local runtime = "Ascend toolkit runtime, config_define.hpp"
+local hccl = "Ascend toolkit 8.0, environment variables of HCCL"
 local debug_ini = "Ascend toolkit asc-tools, ascend910_ini.h"
 
 local P = {}
@@ -90,12 +93,17 @@ P.clusters = {
     roce_latency = { 15e-6, "assumed" },
     link_efficiency = { 0.8, "assumed: of the rates above, what collectives reach" },
     reduce_bytes_per_second = { 300e9, "assumed: adding what came to what is there" },
+    -- What a collective has in its buffers at a time: a larger one goes through them in pieces.
+    collective_buffer = { 200e6, hccl .. ": default of HCCL_BUFFSIZE, once for what comes and once for what goes" },
+    communicators = { 1, "assumed: data parallel training has one, of all devices" },
     collective_seconds = { 100e-6, "assumed: to start a collective" },
     step_jitter = { 0.02, "fitted: by how much the slowest chip of a server is slower than the mean one" },
     buckets = { 4, "assumed: MindSpore's examples split gradients at two to eight places" },
     last_bucket = { 0.05, "assumed: part of the gradients that the last bucket holds; the places are for the user to choose" },
-    host_launch = { 10e-6, "assumed: no figure is public; asynchronous" },
-    host_synchronous = { 270e-6, "assumed: an operator that the framework dispatches and waits for" },
+    -- An operator of an eager program: the front end, the dispatch and the toolkit's two calls. A host that launches the kernels of a
+    -- compiled graph does less; no figure of that is public.
+    host_launch = { 34e-6, eager },
+    host_synchronous = { 65e-6, "candle-org/candle, pull request 127: torch_npu.add of 64 x 64 on a 910B3, waited for" },
     picture_threads = { 12, "mindspore-ai/models, ResNet: threads of a device" },
     picture_decode = { 3.9e-3, threads .. ": decoding a picture of ImageNet and cutting a piece out" },
     picture_pixel = { 25.4e-9, threads .. ": a pixel of the result, resized, flipped, normalised, transposed" },

@@ -1,9 +1,8 @@
--- Products on the cube: matrices, and convolutions whose windows load3d reads as rows of a matrix.
+-- Products of matrices on the cube, and what convolutions share with them.
 local ms = require "lunaria"
 local formats = require "lunaria.ascend.formats"
 local kernel = require("lunaria.ascend.kernel").kernel
 local arguments = require "lunaria.nn.arguments"
-local ops = ms.ops
 
 local M = {}
 
@@ -135,72 +134,6 @@ function M.matmul(a, b)
   return formats.from_format(c, "FRACTAL_NZ", { a.shape[1], b.shape[2] })
 end
 
--- x as NC1HWC0, w as FRACTAL_Z -> NC1HWC0, with o = { kernel, stride, padding (top, left, bottom, right), dilation }.
-local function conv_kernel(o)
-  local function out_size(x)
-    local spread_h, spread_w = (o.kernel[1] - 1) * o.dilation[1] + 1, (o.kernel[2] - 1) * o.dilation[2] + 1
-    return (x.shape[3] + o.padding[1] + o.padding[3] - spread_h) // o.stride[1] + 1,
-      (x.shape[4] + o.padding[2] + o.padding[4] - spread_w) // o.stride[2] + 1
-  end
-  local function parts(x, w)
-    local oh, ow = out_size(x)
-    local m = ceil(oh * ow, 16)
-    local rows, columns = grid(m, w.shape[2], math.max(1, 32 // x.shape[1]))
-    return oh, ow, m, rows, columns
-  end
-  return kernel("conv2d", { outputs = function(x, w)
-    local oh, ow = out_size(x)
-    return { shape = { x.shape[1], w.shape[2], oh * ow, 16 }, dtype = x.dtype }
-  end, blocks = function(x, w)
-    local _, _, _, rows, columns = parts(x, w)
-    return x.shape[1] * rows * columns
-  end }, function(t, x, w, y)
-    local oh, ow, m, rows, columns = parts(x, w)
-    local c1, h, wide, k, n = x.shape[2], x.shape[3], x.shape[4], w.shape[1], w.shape[2]
-    local picture = t.block // (rows * columns)
-    local buffers = l0_buffers(t, 8, step_k)
-    -- The whole picture stays in L1, weights come by panels.
-    local image = t:l1(ms.float16, c1 * h * wide * 16)
-    local l1b = {}
-    for slot = 0, 1 do l1b[slot] = t:l1(ms.float16, 8 * panel_k * 256) end
-    t:load(image, x:at(picture * c1 * h * wide * 16), { count = c1 * h * wide * 16 })
-    local part = { block = t.block % (rows * columns) }
-    multiply(t, tiles_of(part, m, n, rows, columns, 8), k, panel_k, step_k, buffers, function(panel, slot)
-      local tile = panel.tile
-      t:load(l1b[slot], w:at((panel.k * n + tile[3]) * 256), { bursts = panel.count, burst = tile[4] * 256, src_stride = n * 256,
-        dst_stride = tile[4] * 256 })
-    end, function(panel, slot, step, count, half)
-      local tile = panel.tile
-      t:load3d(buffers.a[half], image, { height = h, width = wide, channels = c1, kernel = o.kernel, stride = o.stride, padding = o.padding,
-        dilation = o.dilation, row = tile[1] * 16, rows = tile[2], step = panel.k + step, steps = count })
-      t:load2d(buffers.b[half], l1b[slot]:at(step * tile[4] * 256), { count = count * tile[4] })
-    end, function(tile)
-      local pixels = math.min(tile[2] * 16, oh * ow - tile[1] * 16)
-      t:store(y:at(((picture * n + tile[3]) * oh * ow + tile[1] * 16) * 16), buffers.out,
-        { bursts = tile[4], burst = pixels * 16, src_stride = tile[2] * 256, dst_stride = oh * ow * 16 })
-    end)
-  end), out_size
-end
-
---- o: stride, padding, dilation, each a number or one for each axis.
-function M.conv2d(x, w, o)
-  o = o or {}
-  local function pair(v, default)
-    v = v or default
-    return type(v) == "table" and v or { v, v }
-  end
-  local pad = pair(o.padding, 0)
-  local settings = { kernel = { w.shape[3], w.shape[4] }, stride = pair(o.stride, 1), dilation = pair(o.dilation, 1),
-    padding = { pad[1], pad[2], pad[1], pad[2] } }
-  if x.dtype ~= ms.float16 or w.dtype ~= ms.float16 or #x.shape ~= 4 or #w.shape ~= 4 or x.shape[2] ~= w.shape[2] then
-    arguments.fail("ascend.kernels.conv2d", ("pictures and weights of float16 that fit each other are expected, got %s and %s"):format(
-      arguments.describe(x), arguments.describe(w)))
-  end
-  local k, out_size = conv_kernel(settings)
-  local image = formats.to_format(x, "NC1HWC0")
-  local oh, ow = out_size(image)
-  local y = k(image, formats.to_format(w, "FRACTAL_Z"))
-  return formats.from_format(ops.reshape(y, { x.shape[1], y.shape[2], oh, ow, 16 }), "NC1HWC0", { x.shape[1], w.shape[1], oh, ow })
-end
+M.grid, M.tiles_of, M.multiply, M.l0_buffers, M.panel_k, M.step_k = grid, tiles_of, multiply, l0_buffers, panel_k, step_k
 
 return M

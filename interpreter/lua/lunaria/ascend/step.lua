@@ -31,19 +31,31 @@ function M.busy(list)
   return sum
 end
 
---- Starts of tasks on the device and, with host launching, what the host does meanwhile.
-function M.schedule(list, o, c, jitter)
-  local now, host = 0, 0
+--- Starts of tasks on the device and, with host launching, what the host does meanwhile. The end of the last one, and for how long the
+--- device waited for the host. What a host that waits needs for an operator was measured with a task that has nothing to do, so that
+--- the time of such a task is in it.
+function M.schedule(list, o, chip, jitter)
+  local now, host, waited = 0.0, 0.0, 0.0
+  local launch = o.host_launch - (o.synchronous and chip.task_seconds + chip.operator_head / chip.hertz or 0)
   for _, task in ipairs(list) do
     if o.sink == "host" then
-      host = host + o.host_launch
+      task.launched, task.launch = host, launch
+      host = host + launch
+      waited = waited + math.max(0.0, host - now)
       now = math.max(now, host)
     end
     task.start = now
     now = now + task.seconds * jitter
     if o.sink == "host" and o.synchronous then host = now end
   end
-  return now
+  return now, waited
+end
+
+--- Seconds that a step waits for the host when its tasks are done: once a step, once in a loop, or, where the host launches every
+--- operator, not at all.
+function M.round_trip(o, c)
+  if o.sink == "host" then return 0.0 end
+  return o.sink == "loop" and c.host_step / o.loop_size or c.host_step
 end
 
 local bounds = { cube = "cube", vector = "vector", hbm = "HBM", l2 = "L2", moves = "MTE1", launch = "launch", ["AI CPU"] = "AI CPU" }
@@ -95,28 +107,41 @@ function Step:__tostring()
     lines[#lines + 1] = ("the step waits for its batch, which takes the host %.3f ms; the device is busy for %.3f ms"):format(
       s.data_seconds * 1e3, self.device * 1e3)
   end
-  if m then lines[#lines + 1] = ("memory: parameters %.2f of %.0f GB, feature maps %.2f of %.0f GB, communication %.2f of %.0f GB"):format(
-    m.parameters / 1e9,
-    m.limits.parameters / 1e9, m.features / 1e9, m.limits.features / 1e9, m.communication / 1e9, m.limits.communication / 1e9) end
+  if self.waited then
+    lines[#lines + 1] = ("the host launches %d operators, %.1f us each%s; the device waits for it for %.3f ms"):format(#self.tasks,
+      s.host_launch * 1e6, s.synchronous and ", and waits for every one" or "", self.waited * 1e3)
+  end
+  if m then
+    local function part(name)
+      local bytes = m[name]
+      local text = bytes < 1e7 and ("%.2f MB"):format(bytes / 1e6) or ("%.2f GB"):format(bytes / 1e9)
+      return ("%s of %.0f GB"):format(bytes == 0 and "0" or text, m.limits[name] / 1e9)
+    end
+    lines[#lines + 1] = ("memory: parameters %s, feature maps %s, communication %s"):format(part "parameters", part "features",
+      part "communication")
+  end
   lines[#lines + 1] = tostring(self:report(10))
-  if (self.left_out or 0) > 0 then lines[#lines + 1] = ("%d later operators are left out"):format(self.left_out) end
   lines[#lines + 1] = validation.text(self)
   return table.concat(lines, "\n")
 end
 
---- Events for Chrome's and Perfetto's viewers, as JSON text: the device's tasks, the collectives.
+local lanes = { "device", "communication", "host" }
+
+--- Events for Chrome's and Perfetto's viewers, as JSON text: the device's tasks, the collectives, what the host launches.
 function Step:timeline()
-  local events = {}
+  local events = { { name = "process_name", ph = "M", pid = 0, tid = 0, args = { name = "Ascend " .. self.chip.name } } }
+  for i, name in ipairs(lanes) do events[i + 1] = { name = "thread_name", ph = "M", pid = 0, tid = i, args = { name = name } } end
+  local function add(lane, name, start, seconds, args)
+    events[#events + 1] = { name = name, ph = "X", pid = 0, tid = lane, ts = start * 1e6, dur = seconds * 1e6, args = args }
+  end
   for _, task in ipairs(self.tasks) do
-    events[#events + 1] = { name = task.name .. (task.joined or ""), ph = "X", pid = 0, tid = "device", ts = task.start * 1e6,
-      dur = task.seconds * 1e6, args = { place = task.place, bound = bounds[task.bound] } }
+    add(1, task.name .. (task.joined or ""), task.start, task.seconds, { place = task.place, bound = bounds[task.bound] })
   end
-  for i, row in ipairs(self.collectives) do
-    events[#events + 1] = { name = "AllReduce " .. i, ph = "X", pid = 0, tid = "communication", ts = row.start * 1e6,
-      dur = (row.stop - row.start) * 1e6, args = { bytes = row.bytes } }
+  for i, row in ipairs(self.collectives) do add(2, "AllReduce " .. i, row.start, row.stop - row.start, { bytes = row.bytes }) end
+  for _, task in ipairs(self.options.sink == "host" and self.tasks or {}) do
+    add(3, "launch " .. task.name, task.launched, task.launch, { place = task.place })
   end
-  return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ms",
-    otherData = { model = parameters.version,
+  return ms.json.encode { traceEvents = ms.json.array(events), displayTimeUnit = "ms", otherData = { model = parameters.version,
     chip = self.chip.name } }
 end
 
