@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "core/data/pool.h"
 #include "core/data/stage_times.h"
@@ -74,16 +75,28 @@ class Ahead final : public Cursor, private Job {
 
     void release(Slot& slot) {
         at_ = 0;
+        note_time();
         {
             const std::lock_guard lock(mutex_);
             slot.state = State::free;
             ++given_;
-            // Threads are woken for half of the ring at once: each time takes the one who asks as long as giving out a
-            // row. Where rows are asked for faster than they are made, the ring is emptier than that anyway.
+            // Threads look for work when half of the ring should be free. To wake one takes longer than to give out a
+            // row, and where all processors compute the one who asks may lose its own to it: only when it has to be.
             const int64_t waiting = drawn_ - given_;
-            if (native_ && waiting * 2 > static_cast<int64_t>(ring_.size())) return;
+            if (native_ && waiting > std::max<int64_t>(1, static_cast<int64_t>(ring_.size()) / 4)) return;
         }
         wake();
+    }
+    std::chrono::nanoseconds pause() const override {
+        return native_ ? std::chrono::nanoseconds(interval_.load(std::memory_order_relaxed) * half()) : Job::pause();
+    }
+    int64_t half() const { return static_cast<int64_t>((ring_.size() + 1) / 2); }
+    // How long it takes until the next slot is asked for, of late.
+    void note_time() {
+        const auto now = Time::now();
+        const int64_t passed = (now - std::exchange(asked_, now)).count();
+        const int64_t before = interval_.load(std::memory_order_relaxed);
+        interval_.store(before + (std::min(passed, 2 * before + 1000) - before) / 4, std::memory_order_relaxed);
     }
 
     // Whether there is such a slot. Until it is made, the one who asks works as well: on what it needs first.
@@ -207,8 +220,9 @@ class Ahead final : public Cursor, private Job {
     std::vector<Slot> ring_;
     int64_t drawn_ = 0, taken_ = 0, given_ = 0;
     bool finished_ = false;
-    std::atomic<int64_t> piece_{1};
+    std::atomic<int64_t> piece_{1}, interval_{1000};
     // Of the one who asks.
+    Time::time_point asked_ = Time::now();
     size_t at_ = 0;
     bool begun_ = false, ended_ = false;
 };

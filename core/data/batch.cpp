@@ -150,7 +150,7 @@ class Together {
   public:
     // By the first row.
     void choose(const Row& first, size_t rows) {
-        constexpr size_t kWorthIt = 16 * 1024;
+        constexpr size_t kWorthIt = 1024;
         size_t most = kWorthIt - 1;
         for (size_t c = 0; c < first.size(); ++c) {
             if (!first[c].is_tensor() || first[c].tensor().nbytes() <= most || first[c].tensor().rank() == kMaxRank)

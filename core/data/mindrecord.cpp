@@ -56,6 +56,7 @@ std::vector<std::string> belonging(const std::string& path, std::vector<bool>& u
 
 RecordsPtr mindrecord_records(const std::vector<std::string>& paths, bool whole, Names names, bool skip_damaged,
                               int64_t* skipped) {
+    if (paths.empty()) throw argument_error("MindDataset", "the list of files is empty");
     std::vector<std::string> files = paths;
     std::vector<bool> undo(1, false);
     if (whole) files = belonging(paths.front(), undo);

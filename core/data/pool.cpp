@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <list>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -17,7 +18,12 @@
 
 namespace lunaria::data {
 
-constexpr auto kPatience = std::chrono::milliseconds(200);  // of a thread without a job
+using Time = std::chrono::steady_clock;
+
+constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(200);  // of a thread without a job
+// Between two looks for work.
+constexpr std::chrono::nanoseconds kLeastPause = std::chrono::microseconds(200);
+constexpr int kMostMisses = 9;
 
 class Pool {
   public:
@@ -26,8 +32,8 @@ class Pool {
         {
             const std::lock_guard lock(mutex_);
             ending_ = true;
+            call_all();
         }
-        work_.notify_all();
         for (std::thread& thread : gone_) thread.join();
         for (std::thread& thread : threads_) thread.join();
     }
@@ -42,16 +48,20 @@ class Pool {
         for (const Job* j : jobs_) wanted += j->most_;
         wanted = std::min(wanted, num_threads());
         while (static_cast<int>(threads_.size()) < wanted && add_thread()) continue;
-        work_.notify_all();
+        call_all();
     }
     void wake(Job& job) {
+        Sleeper* sleeper = nullptr;
         {
             const std::lock_guard lock(mutex_);
             job.idle_ = false;
             ++job.wakes_;
-            if (sleeping_ == 0) return;
+            if (sleeping_.empty()) return;
+            sleeper = sleeping_.back();
+            sleeping_.pop_back();
+            sleeper->is_called = true;
         }
-        work_.notify_one();
+        sleeper->called.notify_one();
     }
     void stop(Job& job) noexcept {
         std::unique_lock lock(mutex_);
@@ -67,6 +77,21 @@ class Pool {
     }
 
   private:
+    // A thread that waits for work, each with a condition of its own: notifying the next of several that wait for one
+    // may block until the last one that was notified has run, which is long where all processors compute. They stay
+    // when their threads go, for the next ones.
+    struct Sleeper {
+        std::condition_variable called;
+        bool is_called = false;
+    };
+
+    void call_all() {
+        for (Sleeper* sleeper : sleeping_) {
+            sleeper->is_called = true;
+            sleeper->called.notify_one();
+        }
+        sleeping_.clear();
+    }
     bool add_thread() {
         // Signals are for the threads that wait for them.
         sigset_t all, before;
@@ -96,19 +121,42 @@ class Pool {
         }
         return nullptr;
     }
+    // Until the thread is called, or for a while. One thread looks at the jobs whose time has come.
+    bool sleep(Sleeper& rest, std::unique_lock<std::mutex>& lock) {
+        const bool looks = !is_looked_;
+        Time::time_point until = Time::now() + kPatience;
+        if (looks)
+            for (const Job* job : jobs_) until = job->idle_ ? std::min(until, job->due_) : until;
+        is_looked_ = true;
+        rest.is_called = false;
+        sleeping_.push_back(&rest);
+        const bool called = rest.called.wait_until(lock, until, [&] { return rest.is_called; });
+        if (looks) is_looked_ = false;
+        if (called) return true;
+        std::erase(sleeping_, &rest);
+        if (!looks) return false;
+        const auto now = Time::now();
+        for (Job* job : jobs_) {
+            if (!job->idle_ || job->due_ > now) continue;
+            job->idle_ = false;
+            job->misses_ = std::min(job->misses_ + 1, kMostMisses);
+        }
+        return false;
+    }
     void live() {
         // Libraries that ask OpenMP take one thread, our own loops too.
         omp_set_num_threads(1);
         const LoneThread alone;
         std::unique_lock lock(mutex_);
+        if (spare_.empty()) spare_.push_back(&sleepers_.emplace_back());
+        Sleeper& rest = *spare_.back();
+        spare_.pop_back();
         for (;;) {
             Job* job = choose();
             if (!job) {
-                ++sleeping_;
-                const auto woken = work_.wait_for(lock, kPatience);
-                --sleeping_;
+                const bool called = sleep(rest, lock);
                 if (ending_) return;
-                if (woken == std::cv_status::timeout && jobs_.empty()) break;
+                if (!called && jobs_.empty()) break;
                 continue;
             }
             ++job->inside_;
@@ -116,10 +164,15 @@ class Pool {
             lock.unlock();
             const bool worked = job->work();
             lock.lock();
-            if (!worked && job->wakes_ == wakes) job->idle_ = true;
+            if (worked) job->misses_ = 0;
+            if (!worked && job->wakes_ == wakes) {
+                job->idle_ = true;
+                job->due_ = Time::now() + std::clamp(job->pause(), kLeastPause * (1 << job->misses_), kPatience);
+            }
             if (--job->inside_ == 0 && !job->started_) left_.notify_all();
             if (ending_) return;
         }
+        spare_.push_back(&rest);
         const auto self = std::find_if(threads_.begin(), threads_.end(), [](const std::thread& thread) {
             return thread.get_id() == std::this_thread::get_id();
         });
@@ -128,12 +181,13 @@ class Pool {
     }
 
     std::mutex mutex_;
-    std::condition_variable work_, left_;
+    std::condition_variable left_;
     std::vector<Job*> jobs_;
     std::vector<std::thread> threads_, gone_;
     size_t turn_ = 0;
-    int sleeping_ = 0;
-    bool ending_ = false;
+    std::list<Sleeper> sleepers_;
+    std::vector<Sleeper*> spare_, sleeping_;
+    bool ending_ = false, is_looked_ = false;  // whether one of the threads that sleep looks for work
 };
 
 namespace {

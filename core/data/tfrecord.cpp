@@ -179,6 +179,7 @@ ProtoWriter feature_of(const std::string& name, const Value& value) {
 }  // namespace
 
 RecordsPtr tfrecord_records(const std::vector<std::string>& paths, Names names) {
+    if (paths.empty()) throw argument_error("TFRecordDataset", "the list of files is empty");
     std::vector<File> files;
     for (const std::string& path : paths) files.emplace_back(path);
     if (names.empty()) {

@@ -64,11 +64,19 @@ std::vector<char> pixel_of(const Tensor& image, const double* fill) {
     const Extent e = extent(image);
     std::vector<char> pixel(static_cast<size_t>(e.channels) * size_of(image.dtype()));
     char* to = pixel.data();
-    for (int64_t c = 0; c < e.channels; ++c) to += element_bytes(image.dtype(), fill[c < 3 ? c : 2], to);
+    // Zero is zero bytes in every dtype.
+    for (int64_t c = 0; c < e.channels; ++c) {
+        const double value = fill[c < 3 ? c : 2];
+        to += value == 0 ? size_of(image.dtype()) : element_bytes(image.dtype(), value, to);
+    }
     return pixel;
 }
 
 void paint(char* row, int64_t count, const std::vector<char>& pixel) {
+    if (pixel.size() == 1) {
+        std::memset(row, pixel[0], static_cast<size_t>(count));
+        return;
+    }
     for (int64_t x = 0; x < count; ++x, row += pixel.size()) std::memcpy(row, pixel.data(), pixel.size());
 }
 
@@ -92,10 +100,10 @@ Tensor pad(const Arguments& a, const Tensor& image, const Padding& p) {
         const char* from = image.data<char>() + static_cast<size_t>(source * e.width) * size;
         std::memcpy(to + static_cast<size_t>(p.left) * size, from, static_cast<size_t>(e.width) * size);
         const auto side = [&](int64_t begin, int64_t end) {
+            if (p.border == Border::constant) return paint(to + static_cast<size_t>(begin) * size, end - begin, fill);
             for (int64_t x = begin; x < end; ++x) {
                 const int64_t column = mirrored(x - p.left, e.width, p.border);
-                std::memcpy(to + static_cast<size_t>(x) * size,
-                            column < 0 ? fill.data() : from + static_cast<size_t>(column) * size, size);
+                std::memcpy(to + static_cast<size_t>(x) * size, from + static_cast<size_t>(column) * size, size);
             }
         };
         side(0, p.left);
@@ -354,6 +362,11 @@ Affine normalisation(const Arguments& a, size_t first) {
 
 template <class T>
 void normalise_pixels(const T* from, float* to, int64_t pixels, int64_t channels, const Affine& n) {
+    if (channels == 1) {
+        const float factor = n.factor[0], offset = n.offset[0];
+        for (int64_t i = 0; i < pixels; ++i) to[i] = static_cast<float>(from[i]) * factor + offset;
+        return;
+    }
     if (channels == 3) {
         const float f0 = n.factor[0], f1 = n.factor[1], f2 = n.factor[2];
         const float o0 = n.offset[0], o1 = n.offset[1], o2 = n.offset[2];
@@ -388,7 +401,7 @@ Tensor plain_pixels(const Tensor& image) {
 
 Tensor normalised(const Arguments& a, const Tensor& given) {
     const Tensor image = plain_pixels(given);
-    const Tensor out = Tensor::empty(DType::f32, image.shape());
+    const Tensor out = data::result_tensor(DType::f32, image.shape());
     const bool hwc = a.flag(0);
     const int64_t channels = image.rank() == 2 ? 1 : image.dim(hwc ? 2 : 0);
     const Affine n = for_channels(a, normalisation(a, 1), channels);
@@ -445,8 +458,15 @@ void normalise_into_planes(const uint8_t* from, float* to, int64_t count, const 
 void run_normalize_planes(Row& row, const Arguments& a, RowDraws&) {
     each_image(row, a, [&](const Tensor& given) {
         const Tensor image = plain_pixels(given);
-        const Affine n = for_channels(a, normalisation(a, 1), extent(image).channels);
-        if (image.dtype() == DType::u8 && extent(image).channels == 3) {
+        const Extent e = extent(image);
+        const Affine n = for_channels(a, normalisation(a, 1), e.channels);
+        if (e.channels == 1)
+            return for_pixels(image, [&](auto kind) {
+                const Tensor out = data::result_tensor(DType::f32, {1, e.height, e.width});
+                normalise_pixels(image.data<decltype(kind)>(), out.data<float>(), image.size(), 1, n);
+                return out;
+            });
+        if (image.dtype() == DType::u8 && e.channels == 3) {
             const Tensor out = data::result_tensor(DType::f32, {3, image.dim(0), image.dim(1)});
             normalise_into_planes(image.data<uint8_t>(), out.data<float>(), image.dim(0) * image.dim(1), n);
             return out;

@@ -217,5 +217,16 @@ t.test("rows that are made up", function()
   fails("has no column 'x'", D.PaddedDataset, { { x = 1 }, { y = 2 } })
 end)
 
+t.test("no files at all", function()
+  local data = require "lunaria.data"
+  fails("MindDataset: the list of files is empty", data.mindrecords, {}, true, {})
+  fails("MindDataset: the list of files is empty", data.mindrecords, { [0] = 1 }, false, { "a" })
+  fails("TFRecordDataset: the list of files is empty", data.tfrecords, {}, {})
+  for _, name in ipairs { "MindDataset", "TFRecordDataset", "TextFileDataset", "CSVDataset" } do
+    local ok, message = pcall(D[name], {})
+    assert(not ok and message:find(name, 1, true), message)
+  end
+end)
+
 os.execute("rm -r " .. folder)
 t.finish()
