@@ -207,6 +207,52 @@ test("the default is once through a table; results may be several or none", func
   equal(table.pack(ms.data_sink(function(a) return a, nil, a + 1 end, { 1, 2 })), { 2, nil, 3, n = 3 })
 end)
 
+test("a function that runs loops of steps may be compiled, and differentiated", function()
+  local function values(list)
+    local numbers = {}
+    for i, value in ipairs(list) do numbers[i] = value:item() end
+    return numbers
+  end
+  local batches = { ms.tensor { 1.0 }, ms.tensor { 3.0 } }
+  local calls = 0
+  local function step(x) return x * 2, x end
+  local function train(data, options)
+    calls = calls + 1
+    return ms.data_sink(step, data, options)
+  end
+  local f, options = ms.jit(train), { steps = 3, collect = true }
+  for i = 1, 6 do
+    equal(values(f(batches, options)), { 2.0, 6.0, 2.0 })
+    local last, given = f(batches)
+    equal({ last:item(), given:item() }, { 6.0, 3.0 })
+    equal(calls, 2 * i)
+  end
+  local compiled = ms.jit(step)
+  local g = ms.jit(function(data) return (ms.data_sink(compiled, data)) end)
+  for i = 1, 6 do equal(g({ ms.tensor { 1.0 * i } }):item(), 2.0 * i) end
+  -- A data set and a function as sources; loops that end too early.
+  local ds = ms.dataset.NumpySlicesDataset({ x = ms.tensor { 1.0, 2.0 } }, { shuffle = false })
+  local over = ms.jit(function(data, n) return ms.data_sink(step, data, { steps = n, collect = true }) end)
+  for _ = 1, 6 do equal(values(over(ds, 3)), { 2.0, 4.0, 2.0 }) end
+  for _ = 1, 4 do
+    local k = 0
+    local function feed()
+      k = k + 1
+      if k < 4 then return ms.tensor { 1.0 * k } end
+    end
+    fails({ "data_sink_test.lua", "the dataset ended after 3 of 9 steps" }, function() over(feed, 9) end)
+  end
+  -- The losses of the steps have a gradient.
+  local slope = ms.grad(function(w)
+    local sum = 0
+    for _, v in ipairs(ms.data_sink(function(x) return x * w end, { ms.tensor { 1.0 }, ms.tensor { 3.0 } }, { collect = true })) do
+      sum = sum + v:sum()
+    end
+    return sum
+  end)
+  for _ = 1, 4 do equal(slope(ms.tensor(2.0)):item(), 4.0) end
+end)
+
 test("errors name the line of the step and leave the function usable", function()
   local bad = ms.jit(function(x)
     if ops.sum(x):item() > 2 then error("too large") end

@@ -51,6 +51,19 @@ local function source(dataset, steps)
   return function() return dataset() end
 end
 
+-- What core.sink does, step by step: where a call is recorded or differentiated the steps are a part of it, and step is itself.
+local function run_steps(step, steps, batches, each)
+  local listed, done, results = type(batches) == "table", 0, { n = 0 }
+  while done < steps do
+    local batch = listed and batches[done % #batches + 1] or table.pack(batches())
+    if batch[1] == nil and not listed then break end
+    results = table.pack(step(table.unpack(batch, 1, batch.n)))
+    done = done + 1
+    if each then each[done] = results[1] end
+  end
+  return done, table.unpack(results, 1, results.n)
+end
+
 --- Runs step n times with the batches of dataset, in one call: what a step looked up once is not looked up again, and
 --- nothing else runs between two steps. step is compiled if it is not yet. dataset: a table of batches ({x, y} is
 --- step(x, y)), which is begun anew at its end; a function that gives the arguments of the next step, or nil at the end;
@@ -69,7 +82,8 @@ local function data_sink(step, dataset, options)
   local each = options.collect and {} or nil
   local compiled = core.is_jit(step) and step or ms.jit(step)
   steps = count or steps or math.maxinteger
-  local results = table.pack(core.sink(compiled, steps, batches, each))
+  local sink = core.is_jit(compiled) and core.sink or run_steps
+  local results = table.pack(sink(compiled, steps, batches, each))
   if results[1] == 0 then fail("the dataset gives nothing") end
   if options.steps and results[1] < steps then
     fail("the dataset ended after %d of %d steps; leave out steps, or begin it anew at its end", results[1], steps)

@@ -54,6 +54,65 @@ t.test("a cell computes in the dtype that to_float says, its parameters stay", f
   t.equal({ list[1].dtype, rawequal(same, empty) }, { ms.float32, true })
 end)
 
+-- A cast is no place to write to: what construct writes to is its state, which keeps its dtype. Three steps each.
+t.test("a cell in another dtype writes to its parameters", function()
+  local one = ms.ones { 1 }
+  local ways = {
+    method = function(self) self.count:assign(self.count + 1) end,
+    operator = function(self) ops.assign_add(self.count, one) end,
+    in_place = function(self) self.count:add_(1) end,
+    elements = function(self) self.count[0] = self.count[0] + 1 end,
+    variable = function(self)
+      local c = self.count
+      ms.ops.assign_add(c, one)
+    end,
+    spaces = function(self)
+      self . count -- a comment: self.scale:assign(1)
+        : set_data (self.count + one)
+    end,
+    by_name = function(self) self["co" .. "unt"]:assign(self.count + 1) end,
+    replaced = function(self) self.weight:assign(self.weight * 2.0) self.count:assign_sub(-one) end,
+  }
+  for way, write in pairs(ways) do
+    for _, dtype in ipairs(halves) do
+      local Counts = nn.Cell:extend("Counts")
+      function Counts:init()
+        self.count = ms.Parameter(ms.tensor { 2048.0 }, "count", false)
+        self.scale, self.weight = ms.Parameter(ms.tensor { 0.1 }), ms.Parameter(ms.tensor { 1.0 })
+        self.fc = nn.Dense(2, 2)
+      end
+      Counts.write = write
+      function Counts:construct(v)
+        self:write()
+        return self.fc(v) * self.scale * self.weight
+      end
+      local plain, cell = Counts(), Counts():to_float(dtype)
+      local input = ms.ones { 1, 2 }
+      for _ = 1, 3 do
+        plain(input)
+        t.equal(cell(input).dtype, dtype)
+      end
+      t.equal({ cell.count:tolist(), cell.weight:tolist() }, { { 2051.0 }, { way == "replaced" and 8.0 or 1.0 } })
+      t.equal({ plain.count:tolist(), cell.count.dtype }, { { 2051.0 }, ms.float32 })
+      t.equal(plain.weight:tolist(), cell.weight:tolist())
+      local step = ms.value_and_grad(function(v) return cell(v):astype(ms.float32):sum() end, nil, cell.fc:trainable_params())
+      step(input)
+      t.equal(cell.count:tolist(), { 2052.0 })
+    end
+  end
+  -- What is only read is cast as ever, and so is what a mixture of precisions gets by its level.
+  local Reads = nn.Cell:extend("Reads")
+  function Reads:init() self.seen, self.count = ms.Parameter(ms.ones { 2 }), ms.Parameter(ms.zeros { 1 }, "count", false) end
+  function Reads:construct(v)
+    ops.assign_add(self.count, one)
+    self.dtype = (v * self.seen).dtype
+    return v
+  end
+  local reads = amp.auto_mixed_precision(Reads(), "O3")
+  reads(ms.ones { 2 })
+  t.equal({ reads.dtype, reads.count:tolist() }, { ms.float16, { 1.0 } })
+end)
+
 t.test("a cell in another dtype keeps its own derivative, its hooks and parameters that come later", function()
   local Scaled = nn.Cell:extend("Scaled")
   function Scaled:init() self.scale = ms.Parameter(ms.tensor { 3.0 }) end

@@ -72,6 +72,13 @@ local function name_parameters(cell, key, child)
   rawget(cell, "_known")[key] = child
 end
 
+-- Has its construct see the cell in another dtype. What normalisations and state give in float32 goes on in that dtype.
+local function see_in_dtype(cell, special)
+  local has_state
+  special.view, has_state = require "lunaria.nn.casts".view(cell, special.dtype)
+  if cell._full_precision or has_state then special.output, special.only_lowered = special.dtype, false end
+end
+
 local function register(cell, key, value)
   local known = rawget(cell, "_known")
   if known[key] == nil then
@@ -84,7 +91,7 @@ local function register(cell, key, value)
     end
     known[key] = value
     local special = cell._special
-    if special and special.dtype then special.view = require "lunaria.nn.casts".view(cell, special.dtype) end
+    if special and special.dtype then see_in_dtype(cell, special) end
   else
     name_parameters(cell, key, value)
   end
@@ -509,7 +516,8 @@ local function float_type(where, dtype)
 end
 
 --- This cell and all below it compute in another dtype: floating inputs and parameters are cast when they are used, the
---- parameters themselves stay as they are. Batch normalisation goes on in float32. Gives the cell back. dst_type: the dtype.
+--- parameters themselves stay as they are. Batch normalisation goes on in float32, and so do parameters to which the cell's own
+--- methods write, as self.count:assign(...) does: they are its state. Gives the cell back. dst_type: the dtype.
 ---
 ---     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype
 ---     Float16
@@ -517,9 +525,8 @@ function Cell:to_float(dst_type)
   dst_type = float_type("to_float", dst_type)
   walk(self, "", {}, function(_, cell)
     local special = special_of(cell)
-    special.dtype, special.view = dst_type, casts.view(cell, dst_type)
-    -- What normalisations give in float32 goes on in the other dtype.
-    if cell._full_precision then special.output = dst_type end
+    special.dtype = dst_type
+    see_in_dtype(cell, special)
     settle(cell, special)
   end)
   return self
