@@ -171,6 +171,40 @@ bool segment(const KernelCall& call) {
     return true;
 }
 
+bool sparse_mean(const KernelCall& call) {
+    const Tensor& x = call.tensor(0);
+    const Tensor indices = call.tensor(1).contiguous(), ids = call.tensor(2).contiguous();
+    const int64_t *index = indices.data<int64_t>(), *id = ids.data<int64_t>();
+    const int64_t rows = x.dim(0), inner = rows ? x.size() / rows : 0, count = indices.size();
+    for (int64_t k = 0; k < count; ++k) {
+        if (index[k] < 0 || index[k] >= rows)
+            throw index_error(call.op.name(), str("index ", index[k], " is out of range for ", rows, " rows of x"));
+        if (id[k] < (k ? id[k - 1] : 0))
+            throw value_error(call.op.name(), str("segment_ids must not be negative and not fall, but [", k, "] is ",
+                                                  id[k], k ? str(" behind ", id[k - 1]) : ""));
+    }
+    Shape shape = x.shape();
+    shape[0] = count ? id[count - 1] + 1 : 0;
+    checked_shape(call.op.name(), shape.dims(), size_of(x.dtype()));
+    Tensor& out = call.out[0] = Tensor::zeros(x.dtype(), shape);
+    visit_dtype(x.dtype(), [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+            for (int64_t k = 0; k < count;) {
+                int64_t stop = k;
+                T* to = out.template data<T>() + id[k] * inner;
+                for (; stop < count && id[stop] == id[k]; ++stop)
+                    for (int64_t i = 0; i < inner; ++i) to[i] += x.template data<T>()[index[stop] * inner + i];
+                for (int64_t i = 0; i < inner; ++i) to[i] /= static_cast<T>(stop - k);
+                k = stop;
+            }
+        } else {
+            throw dtype_error(call.op.name(), str("has no kernel for dtype ", name_of(x.dtype())));
+        }
+    });
+    return true;
+}
+
 }  // namespace
 
 void add_scatter_kernels(KernelTable& table) {
@@ -179,6 +213,7 @@ void add_scatter_kernels(KernelTable& table) {
     table.plain("unsorted_segment_sum", segment<Segment::sum>);
     table.plain("unsorted_segment_prod", segment<Segment::prod>);
     table.plain("unsorted_segment_max", segment<Segment::max>);
+    table.plain("sparse_segment_mean", sparse_mean);
     table.plain("unsorted_segment_min", segment<Segment::min>);
 }
 

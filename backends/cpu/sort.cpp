@@ -79,6 +79,7 @@ template <class T, class Done>
 void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
     if (sizeof(T) == 8 && view.n >= static_cast<int64_t>(kRadixFrom) && view.n < kNarrowPlaces)
         return sort_wide_lines(in, view, descending, done);
+    if (view.n == 0) return;  // however many lines there are
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
@@ -152,6 +153,7 @@ bool topk(const KernelCall& c) {
                : c.has(2)        ? normal_axis("topk", c.args[2].integer(), shape.rank())
                                  : shape.rank() - 1;
     AxisView view(shape, axis);
+    if (c.out[0].size() == 0) return true;  // k is 0, or nothing to choose from, however many lines there are
     bool descending = c.args[3].boolean();
     int64_t* indices = c.out[1].data<int64_t>();
     return with_element(c.tensor(0), [&](auto zero) {

@@ -83,9 +83,56 @@ Expr expand_ctc(const ExpandCall& c) {
     return reduced(loss, c.string(5), c.dtype);
 }
 
+// ctc_greedy_decoder(inputs, sequence_length, merge_repeated)
+Expr expand_greedy(const ExpandCall& c) {
+    expect_rank(c, 0, 3);
+    expect_rank(c, 1, 1);
+    const Shape shape = c.shape(0);
+    const int64_t time = shape[0], batch = shape[1], classes = shape[2];
+    if (c.shape(1)[0] != batch || classes == 0)
+        throw shape_error(c.name(), str("inputs is ", shape, " and sequence_length is ", c.shape(1),
+                                        ": there must be a length for each of the ", batch, " samples, and a class"));
+    const Expr largest = call("max", {c.in(0), 2});
+    const Expr best = largest[1].transpose({1, 0});  // (batch, time)
+    const Expr steps = c.call("arange", {int64_t{0}, time, int64_t{1}, {"dtype", DType::i64}}).reshape({1, time});
+    const Expr active = call("less", {steps, c.in(1).cast(DType::i64).reshape({batch, 1})});
+    Expr kept = call("logical_and", {active, call("not_equal", {best, classes - 1})});
+    if (c.boolean(2) && time > 1) {
+        const Expr none = c.call("full", {Shape{batch, 1}, int64_t{-1}, {"dtype", DType::i64}});
+        const Expr shifted[] = {none, call("narrow", {best, 1, 0, time - 1})};
+        kept = call("logical_and", {kept, call("not_equal", {best, call("concat", {c.builder.list(shifted), 1})})});
+    }
+    const Expr counts = kept.cast(DType::i64);
+    const Expr places = call("argwhere", {kept});
+    const Expr within = call("gather_nd", {call("cumsum", {counts, 1}) - 1.0, places}).cast(DType::i64);
+    const Expr both[] = {call("narrow", {places, 1, 0, 1}), call("expand_dims", {within, 1})};
+    const Expr longest = batch > 0 && time > 0 ? call("amax", {call("sum", {counts, 1})}).cast(DType::i64).reshape({1})
+                                               : c.call("zeros", {Shape{1}, {"dtype", DType::i64}});
+    const Expr sizes[] = {c.call("full", {Shape{1}, batch, {"dtype", DType::i64}}), longest};
+    const Expr seen = call("where", {active.transpose({1, 0}), largest[0], 0.0});
+    return {c.builder,
+            c.builder.tuple(
+                {call("concat", {c.builder.list(both), 1}).value(), call("gather_nd", {best, places}).value(),
+                 call("concat", {c.builder.list(sizes), 0}).value(), (-seen.sum({0})).reshape({batch, 1}).value()})};
+}
+
 }  // namespace
 
 void add_ctc_ops(Registry& ops) {
+    ops.add(
+           "ctc_greedy_decoder(inputs: float, sequence_length: index, merge_repeated: bool = true) -> "
+           "(decoded_indices, decoded_values, decoded_shape, log_probability)")
+        .doc(
+            "The labels that are best at each step of inputs (time, batch, classes), without blanks, which are the "
+            "last "
+            "class, and, with merge_repeated, without those that follow themselves: where they stand (sample, "
+            "position), "
+            "the labels, the shape of the matrix of them, and of each sample the negative sum of the best inputs.")
+        .example("ctc_greedy_decoder(tensor{{{0.9, 0.1}}, {{0.6, 0.1}}}, tensor{2})", "tensor{{0, 0}}")
+        .expand(expand_greedy)
+        .method(false)
+        .sample("f32[5,2,4], i64[2]:(1,6)")
+        .sample("f32[4,3,2], i64[3]:(0,5), false");
     ops.add(
            "ctc_path(targets: index, input_lengths: index, target_lengths: index, time: int, classes: int, blank: int "
            "= 0) -> (path, skip, last, active)")

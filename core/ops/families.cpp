@@ -23,6 +23,7 @@ void add_families(Registry& ops) {
     add_conv_ops(ops);
     add_pool_ops(ops);
     add_attention_ops(ops);
+    add_routing_ops(ops);
     add_arrangement_ops(ops);
     add_box_ops(ops);
     add_state_ops(ops);

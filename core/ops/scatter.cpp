@@ -413,6 +413,43 @@ void add_segments(Registry& ops) {
         .sample("f32[2,3]:(1,2), i64[2,3]:(-1,4), 4");
 }
 
+// sparse_segment_mean(x, indices, segment_ids): how many rows there are is told by the last of the ids.
+Types infer_sparse_mean(const Call& c) {
+    expect_rank_at_least(c, 0, 1);
+    expect_rank(c, 1, 1);
+    expect_same_shape(c, 1, 2);
+    Shape shape = c.shape(0);
+    shape[0] = kUnknownDim;
+    return {{c.type(0).dtype, shape}};
+}
+
+void add_sparse_mean(Registry& ops) {
+    ops.add("sparse_segment_mean(x: float, indices: index, segment_ids: index)")
+        .doc(
+            "Means of rows of x: row s is the mean of x[indices[k]] for all k with segment_ids[k] = s, zeros where "
+            "there "
+            "is none. segment_ids must not fall.")
+        .example("sparse_segment_mean(tensor{{1.0}, {2.0}, {6.0}}, tensor{0, 2, 1}, tensor{0, 0, 1})",
+                 "tensor{{3.5}, {2.0}}")
+        .infer(infer_sparse_mean)
+        .grad([](const GradRule& g) -> Grads {
+            // A row of the result has its cotangent shared out among the rows that it is the mean of.
+            const Expr ids = g.in(2), ones = g.call("ones_like", {ids}).cast(g.dout.dtype());
+            const int64_t count = g.shape(1)[0];
+            if (count == 0) return {g.builder.zeros_like(g.in(0)), {}, {}};
+            const Expr same = g.call("equal", {ids.reshape({count, 1}), ids.reshape({1, count})});
+            Shape each{count};
+            for (int i = 1; i < g.rank(0); ++i) each.push_back(1);
+            const Expr members = same.cast(g.dout.dtype()).sum({1}).reshape(each);
+            const Expr rows = g.call("gather", {g.dout, ids, 0}) / members;
+            const Expr zeros = g.call("zeros", {g.shape(0), {"dtype", g.dout.dtype()}});
+            return {g.call("index_add", {zeros, g.in(1), rows, int64_t{0}}), {}, {}};
+        })
+        .raises()
+        .sample("f32[5,2], i64[4]:(0,5), i64[4]:(1,2)")
+        .sample("f32[3], i64[2]:(0,3), i64[2]:(0,1)");
+}
+
 }  // namespace
 
 void add_scatter_ops(Registry& ops) {
@@ -420,6 +457,7 @@ void add_scatter_ops(Registry& ops) {
     add_rows(ops);
     add_elements(ops);
     add_segments(ops);
+    add_sparse_mean(ops);
 }
 
 }  // namespace lunaria

@@ -455,6 +455,44 @@ void add_diagonals(Registry& ops) {
         .sample("f32[2,3,5], f32[2,3], 1, 1, 2");
 }
 
+void window_layout(const Call& c, Layout& layout) {
+    const int axis = c.axis(1, 0);
+    const int64_t size = c.integer(2), length = layout.shape[axis];
+    if (size < 1) throw value_error(c.name(), str("a window has at least 1 element, not ", size));
+    if (length != kUnknownDim && size > length)
+        throw shape_error(c.name(), str("axis ", axis, " has ", length, " elements: too few for a window of ", size));
+    if (length != kUnknownDim) layout.shape[axis] = length - size + 1;
+    layout.insert(layout.shape.rank(), size, layout.strides[axis]);
+}
+
+// Element i of the operand is element p of window i - p: with windows without anything before and behind, a diagonal
+// of the windows of the windows.
+Grads grad_windows(const GradRule& g) {
+    const int rank = g.rank(0), axis = g.axis(1, 0);
+    const int64_t size = g.integer(2);
+    Shape around;  // the last axis first
+    for (int i = rank; i >= axis; --i)
+        for (int side = 0; side < 2; ++side) around.push_back(i == axis ? size - 1 : 0);
+    const Expr padded = g.call("pad", {g.call("flip", {g.dout, Arg(Shape{rank})}), Arg(around)});
+    const Expr windows = g.call("sliding_window", {padded, Arg(int64_t{axis}), Arg(size)});
+    const Expr own = g.call("diagonal", {windows, Arg(int64_t{0}), Arg(int64_t{rank}), Arg(int64_t{rank + 1})});
+    return {own.sum({rank}), {}, {}};
+}
+
+void add_windows(Registry& ops) {
+    rearranges(ops.add("sliding_window(input/x: tensor, axis: int, size: int)"),
+               [](const Call& c, Layout& layout) { window_layout(c, layout); })
+        .doc(
+            "All windows of size neighbours along an axis: which window goes on along that axis, the elements of a "
+            "window are a new last axis.")
+        .example("sliding_window(tensor{1, 2, 3, 4}, 0, 3)", "tensor{{1, 2, 3}, {2, 3, 4}}")
+        .grad(grad_windows)
+        .batched(batch::along<1>)
+        .sample("f32[5], 0, 2")
+        .sample("f32[2,6,3], 1, 4")
+        .sample("f32[3,4], -1, 1");
+}
+
 }  // namespace
 
 void slice_layout(const Call& call, size_t first, Layout& layout) {
@@ -526,6 +564,7 @@ void add_slice_ops(Registry& ops) {
     add_slices(ops);
     add_splits(ops);
     add_diagonals(ops);
+    add_windows(ops);
 }
 
 }  // namespace lunaria

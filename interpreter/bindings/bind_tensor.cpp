@@ -48,6 +48,12 @@ constexpr Property kProperties[] = {
          if (is_complex(t.dtype())) throw dtype_error("mH", "complex tensors have no view of their conjugate");
          push(L, transposed(t, "mH", true));
      }},
+    {"H",
+     [](lua_State* L, const Tensor& t) {
+         if (is_complex(t.dtype())) throw dtype_error("H", "complex tensors have no view of their conjugate");
+         push(L, transposed(t, "H", true));
+     }},
+    {"data", [](lua_State* L, const Tensor& t) { push(L, t); }},
     {"itemsize",
      [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype()))); }},
     {"nbytes", [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(t.nbytes())); }},
@@ -66,6 +72,27 @@ int release(lua_State* L) {
         throw argument_error("release", str("a tensor is expected, got ", describe(L, 1)));
     set_tensor(L, 1, Tensor());
     return 0;
+}
+
+// Methods that are written in Lua go into the table of methods (upvalue 1) when the first of them is asked for, once.
+bool push_lua_method(lua_State* L) {
+    constexpr const char* kModule = "lunaria.tensor_methods";
+    lua_getglobal(L, "require");
+    if (!lua_isfunction(L, -1)) return false;
+    lua_pushstring(L, kModule);
+    lua_call(L, 1, 1);
+    const int methods = lua_gettop(L);
+    lua_pushvalue(L, 2);
+    if (lua_rawget(L, methods) == LUA_TNIL) return false;
+    const int found = lua_gettop(L);
+    lua_pushnil(L);
+    while (lua_next(L, methods)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, lua_upvalueindex(1));
+    }
+    lua_settop(L, found);
+    return true;
 }
 
 // x.name and x[index]. Upvalue 1: table of methods.
@@ -102,6 +129,7 @@ int index(lua_State* L) {
         lua_rawset(L, lua_upvalueindex(1));
         return 1;
     }
+    if (push_lua_method(L)) return 1;
     std::vector<std::string_view> names;
     for (const Property& property : kProperties) names.push_back(property.name);
     lua_pushnil(L);

@@ -1,6 +1,7 @@
 #include "interpreter/bindings/tensor_methods.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/element.h"
 #include "interpreter/bindings/devices.h"
@@ -116,6 +117,38 @@ int stride(lua_State* L) {
 
 int storage_offset(lua_State* L) {
     lua_pushinteger(L, check_tensor(L, 1, "storage_offset").offset());
+    return 1;
+}
+
+int data_address(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "data_ptr");
+    lua_pushinteger(L, static_cast<lua_Integer>(reinterpret_cast<uintptr_t>(t.data<char>())));
+    return 1;
+}
+
+int bytes(lua_State* L) {
+    const Tensor t = check_tensor(L, 1, "get_bytes").to_host().contiguous();
+    push(L, std::string_view(t.data<char>(), t.nbytes()));
+    return 1;
+}
+
+// All elements of the memory that the tensor and views of it lie in, in a row.
+Tensor whole_storage(lua_State* L, const char* method) {
+    const Tensor& t = check_tensor(L, 1, method);
+    const auto count = static_cast<int64_t>((*tensor_place(L, 1))->storage->bytes / size_of(t.dtype()));
+    return t.view({count}, {1}, -t.offset());
+}
+
+int storage(lua_State* L) {
+    push(L, whole_storage(L, "storage"));
+    return 1;
+}
+
+int untyped_storage(lua_State* L) {
+    const Tensor whole = whole_storage(L, "untyped_storage").to_host();
+    const Tensor all = Tensor::empty(DType::u8, {static_cast<int64_t>(whole.nbytes())});
+    std::memcpy(all.data<char>(), whole.data<char>(), all.nbytes());
+    push(L, all);
     return 1;
 }
 
@@ -392,6 +425,10 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"is_complex", protect<ask_dtype<is_complex>>},
     {"stride", protect<stride>},
     {"storage_offset", protect<storage_offset>},
+    {"data_ptr", protect<data_address>},
+    {"get_bytes", protect<bytes>},
+    {"storage", protect<storage>},
+    {"untyped_storage", protect<untyped_storage>},
     {"new_zeros", protect<new_zeros>},
     {"new_empty", protect<new_zeros>},
     {"new_ones", protect<new_ones>},

@@ -135,12 +135,10 @@ local areas = {
 
 local open = {
   ["tensors P1"] = [[
-    index_put_ pin_memory storage to_coo to_csr to_dlpack unfold untyped_storage
+    to_dlpack
   ]],
   ["tensors P2"] = [[
-    H allclose argmax_with_value argmin_with_value assign_value cauchy choose convert_bytes_to_tensor data data_ptr exponential_ fill
-    fill_diagonal fill_diagonal_ from_numpy get_bytes has_init index index_put init is_init is_meta is_pinned is_shared is_signed
-    itemset log_normal move_to put_ resize set_ set_cast_dtype sum_to_size to_ triangular_solve type uniform wait_pipeline
+    convert_bytes_to_tensor from_numpy has_init init is_init set_ set_cast_dtype to_ wait_pipeline
   ]],
   ["dtypes P0"] = [[
     number tensor_type
@@ -153,8 +151,7 @@ local open = {
     Int TensorType Type _null cdouble cfloat dtype_to_pytype get_py_obj_dtype hifloat8 intc intp ubyte uint uintc uintp ushort
   ]],
   ["operators P2"] = [[
-    put_ sparse_segment_mean deformable_conv2d fractional_max_pool2d fractional_max_pool3d incre_flash_attention
-    prompt_flash_attention fused_infer_attention_score moe_token_permute moe_token_unpermute ctc_greedy_decoder rotated_iou
+    put_ deformable_conv2d fractional_max_pool2d fractional_max_pool3d fused_infer_attention_score rotated_iou
     uniform_candidate_sampler log_uniform_candidate_sampler tensordump move_to
   ]],
   ["numpy P2"] = [[

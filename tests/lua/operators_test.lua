@@ -223,4 +223,11 @@ t.test("what is complex already is not viewed as complex", function()
   t.equal(o.view_as_real(o.view_as_complex(real)):tolist(), real:tolist())
 end)
 
+t.test("sorting no elements takes no time, however many lines there are", function()
+  local empty = ms.zeros({ 0, 1 << 62 }, ms.float32)
+  t.equal(o.msort(empty).shape[2], 1 << 62)
+  t.equal(o.sort(empty, 0).shape[1], 0)
+  t.equal(o.topk(empty, 0, 0).shape[1], 0)
+end)
+
 t.finish()

@@ -1,6 +1,6 @@
 """Writes calls.txt: 5,000 random calls of ms.numpy as Lua text, each with what numpy gives for it.
 
-    python3 make.py > calls.txt        (with a Python that has numpy)
+    python3 make.py [SEED] > calls.txt        (with a Python that has numpy)
 
 A line is: call, then for each result its dtype, its shape and its elements, or a plain value, separated by tabs. Tensors of the calls are
 made from Lua tables: T(kind, {sizes}, {elements}). Floats that come from plain values only are float32 here as everywhere in
@@ -14,7 +14,7 @@ import numpy as np
 from text import Text, lua, number, result
 
 warnings.simplefilter("ignore")
-rng = np.random.default_rng(11)
+rng = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 11)
 rows = []
 
 FLOATS = ["float32", "float64", "float16"]

@@ -1,6 +1,6 @@
 """Writes calls.txt: calls of ms.scipy as Lua text, each with what scipy gives for it, in the format of ../numpy/calls.txt.
 
-    python3 make.py > calls.txt        (with a Python that has scipy)
+    python3 make.py [SEED] > calls.txt        (with a Python that has scipy)
 """
 import pathlib
 import sys
@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "numpy")
 from text import Text, lua, result  # noqa: E402
 
 warnings.simplefilter("ignore")
-rng = np.random.default_rng(5)
+rng = np.random.default_rng(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
 rows = []
 
 

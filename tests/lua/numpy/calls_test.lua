@@ -4,6 +4,6 @@ local t = require "harness"
 local run = require "numpy.calls"
 local np = require("lunaria").numpy
 
-local count = run("tests/data/numpy/calls.txt", setmetatable({ np = np }, { __index = function(_, name) return np[name] end }))
+local count = run(arg[1] or "tests/data/numpy/calls.txt", setmetatable({ np = np }, { __index = function(_, name) return np[name] end }))
 t.test("there are 5,000 calls", function() t.equal(count, 5000) end)
 t.finish()

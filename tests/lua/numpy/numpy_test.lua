@@ -112,4 +112,14 @@ t.test("sizes of 0 and numbers with no axes", function()
   t.equal(select("#", np.split(np.zeros { 0, 2 }, 1)), 1)
 end)
 
+t.test("edges that fall, and booleans beside integers", function()
+  -- numpy.digitize([-2, -4], [3, 0, -4], right) is [2, 3] and [2, 2]
+  t.equal(ms.numpy.digitize(ms.tensor { -2, -4 }, ms.tensor { 3, 0, -4 }, { right = true }):tolist(), { 2, 3 })
+  t.equal(ms.numpy.digitize(ms.tensor { -2, -4 }, ms.tensor { 3, 0, -4 }):tolist(), { 2, 2 })
+  local flags = ms.tensor { false, true }
+  for _, name in ipairs { "heaviside", "hypot", "copysign", "logaddexp2", "arctan2" } do
+    t.equal(tostring(ms.numpy[name](flags, 2).dtype), "Float64")
+  end
+end)
+
 t.finish()

@@ -52,7 +52,7 @@ local function minimum(name, start, method, evaluations)
   return true
 end
 
-local count = run("tests/data/scipy/calls.txt", setmetatable({ np = ms.numpy, minimum = minimum, select = select }, {
+local count = run(arg[1] or "tests/data/scipy/calls.txt", setmetatable({ np = ms.numpy, minimum = minimum, select = select }, {
   __index = function(_, name) return ms.scipy[name] end,
 }))
 t.test("there are more than 500 calls", function() assert(count > 500, count) end)

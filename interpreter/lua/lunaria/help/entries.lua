@@ -24,7 +24,7 @@ local entries = {}
 -- Files directly under lunaria/ that are parts of the library and no names of the user's.
 local internal = {}
 for name in ([[adjoints adjoints_attributes adjoints_optimizers captured cell_commands commands data_sink_steps graph help
-  lowered markup notebook parts program rich transforms]]):gmatch "%S+" do
+  lowered markup notebook parts program rich tensor_methods transforms]]):gmatch "%S+" do
   internal[name] = true
 end
 

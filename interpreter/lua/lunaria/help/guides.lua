@@ -160,6 +160,11 @@ return {
         { "swish2(ms.tensor{0.0, 1.0}, 2):tolist()[1]", "0.0" },
         { "ms.grad(function(x) return swish2(x, 2):sum() end)(ms.tensor{0.0}):item()", "0.5" },
       },
+      "With indices it says which elements of its inputs each point reads; what the result has no index for is reduced.",
+      {
+        { "mean2 = ms.op{name = \"mean2\", inputs = {\"x[i + p]\", \"w[p]\"}, output = \"i\", reduce = \"sum\", expr = function(x, w) return x * w end}" },
+        { "mean2(ms.tensor{1.0, 2.0, 4.0}, ms.tensor{0.5, 0.5}):tolist()[2]", "3.0" },
+      },
       "ms.custom_vjp gives a function a derivative of its own; a cell has it with the method bprop.",
       {
         { "clipped = ms.custom_vjp(function(x) return x * x end, function(x, y, d) return ms.ops.clamp(2 * x * d, -1, 1) end)" },

@@ -19,7 +19,10 @@ return {
   { title = "tensor", variable = "x", source = "interpreter/bindings/bind_tensor.cpp",
     doc = "A tensor, as ms.tensor{1, 2} makes one. Operators are methods too, as in x:sum(). "
       .. "x[0] and x[\"1:3, ::2\"] are parts, counted from 0.",
-    methods = function() return upvalue(getmetatable(ms.tensor(0.0)).__index, "") end,
+    methods = function()
+      local _ = ms.tensor(0.0).allclose  -- so that those written in Lua are in the table
+      return upvalue(getmetatable(ms.tensor(0.0)).__index, "")
+    end,
     properties = {
       { "shape", "The sizes of the axes; x.shape[1] is the first, as Lua counts, #x.shape how many there are.",
         { { "ms.ones({ 2, 3 }).shape", "(2, 3)" } } },
@@ -29,6 +32,8 @@ return {
       { "T", "The tensor with its axes in the opposite order.", { { "ms.ones({ 2, 3 }).T.shape", "(3, 2)" } } },
       { "mT", "The tensor with its last two axes swapped.", { { "ms.ones({ 4, 2, 3 }).mT.shape", "(4, 3, 2)" } } },
       { "mH", "The same as mT; complex tensors have none.", { { "ms.ones({ 4, 2, 3 }).mH.shape", "(4, 3, 2)" } } },
+      { "H", "The same as mH.", { { "ms.ones({ 2, 3 }).H.shape", "(3, 2)" } } },
+      { "data", "The elements as a plain tensor, also of a parameter.", { { "ms.ones({ 2, 3 }).data.shape", "(2, 3)" } } },
       { "itemsize", "The bytes of one element.", { { "ms.ones({ 2 }).itemsize", "4" } } },
       { "nbytes", "The bytes of all elements.", { { "ms.ones({ 2, 3 }).nbytes", "24" } } },
       { "device", "The name of the device that holds the elements.", { { "ms.ones({ 2 }).device", "CPU" } } },

@@ -118,6 +118,27 @@ function M:set_dtype(dtype) end
 --- The elements, shape and dtype become those of another tensor, in place.
 function M:set_data(other) end
 
+--- The address of the first element.
+---
+---     > math.type(ms.ones({ 2 }):data_ptr())
+---     integer
+function M:data_ptr() end
+--- The elements' bytes, in row-major order.
+---
+---     > #ms.ones({ 2, 3 }):get_bytes()
+---     24
+function M:get_bytes() end
+--- All elements of the memory that the tensor is a view of, in a row.
+---
+---     > ms.ones({ 2, 3 })[0]:storage().shape
+---     (6,)
+function M:storage() end
+--- A copy of that memory, byte by byte.
+---
+---     > ms.ones({ 2, 3 })[0]:untyped_storage().shape
+---     (24,)
+function M:untyped_storage() end
+
 --- for i, row in x:iter() do ... end: rows by their index from 0; of a tensor of rank 1 numbers.
 function M:iter() end
 --- The tensor without what it is as a parameter.

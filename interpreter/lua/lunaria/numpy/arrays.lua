@@ -166,7 +166,11 @@ function arrays.floats(where, a, b, integers)
     local kind = arrays.kind(list[i].dtype)
     whole = whole and kind ~= "f" and kind ~= "c"
     -- Integers beside a float of Lua become float64 as they are.
-    if not plain[i] and plain[3 - i] ~= "float" then list[i] = cast(list[i], arrays.float_of(list[i].dtype, false)) end
+    if not plain[i] and plain[3 - i] ~= "float" then
+      -- A boolean beside an integer of Lua is an integer of 64 bits first.
+      local dtype = list[i].dtype == ms.bool_ and plain[3 - i] == "int" and ms.int64 or list[i].dtype
+      list[i] = cast(list[i], arrays.float_of(dtype, false))
+    end
   end
   local dtype, all_plain = common(list, plain, 2)
   if all_plain then dtype = arrays.float_of(dtype, true) elseif whole and integers then dtype = integers end

@@ -101,8 +101,9 @@ function M.digitize(x, bins, right)
   local edges = tensor(where, bins, "bins")
   local n = edges.size
   local falling = n > 1 and ops.less(edges[-1], edges[0]):item()
-  if not falling then return M.searchsorted(edges, x, right and "left" or "right") end
-  return n - M.searchsorted(ops.flip(edges, { 0 }), x, right and "right" or "left")
+  local side = right and "left" or "right"
+  if not falling then return M.searchsorted(edges, x, side) end
+  return n - M.searchsorted(ops.flip(edges, { 0 }), x, side)
 end
 
 --- How often each number from 0 on is there, or the sums of weights. minlength: the least length of the result. length: its length.
