@@ -190,6 +190,42 @@ t.test("arguments of transformers are checked", function()
     ops.ones { 3, 2, 4 })
 end)
 
+-- Values and gradients: by position and by name, in every mode.
+t.test("inputs that may be left out are given by position or by name", function()
+  local x, later = values(2, 4, 8), ops.triu(ops.ones({ 4, 4 }, ms.bool_), 1)
+  local padding = ms.tensor { { false, false, false, true }, { false, false, true, true } }
+  local options = { batch_first = true, dropout = 0.0 }
+  local function same(cell, named, ...)
+    local given = table.pack(...)
+    local params = cell:trainable_params()
+    local gradient = ms.value_and_grad(function(...) return ((cell(...))):sum() end, nil, params)
+    local value, grads = gradient(table.unpack(given, 1, given.n))
+    local other, others = gradient(table.unpack(named))
+    t.equal(other:item(), value:item())
+    for i, g in ipairs(grads) do t.near(others[i], g, 0) end
+  end
+  same(nn.Transformer(8, 2, 1, 1, 16, options), { x, x, { tgt_mask = later, src_key_padding_mask = padding } },
+    x, x, nil, later, nil, padding)
+  same(nn.Transformer(8, 2, 1, 1, 16, options), { x, x, nil, later, { src_key_padding_mask = padding } }, x, x, nil, later, nil, padding)
+  local encoder, decoder = nn.TransformerEncoderLayer(8, 2, 16, options), nn.TransformerDecoderLayer(8, 2, 16, options)
+  same(encoder, { x, { src_key_padding_mask = padding } }, x, nil, padding)
+  same(nn.TransformerEncoder(encoder, 2), { x, { src_mask = later } }, x, later)
+  same(decoder, { x, x, { memory_mask = later, tgt_key_padding_mask = padding } }, x, x, nil, later, padding)
+  same(nn.TransformerDecoder(decoder, 2), { x, x, { memory_mask = later } }, x, x, nil, later)
+  local attention = nn.MultiheadAttention(8, 2, { batch_first = true })
+  same(attention, { x, x, x, { attn_mask = later, need_weights = false } }, x, x, x, nil, false, later)
+  t.equal(select("#", attention(x, x, x, { need_weights = false })), 1)
+  local h, c = values(1, 2, 4), values(1, 2, 4) + 1
+  same(nn.LSTM(8, 4, { batch_first = true }), { x, { hx = { h, c } } }, x, { h, c })
+  same(nn.GRU(8, 4, { batch_first = true }), { x, { hx = h } }, x, h)
+  same(nn.RNN(8, 4, { batch_first = true }), { x, { hx = h } }, x, h)
+  same(nn.GRUCell(8, 4), { x[0], { hx = ops.ones { 4, 4 } } }, x[0], ops.ones { 4, 4 })
+  t.fails({ "MultiheadAttention", "there is no input 'attn_mas'", "did you mean 'attn_mask'?" }, attention, x, x, x, { attn_mas = later })
+  t.fails({ "TransformerEncoderLayer", "src_mask is given twice" }, encoder, x, later, { src_mask = later })
+  t.fails({ "MultiheadAttention", "attn_mask must be a tensor, got a table" }, attention, x, x, x, nil, nil, { later })
+  t.fails({ "LSTM", "there is no input 'h'; there are: hx" }, nn.LSTM(8, 4), x, { h = { h, c } })
+end)
+
 t.test("losses of overlaps and hard examples", function()
   local logits = ms.tensor { { 0.2, 0.5 }, { 0.3, 0.1 }, { 0.9, 0.6 } }
   local labels = ms.tensor { { 0.0, 1.0 }, { 1.0, 0.0 }, { 0.0, 1.0 } }

@@ -6,7 +6,7 @@ local ms = require "lunaria"
 local nn, ops = ms.nn, ms.ops
 
 local expected = ms.load_safetensors("tests/data/layers/expected.safetensors")
-local used = {}
+local used, compared = {}, {}
 
 local function values(shape, k)
   local count = 1
@@ -22,6 +22,7 @@ local function gradients(step)
 end
 
 local function follows(name, make, arguments)
+  compared[make] = true
   t.test(name, function()
     local params = start()
     local optimizer = make(params, arguments)
@@ -96,6 +97,7 @@ end)
 
 -- 20 steps of the optimizer, and of rule(p, g, state, step) for lists of numbers that are the parameter's elements in order.
 local function obeys(name, make, arguments, rule)
+  compared[make] = true
   t.test(name, function()
     local params = start()
     local optimizer = make(params, arguments and next(arguments) and arguments or nil)
@@ -256,6 +258,30 @@ for _, clip in ipairs { false, true } do
   end)
 end
 
+-- Those that are compared elsewhere, and where.
+local ELSEWHERE = {}
+for where, names in pairs {
+  ["the conformance data and optim_test.lua"] = "Adam AdamWeightDecay Momentum SGD RMSProp Adagrad AdaMax",
+  ["above, with one within"] = "LARS",
+  ["thor_test.lua"] = "thor",
+  ["what others extend"] = "Optimizer",
+} do
+  for name in names:gmatch "%S+" do ELSEWHERE[name] = where end
+end
+
+t.test("every optimizer is compared", function()
+  local missing = {}
+  for place, library in pairs { nn = nn, experimental = experimental, mint = mint } do
+    for name, value in pairs(library) do
+      local is_optimizer = type(value) == "table" and rawget(value, "_is_class") and value._called == "optimizer"
+      local is_elsewhere = ELSEWHERE[name] and (place == "nn" or name == "Optimizer")
+      if is_optimizer and not compared[value] and not is_elsewhere then missing[#missing + 1] = place .. "." .. name end
+    end
+  end
+  table.sort(missing)
+  t.equal(missing, {})
+end)
+
 t.test("LARS keeps the state of the optimizer within, and its rates", function()
   local params = start()
   local inner = nn.Momentum(params, { 0.1, 0.2, 0.3 }, 0.9)
@@ -324,6 +350,7 @@ t.test("arguments of optimizers are checked", function()
   t.fails({ "Momentum", "ReLU) has no parameters that are trained" }, nn.Momentum, nn.ReLU(), 0.1, 0.9)
   t.fails({ "SGD", "params is empty" }, nn.SGD, {})
   t.fails({ "Adam", "params of group 1", "not empty, got a tensor of shape (3, 4)" }, nn.Adam, { { params = p[1] } })
+  t.fails({ "Adam", "a table of gradients is expected", "put { } around" }, nn.Adam(p), p[1])
   t.fails({ "ASGD", "gradient 1 has shape (5,)" }, nn.ASGD(p), { p[2], p[1] })
 end)
 

@@ -205,6 +205,40 @@ function arguments.bind(where, signature, ...)
   return values
 end
 
+-- The value at the place where a table of names was, and those behind it.
+local function named_from(where, names, options, i, given, ...)
+  local name = names[i]
+  if name == nil then return end
+  local value = given
+  if rawequal(given, options) then value = nil end
+  if options[name] ~= nil then
+    if value ~= nil then fail(where, name .. " is given twice") end
+    value = options[name]
+  end
+  return value, named_from(where, names, options, i + 1, ...)
+end
+
+--- The optional inputs of a cell's call, which are tensors, numbers or booleans, where the last one may be a table of names:
+--- net(x, { src_mask = mask }). names: those of the inputs, in order.
+function arguments.by_name(where, names, ...)
+  for i = select("#", ...), 1, -1 do
+    local options = select(i, ...)
+    if options ~= nil then
+      if not is_options(options) then return ... end
+      for name in pairs(options) do
+        local known = false
+        for _, other in ipairs(names) do known = known or other == name end
+        if not known then
+          fail(where, ("there is no input '%s'; there are: %s"):format(tostring(name), table.concat(names, ", ")),
+            arguments.nearest(tostring(name), names))
+        end
+      end
+      return named_from(where, names, options, 1, ...)
+    end
+  end
+  return ...
+end
+
 --- Checks of single arguments: each gives the value back or raises an error that names the argument.
 local check = {}
 arguments.check = check

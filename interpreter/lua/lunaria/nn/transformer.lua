@@ -6,7 +6,7 @@ local cells = require "lunaria.nn.cell"
 local init = require "lunaria.common.initializer"
 
 local ops = ms.ops
-local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local fail, check, describe, by_name = arguments.fail, arguments.check, arguments.describe, arguments.by_name
 local layer, Cell = cells.layer, cells.Cell
 
 local MultiheadAttention = layer(Cell, "MultiheadAttention",
@@ -17,7 +17,8 @@ average_attn_weights).
 Query, key and value are (length, batch, embed_dim), or (batch, length, embed_dim) with batch_first. key_padding_mask
 (batch, keys) is true for keys that do not count; attn_mask (queries, keys), or one for each batch and head, is true where a
 query must not see a key, or is added to the scores where it is a float. weights are averaged over the heads unless
-average_attn_weights is false, and left out with need_weights = false, which is faster.]])
+average_attn_weights is false, and left out with need_weights = false, which is faster. All after value may be given by name:
+cell(x, x, x, { attn_mask = mask }).]])
 
 function MultiheadAttention:setup(a)
   local name = "MultiheadAttention"
@@ -47,15 +48,20 @@ end
 local lowest = -1e30
 
 -- What is added to the scores for a mask: itself, or a very negative number where it is true.
-local function added(mask, shape)
+local function added(name, what, mask, shape)
+  if not ms.is_tensor(mask) then fail(name, ("%s must be a tensor, got %s"):format(what, describe(mask))) end
   if mask.dtype == ms.bool_ then
     mask = ops.where(mask, lowest, 0.0)
   end
   return ops.reshape(mask, shape)
 end
 
+local inputs = { "key_padding_mask", "need_weights", "attn_mask", "average_attn_weights" }
+
 function MultiheadAttention:construct(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights)
   local name = "MultiheadAttention"
+  key_padding_mask, need_weights, attn_mask, average_attn_weights =
+    by_name(name, inputs, key_padding_mask, need_weights, attn_mask, average_attn_weights)
   for what, x in pairs { query = query, key = key, value = value } do
     if not ms.is_tensor(x) or x.ndim ~= 3 or x.shape[3] ~= self.embed_dim then
       fail(name, ("%s must be a tensor of three axes, the last of size embed_dim (%d), got %s"):format(what, self.embed_dim, describe(x)))
@@ -78,11 +84,11 @@ function MultiheadAttention:construct(query, key, value, key_padding_mask, need_
   else
     local scores = ops.matmul(q * scale, ops.swapaxes(k, -1, -2))
     if attn_mask then
-      local shape = attn_mask.ndim == 3 and { batch, self.num_heads, queries, keys } or { 1, 1, queries, keys }
-      scores = scores + added(attn_mask, shape)
+      local shape = ms.is_tensor(attn_mask) and attn_mask.ndim == 3 and { batch, self.num_heads, queries, keys } or { 1, 1, queries, keys }
+      scores = scores + added(name, "attn_mask", attn_mask, shape)
     end
     if key_padding_mask then
-      scores = scores + added(key_padding_mask, { batch, 1, 1, keys })
+      scores = scores + added(name, "key_padding_mask", key_padding_mask, { batch, 1, 1, keys })
     end
     weights = ops.softmax(scores, -1)
     local kept = weights

@@ -1,5 +1,6 @@
 -- Encoder and decoder of the transformer (Vaswani and others 2017), layer by layer and as a whole. All take masks as
--- nn.MultiheadAttention does: true where something must not be seen, or numbers that are added to the scores.
+-- nn.MultiheadAttention does: true where something must not be seen, or numbers that are added to the scores. Masks are given by
+-- position or by name.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local basic = require "lunaria.nn.basic"
@@ -12,7 +13,7 @@ local norm = require "lunaria.nn.norm"
 local attention = require "lunaria.nn.transformer"
 
 local ops = ms.ops
-local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local fail, check, describe, by_name = arguments.fail, arguments.check, arguments.describe, arguments.by_name
 local layer, Cell, is_cell = cells.layer, cells.Cell, cells.is_cell
 
 local activations = { relu = ops.relu, gelu = ops.gelu_erf }
@@ -80,6 +81,9 @@ local function describe_layer(self)
   return ("d_model=%d, nhead=%d, batch_first=%s, norm_first=%s"):format(self.d_model, self.nhead, self.batch_first, self.norm_first)
 end
 
+local encoder_masks = { "src_mask", "src_key_padding_mask" }
+local decoder_masks = { "tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask" }
+
 local TransformerEncoderLayer = layer(Cell, "TransformerEncoderLayer", layer_signature,
   [[A layer of the transformer's encoder, self-attention and a network of two layers: cell(src, src_mask, src_key_padding_mask).
 
@@ -95,6 +99,7 @@ function TransformerEncoderLayer:setup(a)
   layer_setup(self, "TransformerEncoderLayer", a, 2)
 end
 function TransformerEncoderLayer:construct(src, src_mask, src_key_padding_mask)
+  src_mask, src_key_padding_mask = by_name("TransformerEncoderLayer", encoder_masks, src_mask, src_key_padding_mask)
   check_input(self, "TransformerEncoderLayer", "src", src)
   local x = src
   if self.norm_first then
@@ -123,6 +128,8 @@ function TransformerDecoderLayer:setup(a)
   layer_setup(self, "TransformerDecoderLayer", a, 3)
 end
 function TransformerDecoderLayer:construct(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
+    by_name("TransformerDecoderLayer", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
   check_input(self, "TransformerDecoderLayer", "tgt", tgt)
   check_input(self, "TransformerDecoderLayer", "memory", memory)
   if memory.ndim ~= tgt.ndim then
@@ -172,6 +179,7 @@ function TransformerEncoder:setup(a)
   stack_setup(self, "TransformerEncoder", "encoder_layer", a)
 end
 function TransformerEncoder:construct(src, src_mask, src_key_padding_mask)
+  src_mask, src_key_padding_mask = by_name("TransformerEncoder", encoder_masks, src_mask, src_key_padding_mask)
   local x, layers = src, self.layers
   for i = 1, self.num_layers do
     x = layers[i](x, src_mask, src_key_padding_mask)
@@ -192,6 +200,8 @@ function TransformerDecoder:setup(a)
   stack_setup(self, "TransformerDecoder", "decoder_layer", a)
 end
 function TransformerDecoder:construct(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
+    by_name("TransformerDecoder", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
   local x, layers = tgt, self.layers
   for i = 1, self.num_layers do
     x = layers[i](x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
@@ -213,7 +223,8 @@ dim_feedforward: the size of the inner layers. layer_norm_eps: the eps of the no
 norm_first: whether the normalisations come before attention and network, instead of behind the sums.
 
   > net = ms.nn.Transformer(8, 2, 1, 1, 16)
-  > net(ms.ones { 7, 2, 8 }, ms.ones { 5, 2, 8 }).shape
+  > later = ms.ops.triu(ms.ones({ 5, 5 }, ms.bool_), 1)
+  > net(ms.ones { 7, 2, 8 }, ms.ones { 5, 2, 8 }, { tgt_mask = later }).shape
   (5, 2, 8)]])
 function Transformer:setup(a)
   local options = {
@@ -236,8 +247,15 @@ function Transformer:setup(a)
     if p.ndim > 1 then p:assign(init.initializer("xavier_uniform", p.shape, p.dtype)) end
   end
 end
+local all_masks = {
+  "src_mask", "tgt_mask", "memory_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask",
+}
+
 function Transformer:construct(src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
     memory_key_padding_mask)
+  src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask =
+    by_name("Transformer", all_masks, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+      memory_key_padding_mask)
   check_input(self, "Transformer", "src", src)
   check_input(self, "Transformer", "tgt", tgt)
   local memory = self.encoder(src, src_mask, src_key_padding_mask)
