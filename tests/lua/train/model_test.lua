@@ -190,6 +190,12 @@ t.test("monitors print", function()
   assert(lines[1]:match "^epoch: 1 step: 2, loss is %d%.%d+$", lines[1])
   assert(lines[2]:match "^epoch: 1 step: 4, loss is %d%.%d+$", lines[2])
   assert(lines[3]:match "^Train epoch time: [%d.]+ ms, per step time: [%d.]+ ms$", lines[3])
+  -- A figure may be one number for each class.
+  lines = printed(function()
+    model_of(network(), { metrics = { "f1", "accuracy" } }):fit(1, batches, batches, { callbacks = train.LossMonitor(0) })
+  end)
+  local list = lines[1]:match "^Eval result: epoch 1, metrics: eval_accuracy: [%d.e-]+, eval_f1: %[(.*)%], eval_loss: [%d.e-]+$"
+  assert(list and list:match "^[%d.e-]+, [%d.e-]+", lines[1])
 end)
 
 -- A training whose evaluation gives these figures, one for each epoch.

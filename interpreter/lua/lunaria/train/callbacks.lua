@@ -19,13 +19,23 @@ local function loss_of(args)
   return math.type(outputs) and outputs or nil
 end
 
+-- A number, or a list of a few, one for each class.
+local function shown(value)
+  if math.type(value) then return ("%.6g"):format(value) end
+  local most, words = 16, {}
+  for i = 1, type(value) == "table" and #value <= most and #value or 0 do
+    if not math.type(value[i]) then return "..." end
+    words[i] = ("%.6g"):format(value[i])
+  end
+  return #words > 0 and "[" .. table.concat(words, ", ") .. "]" or "..."
+end
+
 local function figures(results)
   local names, words = {}, {}
   for name in pairs(results) do names[#names + 1] = name end
   table.sort(names)
   for i, name in ipairs(names) do
-    local value = results[name]
-    words[i] = ("%s: %s"):format(name, math.type(value) and ("%.6g"):format(value) or "...")
+    words[i] = ("%s: %s"):format(name, shown(results[name]))
   end
   return table.concat(words, ", ")
 end
