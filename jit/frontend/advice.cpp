@@ -11,7 +11,7 @@ namespace lunaria::lua {
 namespace {
 
 // What a value is by the text alone. `any`: nothing is known. `nothing`: no assignment was seen yet.
-enum class Known : std::uint8_t { nothing, library, operators, maker, tensor, number, any };
+enum class Known : std::uint8_t { nothing, library, operators, precision, maker, tensor, number, any };
 
 Known join(Known a, Known b) {
     if (a == Known::nothing) return b;
@@ -259,10 +259,12 @@ class Adviser {
         const std::string_view name = key ? key->value : "";
         if (object == Known::library) {
             if (name == "ops" || name == "random") return Known::operators;
+            if (name == "amp") return Known::precision;
             return name == "tensor" || name == "Tensor" || name == "Parameter" || gives_tensor(name) ? Known::maker
                                                                                                      : Known::any;
         }
         if (object == Known::operators) return gives_tensor(name) ? Known::maker : Known::any;
+        if (object == Known::precision) return name == "all_finite" ? Known::maker : Known::any;
         if (object != Known::tensor) return Known::any;
         // Other names are fields and methods; indices have digits, commas, colons or dots.
         if (key)
@@ -321,7 +323,8 @@ class Adviser {
         if (known_of(e, 0) != Known::tensor) return;
         found_.push_back({chunk_.position(e.span.begin).line,
                           "a tensor counts as true in a condition, whatever it holds",
-                          str("ask for a number: ", text_of(e), ":item() ~= 0, or ops.any(", text_of(e), "):item()")});
+                          str("ask for its value: ops.any(", text_of(e), "):item() of booleans, ", text_of(e),
+                              ":item() ~= 0 of a number")});
     }
 
     // An operand as it was typed; x where that is long.

@@ -41,6 +41,8 @@ local always = {
   "if x then print(1) end",
   "print(not one)",
   "repeat local m = ops.greater(x, 1) until m",
+  "local finite = ms.amp.all_finite { x } if finite then print(x) end",
+  "local amp = ms.amp if not amp.all_finite(x) then print(x) end",
 }
 t.test("what the text shows is said when it is loaded", function()
   for _, text in ipairs(always) do
@@ -60,6 +62,8 @@ local never = {
   "print(x ~= nil, one == one, ops.equal(x, 1), rawequal(x, 1))",
   "local list = { x } print(list[1] == 1, list.n == 1)",
   "print(ops.size(x) == 2, ms.ops.rank(x) == 1)",
+  "local finite = ms.amp.all_finite(x):item() if finite then print(x) end",
+  "if ms.amp.get_white_list() then print(x) end",
   "local a, b = ms.value_and_grad(function(v) return v * v end)(2.0) print(a == 4, b == 4)",
   "local print_ = print local ms = { tensor = function() return 1 end } print_(ms.tensor() == 1)",
   "lib = ms do local _ENV = { lib = { ones = function() return 1 end }, print = print } print(lib.ones() == 1) end",
