@@ -15,7 +15,7 @@ local areas = {
     ConstantLR CosineAnnealingWarmRestarts LRScheduler MultiplicativeLR PolynomialLR SequentialLR]] },
   { "metrics", { ms.train }, [[Accuracy F1 Loss MAE MSE Metric Precision Recall Top1CategoricalAccuracy Top5CategoricalAccuracy BleuScore
     ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice Fbeta Perplexity ROC TopKCategoricalAccuracy auc get_metric_fn
-    rearrange_inputs]] },
+    rearrange_inputs get_metrics HausdorffDistance MeanSurfaceDistance RootMeanSquareDistance]] },
   { "callbacks", { ms.train }, [[Callback CheckpointConfig LossMonitor ModelCheckpoint RunContext TimeMonitor BackupAndRestore
     EarlyStopping History LambdaCallback LearningRateScheduler OnRequestExit ReduceLROnPlateau SummaryCollector]] },
   { "Model", { ms.Model }, "train eval fit predict build infer_predict_layout" },

@@ -2,7 +2,7 @@
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
-local train = ms.train
+local train, ops = ms.train, ms.ops
 
 -- Two batches of scores of three classes; predicted classes 1, 0, 2 and 2, 1.
 local scores = { ms.tensor { { 0.1, 0.7, 0.2 }, { 0.5, 0.3, 0.2 }, { 0.2, 0.3, 0.5 } }, ms.tensor { { 0.1, 0.2, 0.7 }, { 0.1, 0.6, 0.3 } } }
@@ -19,7 +19,7 @@ t.test("accuracy of classes, one-hot labels and several labels", function()
   local metric = over_batches(train.Accuracy())
   t.near(metric:eval(), 3 / 5, 1e-12)
   metric:clear()
-  metric:update(scores[1], ms.ops.one_hot(labels[1], 3))
+  metric:update(scores[1], ops.one_hot(labels[1], 3))
   t.near(metric:eval(), 2 / 3, 1e-12)
   metric = train.Accuracy("multilabel")
   metric:update(left, right)
@@ -141,6 +141,44 @@ t.test("similarity, overlap and texts", function()
   t.near(metric:eval(), math.exp(1 - 3 / 2), 1e-12)
 end)
 
+-- MindSpore 2.10's values.
+t.test("distances of surfaces", function()
+  local outputs = { { 0, 0, 0, 0, 0 }, { 0, 1, 1, 0, 0 }, { 0, 1, 1, 1, 0 }, { 0, 0, 1, 1, 0 }, { 0, 0, 0, 0, 0 } }
+  local actual = { { 0, 0, 0, 0, 0 }, { 0, 1, 0, 0, 0 }, { 0, 1, 1, 0, 0 }, { 0, 1, 1, 0, 1 }, { 0, 1, 0, 0, 0 } }
+  local function gives(name, options, expected, y_pred, y)
+    local metric = train.get_metric_fn(name, options)
+    metric:update(y_pred or outputs, y or actual, 1)
+    t.near(metric:eval(), expected, 1e-12)
+  end
+  gives("hausdorff_distance", {}, math.sqrt(2))
+  gives("hausdorff_distance", { directed = true }, 1)
+  gives("hausdorff_distance", { distance_metric = "taxicab" }, 2)
+  gives("hausdorff_distance", { distance_metric = "chessboard" }, 1)
+  gives("hausdorff_distance", { percentile = 50.0, directed = true }, 0.5)
+  gives("mean_surface_distance", {}, 0.5)
+  gives("mean_surface_distance", { symmetric = true }, 0.5653009687409354)
+  gives("root_mean_square_distance", {}, 0.5)
+  gives("root_mean_square_distance", { symmetric = true }, 0.7791937224739797)
+  -- A cube within a cube: 98 points of a surface, of which 54 are 1 from the inner one, 36 the root of 2 and 8 that of 3.
+  local big, small = ops.ones({ 5, 5, 5 }), ops.zeros({ 5, 5, 5 })
+  small["1:4, 1:4, 1:4"] = 1.0
+  gives("mean_surface_distance", {}, (54 + 36 * math.sqrt(2) + 8 * math.sqrt(3)) / 98, big, small)
+  gives("hausdorff_distance", {}, math.sqrt(3), big, small)
+  -- Only the surface counts: the points within are none of it.
+  gives("hausdorff_distance", { directed = true }, 1, small, big)
+  -- Many points are looked at in parts.
+  gives("hausdorff_distance", { directed = true }, 1999, ops.ones({ 1, 2000 }), ops.one_hot(ms.tensor { 0 }, 2000))
+  gives("hausdorff_distance", {}, math.huge, ops.ones({ 2, 2 }), ops.zeros({ 2, 2 }))
+  gives("mean_surface_distance", {}, math.huge, ops.zeros({ 2, 2 }), ops.ones({ 2, 2 }))
+  local metric = train.HausdorffDistance()
+  t.fails({ "HausdorffDistance", "nothing was counted" }, metric.eval, metric)
+  t.fails({ "HausdorffDistance", "update takes 3 inputs, got 2" }, metric.update, metric, outputs, actual)
+  t.fails({ "HausdorffDistance", "label_idx is 3, which is neither" }, metric.update, metric, outputs, actual, 3)
+  t.fails({ "HausdorffDistance", "y_pred has shape (5, 5) and y has (2,)" }, metric.update, metric, outputs, { 0, 1 }, 1)
+  t.fails({ "HausdorffDistance", "percentile must be at most 100" }, train.HausdorffDistance, { percentile = 101 })
+  t.fails({ "MeanSurfaceDistance", "distance_metric must be one of" }, train.MeanSurfaceDistance, { distance_metric = "x" })
+end)
+
 t.test("curves and areas", function()
   local metric = train.ROC()
   metric:update(ms.tensor { 0.1, 0.4, 0.35, 0.8 }, ms.tensor { 0, 0, 1, 1 })
@@ -162,7 +200,7 @@ t.test("metrics by name, and of one's own", function()
     local arguments = name == "fbeta" and { 1 } or name == "topk" and { 1 } or name == "confusion_matrix" and { 2 } or {}
     assert(train.get_metric_fn(name, table.unpack(arguments)).eval, name)
   end
-  t.equal(#train.names(), 20)
+  t.equal(#train.names(), 23)
   assert(rawequal(ms.nn.Accuracy, train.Accuracy))
   local Share = train.Metric:extend("Share")
   function Share:clear() self.sum = 0 end

@@ -1,8 +1,9 @@
 -- ms.train: metrics, Model, callbacks.
 return require "lunaria.parts" ("ms.train", "name", {
-  { "lunaria.train.metrics", [[Accuracy BleuScore ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta Loss MAE MSE
-    Metric Perplexity Precision ROC Recall Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy auc
-    get_metric_fn get_metrics names rearrange_inputs]] },
+  { "lunaria.train.metrics", [[Accuracy BleuScore ConfusionMatrix ConfusionMatrixMetric CosineSimilarity Dice F1 Fbeta
+    HausdorffDistance Loss MAE MSE MeanSurfaceDistance Metric Perplexity Precision ROC Recall RootMeanSquareDistance
+    Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy auc get_metric_fn get_metrics names
+    rearrange_inputs]] },
   { "lunaria.train.callbacks", [[Callback EarlyStopping History LambdaCallback LearningRateScheduler LossMonitor ReduceLROnPlateau
     RunContext TimeMonitor]], of = "classes" },
   { "lunaria.train.saving_callbacks", "BackupAndRestore CheckpointConfig ModelCheckpoint OnRequestExit" },

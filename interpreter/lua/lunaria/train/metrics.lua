@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local base = require "lunaria.train.metric"
 local more = require "lunaria.train.metrics_more"
+local surface = require "lunaria.train.metrics_surface"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -11,7 +12,9 @@ local define, pair_of, classes_of, binary_of, sum_of, seen =
   base.define, base.pair_of, base.classes_of, base.binary_of, base.sum_of, base.seen
 
 local metrics = { Metric = base.Metric }
-for name, metric in pairs(more) do metrics[name] = metric end
+for _, part in ipairs { more, surface } do
+  for name, metric in pairs(part) do metrics[name] = metric end
+end
 
 local function nothing() end
 
@@ -234,7 +237,8 @@ local by_name = {
   dice = "Dice", roc = "ROC", loss = "Loss", mae = "MAE", mse = "MSE", topk = "TopKCategoricalAccuracy",
   top_1_accuracy = "Top1CategoricalAccuracy", top_5_accuracy = "Top5CategoricalAccuracy", perplexity = "Perplexity",
   bleu_score = "BleuScore", confusion_matrix = "ConfusionMatrix", confusion_matrix_metric = "ConfusionMatrixMetric",
-  cosine_similarity = "CosineSimilarity",
+  cosine_similarity = "CosineSimilarity", hausdorff_distance = "HausdorffDistance", mean_surface_distance = "MeanSurfaceDistance",
+  root_mean_square_distance = "RootMeanSquareDistance",
 }
 
 --- The names that get_metric_fn and Model's metrics know, sorted.
