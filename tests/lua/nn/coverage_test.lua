@@ -17,7 +17,8 @@ local wanted = {
     Threshold Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer Unflatten
     Unfold Upsample Vjp ZeroPad2d BCELoss BCEWithLogitsLoss CrossEntropyLoss KLDivLoss L1Loss LossBase MSELoss NLLLoss
     SmoothL1Loss SoftmaxCrossEntropyWithLogits CTCLoss CosineEmbeddingLoss DiceLoss FocalLoss GaussianNLLLoss
-    HingeEmbeddingLoss HuberLoss MAELoss MarginRankingLoss MultiClassDiceLoss RMSELoss TripletMarginLoss]],
+    HingeEmbeddingLoss HuberLoss MAELoss MarginRankingLoss MultiClassDiceLoss RMSELoss TripletMarginLoss ChannelShuffle
+    RReLU Softmax2d]],
   ["Cell"] = [[
     construct set_train set_grad to_float parameters_dict get_parameters trainable_params untrainable_params cells
     cells_and_names name_cells parameters_and_names insert_param_to_cell insert_child_to_cell update_parameters_name

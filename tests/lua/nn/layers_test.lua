@@ -263,8 +263,9 @@ local ELSEWHERE = {}
 for where, names in pairs {
   ["the conformance data"] = [[BatchNorm1d BatchNorm2d Conv2d Conv2dTranspose Embedding GRU GroupNorm LSTM PReLU RNN
     SoftmaxCrossEntropyWithLogits]],
-  ["formulas in more_layers_test.lua and parts_test.lua"] = [[ClipByNorm Conv2dBnAct DenseBnAct DiceLoss Dropout1d Dropout2d Dropout3d
-    EmbeddingLookup FocalLoss GraphCell Jvp MultiClassDiceLoss RMSELoss SyncBatchNorm Unfold Vjp MicroBatchInterleaved TimeDistributed]],
+  ["formulas in more_layers_test.lua and parts_test.lua"] = [[ChannelShuffle ClipByNorm Conv2dBnAct DenseBnAct DiceLoss Dropout1d
+    Dropout2d Dropout3d EmbeddingLookup FocalLoss GraphCell Jvp MultiClassDiceLoss RMSELoss RReLU Softmax2d SyncBatchNorm Unfold Vjp
+    MicroBatchInterleaved TimeDistributed]],
   ["formulas in nn_test.lua"] = "Dropout",
   ["what other cells extend, containers, steps: nn_test.lua, parts_test.lua, tests/lua/train, their examples"] = [[Cell LossBase Optimizer
     LearningRateSchedule CellDict CellList SequentialCell TrainOneStepCell TrainOneStepWithLossScaleCell WithEvalCell WithGradCell

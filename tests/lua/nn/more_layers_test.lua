@@ -34,6 +34,26 @@ t.test("dropout of channels keeps or drops them whole", function()
   t.fails({ "Dropout3d", "p must be a probability" }, nn.Dropout3d, 1.5)
 end)
 
+t.test("channels take turns, compete at each place, and leak by chance", function()
+  local x = values(2, 6, 2, 3)
+  local y = nn.ChannelShuffle(3)(x)
+  -- Three groups of two channels: the first of each, then the second of each.
+  for i, from in ipairs { 0, 2, 4, 1, 3, 5 } do t.equal(y:narrow(1, i - 1, 1):tolist(), x:narrow(1, from, 1):tolist()) end
+  local exps = ops.exp(x)
+  t.near(nn.Softmax2d()(x), exps / ops.sum(exps, 1, true), 1e-6)
+  t.near(nn.Softmax2d()(x[0]), nn.Softmax2d()(x)[0], 0)
+  t.fails({ "Softmax2d", "(N, C, H, W) or (C, H, W)", "(2, 3)" }, nn.Softmax2d(), ops.ones { 2, 3 })
+  local leak = nn.RReLU(0.25, 0.5)
+  local negative = ops.full({ 1000 }, -1.0)
+  local drawn = -leak(negative)
+  local least, most, mean = drawn:min():item(), drawn:max():item(), drawn:mean():item()
+  assert(least >= 0.25 and least < 0.26 and most <= 0.5 and most > 0.49 and math.abs(mean - 0.375) < 0.015, mean)
+  assert(ops.any(ops.not_equal(leak(negative), -drawn)):item())
+  t.near(leak(ops.ones { 3 }), { 1, 1, 1 }, 0)
+  t.fails({ "RReLU", "lower (0.5) must not be above upper (0.25)" }, nn.RReLU, 0.5, 0.25)
+  t.fails({ "ChannelShuffle", "groups must be positive" }, nn.ChannelShuffle, 0)
+end)
+
 t.test("patches have their pixels in a row, each with all its channels", function()
   local x = values(2, 3, 5, 6)
   for _, case in ipairs { { 2, 1, 1, "valid" }, { { 1, 2, 3, 1 }, { 1, 2, 1, 1 }, { 1, 1, 2, 1 }, "valid" }, { 3, 2, 1, "same" } } do

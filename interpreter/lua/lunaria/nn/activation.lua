@@ -138,6 +138,39 @@ function Threshold:extend_repr()
 end
 classes.Threshold = Threshold
 
+local Softmax2d = layer(Cell, "Softmax2d", "",
+  [[Softmax over the channels at each place of pictures (N, C, H, W) or (C, H, W).
+
+  > ms.nn.Softmax2d()(ms.ones { 2, 4, 3, 3 }):sum({ axis = 1 }):max():item()
+  1.0]])
+function Softmax2d:setup() end
+function Softmax2d:construct(x)
+  if not ms.is_tensor(x) or x.ndim < 3 or x.ndim > 4 then
+    fail("Softmax2d", "the input must be a tensor (N, C, H, W) or (C, H, W), got " .. describe(x))
+  end
+  return ops.softmax(x, -3)
+end
+classes.Softmax2d = Softmax2d
+
+local RReLU = layer(Cell, "RReLU", "lower=0.125, upper=0.3333333333333333",
+  [[x where it is positive, elsewhere x times a number that is drawn between lower and upper for each element and each call.
+
+  > ms.nn.RReLU(0.5, 0.5)(ms.tensor { -1.0, 2.0 }):tolist()[1]
+  -0.5]])
+function RReLU:setup(a)
+  self.lower, self.upper = check.number("RReLU", "lower", a.lower), check.number("RReLU", "upper", a.upper)
+  if self.lower > self.upper then
+    fail("RReLU", ("lower (%s) must not be above upper (%s)"):format(self.lower, self.upper))
+  end
+end
+function RReLU:construct(x)
+  return ops.rrelu(x, self.lower, self.upper)
+end
+function RReLU:extend_repr()
+  return ("lower=%s, upper=%s"):format(self.lower, self.upper)
+end
+classes.RReLU = RReLU
+
 local by_name = {
   relu = "ReLU", relu6 = "ReLU6", tanh = "Tanh", sigmoid = "Sigmoid", logsigmoid = "LogSigmoid", silu = "SiLU",
   mish = "Mish", hswish = "HSwish", hsigmoid = "HSigmoid", selu = "SeLU", gelu = "GELU", fast_gelu = "FastGelu",

@@ -5,12 +5,13 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.cell", "Cell" },
   { "lunaria.nn.activation", "get_activation" },
   { "lunaria.nn.activation", [[CELU ELU FastGelu GELU GLU HShrink HSigmoid HSwish Hardtanh Identity LeakyReLU LogSigmoid LogSoftmax
-    Mish PReLU ReLU ReLU6 SeLU SiLU Sigmoid SoftShrink Softmax Softmin Softsign Tanh Tanhshrink Threshold]], of = "classes" },
+    Mish PReLU RReLU ReLU ReLU6 SeLU SiLU Sigmoid SoftShrink Softmax Softmax2d Softmin Softsign Tanh Tanhshrink
+    Threshold]], of = "classes" },
   { "lunaria.nn.basic", "BiDense ClipByNorm Dense Embedding EmbeddingLookup Flatten Linear Pad Unflatten" },
   { "lunaria.nn.dropout", "Dropout Dropout1d Dropout2d Dropout3d" },
   { "lunaria.nn.padding", [[ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d ReflectionPad2d ReflectionPad3d
     ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad2d]] },
-  { "lunaria.nn.picture", "PixelShuffle PixelUnshuffle Unfold Upsample" },
+  { "lunaria.nn.picture", "ChannelShuffle PixelShuffle PixelUnshuffle Unfold Upsample" },
   { "lunaria.nn.combined", "Conv2dBnAct DenseBnAct" },
   { "lunaria.nn.derivative", "GraphCell Jvp Vjp" },
   { "lunaria.nn.container", "CellDict CellList SequentialCell" },

@@ -37,6 +37,21 @@ function PixelUnshuffle:extend_repr()
   return "downscale_factor=" .. self.downscale_factor
 end
 
+local ChannelShuffle = layer(Cell, "ChannelShuffle", "groups",
+  [[Takes a channel of each group in turn: of (N, groups k, ...) channel g k + i becomes channel i groups + g (Zhang and others 2018).
+
+  > ms.nn.ChannelShuffle(2)(ms.arange(4):reshape { 1, 4, 1, 1 }):reshape({ -1 }):tolist()[2]
+  2]])
+function ChannelShuffle:setup(a)
+  self.groups = check.positive("ChannelShuffle", "groups", a.groups)
+end
+function ChannelShuffle:construct(x)
+  return ops.channel_shuffle(x, self.groups)
+end
+function ChannelShuffle:extend_repr()
+  return "groups=" .. self.groups
+end
+
 local modes = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area" }
 
 local Upsample = layer(Cell, "Upsample", "size=nil, scale_factor=nil, mode=\"nearest\", align_corners=nil, recompute_scale_factor=nil",
@@ -129,4 +144,6 @@ function Unfold:extend_repr()
     table.concat(self.strides, ", "), table.concat(self.rates, ", "), self.padding)
 end
 
-return { PixelShuffle = PixelShuffle, PixelUnshuffle = PixelUnshuffle, Upsample = Upsample, Unfold = Unfold }
+return {
+  ChannelShuffle = ChannelShuffle, PixelShuffle = PixelShuffle, PixelUnshuffle = PixelUnshuffle, Upsample = Upsample, Unfold = Unfold,
+}
