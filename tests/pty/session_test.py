@@ -173,6 +173,17 @@ def test_standard_input_is_a_script_when_nobody_types():
     same(done.returncode, 1)
 
 
+def shown(text):
+    """The lines as a terminal shows them: what follows a carriage return is written over what stands there."""
+    rows = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        row = ""
+        for part in line.split("\r"):
+            row = part + row[len(part):]
+        rows.append(row.rstrip())
+    return rows
+
+
 def test_progress_is_drawn_in_place_on_a_terminal_and_in_lines_elsewhere():
     code = "for i in require('lunaria').progress(200, {desc = 'work'}) do local t = os.clock() while os.clock() - t < 0.003 do end end"
     t = session()
@@ -188,6 +199,22 @@ def test_progress_is_drawn_in_place_on_a_terminal_and_in_lines_elsewhere():
     holds(lines[0], "work:  10% 20/200")
     holds(lines[9], "work: 100% 200/200")
     assert "\r" not in done.stderr
+
+
+def test_what_callbacks_print_stands_above_the_bar():
+    t = session()
+    t.run("net, batches = ms.nn.Dense(2, 1), {}")
+    t.run("for i = 1, 4 do batches[i] = { ms.ones { 1, 2 }, ms.ones { 1, 1 } } end")
+    t.run("model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))")
+    t.send("model:train(2, batches, ms.train.LossMonitor(2))\r")
+    t.prompt()
+    rows = shown(t.child.before)
+    for epoch in (1, 2):
+        for step in (2, 4):
+            same(sum(row.startswith(f"epoch: {epoch} step: {step}, loss is ") for row in rows), 1)
+        same(sum(row.startswith(f"epoch {epoch}/2: 100%|########################| 4/4") for row in rows), 1)
+    same([row for row in rows if "|" in row and "100%" not in row or "|" in row and "loss" in row], [])
+    t.leave()
 
 
 main(globals())

@@ -4,6 +4,7 @@
 local ms = require "lunaria"
 local frontend = require "lunaria.frontend"
 local escaped = require "lunaria.plot.svg_text"
+local line = require "lunaria.progress_line"
 
 local function clock_text(seconds)
   seconds = math.max(0, math.floor(seconds + 0.5))
@@ -47,7 +48,7 @@ function Bar:draw(count)
   local text = self:text(count)
   self._out:write("\r", text, (" "):rep(self._width - #text))
   self._out:flush()
-  self._width = #text
+  self._width, line.bar = #text, self
 end
 
 -- The same as HTML, with the browser's own bar between the words.
@@ -97,6 +98,7 @@ function Bar:finish()
     return
   elseif self._terminal then
     self:draw(self._count)
+    line.bar = nil
     self._out:write("\n")
   elseif not self._total or self._count < self._total then
     self._out:write(self:text(self._count), "\n")

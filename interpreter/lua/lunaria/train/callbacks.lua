@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local class = require "lunaria.nn.class"
+local say = require "lunaria.progress_line".print
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local Callback = base.Callback
@@ -59,13 +60,13 @@ function LossMonitor:on_train_step_end(run)
   local args = run:original_args()
   if self.per_print_times == 0 or args.cur_step_num - self.last_print < self.per_print_times then return end
   self.last_print = args.cur_step_num
-  print(("epoch: %d step: %d, loss is %s"):format(args.cur_epoch_num, args.cur_step_in_epoch, loss_of(args)))
+  say(("epoch: %d step: %d, loss is %s"):format(args.cur_epoch_num, args.cur_step_in_epoch, loss_of(args)))
 end
 --- Called after an epoch.
 function LossMonitor:on_train_epoch_end(run)
   local args = run:original_args()
   if next(args.eval_results) then
-    print(("Eval result: epoch %d, metrics: %s"):format(args.cur_epoch_num, figures(args.eval_results)))
+    say(("Eval result: epoch %d, metrics: %s"):format(args.cur_epoch_num, figures(args.eval_results)))
   end
 end
 
@@ -91,7 +92,7 @@ function TimeMonitor:on_train_epoch_end(run)
   local milliseconds = (ms.clock() - self.start) / 1e6
   local steps = math.max(1, self.data_size or args.cur_step_in_epoch)
   self.epoch_milliseconds = milliseconds
-  print(("Train epoch time: %.3f ms, per step time: %.3f ms"):format(milliseconds, milliseconds / steps))
+  say(("Train epoch time: %.3f ms, per step time: %.3f ms"):format(milliseconds, milliseconds / steps))
 end
 
 local History = class.define(Callback, "History", "",
@@ -259,7 +260,7 @@ function EarlyStopping:on_train_epoch_end(run)
 end
 --- Called after the training.
 function EarlyStopping:on_train_end()
-  if self.stopped_epoch > 0 and self.verbose then print(("Epoch %d: early stopping"):format(self.stopped_epoch)) end
+  if self.stopped_epoch > 0 and self.verbose then say(("Epoch %d: early stopping"):format(self.stopped_epoch)) end
 end
 --- What was counted, for a checkpoint.
 function EarlyStopping:state_dict() return { wait = self.wait, best = self.best } end
@@ -307,7 +308,7 @@ function ReduceLROnPlateau:on_train_epoch_end(run)
       local reduced = math.max(rate * self.factor, self.min_lr)
       optimizer:set_lr(reduced)
       self.cooling, self.wait = self.cooldown, 0
-      if self.verbose then print(("Epoch %d: the learning rate is reduced to %s"):format(args.cur_epoch_num, reduced)) end
+      if self.verbose then say(("Epoch %d: the learning rate is reduced to %s"):format(args.cur_epoch_num, reduced)) end
     end
   end
 end
