@@ -4,6 +4,7 @@
 --   lunaria bench/records.lua resume FOLDER COUNT   milliseconds from a state to the next batch, the slowest of 21
 --   lunaria bench/records.lua fresh FOLDER          the same behind "resume", once, with what a program does first of all
 --   lunaria bench/records.lua open FIRST_SHARD      milliseconds to open it, and by how many MB the program grows
+--   lunaria bench/records.lua row_function          nanoseconds that a function of Lua adds to a row, beside a batch of 32
 --   lunaria bench/records.lua lenet FOLDER          per cent of the steps' time that goes into waiting for data
 local ms = require "lunaria"
 local networks = require "bench.networks"
@@ -104,6 +105,24 @@ function run.open()
   local rows = D.MindDataset(folder):get_dataset_size()
   local took = (ms.clock() - start) * 1e-6
   print(rows, took, resident() - before)
+end
+
+function run.row_function()
+  local rows = 200000
+  local source = D.NumpySlicesDataset({ x = ms.zeros { rows, 4 } }, { shuffle = false })
+  local turns = { source:batch(32), source:map(function(x) return x end):batch(32) }
+  local added = {}
+  for round = 0, 7 do
+    local times = {}
+    for i, ds in ipairs(turns) do
+      local start = ms.clock()
+      for x in ds:create_tuple_iterator({ num_epochs = 1 }) do assert(x.shape[2] == 4) end
+      times[i] = ms.clock() - start
+    end
+    if round > 0 then added[round] = (times[2] - times[1]) / rows end
+  end
+  table.sort(added)
+  print(added[4])
 end
 
 function run.lenet()

@@ -21,20 +21,30 @@ using Time = std::chrono::steady_clock;
 
 constexpr int64_t kMostRows = 64;                             // in a piece
 constexpr auto kWorthAPiece = std::chrono::microseconds(50);  // of making
+// Of making a piece that the host has drawn: less than that is done before another thread would have begun.
+constexpr int64_t kWorthAThread = 20'000;  // nanoseconds
+// Of rows that wait, where the memory is bounded, and the pieces for each thread that wait all the same.
+constexpr int64_t kMostBytes = 64 << 20;
+constexpr int64_t kLeastWaiting = 2;
 // Between two looks at an interrupt.
 constexpr auto kLook = std::chrono::milliseconds(50);
+// Pieces that are brought to a device before their turn: its memory is scarce.
+constexpr int64_t kMostBrought = 2;
 
 // Pieces of rows go through a ring of slots: free, drawn (a ticket each, in order), taken by the thread that makes the
-// rows, made, and given out in order. Drawing is under a lock of its own.
+// rows, made, for a device brought there before their turn, and given out in order. Drawing is under a lock of its own.
 class Ahead final : public Cursor, private Job {
   public:
-    Ahead(std::unique_ptr<Cursor> cursor, bool native, bool single, int workers, int prefetch, StageTimes* times)
+    Ahead(std::unique_ptr<Cursor> cursor, bool native, bool single, int workers, const Epoch& epoch, StageTimes* times)
         : cursor_(std::move(cursor)),
           native_(native),
           single_(single),
           workers_(workers),
           times_(times),
-          ring_(static_cast<size_t>(workers) * static_cast<size_t>(prefetch)) {}
+          device_(epoch.device),
+          is_bounded_(epoch.is_bounded),
+          ring_(static_cast<size_t>(workers) * static_cast<size_t>(std::max(1, epoch.prefetch))),
+          places_(static_cast<int64_t>(ring_.size())) {}
     ~Ahead() override { stop(); }
 
     bool next(Row& row) override {
@@ -64,9 +74,10 @@ class Ahead final : public Cursor, private Job {
     int64_t skip(int64_t count) override { return begun_ ? Cursor::skip(count) : cursor_->skip(count); }
 
   private:
-    enum class State { free, drawn, taken, made };
+    enum class State { free, drawn, taken, made, given };
     struct Slot {
         State state = State::free;
+        bool is_brought = false;  // its rows are on the device, as far as there are any
         std::vector<Draft> drafts;
         std::vector<Row> rows;
         size_t count = 0, made = 0;  // rows that were drawn, and made without a problem; none: the end
@@ -80,17 +91,19 @@ class Ahead final : public Cursor, private Job {
             const std::lock_guard lock(mutex_);
             slot.state = State::free;
             ++given_;
+            // Only the host draws there.
+            if (!native_ && !device_) return;
             // Threads look for work when half of the ring should be free. To wake one takes longer than to give out a
             // row, and where all processors compute the one who asks may lose its own to it: only when it has to be.
             const int64_t waiting = drawn_ - given_;
-            if (native_ && waiting > std::max<int64_t>(1, static_cast<int64_t>(ring_.size()) / 4)) return;
+            if (!device_ && waiting > std::max<int64_t>(1, places_ / 4)) return;
         }
         wake();
     }
     std::chrono::nanoseconds pause() const override {
         return native_ ? std::chrono::nanoseconds(interval_.load(std::memory_order_relaxed) * half()) : Job::pause();
     }
-    int64_t half() const { return static_cast<int64_t>((ring_.size() + 1) / 2); }
+    int64_t half() const { return (places_.load(std::memory_order_relaxed) + 1) / 2; }
     // How long it takes until the next slot is asked for, of late.
     void note_time() {
         const auto now = Time::now();
@@ -106,7 +119,9 @@ class Ahead final : public Cursor, private Job {
             if (!native_) draw_some();
             {
                 std::unique_lock lock(mutex_);
-                if (slot.state == State::made) return true;
+                if (slot.state == State::made) slot.state = State::given;
+                // An error that was given stays.
+                if (slot.state == State::given) return true;
                 if (finished_ && given_ == drawn_) return false;
             }
             poll_interrupt();
@@ -124,7 +139,7 @@ class Ahead final : public Cursor, private Job {
         for (const Slot& slot : ring_) full += slot.state == State::made;
         ++times_->asked;
         times_->full += full;
-        times_->places = static_cast<int64_t>(ring_.size());
+        times_->places = places_.load();
         times_->waits += ring_[static_cast<size_t>(given_) % ring_.size()].state != State::made;
     }
 
@@ -133,14 +148,14 @@ class Ahead final : public Cursor, private Job {
         for (int i = 0; i < 2; ++i) {
             if (Slot* slot = free_slot()) {
                 fill(*slot);
-                wake();
+                if (making_.load(std::memory_order_relaxed) > kWorthAThread) wake();
             }
         }
     }
     // Under drawing_, or by the host alone where only it draws.
     Slot* free_slot() {
         const std::lock_guard lock(mutex_);
-        if (finished_ || drawn_ >= given_ + static_cast<int64_t>(ring_.size())) return nullptr;
+        if (finished_ || drawn_ >= given_ + places_) return nullptr;
         return &ring_[static_cast<size_t>(drawn_) % ring_.size()];
     }
     void fill(Slot& slot) {
@@ -166,10 +181,12 @@ class Ahead final : public Cursor, private Job {
         finished_ = last;
         if (slot.count == 0 && !slot.problem) return;
         slot.state = State::drawn;
+        slot.is_brought = false;
         ++drawn_;
     }
 
     bool work() override {
+        if (device_ && bring()) return true;
         Slot* slot = taken();
         if (!slot && native_) {
             const std::lock_guard turn(drawing_);
@@ -181,6 +198,35 @@ class Ahead final : public Cursor, private Job {
         make(*slot);
         {
             const std::lock_guard lock(mutex_);
+            slot->state = State::made;
+        }
+        made_.notify_one();
+        return true;
+    }
+    // One of the pieces that come next, while another one is in use: copies then go on beside the work on the device.
+    bool bring() {
+        Slot* slot = nullptr;
+        {
+            const std::lock_guard lock(mutex_);
+            for (int64_t i = given_; i < std::min(drawn_, given_ + kMostBrought) && !slot; ++i) {
+                Slot& next = ring_[static_cast<size_t>(i) % ring_.size()];
+                if (next.state == State::made && !next.is_brought) slot = &next;
+            }
+            if (!slot) return false;
+            slot->state = State::taken;
+        }
+        size_t there = 0;
+        try {
+            for (; there < slot->made; ++there)
+                for (Value& v : slot->rows[there])
+                    if (v.is_tensor()) v = Value(v.tensor().to(device_));
+        } catch (const std::exception&) {
+            slot->made = there;
+            slot->problem = std::current_exception();
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            slot->is_brought = true;
             slot->state = State::made;
         }
         made_.notify_one();
@@ -201,8 +247,12 @@ class Ahead final : public Cursor, private Job {
         } catch (const std::exception&) {
             slot.problem = std::current_exception();
         }
-        if (single_ || slot.made == 0) return;
-        const auto each = (Time::now() - begin) / static_cast<int64_t>(slot.made);
+        const auto took = Time::now() - begin;
+        making_.store((making_.load(std::memory_order_relaxed) + took.count()) / 2, std::memory_order_relaxed);
+        if (slot.made == 0) return;
+        if (is_bounded_) bound(slot);
+        if (single_) return;
+        const auto each = took / static_cast<int64_t>(slot.made);
         const int64_t now = piece_.load(std::memory_order_relaxed);
         if (each * now < kWorthAPiece)
             piece_ = std::min(kMostRows, now * 2);
@@ -210,10 +260,22 @@ class Ahead final : public Cursor, private Job {
             piece_ = std::max<int64_t>(1, now / 2);
     }
 
+    // So many pieces like this one that they take no more memory than they may.
+    void bound(const Slot& slot) {
+        int64_t bytes = 1;
+        for (size_t i = 0; i < slot.made; ++i)
+            for (const Value& v : slot.rows[i])
+                if (v.is_tensor()) bytes += static_cast<int64_t>(v.tensor().nbytes());
+        const auto all = static_cast<int64_t>(ring_.size());
+        places_ = std::clamp(kMostBytes / bytes, std::min(kLeastWaiting * workers_, all), all);
+    }
+
     std::unique_ptr<Cursor> cursor_;  // drawn from under drawing_
     const bool native_, single_;
     const int workers_;
     StageTimes* const times_;
+    Device* const device_;
+    const bool is_bounded_;
     std::mutex drawing_;  // taken before mutex_
     std::mutex mutex_;
     std::condition_variable made_;
@@ -221,6 +283,8 @@ class Ahead final : public Cursor, private Job {
     int64_t drawn_ = 0, taken_ = 0, given_ = 0;
     bool finished_ = false;
     std::atomic<int64_t> piece_{1}, interval_{1000};
+    std::atomic<int64_t> places_;     // of the ring that are used
+    std::atomic<int64_t> making_{0};  // nanoseconds for a piece, of late
     // Of the one who asks.
     Time::time_point asked_ = Time::now();
     size_t at_ = 0;
@@ -235,7 +299,7 @@ std::unique_ptr<Ahead> ahead_or_null(std::unique_ptr<Cursor>& cursor, const Node
     if (rows != kUnknownRows) workers = std::min(workers, rows);
     if (workers < 1 || rows == 1) return nullptr;
     return std::make_unique<Ahead>(std::move(cursor), node.is_native(), node.batch_size() > 1,
-                                   static_cast<int>(workers), std::max(1, epoch.prefetch), times);
+                                   static_cast<int>(workers), epoch, times);
 }
 
 }  // namespace

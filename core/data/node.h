@@ -11,6 +11,10 @@
 
 #include "core/value.h"
 
+namespace lunaria {
+class Device;
+}
+
 namespace lunaria::data {
 
 using Row = std::vector<Value>;  // one for each column: a tensor, a text, or a list of texts (in batches)
@@ -71,7 +75,9 @@ struct Epoch {
     Host* host = nullptr;         // outlives the cursor
     int workers = 0;              // threads that make rows before they are asked for
     int prefetch = 2;             // rows or batches that wait for each of them
+    bool is_bounded = false;      // fewer of them wait, two at least, where they would take too much memory
     StageTimes* times = nullptr;  // takes times; outlives the cursor
+    Device* device = nullptr;     // where the rows that come next are brought, null: they stay in host memory
 };
 
 class Cursor;

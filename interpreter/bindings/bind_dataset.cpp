@@ -421,7 +421,7 @@ auto with_cursor(lua_State* L, CursorHandle& handle, F f) {
     });
 }
 
-// open(node, epoch, workers, prefetch, timed)
+// open(node, epoch, workers, prefetch, timed, bounded)
 int open_cursor(lua_State* L) {
     CursorHandle handle;
     handle.node = node_at(L, 1);
@@ -430,6 +430,8 @@ int open_cursor(lua_State* L) {
     epoch.workers = static_cast<int>(std::min<int64_t>(least_at(L, 3, 0), 1024));
     epoch.prefetch = static_cast<int>(std::min<int64_t>(least_at(L, 4, 1), 1024));
     epoch.host = handle.host.get();
+    epoch.device = current_place();
+    epoch.is_bounded = lua_toboolean(L, 6);
     if (lua_toboolean(L, 5)) handle.times = std::make_unique<StageTimes>(*handle.node);
     epoch.times = handle.times.get();
     lua_settop(L, 1);

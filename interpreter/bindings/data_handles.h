@@ -60,6 +60,8 @@ std::vector<size_t> positions_at(lua_State* L, int index, size_t count);
 int64_t least_at(lua_State* L, int index, int64_t least);
 // A text, a tensor, a number or a boolean (as a tensor), or a list of texts; `where` and `what` are for messages.
 Value data_value_at(lua_State* L, int index, std::string_view where, std::string_view what);
+// What a later write to the tensor does not change, in host memory.
+Value data_value_of(const Tensor& tensor);
 
 // Functions of the module "lunaria.data", by the files that have them.
 void bind_data_sources(lua_State* L);

@@ -78,8 +78,13 @@ void take_results(lua_State* L, int first, size_t results, Row& out, const Place
                              str("the function returned ", count == 0 ? "nothing (nil)" : str(count, " values"),
                                  " for ", results, results == 1 ? " column" : " columns", " in row ", place.row));
     for (size_t i = 0; i < results; ++i) {
-        const std::string& name = i < place.columns->size() ? (*place.columns)[i] : place.columns->back();
         const int at = first + static_cast<int>(i);
+        // Texts for messages take longer than the rest.
+        if (const Tensor* tensor = tensor_at(L, at)) {
+            out.push_back(data_value_of(*tensor));
+            continue;
+        }
+        const std::string& name = i < place.columns->size() ? (*place.columns)[i] : place.columns->back();
         switch (lua_type(L, at)) {
             case LUA_TNIL:
             case LUA_TFUNCTION:

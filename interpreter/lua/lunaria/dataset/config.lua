@@ -5,7 +5,9 @@ local steps = require "lunaria.dataset.steps"
 
 local check = arguments.check
 local config = {}
-local settings = { prefetch = 2, auto_workers = false, debug = false, autotune = false, autotune_interval = 0,
+-- How many batches wait for each thread where nothing is said; fewer where they are large.
+local usual_prefetch = 8
+local settings = { auto_workers = false, debug = false, autotune = false, autotune_interval = 0,
   error_samples = 0 }
 
 local most = 1024
@@ -138,7 +140,8 @@ function config.get_autotune_interval() return settings.autotune_interval end
 function config._begin(dataset)
   if settings.debug then return 0, 1, false end
   local tuned = settings.autotune and rawget(dataset, "_tuned") or nil
-  return tuned and tuned.workers or config.get_num_parallel_workers(), tuned and tuned.prefetch or settings.prefetch, settings.autotune
+  local prefetch = tuned and tuned.prefetch or settings.prefetch
+  return tuned and tuned.workers or config.get_num_parallel_workers(), prefetch or usual_prefetch, settings.autotune, prefetch == nil
 end
 
 -- By the queue of an epoch: whether the program waited for rows, or threads had nothing to do.
@@ -180,16 +183,17 @@ function config.load(file)
   take(config.set_prefetch_size, "prefetchSize", "prefetch_size")
 end
 
---- How many finished batches (size) wait for each thread that makes them.
+--- How many finished batches (size) wait for each thread that makes them, however large they are.
 ---
 ---     > (function() ms.dataset.config.set_prefetch_size(2) return ms.dataset.config.get_prefetch_size() end)()
 ---     2
 function config.set_prefetch_size(size) settings.prefetch = bounded("set_prefetch_size", "size", size) end
 
---- How many finished batches wait for each thread that makes them.
+--- How many finished batches wait for each thread that makes them; without a call of ms.dataset.config.set_prefetch_size 8, or fewer
+--- (2 at least) where they would take more than 64 MB together.
 ---
 ---     > ms.dataset.config.get_prefetch_size() >= 1
 ---     true
-function config.get_prefetch_size() return settings.prefetch end
+function config.get_prefetch_size() return settings.prefetch or usual_prefetch end
 
 return config

@@ -15,8 +15,8 @@ end
 local function begin(self, epoch, skipped)
   self._epoch, self._row = epoch, skipped
   self._dataset._begun = epoch + 1
-  local workers, prefetch, tuned = config._begin(self._dataset)
-  self._cursor = data.open(self._dataset._node, epoch, workers, prefetch, tuned)
+  local workers, prefetch, tuned, bounded = config._begin(self._dataset)
+  self._cursor = data.open(self._dataset._node, epoch, workers, prefetch, tuned, bounded)
   self._tuned = tuned
   local there = data.leave_out(self._cursor, skipped)
   if there < skipped then

@@ -338,7 +338,8 @@ function Dataset:get_repeat_count()
   return self._arguments[1] or -1
 end
 
---- The same rows, for programs from Python: batches are made ahead in any case, and are in the memory of the processor.
+--- The same rows, for programs from Python: batches are made ahead in any case, and those that come next are brought to the device
+--- that new tensors are on (ms.set_device) while the one before is in use.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2 }):device_que():get_dataset_size()
 ---     2
