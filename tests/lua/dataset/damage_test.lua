@@ -1,5 +1,5 @@
--- A thousand random damages of files of each format: an error that names the file, or the rows that were written; those of plain
--- MindRecord are in tests/lua/mindrecord/mindrecord_test.lua.
+-- A thousand random damages of files of each format: an error that names the file, or the rows that were written, and no memory that
+-- the file could not fill; those of plain MindRecord are in tests/lua/mindrecord/mindrecord_test.lua.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -18,11 +18,19 @@ local function damaged(bytes, round)
   return bytes:sub(1, at - 1) .. string.char(bytes:byte(at) ~ (1 << draw(8))) .. bytes:sub(at + 1)
 end
 
-local function each_damage(path, check)
+-- The most memory that the process has ever had, in KB.
+local function peak()
+  local file <close> = assert(io.open "/proc/self/status")
+  return tonumber(file:read("a"):match "VmHWM:%s+(%d+)")
+end
+
+local function each_damage(path, check, named)
   local file = assert(io.open(path, "rb"))
   local bytes = file:read "a"
   file:close()
   local refused = 0
+  pcall(check)
+  local before = peak()
   for round = 1, 1000 do
     file = assert(io.open(path, "wb"))
     file:write(damaged(bytes, round))
@@ -30,10 +38,13 @@ local function each_damage(path, check)
     local ok, message = pcall(check)
     if not ok then
       refused = refused + 1
-      assert(tostring(message):find(path, 1, true), ("round %d: %s"):format(round, message))
+      assert(tostring(message):find(named or path, 1, true), ("round %d: %s"):format(round, message))
     end
   end
   os.remove(path)
+  -- A size that a damaged file claims is not believed: the files have some KB, what 1,000 of them leave to the collector some MB.
+  local grown = peak() - before
+  assert(grown < 48 * 1024, ("%d KB more at the peak"):format(grown))
   return refused
 end
 
@@ -163,6 +174,82 @@ t.test("npy", function()
   local refused = each_damage(path, function() assert(ms.load(path).size <= 60) end)
   os.remove(base)
   assert(refused > 50, refused)
+end)
+
+t.test("npz", function()
+  local path = copied "npy/deflated.npz"
+  os.rename(path, path .. ".npz")
+  local refused = each_damage(path .. ".npz", function() assert(next(ms.load(path .. ".npz"))) end)
+  assert(refused > 50, refused)
+end)
+
+local function made_folder(...)
+  local folder = os.tmpname()
+  os.remove(folder)
+  for _, part in ipairs { "", ... } do os.execute(("mkdir %s/%s"):format(folder, part)) end
+  return folder
+end
+local function written(path, content)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(content)
+end
+
+t.test("CIFAR", function()
+  local folder = made_folder()
+  local path = folder .. "/data_batch_1.bin"
+  os.rename(copied "cifar10/data_batch_1.bin", path)
+  local refused = each_damage(path, function()
+    for row in D.Cifar10Dataset(folder, { usage = "train" }):create_dict_iterator() do
+      t.equal({ row.image.size, row.label:item() < 256 }, { 3072, true })
+    end
+  end)
+  os.execute("rm -r " .. folder)
+  assert(refused > 400, refused)
+end)
+
+t.test("annotations of VOC", function()
+  local folder = made_folder("Annotations", "ImageSets", "ImageSets/Main", "JPEGImages")
+  local path = folder .. "/Annotations/a.xml"
+  written(folder .. "/ImageSets/Main/train.txt", "a\n")
+  written(folder .. "/JPEGImages/a.jpg", "pixels")
+  local box = "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>10</xmax><ymax>20</ymax></bndbox>"
+  written(path, ("<object><name>dog</name><truncated>1</truncated><difficult>0</difficult>%s</object>"):format(box))
+  local refused = each_damage(path, function()
+    for row in D.VOCDataset(folder, "Detection", "train"):create_dict_iterator() do
+      assert(row.bbox.size == 4 * row.label.size)
+    end
+  end)
+  os.execute("rm -r " .. folder)
+  assert(refused > 50, refused)
+end)
+
+t.test("annotations of COCO", function()
+  local folder = made_folder()
+  local path = folder .. "/all.json"
+  written(folder .. "/1.jpg", "pixels")
+  written(path, ms.json.encode {
+    images = { { id = 5, file_name = "1.jpg" } }, categories = { { id = 3, name = "car" } },
+    annotations = { { image_id = 5, bbox = { 1, 2, 3, 4 }, category_id = 3, iscrowd = 0 } },
+  })
+  local refused = each_damage(path, function()
+    for row in D.CocoDataset(folder, path, "Detection"):create_dict_iterator() do
+      assert(row.bbox.size == 4 * row.category_id.size)
+    end
+  end, folder)
+  os.execute("rm -r " .. folder)
+  assert(refused > 50, refused)
+end)
+
+t.test("SentencePiece models", function()
+  for _, model in ipairs { "unigram", "bpe" } do
+    local path = os.tmpname()
+    os.execute(("cp tests/data/transforms/sentences_%s.model %s"):format(model, path))
+    local refused = each_damage(path, function()
+      local tokens = D.text.SentencePieceTokenizer(path, "string")("a sentence of words, 12")
+      for _, token in ipairs(tokens) do assert(type(token) == "string") end
+    end)
+    assert(refused > 20, refused)
+  end
 end)
 
 t.finish()

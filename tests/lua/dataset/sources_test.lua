@@ -100,6 +100,8 @@ t.test("manifests, CelebA, VOC and COCO", function()
   t.equal(rows[2].bbox, {})
   t.equal(voc:get_class_indexing(), { cat = 0, dog = 1 })
   t.equal(all(D.VOCDataset(folder .. "/voc", ordered)), { { image = bytes "pa", target = bytes "sa" } })
+  write("voc/Annotations/b.xml", (object("dog", 1):gsub(">0<", ">no<")))
+  fails("b.xml has an object whose difficult or truncated is no number", D.VOCDataset, folder .. "/voc", "Detection")
   write("voc/Annotations/b.xml", "<object><name>x</name></object>")
   fails("without a name or a box", D.VOCDataset, folder .. "/voc", "Detection")
 
@@ -120,6 +122,17 @@ t.test("manifests, CelebA, VOC and COCO", function()
   t.equal(coco "Keypoint".num_keypoints, { { 1 }, { 0 } })
   t.equal(coco "Stuff".segmentation, { { 1.0, 2.0, 3.0, 4.0, 5.0, 6.0 }, { 1.0, 2.0, 3.0, 4.0, -1.0, -1.0 } })
   fails("is no JSON", D.CocoDataset, folder .. "/coco", folder .. "/coco/1.jpg")
+  -- What has another form is told with its number and the file.
+  local function bad(annotation, category)
+    annotation.image_id = 5
+    write("coco/bad.json", ms.json.encode { images = { { id = 5, file_name = "1.jpg" } }, annotations = { annotation },
+      categories = { category or { id = 3, name = "car" } } })
+    return D.CocoDataset, folder .. "/coco", folder .. "/coco/bad.json"
+  end
+  fails("annotation 0 of .*bad.json: bbox is no list of four numbers", bad { bbox = { 1, 2, 3 } })
+  fails("annotation 0 of .*bad.json: category_id is no number", bad { bbox = { 1, 2, 3, 4 }, category_id = "car" })
+  fails("annotation 0 of .*bad.json: segments_info is no list", bad { segments_info = 3 })
+  fails("category 0 of .*bad.json has no name", bad({}, { id = 3 }))
 end)
 
 t.test("idx files under other names", function()

@@ -179,6 +179,23 @@ t.test("a writer that is not committed changes nothing", function()
   remove(path)
 end)
 
+t.test("a writer that was given up does not keep its file from the next one", function()
+  local path = name "again"
+  local function failing()
+    local w = R.FileWriter(path, 1, true)
+    w:add_schema { label = { type = "int32" } }
+    w:write_raw_data { { label = 1 } }
+    return w
+  end
+  do
+    local kept = failing()
+    fails("another writer of this program has begun .* and was not committed", failing)
+    kept:write_raw_data { { label = 2 } }
+  end
+  t.equal(failing():commit(), 1)
+  remove(path)
+end)
+
 t.test("what does not fit is refused and not written", function()
   local path = name "bad"
   local w = R.FileWriter(path)

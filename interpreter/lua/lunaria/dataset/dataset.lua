@@ -424,7 +424,7 @@ function Dataset:create_dict_iterator(...) return make_iterator("create_dict_ite
 ---     7
 function Dataset:create_tuple_iterator(...) return make_iterator("create_tuple_iterator", "tuple", self, ...) end
 
---- The number of rows in an epoch, batches where the rows are batches. Where a filter or a function decides it, they are
+--- The number of rows in an epoch, batches where the rows are batches; also #ds. Where a filter or a function decides it, they are
 --- run once; nil where there is no end.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2):get_dataset_size()
@@ -439,6 +439,8 @@ function Dataset:get_dataset_size()
   end
   return math.tointeger(rows)
 end
+
+Dataset.__len = Dataset.get_dataset_size
 
 --- How many rows are in one: the size of batches, else 1.
 ---

@@ -217,6 +217,29 @@ local coco_columns = {
   Panoptic = { "bbox", "category_id", "iscrowd", "area" }, Captioning = { "captions" },
 }
 
+local function are_numbers(list)
+  if type(list) ~= "table" then return false end
+  for _, number in ipairs(list) do
+    if type(number) ~= "number" then return false end
+  end
+  return next(list) == nil or #list > 0
+end
+
+-- What is wrong with an annotation in the way that COCO's files have them, or nil.
+local function coco_problem(one)
+  if type(one) ~= "table" then return "it is no object" end
+  for _, field in ipairs { "category_id", "iscrowd", "area", "num_keypoints" } do
+    if one[field] ~= nil and type(one[field]) ~= "number" then return field .. " is no number" end
+  end
+  if one.bbox ~= nil and not (are_numbers(one.bbox) and #one.bbox == 4) then return "bbox is no list of four numbers" end
+  if one.keypoints ~= nil and not are_numbers(one.keypoints) then return "keypoints is no list of numbers" end
+  if one.caption ~= nil and type(one.caption) ~= "string" then return "caption is no text" end
+  -- A table with counts in its place are the runs of a mask, which no column has.
+  for _, polygon in ipairs(type(one.segmentation) == "table" and one.segmentation or {}) do
+    if not are_numbers(polygon) then return "segmentation has no lists of numbers" end
+  end
+end
+
 -- The annotations of one picture as the values of a row.
 local function coco_row(task, list)
   local boxes, categories, crowd, areas, points, counts, captions, segments = {}, {}, {}, {}, {}, {}, {}, {}
@@ -244,6 +267,28 @@ local function coco_row(task, list)
   return row
 end
 
+-- Lists of annotations by their pictures.
+local function coco_annotations(where, path, annotations)
+  local by_image = {}
+  for i, one in ipairs(annotations) do
+    if type(one) ~= "table" or one.image_id == nil then fail(where, ("annotation %d of %s has no image_id"):format(i - 1, path)) end
+    by_image[one.image_id] = by_image[one.image_id] or {}
+    local list = by_image[one.image_id]
+    -- Those of panoptic files have the segments of a picture.
+    local segments = one.segments_info == nil and { one } or one.segments_info
+    local problem = type(segments) ~= "table" and "segments_info is no list"
+    for _, segment in ipairs(problem and {} or segments) do
+      problem = problem or coco_problem(segment)
+      if not problem and list[1] and segment.keypoints and list[1].keypoints and #segment.keypoints ~= #list[1].keypoints then
+        problem = "keypoints has another number than that before of its picture"
+      end
+      list[#list + 1] = segment
+    end
+    if problem then fail(where, ("annotation %d of %s: %s"):format(i - 1, path, problem)) end
+  end
+  return by_image
+end
+
 of_boxes("CocoDataset", "dataset_dir, annotation_file, task='Detection', decode=false, ", [[
 COCO: the column image and those of its task: "Detection": bbox (x, y, width, height), category_id, iscrowd; "Stuff": segmentation,
 iscrowd; "Keypoint": keypoints,
@@ -260,20 +305,19 @@ an annotation are left out.]] .. decode_doc .. [[
   if type(all) ~= "table" or type(all.images) ~= "table" or type(all.annotations) ~= "table" then
     fail(name, ("%s has no lists of images and annotations"):format(path))
   end
-  local by_image, classes = {}, {}
-  for i, one in ipairs(all.annotations) do
-    if type(one) ~= "table" or one.image_id == nil then fail(name, ("annotation %d of %s has no image_id"):format(i - 1, path)) end
-    by_image[one.image_id] = by_image[one.image_id] or {}
-    local list = by_image[one.image_id]
-    -- Those of panoptic files have the segments of a picture.
-    for _, segment in ipairs(one.segments_info or { one }) do list[#list + 1] = segment end
+  local by_image, classes = coco_annotations(name, path, all.annotations), {}
+  for i, category in ipairs(type(all.categories) == "table" and all.categories or {}) do
+    if type(category) ~= "table" or type(category.name) ~= "string" then
+      fail(name, ("category %d of %s has no name"):format(i - 1, path))
+    end
+    classes[category.name] = category.id
   end
-  for _, category in ipairs(all.categories or {}) do classes[category.name] = category.id end
   local paths, rows = {}, {}
   for i, image in ipairs(all.images) do
     if type(image) ~= "table" or type(image.file_name) ~= "string" then fail(name, ("image %d of %s has no file_name"):format(i - 1,
       path)) end
-    if by_image[image.id] then paths[#paths + 1], rows[#rows + 1] = folder .. "/" .. image.file_name, coco_row(task, by_image[image.id]) end
+    local list = image.id ~= nil and by_image[image.id]
+    if list then paths[#paths + 1], rows[#rows + 1] = folder .. "/" .. image.file_name, coco_row(task, list) end
   end
   if #paths == 0 then fail(name, ("%s has no picture with an annotation"):format(path)) end
   with_rows(name, self, a, { "image" }, paths, coco_columns[task], rows, classes)
@@ -289,6 +333,7 @@ local function voc_objects(where, path)
     local function edge(name) return tonumber(box:match("<" .. name .. ">%s*(.-)%s*</" .. name .. ">") or "") end
     local x0, y0, x1, y1 = edge "xmin", edge "ymin", edge "xmax", edge "ymax"
     if not (one.name and x0 and y0 and x1 and y1) then fail(where, path .. " has an object without a name or a box") end
+    if not (one.difficult and one.truncated) then fail(where, path .. " has an object whose difficult or truncated is no number") end
     one.box = { x0, y0, x1 - x0, y1 - y0 }
     list[#list + 1] = one
   end

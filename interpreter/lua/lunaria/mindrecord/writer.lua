@@ -158,6 +158,20 @@ function FileWriter:set_page_size(page_size)
   self._page_size = size_of("set_page_size", "page_size", page_size, 1 << 15, 1 << 28)
 end
 
+-- Writers of this program that have begun a file, by its path.
+local begun = setmetatable({}, { __mode = "v" })
+
+-- One that nothing names any more has its files until the collector comes.
+local function claim(self, path)
+  if begun[path] then collectgarbage() end
+  local other = begun[path]
+  if other and other ~= self and not other._committed then
+    fail("FileWriter", ("another writer of this program has begun %s and was not committed"):format(path),
+      "end it with its commit(), or set it to nil")
+  end
+  begun[path] = self
+end
+
 --- Begins the files. w:write_raw_data does it where it has not been done.
 ---
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3e.mindrecord", 1, true)
@@ -176,6 +190,7 @@ function FileWriter:open_and_set_header()
     end
     table.sort(index)
   end
+  claim(self, self._paths[1])
   self._writer = data.mindrecord_writer(self._paths, self._description, self._fields, index, self._header_size, self._page_size)
 end
 
