@@ -382,7 +382,8 @@ end
 function Dataset:profile(rows)
   rows = rows == nil and math.maxinteger or check.positive("profile", "rows", rows)
   if rows == math.maxinteger and data.rows(self._node) == math.huge then fail("profile", "the data set has no end", "ds:profile(1000)") end
-  local cursor = data.open(self._node, 0, config.get_num_parallel_workers(), config.get_prefetch_size(), true)
+  local _, _, _, bounded = config._begin(self)
+  local cursor = data.open(self._node, 0, config.get_num_parallel_workers(), config.get_prefetch_size(), true, bounded)
   local begin = ms.clock()
   local count = 0
   while count < rows and data.next(cursor) ~= nil do count = count + 1 end
