@@ -8,6 +8,7 @@ local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
 local events = require "lunaria.train.events"
 local lineage = require "lunaria.train.lineage"
+local training_state = require "lunaria.train.training_state"
 local pending = require("lunaria.nn.primitives").pending
 local summary_graph = require "lunaria.train.summary_graph"
 
@@ -268,6 +269,17 @@ end
 
 SummaryRecord.__close = SummaryRecord.close
 
+-- The graph of the network as it predicts: dropout has none. The training goes on as if nothing had been drawn, also where the
+-- network is no graph of operators.
+local function draw_graph(summary, args, input)
+  local modes, restore = {}, training_state.snapshot(args)
+  for _, cell in args.network:cells_and_names() do modes[cell] = cell.training end
+  args.network:set_train(false)
+  pcall(summary.add_graph, summary, args.network, input)
+  for cell, mode in pairs(modes) do rawset(cell, "training", mode) end
+  restore()
+end
+
 local SummaryCollector = class.define(base.Callback, "SummaryCollector",
   "summary_dir, collect_freq=10, histogram_regular=nil, keep_default_action=true, custom_lineage_data=nil",
   [[Writes summaries while Model trains: the loss and the learning rate after every collect_freq steps, figures of evaluations after
@@ -304,8 +316,7 @@ function SummaryCollector:on_train_step_begin(run)
   local inputs = args.train_dataset_element
   local first = inputs and inputs[1]
   self.batch_size = ms.is_tensor(first) and first.ndim > 0 and first.shape[1] or nil
-  -- A network that is no graph of operators is trained all the same.
-  if inputs then pcall(self.summary.add_graph, self.summary, args.network, first) end
+  if inputs then draw_graph(self.summary, args, first) end
 end
 --- Called after a step.
 function SummaryCollector:on_train_step_end(run)
