@@ -93,6 +93,12 @@ t.test("every parameter has a meaning", function()
   end
   t.equal(missing, {})
 end)
+t.test("functions that bind their arguments by name show the names and what is taken without them", function()
+  local head = entries.of(ms.dataset.Dataset.batch).head
+  assert(head:find("batch(batch_size, drop_remainder=false, num_parallel_workers=nil, ", 1, true), head)
+  head = entries.of(ms.dataset.Dataset.bucket_batch_by_length).head
+  assert(head:find("element_length_function=nil, pad_info=nil, pad_to_bucket_boundary=false, drop_remainder=false)", 1, true), head)
+end)
 t.test("everything that is a value has an example", function()
   local missing = {}
   for _, entry in ipairs(entries.all()) do

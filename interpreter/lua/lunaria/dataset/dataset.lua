@@ -188,7 +188,8 @@ function Dataset:map(...)
   return made(self, "map", { a }, kept(mapped(self._node, f, places, outputs)))
 end
 
---- The rows for which predicate, which gets the values of input_columns (without: all), returns true.
+--- The rows for which predicate, which gets the values of input_columns (without: all), returns true. num_parallel_workers: taken for
+--- the sake of programs from Python; the predicate is asked where rows come in order.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3, 4 }):filter(function(x) return x:item() > 2 end):get_dataset_size()
 ---     2
@@ -201,9 +202,10 @@ function Dataset:filter(...)
 end
 
 --- Puts batch_size rows together: tensors get an axis more, texts become a list. drop_remainder leaves out a last batch
---- that is smaller. num_parallel_workers: how many threads do it where no Lua function is below. per_batch_map gets, for
---- each of input_columns (without: all), the list of the values and at last a table { batch =, epoch = }, and returns a
---- batch for each of output_columns. python_multiprocessing: copies of it run on the threads, as in ds:map.
+--- that is smaller. num_parallel_workers: how many threads do it where no Lua function is below. per_batch_map: a function of the
+--- lists of values of input_columns, and at last of a table { batch =, epoch = }, which returns a batch for each of output_columns.
+--- input_columns: names of columns; without them all. output_columns: names of what per_batch_map returns; without them those of
+--- input_columns. python_multiprocessing: copies of it run on the threads, as in ds:map.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):batch(2):create_tuple_iterator()():tolist()[2]
 ---     2

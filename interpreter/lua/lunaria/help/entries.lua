@@ -24,7 +24,7 @@ local entries = {}
 -- Files directly under lunaria/ that are parts of the library and no names of the user's.
 local internal = {}
 for name in ([[adjoints adjoints_attributes adjoints_optimizers captured cell_commands commands data_sink_steps graph help
-  lowered markup notebook parts program rich tensor_methods transforms]]):gmatch "%S+" do
+  lowered markup notebook parts program progress_line rich tensor_methods transforms]]):gmatch "%S+" do
   internal[name] = true
 end
 
@@ -143,6 +143,16 @@ local function parameters_of_function(list, name, doc)
   return result
 end
 
+-- The parameters of a function that gives all its arguments to a binder with their names, as in bind("take", "count=-1", ...).
+local function bound_parameters(source)
+  local names = (source or ""):match 'bind%(%s*[%w_"]+,%s*("[^\n]-"),%s*%.%.%.%)'
+    or (source or ""):match 'bind%(%s*[%w_"]+,%s*("[^()]-"),%s*%.%.%.%)'
+  if not names or names:gsub('"[^"]*"', ""):find "[^%s%.]" then return nil end
+  local parts = {}
+  for part in names:gmatch '"([^"]*)"' do parts[#parts + 1] = part end
+  return "(" .. table.concat(parts) .. ")"
+end
+
 -- Of a function: a comment of its own or a declaration (help/index.lua).
 local function function_entry(name, f, kind)
   local of = known[f]
@@ -151,12 +161,13 @@ local function function_entry(name, f, kind)
   local list = listing.signature:match "^function(%b())" or "(...)"
   local method = name:find ":" ~= nil
   if method then list = list:gsub("^%(self,? ?", "(") end
+  if list == "(...)" then list = bound_parameters(listing.text) or list end
   local source = registry.listing(f)
   local entry = { name = name, kind = kind or (method and "method" or "function"), doc = doc, notes = {}, value = f,
     source = source.file and ("%s:%d"):format(source.file:gsub("^lunaria:", "interpreter/lua/"), source.line)
       or "interpreter/bindings, in C++" }
   entry.head = name .. list
-  entry.parameters = parameters_of_function(list, name, doc)
+  entry.parameters = parameters_of_function((list:gsub("=[^,)]*", "")), name, doc)
   return with_examples(entry, own)
 end
 
