@@ -201,6 +201,7 @@ State::State(const Options& options)
     open_libraries(lua_);
 
     watch_mode();
+    set_program_place([this] { return running_place(running_); });
     // Generational: a loop over temporaries is a nursery's dream, and a large live heap costs it nothing.
     lua_gc(lua_, LUA_GCGEN, 20, 100);
     paced_bytes_ = thread_allocated_bytes();

@@ -11,11 +11,7 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-std::string name(const Instruction& i) {
-    const bool by_kind =
-        i.op == Opcode::binary || i.op == Opcode::unary || i.op == Opcode::with_scalar || i.op == Opcode::reduce;
-    return by_kind ? name_of(i.kind) : name_of(i.op);
-}
+std::string name(const Instruction& i) { return name_of(i); }
 
 // Lanes of an instruction of the vector pipe: elements that one repeat of 256 bytes has at most.
 int64_t most_lanes(const Instruction& i) {
@@ -159,7 +155,8 @@ bool Core::touch_move(const Instruction& i) {
     const Operand& outside = i.a.space == Space::gm ? i.a : i.dst;
     const bool ends = outside.space == Space::gm && bursts == 1 && outside.address + bytes == memory(outside).size();
     if (bytes % Memory::kBlock != 0 && !ends) {
-        fault("misaligned", str("move: a burst of ", bytes, " bytes is no multiple of 32, and no tensor ends there"));
+        fault("misaligned",
+              str(name(i), ": a burst of ", bytes, " bytes is no multiple of 32, and no tensor ends there"));
         return false;
     }
     for (int64_t b = 0; b < bursts; ++b)

@@ -83,6 +83,26 @@ constexpr std::string_view kOnCpu[] = {
     "bessel_y1",
     "nextafter",
     "label_counts",
+    "cholesky",
+    "cofactor",
+    "det",
+    "slogdet",
+    "eig",
+    "eigh",
+    "geqrf",
+    "qr",
+    "lu_factor",
+    "permutation_of_pivots",
+    "inverse",
+    "pinv",
+    "matrix_exp",
+    "matrix_solve",
+    "solve_triangular",
+    "digamma",
+    "lgamma",
+    "gcd",
+    "lcm",
+    "sparse_segment_mean",
 };
 
 // Operators in one kernel for which the chip has several: they are made of others there.
@@ -148,6 +168,9 @@ struct Chip final : public separate::Watcher {
     }
     void launched(const KernelCall& call) override { recorder.launched(call, runs_on_cpu(call.op, call.dtype)); }
     void copied(const Tensor& source, const Tensor& destination) override { recorder.copied(source, destination); }
+    void transferred(const void* block, size_t bytes, bool to_device) override {
+        recorder.transferred(block, bytes, to_device);
+    }
     void written(const Tensor& source, const Tensor& destination) override;
 };
 Chip& chip() {
@@ -301,11 +324,22 @@ std::array<PartMemory, 3> memory_parts() {
     return chip().parts;
 }
 
+std::string_view unit_of(const Op& op) {
+    if (op.expand_fn) return "others";
+    if (op.view_fn || op.host_fn || op.reads_type_only) return "none";
+    const auto list = kernels(op);
+    if (list.empty()) return host_device()->kernels(op).empty() ? "host" : "others";
+    if (std::ranges::any_of(kOfCube, [&](const OfCube& row) { return row.name == op.name(); })) return "cube";
+    return runs_on_cpu(op, DType::f32) ? "AI CPU" : "vector";
+}
+
 bool take_overflow() {
     device().synchronize();
     return chip().overflow.exchange(false);
 }
 
 Record take_record() { return chip().recorder.take(); }
+int set_stream(int stream) { return chip().recorder.set_stream(stream); }
+void mark_event(int stream, int64_t event, bool waits) { chip().recorder.mark(stream, event, waits); }
 
 }  // namespace lunaria::ascend

@@ -31,10 +31,18 @@ struct PartMemory {
 };
 std::array<PartMemory, 3> memory_parts();
 
+// Which part of the chip runs an operator on float32 or float16: "cube", "vector", "AI CPU", "none" (it is a view or
+// asks for types), "others" (it is made of other operators) or "host".
+std::string_view unit_of(const Op& op);
+
 // Whether a result was too large or no number since it was asked the last time; waits for the device.
 bool take_overflow();
 
-// The operators that ran since the last time, or the first of them.
+// What ran since the last time, or the first of it.
 Record take_record();
+
+// Of what is written down: the stream that work belongs to from now on (gives the one before), and events of streams.
+int set_stream(int stream);
+void mark_event(int stream, int64_t event, bool waits);
 
 }  // namespace lunaria::ascend

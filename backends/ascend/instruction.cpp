@@ -38,4 +38,11 @@ const char* name_of(Arithmetic kind) {
     return kNames[static_cast<int>(kind)];
 }
 
+const char* name_of(const Instruction& i) {
+    if (i.op == Opcode::move) return i.a.space == Space::gm ? "load" : i.dst.space == Space::gm ? "store" : "copy";
+    const bool by_kind =
+        i.op == Opcode::binary || i.op == Opcode::unary || i.op == Opcode::with_scalar || i.op == Opcode::reduce;
+    return by_kind ? name_of(i.kind) : name_of(i.op);
+}
+
 }  // namespace lunaria::ascend

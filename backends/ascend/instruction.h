@@ -143,5 +143,7 @@ const char* name_of(Pipe pipe);
 const char* name_of(Space space);
 const char* name_of(Opcode op);
 const char* name_of(Arithmetic kind);
+// As programs call it: moves to and from global memory are "load" and "store".
+const char* name_of(const Instruction& i);
 
 }  // namespace lunaria::ascend

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "backends/ascend/device.h"
 #include "core/error.h"
 #include "core/op.h"
 #include "core/profile.h"
@@ -64,8 +65,9 @@ class Outline::OutlineDevice final : public Device {
 
 std::atomic<Outline*> Outline::open_ = nullptr;
 std::atomic<Device*> Outline::host_ = nullptr;
+std::atomic<CopyFn> Outline::copy_ = nullptr;
 
-Outline::Outline(Device& model, std::function<std::string()> place)
+Outline::Outline(Device& model, CopyFn copy, std::function<std::string()> place)
     : before_(current_device()), place_(std::move(place)) {
     if (is_open()) throw state_error("outline", "another outline is being made");
     // Operators keep the lists of kernels of the devices that they have met, by address: one device for all outlines.
@@ -74,11 +76,14 @@ Outline::Outline(Device& model, std::function<std::string()> place)
     if (!device) device = std::make_unique<OutlineDevice>(model);
     open_ = this;
     host_ = &model;
+    copy_ = copy;
+    set_fast_copy(&Outline::leave_out_copy);
     set_current_device(device.get());
 }
 
 Outline::~Outline() {
     set_current_device(before_);
+    set_fast_copy(copy_);
     open_ = nullptr;
 }
 
@@ -86,6 +91,14 @@ OutlinedTensor Outline::describe(const Tensor& t) {
     const auto [entry, fresh] = ids_.try_emplace(t.body()->storage, static_cast<int64_t>(ids_.size()) + 1);
     if (fresh) kept_.push_back(t);
     return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string(), 0};
+}
+
+// Nobody looks into large tensors: what is copied into them stays as it is.
+bool Outline::leave_out_copy(const Tensor& source, const Tensor& destination) {
+    const Outline* open = open_;
+    if (open && open->thread_ == std::this_thread::get_id() && destination.nbytes() > kSmall) return true;
+    const CopyFn copy = copy_;
+    return copy && copy(source, destination);
 }
 
 bool Outline::note(const KernelCall& call) {
@@ -98,6 +111,7 @@ bool Outline::note(const KernelCall& call) {
     OutlinedCall row;
     row.op = &call.op;
     row.place = self.place_();
+    row.on_cpu = unit_of(call.op) == "AI CPU" || call.dtype == DType::f64 || is_complex(call.dtype);
     std::vector<TensorType> results;
     auto add = [&](const Value& v) {
         if (v.is_tensor() && v.tensor()) row.inputs.push_back(self.describe(v.tensor()));

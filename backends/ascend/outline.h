@@ -32,7 +32,11 @@ struct OutlinedTensor {
 OutlinedTensor::Layout layout_of(const Tensor& t);
 
 struct OutlinedCall {
-    const Op* op = nullptr;
+    // Beside operators, what a device is asked to do: copies between its memory and the host's, and events of streams.
+    enum class Kind : uint8_t { operation, to_device, to_host, record_event, wait_event } kind = Kind::operation;
+    const Op* op = nullptr;  // of an operation
+    int stream = 0;
+    int64_t event = 0;
     std::string place;  // "file:line" of the program
     double flops = 0;
     bool on_cpu = false;  // left to the chip's processors
@@ -42,8 +46,9 @@ struct OutlinedCall {
 class Outline {
   public:
     // Operators of this thread on the host go to the outline until it is closed; what other devices do with the host's
-    // kernels is done as ever. `model` is the host. One outline may be open at a time.
-    Outline(Device& model, std::function<std::string()> place);
+    // kernels is done as ever. `model` is the host, `copy` what set_fast_copy was given for it. One outline may be open
+    // at a time.
+    Outline(Device& model, CopyFn copy, std::function<std::string()> place);
     ~Outline();
     Outline(const Outline&) = delete;
     static bool is_open() { return open_.load() != nullptr; }
@@ -53,9 +58,11 @@ class Outline {
   private:
     class OutlineDevice;
     static bool note(const KernelCall& call);
+    static bool leave_out_copy(const Tensor& source, const Tensor& destination);
     OutlinedTensor describe(const Tensor& t);
 
     static std::atomic<Outline*> open_;
+    static std::atomic<CopyFn> copy_;   // of elements, when no outline is open
     static std::atomic<Device*> host_;  // of the last outline: a device may be about to ask for its kernels
     const std::thread::id thread_ = std::this_thread::get_id();
     std::unique_ptr<OutlineDevice> device_;

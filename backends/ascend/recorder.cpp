@@ -6,10 +6,21 @@
 
 namespace lunaria::ascend {
 
-Recorder::Written& Recorder::at(const Tensor& t) {
-    const auto [entry, fresh] = written_.try_emplace(t.body()->storage->data);
+Recorder::Written& Recorder::at(const void* data) {
+    const auto [entry, fresh] = written_.try_emplace(data);
     if (fresh) entry->second.id = ++last_;
     return entry->second;
+}
+
+OutlinedCall* Recorder::add() {
+    if (record_.calls.size() == kMostCalls) {
+        ++record_.left_out;
+        return nullptr;
+    }
+    OutlinedCall& row = record_.calls.emplace_back();
+    row.stream = stream_;
+    row.place = program_place();
+    return &row;
 }
 
 OutlinedTensor Recorder::describe(const Tensor& t, const Written& written) const {
@@ -19,35 +30,64 @@ OutlinedTensor Recorder::describe(const Tensor& t, const Written& written) const
 
 void Recorder::launched(const KernelCall& call, bool on_cpu) {
     std::lock_guard lock(mutex_);
-    if (record_.calls.size() == kMostCalls) {
-        ++record_.left_out;
-        return;
-    }
-    OutlinedCall row;
+    OutlinedCall* added = add();
+    if (!added) return;
+    OutlinedCall& row = *added;
     row.op = &call.op;
-    row.place = program_place();
     row.on_cpu = on_cpu;
-    auto add = [&](const Value& v, size_t argument) {
+    auto take = [&](const Value& v, size_t argument) {
         if (!v.is_tensor() || !v.tensor()) return;
         row.inputs.push_back(describe(v.tensor(), at(v.tensor())));
         row.inputs.back().argument = static_cast<int>(argument);
     };
     for (size_t i = 0; i < call.args.size(); ++i) {
-        add(call.args[i], i);
+        take(call.args[i], i);
         if (call.args[i].is_list())
-            for (const Value& item : call.args[i].items()) add(item, i);
+            for (const Value& item : call.args[i].items()) take(item, i);
     }
     std::vector<TensorType> results;
     for (const Tensor& out : call.out) {
         if (!out) continue;
         Written& written = at(out);
         written = {++last_, false};
-        made_by_[written.id] = {record_.calls.size(), row.outputs.size()};
+        made_by_[written.id] = {record_.calls.size() - 1, row.outputs.size()};
         row.outputs.push_back(describe(out, written));
         results.push_back({out.dtype(), out.shape()});
     }
     row.flops = flops_of(call.op, call.args, results);
-    record_.calls.push_back(std::move(row));
+}
+
+void Recorder::transferred(const void* device, size_t bytes, bool to_device) {
+    std::lock_guard lock(mutex_);
+    // A single number goes along with the launch of what reads it.
+    if (to_device && bytes <= sizeof(double)) {
+        at(device) = {++last_, false};
+        return;
+    }
+    OutlinedCall* row = add();
+    if (!row) return;
+    row->kind = to_device ? OutlinedCall::Kind::to_device : OutlinedCall::Kind::to_host;
+    Written& written = at(device);
+    if (to_device) written = {++last_, false};
+    OutlinedTensor tensor;
+    tensor.id = written.id;
+    tensor.dtype = DType::u8;
+    tensor.shape = {static_cast<int64_t>(bytes)};
+    (to_device ? row->outputs : row->inputs).push_back(std::move(tensor));
+}
+
+int Recorder::set_stream(int stream) {
+    std::lock_guard lock(mutex_);
+    return std::exchange(stream_, stream);
+}
+
+void Recorder::mark(int stream, int64_t event, bool waits) {
+    std::lock_guard lock(mutex_);
+    OutlinedCall* row = add();
+    if (!row) return;
+    row->kind = waits ? OutlinedCall::Kind::wait_event : OutlinedCall::Kind::record_event;
+    row->stream = stream;
+    row->event = event;
 }
 
 void Recorder::copied(const Tensor& source, const Tensor& destination) {

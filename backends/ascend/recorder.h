@@ -24,6 +24,12 @@ class Recorder {
 
     void launched(const KernelCall& call, bool on_cpu);
     void copied(const Tensor& source, const Tensor& destination);
+    // Between this memory of the device and the host's.
+    void transferred(const void* device, size_t bytes, bool to_device);
+    // What is given to the device from now on belongs to that stream; gives the one before.
+    int set_stream(int stream);
+    // The stream records the event, or waits for it.
+    void mark(int stream, int64_t event, bool waits);
     Record take();
 
   private:
@@ -32,7 +38,10 @@ class Recorder {
         int64_t id = 0;
         bool was_half = false;  // widened
     };
-    Written& at(const Tensor& t);
+    Written& at(const void* data);
+    Written& at(const Tensor& t) { return at(t.body()->storage->data); }
+    // A row for what comes now, or none where there is no more room.
+    OutlinedCall* add();
     OutlinedTensor describe(const Tensor& t, const Written& written) const;
 
     std::mutex mutex_;
@@ -40,6 +49,7 @@ class Recorder {
     std::unordered_map<int64_t, std::pair<size_t, size_t>> made_by_;  // call and result, by what was written
     Record record_;
     int64_t last_ = 0;
+    int stream_ = 0;
 };
 
 }  // namespace lunaria::ascend

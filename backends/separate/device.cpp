@@ -60,12 +60,14 @@ class Separate final : public Device, public graph::Backend {
     }
     // The host may go on and change its memory: what is there now travels.
     void copy_from_host(void* device, const void* host, size_t bytes) override {
+        if (ways_.watcher && !taking_results_) ways_.watcher->transferred(device, bytes, true);
         const auto* from = static_cast<const char*>(host);
         add([to = parts().memory.inside(device), sent = std::string(from, bytes)] {
             std::memcpy(to, sent.data(), sent.size());
         });
     }
     void copy_to_host(void* host, const void* device, size_t bytes) override {
+        if (ways_.watcher) ways_.watcher->transferred(device, bytes, false);
         wait(add([host, from = parts().memory.inside(device), bytes] { std::memcpy(host, from, bytes); }));
     }
     void copy_elements(const Tensor& source, const Tensor& destination) override {
@@ -181,6 +183,13 @@ class Separate final : public Device, public graph::Backend {
 
     graph::Backend& loops() const { return ways_.loops ? *ways_.loops : *host_device()->graphs(); }
 
+    // Whether what this thread copies is a result that a kernel has made in memory of its own: no work of the program.
+    static inline thread_local bool taking_results_ = false;
+    struct TakingResults {
+        TakingResults() { taking_results_ = true; }
+        ~TakingResults() { taking_results_ = false; }
+    };
+
     const Ways ways_;
     std::once_flag made_;
     std::atomic<Parts*> parts_{nullptr};
@@ -239,7 +248,10 @@ size_t Separate::queue(std::span<const Kernel> kernels, size_t first, KernelCall
         seen_.emplace(&call.op, call.dtype);
     }
     for (size_t i = 0; i < call.out.size(); ++i)
-        if (!call.out[i]) call.out[i] = job->out[i].to(this);
+        if (!call.out[i]) {
+            const TakingResults taking;
+            call.out[i] = job->out[i].to(this);
+        }
     for (size_t i = 0; i < call.args.size() && writes; ++i) take_back(call.args[i], job->args[i]);
     return job->taken;
 }

@@ -19,6 +19,8 @@ class Watcher {
     virtual void released(const void* block, size_t bytes) noexcept = 0;
     virtual void launched(const KernelCall& call) = 0;
     virtual void copied(const Tensor& source, const Tensor& destination) = 0;
+    // Copies that the program asks for between this memory and the host's.
+    virtual void transferred(const void* block, size_t bytes, bool to_device) = 0;
     // On the device's thread: what a copy has written, at addresses that it can reach.
     virtual void written(const Tensor& source, const Tensor& destination) = 0;
 };

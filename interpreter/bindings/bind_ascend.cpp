@@ -6,8 +6,10 @@
 #include "backends/ascend/chip.h"
 #include "backends/ascend/device.h"
 #include "backends/ascend/outline.h"
+#include "backends/cpu/copy.h"
 #include "backends/cpu/device.h"
 #include "core/error.h"
+#include "core/op.h"
 #include "interpreter/bindings/ascend_programs.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"
@@ -122,10 +124,8 @@ int trace(lua_State* L) {
     for (size_t b = 0; b < traces.size(); ++b)
         for (const TraceRow& row : traces[b]) {
             const Instruction& i = programs[b]->code[row.instruction];
-            const bool by_kind = i.op == Opcode::binary || i.op == Opcode::unary || i.op == Opcode::with_scalar ||
-                                 i.op == Opcode::reduce;
             lua_createtable(L, 0, 6);
-            push(L, std::string_view(by_kind ? name_of(i.kind) : name_of(i.op)));
+            push(L, std::string_view(name_of(i)));
             lua_setfield(L, -2, "name");
             push(L, std::string_view(name_of(row.pipe)));
             lua_setfield(L, -2, "pipe");
@@ -255,15 +255,25 @@ void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
     lua_createtable(L, static_cast<int>(calls.size()), 0);
     for (size_t i = 0; i < calls.size(); ++i) {
         const OutlinedCall& call = calls[i];
-        lua_createtable(L, 0, 7);
-        push(L, call.op->name());
-        lua_setfield(L, -2, "op");
+        lua_createtable(L, 0, 8);
+        if (call.kind == OutlinedCall::Kind::operation) {
+            push(L, call.op->name());
+            lua_setfield(L, -2, "op");
+        } else {
+            constexpr const char* kKinds[] = {"", "to_device", "to_host", "record", "wait"};
+            lua_pushstring(L, kKinds[static_cast<int>(call.kind)]);
+            lua_setfield(L, -2, "kind");
+        }
+        for (auto [name, value] : {std::pair<const char*, int64_t>{"stream", call.stream}, {"event", call.event}}) {
+            lua_pushinteger(L, value);
+            lua_setfield(L, -2, name);
+        }
         push(L, std::string_view(call.place));
         lua_setfield(L, -2, "place");
         lua_pushnumber(L, call.flops);
         lua_setfield(L, -2, "flops");
-        for (auto [name, flag] :
-             {std::pair<const char*, bool>{"elementwise", call.op->is_elementwise}, {"on_cpu", call.on_cpu}}) {
+        for (auto [name, flag] : {std::pair<const char*, bool>{"elementwise", call.op && call.op->is_elementwise},
+                                  {"on_cpu", call.on_cpu}}) {
             lua_pushboolean(L, flag);
             lua_setfield(L, -2, name);
         }
@@ -280,7 +290,7 @@ int outline(lua_State* L) {
     luaL_checkany(L, 1);
     std::vector<OutlinedCall> calls;
     {
-        Outline outline(cpu::device(), [L] { return running_place(L); });
+        Outline outline(cpu::device(), cpu::fast_copy, [L] { return running_place(L); });
         lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
         calls = std::move(outline.calls);
     }
@@ -301,6 +311,18 @@ int take_record(lua_State* L) {
     }
     lua_pushinteger(L, record.left_out);
     return 3;
+}
+
+// set_stream(number): the one before.
+int set_stream(lua_State* L) {
+    lua_pushinteger(L, ascend::set_stream(static_cast<int>(luaL_checkinteger(L, 1))));
+    return 1;
+}
+
+// mark_event(stream, event, whether it waits).
+int mark_event(lua_State* L) {
+    ascend::mark_event(static_cast<int>(luaL_checkinteger(L, 1)), luaL_checkinteger(L, 2), lua_toboolean(L, 3));
+    return 0;
 }
 
 int discard_record(lua_State*) {
@@ -348,6 +370,17 @@ int memory(lua_State* L) {
     return 1;
 }
 
+// units(): by operators, which part of the chip runs them.
+int units(lua_State* L) {
+    lua_newtable(L);
+    for (const auto& op : registry().all()) {
+        push(L, op->name());
+        push(L, unit_of(*op));
+        lua_rawset(L, -3);
+    }
+    return 1;
+}
+
 int take_overflow(lua_State* L) {
     lua_pushboolean(L, ascend::take_overflow());
     return 1;
@@ -357,16 +390,19 @@ int take_overflow(lua_State* L) {
 
 int open_ascend(lua_State* L) {
     make_handle_type(L, kTraceHandle, protect<release_handle<Traces>>);
-    lua_createtable(L, 0, 18);
+    lua_createtable(L, 0, 21);
     bind_ascend_programs(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"run", protect<run>},
                                   {"trace", protect<trace>},
                                   {"outline", protect<outline>},
                                   {"take_record", protect<take_record>},
                                   {"discard_record", protect<discard_record>},
+                                  {"set_stream", protect<set_stream>},
+                                  {"mark_event", protect<mark_event>},
                                   {"configure", protect<configure>},
                                   {"settings", protect<settings>},
                                   {"memory", protect<memory>},
+                                  {"units", protect<units>},
                                   {"take_overflow", protect<take_overflow>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

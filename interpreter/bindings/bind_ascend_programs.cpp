@@ -116,12 +116,6 @@ int32_t checked(int64_t n) {
     return static_cast<int32_t>(n);
 }
 
-std::string_view name_of(const Instruction& i) {
-    const bool by_kind =
-        i.op == Opcode::binary || i.op == Opcode::unary || i.op == Opcode::with_scalar || i.op == Opcode::reduce;
-    return by_kind ? ascend::name_of(i.kind) : ascend::name_of(i.op);
-}
-
 void finish(lua_State* L, WrittenProgram& written, Instruction& i) {
     i.place = place_here(L, written);
     written.program.code.push_back(i);
@@ -287,7 +281,7 @@ int emit(lua_State* L) {
         if (lua_isnil(L, 5 + k)) continue;
         const auto& [name, operand] = kOperands[static_cast<size_t>(k)];
         given[static_cast<size_t>(k)] = buffer_or_null(L, 5 + k);
-        if (!given[static_cast<size_t>(k)]) buffer_at(L, 5 + k, str(name, " of ", name_of(i)));
+        if (!given[static_cast<size_t>(k)]) buffer_at(L, 5 + k, str(name, " of ", ascend::name_of(i)));
         i.*operand = given[static_cast<size_t>(k)]->operand();
     }
     i.type = given[1] ? given[1]->type : DType::f16;
@@ -399,13 +393,13 @@ VectorOperands vector_operands(lua_State* L, Instruction& i) {
     i.pipe = Pipe::v;
     i.kind = named(L, 3, Arithmetic::pair);
     VectorOperands given{buffer_or_null(L, 4), buffer_or_null(L, 5), buffer_or_null(L, 6)};
-    if (!given.dst) buffer_at(L, 4, str("dst of ", name_of(i)));
-    if (!given.a) buffer_at(L, 5, str("a of ", name_of(i)));
-    if (!given.b && !lua_isnil(L, 6)) buffer_at(L, 6, str("b of ", name_of(i)));
+    if (!given.dst) buffer_at(L, 4, str("dst of ", ascend::name_of(i)));
+    if (!given.a) buffer_at(L, 5, str("a of ", ascend::name_of(i)));
+    if (!given.b && !lua_isnil(L, 6)) buffer_at(L, 6, str("b of ", ascend::name_of(i)));
     int number = 1;
     for (const Buffer* operand : {given.dst, given.a, given.b}) {
         if (operand && operand->space != Space::ub)
-            throw value_error(kWhere, str("operand ", number, " of ", name_of(i), " must be in UB"));
+            throw value_error(kWhere, str("operand ", number, " of ", ascend::name_of(i), " must be in UB"));
         ++number;
     }
     i.type = given.a->type;
@@ -458,7 +452,7 @@ int repeats(lua_State* L) {
         if (count == 1) return 8;
         const int64_t bytes = number_or(L, index, lanes) * (buffer ? buffer->width() : 2);
         if (bytes % 32 != 0)
-            throw value_error(kWhere, str(name_of(i), ": a stride of ", bytes, " bytes is no multiple of 32"));
+            throw value_error(kWhere, str(ascend::name_of(i), ": a stride of ", bytes, " bytes is no multiple of 32"));
         return checked(bytes / 32);
     };
     set_operands(i, given, 0);

@@ -3,7 +3,6 @@
 #include "interpreter/bindings/devices.h"
 
 #include "core/op.h"
-#include "core/program_place.h"
 #include "core/usable_device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
@@ -26,7 +25,7 @@ int set_device(lua_State* L) {
         const int64_t id = integer_at(L, 2, "set_device", "device_id");
         if (id != 0) throw value_error("set_device", str("device_id must be 0, got ", id));
     }
-    use_device(L, device);
+    set_current_device(&device);
     return 0;
 }
 
@@ -127,12 +126,6 @@ Device& device_at(lua_State* L, int index, std::string_view where, std::string_v
     if (lua_type(L, index) != LUA_TSTRING)
         throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
     return usable_device(lua_tostring(L, index), where, argument);
-}
-
-void use_device(lua_State* L, Device& device) {
-    lua_State* main = State::of(L).running();
-    if (!device.is_host()) set_program_place([main] { return running_place(main); });
-    set_current_device(&device);
 }
 
 void bind_devices(lua_State* L) {

@@ -14,7 +14,5 @@ Device* device_named(lua_State* L, int index);
 Device& device_at(lua_State* L, int index, std::string_view where, std::string_view argument);
 // As storage names it: null for host memory.
 Device* place_of(Device& device);
-// New tensors of this session are on it from now on.
-void use_device(lua_State* L, Device& device);
 
 }  // namespace lunaria

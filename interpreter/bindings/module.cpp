@@ -171,7 +171,7 @@ int set_context(lua_State* L) {
         lua_setfield(L, settings, "deterministic");
     }
     if (threads) lunaria::set_num_threads(static_cast<int>(*threads));
-    if (device) use_device(L, *device);
+    if (device) set_current_device(device);
     if (fallback) allow_fallback(*fallback);
     if (mode) {
         lua_pushboolean(L, *mode == graph_mode);

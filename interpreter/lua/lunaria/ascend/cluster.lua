@@ -1,22 +1,26 @@
--- Several chips: collectives by the formulas that HCCL publishes, and gradients that are summed while the backward pass
--- still runs.
+-- Several chips: collectives in the stages that HCCL publishes (within a group, between groups, between servers), and gradients that are
+-- summed while the backward pass still runs.
 local M = {}
 
---- Seconds of an all-reduce of so many bytes among n chips: rings in a server, and between servers, each chip with its
---- part of the data.
+--- Seconds of an all-reduce of so many bytes among n chips. In a group each chip sends every other one its part, by as many ports as
+--- it has; the groups of a server then exchange their sums by the path that they share, and the servers theirs, each chip with its part
+--- of the data; what came goes back the same way.
 function M.all_reduce(c, n, bytes)
   if n <= 1 or bytes <= 0 then return 0 end
   local inside = math.min(n, c.server)
-  local servers = math.ceil(n / c.server)
-  local rate = (inside <= c.group and c.hccs_bytes_per_second or math.min(c.hccs_bytes_per_second,
-    c.pcie_bytes_per_second)) * c.link_efficiency
-  local latency = inside <= c.group and c.hccs_latency or c.pcie_latency
+  local group = math.min(inside, c.group)
+  local groups, servers = math.ceil(inside / group), math.ceil(n / c.server)
   local seconds = c.collective_seconds
   local pieces = math.max(1, math.ceil(bytes / c.collective_buffer))
-  if inside > 1 then
-    seconds = seconds + pieces * 2 * (inside - 1) * latency + 2 * (inside - 1) / inside * bytes / rate
-      + (inside - 1) / inside * bytes / c.reduce_bytes_per_second
+  if group > 1 then
+    local turns = math.ceil((group - 1) / c.hccs_ports)
+    seconds = seconds + 2 * turns * (pieces * c.hccs_latency + bytes / group / (c.hccs_bytes_per_second * c.link_efficiency))
   end
+  if groups > 1 then
+    seconds = seconds + pieces * 2 * (groups - 1) * c.pcie_latency
+      + 2 * (groups - 1) / groups * bytes / (c.pcie_bytes_per_second * c.link_efficiency)
+  end
+  if inside > 1 then seconds = seconds + (inside - 1) / inside * bytes / c.reduce_bytes_per_second end
   if servers > 1 then
     local part = bytes / inside
     seconds = seconds + pieces * 2 * (servers > 8 and math.ceil(math.log(servers, 2)) or servers - 1) * c.roce_latency

@@ -31,6 +31,9 @@ function M.product(chip, m, k, n, count)
   return best
 end
 
+--- A copy between the memories of host and chip.
+function M.transfer(c, bytes) return c.pcie_latency + bytes / (c.pcie_bytes_per_second * c.link_efficiency), "link" end
+
 --- task: product (of M.product), hbm (bytes that go to the memory stacks), vector (bytes that the vector pipe goes through),
 --- cpu (bytes on the AI CPUs). Seconds, and what bounds it.
 function M.task(chip, task)

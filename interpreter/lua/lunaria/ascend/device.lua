@@ -5,6 +5,7 @@ local arguments = require "lunaria.nn.arguments"
 local chips = require "lunaria.ascend.chip"
 local columns = require "lunaria.rich.columns"
 local steps = require "lunaria.ascend.step"
+local streams = require "lunaria.ascend.streams"
 local tasks = require "lunaria.ascend.tasks"
 
 local M = {}
@@ -86,22 +87,15 @@ local function known_of(rows, rearranged)
   return inputs, counts
 end
 
---- How long the chip would have taken for what ran on the device "Ascend" since this was asked the last time. options: sink ("host": each
---- operator is launched by the host, as in PyNative mode; "graph": the device has the whole graph, where operators that the chip's
---- compiler joins are one task, as in graph mode; "loop": and runs loop_size steps of it without the host; by the mode at the time of
---- the call), steps (how many steps of training that was, 1), loop_size (100), host_launch (seconds, or "synchronous"), chip, cluster. The
---- result is like that of ms.ascend.estimate: step (seconds), tasks, report(), timeline(). Up to 50,000 operators are written down,
---- and more are an error; discard (true: forgets them and gives nothing) comes before the steps that are to be timed.
---- @example x = ms.ones({ 64, 64 }):to "Ascend"; ms.ascend.ran(); y = x:matmul(x); #ms.ascend.ran().tasks > 0 --> true
-function M.ran(options)
-  local where = "ascend.ran"
-  options = options or {}
-  check_keys(where, options, { "sink", "steps", "loop_size", "host_launch", "chip", "cluster", "discard" })
-  if options.discard then return core.discard_record() end
-  local chip, c = chips.chip(where, options.chip or chosen), chips.cluster(where, options.cluster)
+-- What ran() is asked for, checked.
+local function settings_of_run(where, options, c)
   local sink = options.sink or (ms.get_context "mode" == ms.GRAPH_MODE and "graph" or "host")
   if sink ~= "host" and sink ~= "graph" and sink ~= "loop" then
     arguments.fail(where, "sink must be \"host\", \"graph\" or \"loop\", got " .. arguments.describe(sink))
+  end
+  local data = options.data or (sink == "host" and "feed" or "queue")
+  if data ~= "feed" and data ~= "queue" then
+    arguments.fail(where, "data must be \"feed\" or \"queue\", got " .. arguments.describe(options.data))
   end
   local synchronous = options.host_launch == "synchronous"
   local launch = synchronous and c.host_synchronous or options.host_launch or c.host_launch
@@ -114,24 +108,45 @@ function M.ran(options)
       arguments.fail(where, ("%s must be a positive integer, got %s"):format(name, arguments.describe(value)))
     end
   end
+  return { sink = sink, loop_size = loop_size, host_launch = launch, synchronous = synchronous, batch = 1, devices = 1, dtype = "own",
+    optimizer = "none", data = data, steps = count }
+end
+
+--- How long the chip would have taken for what ran on the device "Ascend" since this was asked the last time. options: sink ("host": each
+--- operator is launched by the host, as in PyNative mode; "graph": the device has the whole graph, where operators that the chip's
+--- compiler joins are one task, as in graph mode; "loop": and runs loop_size steps of it without the host; by the mode at the time of
+--- the call), data ("feed": what comes from the host's memory comes when the program says so; "queue": ahead of time, through a queue of
+--- batches, as in data sink mode; "queue" where the graph is sunk, else "feed"), steps (how many steps of training that was, 1),
+--- loop_size (100), host_launch (seconds, or "synchronous"), chip, cluster. The result is like that of ms.ascend.estimate: step
+--- (seconds), tasks, report(), timeline(), and races, where streams (ms.ascend.stream) lack an event. Up to 50,000 operators are
+--- written down, and more are an error; discard (true: forgets them and gives nothing) comes before the steps that are to be timed.
+--- @example x = ms.ones({ 64, 64 }):to "Ascend"; ms.ascend.ran(); y = x:matmul(x); #ms.ascend.ran().tasks > 0 --> true
+function M.ran(options)
+  local where = "ascend.ran"
+  options = options or {}
+  check_keys(where, options, { "sink", "data", "steps", "loop_size", "host_launch", "chip", "cluster", "discard" })
+  if options.discard then return core.discard_record() end
+  local chip, c = chips.chip(where, options.chip or chosen), chips.cluster(where, options.cluster)
+  local s = settings_of_run(where, options, c)
   local rows, rearranged, left_out = core.take_record()
   if left_out > 0 then
     arguments.fail(where, ("%d operators ran since this was asked the last time, and %d are written down at most"):format(
       #rows + left_out, #rows),
       "ms.ascend.ran { discard = true } right before the steps that are to be timed, and ran() after a few of them")
   end
+  local operators = 0
+  for _, row in ipairs(rows) do operators = operators + (row.op and 1 or 0) end
   local inputs, counts = known_of(rows, rearranged)
-  local s = { sink = sink, loop_size = loop_size, host_launch = launch, synchronous = synchronous, batch = 1, devices = 1, dtype = "own",
-    optimizer = "none" }
   local e = steps.new { network = "what ran", chip = chip, cluster = c, options = s, all_reduce = 0.0, tail = 0.0, collectives = {},
-    measured = true }
-  e.tasks = tasks.build(chip, rows, counts, { dtype = "own", inputs = inputs, updates = true, alone = sink == "host" })
-  e.device = steps.schedule(e.tasks, s, chip, 1) / count
+    measured = true, races = streams.races(rows) }
+  e.tasks = tasks.build(chip, c, rows, counts, { dtype = "own", inputs = inputs, updates = true, alone = s.sink == "host",
+    queue = s.data == "queue" })
+  e.device = streams.schedule(e.tasks, s, chip, c, 1) / s.steps
   e.step = e.device + steps.round_trip(s, c)
   e.samples_per_second, e.parameters = 1 / e.step, 0
   for _, n in ipairs(counts) do e.parameters = e.parameters + n end
-  e.title = ("%d operators on an Ascend %s in %d steps, sink %s: %.3f ms a step, of which the tasks are busy for %.3f ms"):format(#rows,
-    chip.name, count, sink, e.step * 1e3, steps.busy(e.tasks) / count * 1e3)
+  e.title = ("%d operators on an Ascend %s in %d steps, sink %s: %.3f ms a step, of which the tasks are busy for %.3f ms"):format(operators,
+    chip.name, s.steps, s.sink, e.step * 1e3, steps.busy(e.tasks) / s.steps * 1e3)
   return steps.finished(e)
 end
 

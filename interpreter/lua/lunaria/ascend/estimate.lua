@@ -6,6 +6,7 @@ local chips = require "lunaria.ascend.chip"
 local devices = require "lunaria.devices"
 local cluster = require "lunaria.ascend.cluster"
 local steps = require "lunaria.ascend.step"
+local streams = require "lunaria.ascend.streams"
 local tasks = require "lunaria.ascend.tasks"
 
 local where = "ascend.estimate"
@@ -194,26 +195,36 @@ local function settings(o, spec)
   return s
 end
 
--- The gradients in the order of the backward pass. Those that no product gives (of normalisations and biases) come with
--- the next one.
+-- The gradients in the order of the backward pass, one for each parameter. Those that no product gives (of normalisations and biases)
+-- come evenly between the others.
 local function gradients_of(list, counts, finish, width)
-  local gradients, total, seen = {}, 0, 0
-  for _, n in ipairs(counts) do total = total + n end
+  local gradients, made, left = {}, {}, {}
   for _, task in ipairs(list) do
     if task.gradient then
-      gradients[#gradients + 1] = { at = task.start + task.seconds, bytes = task.gradient * width }
-      seen = seen + task.gradient
+      made[#made + 1] = { at = task.start + task.seconds, bytes = task.gradient * width }
+      left[task.gradient] = (left[task.gradient] or 0) + 1
     end
   end
-  if #gradients == 0 then gradients[1] = { at = finish, bytes = 0 } end
-  local rest = math.max(0, total - seen) * width
-  for _, g in ipairs(gradients) do g.bytes = g.bytes + rest / #gradients end
+  local others = {}
+  for i = #counts, 1, -1 do
+    local n = counts[i]
+    if (left[n] or 0) > 0 then left[n] = left[n] - 1 else others[#others + 1] = n end
+  end
+  local next_one = 1
+  for i, g in ipairs(made) do
+    while next_one <= #others and (next_one - 1) * #made < i * #others do
+      gradients[#gradients + 1] = { at = g.at, bytes = others[next_one] * width }
+      next_one = next_one + 1
+    end
+    gradients[#gradients + 1] = g
+  end
+  for i = next_one, #others do gradients[#gradients + 1] = { at = finish, bytes = others[i] * width } end
   return gradients
 end
 
 local function join_chips(e, s, chip, c, list, counts)
   local jitter = cluster.jitter(c, s.devices)
-  local finish, waited = steps.schedule(list, s, chip, jitter)
+  local finish, waited = streams.schedule(list, s, chip, c, jitter)
   if s.sink == "host" then e.waited = waited end
   e.collectives, e.all_reduce, e.tail = {}, 0, 0
   local optimizer = 0
@@ -238,11 +249,12 @@ end
 --- "adamw", "lars", "lamb", "rmsprop", "none"), sink ("graph": the device has the whole graph; "loop": and runs loop_size, 100,
 --- steps of it without the host; "host": an eager program, whose host launches each operator by itself and runs ahead),
 --- host_launch (with "host": seconds for an operator, or "synchronous": the host waits for each), fusion (after how many
---- gradients a bucket of the all-reduce ends), train (true), chip and cluster (names, files or tables), data_seconds (of the
---- input pipeline for a step), pictures (the pipeline of ImageNet: size of the pictures, 224, threads of a device, 12, colour and
---- rescale, whether colours are changed at random and pictures rescaled by operations of their own), parallel_optimizer (true:
---- each device keeps its part of the float32 values), check_memory (true: an error where the plan does not fit). The result
---- prints as a report and has step (seconds), samples_per_second, tasks, memory, report(), timeline().
+--- gradients, of which each trained parameter has one, a bucket of the all-reduce ends: MindSpore's [85, 160] is { 86, 161 }), train
+--- (true), chip and cluster (names, files or tables), data_seconds (of the input pipeline for a step), pictures (the pipeline of
+--- ImageNet: size of the pictures, 224, threads of a device, 12, colour and rescale, whether colours are changed at random and pictures
+--- rescaled by operations of their own), parallel_optimizer (true: each device keeps its part of the float32 values), check_memory
+--- (true: an error where the plan does not fit). The result prints as a report and has step (seconds), samples_per_second,
+--- tasks, memory, report(), timeline().
 --- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}
@@ -274,7 +286,7 @@ function M.estimate(model, options)
       e.memory.way_out .. ", or check_memory = false for the times all the same")
   end
   s.alone = s.sink == "host"
-  e.tasks = tasks.build(chip, rows, counts, s)
+  e.tasks = tasks.build(chip, c, rows, counts, s)
   e.parameters = 0
   for _, n in ipairs(counts) do e.parameters = e.parameters + n end
   join_chips(e, s, chip, c, e.tasks, counts)

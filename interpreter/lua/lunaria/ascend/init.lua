@@ -6,5 +6,7 @@ return parts("ms.ascend", "name", {
   { "lunaria.ascend.estimate", "estimate" },
   { "lunaria.ascend.step", "report timeline picture" },
   { "lunaria.ascend.device", "configure memory overflowed ran" },
+  { "lunaria.ascend.streams", "stream" },
+  { "lunaria.ascend.operators", "operators" },
   { "lunaria.ascend.formats", "to_format from_format" },
 })

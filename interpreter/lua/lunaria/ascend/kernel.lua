@@ -32,14 +32,45 @@ function Run:bound()
   return best
 end
 
-function Run:__tostring()
-  local rows = {}
-  for _, pipe in ipairs(pipe_names) do
-    rows[#rows + 1] = { pipe, ("%d"):format(self.instructions[pipe] // 1), ("%.1f %%"):format(100 * self.utilisation[pipe]) }
+-- By pipes, how often which instruction stands in the trace.
+local function names_of(trace)
+  local counts, lists = {}, {}
+  for _, e in ipairs(trace) do
+    counts[e.pipe] = counts[e.pipe] or {}
+    counts[e.pipe][e.name] = (counts[e.pipe][e.name] or 0) + 1
   end
+  for pipe, by_name in pairs(counts) do
+    local names = {}
+    for name in pairs(by_name) do names[#names + 1] = name end
+    table.sort(names, function(a, b) return by_name[a] > by_name[b] or by_name[a] == by_name[b] and a < b end)
+    for i, name in ipairs(names) do names[i] = ("%d %s"):format(by_name[name], name) end
+    lists[pipe] = table.concat(names, ", ")
+  end
+  return lists
+end
+
+--- By pipes, the busiest first: pipe, instructions, cycles (of all blocks together), share of the time of the cores that are used, mix
+--- (which instructions; of the first 10,000 of each block, and nothing where no trace was kept).
+function Run:report()
+  local list, names = {}, names_of(self.trace)
+  for i, pipe in ipairs(pipe_names) do
+    list[i] = { pipe = pipe, instructions = self.instructions[pipe] // 1 | 0, cycles = self.busy[pipe], share = self.utilisation[pipe],
+      mix = names[pipe] or "" }
+  end
+  table.sort(list, function(a, b) return a.share > b.share or a.share == b.share and a.pipe < b.pipe end)
+  return setmetatable(list, { __tostring = function()
+    local rows = {}
+    for i, r in ipairs(list) do
+      rows[i] = { r.pipe, tostring(r.instructions), ("%.0f"):format(r.cycles), ("%.1f %%"):format(100 * r.share), r.mix }
+    end
+    return columns(rows, { "pipe", "instructions", "cycles", "busy", "" }, { "left", "right", "right", "right", "left" })
+  end })
+end
+
+function Run:__tostring()
   local lines = { ("kernel %s: %d blocks on %d cores, %.0f cycles = %.2f us, bound by %s"):format(self.kernel, self.blocks, self.cores_used,
     self.cycles, self.seconds * 1e6, self:bound()),
-    columns(rows, { "pipe", "instructions", "busy" }, { "left", "right", "right" }),
+    tostring(self:report()),
     ("global memory: %.0f bytes moved, %.0f from HBM (%.0f %% of its bandwidth)"):format(self.moved_bytes, self.hbm_bytes,
       100 * self.hbm_utilisation) }
   if self.overflowed then lines[#lines + 1] = "a float16 result was too large or not a number" end
@@ -151,7 +182,7 @@ local function run(self, inputs, options)
   return setmetatable(result, Run)
 end
 
---- Runs the kernel and gives the run: cycles, busy pipes, faults, trace, outputs. A program with faults raises no error here.
+--- Runs the kernel and gives the run: cycles, busy pipes, report(), faults, trace, outputs. A program with faults raises no error here.
 function Kernel:check(...) return run(self, { ... }, {}) end
 
 --- The same without numbers and checks, for large operands.

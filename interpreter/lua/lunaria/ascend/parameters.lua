@@ -15,7 +15,7 @@ local debug_ini = "Ascend toolkit asc-tools, ascend910_ini.h"
 local P = {}
 
 -- Goes up with every change of the model or of a number, so that figures can be told apart.
-P.version = "2"
+P.version = "3"
 
 -- Rates are bytes per cycle and core where nothing else is said; heads are cycles.
 P.chips = {
@@ -85,9 +85,10 @@ P.clusters = {
   ["atlas"] = {
     group = { 4, hpca .. ": two groups of four chips in a server" },
     server = { 8, hpca },
-    hccs_bytes_per_second = { 30e9, hpca },
+    hccs_bytes_per_second = { 30e9, hpca .. "; 240 Gb/s are one port of " .. hot_chips },
+    hccs_ports = { 3, hot_chips .. ": each chip of a group has one to each of the others" },
     hccs_latency = { 5e-6, "assumed" },
-    pcie_bytes_per_second = { 32e9, hpca },
+    pcie_bytes_per_second = { 32e9, hpca .. ": between the two groups of a server" },
     pcie_latency = { 10e-6, "assumed" },
     roce_bytes_per_second = { 12.5e9, hot_chips .. ": 100 Gb/s a port" },
     roce_latency = { 15e-6, "assumed" },
@@ -103,6 +104,7 @@ P.clusters = {
     -- An operator of an eager program: the front end, the dispatch and the toolkit's two calls. A host that launches the kernels of a
     -- compiled graph does less; no figure of that is public.
     host_launch = { 34e-6, eager },
+    launch_queue = { 1024, "assumed: tasks that a host may be ahead of the device" },
     host_synchronous = { 65e-6, "candle-org/candle, pull request 127: torch_npu.add of 64 x 64 on a 910B3, waited for" },
     picture_threads = { 12, "mindspore-ai/models, ResNet: threads of a device" },
     picture_decode = { 3.9e-3, threads .. ": decoding a picture of ImageNet and cutting a piece out" },

@@ -4,6 +4,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local columns = require "lunaria.rich.columns"
 local parameters = require "lunaria.ascend.parameters"
+local streams = require "lunaria.ascend.streams"
 local validation = require "lunaria.ascend.validation"
 
 local M = {}
@@ -31,26 +32,6 @@ function M.busy(list)
   return sum
 end
 
---- Starts of tasks on the device and, with host launching, what the host does meanwhile. The end of the last one, and for how long the
---- device waited for the host. What a host that waits needs for an operator was measured with a task that has nothing to do, so that
---- the time of such a task is in it.
-function M.schedule(list, o, chip, jitter)
-  local now, host, waited = 0.0, 0.0, 0.0
-  local launch = o.host_launch - (o.synchronous and chip.task_seconds + chip.operator_head / chip.hertz or 0)
-  for _, task in ipairs(list) do
-    if o.sink == "host" then
-      task.launched, task.launch = host, launch
-      host = host + launch
-      waited = waited + math.max(0.0, host - now)
-      now = math.max(now, host)
-    end
-    task.start = now
-    now = now + task.seconds * jitter
-    if o.sink == "host" and o.synchronous then host = now end
-  end
-  return now, waited
-end
-
 --- Seconds that a step waits for the host when its tasks are done: once a step, once in a loop, or, where the host launches every
 --- operator, not at all.
 function M.round_trip(o, c)
@@ -58,7 +39,8 @@ function M.round_trip(o, c)
   return o.sink == "loop" and c.host_step / o.loop_size or c.host_step
 end
 
-local bounds = { cube = "cube", vector = "vector", hbm = "HBM", l2 = "L2", moves = "MTE1", launch = "launch", ["AI CPU"] = "AI CPU" }
+local bounds = { cube = "cube", vector = "vector", hbm = "HBM", l2 = "L2", moves = "MTE1", launch = "launch", ["AI CPU"] = "AI CPU",
+  link = "host link" }
 
 --- By operator: how many tasks, their time, what bounds them.
 function Step:report(count)
@@ -111,6 +93,14 @@ function Step:__tostring()
     lines[#lines + 1] = ("the host launches %d operators, %.1f us each%s; the device waits for it for %.3f ms"):format(#self.tasks,
       s.host_launch * 1e6, s.synchronous and ", and waits for every one" or "", self.waited * 1e3)
   end
+  for i, race in ipairs(self.races or {}) do
+    if i > 5 then
+      lines[#lines + 1] = ("... and %d more"):format(#self.races - 5)
+      break
+    end
+    local function name(row) return ("%s on the stream %s (%s)"):format(row.op or row.kind, streams.name_of(row.stream), row.place) end
+    lines[#lines + 1] = ("no event orders %s before %s, which reads what it writes"):format(name(race.write), name(race.read))
+  end
   if m then
     local function part(name)
       local bytes = m[name]
@@ -127,15 +117,22 @@ end
 
 local lanes = { "device", "communication", "host" }
 
---- Events for Chrome's and Perfetto's viewers, as JSON text: the device's tasks, the collectives, what the host launches.
+--- Events for Chrome's and Perfetto's viewers, as JSON text: the tasks of the device's streams, the collectives, what the host launches.
 function Step:timeline()
   local events = { { name = "process_name", ph = "M", pid = 0, tid = 0, args = { name = "Ascend " .. self.chip.name } } }
   for i, name in ipairs(lanes) do events[i + 1] = { name = "thread_name", ph = "M", pid = 0, tid = i, args = { name = name } } end
   local function add(lane, name, start, seconds, args)
     events[#events + 1] = { name = name, ph = "X", pid = 0, tid = lane, ts = start * 1e6, dur = seconds * 1e6, args = args }
   end
+  local lane_of = { [0] = 1 }
   for _, task in ipairs(self.tasks) do
-    add(1, task.name .. (task.joined or ""), task.start, task.seconds, { place = task.place, bound = bounds[task.bound] })
+    if not lane_of[task.stream] then
+      lane_of[task.stream] = #lanes + 1 + task.stream
+      events[#events + 1] = { name = "thread_name", ph = "M", pid = 0, tid = lane_of[task.stream], args = {
+        name = streams.name_of(task.stream) } }
+    end
+    add(lane_of[task.stream], task.name .. (task.joined or ""), task.start, task.seconds, { place = task.place,
+      bound = bounds[task.bound] })
   end
   for i, row in ipairs(self.collectives) do add(2, "AllReduce " .. i, row.start, row.stop - row.start, { bytes = row.bytes }) end
   for _, task in ipairs(self.options.sink == "host" and self.tasks or {}) do

@@ -57,8 +57,10 @@ function Builder:read(t)
 end
 
 function Builder:add(name, row, task)
-  task.name, task.place, task.op = name, row.place, row.op
+  task.name, task.place, task.op, task.stream = name, row.place, row.op, row.stream or 0
   self.tasks[#self.tasks + 1] = task
+  task.after, self.after[task.stream] = self.after[task.stream], nil
+  task.epoch, self.last[task.stream] = self.epochs[task.stream], task
   return task
 end
 
@@ -181,7 +183,8 @@ function Builder:chain_of(row, out)
   if no_chain[row.op] or not row.elementwise and not row.op:match "relu" then return end
   for _, t in ipairs(row.inputs) do
     local task = self.producer[t.id]
-    if task and (task.chain or task.is_product) and self.readers[t.id] <= 1 and count_of(t) == count_of(out) then return task, t end
+    local is_open = task and (task.chain or task.is_product) and task.stream == row.stream and task.epoch == self.epochs[row.stream]
+    if is_open and self.readers[t.id] <= 1 and count_of(t) == count_of(out) then return task, t end
   end
 end
 
@@ -296,6 +299,31 @@ function Builder:update(row)
   for _, n in ipairs(bytes) do self:add(row.op, row, { hbm = n, vector = n, phase = "optimizer" }) end
 end
 
+-- What a stream is given from now on comes after the task, if there is one.
+function Builder:wait_for(stream, task)
+  if not task or task.stream == stream then return end
+  self.after[stream] = self.after[stream] or {}
+  table.insert(self.after[stream], task)
+  self.epochs[stream] = (self.epochs[stream] or 0) + 1
+end
+
+-- Events of streams, and copies between the memories. Batches of a queue have a stream of their own, which runs ahead of the device.
+function Builder:other(row)
+  if row.kind == "record" then
+    self.recorded[row.event] = self.last[row.stream]
+    self.epochs[row.stream] = (self.epochs[row.stream] or 0) + 1
+  elseif row.kind == "wait" then
+    self:wait_for(row.stream, self.recorded[row.event])
+  else
+    local there = row.kind == "to_device"
+    local t = (there and row.outputs or row.inputs)[1]
+    if there and self.queue then row.stream = -1 end
+    local task = self:add(there and "HostToDevice" or "DeviceToHost", row, { transfer = self:bytes(t) })
+    if there and self.queue then self.arrived[t.id] = task end
+    if there then self:made_by(t, task) end
+  end
+end
+
 -- On the AI CPUs.
 function Builder:cpu(row)
   local bytes = 0
@@ -308,9 +336,10 @@ end
 
 --- rows: an outline; parameters: the numbers of elements of the trained ones. The list of tasks, each with its costs. o: dtype;
 --- optimizer; inputs, the tensors that were there before; updates, whether updates of parameters are among the rows; alone,
---- whether each operator is started by itself.
-function M.build(chip, rows, parameters, o)
-  local self = setmetatable({ chip = chip, tasks = {}, made = {}, producer = {}, widths = {}, prepared = {}, known = {}, readers = {},
+--- whether each operator is started by itself; queue, whether what comes from the host comes through a queue of batches.
+function M.build(chip, c, rows, parameters, o)
+  local self = setmetatable({ after = {}, last = {}, epochs = {}, recorded = {}, arrived = {}, queue = o.queue,
+    chip = chip, tasks = {}, made = {}, producer = {}, widths = {}, prepared = {}, known = {}, readers = {},
     dtype = o.dtype, convert_layouts = o.dtype ~= "float32", parameter_counts = {}, alone = o.alone }, Builder)
   for _, n in ipairs(parameters) do self.parameter_counts[n] = true end
   for _, row in ipairs(rows) do
@@ -318,7 +347,14 @@ function M.build(chip, rows, parameters, o)
   end
   for _, id in ipairs(o.inputs or {}) do self.known[id] = true end
   for _, row in ipairs(rows) do
-    if makes_constants[row.op] or row.op == "valid_labels" or row.op == "valid_parameter" then
+    row.stream = row.stream or 0
+    for _, t in ipairs(row.inputs) do
+      self:wait_for(row.stream, self.arrived[t.id])
+      self.arrived[t.id] = nil
+    end
+    if row.kind then
+      self:other(row)
+    elseif makes_constants[row.op] or row.op == "valid_labels" or row.op == "valid_parameter" then
       for _, t in ipairs(row.outputs) do self.known[t.id] = true end
     elseif row.on_cpu then
       self:cpu(row)
@@ -338,7 +374,13 @@ function M.build(chip, rows, parameters, o)
     for _, t in ipairs(row.outputs) do self.known[t.id] = true end
   end
   self:optimizer(o.optimizer, parameters)
-  for _, task in ipairs(self.tasks) do task.seconds, task.bound = cost.task(chip, task) end
+  for _, task in ipairs(self.tasks) do
+    if task.transfer then
+      task.seconds, task.bound = cost.transfer(c, task.transfer)
+    else
+      task.seconds, task.bound = cost.task(chip, task)
+    end
+  end
   return self.tasks
 end
 

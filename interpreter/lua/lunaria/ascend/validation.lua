@@ -1,7 +1,18 @@
 -- What bench/ascend_validation.lua found for the model as it is: no figure is printed without it.
 local parameters = require "lunaria.ascend.parameters"
 
-local M = { version = "2", cases = 15, mean_error = 0.050, worst_error = 0.133 }
+-- The errors of the set, and the largest of published results outside of it.
+local M = { version = "3", cases = 17, mean_error = 0.053, worst_error = 0.133, outside_error = 0.753 }
+
+-- The networks of the set; what is printed for others says how wrong the model was for others.
+local families = { "^resnet", "^se_resnet", "^vit", "^inception", "^bert" }
+
+local function is_of_the_set(name)
+  for _, family in ipairs(families) do
+    if name:match(family) then return true end
+  end
+  return false
+end
 
 -- Why no published result speaks for an estimate: nothing, where one does.
 local function outside(estimate)
@@ -20,8 +31,10 @@ function M.text(estimate)
   local line = ("model %s, parameters of the chip %s"):format(parameters.version, estimate.chip.name)
   local reason = outside(estimate)
   if reason then return line .. ": not validated against published results (" .. reason .. ")" end
-  return ("%s: mean error %.1f %%, worst %.1f %% on %d published results of ResNet, ViT, Inception and BERT"):format(line,
+  line = ("%s: mean error %.1f %%, worst %.1f %% on %d published results of ResNet, ViT, Inception and BERT"):format(line,
     100 * M.mean_error, 100 * M.worst_error, M.cases)
+  if is_of_the_set(estimate.network) then return line end
+  return ("%s; of other networks up to %.0f %%"):format(line, 100 * M.outside_error)
 end
 
 return M
