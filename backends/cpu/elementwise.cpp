@@ -374,13 +374,19 @@ static bool is_cheap(const KernelCall& call, const OpLoops& loops) {
     return size == 0.5 || size == 1 || size == 2 || exponent == 3 || exponent == 4;
 }
 
+// Calls that are looked at before the loop: operands to convert or to check, results of another type (the absolute
+// values of complex numbers).
+static bool is_special(const OpLoops& loops, const OpLoops::Entry& entry, const KernelCall& call) {
+    return loops.takes_bools || loops.has_limits || (is_integer(call.dtype) && (loops.divides || loops.raises)) ||
+           (!entry.boolean && call.out[0].dtype() != call.dtype);
+}
+
 bool run_elementwise(const KernelCall& call) {
     const Loops& tables = fast_loops();
     const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
     const Tensor& out = call.out[0];
     int64_t count = out.size();
     const OpLoops::Entry& entry = loops.by_dtype[index_of(call.dtype)];
-    bool special = loops.takes_bools || loops.has_limits || (is_integer(call.dtype) && (loops.divides || loops.raises));
     auto operands = static_cast<size_t>(entry.operands);
     if (loops.of_integers && (is_integer(call.dtype) || call.dtype == DType::boolean)) {
         auto* to = static_cast<uint8_t*>(out.raw());
@@ -389,7 +395,7 @@ bool run_elementwise(const KernelCall& call) {
         });
         return true;
     }
-    if (!entry.loop || special || (operands != call.args.size() && !fits(entry, call)))
+    if (!entry.loop || is_special(loops, entry, call) || (operands != call.args.size() && !fits(entry, call)))
         return run_walk(call, loops, tables.conversions, false);
 
     // The everyday case: dense operands of one shape and single values.

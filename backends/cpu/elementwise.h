@@ -49,6 +49,7 @@ ConvertLoop find_conversion(DType from, DType to);
 
 // Loops in double precision and on wrapping integers, for the plain kernels and for what packs do not do.
 void visit_plain_loops(const LoopVisitor& visitor);
+void visit_complex_loops(const LoopVisitor& visitor);  // part of them
 
 bool run_elementwise(const KernelCall& call);
 bool run_elementwise_plain(const KernelCall& call);

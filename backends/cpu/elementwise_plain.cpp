@@ -1,5 +1,6 @@
 // The judge's loops: formulas on double, and on integers that wrap around.
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise_rows.h"
 #include "backends/cpu/int.h"
 #include "core/ops/formulas_activation.h"
 #include "core/ops/formulas_compare.h"
@@ -11,67 +12,6 @@ namespace lunaria::cpu {
 namespace {
 
 using namespace formula;
-
-template <class S>
-struct Stored {
-    static constexpr DType dtype = DType::f64;
-};
-template <class T>
-struct Stored<Int<T>> {
-    static constexpr DType dtype = dtype_of<T>();
-};
-template <>
-struct Stored<Complex64> {
-    static constexpr DType dtype = DType::c64;
-};
-
-template <class F, class... S>
-constexpr int arity_with() {
-    if constexpr (requires(F f, S... s) { f(s...); })
-        return sizeof...(S);
-    else
-        return 0;
-}
-
-template <class S, bool IsMask>
-auto element(const void* p, int64_t i) {
-    if constexpr (IsMask)
-        return static_cast<const uint8_t*>(p)[i] != 0;
-    else
-        return static_cast<const S*>(p)[i];
-}
-
-template <class F, class S, int MaskAt, int... I>
-void loop(const void* const* in, const int64_t* step, void* out, int64_t count) {
-    using R = std::conditional_t<F::result == Result::boolean, bool, S>;
-    for (int64_t k = 0; k < count; ++k)
-        static_cast<R*>(out)[k] = R(F{}(element<S, I == MaskAt>(in[I], k * step[I])...));
-}
-
-template <class F, class S>
-constexpr ElementLoopEntry row(DType dtype = Stored<S>::dtype, std::string_view name = F::name) {
-    constexpr bool boolean = F::result == Result::boolean;
-    if constexpr (arity_with<F, bool, S, S>() == 3 && F::domain == Domain::any && F::name == Where::name)
-        return {name, dtype, 3, 0, false, &loop<F, S, 0, 0, 1, 2>};
-    else if constexpr (F::domain == Domain::any)
-        return {name, dtype, 3, 1, false, &loop<F, S, 1, 0, 1, 2>};
-    else if constexpr (arity_with<F, S>())
-        return {name, dtype, 1, -1, boolean, &loop<F, S, -1, 0>};
-    else if constexpr (arity_with<F, S, S>())
-        return {name, dtype, 2, -1, boolean, &loop<F, S, -1, 0, 1>};
-    else if constexpr (arity_with<F, S, S, S>())
-        return {name, dtype, 3, -1, boolean, &loop<F, S, -1, 0, 1, 2>};
-    else if constexpr (arity_with<F, S, S, S, S>())
-        return {name, dtype, 4, -1, boolean, &loop<F, S, -1, 0, 1, 2, 3>};
-    else
-        return {name, dtype, 5, -1, boolean, &loop<F, S, -1, 0, 1, 2, 3, 4>};
-}
-
-template <class S, class... F>
-void visit(const LoopVisitor& visitor, Formulas<F...>, int cost) {
-    static constexpr ElementLoopEntry rows[] = {row<F, S>()...};
-    visitor.elements(visitor.context, {rows, sizeof...(F), cost});
-}
 
 using IntegerMath =
     Formulas<Add, Sub, Mul, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Floor, Ceil, Trunc, Round>;
@@ -110,8 +50,7 @@ void visit_plain_loops(const LoopVisitor& visitor) {
     visit_integer<int16_t>(visitor);
     visit_integer<int32_t>(visitor);
     visit_integer<int64_t>(visitor);
-    // What sums of cotangents need; the rules of products of complex numbers would be others than those of real ones.
-    visit<Complex64>(visitor, Formulas<Add, Sub, Neg>{}, 2);
+    visit_complex_loops(visitor);
     using Byte = Int<uint8_t>;
     static constexpr ElementLoopEntry bools[] = {
         row<LogicalAnd, Byte>(DType::boolean),

@@ -256,19 +256,21 @@ bool logcumsumexp(const KernelCall& c) {
 bool linear_recurrence(const KernelCall& c) {
     AxisView view = axis_view(c, 2);
     bool reverse = c.args[3].boolean();
-    return with_real(c.out[0].dtype(), [&](auto zero) {
+    auto run = [&](auto zero) {
         using T = decltype(zero);
+        using State = Running<T>;
         const T *a = c.tensor(0).data<T>(), *b = c.tensor(1).data<T>();
         T* out = c.out[0].data<T>();
         int64_t first = reverse ? view.n - 1 : 0;
-        scan(view, reverse, 0.0, [&](int64_t k, int64_t at, double& s) {
+        scan(view, reverse, State(0), [&](int64_t k, int64_t at, State& s) {
             // The first state has no predecessor: its weight is not looked at, it may be anything.
-            double weight = k == first ? 0 : static_cast<double>(reverse ? a[at + view.inner] : a[at]);
-            s = static_cast<double>(b[at]) + (k == first ? 0 : weight * s);
+            s = k == first ? static_cast<State>(b[at])
+                           : static_cast<State>(b[at]) + static_cast<State>(reverse ? a[at + view.inner] : a[at]) * s;
             out[at] = static_cast<T>(s);
         });
         return true;
-    });
+    };
+    return c.out[0].dtype() == DType::c64 ? run(Complex64()) : with_real(c.out[0].dtype(), run);
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ void add_sigmoids(Registry& ops) {
         .example("sigmoid(tensor{0.0, 2.0})", "tensor{0.5, 0.8808}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            return {cotangent(g, 0, [&] { return call("sigmoid_grad", {g.dout, g.out}); })};
+            return {cotangent(g, 0, [&] { return call("sigmoid_grad", {g.dout, mirrored(g.out)}); })};
         })
         .sample("f32[2,3]")
         .sample("f32[5]");

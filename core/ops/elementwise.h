@@ -22,6 +22,12 @@ Expr cotangent(const GradRule& g, size_t i, F&& dx) {
     return g.unbroadcast(dx(), i).cast(t.dtype);
 }
 
+// A derivative as the factor of a cotangent. Cotangents of complex numbers x + iy are dL/dx + i dL/dy, twice the
+// Wirtinger derivative by the conjugate: the direction in which a real loss L grows fastest. So the factor is the
+// conjugate of the derivative where the function has a complex one.
+inline Expr mirrored(const Expr& slope) { return is_complex(slope.dtype()) ? fn("conjugate", slope) : slope; }
+inline double mirrored(double slope) { return slope; }
+
 // As in formulas_gradient.h: infinity times a slope of 0 would be NaN.
 inline Expr within_slope(const Expr& x) { return call("clamp", {x, -1000.0, 1000.0}); }
 

@@ -11,8 +11,18 @@ namespace {
 // A unary entry with the derivative as an expression of the argument x and the result y.
 template <class Slope>
 Op& function(Registry& ops, SignatureText signature, const char* doc, Slope) {
-    return ops.add(signature).doc(doc).elementwise().grad(
-        [](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout * Slope{}(g.in(0), g.out); })}; });
+    return ops.add(signature).doc(doc).elementwise().grad([](const GradRule& g) -> Grads {
+        return {cotangent(g, 0, [&] { return g.dout * mirrored(Slope{}(g.in(0), g.out)); })};
+    });
+}
+
+// Of a complex number x the direction is x / |x|, which turns where x moves across: the part of the cotangent along the
+// direction is taken away.
+Grads grad_sign(const GradRule& g) {
+    if (!is_complex(g.out.dtype())) return zero_gradient(g);
+    const Expr length = fn("abs", g.in(0)), zero = call("equal", {length, 0.0});
+    const Expr along = fn("real", mirrored(g.out) * g.dout);
+    return {(g.dout - g.out * along) / where(zero, 1.0, length)};
 }
 
 Op& step_function(Registry& ops, SignatureText signature, const char* doc) {
@@ -20,7 +30,14 @@ Op& step_function(Registry& ops, SignatureText signature, const char* doc) {
 }
 
 void add_arithmetic(Registry& ops) {
-    function(ops, "abs(input/x: same)", "Absolute value.", [](const Expr& x, const Expr&) { return fn("sign", x); })
+    ops.add("abs(input/x: same)")
+        .doc("Absolute value; of complex numbers their distance from 0, which is real.")
+        .infer([](const Call& c) -> Types {
+            return {{is_complex(c.dtype) ? DType::f32 : c.dtype, c.shape(0)}};
+        })
+        .elementwise()
+        .grad(
+            [](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout * fn("sign", g.in(0)); })}; })
         .example("abs(tensor{-1.5, 2.0})", "tensor{1.5, 2.0}")
         .alias("absolute")
         .sample("f32[2,3]:(0.2,2)")
@@ -39,7 +56,12 @@ void add_arithmetic(Registry& ops) {
         .expand([](const ExpandCall& c) { return c.in(0); })
         .sample("f32[2,3]")
         .sample("f32[5]");
-    step_function(ops, "sign(input/x: same)", "-1, 0 or 1 for negative numbers, 0 and positive numbers; 0 for NaN.")
+    ops.add("sign(input/x: same)")
+        .doc(
+            "-1, 0 or 1 for negative numbers, 0 and positive numbers; 0 for NaN. Of complex numbers x / |x|, and 0 of "
+            "0.")
+        .elementwise()
+        .grad(grad_sign)
         .example("sign(tensor{-3, 0, 5})", "tensor{-1, 0, 1}")
         .alias("sgn")
         .sample("f32[2,3]:(0.2,2)")
@@ -152,7 +174,7 @@ void add_exponentials(Registry& ops) {
     ops.add("log(input/x: float)")
         .doc("Natural logarithm.")
         .elementwise()
-        .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout / g.in(0); })}; })
+        .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return g.dout / mirrored(g.in(0)); })}; })
         .example("log(tensor{1.0, 2.0})", "tensor{0.0, 0.6931}")
         .sample("f32[2,3]:(0.5,2)")
         .sample("f32[5]:(1,9)");
@@ -231,7 +253,7 @@ void add_trigonometry(Registry& ops) {
         .doc("Hyperbolic tangent.")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            return {cotangent(g, 0, [&] { return call("tanh_grad", {g.dout, g.out}); })};
+            return {cotangent(g, 0, [&] { return call("tanh_grad", {g.dout, mirrored(g.out)}); })};
         })
         .example("tanh(tensor{0.0, 1.0})", "tensor{0.0, 0.7616}")
         .sample("f32[2,3]")
@@ -243,7 +265,11 @@ void add_trigonometry(Registry& ops) {
         .sample("f32[2,3]")
         .sample("f32[5]");
     function(ops, "acosh(input/x: float)", "Inverse hyperbolic cosine.",
-             [](const Expr& x, const Expr&) { return fn("rsqrt", (x - 1.0) * (x + 1.0)); })
+             [](const Expr& x, const Expr&) {
+                 // One root of the product has the other sign where a complex x has a negative real part.
+                 return is_complex(x.dtype()) ? fn("rsqrt", x - 1.0) * fn("rsqrt", x + 1.0)
+                                              : fn("rsqrt", (x - 1.0) * (x + 1.0));
+             })
         .example("acosh(tensor{1.0, 1.5431})", "tensor{0.0, 1.0}")
         .alias("arccosh")
         .sample("f32[2,3]:(1.5,3)")

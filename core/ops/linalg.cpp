@@ -2,6 +2,7 @@
 // with one row or one column, whose extra axis the result does not have.
 #include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"
 #include "core/ops/matrix.h"
@@ -75,7 +76,7 @@ Types infer_bmm(const Call& c) {
 
 Grads matmul_grad(const GradRule& g) {
     Shape a = g.shape(0), b = g.shape(1), d = g.dout.shape();
-    Expr x = g.in(0), y = g.in(1), dout = g.dout;
+    Expr x = mirrored(g.in(0)), y = mirrored(g.in(1)), dout = g.dout;
     if (b.rank() == 1) {
         y = y.reshape({b[0], 1});
         d.push_back(1);
@@ -117,10 +118,11 @@ Types infer_dense(const Call& c) {
 
 Grads dense_grad(const GradRule& g) {
     bool matrix = g.rank(0) == 2;
-    Expr rows = matrix ? g.in(0) : as_rows(g.in(0)), d = matrix ? g.dout : as_rows(g.dout);
+    const Expr x = mirrored(g.in(0));
+    Expr rows = matrix ? x : as_rows(x), d = matrix ? g.dout : as_rows(g.dout);
     Expr db;
     if (g.has(2)) db = sum_to(g.dout, g.shape(2));
-    return {matmul(g.dout, g.in(1)), matmul(matrix_transpose(d), rows), db};
+    return {matmul(g.dout, mirrored(g.in(1))), matmul(matrix_transpose(d), rows), db};
 }
 
 enum AffineParam : size_t { kAffineInput, kAffineWeight, kAffineBias, kAffineTransposed, kAffineRelu };

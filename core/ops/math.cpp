@@ -11,8 +11,9 @@ namespace {
 Grads grad_div(const GradRule& g) {
     if (g.has(2)) return zero_gradient(g);
     // Both have the quotient in common, which is made once.
-    Expr quotient = g.dout / g.in(1);
-    return {cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * g.out); }), {}};
+    Expr quotient = g.dout / mirrored(g.in(1));
+    return {
+        cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * mirrored(g.out)); }), {}};
 }
 
 // Where both are equal each side gets half, as finite differences see it. NaN is neither larger nor smaller: where it
@@ -46,16 +47,17 @@ Grads grad_pow(const GradRule& g) {
             double n = g.number(1);
             if (n == 0) return g.dout * 0.0;
             if (n == 1) return g.dout;
-            if (n == 2) return g.dout * a * 2.0;
-            return g.dout * call("pow", {a, n - 1}) * n;
+            if (n == 2) return g.dout * mirrored(a) * 2.0;
+            return g.dout * mirrored(call("pow", {a, n - 1})) * n;
         }
         Expr safe = where(call("equal", {b, 0.0}), 1.0, b);
         Expr slope = b * call("pow", {a, safe - 1.0});
-        return g.dout * where(call("equal", {b, 0.0}), 0.0, slope);
+        return g.dout * mirrored(where(call("equal", {b, 0.0}), 0.0, slope));
     };
     auto exponent = [&] {
-        Expr flat = call("logical_and", {call("equal", {a, 0.0}), call("greater_equal", {b, 0.0})});
-        return g.dout * where(flat, 0.0, g.out * fn("log", where(flat, 1.0, a)));
+        Expr flat = call("equal", {a, 0.0});
+        if (!is_complex(b.dtype())) flat = call("logical_and", {flat, call("greater_equal", {b, 0.0})});
+        return g.dout * mirrored(where(flat, 0.0, g.out * fn("log", where(flat, 1.0, a))));
     };
     return {cotangent(g, 0, base), cotangent(g, 1, exponent)};
 }
@@ -95,13 +97,13 @@ Grads grad_clamp(const GradRule& g) {
 }
 
 Grads grad_addcmul(const GradRule& g) {
-    Expr a = g.in(1), b = g.in(2), value = g.in(3);
+    Expr a = mirrored(g.in(1)), b = mirrored(g.in(2)), value = mirrored(g.in(3));
     return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return g.dout * value * b; }),
             cotangent(g, 2, [&] { return g.dout * value * a; }), cotangent(g, 3, [&] { return g.dout * a * b; })};
 }
 
 Grads grad_addcdiv(const GradRule& g) {
-    Expr a = g.in(1), b = g.in(2), value = g.in(3);
+    Expr a = mirrored(g.in(1)), b = mirrored(g.in(2)), value = mirrored(g.in(3));
     return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return g.dout * value / b; }),
             cotangent(g, 2, [&] { return -(g.dout * value * a / (b * b)); }),
             cotangent(g, 3, [&] { return g.dout * a / b; })};
@@ -141,8 +143,8 @@ void add_binary_ops(Registry& ops) {
         .example("mul(tensor{1.5, 2.0}, 4)", "tensor{6.0, 8.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            return {cotangent(g, 0, [&] { return g.dout * g.in(1); }),
-                    cotangent(g, 1, [&] { return g.dout * g.in(0); })};
+            return {cotangent(g, 0, [&] { return g.dout * mirrored(g.in(1)); }),
+                    cotangent(g, 1, [&] { return g.dout * mirrored(g.in(0)); })};
         })
         .alias("multiply")
         .sample("f32[2,3], f32[2,3]")

@@ -4,6 +4,7 @@
 
 #include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/open.h"
 #include "core/row_pass.h"
@@ -140,7 +141,7 @@ Grads grad_prod(const GradRule& g) {
     lines.push_back(n);
     Shape one = kept;
     one.push_back(1);
-    Expr x = g.in(0).cast(g.dout.dtype()).transpose(perm).reshape(lines);
+    Expr x = mirrored(g.in(0).cast(g.dout.dtype())).transpose(perm).reshape(lines);
     Expr dout = g.dout.reshape(one);
     if (n == 0) return {g.builder.zeros_like(g.in(0))};
     Expr dx = dout;

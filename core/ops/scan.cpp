@@ -3,6 +3,7 @@
 // recurrence itself are recurrences again, in linear time and without a division.
 #include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/open.h"
 #include "core/ops/reduce.h"
 
@@ -50,11 +51,11 @@ Grads grad_cumsum(const GradRule& g) {
 
 // dx[i] = (product of what stands before i) * t[i], with t[i] = dout[i] + x[i+1] t[i+1].
 Grads grad_cumprod(const GradRule& g) {
-    Expr x = g.in(0).cast(g.dout.dtype());
+    Expr x = mirrored(g.in(0).cast(g.dout.dtype()));
     if (g.rank(0) == 0) return {g.dout.cast(g.type(0).dtype)};
     if (g.shape(0).size() == 0) return {g.builder.zeros_like(g.in(0))};
     int axis = g.axis(1, 0);
-    Expr before = delayed(g.out, axis, g.builder.ones_like(first_zeros(x, axis)));
+    Expr before = delayed(mirrored(g.out), axis, g.builder.ones_like(first_zeros(x, axis)));
     return {(before * call("linear_recurrence", {x, g.dout, axis, {"reverse", true}})).cast(g.type(0).dtype)};
 }
 
@@ -85,9 +86,10 @@ Grads grad_recurrence(const GradRule& g) {
     if (g.shape(0).size() == 0) return {g.builder.zeros_like(g.in(0)), g.builder.zeros_like(g.in(1))};
     int axis = g.axis(2, 0);
     bool reverse = g.boolean(3);
-    Expr adjoint = call("linear_recurrence", {g.in(0), g.dout, axis, {"reverse", !reverse}});
-    const Expr& falling = reverse ? g.out : adjoint;
-    const Expr& rising = reverse ? adjoint : g.out;
+    const Expr adjoint = call("linear_recurrence", {mirrored(g.in(0)), g.dout, axis, {"reverse", !reverse}});
+    const Expr out = mirrored(g.out);
+    const Expr& falling = reverse ? out : adjoint;
+    const Expr& rising = reverse ? adjoint : out;
     return {falling * delayed(rising, axis, first_zeros(rising, axis)), adjoint};
 }
 

@@ -12,12 +12,7 @@ namespace lunaria {
 
 namespace {
 
-Expr conjugate(const Expr& x) {
-    if (!is_complex(x.dtype())) return x;
-    const float signs[] = {1, -1};
-    const Expr mirror = x.builder().constant(Tensor::from<float>(signs, {2}));
-    return call("view_as_complex", {call("view_as_real", {x}) * mirror});
-}
+Expr conjugate(const Expr& x) { return mirrored(x); }
 
 // A transform and its conjugate are each other's inverses but for the scale.
 const char* opposite(const Call& c, size_t norm) {
@@ -238,6 +233,23 @@ void add_hermitian_ops(Registry& ops) {
 
 void add_spectrum_ops(Registry& ops) {
     add_hermitian_ops(ops);
+    ops.add("conjugate(x: same)")
+        .doc("Complex numbers with the other sign of the imaginary part: what conj is made of.")
+        .example("imag(conjugate(fft(tensor{1.0, 2.0, 1.0, 0.0})))", "tensor{0.0, 2.0, 0.0, -2.0}")
+        .elementwise()
+        .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return fn("conjugate", g.dout); })}; })
+        .sample("c64[2,3]")
+        .sample("c64[5]");
+    ops.add("complex(real: float, imag: float)")
+        .doc("Complex numbers of their real and imaginary parts.")
+        .example("view_as_real(complex(tensor{1.0, 2.0}, 3.0))", "tensor{{1.0, 3.0}, {2.0, 3.0}}")
+        .expand([](const ExpandCall& c) {
+            const Shape shape = broadcast(c.name(), c.shape(0), c.shape(1));
+            Expr parts[] = {c.in(0).broadcast_to(shape), c.in(1).broadcast_to(shape)};
+            return c.call("view_as_complex", {c.call("stack", {c.builder.list(parts), -1})});
+        })
+        .sample("f32[2,3], f32[2,3]")
+        .sample("f32[5], f32[]");
     ops.add("conj(input/x: tensor)")
         .doc("Complex conjugate; a real number itself.")
         .example("imag(conj(fft(tensor{1.0, 2.0, 1.0, 0.0})))", "tensor{0.0, 2.0, 0.0, -2.0}")

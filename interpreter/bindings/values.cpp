@@ -382,11 +382,28 @@ void push(lua_State* L, Value value) {
     }
 }
 
+namespace {
+// A complex number as the list of its real and its imaginary part.
+void push_parts(lua_State* L, const Tensor& tensor, int64_t index) {
+    const Tensor dense = tensor.contiguous();
+    const Tensor one = dense.view({1}, {1}, index).to_host();
+    const Complex64 z = one.data<Complex64>()[0];
+    luaL_checkstack(L, 2, nullptr);
+    lua_createtable(L, 2, 0);
+    lua_pushnumber(L, static_cast<lua_Number>(z.real()));
+    lua_rawseti(L, -2, 1);
+    lua_pushnumber(L, static_cast<lua_Number>(z.imag()));
+    lua_rawseti(L, -2, 2);
+}
+}  // namespace
+
 void push_element(lua_State* L, const Tensor& tensor, int64_t index) {
     if (tensor.dtype() == DType::boolean)
         lua_pushboolean(L, tensor.integer_at(index) != 0);
     else if (is_integer(tensor.dtype()))
         lua_pushinteger(L, tensor.integer_at(index));
+    else if (is_complex(tensor.dtype()))
+        push_parts(L, tensor, index);
     else
         lua_pushnumber(L, tensor.at(index));
 }
