@@ -40,7 +40,8 @@ void product_row(const I* columns, const T* values, int64_t count, const T* dens
     auto narrow = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
         for (; j + kWidth <= width; j += kWidth) narrow_row<kWidth>(columns, values, count, dense + j, width, out + j);
     };
-    if (width >= 32) return wide_row(columns, values, count, dense, width, out);
+    if (width >= 64) return wide_row(columns, values, count, dense, width, out);
+    narrow(std::integral_constant<int, 32>());
     narrow(std::integral_constant<int, 16>());
     narrow(std::integral_constant<int, 8>());
     narrow(std::integral_constant<int, 4>());
