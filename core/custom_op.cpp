@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/batching/rules.h"
+#include "core/foreign_op.h"
 #include "core/infer.h"
 #include "core/ir/printer.h"
 #include "core/ir/substitution.h"
@@ -470,6 +471,7 @@ const Op& operator_named(std::string_view name) {
         auto found = k.by_name.find(std::string(name));
         if (found != k.by_name.end()) return *found->second;
     }
+    if (const Op* op = find_foreign_op(name)) return *op;
     return registry().get(name);
 }
 

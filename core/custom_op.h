@@ -69,7 +69,7 @@ class CustomOp final : public Op {
 
 // The operator as a custom one; nullptr for those of the registry.
 const CustomOp* custom_op(const Op& op);
-// By name: of the registry, or a custom one. Throws argument_error.
+// By name: of the registry, a custom one, or a foreign one (core/foreign_op.h). Throws argument_error.
 const Op& operator_named(std::string_view name);
 
 // Whether a node with this operator works element by element on operands that broadcast.

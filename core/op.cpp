@@ -4,6 +4,7 @@
 
 #include "core/batching/rules.h"
 #include "core/custom_op.h"
+#include "core/foreign_op.h"
 #include "core/ops/families.h"
 
 namespace lunaria {
@@ -143,7 +144,8 @@ const Op::KernelList& Op::find_kernels(const Device& device) const {
     std::lock_guard lock(kernel_mutex_);
     auto list = std::ranges::find(kernel_lists_, &device, &KernelList::device);
     if (list == kernel_lists_.end()) {
-        auto found = custom_op(*this) ? custom_kernels() : device.kernels(*this);
+        const bool is_foreign = foreign_op(*this) && device.is_host();
+        auto found = custom_op(*this) ? custom_kernels() : is_foreign ? foreign_kernels() : device.kernels(*this);
         kernel_lists_.push_front({&device, {found.begin(), found.end()}});
         list = kernel_lists_.begin();
     }

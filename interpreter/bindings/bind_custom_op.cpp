@@ -91,9 +91,11 @@ int define(lua_State* L) {
 
 int open_custom_ops(lua_State* L) {
     set_custom_kernel(graph::run_custom);
-    lua_createtable(L, 0, 1);
+    lua_createtable(L, 0, 2);
     lua_pushcfunction(L, protect<define>);
     lua_setfield(L, -2, "define");
+    lua_pushcfunction(L, protect<define_foreign_op>);
+    lua_setfield(L, -2, "define_foreign");
     return 1;
 }
 

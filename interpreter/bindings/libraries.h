@@ -39,6 +39,9 @@ int open_profiling(lua_State* L);
 // "file:line" of the program's line that runs, in Lua or in the virtual machine.
 std::string running_place(lua_State* L);
 
+// A part of the module behind lunaria/op.lua: operators in shared libraries.
+int define_foreign_op(lua_State* L);
+
 // The module behind lunaria/ascend/.
 int open_ascend(lua_State* L);
 
@@ -67,6 +70,7 @@ void bind_checkpoints(lua_State* L);
 void bind_events(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
+void bind_dlpack(lua_State* L);
 void bind_ir(lua_State* L);
 void bind_display(lua_State* L);
 

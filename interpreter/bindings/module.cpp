@@ -252,6 +252,21 @@ int load_part(lua_State* L) {
     constexpr std::pair<std::string_view, const char*> kOthers[] = {
         {"jit", "lunaria.graph"},
         {"jit_report", "lunaria.graph"},
+        {"number", "lunaria.common.kinds"},
+        {"Int", "lunaria.common.kinds"},
+        {"tensor_type", "lunaria.common.kinds"},
+        {"TensorType", "lunaria.common.kinds"},
+        {"string", "lunaria.common.kinds"},
+        {"list_", "lunaria.common.kinds"},
+        {"tuple_", "lunaria.common.kinds"},
+        {"type_none", "lunaria.common.kinds"},
+        {"_null", "lunaria.common.kinds"},
+        {"Type", "lunaria.common.kinds"},
+        {"issubclass_", "lunaria.common.kinds"},
+        {"dtype_to_nptype", "lunaria.common.kinds"},
+        {"dtype_to_pytype", "lunaria.common.kinds"},
+        {"pytype_to_dtype", "lunaria.common.kinds"},
+        {"get_py_obj_dtype", "lunaria.common.kinds"},
         {"COOTensor", "lunaria.sparse"},
         {"CSRTensor", "lunaria.sparse"},
         {"Model", "lunaria.train"},
@@ -464,6 +479,7 @@ int open_lunaria(lua_State* L) {
     bind_events(L);
     bind_session(L);
     bind_json(L);
+    bind_dlpack(L);
     bind_ir(L);
     bind_display(L);
     set_index(L, protect<load_part>, "ms");

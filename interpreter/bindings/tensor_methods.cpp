@@ -429,6 +429,7 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"get_bytes", protect<bytes>},
     {"storage", protect<storage>},
     {"untyped_storage", protect<untyped_storage>},
+    {"to_dlpack", protect<to_dlpack>},
     {"new_zeros", protect<new_zeros>},
     {"new_empty", protect<new_zeros>},
     {"new_ones", protect<new_ones>},

@@ -11,6 +11,9 @@ namespace lunaria {
 // Adds them to the table on top of the stack.
 void add_tensor_methods(lua_State* L);
 
+// x:to_dlpack() -> a capsule for other programs (interpreter/bindings/bind_dlpack.cpp).
+int to_dlpack(lua_State* L);
+
 // x:name_(...) for any operator `name` with a method: computes it and makes the result the handle's tensor, if shape
 // and dtype allow. Pushes the function and returns true if there is such an operator.
 bool push_in_place_method(lua_State* L, std::string_view name);

@@ -13,6 +13,7 @@
 
 #include "core/shape.h"
 #include "interpreter/bindings/values.h"
+#include "interpreter/embedding/elements.h"
 #include "interpreter/embedding/lunaria.h"
 #include "interpreter/session/script.h"
 #include "interpreter/state.h"
@@ -31,20 +32,10 @@ namespace {
 
 using namespace lunaria;
 
-// dtypes by the numbers of the C interface.
-constexpr DType kTypes[] = {DType::boolean, DType::u8,  DType::i8,   DType::i16, DType::i32,
-                            DType::i64,     DType::f16, DType::bf16, DType::f32, DType::f64};
-
 DType dtype_of(lunaria_dtype t) {
-    if (t < LUNARIA_BOOL || t > LUNARIA_FLOAT64)
-        throw argument_error("lunaria_run", str("there is no dtype number ", static_cast<int>(t)));
-    return kTypes[t - LUNARIA_BOOL];
-}
-
-lunaria_dtype number_of(DType d) {
-    for (size_t i = 0; i < std::size(kTypes); ++i)
-        if (kTypes[i] == d) return static_cast<lunaria_dtype>(i + LUNARIA_BOOL);
-    return LUNARIA_UNKNOWN;
+    const auto dtype = dtype_in_c(t);
+    if (!dtype) throw argument_error("lunaria_run", str("there is no dtype number ", static_cast<int>(t)));
+    return *dtype;
 }
 
 class Engine {
@@ -129,7 +120,7 @@ lunaria_program::Description description_at(lua_State* L) {
     if (lua_getfield(L, -1, "name") == LUA_TSTRING) d.name = lua_tostring(L, -1);
     lua_pop(L, 1);
     if (lua_getfield(L, -1, "dtype") == LUA_TSTRING)
-        if (const std::optional<DType> dtype = parse_dtype(lua_tostring(L, -1))) d.info.dtype = number_of(*dtype);
+        if (const std::optional<DType> dtype = parse_dtype(lua_tostring(L, -1))) d.info.dtype = number_in_c(*dtype);
     lua_pop(L, 1);
     if (lua_getfield(L, -1, "shape") == LUA_TTABLE) {
         const lua_Integer rank = luaL_len(L, -1);
@@ -193,7 +184,7 @@ Tensor copied_in(const lunaria_tensor& t, size_t index) {
 
 void copy_out(const Tensor& result, lunaria_tensor& to, size_t index) {
     const size_t bytes = static_cast<size_t>(result.size()) * size_of(result.dtype());
-    to.dtype = number_of(result.dtype());
+    to.dtype = number_in_c(result.dtype());
     to.rank = static_cast<int>(result.shape().rank());
     if (to.dtype == LUNARIA_UNKNOWN || to.rank > LUNARIA_MAX_RANK)
         throw state_error("lunaria_run", str("output ", index, " has dtype ", name_of(result.dtype()), " and ", to.rank,

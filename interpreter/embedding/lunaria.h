@@ -70,6 +70,15 @@ LUNARIA_API int lunaria_output(const lunaria_program* program, size_t index, lun
 LUNARIA_API int lunaria_run(lunaria_program* program, const lunaria_tensor* inputs, size_t input_count,
                             lunaria_tensor* outputs, size_t output_count);
 
+/* A function that ms.op{ library = "FILE", symbol = "NAME" } makes an operator of: it reads the inputs and writes all
+ * elements of the outputs, whose dtype, shape and memory are given. The dtype is the same for all; it may be any that
+ * the caller's tensors have, but float16 and bfloat16, which come as float32. Called by several threads, at once too. 0
+ * if all went well; otherwise it may write what is wrong to `message`, `size` bytes with the zero at the end. A
+ * gradient is such a function of the inputs, the output and its cotangent, whose outputs are the cotangents of the
+ * inputs. */
+typedef int lunaria_operator(const lunaria_tensor* inputs, size_t input_count, lunaria_tensor* outputs,
+                             size_t output_count, char* message, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,7 @@
 
 #include "core/custom_op.h"
 #include "core/expansion.h"
+#include "core/foreign_op.h"
 #include "core/interrupt.h"
 #include "core/ir/builder.h"
 #include "core/ir/substitution.h"
@@ -270,6 +271,7 @@ class TracingHost final : public WatchingHost {
         if (pure_ && op.side_effect == Effect::state) leave();
         if (!matters) return run(op, args);
         // Readers of the file know the operators of the registry alone.
+        if (foreign_op(op)) leave();
         if (custom_op(op)) {
             Recording recording(*this);
             return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording));

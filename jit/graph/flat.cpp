@@ -5,6 +5,7 @@
 
 #include "core/custom_op.h"
 #include "core/error.h"
+#include "core/foreign_op.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {
@@ -90,7 +91,7 @@ class Copier {
             if (!source.is_node()) throw state_error("compile", str("%", node.id, " is an item of no list of results"));
             map_[&node] = flat_.graph->add_item(*source.node(), node.index);
         } else {
-            if (!node.op || !(node.op->belongs_to(registry()) || custom_op(*node.op)))
+            if (!node.op || !(node.op->belongs_to(registry()) || custom_op(*node.op) || foreign_op(*node.op)))
                 throw state_error("compile",
                                   str("%", node.id, " of ", from_.name, " is not the call of an operator on tensors"));
             std::vector<Value> args;

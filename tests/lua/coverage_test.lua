@@ -134,21 +134,14 @@ local areas = {
 }
 
 local open = {
-  ["tensors P1"] = [[
-    to_dlpack
-  ]],
   ["tensors P2"] = [[
     convert_bytes_to_tensor from_numpy has_init init is_init set_ set_cast_dtype to_ wait_pipeline
   ]],
-  ["dtypes P0"] = [[
-    number tensor_type
-  ]],
   ["dtypes P1"] = [[
-    QuantDtype complex128 dtype_to_nptype float8_e4m3fn float8_e5m2 list_ pytype_to_dtype qint4x2 string tuple_ type_none uint16
-    uint32 uint64
+    QuantDtype complex128 float8_e4m3fn float8_e5m2 qint4x2 uint16 uint32 uint64
   ]],
   ["dtypes P2"] = [[
-    Int TensorType Type _null cdouble cfloat dtype_to_pytype get_py_obj_dtype hifloat8 intc intp ubyte uint uintc uintp ushort
+    cdouble cfloat hifloat8 intc intp ubyte uint uintc uintp ushort
   ]],
   ["operators P2"] = [[
     put_ deformable_conv2d fractional_max_pool2d fractional_max_pool3d fused_infer_attention_score rotated_iou

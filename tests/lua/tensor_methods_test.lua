@@ -105,6 +105,28 @@ test("memory", function()
   equal(p:item(), 1.0)
 end)
 
+test("capsules of DLPack", function()
+  local y = ms.arange(12):reshape(3, 4)
+  local back = ms.from_dlpack(y.T:to_dlpack())
+  equal(list(back), list(y.T))
+  equal(back:data_ptr(), y:data_ptr())
+  -- A write to the one is not seen by the other: the memory was shared.
+  y[0] = ms.zeros({ 4 }, ms.int64)
+  equal(list(back[0]), { 0, 4, 8 })
+  equal(list(back[1]), { 1, 5, 9 })
+  local capsule = ops.flip(y, { 0 }):to_dlpack()
+  equal(list(ms.from_dlpack(capsule)), list(ops.flip(y, { 0 })))
+  fails(function() ms.from_dlpack(capsule) end, "has been taken already")
+  fails(function() ms.from_dlpack(y) end, "a capsule of DLPack is expected")
+  for _, dtype in ipairs { "bool", "uint8", "int8", "int16", "int32", "float16", "bfloat16", "float32", "float64" } do
+    local z = ms.tensor({ 1, 0, 1 }, ms[dtype])
+    equal({ list(ms.from_dlpack(z:to_dlpack())), tostring(ms.from_dlpack(z:to_dlpack()).dtype) }, { list(z), tostring(z.dtype) })
+  end
+  -- What nobody takes is given back.
+  for _ = 1, 100 do ms.zeros({ 1 << 16 }):to_dlpack() end
+  collectgarbage()
+end)
+
 test("sparse matrices of dense ones", function()
   local m = ms.tensor { { 0.0, 2.0, 0.0 }, { 0.0, 0.0, 0.0 }, { 3.0, 0.0, 4.0 } }
   equal(list(m:to_coo():to_dense()), list(m))

@@ -3,7 +3,7 @@
 local core = require "lunaria.custom_ops"
 
 local known_fields = { name = "string", inputs = "table", expr = "function", doc = "string", output = "string",
-  reduce = "string", sizes = "table", outside = "number" }
+  reduce = "string", sizes = "table", outside = "number", call = "function", grad = "any", library = "string", symbol = "string" }
 local reductions = { sum = "sum", mean = "mean", max = "amax", min = "amin", prod = "prod" }
 
 local function fail(level, message, ...) error("op: " .. message:format(...), level + 1) end
@@ -111,6 +111,66 @@ local function names_of_parameters(f)
   return names, info
 end
 
+-- "..., n, 3" -> { leading = true, "n", "3" }
+local function sizes_in(text, level)
+  local list = {}
+  for i, word in ipairs(words_of(text)) do
+    if word == "..." and i == 1 then
+      list.leading = true
+    elseif is_name(word) or word:match "^%d+$" then
+      list[#list + 1] = word
+    else
+      fail(level + 1, "'%s' is no size in '%s': a name or a number is, and ... in front of the others", word, text)
+    end
+  end
+  return list
+end
+
+-- An operator in a shared library.
+local function foreign(given, name, level)
+  if not given.symbol then fail(level, "the field symbol is missing: the name of a function in %s", given.library) end
+  if not given.inputs or #given.inputs == 0 then fail(level, "the field inputs is missing: texts such as \"x[n, m]\"") end
+  if not given.output then fail(level, "the field output is missing: the sizes of the result, \"\" for a scalar") end
+  local names, axes, seen, known = {}, {}, {}, {}
+  for i, text in ipairs(given.inputs) do
+    local input, sizes = tostring(text):match "^%s*([%w_]+)%s*%[(.*)%]%s*$"
+    if not input or not is_name(input) then
+      fail(level, "'%s' is no input: a name with its sizes is, such as \"x[n, m]\"", tostring(text))
+    end
+    if seen[input] then fail(level, "there are two inputs '%s'", input) end
+    names[i], axes[i], seen[input] = input, sizes_in(sizes, level), true
+    for _, size in ipairs(axes[i]) do known[size] = true end
+    known["..."] = known["..."] or axes[i].leading
+  end
+  local output = sizes_in(given.output:match "^%s*%[(.*)%]%s*$" or given.output, level)
+  for _, size in ipairs(output) do
+    if not known[size] and not size:match "^%d+$" then fail(level, "no input has the output's size %s", size) end
+  end
+  if output.leading and not known["..."] then fail(level, "no input has '...', so that nothing tells the output's") end
+  local back = given.grad
+  if back ~= nil and type(back) ~= "string" and type(back) ~= "function" then
+    fail(level, "grad must be a function or the name of one in the library, got a %s", type(back))
+  end
+  local symbol = type(back) == "string" and back or nil
+  local doc = given.doc or ("What `" .. name .. "` is was defined with ms.op.")
+  local inputs = table.concat(given.inputs, ";")
+  local content = table.concat({ name, doc, given.library, given.symbol, symbol or "", inputs, given.output }, "\n")
+  local made = core.define_foreign(name, doc, content, names, axes, output, given.library, given.symbol, symbol)
+  return type(back) == "function" and require "lunaria".custom_vjp(made, back) or made
+end
+
+-- An operator that is a function of whole tensors.
+local function whole(given, name, level)
+  if given.call and given.library then fail(level, "call and library are two ways to say what the operator does: give one") end
+  for _, key in ipairs { "expr", "reduce", "sizes", "outside" } do
+    if given[key] ~= nil then fail(level, "%s has no meaning beside %s", key, given.call and "call" or "library") end
+  end
+  if given.library then return foreign(given, name, level + 1) end
+  if given.grad == nil then return given.call end
+  if type(given.grad) ~= "function" then fail(level, "grad must be a function, got a %s", type(given.grad)) end
+  return require "lunaria".custom_vjp(given.call, given.grad)
+end
+
 --- An operator that is defined by what it does with numbers. expr is an ordinary function of one number for each
 --- input: arithmetic, comparisons, if, loops of fixed length, locals, other functions, operators that work element by
 --- element (by their bare names too: sigmoid(x)), functions of math. It is followed once, now; the operator broadcasts
@@ -122,6 +182,11 @@ end
 --- of that axis; of the others one has as many values as fit, and the field sizes gives the rest: sizes = {p = 3}.
 --- outside = number is what lies beyond the edges of the inputs; the index then goes along the whole axis. There are
 --- derivatives of all of these, and the loops are compiled.
+--- An operator may also be a function on whole tensors: call = function(x, w) ... end in Lua, of anything that tensors and
+--- other values can do, or library = "FILE", symbol = "NAME", a function in a shared library (lunaria.h: lunaria_operator).
+--- For the latter the inputs name the sizes of their axes, "x[..., n, m]" (... stands for any axes in front, over which vmap
+--- goes as well), and output says those of the result, "..., n". grad is their gradient: a function in Lua of the inputs, the
+--- result and its cotangent that gives one cotangent for each input, or the name of a function of the library.
 --- ms.op(name, expr) is short for the fields name and expr; ms.define_op is another name of ms.op.
 --- @example ms.op("swish2", function(x, beta) return x * sigmoid(beta * x) end)(ms.tensor{0.0, 1.0}, 2) --> ms.tensor{0.0, 0.8808}
 local function op(given, expr)
@@ -130,15 +195,20 @@ local function op(given, expr)
   if type(given) ~= "table" then fail(2, "a table {name = ..., expr = function ... end} is expected, got a %s", type(given)) end
   for key, value in pairs(given) do
     if not known_fields[key] then
-      fail(2, "there is no field '%s'; there are: name, inputs, expr, doc, output, reduce, sizes, outside", tostring(key))
-    elseif type(value) ~= known_fields[key] then
+      fail(2, "there is no field '%s'; there are: name, inputs, expr, doc, output, reduce, sizes, outside, call, library, symbol, grad",
+        tostring(key))
+    elseif known_fields[key] ~= "any" and type(value) ~= known_fields[key] then
       fail(2, "%s must be a %s, got a %s", key, known_fields[key], type(value))
     end
   end
   local f = given.expr
-  if not f then fail(2, "the field expr is missing: a function of one number for each input") end
   local name = given.name or "custom"
   if not is_name(name) then fail(2, "'%s' is no name of an operator: letters, digits and _ are", name) end
+  if given.call or given.library then return whole(given, name, 3) end
+  for _, key in ipairs { "grad", "symbol" } do
+    if given[key] ~= nil then fail(2, "%s belongs to a function on whole tensors: give call or library as well", key) end
+  end
+  if not f then fail(2, "the field expr is missing: a function of one number for each input") end
   local parameters, info = names_of_parameters(f)
   if info.isvararg then fail(2, "the expression must name its parameters, without '...'") end
   local names, masks, indices, seen, with_indices = {}, {}, {}, {}, 0

@@ -121,6 +121,13 @@ function M.memory_stats() end
 --- The peak of ms.memory_stats starts again at what is in use.
 function M.reset_peak_memory_stats() end
 
+--- The tensor in a capsule of DLPack, as x:to_dlpack() and compiled modules of others give it. The elements are shared; a
+--- capsule is taken once.
+---
+---     > ms.from_dlpack(ms.ones({ 2, 3 }).T:to_dlpack()).shape
+---     (3, 2)
+function M.from_dlpack(capsule) end
+
 --- Gives memory that is kept for reuse back to the system.
 function M.empty_cache() end
 

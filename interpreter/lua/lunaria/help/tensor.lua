@@ -138,6 +138,12 @@ function M:storage() end
 ---     > ms.ones({ 2, 3 })[0]:untyped_storage().shape
 ---     (24,)
 function M:untyped_storage() end
+--- A capsule of DLPack for compiled modules of others: a userdata with the metatable "dltensor" that holds a DLManagedTensor*.
+--- The elements are shared and to be read only; those of x:copy() may be written to.
+---
+---     > ms.from_dlpack(ms.arange(3):to_dlpack()):tolist()[3]
+---     2
+function M:to_dlpack() end
 
 --- for i, row in x:iter() do ... end: rows by their index from 0; of a tensor of rank 1 numbers.
 function M:iter() end
