@@ -23,7 +23,7 @@ PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodi
          "optimizers", "index_rules", "imported", "science"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
-          "roofline", "checkpoints", "model_train", "steady_memory", "pictures", "records"]
+          "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
           "index_rules": "index"}
 BATCHES = 3  # of a turn

@@ -264,7 +264,9 @@ Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Valu
 bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b) {
     if (primitive == "equal") {
         if (a.is_tensor() && b.is_tensor()) return same_or_equal(a.tensor(), b.tensor());
-        if (!reference_of(a) || !reference_of(b)) return vm::identity_of(a) == vm::identity_of(b);
+        // A saved program has dtypes as values, of which Lua makes the objects that a tensor's field gives.
+        const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
+        if (!dtypes && (!reference_of(a) || !reference_of(b))) return vm::identity_of(a) == vm::identity_of(b);
     }
     luaL_checkstack(L, 6, "comparison");
     const int base = lua_gettop(L);

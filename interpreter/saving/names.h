@@ -37,5 +37,7 @@ Value function_named(LuaHost& host, std::string_view name);
 Value name_value(std::string_view name);
 // An operator as it is called in a program: with options by name, and what is left out.
 Value operator_name(const Op& op);
+// The operator that such a name stands for; null for other values.
+const Op* operator_named(const Value& name);
 
 }  // namespace lunaria

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/op.h"
+#include "interpreter/saving/names.h"
+#include "jit/language.h"
 #include "jit/vm/object.h"
 
 namespace lunaria {
@@ -97,8 +100,28 @@ std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::v
     return made;
 }
 
+bool is_lasting(const Value& field) {
+    return field.kind() == Value::Kind::string && (field.string() == "dtype" || field.string() == "ndim");
+}
+
+namespace {
+
+// Whether this is the first result of an operator, which is a tensor unless the operator tells of sizes or dtypes.
+bool gives_tensor(const ir::Node& result) {
+    if (result.op != &lua::primitive("result") || !result.args[0].is_node()) return false;
+    const ir::Node& call = *result.args[0].node();
+    if (call.op != &lua::primitive("call")) return false;
+    const Op* op = operator_named(call.args[0]);
+    return op && !op->host_fn;
+}
+
+}  // namespace
+
 std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args) {
     if (function == "type" && args.size() == 1 && args[0].is_closure()) return {{Partial(Value("function"))}};
+    if ((function == "type" || function == "ms.is_tensor") && args.size() == 1 && args[0].is_node() &&
+        gives_tensor(*args[0].value.node()))
+        return {{function == "type" ? Partial(Value("userdata")) : Partial(Value(true))}};
     if (function != "select" || args.empty() || !args[0].is_known()) return std::nullopt;
     const auto count = static_cast<int64_t>(args.size()) - 1;
     const Value& n = args[0].value;

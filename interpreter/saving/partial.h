@@ -49,6 +49,9 @@ void gather_nodes(const Partial& p, std::vector<Value>& nodes);
 Partial with_nodes(const Partial& p, const std::vector<Value>& nodes, size_t& next);
 std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::vector<Value>& nodes);
 
+// Whether what is written into a tensor leaves this field of it as it is.
+bool is_lasting(const Value& field);
+
 // What select and type give where the number and the form of the arguments tell.
 std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args);
 

@@ -322,7 +322,7 @@ Partial Specializer::table(const ir::Node&, std::vector<Partial>& args) {
 
 Partial Specializer::index(const ir::Node& node, std::vector<Partial>& args) {
     const Partial &object = args[0], &key = args[1];
-    if (!object.is_known() || object.value.is_tensor() || !key.is_known()) {
+    if (!object.is_known() || !key.is_known() || (object.value.is_tensor() && !is_lasting(key.value))) {
         const Value from = is_outside(object) ? read_only(Partial::list({object})).items()[0] : operand(object);
         const Value found = out_.emit("index", {from, operand(key)});
         if (is_outside(object)) copies_.insert(found.node());

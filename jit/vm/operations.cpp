@@ -46,7 +46,9 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     if (a.is_number() && b.is_number() && name != "concat" && name != "length")
         return lua::run_number(primitive, operands);
     if (name == "equal") {
-        if (a.kind() != b.kind()) {
+        // A dtype is a value in a saved program, and an object where a tensor tells its own.
+        const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
+        if (a.kind() != b.kind() && !dtypes) {
             if ((a.is_tensor() && b.is_number()) || (a.is_number() && b.is_tensor())) warn_of_equality(m);
             return Value(false);
         }

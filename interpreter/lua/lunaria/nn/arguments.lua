@@ -218,13 +218,20 @@ local function named_from(where, names, options, i, given, ...)
   return value, named_from(where, names, options, i + 1, ...)
 end
 
+--- Whether an optional input of a cell's call is a table, which by_name takes for one of names. Saved programs ask this where the
+--- input is not known, and have no by_name then.
+function arguments.is_table(value)
+  return not ms.is_tensor(value) and type(value) == "table"
+end
+
 --- The optional inputs of a cell's call, which are tensors, numbers or booleans, where the last one may be a table of names:
 --- net(x, { src_mask = mask }). names: those of the inputs, in order.
 function arguments.by_name(where, names, ...)
   for i = select("#", ...), 1, -1 do
     local options = select(i, ...)
     if options ~= nil then
-      if not is_options(options) then return ... end
+      -- As is_options has it, without the look at the metatable, which saved programs do not have.
+      if type(options) ~= "table" or type(next(options)) ~= "string" then return ... end
       for name in pairs(options) do
         local known = false
         for _, other in ipairs(names) do known = known or other == name end

@@ -8,6 +8,7 @@ local init = require "lunaria.common.initializer"
 
 local ops = ms.ops
 local fail, check, describe, by_name = arguments.fail, arguments.check, arguments.describe, arguments.by_name
+local is_table = arguments.is_table
 local layer, Cell = cells.layer, cells.Cell
 local dense, sigmoid, tanh, relu, split = ops.dense, ops.sigmoid, ops.tanh, ops.relu, ops.split
 
@@ -166,7 +167,8 @@ function LSTM:setup(a)
   setup(self, "LSTM", a, 4, lstm_step)
 end
 function LSTM:construct(x, hx)
-  hx = by_name("LSTM", states_name, hx) or {}
+  if is_table(hx) then hx = by_name("LSTM", states_name, hx) end
+  hx = hx or {}
   if type(hx) ~= "table" then
     fail("LSTM", "hx must be a table of two tensors {h, c}, got " .. describe(hx))
   end
@@ -185,7 +187,7 @@ function GRU:setup(a)
   setup(self, "GRU", a, 3, gru_step)
 end
 function GRU:construct(x, hx)
-  hx = by_name("GRU", states_name, hx)
+  if is_table(hx) then hx = by_name("GRU", states_name, hx) end
   local y, h = forward(self, "GRU", x, hx, false)
   return y, h
 end
@@ -202,7 +204,7 @@ function RNN:setup(a)
   setup(self, "RNN", a, 1, name == "tanh" and tanh_step or relu_step)
 end
 function RNN:construct(x, hx)
-  hx = by_name("RNN", states_name, hx)
+  if is_table(hx) then hx = by_name("RNN", states_name, hx) end
   local y, h = forward(self, "RNN", x, hx, false)
   return y, h
 end
@@ -251,7 +253,8 @@ function LSTMCell:setup(a)
   cell_setup(self, "LSTMCell", a, 4)
 end
 function LSTMCell:construct(x, hx)
-  hx = by_name("LSTMCell", states_name, hx) or {}
+  if is_table(hx) then hx = by_name("LSTMCell", states_name, hx) end
+  hx = hx or {}
   if type(hx) ~= "table" then
     fail("LSTMCell", "hx must be a table of two tensors {h, c}, got " .. describe(hx))
   end
@@ -272,7 +275,7 @@ function GRUCell:setup(a)
   cell_setup(self, "GRUCell", a, 3)
 end
 function GRUCell:construct(x, hx)
-  hx = by_name("GRUCell", states_name, hx)
+  if is_table(hx) then hx = by_name("GRUCell", states_name, hx) end
   local from_x, from_h, h = contributions(self, "GRUCell", x, hx, false)
   return gru_step(from_x, from_h, h, nil, self.hidden_size)
 end
@@ -291,7 +294,7 @@ function RNNCell:setup(a)
   cell_setup(self, "RNNCell", a, 1)
 end
 function RNNCell:construct(x, hx)
-  hx = by_name("RNNCell", states_name, hx)
+  if is_table(hx) then hx = by_name("RNNCell", states_name, hx) end
   local from_x, from_h = contributions(self, "RNNCell", x, hx, false)
   return self.step(from_x, from_h)
 end

@@ -7,6 +7,7 @@ local init = require "lunaria.common.initializer"
 
 local ops = ms.ops
 local fail, check, describe, by_name = arguments.fail, arguments.check, arguments.describe, arguments.by_name
+local is_table = arguments.is_table
 local layer, Cell = cells.layer, cells.Cell
 
 local MultiheadAttention = layer(Cell, "MultiheadAttention",
@@ -48,8 +49,7 @@ end
 local lowest = -1e30
 
 -- What is added to the scores for a mask: itself, or a very negative number where it is true.
-local function added(name, what, mask, shape)
-  if not ms.is_tensor(mask) then fail(name, ("%s must be a tensor, got %s"):format(what, describe(mask))) end
+local function added(mask, shape)
   if mask.dtype == ms.bool_ then
     mask = ops.where(mask, lowest, 0.0)
   end
@@ -58,10 +58,20 @@ end
 
 local inputs = { "key_padding_mask", "need_weights", "attn_mask", "average_attn_weights" }
 
+-- What may be left out, given by position or by name.
+local function optional(name, key_padding_mask, need_weights, attn_mask, average_attn_weights)
+  if is_table(key_padding_mask) or is_table(need_weights) or is_table(attn_mask) or is_table(average_attn_weights) then
+    key_padding_mask, need_weights, attn_mask, average_attn_weights =
+      by_name(name, inputs, key_padding_mask, need_weights, attn_mask, average_attn_weights)
+    if is_table(key_padding_mask) or is_table(attn_mask) then fail(name, "masks must be tensors, got a table") end
+  end
+  return key_padding_mask, need_weights, attn_mask, average_attn_weights
+end
+
 function MultiheadAttention:construct(query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights)
   local name = "MultiheadAttention"
   key_padding_mask, need_weights, attn_mask, average_attn_weights =
-    by_name(name, inputs, key_padding_mask, need_weights, attn_mask, average_attn_weights)
+    optional(name, key_padding_mask, need_weights, attn_mask, average_attn_weights)
   for what, x in pairs { query = query, key = key, value = value } do
     if not ms.is_tensor(x) or x.ndim ~= 3 or x.shape[3] ~= self.embed_dim then
       fail(name, ("%s must be a tensor of three axes, the last of size embed_dim (%d), got %s"):format(what, self.embed_dim, describe(x)))
@@ -84,11 +94,11 @@ function MultiheadAttention:construct(query, key, value, key_padding_mask, need_
   else
     local scores = ops.matmul(q * scale, ops.swapaxes(k, -1, -2))
     if attn_mask then
-      local shape = ms.is_tensor(attn_mask) and attn_mask.ndim == 3 and { batch, self.num_heads, queries, keys } or { 1, 1, queries, keys }
-      scores = scores + added(name, "attn_mask", attn_mask, shape)
+      local shape = attn_mask.ndim == 3 and { batch, self.num_heads, queries, keys } or { 1, 1, queries, keys }
+      scores = scores + added(attn_mask, shape)
     end
     if key_padding_mask then
-      scores = scores + added(name, "key_padding_mask", key_padding_mask, { batch, 1, 1, keys })
+      scores = scores + added(key_padding_mask, { batch, 1, 1, keys })
     end
     weights = ops.softmax(scores, -1)
     local kept = weights

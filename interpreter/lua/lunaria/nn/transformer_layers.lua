@@ -14,6 +14,7 @@ local attention = require "lunaria.nn.transformer"
 
 local ops = ms.ops
 local fail, check, describe, by_name = arguments.fail, arguments.check, arguments.describe, arguments.by_name
+local is_table = arguments.is_table
 local layer, Cell, is_cell = cells.layer, cells.Cell, cells.is_cell
 
 local activations = { relu = ops.relu, gelu = ops.gelu_erf }
@@ -99,7 +100,9 @@ function TransformerEncoderLayer:setup(a)
   layer_setup(self, "TransformerEncoderLayer", a, 2)
 end
 function TransformerEncoderLayer:construct(src, src_mask, src_key_padding_mask)
-  src_mask, src_key_padding_mask = by_name("TransformerEncoderLayer", encoder_masks, src_mask, src_key_padding_mask)
+  if is_table(src_mask) or is_table(src_key_padding_mask) then
+    src_mask, src_key_padding_mask = by_name("TransformerEncoderLayer", encoder_masks, src_mask, src_key_padding_mask)
+  end
   check_input(self, "TransformerEncoderLayer", "src", src)
   local x = src
   if self.norm_first then
@@ -128,8 +131,10 @@ function TransformerDecoderLayer:setup(a)
   layer_setup(self, "TransformerDecoderLayer", a, 3)
 end
 function TransformerDecoderLayer:construct(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-  tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
-    by_name("TransformerDecoderLayer", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  if is_table(tgt_mask) or is_table(memory_mask) or is_table(tgt_key_padding_mask) or is_table(memory_key_padding_mask) then
+    tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
+      by_name("TransformerDecoderLayer", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  end
   check_input(self, "TransformerDecoderLayer", "tgt", tgt)
   check_input(self, "TransformerDecoderLayer", "memory", memory)
   if memory.ndim ~= tgt.ndim then
@@ -179,7 +184,9 @@ function TransformerEncoder:setup(a)
   stack_setup(self, "TransformerEncoder", "encoder_layer", a)
 end
 function TransformerEncoder:construct(src, src_mask, src_key_padding_mask)
-  src_mask, src_key_padding_mask = by_name("TransformerEncoder", encoder_masks, src_mask, src_key_padding_mask)
+  if is_table(src_mask) or is_table(src_key_padding_mask) then
+    src_mask, src_key_padding_mask = by_name("TransformerEncoder", encoder_masks, src_mask, src_key_padding_mask)
+  end
   local x, layers = src, self.layers
   for i = 1, self.num_layers do
     x = layers[i](x, src_mask, src_key_padding_mask)
@@ -200,8 +207,10 @@ function TransformerDecoder:setup(a)
   stack_setup(self, "TransformerDecoder", "decoder_layer", a)
 end
 function TransformerDecoder:construct(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-  tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
-    by_name("TransformerDecoder", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  if is_table(tgt_mask) or is_table(memory_mask) or is_table(tgt_key_padding_mask) or is_table(memory_key_padding_mask) then
+    tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask =
+      by_name("TransformerDecoder", decoder_masks, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+  end
   local x, layers = tgt, self.layers
   for i = 1, self.num_layers do
     x = layers[i](x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
@@ -253,9 +262,12 @@ local all_masks = {
 
 function Transformer:construct(src, tgt, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
     memory_key_padding_mask)
-  src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask =
-    by_name("Transformer", all_masks, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
-      memory_key_padding_mask)
+  if is_table(src_mask) or is_table(tgt_mask) or is_table(memory_mask) or is_table(src_key_padding_mask)
+    or is_table(tgt_key_padding_mask) or is_table(memory_key_padding_mask) then
+    src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask =
+      by_name("Transformer", all_masks, src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+        memory_key_padding_mask)
+  end
   check_input(self, "Transformer", "src", src)
   check_input(self, "Transformer", "tgt", tgt)
   local memory = self.encoder(src, src_mask, src_key_padding_mask)
