@@ -13,12 +13,17 @@ inline Value element(const Tensor& tensor, int64_t index) {
     return Value(tensor.at(index));
 }
 
-// The element of a tensor that has one. Throws shape_error for any other.
-inline Value only_element(const Tensor& tensor) {
+// Throws shape_error where a tensor has not one element.
+inline void expect_one_element(const Tensor& tensor) {
     if (tensor.size() != 1)
         throw shape_error("item", str("the tensor must have one element, it has shape ", tensor.shape(), " with ",
                                       tensor.size(), " elements"))
             .hint("pick one: x:item(i, j), or export all: x:tolist()");
+}
+
+// The element of a tensor that has one.
+inline Value only_element(const Tensor& tensor) {
+    expect_one_element(tensor);
     return element(tensor, 0);
 }
 

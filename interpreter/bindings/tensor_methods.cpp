@@ -18,7 +18,7 @@ namespace {
 int item(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "item");
     if (lua_gettop(L) == 1) {
-        only_element(t);
+        expect_one_element(t);
         push_element(L, t, 0);
         return 1;
     }
