@@ -46,6 +46,18 @@ class LoopCode {
 // Shared by the graph and by launches that are yet to run when the graph is given up.
 using LoopRef = std::shared_ptr<const LoopCode>;
 
+// Runs of one graph over the same temporaries, one after the other. A device may gather what a run asks for and hand it
+// over as a whole.
+class Replay {
+  public:
+    virtual ~Replay() = default;
+    // What this thread asks for from now on belongs to a run, until it ends.
+    virtual void begin() = 0;
+    virtual void end() = 0;
+    // The run has ended in an error; what it had asked for is done.
+    virtual void give_up() noexcept = 0;
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -57,6 +69,8 @@ class Backend {
     // Runs a loop of compile(), behind everything that the device was asked for before. `pointers`: the first elements
     // of the operands, addresses of the device.
     virtual void launch(const LoopRef& loop, std::span<void* const> pointers) = 0;
+    // For a graph that will run over some temporaries. Null: the device does everything as it is asked for.
+    virtual std::unique_ptr<Replay> replay() { return nullptr; }
 };
 
 }  // namespace lunaria::graph

@@ -15,6 +15,8 @@ class OptionalDevice {
     virtual ~OptionalDevice() = default;
     // What it takes to use it and this machine lacks; empty: it can be used.
     virtual std::string missing() const = 0;
+    // What it makes use of where it is there, a line each: its name and version, or what is missing.
+    virtual std::vector<std::string> parts() const { return {}; }
 };
 
 // Those of devices() that can be used.

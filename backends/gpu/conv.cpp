@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "backends/gpu/library_conv.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/product.h"
 #include "core/error.h"
@@ -13,7 +14,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-enum class Kind { forward, input_grad, weight_grad };
+using Kind = ConvolutionKind;
 
 using Axes = std::array<Number, Window::kAxes>;
 
@@ -110,9 +111,9 @@ ProductElements forward(const Picker& p) {
     };
     e.store = [=](Number row, Number column, Number v) {
         const Number channel = *p.group * p.group_out + row;
-        if (p.bias.address.at) v += p.bias.get(channel);
+        if (p.bias.address.at) v += cast(p.bias.get(channel), v.dtype);
         const Number image = quotient(column, p.out_size), place = remainder(column, p.out_size);
-        p.out.set((image * p.out_channels + channel) * p.out_size + place, v);
+        p.out.set((image * p.out_channels + channel) * p.out_size + place, cast(v, p.out.dtype));
     };
     return e;
 }
@@ -131,7 +132,7 @@ ProductElements input_grad(const Picker& p) {
     };
     e.store = [=](Number row, Number column, Number v) {
         const Number image = quotient(column, p.in_size), place = remainder(column, p.in_size);
-        p.out.set((image * p.in_channels + *p.group * p.group_in + row) * p.in_size + place, v);
+        p.out.set((image * p.in_channels + *p.group * p.group_in + row) * p.in_size + place, cast(v, p.out.dtype));
     };
     return e;
 }
@@ -149,7 +150,7 @@ ProductElements weight_grad(const Picker& p) {
                             p.kernel_places(remainder(column, p.kernel_size)), p.places(place, p.outs));
     };
     e.store = [=](Number row, Number column, Number v) {
-        p.out.set((*p.group * p.group_out + row) * (p.group_in * p.kernel_size) + column, v);
+        p.out.set((*p.group * p.group_out + row) * (p.group_in * p.kernel_size) + column, cast(v, p.out.dtype));
     };
     return e;
 }
@@ -161,14 +162,26 @@ Convolution geometry(Kind kind, const KernelCall& c) {
                                       : convolution_of_weight_grad(call);
 }
 
+bool by_library(Launcher& launcher, Kind kind, const Convolution& conv, const KernelCall& c, bool bias) {
+    auto address = [](const Tensor& t) { return reinterpret_cast<Address>(t.raw()); };
+    return run_library_convolution(launcher, {.kind = kind,
+                                              .geometry = conv,
+                                              .dtype = c.dtype,
+                                              .first = address(c.tensor(0)),
+                                              .second = address(c.tensor(1)),
+                                              .out = address(c.out[0]),
+                                              .bias = bias ? address(c.tensor(2)) : 0});
+}
+
 template <Kind kKind>
 bool convolve(Launcher& launcher, const KernelCall& c) {
-    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    if (!is_float(c.dtype) || is_complex(c.dtype)) return false;
     const Convolution conv = geometry(kKind, c);
     const Window& w = conv.window;
     const bool bias = kKind == Kind::forward && c.has(2);
+    if (by_library(launcher, kKind, conv, c, bias)) return true;
     const int64_t group_in = conv.in_channels / conv.groups, group_out = conv.out_channels / conv.groups;
-    ProductShape s{.batches = conv.groups, .sum = c.dtype};
+    ProductShape s{.batches = conv.groups, .sum = is_half(c.dtype) ? DType::f32 : c.dtype};
     if (kKind == Kind::forward) {
         s.rows = group_out, s.columns = conv.batch * w.out_size(), s.depth = group_in * w.kernel_size();
     } else if (kKind == Kind::input_grad) {
@@ -193,6 +206,8 @@ bool convolve(Launcher& launcher, const KernelCall& c) {
         ProductElements e = kKind == Kind::forward      ? forward(p)
                             : kKind == Kind::input_grad ? input_grad(p)
                                                         : weight_grad(p);
+        e.a = [sum = s.sum, a = e.a](Number row, Number k) { return cast(a(row, k), sum); };
+        e.b = [sum = s.sum, b = e.b](Number k, Number column) { return cast(b(k, column), sum); };
         e.begin = [group = p.group](Writer&, Number batch) { *group = batch; };
         return e;
     });

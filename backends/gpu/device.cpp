@@ -6,6 +6,7 @@
 
 #include "backends/gpu/driver.h"
 #include "backends/gpu/launcher.h"
+#include "backends/gpu/library.h"
 #include "backends/gpu/loops.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/queue.h"
@@ -25,6 +26,12 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
   public:
     std::string_view name() const override { return "GPU"; }
     std::string missing() const override { return open_driver().missing; }
+    std::vector<std::string> parts() const override {
+        std::vector<std::string> lines;
+        for (const LibraryState& state : library_states())
+            lines.push_back(state.missing.empty() ? state.name : state.missing);
+        return lines;
+    }
 
     void* allocate(size_t bytes) override { return reinterpret_cast<void*>(queue().allocate(bytes)); }
     void release(void* block, size_t) noexcept override {
@@ -57,6 +64,8 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
     void launch(const graph::LoopRef& loop, std::span<void* const> pointers) override {
         launch_loop(queue(), open_driver().driver->target, *loop, pointers);
     }
+
+    std::unique_ptr<graph::Replay> replay() override { return queue().make_replay(); }
 
     void synchronize() override {
         if (queue_) queue_->synchronize();

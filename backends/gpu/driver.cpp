@@ -71,6 +71,27 @@ class Opener {
         find(d.launch, "cuLaunchKernel");
     }
 
+    // By the first of these names that there is.
+    template <class F>
+    bool find_any(F*& function, std::initializer_list<const char*> names) {
+        for (const char* name : names)
+            if (!function) function = reinterpret_cast<F*>(dlsym(library_, name));
+        return function;
+    }
+    void find_graphs() {
+        Driver::Graphs g{};
+        bool all = find_any(g.create, {"cuGraphCreate"}) && find_any(g.destroy, {"cuGraphDestroy"});
+        all = all && find_any(g.add_kernel, {"cuGraphAddKernelNode_v2", "cuGraphAddKernelNode"});
+        all = all && find_any(g.add_graph, {"cuGraphAddChildGraphNode"});
+        all = all && find_any(g.begin_capture, {"cuStreamBeginCapture_v2"});
+        all = all && find_any(g.end_capture, {"cuStreamEndCapture"});
+        all = all && find_any(g.instantiate, {"cuGraphInstantiateWithFlags"});
+        all = all && find_any(g.set_kernel, {"cuGraphExecKernelNodeSetParams_v2", "cuGraphExecKernelNodeSetParams"});
+        all = all && find_any(g.set_graph, {"cuGraphExecChildGraphNodeSetParams"});
+        all = all && find_any(g.launch, {"cuGraphLaunch"}) && find_any(g.destroy_run, {"cuGraphExecDestroy"});
+        if (all) driver_.graphs = g;
+    }
+
     // Empty, or what is missing.
     std::string open() {
         library_ = dlopen(kFile, RTLD_LAZY | RTLD_LOCAL);
@@ -78,6 +99,7 @@ class Opener {
             return str("no CUDA driver: ", kFile, " was not found; it comes with NVIDIA's driver, version ",
                        version_text(kOldest), " of CUDA or newer");
         find_all();
+        find_graphs();
         int version = 0;
         if (driver_.driver_version) driver_.driver_version(&version);
         if (version < kOldest || !lacks_.empty()) {
@@ -120,6 +142,7 @@ const Opened& open_driver() {
 }
 
 std::string text_of(const Driver& driver, Result result) {
+    if (result == kLibraryFailed) return "a library failed";
     const char *name = nullptr, *text = nullptr;
     driver.error_name(result, &name);
     driver.error_string(result, &text);

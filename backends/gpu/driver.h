@@ -17,9 +17,22 @@ struct EventHandle;
 struct ModuleHandle;
 struct FunctionHandle;
 struct GraphHandle;
-struct GraphExecHandle;
+struct GraphNodeHandle;
+struct GraphRunHandle;
+
+// Of a kernel in a graph: the driver's layout, of which older drivers read all but the last two.
+struct GraphKernel {
+    FunctionHandle* function = nullptr;
+    unsigned blocks_x = 1, blocks_y = 1, blocks_z = 1, threads_x = 1, threads_y = 1, threads_z = 1, near_bytes = 0;
+    void** arguments = nullptr;
+    void** extra = nullptr;
+    void* kernel = nullptr;
+    ContextHandle* context = nullptr;
+};
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
+// Not the driver's: of a library that refuses what it had agreed to.
+inline constexpr Result kLibraryFailed = -1;
 
 struct Driver {
     Result (*init)(unsigned flags);
@@ -57,6 +70,24 @@ struct Driver {
     Result (*launch)(FunctionHandle* function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                      unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned near_bytes,
                      StreamHandle* stream, void** arguments, void** extra);
+
+    // Work that is handed over as a whole. All null where the driver lacks one of them.
+    struct Graphs {
+        Result (*create)(GraphHandle** graph, unsigned flags);
+        Result (*destroy)(GraphHandle* graph);
+        Result (*add_kernel)(GraphNodeHandle** node, GraphHandle* graph, GraphNodeHandle* const* behind, size_t count,
+                             const GraphKernel* kernel);
+        Result (*add_graph)(GraphNodeHandle** node, GraphHandle* graph, GraphNodeHandle* const* behind, size_t count,
+                            GraphHandle* other);
+        Result (*begin_capture)(StreamHandle* stream, int mode);
+        Result (*end_capture)(StreamHandle* stream, GraphHandle** graph);
+        Result (*instantiate)(GraphRunHandle** run, GraphHandle* graph, unsigned long long flags);
+        Result (*set_kernel)(GraphRunHandle* run, GraphNodeHandle* node, const GraphKernel* kernel);
+        Result (*set_graph)(GraphRunHandle* run, GraphNodeHandle* node, GraphHandle* other);
+        Result (*launch)(GraphRunHandle* run, StreamHandle* stream);
+        Result (*destroy_run)(GraphRunHandle* run);
+    };
+    Graphs graphs{};
 
     int device = 0;
     std::string name;    // of the processor

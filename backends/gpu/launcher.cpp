@@ -18,12 +18,12 @@ constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 24);
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 2048;
 
-void* load(std::string_view code) { return new Queue::Kernel{.image = std::string(code)}; }
+void* load(std::string_view code) { return new ModuleFunction{.image = std::string(code)}; }
 
 struct Known {
     std::mutex mutex;
     struct Entry {
-        Queue::Kernel* kernel = nullptr;
+        ModuleFunction* kernel = nullptr;
         size_t near_bytes = 0;
     };
     std::unordered_map<std::string, Entry> kernels;
@@ -73,7 +73,7 @@ bool Launcher::run(const std::string& name, int64_t blocks, int threads, const W
             const graph::ThreadProgram program = writer.finish();
             const graph::KernelRequest request{.threads = &program};
             found->second.kernel =
-                static_cast<Queue::Kernel*>(graph::find_kernels({target_, &load}, {&request, 1}, true).at(0));
+                static_cast<ModuleFunction*>(graph::find_kernels({target_, &load}, {&request, 1}, true).at(0));
             found->second.near_bytes = program.near_bytes;
         }
         entry = found->second;
@@ -94,12 +94,17 @@ bool Launcher::run_for(const std::string& name, int64_t count, const Words& word
 void Launcher::fill_zero(Address to, int64_t bytes) { queue_.fill_zero(to, static_cast<size_t>(bytes)); }
 
 Address Launcher::make_flag() {
+    if (const Address place = queue_.place_for_refusal(what_)) {
+        is_waited_for_ = false;
+        return place;
+    }
     const Address flag = take(sizeof(int64_t));
     fill_zero(flag, sizeof(int64_t));
     return flag;
 }
 
 bool Launcher::is_set(Address flag) {
+    if (!is_waited_for_) return false;
     int64_t value = 0;
     queue_.download(&value, flag, sizeof value);
     return value != 0;

@@ -77,10 +77,16 @@ class Launcher {
     // As many blocks as it takes for `count` threads, up to some for each processor.
     bool run_for(const std::string& name, int64_t count, const Words& words, const Write& write);
 
+    // What a library does in the place of a kernel; see Queue::call.
+    void call(std::vector<uint64_t> words, size_t operands, std::function<Result(StreamHandle*)> run) {
+        queue_.call(std::move(words), operands, what_, std::move(run));
+    }
+
     Address take(int64_t bytes) { return room_.take(static_cast<size_t>(bytes)); }
     void fill_zero(Address to, int64_t bytes);
-    // An element that is 0 until a kernel writes there that it refuses its operands; waits.
+    // An element that is 0 until a kernel writes there that it refuses its operands.
     Address make_flag();
+    // Waits for it. Of a run that is gathered it is false, and the next call that waits tells what was refused.
     bool is_set(Address flag);
 
   private:
@@ -88,6 +94,7 @@ class Launcher {
     Queue& queue_;
     const std::string& target_;
     const std::string_view what_;
+    bool is_waited_for_ = true;
 };
 
 }  // namespace lunaria::gpu

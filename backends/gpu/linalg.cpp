@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/gpu/library_product.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/product.h"
 #include "core/error.h"
@@ -44,6 +45,35 @@ bool sum_dtype(DType t, DType& sum) {
     return t == DType::i32 || t == DType::i64 || (is_float(t) && !is_complex(t));
 }
 
+// The step from one matrix to the next, where one step tells all of a batch.
+bool one_step(const Shape& batch, const Strides& steps, int64_t& step) {
+    step = 0;
+    int64_t inside = 1;
+    for (int i = batch.rank(); i-- > 0;) {
+        if (batch[i] == 1) continue;
+        if (inside == 1)
+            step = steps[i];
+        else if (steps[i] != step * inside)
+            return false;
+        inside *= batch[i];
+    }
+    return true;
+}
+
+bool by_library(Launcher& launcher, const KernelCall& c, const ProductShape& s, const Shape& axes, const Operand& a,
+                const Operand& b, const Tensor* bias) {
+    if (!is_float(c.dtype) || is_complex(c.dtype)) return false;
+    if (bias && (bias->rank() != 1 || bias->strides()[0] != 1 || bias->size() != s.columns)) return false;
+    auto address = [](const Tensor& t) { return reinterpret_cast<Address>(t.raw()); };
+    MatrixProduct p{.dtype = c.dtype, .batches = s.batches, .rows = s.rows, .columns = s.columns, .depth = s.depth};
+    p.a = {address(c.tensor(0)), a.row, a.column};
+    p.b = {address(c.tensor(1)), b.row, b.column};
+    if (!one_step(axes, a.steps, p.a.batch) || !one_step(axes, b.steps, p.b.batch)) return false;
+    p.out = address(c.out[0]);
+    if (bias) p.bias = address(*bias);
+    return run_library_product(launcher, p);
+}
+
 bool product(Launcher& launcher, const KernelCall& c, bool transposed) {
     const Tensor &x = c.tensor(0), &y = c.tensor(1), &out = c.out[0];
     const Tensor* bias = transposed && c.has(2) ? &c.tensor(2) : nullptr;
@@ -64,6 +94,7 @@ bool product(Launcher& launcher, const KernelCall& c, bool transposed) {
         s.batches = 1;
         axes = {};
     }
+    if (by_library(launcher, c, s, axes, a, b, bias)) return true;
     s.a_along_depth = a.column == 1;
     s.b_along_depth = b.row == 1;
     Words words;

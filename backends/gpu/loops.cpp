@@ -18,12 +18,12 @@ using graph::LoopTask;
 using graph::ThreadLaunch;
 
 // Modules are loaded when they are launched: a kernel that was only planned costs nothing.
-void* load(std::string_view code) { return new Queue::Kernel{.image = std::string(code)}; }
+void* load(std::string_view code) { return new ModuleFunction{.image = std::string(code)}; }
 
-Queue::Kernel* kernel_of(const std::string& target, const LoopProgram& program, const graph::ThreadShape& shape) {
+ModuleFunction* kernel_of(const std::string& target, const LoopProgram& program, const graph::ThreadShape& shape) {
     const graph::KernelRequest request{&program, shape};
     const std::vector<void*> found = graph::find_kernels({target, &load}, {&request, 1}, true);
-    return static_cast<Queue::Kernel*>(found.at(0));
+    return static_cast<ModuleFunction*>(found.at(0));
 }
 
 struct Loop final : graph::LoopCode {
@@ -36,7 +36,7 @@ struct Loop final : graph::LoopCode {
     const std::vector<size_t> offsets;
     // For operands that lie at these offsets of aligned memory.
     ThreadLaunch planned;
-    Queue::Kernel* kernel = nullptr;
+    ModuleFunction* kernel = nullptr;
     std::string name;
 };
 
@@ -80,7 +80,7 @@ struct Run {
         return words;
     }
 
-    void run(const ThreadLaunch& launch, Queue::Kernel& kernel, std::vector<uintptr_t> addresses) const {
+    void run(const ThreadLaunch& launch, ModuleFunction& kernel, std::vector<uintptr_t> addresses) const {
         Room room(queue);
         // Rows that are added up in several chunks have sums of their own, which are added up behind them.
         struct Chunks {
@@ -115,7 +115,7 @@ struct Run {
 
     bool plan_and_run(std::vector<uintptr_t> addresses) const {
         const ThreadLaunch launch = graph::plan_threads(program, sizes, rows, addresses);
-        Queue::Kernel* kernel = kernel_of(target, program, launch.shape);
+        ModuleFunction* kernel = kernel_of(target, program, launch.shape);
         if (kernel) run(launch, *kernel, std::move(addresses));
         return kernel;
     }
@@ -123,7 +123,7 @@ struct Run {
 
 // So many words an operand that is no sum adds, at least; the last ones are counts, scratch memory and distances.
 bool fits(const ThreadLaunch& launch, const LoopProgram& program) {
-    return launch.words.size() + 2 * program.operands.size() + 1 <= Queue::kMostWords;
+    return launch.words.size() + 2 * program.operands.size() + 1 <= Work::kMostWords;
 }
 
 std::vector<uintptr_t> addresses_of(std::span<void* const> operands) {
@@ -149,7 +149,7 @@ std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<c
     if (kernels.size() < made.size()) return {};
     std::vector<graph::LoopRef> list;
     for (size_t i = 0; i < made.size(); ++i) {
-        made[i]->kernel = static_cast<Queue::Kernel*>(kernels[i]);
+        made[i]->kernel = static_cast<ModuleFunction*>(kernels[i]);
         const bool runs = made[i]->kernel && fits(made[i]->planned, made[i]->program);
         list.push_back(runs ? std::move(made[i]) : nullptr);
     }

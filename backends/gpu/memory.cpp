@@ -53,7 +53,7 @@ Memory::Blocks::iterator Memory::add_segment(size_t bytes) {
     for (Address other : unusable) driver_.memory_free(other);
     if (result != kSuccess) return blocks_.end();
     segments_[start] = size;
-    const auto at = blocks_.emplace(start, Block{size, start, true}).first;
+    const auto at = blocks_.emplace(start, Block{size, start, true, {}}).first;
     list_of(at->second).emplace(size, start);
     stats_.cached += static_cast<int64_t>(size);
     return at;
@@ -66,7 +66,7 @@ void Memory::take(Blocks::iterator at, size_t bytes) {
     list.erase({block.bytes, at->first});
     if (const size_t rest = block.bytes - bytes; rest >= kRound) {
         const Address next = at->first + bytes;
-        blocks_.emplace_hint(std::next(at), next, Block{rest, block.segment, true});
+        blocks_.emplace_hint(std::next(at), next, Block{rest, block.segment, true, block.age});
         list.emplace(rest, next);
         block.bytes = bytes;
     }
@@ -76,10 +76,14 @@ void Memory::take(Blocks::iterator at, size_t bytes) {
 // Joins a free block with the free ones beside it.
 void Memory::join(Blocks::iterator at) {
     FreeList& list = list_of(at->second);
+    auto take_age = [](Block& block, const Block& other) {
+        block.age.free_since = std::max(block.age.free_since, other.age.free_since);
+    };
     auto next = std::next(at);
     if (next != blocks_.end() && next->second.is_free && next->second.segment == at->second.segment) {
         list.erase({next->second.bytes, next->first});
         at->second.bytes += next->second.bytes;
+        take_age(at->second, next->second);
         blocks_.erase(next);
     }
     if (at != blocks_.begin()) {
@@ -87,6 +91,7 @@ void Memory::join(Blocks::iterator at) {
         if (before->second.is_free && before->second.segment == at->second.segment) {
             list.erase({before->second.bytes, before->first});
             before->second.bytes += at->second.bytes;
+            take_age(before->second, at->second);
             blocks_.erase(at);
             at = before;
         }
@@ -94,17 +99,9 @@ void Memory::join(Blocks::iterator at) {
     list.emplace(at->second.bytes, at->first);
 }
 
-Address Memory::allocate(size_t bytes) {
-    const size_t size = rounded(bytes);
-    auto at = find_free(size);
-    if (at == blocks_.end()) at = add_segment(size);
-    if (at == blocks_.end()) {
-        empty_cache();
-        at = add_segment(size);
-        if (at == blocks_.end()) at = find_free(size, true);
-    }
-    if (at == blocks_.end()) return 0;
-    take(at, size);
+Address Memory::take_for(Blocks::iterator at, size_t bytes, uint64_t position) {
+    take(at, bytes);
+    at->second.age.allocated = position;
     const auto taken = static_cast<int64_t>(at->second.bytes);
     stats_.live += taken;
     stats_.cached -= taken;
@@ -113,14 +110,35 @@ Address Memory::allocate(size_t bytes) {
     return at->first;
 }
 
-void Memory::release(Address block) noexcept {
+Address Memory::allocate(size_t bytes, uint64_t position) {
+    const size_t size = rounded(bytes);
+    auto at = find_free(size);
+    if (at == blocks_.end()) at = add_segment(size);
+    return at == blocks_.end() ? 0 : take_for(at, size, position);
+}
+
+Address Memory::allocate_by_all_means(size_t bytes, uint64_t position) {
+    const size_t size = rounded(bytes);
+    empty_cache();
+    auto at = add_segment(size);
+    if (at == blocks_.end()) at = find_free(size, true);
+    return at == blocks_.end() ? 0 : take_for(at, size, position);
+}
+
+void Memory::release(Address block, uint64_t position) noexcept {
     if (lost_.erase(block)) return;
     const auto at = blocks_.find(block);
     if (at == blocks_.end()) return;
     at->second.is_free = true;
+    at->second.age.free_since = position;
     stats_.live -= static_cast<int64_t>(at->second.bytes);
     stats_.cached += static_cast<int64_t>(at->second.bytes);
     join(at);
+}
+
+Memory::Age Memory::age_of(Address address) const {
+    const auto after = blocks_.upper_bound(address);
+    return after == blocks_.begin() ? Age{} : std::prev(after)->second.age;
 }
 
 void Memory::empty_cache() noexcept {

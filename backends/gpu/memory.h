@@ -18,10 +18,17 @@ class Memory {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    // 0: the driver has no memory left, nor is there any that is cached.
-    Address allocate(size_t bytes);
+    // 0: the driver has no memory left, nor is there any that is cached. `position`: how much work has been given.
+    Address allocate(size_t bytes, uint64_t position = 0);
+    // The same, after everything that is cached has been given back; nothing may be queued.
+    Address allocate_by_all_means(size_t bytes, uint64_t position = 0);
     // A block that lies in lost memory is forgotten.
-    void release(Address block) noexcept;
+    void release(Address block, uint64_t position = 0) noexcept;
+    // Of the block that has this address in it: when it was allocated, and from when on nothing used it before that.
+    struct Age {
+        uint64_t allocated = 0, free_since = 0;
+    };
+    Age age_of(Address address) const;
     // Gives segments that nobody uses back to the driver; nothing may be queued.
     void empty_cache() noexcept;
 
@@ -37,6 +44,7 @@ class Memory {
         size_t bytes = 0;
         Address segment = 0;
         bool is_free = false;
+        Age age{};
     };
     using Blocks = std::map<Address, Block>;
     using FreeList = std::set<std::pair<size_t, Address>>;
@@ -46,6 +54,7 @@ class Memory {
     Blocks::iterator find_free(size_t bytes, bool any = false);
     Blocks::iterator add_segment(size_t bytes);
     void take(Blocks::iterator at, size_t bytes);
+    Address take_for(Blocks::iterator at, size_t bytes, uint64_t position);
     void join(Blocks::iterator at);
     bool overlaps_lost(Address start, size_t bytes) const;
 

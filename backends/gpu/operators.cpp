@@ -1,8 +1,10 @@
 #include "backends/gpu/operators.h"
 
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/loops.h"
@@ -21,23 +23,82 @@ struct Compiled {
     graph::LoopRef code;  // null: there is none
 };
 
+// Everything that tells calls apart which are not the same loop.
+class CallKey {
+  public:
+    std::vector<int64_t> words;
+
+    // Plain numbers among operands are left out where they are not `told`.
+    void set(const KernelCall& call, bool told) {
+        words.clear();
+        words.push_back(call.op.id);
+        words.push_back(static_cast<int64_t>(call.dtype));
+        add(call.out[0]);
+        for (size_t i = 0; i < call.args.size(); ++i)
+            if (told || !is_plain_operand(call, i))
+                add(call.args[i]);
+            else
+                words.push_back(-1);
+    }
+    static bool is_plain_operand(const KernelCall& call, size_t i) {
+        return call.args[i].is_number() && is_tensor_type(call.op.signature.params[i].type);
+    }
+
+  private:
+    void add(const Tensor& t) {
+        words.push_back(static_cast<int64_t>(t.dtype()) << 8 | t.rank());
+        for (int axis = 0; axis < t.rank(); ++axis) words.push_back(t.dim(axis));
+    }
+    void add(const Value& v) {
+        words.push_back(static_cast<int64_t>(v.kind()));
+        switch (v.kind()) {
+            case Value::Kind::nil:
+                return;
+            case Value::Kind::tensor:
+                return add(v.tensor());
+            case Value::Kind::number:
+                words.push_back(std::bit_cast<int64_t>(v.number()));
+                return;
+            case Value::Kind::list:
+                words.push_back(static_cast<int64_t>(v.items().size()));
+                for (const Value& item : v.items()) add(item);
+                return;
+            case Value::Kind::string: {
+                const std::string& text = v.string();
+                words.push_back(static_cast<int64_t>(text.size()));
+                for (char c : text) words.push_back(c);
+                return;
+            }
+            default:
+                words.push_back(v.integer());
+        }
+    }
+};
+
+struct Hash {
+    size_t operator()(const std::vector<int64_t>& words) const {
+        uint64_t h = words.size();
+        for (int64_t word : words) {
+            h = (h ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u;
+            h ^= h >> 29;
+        }
+        return h;
+    }
+};
+
 // All that have been met: more than this many are attributes that change with every call, which begins anew.
 constexpr size_t kMost = 4096;
+// An operator that is given more plain numbers than this gets them as tensors: code is not made for each of them.
+constexpr int kMostNumbers = 8;
 
 struct Known {
     std::mutex mutex;
-    std::unordered_map<std::string, std::shared_ptr<const Compiled>> calls;
+    std::unordered_map<std::vector<int64_t>, std::shared_ptr<const Compiled>, Hash> calls;
+    std::unordered_map<std::vector<int64_t>, int, Hash> numbers;  // how many there have been, beside everything else
 };
 Known& known() {
     static auto* instance = new Known;
     return *instance;
-}
-
-std::string key_of(const KernelCall& call) {
-    std::string key = str(call.op.id, ' ', name_of(call.dtype));
-    for (const Value& v : call.args)
-        key += v.is_tensor() ? str(' ', name_of(v.tensor().dtype()), v.tensor().shape()) : ' ' + to_string(v);
-    return key + str(' ', name_of(call.out[0].dtype()), call.out[0].shape());
 }
 
 std::shared_ptr<const Compiled> compile(const std::string& target, const KernelCall& call) {
@@ -55,6 +116,40 @@ std::shared_ptr<const Compiled> compile(const std::string& target, const KernelC
     return compiled;
 }
 
+// Null: its numbers are to be tensors.
+std::shared_ptr<const Compiled> find(const std::string& target, const KernelCall& call, bool has_numbers) {
+    thread_local CallKey key;
+    key.set(call, true);
+    Known& all = known();
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.calls.find(key.words);
+    if (found != all.calls.end()) return found->second;
+    if (all.calls.size() > kMost) {
+        all.calls.clear();
+        all.numbers.clear();
+    }
+    if (has_numbers) {
+        thread_local CallKey rest;
+        rest.set(call, false);
+        if (++all.numbers[rest.words] > kMostNumbers) return nullptr;
+    }
+    return all.calls[key.words] = compile(target, call);
+}
+
+bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call);
+
+bool run_with_tensors(Queue& queue, const std::string& target, const KernelCall& call) {
+    std::vector<Value> args(call.args.begin(), call.args.end());
+    for (size_t i = 0; i < args.size(); ++i) {
+        if (!CallKey::is_plain_operand(call, i)) continue;
+        const bool is_integer = args[i].kind() == Value::Kind::integer;
+        const Tensor one =
+            is_integer ? Tensor::scalar(args[i].integer()) : Tensor::scalar(DType::f64, args[i].number());
+        args[i] = Value(one.cast(call.dtype).to(call.out[0].device()));
+    }
+    return run_as_loop(queue, target, {call.op, args, call.out, call.dtype, call.seed, call.counter});
+}
+
 // False where the call is no loop that there is code for.
 bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call) {
     if (call.out.size() != 1 || !call.out[0] || call.out[0].size() == 0) return false;
@@ -64,16 +159,10 @@ bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call
         for (size_t i = 0; v.is_list() && i < v.items().size(); ++i)
             if (v.items()[i].is_tensor()) return false;
     }
-    std::shared_ptr<const Compiled> compiled;
-    {
-        Known& all = known();
-        const std::string key = key_of(call);
-        const std::lock_guard lock(all.mutex);
-        if (all.calls.size() > kMost) all.calls.clear();
-        auto& entry = all.calls[key];
-        if (!entry) entry = compile(target, call);
-        compiled = entry;
-    }
+    bool has_numbers = false;
+    for (size_t i = 0; i < call.args.size(); ++i) has_numbers |= CallKey::is_plain_operand(call, i);
+    const std::shared_ptr<const Compiled> compiled = find(target, call, has_numbers);
+    if (!compiled) return run_with_tensors(queue, target, call);
     if (!compiled->code) return false;
     std::vector<void*> pointers;
     std::vector<Tensor> copies;  // until the launch is queued
@@ -116,6 +205,7 @@ const KernelTable& kernel_table() {
         add_sort_kernels(*made);
         add_scan_kernels(*made);
         add_softmax_kernels(*made);
+        add_attention_kernels(*made);
         return made;
     }();
     return *table;

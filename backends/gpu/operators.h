@@ -46,6 +46,7 @@ void add_array_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
+void add_attention_kernels(KernelTable& table);
 
 // A call of another operator in the place of one; false where it is no loop.
 bool run_loop_of(const KernelCall& call, const Launcher& launcher);

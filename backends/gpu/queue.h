@@ -1,16 +1,24 @@
-// The processor at work: its context, one stream in which everything is done in the order in which it is asked for, the
-// memory, and what fails. What fails in a kernel is told by a later call: the queue then says which kernels had been
-// asked for since the last call that waited, and starts anew with a context without memory.
+// The processor at work: its context, one stream in which everything is done in the order in which it is asked for (and
+// one for uploads beside it), the memory, and what fails. What fails in a kernel is told by a later call: the queue
+// then says which kernels had been asked for since the last call that waited, and starts anew with a context without
+// memory.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backends/gpu/driver.h"
+#include "backends/gpu/feeder.h"
 #include "backends/gpu/memory.h"
+#include "backends/gpu/replay.h"
 #include "backends/gpu/staging.h"
+#include "core/graph_backend.h"
 
 namespace lunaria::gpu {
 
@@ -30,20 +38,28 @@ class Queue {
     void copy(Address to, Address from, size_t bytes);
     void fill_zero(Address to, size_t bytes);
 
-    // A function of a module, for launch(). Modules stay; after a loss they are loaded again.
-    struct Kernel {
-        std::string image;
-        FunctionHandle* function = nullptr;
-        uint64_t context = 0;  // the one that `function` is of
-    };
-    static constexpr size_t kMostWords = 512;
-    struct Shape {
-        unsigned blocks = 1, threads = 1, near_bytes = 0;
-    };
-    // `words`: the only argument, by value, at most kMostWords. `what`: the name of the operator, for messages.
+    // `words`: the only argument, by value, at most Work::kMostWords. `what`: the name of the operator, for messages.
     // `operands` of the words, from the first one on, are addresses.
-    void launch(Kernel& kernel, const Shape& shape, std::vector<uint64_t> words, size_t operands,
+    void launch(ModuleFunction& kernel, const LaunchShape& shape, std::vector<uint64_t> words, size_t operands,
                 std::string_view what);
+    // What a library gives to the stream. `words` tell it from other work; they begin with its operands.
+    void call(std::vector<uint64_t> words, size_t operands, std::string_view what,
+              std::function<Result(StreamHandle*)> run);
+    // Does what needs the context of this thread: with the number of the context, of which handles are.
+    template <class F>
+    void in_context(F&& use) {
+        const std::lock_guard lock(mutex_);
+        enter();
+        use(contexts_);
+    }
+
+    // Where a kernel of this operator sets an element that is 0 as long as it refuses nothing, for work that nobody
+    // waits for: the next call that waits tells it. 0 where this thread's work is not gathered, and is to be waited
+    // for.
+    Address place_for_refusal(std::string_view what);
+
+    // Gathers the work of runs of one graph (core/graph_backend.h).
+    std::unique_ptr<graph::Replay> make_replay();
 
     void synchronize();
     uint64_t record();
@@ -54,6 +70,7 @@ class Queue {
     void reset_peak_memory();
 
   private:
+    class Gathering;
     struct Launch {
         std::string what, place;
     };
@@ -63,14 +80,32 @@ class Queue {
     [[noreturn]] void lose(Result result, std::string_view what);
     void refuse_lost(Address address, std::string_view what) const;
     void make_stream();
+    void add(Work work, std::string_view what);
+    // Gives what has been gathered to the stream, before something else is done there.
+    void hand_over();
+    void wait_for_all(std::string_view what);
+    // Throws where a kernel has refused its operands; everything is done.
+    void tell_refusals();
 
     const Driver& driver_;
     std::mutex mutex_;
     ContextHandle* context_ = nullptr;
+    std::string failure_;    // by which the last context was lost
     uint64_t contexts_ = 1;  // how many there have been
     StreamHandle* stream_ = nullptr;
     Memory memory_;
     Staging staging_;
+    Feeder feeder_;
+    uint64_t position_ = 0;  // pieces of work that have been asked for
+    // The run that work is gathered for, by which thread, and what has been gathered.
+    Gathering* gathering_ = nullptr;
+    std::thread::id gatherer_;
+    std::vector<Work> gathered_;
+    // Elements that kernels refuse operands by, and of which operators they are.
+    static constexpr size_t kRefusals = 256;
+    Address refusals_ = 0;  // 0: none in this context
+    std::vector<Launch> refused_;
+    bool may_refuse_ = false;       // some may be set that nobody has looked at
     std::vector<Launch> launches_;  // since the last call that waited: the last ones
     size_t launched_ = 0;
     EventHandle* start_ = nullptr;  // that times are told from

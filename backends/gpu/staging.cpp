@@ -3,27 +3,25 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/gpu/streams.h"
+
 namespace lunaria::gpu {
 
 namespace {
-constexpr unsigned kNoTiming = 2;
 constexpr size_t kLine = 64;
 }  // namespace
 
-Result Staging::prepare() {
-    if (down_[kDownloads - 1].done) return kSuccess;
-    auto fill = [&](Part& part) {
+Result Staging::prepare(std::span<Part> parts) {
+    if (parts.back().done) return kSuccess;
+    for (Part& part : parts) {
         if (!part.memory) {
             void* memory = nullptr;
             if (Result r = driver_.host_allocate(&memory, kPart, 0)) return r;
             part.memory = static_cast<char*>(memory);
         }
-        return part.done ? kSuccess : driver_.event_create(&part.done, kNoTiming);
-    };
-    for (Part& part : up_)
-        if (Result r = fill(part)) return r;
-    for (Part& part : down_)
-        if (Result r = fill(part)) return r;
+        if (part.done) continue;
+        if (Result r = driver_.event_create(&part.done, kNoTiming)) return r;
+    }
     return kSuccess;
 }
 
@@ -38,7 +36,7 @@ Result Staging::next_upload() {
 }
 
 Result Staging::upload(Address to, const char* from, size_t bytes) {
-    if (Result r = prepare()) return r;
+    if (Result r = prepare(up_)) return r;
     while (bytes > 0) {
         if (used_ == kPart)
             if (Result r = next_upload()) return r;
@@ -53,7 +51,7 @@ Result Staging::upload(Address to, const char* from, size_t bytes) {
 }
 
 Result Staging::download(char* to, Address from, size_t bytes) {
-    if (Result r = prepare()) return r;
+    if (Result r = prepare(down_)) return r;
     const size_t parts = (bytes + kPart - 1) / kPart;
     auto size_of_part = [&](size_t i) { return std::min(kPart, bytes - i * kPart); };
     // While the host takes one part, the next is on its way.

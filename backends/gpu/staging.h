@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "backends/gpu/driver.h"
 
@@ -30,7 +31,7 @@ class Staging {
         EventHandle* done = nullptr;
         bool travels = false;
     };
-    Result prepare();
+    Result prepare(std::span<Part> parts);
     Result next_upload();
 
     const Driver& driver_;

@@ -100,6 +100,17 @@ int fallback_list(lua_State* L) {
     }
     return 1;
 }
+// parts([name]): a list of lines
+int parts(lua_State* L) {
+    const auto* device = dynamic_cast<const OptionalDevice*>(&device_or_current(L, 1, "libraries"));
+    lua_createtable(L, 0, 0);
+    lua_Integer n = 0;
+    for (const std::string& line : device ? device->parts() : std::vector<std::string>()) {
+        push(L, line);
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
 int forget_fallback_list(lua_State*) {
     forget_fallbacks();
     return 0;
@@ -148,6 +159,7 @@ int open_devices(lua_State* L) {
         {"synchronize", protect<synchronize>},
         {"fallbacks", protect<fallback_list>},
         {"forget_fallbacks", protect<forget_fallback_list>},
+        {"parts", protect<parts>},
         {"move", protect<move>},
     };
     lua_createtable(L, 0, static_cast<int>(std::size(kFunctions)));

@@ -12,6 +12,7 @@
 #include "backends/devices.h"
 #include "core/device.h"
 #include "core/memory.h"
+#include "core/precision.h"
 #include "core/random.h"
 #include "core/threads.h"
 #include "interpreter/bindings/devices.h"
@@ -125,13 +126,31 @@ int empty_cache(lua_State* L) {
     return 0;
 }
 
+// Of set_context: whether an operator may run on the host.
+std::optional<bool> fallback_option(lua_State* L) {
+    if (!push_option(L, 1, "device_fallback")) return {};
+    if (!lua_isboolean(L, -1))
+        throw argument_error("set_context", str("device_fallback must be true or false, got ", describe(L, -1)));
+    return lua_toboolean(L, -1);
+}
+// Whether operands of products may be rounded.
+std::optional<bool> precision_option(lua_State* L) {
+    if (!push_option(L, 1, "float32_matmul_precision")) return {};
+    const std::string_view text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    if (text != "highest" && text != "high")
+        throw value_error("set_context",
+                          str("float32_matmul_precision must be \"highest\" or \"high\", got ", describe(L, -1)));
+    return text == "high";
+}
+
 int set_context(lua_State* L) {
     if (!lua_istable(L, 1))
         throw argument_error("set_context",
                              str("a table of settings is expected, such as { mode = ms.GRAPH_MODE }, got ",
                                  lua_isnone(L, 1) ? "nothing" : describe(L, 1)));
     check_options(L, 1, "set_context",
-                  {"mode", "device_target", "device_id", "device_fallback", "deterministic", "runtime_num_threads"});
+                  {"mode", "device_target", "device_id", "device_fallback", "deterministic", "runtime_num_threads",
+                   "float32_matmul_precision"});
     // All are looked at before one is set.
     std::optional<int64_t> mode, threads;
     std::optional<bool> deterministic;
@@ -154,12 +173,7 @@ int set_context(lua_State* L) {
     }
     Device* device = nullptr;
     if (push_option(L, 1, "device_target")) device = &device_at(L, -1, "set_context", "device_target");
-    std::optional<bool> fallback;
-    if (push_option(L, 1, "device_fallback")) {
-        if (!lua_isboolean(L, -1))
-            throw argument_error("set_context", str("device_fallback must be true or false, got ", describe(L, -1)));
-        fallback = lua_toboolean(L, -1);
-    }
+    const std::optional<bool> fallback = fallback_option(L), rounded = precision_option(L);
     if (push_option(L, 1, "device_id")) {
         const int64_t id = integer_at(L, -1, "set_context", "device_id");
         if (id != 0) throw value_error("set_context", str("device_id must be 0, got ", id));
@@ -173,6 +187,7 @@ int set_context(lua_State* L) {
     if (threads) lunaria::set_num_threads(static_cast<int>(*threads));
     if (device) set_current_device(device);
     if (fallback) allow_fallback(*fallback);
+    if (rounded) allow_rounded_products(*rounded);
     if (mode) {
         lua_pushboolean(L, *mode == graph_mode);
         lua_setfield(L, settings, "graph");
@@ -197,11 +212,12 @@ int get_context(lua_State* L) {
         lua_pushstring(L, jit::is_deterministic(L) ? "ON" : "OFF");
     else if (name == "runtime_num_threads")
         lua_pushinteger(L, num_threads());
+    else if (name == "float32_matmul_precision")
+        lua_pushstring(L, rounds_products() ? "high" : "highest");
     else
-        throw argument_error(
-            "get_context",
-            str("there is no setting '", name,
-                "'; there are: mode, device_target, device_id, device_fallback, deterministic, runtime_num_threads"));
+        throw argument_error("get_context", str("there is no setting '", name,
+                                                "'; there are: mode, device_target, device_id, device_fallback, "
+                                                "deterministic, runtime_num_threads, float32_matmul_precision"));
     return 1;
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/interrupt.h"
@@ -35,6 +36,25 @@ struct StepState {
 };
 
 void release_nothing(Storage&) {}
+
+// Tells a device which of the work that it is given is one run.
+class Gathering {
+  public:
+    explicit Gathering(Replay* replay) : replay_(replay) {
+        if (replay_) replay_->begin();
+    }
+    ~Gathering() {
+        if (replay_) replay_->give_up();
+    }
+    Gathering(const Gathering&) = delete;
+    Gathering& operator=(const Gathering&) = delete;
+    void end() {
+        if (Replay* replay = std::exchange(replay_, nullptr)) replay->end();
+    }
+
+  private:
+    Replay* replay_;
+};
 
 }  // namespace
 
@@ -88,8 +108,9 @@ struct Executable::Context {
     Tensor arena;
     std::vector<Tensor> roots, handles;
     std::vector<StepState> steps;
+    std::unique_ptr<Replay> replay;
 
-    explicit Context(const Program& p) : program(p) {
+    explicit Context(const Program& p) : program(p), replay(p.loops ? p.loops->replay() : nullptr) {
         const Plan& plan = p.plan;
         arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)}, p.place);
         roots.resize(plan.roots.size());
@@ -105,6 +126,9 @@ struct Executable::Context {
             if (plan.roots[plan.handles[h].root].is_static()) handles[h] = make(plan.handles[h]);
         for (const Step& step : plan.steps) steps.push_back(state_of(step));
     }
+
+    // Steps that are timed one by one are given one by one.
+    Replay* replay_unless_timed(bool is_timed) const { return is_timed || Profile::current() ? nullptr : replay.get(); }
 
     Tensor make(const Handle& handle) const {
         const Tensor& root = roots[handle.root];
@@ -385,6 +409,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     }
     if (!context) context = with_memory(plan, [&] { return std::make_unique<Context>(*program_); });
 
+    Gathering gathering(context->replay_unless_timed(times));
     std::vector<Tensor>& roots = context->roots;
     for (size_t d : plan.donated) Tensor(inputs[d]).own_storage();
     for (size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -468,6 +493,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     if (last) last();
     for (size_t k = 0; k < outputs.size(); ++k)
         if (plan.results[k].borrowed) outputs[k] = Tensor();
+    gathering.end();
     std::lock_guard lock(program_->mutex);
     program_->free.push_back(std::move(context));
 }

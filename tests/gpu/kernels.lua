@@ -86,6 +86,13 @@ for i, w in ipairs {
     return (y * y):sum() * 0.01
   end, { 0, 1, 2 }), x, weight, bias)
 end
+for _, dtype in ipairs { ms.float16, ms.bfloat16 } do
+  local function conv(a, b, c) return ops.conv2d(a, b, c, { pad_mode = "pad", padding = 1 }) end
+  local x, weight, bias = randn({ 2, 3, 6, 5 }):astype(dtype), randn({ 4, 3, 3, 3 }):astype(dtype), randn({ 4 }):astype(dtype)
+  check("conv2d of " .. tostring(dtype), conv, x, weight, bias)
+  check("gradients of conv2d of " .. tostring(dtype), ms.grad(function(a, b, c) return (conv(a, b, c) * 0.5):sum() end, { 0, 1, 2 }),
+    x, weight, bias)
+end
 check("conv1d", ops.conv1d, randn { 2, 3, 20 }, randn { 4, 3, 5 })
 check("conv3d of float64", ops.conv3d, randn({ 2, 3, 6, 5, 4 }, ms.float64), randn({ 4, 3, 2, 3, 2 }, ms.float64))
 
@@ -184,6 +191,30 @@ for _, s in ipairs { { 3, 5, 4 }, { 2, 3000 } } do
   end
 end
 check("logsumexp of infinities", function(x) return ops.exp(ops.logsumexp(x, 0)) end, ms.tensor { -1 / 0, -1 / 0 })
+-- One tile and several, of queries and of keys; heads of several sizes; windows.
+for _, s in ipairs { { 1, 1, 5, 7, 4, 3 }, { 2, 3, 70, 67, 16, 8 }, { 1, 2, 33, 130, 64, 64 }, { 1, 1, 20, 20, 130, 17 },
+  { 1, 1, 9, 9, 200, 9 } } do
+  local b, h, n, m, d, e = table.unpack(s)
+  local name = table.concat(s, " x ")
+  local q, k, v, slopes = randn { b, h, n, d }, randn { b, h, m, d }, randn { b, h, m, e }, randn { b, h, n, e }
+  for _, window in ipairs { { false, 0 }, { true, 0 }, { true, -3 }, { true, 9223372036854775807 } } do
+    local where = (" of %s, %s %d"):format(name, window[1] and "causal" or "all", window[2])
+    check("attention" .. where, function(x, y, z) return ops.attention(x, y, z, 0.3, window[1], window[2]) end, q, k, v)
+    if window[2] <= 0 then
+      check("gradient of attention" .. where, function(o, x, y, z) return ops.attention_grad(o, x, y, z, 0.3, window[1], window[2]) end,
+        slopes, q, k, v)
+    end
+  end
+end
+for _, dtype in ipairs { ms.float64, ms.float16, ms.bfloat16 } do
+  local x = randn({ 1, 2, 40, 16 }):astype(dtype)
+  check("attention of " .. tostring(dtype), function(a) return ops.attention(a, a, a, 0.3) end, x)
+  check("gradient of attention of " .. tostring(dtype), function(a) return ops.attention_grad(a, a, a, a, 0.3, true, 0) end, x)
+end
+check("attention of heads that lie side by side", function(a)
+  local heads = a:transpose { 0, 2, 1, 3 }
+  return ops.attention(heads, heads, heads)
+end, randn { 2, 9, 3, 8 })
 check("rms_norm", ops.rms_norm, randn { 5, 70 }, randn { 70 })
 check("gather_nd", ops.gather_nd, randn { 5, 6, 7 }, positions(5, { 9, 2 }) - 2)
 check("gather_nd of elements", ops.gather_nd, randn { 5, 6 }, positions(5, { 3, 4, 2 }))

@@ -57,7 +57,7 @@ local moved = { "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsy
 local function counted()
   local bytes = 0
   for _, name in ipairs(moved) do bytes = bytes + mock.bytes(name) end
-  return mock.calls "cuLaunchKernel", bytes
+  return mock.calls "kernels", bytes
 end
 
 -- Of one step: what was left to the host, kernels, bytes.

@@ -68,6 +68,13 @@ function runtime.fallbacks() return devices.fallbacks() end
 --- Empties that list.
 function runtime.forget_fallbacks() devices.forget_fallbacks() end
 
+--- The libraries that a device makes use of where they are installed, a line each: name and version, or which file is
+--- missing or too old. Without them kernels of its own do the same, large products of matrices slower.
+---
+---     > #ms.runtime.libraries("CPU")
+---     0
+function runtime.libraries(device) return devices.parts(check("libraries", device)) end
+
 --- A place in the order of a device's work. As options: {device = , enable_timing = }.
 local Event = {}
 Event.__index = Event

@@ -7,10 +7,10 @@
 namespace {
 
 template <class F>
-F* find(lua_State* L, const char* name) {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW);
+F* find(lua_State* L, const char* name, const char* file = "libcuda.so.1") {
+    void* library = dlopen(file, RTLD_NOW);
     void* function = library ? dlsym(library, name) : nullptr;
-    if (!function) luaL_error(L, "the driver is no mock: it lacks %s", name);
+    if (!function) luaL_error(L, "%s is no mock: it lacks %s", file, name);
     return reinterpret_cast<F*>(function);
 }
 
@@ -38,6 +38,20 @@ int number(lua_State* L) {
 const char* const kCalls = "mock_calls";
 const char* const kBytes = "mock_bytes";
 const char* const kAlive = "mock_alive";
+// products(): that cuBLASLt was asked for, of these with rounded operands, and with a bias; its handles
+int products(lua_State* L) {
+    constexpr int kNumbers = 4;
+    for (int i = 0; i < kNumbers; ++i)
+        lua_pushinteger(L, find<int64_t(int)>(L, "mock_products", "libcublasLt.so.13")(i));
+    return kNumbers;
+}
+// convolutions(): that cuDNN was asked for, of these by units that may round; its handles
+int convolutions(lua_State* L) {
+    constexpr int kNumbers = 3;
+    for (int i = 0; i < kNumbers; ++i)
+        lua_pushinteger(L, find<int64_t(int)>(L, "mock_convolutions", "libcudnn.so.9")(i));
+    return kNumbers;
+}
 int blamed(lua_State* L) {
     lua_pushstring(L, find<const char*()>(L, "mock_blamed")());
     return 1;
@@ -52,6 +66,8 @@ extern "C" [[gnu::visibility("default")]] int luaopen_mock_control(lua_State* L)
                                   {"calls", number<kCalls>},
                                   {"bytes", number<kBytes>},
                                   {"alive", number<kAlive>},
+                                  {"products", products},
+                                  {"convolutions", convolutions},
                                   {"blamed", blamed},
                                   {nullptr, nullptr}};
     luaL_newlib(L, functions);

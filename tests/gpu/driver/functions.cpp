@@ -12,7 +12,7 @@ using namespace lunaria::testing;
 
 namespace {
 
-constexpr Result kInvalid = 1, kBadHandle = 400, kNotReady = 600;
+constexpr Result kInvalid = 1, kBadHandle = 400, kNotReady = 600, kCaptures = 900;
 
 Mock& mock() { return Mock::the(); }
 
@@ -44,8 +44,8 @@ Result copy(const char* name, Stream* stream, Address device, const void* host, 
             return kInvalid;
         }
         if (!mock().is_pinned(host, bytes)) mock().blame("memory that can move takes part in an asynchronous copy");
-        mock().bytes[name] += static_cast<int64_t>(bytes);
         mock().add(stream, [=] {
+            mock().bytes[name] += static_cast<int64_t>(bytes);
             void *there = mock().inside(device), *here = const_cast<void*>(host);
             std::memcpy(to_device ? there : here, to_device ? here : there, bytes);
         });
@@ -58,6 +58,22 @@ Result copy(const char* name, Stream* stream, Address device, const void* host, 
 #define EXPORT [[gnu::visibility("default")]]
 
 extern "C" {
+
+int64_t mock_ready_graphs();
+
+// What libraries that stand beside the driver do on a stream.
+EXPORT void mock_add(Stream* stream, void (*work)(void*), void* what) {
+    mock().call("library", [=] {
+        if (knows(mock().streams, stream, "a stream")) mock().add(stream, [=] { work(what); });
+        return 0;
+    });
+}
+// Where the host finds that memory of the device, null where it is not allocated.
+EXPORT void* mock_inside(Address address, size_t bytes) {
+    return mock().holds(address, bytes) ? mock().inside(address) : nullptr;
+}
+EXPORT int mock_skips() { return mock().skips_kernels; }
+EXPORT void mock_blame(const char* text) { mock().blame(text); }
 
 // What modules are made for.
 EXPORT const char* lunaria_target() {
@@ -141,8 +157,10 @@ EXPORT Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Strea
             mock().blame("a copy of memory that is not allocated");
             return kInvalid;
         }
-        mock().bytes["cuMemcpyDtoDAsync_v2"] += static_cast<int64_t>(bytes);
-        mock().add(stream, [=] { std::memmove(mock().inside(to), mock().inside(from), bytes); });
+        mock().add(stream, [=] {
+            mock().bytes["cuMemcpyDtoDAsync_v2"] += static_cast<int64_t>(bytes);
+            std::memmove(mock().inside(to), mock().inside(from), bytes);
+        });
         return 0;
     });
 }
@@ -161,13 +179,19 @@ EXPORT Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, Str
 
 EXPORT Result cuStreamCreate(Stream** stream, unsigned) {
     return mock().call("cuStreamCreate", [=] {
-        mock().streams.insert(*stream = new Stream);
+        *stream = new Stream;
+        (*stream)->number = mock().streams.size();
+        mock().streams.insert(*stream);
         return 0;
     });
 }
 EXPORT Result cuStreamSynchronize(Stream* stream) {
     return mock().call("cuStreamSynchronize", [=] {
         if (!knows(mock().streams, stream, "a stream")) return kBadHandle;
+        if (stream->captures) {
+            mock().blame("the host waits for a stream whose work is captured");
+            return kCaptures;
+        }
         mock().run_until(stream, stream->given);
         return mock().state;
     });
@@ -262,19 +286,14 @@ EXPORT Result cuModuleGetFunction(Module** function, Module* module, const char*
         return std::strcmp(name, "loop") == 0 ? 0 : 500;
     });
 }
-// How many words a kernel takes the real driver knows from the module; here the launch says it.
 EXPORT Result cuLaunchKernel(Module* function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
                              unsigned, unsigned near_bytes, Stream* stream, void** arguments, void**) {
     return mock().call("cuLaunchKernel", [=] {
-        if (!knows(mock().streams, stream, "a stream") || !knows(mock().modules, function, "a function"))
-            return kBadHandle;
-        constexpr unsigned kMostThreads = 1024, kMostNear = 48 << 10;
-        if (blocks == 0 || threads == 0 || threads > kMostThreads || near_bytes > kMostNear) return kInvalid;
-        const size_t count = 512;
-        std::vector<uint64_t> words(count);
-        std::memcpy(words.data(), arguments[0], count * sizeof(uint64_t));
-        mock().add(stream, [=] { mock().run_kernel(function, blocks, threads, near_bytes, words, count); });
-        return 0;
+        if (!knows(mock().streams, stream, "a stream")) return kBadHandle;
+        std::function<void()> work;
+        const Result result = mock().kernel_work(function, blocks, threads, near_bytes, arguments, &work);
+        if (result == 0) mock().add(stream, std::move(work));
+        return result;
     });
 }
 
@@ -293,13 +312,22 @@ EXPORT void mock_skip_kernels(int skips) {
         return 0;
     });
 }
-EXPORT int64_t mock_calls(const char* name) { return mock().calls[name]; }
+// Of a function, "kernels" that ran, or "all" functions.
+EXPORT int64_t mock_calls(const char* name) {
+    if (std::string_view(name) != "all") return mock().calls[name];
+    int64_t sum = 0;
+    for (const auto& [function, count] : mock().calls)
+        if (function.starts_with("cu")) sum += count;
+    return sum;
+}
 EXPORT int64_t mock_bytes(const char* name) { return mock().bytes[name]; }
 EXPORT const char* mock_blamed() { return mock().blamed.c_str(); }
 EXPORT int64_t mock_alive(const char* what) {
     const std::string_view name = what;
     if (name == "streams") return static_cast<int64_t>(mock().streams.size());
     if (name == "events") return static_cast<int64_t>(mock().events.size());
+    if (name == "graphs") return static_cast<int64_t>(mock().graphs.size());
+    if (name == "ready graphs") return mock_ready_graphs();
     if (name == "modules") return static_cast<int64_t>(mock().modules.size());
     return static_cast<int64_t>(mock().used);
 }

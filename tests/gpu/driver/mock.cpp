@@ -11,6 +11,8 @@
 #include "core/error.h"
 #include "tests/jit/graph/fibers.h"
 
+extern "C" void mock_forget_graphs();
+
 namespace lunaria::testing {
 
 namespace {
@@ -36,6 +38,7 @@ Mock::Mock() {
     inside_ = static_cast<char*>(inside);
     const char* order = std::getenv("LUNARIA_MOCK_ORDER");
     soon_ = order && std::string_view(order) == "soon";
+    ahead_ = order && std::string_view(order) == "ahead";
     const char* bytes = std::getenv("LUNARIA_MOCK_MEMORY");
     limit = bytes ? std::strtoull(bytes, nullptr, 10) : size_t{4} << 30;
 }
@@ -136,9 +139,16 @@ std::string Mock::fault_of(const std::string& text) {
 
 void Mock::add(Stream* stream, std::function<void()> work) {
     constexpr size_t kMost = 1000;
+    if (stream->captures) {
+        auto node = std::make_unique<GraphNode>();
+        node->work = std::move(work);
+        if (!stream->captures->nodes.empty()) node->behind = {stream->captures->nodes.size() - 1};
+        stream->captures->nodes.push_back(std::move(node));
+        return;
+    }
     stream->work.push_back(std::move(work));
     ++stream->given;
-    if (soon_)
+    if (soon_ || (ahead_ && stream->number > 0))
         run_until(stream, stream->given);
     else if (stream->work.size() > kMost)
         run_until(stream, stream->given - kMost / 2);
@@ -154,8 +164,26 @@ void Mock::run_until(Stream* stream, uint64_t number) {
     }
 }
 
+Result Mock::kernel_work(Module* function, unsigned blocks, unsigned threads, unsigned near_bytes, void** arguments,
+                         std::function<void()>* work) {
+    constexpr unsigned kMostThreads = 1024, kMostNear = 48 << 10;
+    constexpr Result kBadHandle = 400;
+    if (!modules.contains(function)) {
+        blame("a function is used that there is none of");
+        return kBadHandle;
+    }
+    if (blocks == 0 || threads == 0 || threads > kMostThreads || near_bytes > kMostNear) return kInvalid;
+    // How many words a kernel takes the real driver knows from the module; here the launch says it.
+    const size_t count = 512;
+    std::vector<uint64_t> words(count);
+    std::memcpy(words.data(), arguments[0], count * sizeof(uint64_t));
+    *work = [=, this] { run_kernel(function, blocks, threads, near_bytes, words, count); };
+    return 0;
+}
+
 void Mock::run_kernel(Module* module, unsigned blocks, unsigned threads, unsigned near_bytes,
                       std::vector<uint64_t> words, size_t count) {
+    ++calls["kernels"];
     if (!module->code || skips_kernels) return;
     if (auto found = failures_.find("kernel"); found != failures_.end() && --found->second.left == 0) {
         state = found->second.result;
@@ -176,7 +204,7 @@ void Mock::run_kernel(Module* module, unsigned blocks, unsigned threads, unsigne
     launch.threads = static_cast<int>(threads);
     launch.near_bytes = near_bytes;
     const auto kernel = reinterpret_cast<graph::EmulatedKernel>(module->code);
-    const std::string wrong = run_threads(kernel, launch, words, calls["cuLaunchKernel"] % 2);
+    const std::string wrong = run_threads(kernel, launch, words, calls["kernels"] % 2);
     if (!wrong.empty()) blame(wrong);
 }
 
@@ -184,6 +212,9 @@ void Mock::reset() {
     for (Stream* s : streams) delete s;
     for (Event* e : events) delete e;
     for (Module* m : modules) delete m;
+    for (Graph* g : graphs) delete g;
+    mock_forget_graphs();
+    graphs.clear();
     streams.clear();
     events.clear();
     modules.clear();

@@ -2,7 +2,8 @@
 // whose work is done as late as it may be, kernels that run on this processor as fibers. It watches how it is used.
 //
 // Work is done when the host, or another stream, waits for it: what is read too early is not there yet, what was
-// changed too early travels changed. LUNARIA_MOCK_ORDER=soon does everything at once instead, the other extreme.
+// changed too early travels changed. LUNARIA_MOCK_ORDER=soon does everything at once instead, the other extreme, and
+// LUNARIA_MOCK_ORDER=ahead does so in all streams but the first: what does not wait for that overtakes it.
 // LUNARIA_MOCK_MEMORY is how many bytes there are. LUNARIA_MOCK_TARGET=sm_90 asks for the kernels of a real processor:
 // they are looked at and not run, so that results are rubbish; LUNARIA_MOCK_PTX names a folder that they are put in.
 #pragma once
@@ -12,9 +13,11 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace lunaria::testing {
 
@@ -29,9 +32,19 @@ struct Event {
     double time = 0;
 };
 
+struct GraphNode {
+    std::function<void()> work;
+    std::vector<size_t> behind;  // places of others in the graph
+};
+struct Graph {
+    std::vector<std::unique_ptr<GraphNode>> nodes;
+};
+
 struct Stream {
     std::deque<std::function<void()>> work;
+    size_t number = 0;  // in the order in which streams were made
     uint64_t given = 0, done = 0;
+    Graph* captures = nullptr;  // what it is given goes there instead
 };
 
 struct Module {
@@ -65,6 +78,9 @@ class Mock {
 
     void add(Stream* stream, std::function<void()> work);
     void run_until(Stream* stream, uint64_t number);
+    // What a launch does when it runs; a result other than 0 where it is not to be launched at all.
+    Result kernel_work(Module* function, unsigned blocks, unsigned threads, unsigned near_bytes, void** arguments,
+                       std::function<void()>* work);
     void run_kernel(Module* module, unsigned blocks, unsigned threads, unsigned near_bytes, std::vector<uint64_t> words,
                     size_t count);
     // Everything is gone, and errors are forgotten.
@@ -75,6 +91,7 @@ class Mock {
     std::set<Stream*> streams;
     std::set<Event*> events;
     std::set<Module*> modules;
+    std::set<Graph*> graphs;
     bool skips_kernels = false;  // they are counted, and do nothing
     Result state = 0;            // not 0: the context is lost
     size_t limit = 0, used = 0;
@@ -93,7 +110,7 @@ class Mock {
     std::map<size_t, std::vector<Address>> free_;
     std::map<char*, size_t> pinned_;
     std::map<std::string, Failure> failures_;
-    bool soon_ = false;
+    bool soon_ = false, ahead_ = false;
 };
 
 }  // namespace lunaria::testing

@@ -86,14 +86,15 @@ function M.set_num_threads(n) end
 --- with copies of them (true at first; ms.runtime.fallbacks counts them), or is an error.
 --- deterministic: "ON" (or true): a program with the same seed, threads and inputs gives the same bits when it is run
 --- again; eager mode does so always, graph mode only then, whatever its cache holds. "OFF" at first. runtime_num_threads:
---- as ms.set_num_threads.
+--- as ms.set_num_threads. float32_matmul_precision: "highest", or "high": where a device has a faster way for products of
+--- float32 matrices (TF32 on a GPU), operands may be rounded to 10 bits behind the point.
 ---
 ---     > (function() ms.set_context { mode = ms.PYNATIVE_MODE } return ms.get_context("mode") == ms.PYNATIVE_MODE end)()
 ---     true
 function M.set_context(settings) end
 
---- The setting of the name: "mode", "device_target", "device_id", "device_fallback", "deterministic" or
---- "runtime_num_threads".
+--- The setting of the name: "mode", "device_target", "device_id", "device_fallback", "deterministic",
+--- "runtime_num_threads" or "float32_matmul_precision".
 ---
 ---     > ms.get_context("mode") == ms.PYNATIVE_MODE
 ---     true

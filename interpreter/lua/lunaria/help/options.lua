@@ -6,7 +6,7 @@ local function functions()
   if known then return known end
   known = {
     [ms.set_context] = { "mode", "device_target", "device_id", "device_fallback", "deterministic",
-      "runtime_num_threads" },
+      "runtime_num_threads", "float32_matmul_precision" },
     [ms.tensor] = { "dtype" }, [ms.Parameter] = { "name", "requires_grad" },
     [ms.grad] = { "grad_position", "weights", "has_aux" }, [ms.value_and_grad] = { "grad_position", "weights", "has_aux" },
     [ms.jit] = { "fullgraph", "limit", "max_steps", "jit_level", "backend" },
