@@ -44,6 +44,11 @@ measure("add_of_4", function() return four + four end)
 measure("chain_of_4", ms.jit(function() return ops.tanh(four * 2 + 1) * four - four end))
 local rows = ops.randn { size(16384, 4), size(4096, 32) }
 measure("softmax", function() return ops.softmax(rows, -1) end)
+for _, dtype in ipairs { "float32", "bfloat16" } do
+  local q = ops.randn({ size(8, 1), size(12, 1), size(1024, 9), size(64, 4) }):astype(ms[dtype])
+  measure("attention_" .. dtype, function() return ops.attention(q, q, q, 0.125, true) end)
+  measure("attention_grad_" .. dtype, function() return ops.attention_grad(q, q, q, q, 0.125, true, 0) end)
+end
 local image, kernel = ops.randn { size(32, 1), size(64, 3), size(56, 8), size(56, 8) }, ops.randn { size(64, 4), size(64, 3), 3, 3 }
 measure("conv2d", function() return ops.conv2d(image, kernel, nil, { pad_mode = "pad", padding = 1 }) end)
 

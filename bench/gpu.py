@@ -43,6 +43,10 @@ def train(name, net, make_optimizer, x, y):
     measure(f"{name}_graph", lambda: step(compiled))
 
 
+def attention(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
 def main():
     for n in (256, 1024, 4096, 8192):
         for dtype in (torch.float32, torch.bfloat16):
@@ -56,6 +60,12 @@ def main():
     measure("chain_of_4", chain)
     rows = random(16384, 4096)
     measure("softmax", lambda: torch.softmax(rows, -1))
+    for dtype in (torch.float32, torch.bfloat16):
+        q, k, v = (random(8, 12, 1024, 64, dtype=dtype).requires_grad_() for _ in range(3))
+        name = str(dtype).split(".")[1]
+        measure(f"attention_{name}", lambda: attention(q.detach(), k.detach(), v.detach()))
+        out = attention(q, k, v)
+        measure(f"attention_grad_{name}", lambda: torch.autograd.grad(out, (q, k, v), out.detach(), retain_graph=True))
     image, kernel = random(32, 64, 56, 56), random(64, 64, 3, 3)
     measure("conv2d", lambda: torch.nn.functional.conv2d(image, kernel, padding=1))
     classes = torch.randint(0, 10, (64,), device=DEVICE)

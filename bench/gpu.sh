@@ -37,13 +37,15 @@ check() {
 
 echo "### $(date -u +%F), ${device:-a device of the driver in the path}"
 echo
+"$lunaria" -l ms=lunaria -e 'for _, line in ipairs(ms.runtime.libraries "GPU") do print(line) end'
+echo
 echo "| check | verdict | last line |"
 echo "| --- | --- | --- |"
 if [[ $quick ]]; then
     check 60 conformance "$lunaria" tests/conformance/ops.lua $data --prio P0 --op matmul --grads --device GPU
 else
     for mode in eager graph; do
-        check 45 "conformance_$mode" "$lunaria" tests/conformance/ops.lua $data --prio P0 --api ops,nn,mint --grads \
+        check 40 "conformance_$mode" "$lunaria" tests/conformance/ops.lua $data --prio P0 --api ops,nn,mint --grads \
             --mode $mode --device GPU
     done
     export LUA_INIT="require('lunaria').set_context{ device_target = 'GPU' }"
@@ -53,8 +55,9 @@ else
     done
     unset LUA_INIT
     check 40 kernels "$lunaria" tests/gpu/kernels.lua
+    check 40 own_kernels env LUNARIA_GPU_LIBRARIES=0 "$lunaria" tests/gpu/kernels.lua
     if command -v compute-sanitizer >/dev/null; then
-        check 80 memory compute-sanitizer --error-exitcode 1 "$lunaria" tests/gpu/kernels.lua
+        check 60 memory compute-sanitizer --error-exitcode 1 "$lunaria" tests/gpu/kernels.lua
     fi
 fi
 check 130 benches "$lunaria" bench/gpu.lua $quick

@@ -40,7 +40,8 @@ int64_t room(int rows, int width) { return int64_t{rows} * pitch(width) + kAcros
 // The largest shares for which `elements` fit.
 template <class F>
 std::optional<Share> share_for(DType sum, F elements) {
-    constexpr int64_t kMostBytes = 48 << 10;
+    // Tiles start at multiples of a few bytes.
+    constexpr int64_t kMostBytes = (48 << 10) - 256;
     for (const Share& s : kShares)
         if (elements(s) * static_cast<int64_t>(size_of(sum)) <= kMostBytes) return s;
     return {};

@@ -201,7 +201,7 @@ for _, s in ipairs { { 1, 1, 5, 7, 4, 3 }, { 2, 3, 70, 67, 16, 8 }, { 1, 2, 33, 
     local where = (" of %s, %s %d"):format(name, window[1] and "causal" or "all", window[2])
     check("attention" .. where, function(x, y, z) return ops.attention(x, y, z, 0.3, window[1], window[2]) end, q, k, v)
     if window[2] <= 0 then
-      check("gradient of attention" .. where, function(o, x, y, z) return ops.attention_grad(o, x, y, z, 0.3, window[1], window[2]) end,
+      check("gradient of attention" .. where, function(o, x, y, z) return { ops.attention_grad(o, x, y, z, 0.3, window[1], window[2]) } end,
         slopes, q, k, v)
     end
   end
@@ -209,7 +209,7 @@ end
 for _, dtype in ipairs { ms.float64, ms.float16, ms.bfloat16 } do
   local x = randn({ 1, 2, 40, 16 }):astype(dtype)
   check("attention of " .. tostring(dtype), function(a) return ops.attention(a, a, a, 0.3) end, x)
-  check("gradient of attention of " .. tostring(dtype), function(a) return ops.attention_grad(a, a, a, a, 0.3, true, 0) end, x)
+  check("gradient of attention of " .. tostring(dtype), function(a) return { ops.attention_grad(a, a, a, a, 0.3, true, 0) } end, x)
 end
 check("attention of heads that lie side by side", function(a)
   local heads = a:transpose { 0, 2, 1, 3 }

@@ -1,5 +1,5 @@
 -- Training steps of the six models of the benches on the GPU behind the mock of its driver: what is left to the host, how
--- many kernels are launched and how many bytes travel may not rise above what bench/README.md tells.
+-- many kernels run, how many bytes travel and how often the driver is called may not rise above what bench/README.md tells.
 --   usage: models.lua [print]
 -- With `print` it gives the lines of that table.
 package.path = "tests/lua/?.lua;./?.lua;" .. package.path
@@ -57,17 +57,19 @@ local moved = { "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsy
 local function counted()
   local bytes = 0
   for _, name in ipairs(moved) do bytes = bytes + mock.bytes(name) end
-  return mock.calls "kernels", bytes
+  return mock.calls "kernels", bytes, mock.calls "all"
 end
 
--- Of one step: what was left to the host, kernels, bytes.
+-- Of one step: what was left to the host, kernels, bytes, calls of the driver.
 local function measure(step)
   -- Compiled functions compile in their first calls.
   for _ = 1, 4 do step() end
   ms.synchronize "GPU"
   ms.runtime.forget_fallbacks()
-  local kernels, bytes = counted()
+  local kernels, bytes, calls = counted()
   step()
+  -- What the step itself asks for: what is waited for afterwards is not its own.
+  local _, _, more_calls = counted()
   ms.synchronize "GPU"
   local more_kernels, more_bytes = counted()
   local left, names = 0, {}
@@ -75,14 +77,17 @@ local function measure(step)
     left = left + entry.calls
     names[#names + 1] = entry.operator
   end
-  return { left = left, kernels = more_kernels - kernels, bytes = more_bytes - bytes, names = table.concat(names, " ") }
+  return { left = left, kernels = more_kernels - kernels, bytes = more_bytes - bytes, calls = more_calls - calls,
+    names = table.concat(names, " ") }
 end
 
 -- name mode -> numbers
 local told = {}
 for line in io.lines "bench/README.md" do
-  local name, mode, left, kernels, bytes = line:match "^| (%w+) | (%w+) | (%d+) | (%d+) | (%d+) |"
-  if name then told[name .. " " .. mode] = { left = tonumber(left), kernels = tonumber(kernels), bytes = tonumber(bytes) } end
+  local name, mode, left, kernels, bytes, calls = line:match "^| (%w+) | (%w+) | (%d+) | (%d+) | (%d+) | (%d+) |"
+  if name then
+    told[name .. " " .. mode] = { left = tonumber(left), kernels = tonumber(kernels), bytes = tonumber(bytes), calls = tonumber(calls) }
+  end
 end
 
 local function check(name, mode, make)
@@ -93,12 +98,12 @@ local function check(name, mode, make)
     local found = measure(mode == "graph" and ms.jit(step) or step)
     mock.skip_kernels(false)
     if arg[1] == "print" then
-      print(("| %s | %s | %d | %d | %d |"):format(name, mode, found.left, found.kernels, found.bytes))
+      print(("| %s | %s | %d | %d | %d | %d |"):format(name, mode, found.left, found.kernels, found.bytes, found.calls))
       return
     end
     local bound = told[name .. " " .. mode] or error "bench/README.md tells nothing of it"
     if found.left > bound.left then error(("%d calls are left to the host: %s"):format(found.left, found.names)) end
-    for _, what in ipairs { "kernels", "bytes" } do
+    for _, what in ipairs { "kernels", "bytes", "calls" } do
       if found[what] > bound[what] then error(("%d %s, and there were %d"):format(found[what], what, bound[what])) end
     end
   end)
