@@ -109,7 +109,7 @@ def models():
 
 
 def peak_of_lunaria(lunaria, mock, name, mode):
-    environment = dict(os.environ, LD_LIBRARY_PATH=f"{mock}:{mock}/libraries", LUA_CPATH=f"{mock}/?.so")
+    environment = dict(os.environ, LD_LIBRARY_PATH=mock, LUA_CPATH=f"{mock}/?.so", LUNARIA_GPU_LIBRARIES="0")
     output = subprocess.run([lunaria, "bench/gpu_memory.lua", name, mode], env=environment, check=True, capture_output=True, text=True)
     return int(output.stdout)
 
