@@ -1,5 +1,6 @@
 #include "jit/graph/executable.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "core/prepared.h"
 #include "core/profile.h"
 #include "core/random.h"
+#include "jit/graph/arena.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/plan.h"
@@ -105,21 +107,21 @@ struct Executable::Program {
 // The memory of one run at a time.
 struct Executable::Context {
     const Program& program;
-    Tensor arena;
+    ArenaShare arena;  // reserved while a run has the context
     std::vector<Tensor> roots, handles;
     std::vector<StepState> steps;
     std::unique_ptr<Replay> replay;
 
-    explicit Context(const Program& p) : program(p), replay(p.loops ? p.loops->replay() : nullptr) {
+    explicit Context(const Program& p)
+        : program(p), arena(p.plan.arena_bytes, p.place), replay(p.loops ? p.loops->replay() : nullptr) {
         const Plan& plan = p.plan;
-        arena = Tensor::empty(DType::u8, {static_cast<int64_t>(plan.arena_bytes)}, p.place);
         roots.resize(plan.roots.size());
         for (size_t r = 0; r < roots.size(); ++r) {
             const Root& root = plan.roots[r];
             if (root.home == Root::Home::constant) roots[r] = root.constant;
             if (root.home == Root::Home::arena)
-                roots[r] = Tensor::over(arena.data<char>() + root.offset, root.type.tensor.dtype,
-                                        root.type.tensor.shape, release_nothing, nullptr, p.place);
+                roots[r] = Tensor::over(arena.data() + root.offset, root.type.tensor.dtype, root.type.tensor.shape,
+                                        release_nothing, nullptr, p.place);
         }
         handles.resize(plan.handles.size());
         for (size_t h = 0; h < handles.size(); ++h)
@@ -402,9 +404,12 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     std::unique_ptr<Context> context;
     {
         std::lock_guard lock(program_->mutex);
-        if (!program_->free.empty()) {
-            context = std::move(program_->free.back());
-            program_->free.pop_back();
+        auto& free = program_->free;
+        const auto found =
+            std::find_if(free.rbegin(), free.rend(), [](const auto& one) { return one->arena.reserve(); });
+        if (found != free.rend()) {
+            context = std::move(*found);
+            free.erase(std::next(found).base());
         }
     }
     if (!context) context = with_memory(plan, [&] { return std::make_unique<Context>(*program_); });
@@ -494,6 +499,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     for (size_t k = 0; k < outputs.size(); ++k)
         if (plan.results[k].borrowed) outputs[k] = Tensor();
     gathering.end();
+    context->arena.give_back();
     std::lock_guard lock(program_->mutex);
     program_->free.push_back(std::move(context));
 }
