@@ -3,7 +3,10 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <array>
 #include <cassert>
+#include <string>
+#include <vector>
 
 #include "jit/codegen/emission.h"
 
@@ -87,55 +90,147 @@ Code copysign(Code magnitude, Code sign) {
 
 Code bits_of(Code x) { return builder().CreateBitCast(x.v, bits_type(x)); }
 Code float_of(Code bits) { return builder().CreateBitCast(bits.v, emission().vector_type(emission().dtype)); }
-Code bit_constant(uint64_t bits) {
+Code bits_like(Code x, uint64_t bits) {
     Emission& e = emission();
-    llvm::Type* lane = llvm::Type::getIntNTy(e.module.getContext(), is_double() ? 64 : 32);
-    return e.spread(llvm::ConstantInt::get(lane, bits));
+    return e.spread(llvm::ConstantInt::get(llvm::Type::getIntNTy(e.module.getContext(), is_double(x) ? 64 : 32), bits));
 }
-Code shift_left(Code bits, int count) { return builder().CreateShl(bits.v, static_cast<uint64_t>(count)); }
-Code shift_right(Code bits, int count) { return builder().CreateLShr(bits.v, static_cast<uint64_t>(count)); }
-bool is_double() { return emission().dtype == DType::f64; }
+Code operator<<(Code bits, int count) { return builder().CreateShl(bits.v, static_cast<uint64_t>(count)); }
+Code operator>>(Code bits, int count) { return builder().CreateLShr(bits.v, static_cast<uint64_t>(count)); }
+Mask any_bit(Code, Code bits) {
+    return {builder().CreateICmpNE(bits.v, llvm::Constant::getNullValue(bits.v->getType()))};
+}
+
+Code at_least(Code x, double limit) { return select(Code(limit) > x, Code(limit), x); }
+Code at_most(Code x, double limit) { return select(Code(limit) < x, Code(limit), x); }
+
+bool is_double(Code) { return emission().dtype == DType::f64; }
+bool is_fused(Code) { return emission().register_bytes >= 32; }
+bool scales(Code) { return emission().register_bytes == 64; }
+bool has_tables(Code x) { return emission().register_bytes == 64 && !is_double(x); }
+
+Code fma(Code a, Code b, Code c) {
+    return builder().CreateIntrinsic(a.v->getType(), llvm::Intrinsic::fma, {a.v, b.v, c.v});
+}
+
+Code alone(Code x) {
+    if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(x.v);
+        product && product->getOpcode() == llvm::Instruction::FMul)
+        product->setHasAllowContract(false);
+    return x;
+}
+
+namespace {
+
+// The lanes first, first + 1 ... of a vector; those that it has not got are anything.
+llvm::Value* lanes_from(llvm::Value* v, int first, int count) {
+    const auto there = static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
+    std::vector<int> order;
+    for (int lane = first; lane < first + count; ++lane) order.push_back(lane < there ? lane : -1);
+    return builder().CreateShuffleVector(v, order);
+}
+
+// Vectors of any width by an instruction on whole registers.
+template <size_t K, class F>
+Code by_registers(const std::array<Code, K>& operands, int lanes, F&& on_register) {
+    const int all = emission().lanes;
+    llvm::Value* result = nullptr;
+    for (int first = 0; first < all; first += lanes) {
+        std::array<llvm::Value*, K> parts;
+        for (size_t k = 0; k < K; ++k) parts[k] = lanes_from(operands[k].v, first, lanes);
+        llvm::Value* part = on_register(parts);
+        if (all <= lanes) return lanes_from(part, 0, all);
+        // The first lanes of both make up the parts so far.
+        part = lanes_from(part, 0, all);
+        std::vector<int> order;
+        for (int lane = 0; lane < all; ++lane) order.push_back(lane < first ? lane : all + lane - first);
+        if (first > 0)
+            for (int lane = first + lanes; lane < all; ++lane) order[static_cast<size_t>(lane)] = -1;
+        result = result ? builder().CreateShuffleVector(result, part, order) : part;
+    }
+    return result;
+}
+
+}  // namespace
 
 Code scaled(Code x, Code n) {
-    Emission& e = emission();
-    const int bytes = e.lanes * (is_double() ? 8 : 4);
-    if (!e.avx512 || bytes != 64) return Code();
-    llvm::IRBuilder<>& b = e.builder;
+    llvm::IRBuilder<>& b = builder();
     constexpr uint32_t current_rounding = 4;
-    if (is_double())
-        return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_pd_512,
-                                 {x.v, n.v, x.v, b.getInt8(0xff), b.getInt32(current_rounding)});
-    return b.CreateIntrinsic(x.v->getType(), llvm::Intrinsic::x86_avx512_mask_scalef_ps_512,
-                             {x.v, n.v, x.v, b.getInt16(0xffff), b.getInt32(current_rounding)});
+    const bool twice = is_double(x);
+    return by_registers<2>({x, n}, twice ? 8 : 16, [&](const std::array<llvm::Value*, 2>& v) -> llvm::Value* {
+        const auto id =
+            twice ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+        llvm::Value* every = twice ? b.getInt8(0xff) : b.getInt16(0xffff);
+        return b.CreateIntrinsic(id, {}, {v[0], v[1], v[0], every, b.getInt32(current_rounding)});
+    });
 }
 
-Code unless_any(Mask m, Code fast, const char* function, Code x) {
-    Emission& e = emission();
-    llvm::IRBuilder<>& b = e.builder;
-    llvm::LLVMContext& context = e.module.getContext();
+// An estimate of the inverse, made better by a step of Newton's method, and the same for the quotient.
+Code quotient(Code a, Code b) {
+    if (emission().register_bytes != 64 || is_double(a)) return a / b;
+    llvm::IRBuilder<>& builder = codegen::builder();
+    Code r = by_registers<1>({b}, 16, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
+        return builder.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {},
+                                       {v[0], v[0], builder.getInt16(0xffff)});
+    });
+    r = fma(fma(-b, r, Code(1)), r, r);
+    Code q = a * r;
+    return fma(fma(-q, b, a), r, q);
+}
+
+Code poly_of_interval(Code x, double width, const float* coefficients, int rows) {
+    llvm::IRBuilder<>& b = builder();
+    const Code center = vector_math::rounder(x), shifted = fma(x, Code(1 / width), center);
+    const Code t = fma(center - shifted, Code(width), x), interval = bits_of(shifted);
+    auto coefficient = [&](int k) {
+        return by_registers<1>({interval}, 16, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
+            auto half = [&](int at) {
+                return llvm::ConstantDataVector::get(b.getContext(),
+                                                     llvm::ArrayRef<float>(coefficients + 32 * k + at, 16));
+            };
+            return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {}, {half(0), v[0], half(16)});
+        });
+    };
+    Code y = coefficient(rows - 1);
+    for (int k = rows - 2; k >= 0; --k) y = fma(y, t, coefficient(k));
+    return y;
+}
+
+Code where_rare(Mask m, Code usual, const std::function<Code()>& rare) {
+    llvm::IRBuilder<>& b = builder();
+    llvm::LLVMContext& context = b.getContext();
     llvm::Function* here = b.GetInsertBlock()->getParent();
-    auto* slow = llvm::BasicBlock::Create(context, "outside", here);
-    auto* after = llvm::BasicBlock::Create(context, "inside", here);
+    auto* slow = llvm::BasicBlock::Create(context, "rare", here);
+    auto* after = llvm::BasicBlock::Create(context, "usual", here);
     llvm::BasicBlock* before = b.GetInsertBlock();
     b.CreateCondBr(b.CreateOrReduce(m.v), slow, after);
     b.SetInsertPoint(slow);
-    llvm::Type* lane = x.v->getType()->getScalarType();
-    auto one = [&](llvm::Value* number) -> llvm::Value* {
-        if (e.outside) return e.outside(e, function, number);
-        return b.CreateCall(e.module.getOrInsertFunction(function, lane, lane), {number});
-    };
-    llvm::Value* exact = x.v;
-    for (int i = 0; i < e.lanes; ++i) {
-        auto at = static_cast<uint64_t>(i);
-        exact = b.CreateInsertElement(exact, one(b.CreateExtractElement(x.v, at)), at);
-    }
+    const Code exact = select(m, rare(), usual);
     slow = b.GetInsertBlock();
     b.CreateBr(after);
     b.SetInsertPoint(after);
-    llvm::PHINode* result = b.CreatePHI(x.v->getType(), 2);
-    result->addIncoming(fast.v, before);
-    result->addIncoming(exact, slow);
+    llvm::PHINode* result = b.CreatePHI(usual.v->getType(), 2);
+    result->addIncoming(usual.v, before);
+    result->addIncoming(exact.v, slow);
     return result;
+}
+
+Code by_libm(vector_math::Libm function, Code x) {
+    Emission& e = emission();
+    llvm::IRBuilder<>& b = e.builder;
+    using vector_math::Libm;
+    std::string name = function == Libm::sin ? "sin" : function == Libm::cos ? "cos" : "tan";
+    if (!is_double(x)) name += 'f';
+    llvm::Type* lane = x.v->getType()->getScalarType();
+    auto one = [&](llvm::Value* number) -> llvm::Value* {
+        if (e.outside) return e.outside(e, name, number);
+        return b.CreateCall(e.module.getOrInsertFunction(name, lane, lane), {number});
+    };
+    llvm::Value* exact = x.v;
+    for (int i = 0; i < e.lanes; ++i) {
+        const auto at = static_cast<uint64_t>(i);
+        exact = b.CreateInsertElement(exact, one(b.CreateExtractElement(x.v, at)), at);
+    }
+    return exact;
 }
 
 namespace {

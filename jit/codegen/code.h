@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/dtype.h"
+#include "core/ops/vector_math.h"
 
 namespace llvm {
 class Value;
@@ -72,18 +74,30 @@ Code trunc(Code x);
 Code rint(Code x);
 Code copysign(Code magnitude, Code sign);
 
-// The bits of floats as integers of their size, and back.
+// What core/ops/vector_math.h asks of a vector. Bits of floats are whole numbers of their size.
 Code bits_of(Code x);
 Code float_of(Code bits);
-Code bit_constant(uint64_t bits);  // an integer of the size of the current floats, in every lane
-Code shift_left(Code bits, int count);
-Code shift_right(Code bits, int count);  // zeros come in
-bool is_double();                        // the current dtype is f64; f32 otherwise
-
-// x * 2^n for any whole n in one instruction; no code (v is null) where the processor has none for these vectors.
+Code bits_like(Code x, uint64_t bits);  // in every lane
+Code operator<<(Code bits, int count);
+Code operator>>(Code bits, int count);  // zeros come in
+Mask any_bit(Code x, Code bits);
+Code at_least(Code x, double limit);
+Code at_most(Code x, double limit);
+bool is_double(Code x);  // the current dtype is f64; f32 otherwise
+bool is_fused(Code x);
+bool scales(Code x);
+bool has_tables(Code x);
+Code fma(Code a, Code b, Code c);
+Code alone(Code x);
 Code scaled(Code x, Code n);
-
-// Where any lane is set, the lanes of `x` under `function` of libm (one of floats); else `fast`.
-Code unless_any(Mask m, Code fast, const char* function, Code x);
+Code quotient(Code a, Code b);
+Code where_rare(Mask m, Code usual, const std::function<Code()>& rare);
+Code by_libm(vector_math::Libm function, Code x);
+// The polynomial of one of 32 intervals: `rows` coefficients for all of them, low order first.
+Code poly_of_interval(Code x, double width, const float* coefficients, int rows);
+template <int Rows>
+Code poly_from_table(Code x, double width, const float (&coefficients)[Rows][32]) {
+    return poly_of_interval(x, width, coefficients[0], Rows);
+}
 
 }  // namespace lunaria::codegen

@@ -12,8 +12,8 @@ namespace lunaria::codegen {
 
 class Emission {
   public:
-    Emission(llvm::Module& module, int lanes, bool avx512)
-        : module(module), builder(module.getContext()), lanes(lanes), avx512(avx512) {
+    Emission(llvm::Module& module, int lanes, int register_bytes)
+        : module(module), builder(module.getContext()), lanes(lanes), register_bytes(register_bytes) {
         // Products and sums of one formula may be joined, which rounds once instead of twice; nothing else is allowed.
         llvm::FastMathFlags flags;
         flags.setAllowContract();
@@ -23,7 +23,7 @@ class Emission {
     llvm::Module& module;
     llvm::IRBuilder<> builder;
     const int lanes;
-    const bool avx512;
+    const int register_bytes;  // of the host's processors: 16, 32 (AVX2) or 64 (AVX-512); 0 of others
     // Code for a function of libm (sinf, cosf, tanf) of one number; null: libm is called.
     llvm::Value* (*outside)(Emission& emission, std::string_view function, llvm::Value* x) = nullptr;
     DType dtype = DType::f32;  // of constants, and whether integers have a sign

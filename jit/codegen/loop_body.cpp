@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/small_product.h"
+#include "jit/codegen/code.h"
 #include "jit/codegen/formulas.h"
 
 namespace lunaria::codegen {
@@ -36,9 +37,9 @@ uint64_t widest_bytes(const LoopProgram& program) {
     return widest;
 }
 
-LoopBody::LoopBody(llvm::Module& module, const LoopProgram& program, int lanes, bool avx512)
+LoopBody::LoopBody(llvm::Module& module, const LoopProgram& program, int lanes, int register_bytes)
     : program_(program),
-      e_(module, lanes, avx512),
+      e_(module, lanes, register_bytes),
       b_(e_.builder),
       passes_(graph::passes_of(program)),
       kept_(graph::scratch_values(program)),
@@ -177,10 +178,7 @@ llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values
     llvm::Value* result = write_formula(at.name, args);
     // Within a formula products and sums are joined, as the vector loops of single operators join them. What it gives
     // is rounded, so that operators give the same bits together and alone.
-    if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(result);
-        product && product->getOpcode() == llvm::Instruction::FMul)
-        product->setHasAllowContract(false);
-    return result;
+    return result ? alone(result).v : nullptr;
 }
 
 bool LoopBody::is_kept(size_t i) const { return std::find(kept_.begin(), kept_.end(), i) != kept_.end(); }

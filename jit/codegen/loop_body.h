@@ -25,7 +25,7 @@ class LoopBody {
   protected:
     using Kind = graph::LoopInstruction::Kind;
 
-    LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, bool avx512);
+    LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, int register_bytes);
 
     llvm::BasicBlock* block(const char* name);
     // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes what is done.

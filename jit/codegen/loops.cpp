@@ -15,7 +15,7 @@ class LoopWriter : public LoopBody {
   public:
     LoopWriter(llvm::Module& module, const LoopProgram& program, int register_bytes)
         : LoopBody(module, program, program.tile * register_bytes / static_cast<int>(widest_bytes(program)),
-                   register_bytes == 64) {}
+                   register_bytes) {}
 
     bool run(const char* symbol) {
         const Writing writing(e_);

@@ -1,6 +1,5 @@
-// Mathematical functions of Code, found by argument-dependent lookup from the formulas: range reductions and
-// polynomials with the coefficients of backends/cpu/simd/math.h, which says how accurate they are. Functions without a
-// mark serve f32 and f64, the others f32 only.
+// The mathematical functions of core/ops/vector_math.h as Code, found by argument-dependent lookup from the formulas.
+// Functions without a mark serve f32 and f64, the others f32 only.
 #pragma once
 
 #include "jit/codegen/code.h"

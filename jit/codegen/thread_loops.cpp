@@ -19,7 +19,7 @@ using graph::ThreadShape;
 class ThreadLoopWriter : public LoopBody {
   public:
     ThreadLoopWriter(llvm::Module& module, const LoopProgram& program, const ThreadShape& shape, ThreadModel& model)
-        : LoopBody(module, program, shape.lanes, false), shape_(shape), model_(model) {
+        : LoopBody(module, program, shape.lanes, 0), shape_(shape), model_(model) {
         e_.outside = far_angle;
     }
 

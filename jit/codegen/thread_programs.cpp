@@ -19,7 +19,7 @@ using Kind = ThreadInstruction::Kind;
 class ThreadProgramWriter {
   public:
     ThreadProgramWriter(llvm::Module& module, const ThreadProgram& program, ThreadModel& model)
-        : program_(program), e_(module, 1, false), b_(e_.builder), model_(model), values_(program.code.size()) {
+        : program_(program), e_(module, 1, 0), b_(e_.builder), model_(model), values_(program.code.size()) {
         e_.outside = far_angle;
         if (program.exact) b_.setFastMathFlags({});
     }

@@ -1,123 +1,9 @@
-// Inverse trigonometry, error functions, powers and remainders on packs: see math.h.
+// Powers, remainders and gamma functions on packs, and what libm does lane by lane.
 #pragma once
 
 #include "core/ops/formulas_erfinv.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
-
-inline constexpr double kHalfPi = 1.57079632679489661923;
-
-// atan(t) for 0 <= t <= 1.
-[[gnu::always_inline]] inline Pack<float> atan_unit(Pack<float> t) {
-    // (atan(t) - t) / t^3 in t^2
-    static constexpr float c[] = {-0.33333334327f, 0.19999949634f, -0.14284004271f, 0.11088261753f,  -0.08931826800f,
-                                  0.07031914591f,  -0.0489605143f, 0.02630500122f,  -0.00914462935f, 0.00148869189f};
-    Pack<float> z = t * t;
-    return t + t * z * poly(z, c);
-}
-[[gnu::always_inline]] inline Pack<float> atan(Pack<float> x) {
-    Pack<float> a = abs(x);
-    auto inverse = a > Pack<float>(1);
-    Pack<float> p = atan_unit(select(inverse, Pack<float>(1) / a, a));
-    return copysign(select(inverse, Pack<float>(kHalfPi) - p, p), x);
-}
-[[gnu::always_inline]] inline Pack<float> atan2(Pack<float> y, Pack<float> x) {
-    using P = Pack<float>;
-    P ax = abs(x), ay = abs(y);
-    auto steep = ay > ax;
-    P top = select(steep, ax, ay), bottom = select(steep, ay, ax);
-    // 0/0 counts as 0 and inf/inf as 1.
-    P t = select(top == bottom, select(top == P(0), P(0), P(1)), top / bottom);
-    P p = atan_unit(t);
-    p = select(steep, P(kHalfPi) - p, p);
-    p = select(copysign(P(1), x) < P(0), P(2 * kHalfPi) - p, p);
-    return select((x != x) | (y != y), x + y, copysign(p, y));
-}
-// For a = |x|: asin(a) if a <= 1/2, else asin(sqrt((1 - a) / 2)), which is (pi / 2 - asin(a)) / 2.
-struct AsinParts {
-    Mask<float> outer;
-    Pack<float> p;
-};
-[[gnu::always_inline]] inline AsinParts asin_parts(Pack<float> a) {
-    using P = Pack<float>;
-    // (asin(t) - t) / t^3 in t^2
-    static constexpr float c[] = {0.1666666567f, 0.0750009418f, 0.0445994027f,
-                                  0.0311006624f, 0.0171492379f, 0.0336908475f};
-    auto outer = a > P(0.5);
-    P z = select(outer, (P(1) - a) * P(0.5), a * a);
-    P t = select(outer, sqrt(z), a);
-    return {outer, t + t * z * poly(z, c)};
-}
-[[gnu::always_inline]] inline Pack<float> asin(Pack<float> x) {
-    auto [outer, p] = asin_parts(abs(x));
-    return copysign(select(outer, Pack<float>(kHalfPi) - (p + p), p), x);
-}
-[[gnu::always_inline]] inline Pack<float> acos(Pack<float> x) {
-    using P = Pack<float>;
-    auto [outer, p] = asin_parts(abs(x));
-    // pi / 2 in two parts: the result near 0 has more digits than pi / 2 itself.
-    P central = P(kHalfPi) - (copysign(p, x) + P(4.37113883e-8));
-    P twice = p + p;
-    return select(outer, select(x < P(0), P(2 * kHalfPi) - twice, twice), central);
-}
-
-[[gnu::always_inline]] inline Pack<float> erf(Pack<float> x) {
-    using P = Pack<float>;
-    // erf(x) / x in x^2 for |x| <= 1, and -log(erfc(x)) for 1 <= x <= 4
-    static constexpr float inner[] = {1.12837910652f, -0.37612625957f, 0.11283594370f, -0.02685421147f,
-                                      0.00518908724f, -0.00080168643f, 7.8758749e-05f};
-    static constexpr float outer[] = {-0.0003201380605f, 1.1302334070f,    0.6318260431f,
-                                      0.1100800857f,     -0.0264211353f,   0.0047595962f,
-                                      -0.0005968056503f, 4.605804133e-05f, -1.637151399e-06f};
-    P a = abs(x), z = x * x;
-    P central = x * poly(z, inner);
-    P b = at_most(a, 4);
-    P tail = P(1) - exp(-poly(b, outer));
-    return select(a > P(1), copysign(tail, x), select(x != x, x, central));
-}
-// exp(-x^2) erfcx(x), with erfcx(x) (1 + 2x) a polynomial in (x - 2) / (x + 2); the rounding error of x^2 is put back.
-[[gnu::always_inline]] inline Pack<float> erfc(Pack<float> x) {
-    using P = Pack<float>;
-    static constexpr float c[] = {1.2769783735f,  -0.0927638113f, -0.1660304666f, 0.1640508324f,
-                                  -0.0542186461f, -0.0080294162f, 0.0087140324f,  0.0012499135f,
-                                  -0.0014332903f, -0.0004021877f, 0.0001806156f,  8.53021e-05f};
-    P a = abs(x);
-    P b = at_most(a, 11);
-    // One division for both quotients.
-    P sum = b + P(2), twice = P(1) + (b + b), inverse = quotient(P(1), sum * twice);
-    P t = (b - P(2)) * twice * inverse;
-    P square = b * b;
-    P error = P(0);
-    if constexpr (kFused) {
-        error = fma(b, b, -square);
-    } else {
-        // Split into halves of 12 bits, whose products are exact.
-        using I = typename P::I;
-        P head = P::from_bits(b.bits() & ~(I{} + 0xfff)), rest = b - head;
-        error = ((head * head - square) + (head + head) * rest) + rest * rest;
-    }
-    auto [n, em1, bits] = exp_parts(-square);
-    P r = scale(P(1) + em1, n) * ((P(1) - error) * poly(t, c) * (sum * inverse));
-    return select(x < P(0), P(2) - r, r);
-}
-
-// The distribution function of the normal distribution. erfc keeps its relative accuracy on the left, where
-// 1 + erf(x / sqrt(2)) would cancel to nothing.
-template <class T>
-[[gnu::always_inline]] inline Pack<T> normal_cdf(Pack<T> x) {
-    using P = Pack<T>;
-#if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) {
-        // To the right of the table it is 1 to the last digit.
-        constexpr double end = 31.4 * kUpperTailWidth;
-        if (!any(!(x > P(-end)))) [[likely]] {
-            P upper = poly_from_table(at_most(abs(x), end), kUpperTailWidth, kUpperTail);
-            return select(x < P(0), upper, P(1) - upper);
-        }
-    }
-#endif
-    return P(0.5) * erfc(x * P(-0.70710678118654752440));
-}
 
 // What exponents that people write come to: -2, -1, -0.5, 0.5, 1, 2, 3 and 4. Every lane has the value that it has in
 // any other company.
@@ -173,9 +59,9 @@ template <class T>
     using P = Pack<float>;
     // 2 / ln 2 in two parts; (log2((1 + s) / (1 - s)) / s - 2 / ln 2) / s^2 in s^2; 2^f for |f| <= 1/2
     static constexpr float unit = 2.88539004f, unit_rest = 3.851926e-08f;
-    static constexpr float log_poly[] = {0.9617967f, 0.5770833f, 0.4116751f, 0.34084007f};
-    static constexpr float exp_poly[] = {1.0f,         0.6931472f,    0.24022652f,   0.055503268f,
-                                         0.009617994f, 0.0013400565f, 0.00015478171f};
+    static constexpr double log_poly[] = {0.9617967f, 0.5770833f, 0.4116751f, 0.34084007f};
+    static constexpr double exp_poly[] = {1.0f,         0.6931472f,    0.24022652f,   0.055503268f,
+                                          0.009617994f, 0.0013400565f, 0.00015478171f};
     const auto [e, m] = split_exponent(x);
     // s = (m - 1) / (m + 1), with the rounding errors of the sum and of the quotient.
     const P t = m - P(1), d = m + P(1), d_rest = m - (d - P(1)), inverse = quotient(P(1), d), s = t * inverse;

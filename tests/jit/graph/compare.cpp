@@ -1,11 +1,16 @@
 #include "tests/jit/graph/compare.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/ir/builder.h"
 #include "jit/graph/executable.h"
+#include "jit/graph/flat.h"
+#include "jit/graph/passes.h"
 
 namespace lunaria::testing {
 
@@ -66,6 +71,20 @@ std::vector<Tensor> run_compiled(const ir::Graph& graph, std::span<const Tensor>
     return ::testing::AssertionSuccess();
 }
 
+::testing::AssertionResult are_equal(std::span<const Tensor> a, std::span<const Tensor> b) {
+    if (auto close = are_close(a, b, 0.0); !close) return close;
+    for (size_t k = 0; k < a.size(); ++k) {
+        const Tensor x = a[k].contiguous(), y = b[k].contiguous();
+        const size_t bytes = size_of(x.dtype());
+        for (int64_t i = 0; i < x.size(); ++i) {
+            const size_t at = static_cast<size_t>(i) * bytes;
+            if (std::memcmp(x.data<char>() + at, y.data<char>() + at, bytes) == 0 || std::isnan(x.at(i))) continue;
+            return ::testing::AssertionFailure() << "result " << k << " element " << i << ": the sign of " << x.at(i);
+        }
+    }
+    return ::testing::AssertionSuccess();
+}
+
 Tensor random_tensor(const TensorType& type, uint64_t seed, double low, double high) {
     std::mt19937_64 engine(seed);
     std::uniform_real_distribution<double> numbers(low, high);
@@ -94,6 +113,30 @@ std::unique_ptr<ir::Graph> graph_of(const Op& op, std::span<const Value> args, s
     for (const Value& v : args) operands.push_back(as_parameter(v));
     graph->result = builder.emit(op, operands);
     return graph;
+}
+
+std::vector<graph::Loop> loops_of(const ir::Graph& graph) {
+    using namespace lunaria::graph;
+    FlatGraph flat = flatten(graph);
+    run_passes(*flat.graph);
+    const Arrangements arrangements(*flat.graph);
+    const std::vector<Piece> pieces = cut(*flat.graph, arrangements, flat.again, true);
+    std::vector<Loop> loops;
+    for (const Piece& piece : pieces) {
+        if (!piece.generated) continue;
+        std::unordered_set<const ir::Node*> read;
+        auto note = [&](const ir::Node* n) {
+            const Arrangement* a = arrangements.find(n);
+            read.insert(a ? a->root : n);
+        };
+        ir::for_each_node(flat.graph->result, note);
+        for (const ir::Node* node : flat.graph->body())
+            if (std::ranges::find(piece.nodes, node) == piece.nodes.end())
+                for (const Value& arg : node->args) ir::for_each_node(arg, note);
+        auto loop = build_loop(piece, arrangements, [&](const ir::Node* n) { return read.contains(n); });
+        if (loop) loops.push_back(std::move(*loop));
+    }
+    return loops;
 }
 
 }  // namespace lunaria::testing

@@ -29,6 +29,8 @@
 namespace lunaria::graph {
 namespace {
 
+using lunaria::testing::loops_of;
+
 // The level below has no conversions of float16.
 constexpr const char* kHost = "x86-64-v3";
 
@@ -110,29 +112,6 @@ double tolerance_of(const LoopProgram& program) {
         if (o.written && is_float(o.dtype))
             tolerance = std::max(tolerance, o.dtype == DType::f64 ? 1e-10 : o.dtype == DType::f32 ? 3e-5 : 2e-2);
     return tolerance;
-}
-
-std::vector<Loop> loops_of(const ir::Graph& graph) {
-    FlatGraph flat = flatten(graph);
-    run_passes(*flat.graph);
-    const Arrangements arrangements(*flat.graph);
-    const std::vector<Piece> pieces = cut(*flat.graph, arrangements, flat.again, true);
-    std::vector<Loop> loops;
-    for (const Piece& piece : pieces) {
-        if (!piece.generated) continue;
-        std::unordered_set<const ir::Node*> read;
-        auto note = [&](const ir::Node* n) {
-            const Arrangement* a = arrangements.find(n);
-            read.insert(a ? a->root : n);
-        };
-        ir::for_each_node(flat.graph->result, note);
-        for (const ir::Node* node : flat.graph->body())
-            if (std::ranges::find(piece.nodes, node) == piece.nodes.end())
-                for (const Value& arg : node->args) ir::for_each_node(arg, note);
-        auto loop = build_loop(piece, arrangements, [&](const ir::Node* n) { return read.contains(n); });
-        if (loop) loops.push_back(std::move(*loop));
-    }
-    return loops;
 }
 
 class ThreadKernelTest : public ::testing::Test {

@@ -1,0 +1,151 @@
+// Formulas of elementwise operators: the loops of eager mode and generated code give the same bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backends/cpu/device.h"
+#include "core/ir/builder.h"
+#include "core/loops/kernels.h"
+#include "core/ops/sample.h"
+#include "jit/graph/executable.h"
+#include "tests/jit/graph/compare.h"
+
+namespace lunaria::graph {
+namespace {
+
+using lunaria::testing::are_equal;
+using lunaria::testing::loops_of;
+using lunaria::testing::run_compiled;
+using lunaria::testing::run_eagerly;
+
+constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32,
+                             DType::i64, DType::u8,  DType::i8,  DType::i16,  DType::boolean};
+
+// Numbers of everyday size, of every size, and those that are special. No loop's vectors divide the length.
+constexpr int64_t kLength = 2 * 1024 + 37;
+Tensor numbers_of(DType dtype, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> plain(-6, 6), exponent(-160, 130), unit(-1.2, 1.2);
+    const double special[] = {0.0,       -0.0,  HUGE_VAL, -HUGE_VAL, NAN,     1.0,  -1.0,  0.5,    -0.5,
+                              2.0,       1e-40, 3e38,     10000.0,   10001.0, -2e4, 1e9,   2e9,    -5.7369,
+                              1.4142135, 88.8,  -87.4,    20.0,      -104.0,  1e-7, -1e-9, 65504.0};
+    Tensor t = Tensor::empty(dtype, {kLength});
+    for (int64_t i = 0; i < kLength; ++i) {
+        const uint64_t kind = random() % 8;
+        double x = plain(random);
+        if (kind == 0) x = std::copysign(std::exp2(exponent(random)), x);
+        if (kind == 1) x = special[random() % std::size(special)];
+        if (kind < 4 && kind > 1) x = unit(random);
+        if (!is_float(dtype)) x = std::floor(std::fabs(x) < 100 ? x : 100);
+        if (dtype == DType::u8 || dtype == DType::boolean) x = std::fabs(x);
+        t.set_at(i, dtype == DType::boolean ? x > 2 : std::isnan(x) && !is_float(dtype) ? 0 : x);
+    }
+    return t;
+}
+
+// Calls f with a graph of each formula at each dtype, behind which stands another operator, so that a loop is made of
+// both, and its inputs.
+template <class F>
+void for_each_formula(F&& f) {
+    for (const auto& op : registry().all()) {
+        if (!op->is_elementwise) continue;
+        for (const DType dtype : kDTypes)
+            for (const char* sample : op->samples) {
+                ir::Graph graph("f");
+                ir::GraphBuilder builder(graph);
+                std::vector<Value> operands;
+                for (const Value& v : sample_args(*op, sample, 5)) {
+                    const bool turns = v.is_tensor() && is_float(v.tensor().dtype());
+                    const DType t = turns ? dtype : v.is_tensor() ? v.tensor().dtype() : dtype;
+                    operands.push_back(v.is_tensor() ? Value(graph.add_parameter("", ir::NodeType::of({t, {kLength}})))
+                                                     : v);
+                }
+                try {
+                    const Expr y(builder, builder.emit(*op, operands));
+                    const Expr mask(builder,
+                                    Value(graph.add_parameter("", ir::NodeType::of({DType::boolean, {kLength}}))));
+                    const Expr other(builder, Value(graph.add_parameter("", y.value().node()->type)));
+                    graph.result =
+                        call("where", {call("logical_or", {mask, call("logical_not", {mask})}), y, other}).value();
+                } catch (const Error&) {
+                    continue;  // not for this dtype
+                }
+                std::vector<Tensor> inputs;
+                for (const ir::Node* p : graph.parameters())
+                    inputs.push_back(numbers_of(p->type.tensor.dtype, 11 + inputs.size()));
+                f(graph, inputs, str(op->name(), '(', sample, ") in ", name_of(dtype)),
+                  formula_cost(op->name(), dtype));
+            }
+    }
+}
+
+class FormulaTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        set_current_device(&cpu::device());
+        if (!can_generate()) GTEST_SKIP() << "no code generator";
+    }
+};
+
+TEST_F(FormulaTest, eager_loops_and_generated_code_give_the_same_bits) {
+    size_t generated = 0;
+    for_each_formula([&](const ir::Graph& graph, const std::vector<Tensor>& inputs, const std::string& name, int cost) {
+        std::vector<Tensor> want;
+        try {
+            want = run_eagerly(graph, inputs);
+        } catch (const Error&) {
+            return;  // such as a power of an integer
+        }
+        const auto executable = graph::compile(graph);
+        generated += executable->stats().generated;
+        // Processors without AVX2 have no conversions of float16.
+        const bool converts = std::ranges::any_of(inputs, [](const Tensor& t) { return t.dtype() == DType::f16; });
+        EXPECT_TRUE(cost == 0 || converts || executable->stats().generated == 1) << name;
+        EXPECT_TRUE(are_equal(run_compiled(graph, inputs), want)) << name;
+    });
+    EXPECT_GT(generated, 300u);
+}
+
+// The elements in another order, bit by bit: complex ones have two parts.
+Tensor in_other_company(const Tensor& t) {
+    Tensor other = Tensor::empty(t.dtype(), t.shape());
+    const size_t size = size_of(t.dtype());
+    for (int64_t i = 0; i < kLength; ++i)
+        std::memcpy(static_cast<char*>(other.raw()) + i * size,
+                    static_cast<const char*>(t.raw()) + (i * 37 + 5) % kLength * size, size);
+    return other;
+}
+
+// A vector with one lane that takes a slow way does not change the others.
+TEST_F(FormulaTest, an_element_has_its_value_in_any_company) {
+    for_each_formula([&](const ir::Graph& graph, const std::vector<Tensor>& inputs, const std::string& name, int) {
+        std::vector<Tensor> turned;
+        for (const Tensor& t : inputs) turned.push_back(in_other_company(t));
+        std::vector<Tensor> want, got;
+        try {
+            want = run_eagerly(graph, inputs);
+            got = run_eagerly(graph, turned);
+        } catch (const Error&) {
+            return;
+        }
+        EXPECT_TRUE(are_equal(got, std::vector<Tensor>{in_other_company(want[0])})) << name;
+    });
+}
+
+// Whatever processor this is: the code for all of them is made, with AVX-512 by its own instructions.
+TEST_F(FormulaTest, code_for_every_instruction_set_is_made_of_every_formula) {
+    for_each_formula([&](const ir::Graph& graph, const std::vector<Tensor>&, const std::string& name, int cost) {
+        if (cost == 0) return;
+        const std::vector<Loop> loops = loops_of(graph);
+        EXPECT_EQ(loops.size(), 1u) << name;
+        for (const Loop& loop : loops)
+            for (const char* target : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
+                EXPECT_FALSE(find_code({&loop.program, {}, nullptr}, target).empty()) << name << " for " << target;
+    });
+}
+
+}  // namespace
+}  // namespace lunaria::graph
