@@ -14,8 +14,7 @@ namespace lunaria {
 // One thing of whatever type, from call to call.
 class Kept {
   public:
-    // What was kept, of the type that it was kept as; null where nobody has kept anything, or another has: who comes
-    // here tells what is his by an address of his own.
+    // The cached value of this key, or null. A key is the address of a static object that its owner chooses.
     template <class T>
     T* find(const void* owner) const {
         return owner == owner_ ? static_cast<T*>(content_.get()) : nullptr;

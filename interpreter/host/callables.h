@@ -9,8 +9,8 @@ namespace lunaria {
 
 // Where the argument is a compiled function, a plain function that calls it takes its place.
 void use_as_function(lua_State* L, int argument);
-// The same with the function that was compiled, for who looks at a function or runs it in a coroutine, where nothing is
-// compiled.
+// The same with the function that was compiled, for code that looks at a function or runs it in a coroutine, where
+// nothing is compiled.
 void use_target(lua_State* L, int argument);
 
 // Puts a function in the place of one of Lua's own, which is its first upvalue.

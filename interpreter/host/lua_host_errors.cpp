@@ -25,7 +25,7 @@ std::string LuaHost::place_of(const void* call) const {
     return found->span && *found->span ? ir::place_text(**found->span) : std::string();
 }
 
-// `level` functions further out than who called the machine.
+// `level` functions further out than the caller of the machine.
 std::string LuaHost::outer_place(size_t level) {
     lua_Debug frame;
     bool below = false, stood_for = false;

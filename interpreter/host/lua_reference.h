@@ -16,8 +16,8 @@ class LuaReference final : public Object {
         lua_pushvalue(L, index);
         reference_ = luaL_ref(L, LUA_REGISTRYINDEX);
     }
-    // The same by `position` in a table that somebody else keeps alive, as entry `keeper` of the registry's table
-    // `keepers`, whose values are weak: so that whoever has the reference and is kept by what it refers to can be
+    // The same by `position` in a table that is kept alive elsewhere, as entry `keeper` of the registry's table
+    // `keepers`, whose values are weak: so that an owner of the reference that is kept by what it refers to can be
     // collected.
     LuaReference(const LuaReference& other, int keepers, int keeper, int position)
         : type(other.type),

@@ -17,7 +17,7 @@ struct Function {
     explicit Function(LuaHost& host) : host(host) {}
     LuaHost& host;
     int keepers = LUA_NOREF, keeper = -1;  // see LuaReference
-    lua_State* shelf = nullptr;            // what the function keeps once more, see Guards
+    lua_State* pool = nullptr;             // what the function keeps once more, see Guards
     std::optional<bool> stops;             // whether it calls breakpoint()
     Tree tree;
     Limits limits;

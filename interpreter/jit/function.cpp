@@ -128,11 +128,11 @@ void keep_objects(Function& f, lua_State* L) {
         step.key_at = keep(step.args()[1].string());
         lua_pop(L, 1);
     });
-    const int count = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kShelf), shelved = lua_gettop(f.shelf);
-    if (!lua_checkstack(f.shelf, count - shelved + Guards::kSpace)) throw std::bad_alloc();
-    for (int i = shelved + 1; i <= count; ++i) {
+    const int count = std::min(static_cast<int>(lua_rawlen(L, table)), Guards::kPool), pooled = lua_gettop(f.pool);
+    if (!lua_checkstack(f.pool, count - pooled + Guards::kSpace)) throw std::bad_alloc();
+    for (int i = pooled + 1; i <= count; ++i) {
         lua_rawgeti(L, table, i);
-        lua_xmove(L, f.shelf, 1);
+        lua_xmove(L, f.pool, 1);
     }
     lua_pop(L, 1);
 }
@@ -147,8 +147,8 @@ int make(lua_State* L) {
     lua_newtable(L);
     f.keeper = add_keeper(L, f.keepers);
     lua_setiuservalue(L, -2, kCompiledKept);
-    f.shelf = lua_newthread(L);
-    lua_setiuservalue(L, -2, kCompiledShelf);
+    f.pool = lua_newthread(L);
+    lua_setiuservalue(L, -2, kCompiledPool);
     luaL_setmetatable(L, kMetatable);
     if (lua_istable(L, 2)) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
@@ -232,8 +232,8 @@ void start_over(Function& f, lua_State* L) {
     lua_newtable(L);
     f.keeper = add_keeper(L, f.keepers);
     lua_setiuservalue(L, 1, kCompiledKept);
-    f.shelf = lua_newthread(L);
-    lua_setiuservalue(L, 1, kCompiledShelf);
+    f.pool = lua_newthread(L);
+    lua_setiuservalue(L, 1, kCompiledPool);
 }
 
 // What Lua does at every call, in words; empty where all of the function is in its graphs.
@@ -457,7 +457,7 @@ int try_call(lua_State* L) {
     luaL_checkstack(L, 16, "graph mode");
     lua_getiuservalue(L, 1, kCompiledKept);
     call.kept = lua_gettop(L);
-    call.shelf = f.shelf;
+    call.pool = f.pool;
     const int64_t runs = f.runs;
     const bool is_timed = f.automatic && f.choice.empty() && runs >= kWarm;
     const auto start = is_timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
@@ -520,7 +520,7 @@ int sink(lua_State* L) {
             lua_settop(L, kKept + given);
         }
         vm::Values results;
-        const Call call{L, kKept + 1, lua_gettop(L) - kKept, kKept, f.shelf};
+        const Call call{L, kKept + 1, lua_gettop(L) - kKept, kKept, f.pool};
         ++f.calls;
         bool compiled = false;
         if (!is_left_to_lua(f, L)) {

@@ -15,8 +15,8 @@ inline constexpr const char* kMetatable = "lunaria.jit";
 enum CompiledSlot : int {
     kCompiledTarget = 1,   // the function that was compiled
     kCompiledKept = 2,     // a table of what its records refer to
-    kCompiledShelf = 3,    // a thread, on whose stack questions are asked
-    kCompiledStandIn = 4,  // once somebody asked for it, a Lua function that calls it
+    kCompiledPool = 3,     // a thread, on whose stack questions are asked
+    kCompiledStandIn = 4,  // once it was asked for: a Lua function that calls it
     kCompiledSlots = 4
 };
 

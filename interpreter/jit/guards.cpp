@@ -121,7 +121,7 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
                 if (step.args()[1].kind() == Value::Kind::integer) {
                     check.what = Check::What::item;
                     check.key = step.args()[1].integer();
-                } else if (step.key_at > 0 && step.key_at <= kShelf) {
+                } else if (step.key_at > 0 && step.key_at <= kPool) {
                     check.what = Check::What::read;
                     check.at = step.key_at;
                 } else {
@@ -172,7 +172,7 @@ Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indice
     for (size_t i : indices) {
         const Step& step = steps[i];
         if (step.kind < Step::Kind::read || step.kind > Step::Kind::next || step.object_at == 0) continue;
-        if (step.object_at > kShelf) continue;
+        if (step.object_at > kPool) continue;
         const auto [found, fresh] = group_of.emplace(vm::identity_of(step.args()[0]), groups.size());
         if (fresh) groups.emplace_back();
         groups[found->second].push_back(i);
@@ -182,8 +182,8 @@ Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indice
         if (!asked.contains(i)) rest_.push_back(i);
 }
 
-bool Guards::hold(lua_State* shelf) const {
-    const int top = lua_gettop(shelf);
+bool Guards::hold(lua_State* pool) const {
+    const int top = lua_gettop(pool);
     int object = 0, pile = 0;
     bool fine = true;
     for (const Check& check : checks_) {
@@ -192,54 +192,54 @@ bool Guards::hold(lua_State* shelf) const {
             continue;
         }
         if (pile >= kPile) {
-            lua_settop(shelf, top);
+            lua_settop(pool, top);
             pile = 0;
         }
         int type = LUA_TNIL;
         switch (check.what) {
             case Check::What::read:
-                lua_pushvalue(shelf, check.at);
-                type = lua_rawget(shelf, object);
+                lua_pushvalue(pool, check.at);
+                type = lua_rawget(pool, object);
                 ++pile;
                 break;
             case Check::What::item:
-                type = lua_rawgeti(shelf, object, check.key);
+                type = lua_rawgeti(pool, object, check.key);
                 ++pile;
                 break;
             case Check::What::metatable:
-                if (lua_getmetatable(shelf, object)) {
+                if (lua_getmetatable(pool, object)) {
                     type = LUA_TTABLE;
                     ++pile;
                 }
                 break;
             case Check::What::upvalue:
-                if (lua_getupvalue(shelf, object, check.at)) {
-                    type = lua_type(shelf, -1);
+                if (lua_getupvalue(pool, object, check.at)) {
+                    type = lua_type(pool, -1);
                     ++pile;
                 }
                 break;
             case Check::What::length:
-                fine = static_cast<int64_t>(lua_rawlen(shelf, object)) == check.bits;
+                fine = static_cast<int64_t>(lua_rawlen(pool, object)) == check.bits;
                 type = LUA_TNONE;
                 break;
             case Check::What::next:
-                // Above the shelf lies the key before it, with its value.
-                lua_settop(shelf, check.first ? top : top + 1);
-                if (check.first) lua_pushnil(shelf);
+                // Above the pool lies the key before it, with its value.
+                lua_settop(pool, check.first ? top : top + 1);
+                if (check.first) lua_pushnil(pool);
                 pile = 0;
-                if (lua_next(shelf, object))
-                    fine = fits(check, shelf, lua_type(shelf, top + 1), top + 1);
+                if (lua_next(pool, object))
+                    fine = fits(check, pool, lua_type(pool, top + 1), top + 1);
                 else
                     fine = check.type == LUA_TNIL;
                 type = LUA_TNONE;
                 break;
             default:
-                type = lua_type(shelf, -1);
+                type = lua_type(pool, -1);
         }
-        if (type != LUA_TNONE) fine = fits(check, shelf, type, -1);
+        if (type != LUA_TNONE) fine = fits(check, pool, type, -1);
         if (!fine) break;
     }
-    lua_settop(shelf, top);
+    lua_settop(pool, top);
     return fine;
 }
 

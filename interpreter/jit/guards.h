@@ -1,6 +1,6 @@
 // Questions of a trace whose objects, keys and answers are known beforehand, asked as one: most of what a call reads
 // are methods, attributes and options, the same each time. They are put in the order of their tables, and packed, so
-// that asking them reads little memory. Objects and keys lie on the stack of a Lua thread that never runs, the shelf:
+// that asking them reads little memory. Objects and keys lie on the stack of a Lua thread that never runs, the pool:
 // there they are found by their place alone.
 //
 // Nothing is kept of the answers, so that they may be asked in any order, and anew one by one should one be another.
@@ -16,15 +16,15 @@ namespace lunaria::jit {
 
 class Guards {
   public:
-    // Places of the shelf, and what has to be free above it.
-    static constexpr int kShelf = 16384, kSpace = 40;
+    // Places of the pool, and what has to be free above it.
+    static constexpr int kPool = 16384, kSpace = 40;
 
     Guards() = default;
     // Of these steps, all of which are carried out before anything that changes something.
     Guards(const std::vector<Step>& steps, const std::vector<size_t>& asked);
 
-    // Whether all are answered as expected. `shelf` has what the function keeps on its stack, each at its place.
-    bool hold(lua_State* shelf) const;
+    // Whether all are answered as expected. `pool` has what the function keeps on its stack, each at its place.
+    bool hold(lua_State* pool) const;
     bool empty() const { return checks_.empty(); }
     // The steps among them that are not asked here, in their order.
     const std::vector<size_t>& rest() const { return rest_; }
@@ -54,15 +54,15 @@ class Guards {
         const Value* text = nullptr;  // of an answer that is one
     };
     static bool expect(Check& check, const Expected& expected);
-    static bool fits(const Check& check, lua_State* shelf, int type, int index);
+    static bool fits(const Check& check, lua_State* pool, int type, int index);
     void add_group(const std::vector<Step>& steps, const std::vector<size_t>& group, std::unordered_set<size_t>& asked);
 
     std::vector<Check> checks_;
     std::vector<size_t> rest_;
 };
 
-// Questions in a row that no compiled graph has to wait for.
-struct Row {
+// Questions, one after the other, that no compiled graph has to wait for.
+struct GuardGroup {
     size_t begin = 0, end = 0;  // steps of the block
     Guards guards;
     std::vector<int32_t> drops;

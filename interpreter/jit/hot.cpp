@@ -43,7 +43,7 @@ struct Calls {
     Definition definition;  // of the function that was called first
 };
 // Few functions share a set, the one that was called last in front. A newcomer mostly takes the last place, so that of
-// many that take turns some stay long enough; now and then the first one, so that nobody stays who is never called.
+// many that take turns some stay long enough; now and then the first one, so that none stays that is never called.
 struct Counts {
     static constexpr size_t kSets = 512;
     std::array<std::array<Calls, 4>, kSets> sets;

@@ -19,7 +19,7 @@ vm::Values LibraryCalls::really(const Value& f, const vm::Values& args) {
 
 bool LibraryCalls::type_of(const Value& f, vm::Values& args, vm::Values& results) {
     if (args.empty()) return false;
-    const Value v = open_number(args[0]) ? open_number(args[0])->value : args[0];
+    const Value v = symbolic_number(args[0]) ? symbolic_number(args[0])->value : args[0];
     if (vm::object_as<vm::Closure>(v)) {
         results.push_back(Value("function"));
         return true;
@@ -46,7 +46,7 @@ bool LibraryCalls::select(vm::Values& args, vm::Values& results) {
 
 bool LibraryCalls::get_metatable(const Value& f, vm::Values& args, vm::Values& results) {
     if (args.size() != 1) return false;
-    const Value v = open_number(args[0]) ? open_number(args[0])->value : args[0];
+    const Value v = symbolic_number(args[0]) ? symbolic_number(args[0])->value : args[0];
     if (v.is_tensor() || v.kind() == Value::Kind::dtype) {
         results = really(f, args);
         return true;
@@ -115,8 +115,8 @@ bool LibraryCalls::item(vm::Values& args, vm::Values& results) {
 bool LibraryCalls::pure(const Value& f, vm::Values& args, vm::Values& results) {
     bool open = false;
     for (const Value& v : args) {
-        if (!r_.is_plain(v) && !open_number(v)) return false;
-        open |= open_number(v) != nullptr;
+        if (!r_.is_plain(v) && !symbolic_number(v)) return false;
+        open |= symbolic_number(v) != nullptr;
         r_.questions_.refuse_metamethod(vm::shown(v), "__tostring");
     }
     if (!open) {

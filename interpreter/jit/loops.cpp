@@ -141,7 +141,7 @@ bool is_read(const vm::Machine& m, const vm::Instr& first, int32_t parameter) {
 }
 
 bool is_same_value(const Value& a, const Value& b) {
-    const OpenNumber *x = open_number(a), *y = open_number(b);
+    const SymbolicNumber *x = symbolic_number(a), *y = symbolic_number(b);
     return x && y ? x->slot == y->slot : !x && !y && identical(a, b);
 }
 
@@ -228,7 +228,7 @@ const Step* Loops::next_known() const {
 Loops::Seen Loops::seen(const Value& v) const {
     Seen one;
     one.kind = vm::shown(v).kind();
-    if (const auto* number = open_number(v))
+    if (const auto* number = symbolic_number(v))
         one.slot = number->slot;
     else if (v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string)
         one.value = v;
@@ -306,7 +306,7 @@ int32_t Loops::made_since(const vm::Machine& m, const Loop& loop) const {
     const auto& parameters = m.code().blocks[loop.block].parameters;
     for (size_t k = 0; k < parameters.size(); ++k) {
         const Value& v = m.get({parameters[k], -1, false});
-        const bool holds = v.is_list() || (v.kind() == Value::Kind::object && !open_number(v));
+        const bool holds = v.is_list() || (v.kind() == Value::Kind::object && !symbolic_number(v));
         if (holds && !is_same(loop.first[k], v)) return loop.slots;
     }
     return loop.first_slots;
@@ -427,7 +427,7 @@ void Loops::rewind(vm::Machine& m, Loop& loop) {
     loop.changed = false;
 }
 
-// Numeric loops with an open number of turns: the count of those that are left is a number like any other.
+// Numeric loops with a symbolic number of turns: the count of those that are left is a number like any other.
 bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
     static const Op &prepares = lua::primitive("for_prepare"), &asks = lua::primitive("for_more"),
                     &counts = lua::primitive("for_count"), &turns = lua::primitive("for_turns"),
@@ -442,14 +442,14 @@ bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
     if (i.op == &prepares) {
         // Loops within derivatives are written down turn by turn: one question says how many there are.
         if (m.depth > 0 || m.code().graph->order > 0) return false;
-        if (!is_integer(0) || !is_integer(2) || open_number(args[2]) || args[2].integer() == 0) return false;
-        if (!open_number(args[0]) && !open_number(args[1])) return false;
+        if (!is_integer(0) || !is_integer(2) || symbolic_number(args[2]) || args[2].integer() == 0) return false;
+        if (!symbolic_number(args[0]) && !symbolic_number(args[1])) return false;
         Value count = recorder_.compute(turns, args);
         m.set(i, Value::list({args[0], args[1], args[2], std::move(count)}));
         return true;
     }
     const Value& count = args.back();
-    if (!open_number(count) || (i.op == &asks && !is_integer(0))) return false;
+    if (!symbolic_number(count) || (i.op == &asks && !is_integer(0))) return false;
     const Value operands[] = {count, Value(i.op == &asks ? 0 : 1)};
     if (i.op == &counts)
         m.set(i, recorder_.compute(sub, operands));

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/questions.h"
+#include "interpreter/jit/symbolic_sizes.h"
 #include "interpreter/jit/trace.h"
 #include "jit/vm/machine.h"
 
@@ -27,7 +27,7 @@ class Loops {
   public:
     explicit Loops(Recorder& recorder) : recorder_(recorder) {}
 
-    // Before an instruction; true: it has been carried out, for an open number of turns.
+    // Before an instruction; true: it has been carried out, for a symbolic number of turns.
     bool step(vm::Machine& m, const vm::Instr& i);
     // A table that the run made, by its number, is changed or given away.
     void wrote(int32_t table);
@@ -43,7 +43,7 @@ class Loops {
     // What a value was when a turn began, without keeping it alive.
     struct Seen {
         Value value;        // a number
-        int32_t slot = -1;  // of an open number or a tensor
+        int32_t slot = -1;  // of a symbolic number or a tensor
         const void* identity = nullptr;
         Value::Kind kind = Value::Kind::nil;
         TensorType type;

@@ -15,7 +15,7 @@ bool OwnTables::goes_away(const Value& table) const { return away_.contains(vm::
 void OwnTables::settle() {
     for (const auto& [identity, own] : own_)
         for (const auto& change : own.changes)
-            if (const Value value = r_.host_.raw_get(own.table, change.key); open_number(value))
+            if (const Value value = r_.host_.raw_get(own.table, change.key); symbolic_number(value))
                 r_.host_.raw_set(own.table, change.key, r_.plain(value));
 }
 
@@ -32,7 +32,7 @@ int32_t OwnTables::give_away(Own& table) {
     std::vector<Value> content{r_.given(meta)};
     for (const auto& change : own.changes) {
         Value value = r_.host_.raw_get(own.table, change.key);
-        if (open_number(value) || value.is_tensor()) r_.host_.raw_set(own.table, change.key, r_.outward(value));
+        if (symbolic_number(value) || value.is_tensor()) r_.host_.raw_set(own.table, change.key, r_.outward(value));
         content.push_back(r_.given(change.key));
         if (!change.insert)
             content.emplace_back();

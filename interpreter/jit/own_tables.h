@@ -39,7 +39,7 @@ class OwnTables {
     int32_t give_away(Own& own);
     // Whether that has begun.
     bool goes_away(const Value& table) const;
-    // From now on everybody may look into them: they have no open numbers.
+    // From now on other code may look into them: they have no symbolic numbers.
     void settle();
     // The runner made the table of that number.
     void replay(int32_t number, const Value& table) { replayed_[number] = table; }

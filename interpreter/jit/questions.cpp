@@ -71,7 +71,7 @@ Value Questions::read(const Value& table, const Value& key) {
     // Nobody outside can have put anything under a key that only this run knows.
     if (r_.tables_.find(key) || (vm::object_as<vm::Closure>(key) && !r_.functions_.contains(vm::identity_of(key))))
         return r_.host_.raw_get(table, key);
-    const OpenNumber* number = open_number(key);
+    const SymbolicNumber* number = symbolic_number(key);
     const std::string id = number ? question('k', vm::identity_of(table), Value(static_cast<int64_t>(number->slot)))
                                   : question('r', vm::identity_of(table), key);
     if (auto found = found_.find(id); found != found_.end()) return found->second;
@@ -219,7 +219,7 @@ void Questions::read_all(const Value& table, int depth) {
     }
     for (const Value& key : keys) {
         Value v = read(table, key);
-        if (open_number(v)) {
+        if (symbolic_number(v)) {
             const Value number = r_.decided(v);
             if (mine) r_.host_.raw_set(table, key, number);
         } else if (r_.is_table(v)) {

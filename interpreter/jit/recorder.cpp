@@ -6,7 +6,7 @@
 #include "core/interrupt.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
-#include "interpreter/jit/ghosts.h"
+#include "interpreter/jit/placeholders.h"
 #include "interpreter/jit/region.h"
 #include "interpreter/jit/size_pattern.h"
 #include "jit/language.h"
@@ -15,7 +15,7 @@ namespace lunaria::jit {
 
 namespace {
 
-// Allocated before values are looked through for those that nobody uses any more, in all and for each of them.
+// Allocated before values are looked through for those that are not used any more, in all and for each of them.
 constexpr uint64_t kSweepBytes = 2u << 20, kSweepBytesEach = 256;
 
 }  // namespace
@@ -97,7 +97,7 @@ vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& bod
             throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
                                                 name_of(known.kind), ") when it is done again"));
         results = known_results(progress_, known, values_);
-        if (known.kind == Step::Kind::op && !known.effect) size_ghosts(progress_, known, results, body);
+        if (known.kind == Step::Kind::op && !known.effect) size_placeholders(progress_, known, results, body);
         effects_ += known.effect;
         know(known, results);
         count_writes(known);
@@ -327,7 +327,7 @@ void Recorder::know(const Step& step, vm::Values& results) {
         values_[at] = results[k];
         values_[at].set_marks(0);
         if (e.what == Expected::What::number) {
-            results[k] = vm::make_object<OpenNumber>(e.slot, results[k]);
+            results[k] = vm::make_object<SymbolicNumber>(e.slot, results[k]);
             open_ = true;
         } else {
             slot_of_[vm::identity_of(results[k])] = e.slot;
@@ -372,7 +372,7 @@ Recorder::~Recorder() {
 }
 
 Value Recorder::operand(const Value& v) {
-    if (auto* number = open_number(v)) return node_at(number->slot);
+    if (auto* number = symbolic_number(v)) return node_at(number->slot);
     if (v.is_list()) {
         return Value::list(operands(v.items()));
     }
@@ -394,7 +394,7 @@ std::vector<Value> Recorder::operands(std::span<const Value> values) {
 }
 
 Value Recorder::given(const Value& v) {
-    if (v.kind() != Value::Kind::object || open_number(v)) return operand(v);
+    if (v.kind() != Value::Kind::object || symbolic_number(v)) return operand(v);
     if (OwnTables::Own* own = tables_.find(v)) return node_at(tables_.give_away(*own));
     if (tables_.goes_away(v) && !slot_of_.contains(vm::identity_of(v)))
         stop("a table that it makes and that contains itself is given away");
@@ -405,17 +405,17 @@ Value Recorder::given(const Value& v) {
 }
 
 Value Recorder::plain(const Value& v) {
-    if (auto* number = open_number(v)) return number->value;
+    if (auto* number = symbolic_number(v)) return number->value;
     if (v.is_list()) {
         std::vector<Value> items;
         for (const Value& item : v.items()) items.push_back(plain(item));
         return Value::list(std::move(items));
     }
-    // A function that leaves takes no open numbers with it.
+    // A function that leaves takes no symbolic numbers with it.
     if (auto* closure = vm::object_as<vm::Closure>(v))
         for (Value& captured : closure->captures) {
-            if (open_number(captured)) captured = plain(captured);
-            if (auto* cell = vm::object_as<vm::LocalCell>(captured); cell && open_number(cell->get()))
+            if (symbolic_number(captured)) captured = plain(captured);
+            if (auto* cell = vm::object_as<vm::LocalCell>(captured); cell && symbolic_number(cell->get()))
                 cell->set(plain(cell->get()));
         }
     return v;
@@ -452,14 +452,14 @@ Value Recorder::outward(const Value& v) {
 
 Value Recorder::decided(const Value& v) {
     if (v.is_list()) {
-        if (!OpenNumbers::holds(v)) return v;
+        if (!SymbolicNumbers::holds(v)) return v;
         std::vector<Value> items;
         for (const Value& item : v.items()) items.push_back(decided(item));
         Value list = Value::list(std::move(items));
         list.set_marks(v.marks());
         return list;
     }
-    auto* number = open_number(v);
+    auto* number = symbolic_number(v);
     if (!number) return v;
     Value plain_value = number->value;
     if (stopped_.empty()) {
@@ -493,7 +493,7 @@ Value Recorder::number_of(const Value& tensor) {
     if (!stopped_.empty()) return element(tensor.tensor(), 0);
     Value v = event(Step(Step::Kind::item, {operand(tensor)}),
                     [&](vm::Values& values) { values.push_back(element(tensor.tensor(), 0)); })[0];
-    auto* number = open_number(v);
+    auto* number = symbolic_number(v);
     if (number && number->value.kind() == Value::Kind::number) return v;
     return decided(v);
 }
@@ -511,7 +511,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
     if (!stopped_.empty() || op.host_fn) {
         if (op.host_fn)
             for (const Value& v : args) {
-                if (OpenNumbers::holds(v)) decided(v);
+                if (SymbolicNumbers::holds(v)) decided(v);
                 if (v.is_list())
                     for (const Value& item : v.items()) sizes_.decide(item);
                 sizes_.decide(v);

@@ -2,8 +2,8 @@
 // machine and Lua: whatever the machine asks of its host comes by here.
 //
 // A call whose first steps were carried out by the runner is taken up by doing it all again: up to where it stopped,
-// the recorder answers with what is known of those steps (tensors that nobody needs any more are stood for by others of
-// their type), from there on everything is real, and recorded as another branch of the tree.
+// the recorder answers with what is known of those steps (placeholders of their type stand for tensors that are not
+// needed any more), from there on everything is real, and recorded as another branch of the tree.
 #pragma once
 
 #include <unordered_map>
@@ -13,18 +13,18 @@
 #include "interpreter/jit/counters.h"
 #include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"
-#include "interpreter/jit/open_numbers.h"
 #include "interpreter/jit/own_tables.h"
 #include "interpreter/jit/questions.h"
 #include "interpreter/jit/runner.h"
+#include "interpreter/jit/symbolic_numbers.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::jit {
 
-// The value as an operand, of which nobody follows what it depends on.
+// The value as an operand, without marks.
 Value constant_operand(Value v);
 
-// Nobody watches while something is really done.
+// No watcher is told of what is done while one of these lives.
 class Unwatched {
   public:
     Unwatched() : before_(std::exchange(vm::watcher(), nullptr)) {}
@@ -72,7 +72,7 @@ class Recorder final : public vm::Watcher {
         numbers_.settle_operands(primitive, operands);
     }
     const Value* open(const Value& v) const override {
-        const OpenNumber* number = open_number(v);
+        const SymbolicNumber* number = symbolic_number(v);
         return number ? &number->value : nullptr;
     }
     Value compute(const Op& primitive, std::span<const Value> operands) override {
@@ -113,8 +113,8 @@ class Recorder final : public vm::Watcher {
   private:
     friend class Loops;
     friend class LibraryCalls;
-    friend class OpenNumbers;
-    friend class OpenSizes;
+    friend class SymbolicNumbers;
+    friend class SymbolicSizes;
     friend class OwnTables;
     friend class Questions;
     friend class Sizes;
@@ -143,7 +143,7 @@ class Recorder final : public vm::Watcher {
     Value given(const Value& v);  // of a value that an effect gives away
     // Once recording has stopped, what is made has no slot (-1) and no node.
     Value node_at(int32_t slot) const { return slot < 0 ? Value() : Value(nodes_[static_cast<size_t>(slot)]); }
-    Value plain(const Value& v);    // without open numbers: for an effect that is carried out now
+    Value plain(const Value& v);    // without symbolic numbers: for an effect that is carried out now
     Value outward(const Value& v);  // the same with the handles that tensors came with
     // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
     Value outside(const Value& key) { return key.is_tensor() ? outward(key) : key; }
@@ -179,7 +179,7 @@ class Recorder final : public vm::Watcher {
     size_t operators_ = 0;  // since the last sweep
     size_t live_ = 0;       // see Limits
     uint64_t swept_at_ = thread_allocated_bytes();
-    std::vector<Value> values_;                         // by slot; nil for those that nobody can use any more
+    std::vector<Value> values_;                         // by slot; nil for those that cannot be used any more
     std::vector<ir::Node*> nodes_;                      // by slot
     std::vector<int32_t> alive_;                        // the slots of the others
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
@@ -188,11 +188,11 @@ class Recorder final : public vm::Watcher {
     std::unordered_set<const void*> foreign_;           // their variables
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);
     std::unordered_map<const void*, Value> handles_;  // of tensors that came from outside
-    int weak_handles_ = LUA_NOREF;                    // the same once it is stopped, for as long as somebody has them
-    std::vector<const void*> pointers_;               // of the event's results, where Lua has them on the stack
+    int weak_handles_ = LUA_NOREF;       // the same once it is stopped, for as long as the program has them
+    std::vector<const void*> pointers_;  // of the event's results, where Lua has them on the stack
     Counters counters_;
     Loops loops_{*this};
-    OpenNumbers numbers_{*this};
+    SymbolicNumbers numbers_{*this};
     OwnTables tables_{*this};
     Questions questions_{*this};
     Sizes sizes_{*this};

@@ -3,8 +3,8 @@
 
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/library_calls.h"
-#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
+#include "interpreter/jit/symbolic_sizes.h"
 #include "jit/language.h"
 
 namespace lunaria::jit {
@@ -46,7 +46,7 @@ bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
 bool Recorder::takes_followed(Native which, const Value& f, const vm::Values& args) {
     if (which == Native::local && host_.is_harmless(f)) return true;
     for (const Value& v : args)
-        if (const auto* number = open_number(v); number && v.marks() && !number->value.is_number()) return false;
+        if (const auto* number = symbolic_number(v); number && v.marks() && !number->value.is_number()) return false;
     const LuaReference* r = vm::object_as<LuaReference>(f);
     if (r && (r->type != LUA_TFUNCTION || (which != Native::unknown && which != Native::pure))) return false;
     const vm::Callee::Kind kind = host_.resolve(f).kind;
@@ -80,7 +80,7 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
             m.give(to, std::move(texts), {});
             return true;
         }
-        // A number that is differentiated is a value of its own for who looks at it.
+        // A number that is differentiated is a value of its own for a function that looks at it.
         if (!takes_followed(which, f, args))
             for (Value& v : args)
                 if (v.marks() & followed) v = decided(v);
@@ -143,10 +143,10 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
 vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     vm::Values real;
     bool open = false;
-    OpenSizes sizes(*this, args);
+    SymbolicSizes sizes(*this, args);
     for (const Value& v : args) {
         if (stopped_.empty() && is_table(v)) questions_.read_all(v);
-        open |= open_number(v) != nullptr;
+        open |= symbolic_number(v) != nullptr;
         real.push_back(plain(v));
     }
     Unwatched unwatched;
@@ -160,18 +160,18 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     };
     for (const Value& v : bound.args) note(note, v);
     if (!open) return bound;
-    // An open number that an operator takes as it is stays one.
+    // A symbolic number that an operator takes as it is stays one.
     std::vector<bool> stays(args.size());
     for (size_t i = 0; i < bound.args.size(); ++i) {
         if (bound.paths[i].size() != 1 || !bound.paths[i][0].name.is_nil()) continue;
         const size_t k = bound.paths[i][0].argument;
-        if (!open_number(args[k]) || !identical(real[k], bound.args[i])) continue;
+        if (!symbolic_number(args[k]) || !identical(real[k], bound.args[i])) continue;
         bound.args[i] =
-            OpenNumbers::takes_tensors(op) && i < 2 ? numbers_.beside(args[k], bound.args[1 - i], op) : args[k];
+            SymbolicNumbers::takes_tensors(op) && i < 2 ? numbers_.beside(args[k], bound.args[1 - i], op) : args[k];
         stays[k] = true;
     }
     for (size_t k = 0; k < args.size(); ++k)
-        if (open_number(args[k]) && !stays[k]) decided(args[k]);
+        if (symbolic_number(args[k]) && !stays[k]) decided(args[k]);
     return bound;
 }
 

@@ -8,8 +8,8 @@
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/captured_numbers.h"
-#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
+#include "interpreter/jit/symbolic_sizes.h"
 #include "jit/language.h"
 
 namespace lunaria::jit {
@@ -116,7 +116,7 @@ Value Recorder::raw_get(const Value& table, const Value& key) {
 }
 
 void Recorder::raw_set(const Value& table, const Value& given_key, const Value& value) {
-    const bool any_key = open_number(given_key) && questions_.takes_any_key(table);
+    const bool any_key = symbolic_number(given_key) && questions_.takes_any_key(table);
     const Value key = any_key ? plain(given_key) : decided(given_key);
     if (stopped_.empty() && is_table(table)) questions_.check_key(key);
     if (!stopped_.empty() || !is_table(table)) return host_.raw_set(table, outward(key), outward(value));
@@ -192,7 +192,7 @@ vm::Callee Recorder::resolve(const Value& given_function) {
 
 Value Recorder::index(const Value& given_object, const Value& given_key) {
     const Value object = decided(given_object);
-    const Value key = object.is_tensor() && OpenNumbers::is_position(given_key) ? given_key : decided(given_key);
+    const Value key = object.is_tensor() && SymbolicNumbers::is_position(given_key) ? given_key : decided(given_key);
     if (!stopped_.empty()) {
         Unwatched unwatched;
         return host_.index(object, plain(key));
@@ -239,7 +239,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
 }
 
 void Recorder::set_index(const Value& object, const Value& given_key, const Value& value) {
-    const Value key = object.is_tensor() && OpenNumbers::is_position(given_key) ? given_key : decided(given_key);
+    const Value key = object.is_tensor() && SymbolicNumbers::is_position(given_key) ? given_key : decided(given_key);
     auto set = [&](vm::Values&) { host_.set_index(object, plain(key), plain(value)); };
     Step s(Step::Kind::set_index, {});
     s.effect = true;

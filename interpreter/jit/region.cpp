@@ -284,8 +284,8 @@ void find_regions(Block& block, SlotTypes& types) {
     block.regions = std::move(found);
 }
 
-void find_rows(Block& block) {
-    block.rows.clear();
+void find_guard_groups(Block& block) {
+    block.groups.clear();
     size_t region = 0;
     // The first step of a block may have decided that it is this one.
     for (size_t i = 1; i < block.steps.size();) {
@@ -298,12 +298,12 @@ void find_rows(Block& block) {
         size_t end = i;
         std::vector<size_t> asked;
         while (end < block.steps.size() && block.steps[end].kind <= Step::Kind::next) asked.push_back(end++);
-        Row row{i, end, Guards(block.steps, asked), {}};
+        GuardGroup group{i, end, Guards(block.steps, asked), {}};
         i = std::max(i + 1, end);
-        if (row.guards.empty()) continue;
+        if (group.guards.empty()) continue;
         for (size_t k : asked)
-            row.drops.insert(row.drops.end(), block.steps[k].drops.begin(), block.steps[k].drops.end());
-        block.rows.push_back(std::move(row));
+            group.drops.insert(group.drops.end(), block.steps[k].drops.begin(), block.steps[k].drops.end());
+        block.groups.push_back(std::move(group));
     }
 }
 

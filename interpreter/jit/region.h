@@ -69,7 +69,7 @@ using SlotTypes = std::unordered_map<int32_t, SlotType>;
 // the blocks before it filled, and gets those of this one.
 void find_regions(Block& block, SlotTypes& types);
 // Puts questions together, in the regions and between them. To be called whenever the block has changed.
-void find_rows(Block& block);
+void find_guard_groups(Block& block);
 // False: the regions of the tree have to be found anew, for an operator that does not fit into one. `at_hand`: only
 // kernels that exist are used, so that nothing may come of it.
 bool compile(Block& block, Region& region, bool at_hand);

@@ -56,10 +56,10 @@ class Runner {
                     continue;
                 }
             }
-            while (here.row < block->rows.size() && block->rows[here.row].begin < here.at) ++here.row;
-            if (here.row < block->rows.size() && block->rows[here.row].begin == here.at &&
-                hold(block->rows[here.row].guards)) {
-                const Row& asked = block->rows[here.row];
+            while (here.group < block->groups.size() && block->groups[here.group].begin < here.at) ++here.group;
+            if (here.group < block->groups.size() && block->groups[here.group].begin == here.at &&
+                hold(block->groups[here.group].guards)) {
+                const GuardGroup& asked = block->groups[here.group];
                 if (!pass_rest(*block, asked)) return false;
                 here.at = asked.end;
                 continue;
@@ -140,21 +140,21 @@ class Runner {
     // Whether these questions are answered as expected; in a loop that is known once they were.
     bool hold(const Guards& guards) {
         if (guards.empty()) return false;
-        if (!progress_.steady) return guards.hold(call_.shelf);
+        if (!progress_.steady) return guards.hold(call_.pool);
         bool* const known = progress_.steady->is_of(tree_) ? progress_.steady->known_to_hold(guards) : nullptr;
         if (!known) return false;
-        return *known = *known || guards.hold(call_.shelf);
+        return *known = *known || guards.hold(call_.pool);
     }
 
-    // The steps of a row that it does not ask as one.
-    bool pass_rest(Block& block, const Row& row) {
-        for (size_t i : row.guards.rest()) {
+    // The steps of a group that it does not ask as one.
+    bool pass_rest(Block& block, const GuardGroup& group) {
+        for (size_t i : group.guards.rest()) {
             if (pass(block, i)) continue;
-            for (size_t k = row.begin; k < i; ++k) finish(block.steps[k]);
+            for (size_t k = group.begin; k < i; ++k) finish(block.steps[k]);
             return false;
         }
-        progress_.done += row.end - row.begin;
-        for (int32_t s : row.drops) slots_[static_cast<size_t>(s)] = Value();
+        progress_.done += group.end - group.begin;
+        for (int32_t s : group.drops) slots_[static_cast<size_t>(s)] = Value();
         return true;
     }
 
@@ -491,7 +491,7 @@ class Runner {
         return args;
     }
 
-    // What came of a step: its results, or an error, or an error that somebody has to make again with its text.
+    // What came of a step: its results, or an error, or an error whose text takes doing the step again.
     enum class Outcome : uint8_t { fine, failed, unknown };
 
     Outcome carry_out(const Step& step, vm::Values& given) {
@@ -560,7 +560,7 @@ class Runner {
             given = {Value(described(step.span(), told.what()))};
             return Outcome::failed;
         } catch (const std::exception&) {
-            // It is raised again by whoever does this step again.
+            // It is raised again where this step is done again.
             return Outcome::unknown;
         }
         return Outcome::fine;

@@ -97,9 +97,9 @@ struct Progress {
 struct Call {
     lua_State* L;
     int first, count;
-    int kept = 0;                // stack position of the table of what the function keeps
-    lua_State* shelf = nullptr;  // see Guards
-    int table = LUA_NOREF;       // in the registry: the arguments, for whoever runs in another C function
+    int kept = 0;               // stack position of the table of what the function keeps
+    lua_State* pool = nullptr;  // see Guards
+    int table = LUA_NOREF;      // in the registry: the arguments, for a recording, which runs in another C function
 };
 
 // True when the call is done: `results` are there. False where no branch of the tree goes on.

@@ -1,6 +1,6 @@
-// What follows from a tree of traces as a whole: what each step is the last to need, what goes out, regions and rows.
-// Where nothing has changed below a block, what was found of it the last time still holds, so that a further branch
-// costs what the path to it costs, not what the tree does.
+// What follows from a tree of traces as a whole: what each step is the last to need, what goes out, regions and groups
+// of guards. Where nothing has changed below a block, what was found of it the last time still holds, so that a further
+// branch costs what the path to it costs, not what the tree does.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -218,7 +218,7 @@ class Settling {
             }
         block.write_ways();
         find_regions(block, types);
-        find_rows(block);
+        find_guard_groups(block);
         handed = above;
         for (const Step& step : block.steps) count_handed(step, handed);
         for (auto& next : block.next) finish(*next, handed, types);

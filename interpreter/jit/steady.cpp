@@ -92,10 +92,10 @@ void Steady::prepare(const Tree& tree) {
             answers[i].keeps = asks && asks_a_constant(step) && !writes.touches(step);
         }
         for (const auto& region : block.regions) add(region->guards, answers, region->first);
-        for (const Row& row : block.rows) {
-            std::vector<size_t> steps(row.end - row.begin);
-            std::iota(steps.begin(), steps.end(), row.begin);
-            add(row.guards, answers, steps);
+        for (const GuardGroup& group : block.groups) {
+            std::vector<size_t> steps(group.end - group.begin);
+            std::iota(steps.begin(), steps.end(), group.begin);
+            add(group.guards, answers, steps);
         }
     });
 }

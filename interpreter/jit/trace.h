@@ -95,7 +95,7 @@ struct Step {
     // one the next time.
     bool opens = false;
     std::vector<Expected> expected;
-    std::vector<int32_t> live;     // of a late step or an effect: slots that somebody still held before it
+    std::vector<int32_t> live;     // of a late step or an effect: slots whose values were still held before it
     std::vector<int32_t> written;  // of an effect: slots of tensors that it wrote into
     std::vector<int32_t> drops;    // slots that no step needs after this one
     std::vector<int32_t> again;    // slots of tensors that go out here and elsewhere: each time as the same handle
@@ -116,7 +116,7 @@ struct Step {
 // A stretch of steps whose operators run as one compiled graph, see region.h.
 struct Region;
 // Questions that are asked as one, see guards.h.
-struct Row;
+struct GuardGroup;
 
 // A graph of the record and its steps.
 struct Block {
@@ -138,7 +138,7 @@ struct Block {
     ir::Graph* graph;
     std::vector<Step> steps;
     std::vector<std::unique_ptr<Region>> regions;  // in their order
-    std::vector<Row> rows;                         // in their order
+    std::vector<GuardGroup> groups;                // in their order
     // Ways on: their first steps are one event with different results.
     std::vector<std::unique_ptr<Block>> next;
     std::vector<int32_t> dead;  // slots that other ways from where this one begins need, but not this one

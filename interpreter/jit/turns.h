@@ -9,8 +9,8 @@ namespace lunaria::jit {
 // Where a call is in its record.
 struct Place {
     Block* block = nullptr;
-    size_t at = 0;               // step of the block
-    size_t region = 0, row = 0;  // of the block, the next ones
+    size_t at = 0;                 // step of the block
+    size_t region = 0, group = 0;  // of the block, the next ones
 };
 
 class Turns {

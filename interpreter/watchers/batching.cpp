@@ -344,7 +344,7 @@ class Batcher final : public vm::Region, public Builder {
         for (uint32_t k = 0; sample && k < i.slot_count; ++k) {
             const vm::Slot& slot = m.slot(i, k);
             if (slot.items >= 0 || slot.at < 0 || m.get(slot).kind() != Value::Kind::object) continue;
-            if (jit::open_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
+            if (jit::symbolic_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
         }
     }
     bool watched(vm::Machine& m, const vm::Instr& i) { return recorder_ && recorder_->step(m, i); }
@@ -424,7 +424,7 @@ class Batcher final : public vm::Region, public Builder {
         }
         return any ? Value::list(std::move(items)) : Value();
     }
-    // Runs an operator for whoever watches outside.
+    // Runs an operator for the watcher outside.
     Value really(const Op& op, std::span<const Value> args) const {
         const vm::Watch watch(outer_);
         return vm::execute(op, args);
@@ -506,7 +506,7 @@ class Batcher final : public vm::Region, public Builder {
     const int64_t size_;
     vm::Watcher* const outer_;
     Batcher* const around_;
-    vm::Watcher* const recorder_;  // who writes down what runs; null: nobody
+    vm::Watcher* const recorder_;  // the watcher that writes down what runs, or null
     const RandomStream random_;
     bool drew_ = false;
     std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is

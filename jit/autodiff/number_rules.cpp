@@ -159,7 +159,7 @@ Pullback trace(const Op& primitive, uint64_t active) {
 
 std::shared_ptr<const Pullback> number_pullback(const Op& primitive, uint64_t active) {
     if (!lua::is_number_primitive(primitive)) throw state_error(primitive.name(), "is not a primitive on numbers");
-    // By the primitive's id and three bits of activity. The graphs are shared by this table and those who run them.
+    // By the primitive's id and three bits of activity. The graphs are shared by this table and the runs of them.
     static thread_local std::vector<std::shared_ptr<const Pullback>> rules(lua::language().all().size() * 8);
     active &= (uint64_t{1} << primitive.signature.params.size()) - 1;
     auto& rule = rules[static_cast<size_t>(primitive.id) * 8 + active];

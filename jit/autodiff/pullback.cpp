@@ -129,7 +129,7 @@ class Cache {
         auto entry = std::make_unique<Entry>();
         entry->active = active;
         entry->present = present;
-        // Shared by this cache and whoever runs the graph, which may be after it has been forgotten here.
+        // Shared by this cache and the runs of the graph, which may end after it has been forgotten here.
         entry->traced = std::make_shared<const Traced>(std::move(traced));
         bool cacheable = true;
         for (size_t i = 0; i < args.size(); ++i) {

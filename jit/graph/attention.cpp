@@ -1,5 +1,5 @@
 // softmax(q k' scale) v, written out by a program, becomes the operator that holds one tile of the scores at a time.
-// Where somebody else reads the scores or the weights, as their gradients do, they are there anyway and it stays.
+// Where another node reads the scores or the weights, as their gradients do, they are there anyway and it stays.
 #include <unordered_map>
 
 #include "jit/graph/operators.h"

@@ -16,7 +16,7 @@ constexpr size_t kMost = 64;  // kinds of operands that an operator is kept comp
 struct Compiled final : ir::Attachment {
     struct Form {
         std::vector<TensorType> types;
-        // Shared by this list and by whoever runs it, which may be after it has been forgotten here.
+        // Shared by this list and by the runs of it, which may end after it has been forgotten here.
         std::shared_ptr<const Executable> executable;
     };
     std::list<Form> forms;  // the last used one first

@@ -200,7 +200,7 @@ struct Executable::Context {
         } else {
             run_eager(step, state);
         }
-        // Nothing of the caller's is held between runs: writes to his tensors would copy them.
+        // No tensor of the caller is held between runs: a write to it would copy it.
         for (const Use& use : step.uses)
             if (!is_static(use.handle)) state.args[use.arg] = state.fixed[use.arg];
     }
@@ -272,7 +272,7 @@ struct Executable::Context {
         program.loops->launch(step.loop, state.pointers);
     }
 
-    // Who writes into an input need not copy it because of views that no step needs any more.
+    // A write into an input copies no elements because of views that no step needs any more.
     void forget_views(const std::vector<size_t>& inputs) {
         const Plan& plan = program.plan;
         for (size_t h = 0; h < handles.size(); ++h)
@@ -493,7 +493,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         }
     }
     for (auto& [value, input] : stored) copy_elements(value, inputs[input]);
-    // Before `last`: who writes into an input need not copy it for our sake.
+    // Before `last`: a write into an input copies nothing because of this run.
     context->clear();
     if (last) last();
     for (size_t k = 0; k < outputs.size(); ++k)

@@ -29,9 +29,9 @@ struct Donation {
     size_t input = 0, output = 0;
 };
 
-// Borrowed outputs that somebody is called for as soon as they are there and nobody reads these inputs any more, which
-// he may write into: an optimizer that updates a parameter while the gradients of others are yet to come. Not before
-// the last step that may fail by the values that it finds.
+// Borrowed outputs for which a function is called as soon as they are there and no step reads these inputs any more,
+// into which it may write: an optimizer that updates a parameter while the gradients of others are yet to come. Not
+// before the last step that may fail by the values that it finds.
 struct EarlyUse {
     std::vector<size_t> outputs, inputs;
 };
@@ -87,7 +87,7 @@ class Executable {
     // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
     // throw; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
     // graph's result. Safe to call from several threads. `last` is called with the outputs in their places and must
-    // not throw; nobody may have a borrowed output after it, nor share its storage. `early` is called for each of
+    // not throw; no tensor is to be a borrowed output after it, nor share its storage. `early` is called for each of
     // CompileOptions::early with its outputs in their places for that time alone.
     void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last = {},
              const std::function<void(size_t)>& early = {}) const;

@@ -33,7 +33,7 @@ bool is_per_row(const Shape& shape, const Shape& domain, int rows);
 // value of the same row.
 bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& arrangements);
 
-// `is_needed` tells which values somebody outside the piece reads. Nothing where an operand's layout has no run of
+// `is_needed` tells which values are read outside the piece. Nothing where an operand's layout has no run of
 // elements along the rows.
 std::optional<Loop> build_loop(const Piece& piece, const Arrangements& arrangements,
                                const std::function<bool(const ir::Node*)>& is_needed);

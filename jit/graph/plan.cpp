@@ -337,7 +337,7 @@ class Planner {
                 else
                     root_of_[item] = result;
             }
-            // A kernel writes all of its results, whether somebody reads them or not.
+            // A kernel writes all of its results, whether they are read or not.
             if (step.kind == Step::Kind::kernel)
                 for (size_t i = 0; i < step.results.size(); ++i)
                     if (step.results[i] == SIZE_MAX)

@@ -55,7 +55,7 @@ struct Step {
     std::vector<Value> args;  // without the tensors in `uses`
     std::vector<Use> uses;
     DType dtype = DType::f32;
-    std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where nobody reads the result
+    std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where the result is not read
     // loop
     LoopRef loop{};
     std::vector<size_t> loop_roots;     // of the operands

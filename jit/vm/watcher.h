@@ -45,7 +45,7 @@ class Watcher : public Host {
     virtual const Value* open(const Value&) const { return nullptr; }
     // An operation on numbers, some of which may be open; then so is the result.
     virtual Value compute(const Op&, std::span<const Value>) { return {}; }
-    // An open number as a tensor.
+    // A symbolic number as a tensor.
     virtual Value tensor_of(const Value&, DType, const Shape&) { return {}; }
     // Throws again what is on its way past the program that runs.
     virtual void pass_on() {}

@@ -1,4 +1,4 @@
-#include "interpreter/jit/ghosts.h"
+#include "interpreter/jit/placeholders.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace lunaria::jit {
 
 namespace {
 
-Value ghost(const TensorType& type) {
+Value placeholder(const TensorType& type) {
     Tensor one = Tensor::zeros(type.dtype, {});
     Strides strides;
     for (int i = 0; i < type.shape.rank(); ++i) strides.push_back(0);
@@ -24,7 +24,7 @@ Value known_result(const Progress& progress, const Expected& e, std::span<const 
         TensorType type = e.type;
         for (const auto& [slot, shape] : progress.sizes)
             if (slot == e.slot) type.shape = shape;
-        return ghost(type);
+        return placeholder(type);
     }
     if (e.what == Expected::What::same && static_cast<size_t>(e.slot) < values.size())
         return values[static_cast<size_t>(e.slot)];
@@ -42,12 +42,12 @@ vm::Values known_results(const Progress& progress, const Step& known, std::span<
     return results;
 }
 
-void size_ghosts(const Progress& progress, const Step& known, vm::Values& results,
-                 const std::function<void(vm::Values&)>& body) {
-    auto is_ghost = [&](const Expected& e) {
+void size_placeholders(const Progress& progress, const Step& known, vm::Values& results,
+                       const std::function<void(vm::Values&)>& body) {
+    auto is_placeholder = [&](const Expected& e) {
         return e.what == Expected::What::tensor && e.open && progress.slots[static_cast<size_t>(e.slot)].is_nil();
     };
-    if (std::none_of(known.expected.begin(), known.expected.end(), is_ghost)) return;
+    if (std::none_of(known.expected.begin(), known.expected.end(), is_placeholder)) return;
     const RandomStream random = default_generator().state();
     vm::Values sized;
     try {
@@ -59,8 +59,8 @@ void size_ghosts(const Progress& progress, const Step& known, vm::Values& result
     default_generator().set_state(random);
     if (sized.size() != results.size()) return;
     for (size_t k = 0; k < results.size(); ++k)
-        if (is_ghost(known.expected[k]) && sized[k].is_tensor())
-            results[k] = ghost({sized[k].tensor().dtype(), sized[k].tensor().shape()});
+        if (is_placeholder(known.expected[k]) && sized[k].is_tensor())
+            results[k] = placeholder({sized[k].tensor().dtype(), sized[k].tensor().shape()});
 }
 
 }  // namespace lunaria::jit

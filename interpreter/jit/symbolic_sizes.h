@@ -29,7 +29,7 @@ class Sizes {
     bool closed() const { return known_.closed; }
     bool at(int32_t slot) const { return !known_.closed && known_.open[static_cast<size_t>(slot)]; }
     bool of(const Value& tensor) const;
-    // Whether it is one, or was until all were decided: the program gets its sizes as open numbers.
+    // Whether it is one, or was until all were decided: the program gets its sizes as symbolic numbers.
     bool varies(const Value& tensor) const;
     // The program looks at a size of the tensor: where all are decided, what it does then may depend on it.
     void look(const Value& tensor);
@@ -75,18 +75,18 @@ class Sizes {
 // A new table of the sizes of a tensor; nil: they are those of this call in all calls.
 Value open_shape(Recorder& recorder, const Value& tensor);
 
-// The size of an axis: an open number where the tensor may have any.
+// The size of an axis: a symbolic number where the tensor may have any.
 Value size_of(Recorder& recorder, const Value& tensor, int axis);
 
 // Lists of the run's own among the arguments of an operator: while it lives they hold plain numbers.
-class OpenSizes {
+class SymbolicSizes {
   public:
-    OpenSizes(Recorder& recorder, std::span<const Value> args);
-    ~OpenSizes();
-    OpenSizes(const OpenSizes&) = delete;
-    OpenSizes& operator=(const OpenSizes&) = delete;
+    SymbolicSizes(Recorder& recorder, std::span<const Value> args);
+    ~SymbolicSizes();
+    SymbolicSizes(const SymbolicSizes&) = delete;
+    SymbolicSizes& operator=(const SymbolicSizes&) = delete;
 
-    // As the host does it, of the arguments without open numbers; these stand in the lists that the operator gets.
+    // As the host does it, of the arguments without symbolic numbers; these stand in the lists that the operator gets.
     vm::Host::Bound bind(const Op& op, std::span<const Value> real);
 
   private:

@@ -1,9 +1,9 @@
-#include "interpreter/jit/open_numbers.h"
+#include "interpreter/jit/symbolic_numbers.h"
 
 #include <algorithm>
 
-#include "interpreter/jit/open_sizes.h"
 #include "interpreter/jit/recorder.h"
+#include "interpreter/jit/symbolic_sizes.h"
 #include "jit/language.h"
 #include "jit/number.h"
 
@@ -80,7 +80,7 @@ bool is_arithmetic(std::string_view name) {
 }  // namespace
 
 // The instruction as it is written: the forms of derivatives have their operands in a list.
-struct OpenNumbers::Instruction {
+struct SymbolicNumbers::Instruction {
     Instruction(vm::Machine& machine, const vm::Instr& instr) : m(machine), i(instr) {
         static const Op &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
         name = i.op ? i.op->name() : std::string_view();
@@ -116,17 +116,17 @@ struct OpenNumbers::Instruction {
     std::vector<vm::Slot> slots;
 };
 
-bool OpenNumbers::takes_tensors(const Op& op) {
+bool SymbolicNumbers::takes_tensors(const Op& op) {
     static constexpr std::string_view kExact[] = {"add", "sub", "mul", "div"};
     return one_of(op.name(), kExact);
 }
 
-bool OpenNumbers::holds(const Value& v) {
-    if (open_number(v)) return true;
+bool SymbolicNumbers::holds(const Value& v) {
+    if (symbolic_number(v)) return true;
     return v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds);
 }
 
-bool OpenNumbers::any(const vm::Machine& m, const vm::Instr& i) {
+bool SymbolicNumbers::any(const vm::Machine& m, const vm::Instr& i) {
     bool found = false;
     auto look = [&](const auto& self, const vm::Slot& s) -> void {
         if (s.items >= 0) {
@@ -139,7 +139,7 @@ bool OpenNumbers::any(const vm::Machine& m, const vm::Instr& i) {
     return found;
 }
 
-bool OpenNumbers::step(vm::Machine& m, const vm::Instr& i) {
+bool SymbolicNumbers::step(vm::Machine& m, const vm::Instr& i) {
     if (!any(m, i)) return false;
     const Instruction it(m, i);
     if (recorder_.stopped_.empty()) {
@@ -154,7 +154,7 @@ bool OpenNumbers::step(vm::Machine& m, const vm::Instr& i) {
 }
 
 // Whether it only hands its operands on.
-bool OpenNumbers::hands_on(const Instruction& it) {
+bool SymbolicNumbers::hands_on(const Instruction& it) {
     static const Op &begins = lua::primitive("seed"), &touches = lua::primitive("touch");
     vm::Machine& m = it.m;
     const vm::Instr& i = it.i;
@@ -174,12 +174,13 @@ bool OpenNumbers::hands_on(const Instruction& it) {
     if (i.op != &begins) return false;
     // A number, which has one as its cotangent.
     const Value& values = m.operand(i, 1);
-    const OpenNumber* first = values.is_list() && !values.items().empty() ? open_number(values.items()[0]) : nullptr;
+    const SymbolicNumber* first =
+        values.is_list() && !values.items().empty() ? symbolic_number(values.items()[0]) : nullptr;
     return first && first->value.is_number();
 }
 
 // Texts that are put together, compared or measured.
-bool OpenNumbers::reads_texts(const Instruction& it) {
+bool SymbolicNumbers::reads_texts(const Instruction& it) {
     static constexpr std::string_view kOperations[] = {"concat", "length", "equal", "less", "less_equal"};
     if (!one_of(it.name, kOperations)) return false;
     const bool joins = it.name == "concat";
@@ -202,7 +203,7 @@ bool OpenNumbers::reads_texts(const Instruction& it) {
 }
 
 // A number is never equal to what is none, a text neither.
-bool OpenNumbers::differs_in_kind(const Instruction& it) {
+bool SymbolicNumbers::differs_in_kind(const Instruction& it) {
     if (it.name != "equal" || it.slots.size() != 2) return false;
     const Value &a = vm::shown(it.m.get(it.slots[0])), &b = vm::shown(it.m.get(it.slots[1]));
     const auto is_text = [](const Value& v) { return v.kind() == Value::Kind::string; };
@@ -212,14 +213,14 @@ bool OpenNumbers::differs_in_kind(const Instruction& it) {
 }
 
 // Arithmetic and comparisons: done, or the machine does it and the recorder follows; none: neither.
-std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
+std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
     vm::Values args, real;
     bool plain_numbers = true, tensor = false, marked = false;
     for (const vm::Slot& slot : it.slots) {
         const Value& v = it.m.get(slot);
         tensor |= v.is_tensor();
         marked |= v.marks() != 0;
-        plain_numbers &= v.is_number() || open_number(v);
+        plain_numbers &= v.is_number() || symbolic_number(v);
         args.push_back(v);
         real.push_back(recorder_.plain(v));
     }
@@ -247,7 +248,7 @@ std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
     }
     const Op* op = recorder_.host_.tensor_operator(it.name);
     const bool fits =
-        std::ranges::all_of(args, [](const Value& v) { return v.is_tensor() || v.is_number() || open_number(v); });
+        std::ranges::all_of(args, [](const Value& v) { return v.is_tensor() || v.is_number() || symbolic_number(v); });
     if (marked || !fits || !op) return {};
     const Value first = args[0], last = args.back();
     args[0] = beside(first, last, *it.i.op);
@@ -259,7 +260,7 @@ std::optional<bool> OpenNumbers::calculates(const Instruction& it) {
 }
 
 // What is left wants the numbers themselves.
-void OpenNumbers::settle(const Instruction& it) {
+void SymbolicNumbers::settle(const Instruction& it) {
     vm::Machine& m = it.m;
     auto settle = [&](const auto& self, const vm::Slot& s) -> void {
         if (s.items >= 0) {
@@ -277,12 +278,12 @@ void OpenNumbers::settle(const Instruction& it) {
 
 // Whether the key by which the instruction reads may be another one the next time: that of a table of the outside which
 // has no shadow, whose parts are told by their keys.
-bool OpenNumbers::reads_by_any_key(const Instruction& it) {
+bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
     if (!recorder_.stopped_.empty() || it.listed || it.m.region()) return false;
     const bool plain = it.name == "index" || it.name == "raw_index";
     if ((!plain && it.name != "j_index") || (it.name == "raw_index" && it.m.code().graph->order > 0)) return false;
     const Value &table = it.m.operand(it.i, it.i.slot_count - 2), &key = it.m.operand(it.i, it.i.slot_count - 1);
-    if (!open_number(key) || key.marks()) return false;
+    if (!symbolic_number(key) || key.marks()) return false;
     if (table.is_tensor()) return is_position(key);
     if (!recorder_.is_table(table) || recorder_.tables_.find(table)) return false;
     vm::Values kept;
@@ -298,17 +299,17 @@ bool OpenNumbers::reads_by_any_key(const Instruction& it) {
 }
 
 // Within what stands for a call of an operator, whose registers are its own.
-void OpenNumbers::put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b) {
+void SymbolicNumbers::put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b) {
     if (!i.op || i.op->belongs_to(lua::language()) || !takes_tensors(*i.op)) return;
     const Value first = m.get(a), second = m.get(b);
-    if (open_number(first)) m.reg(a.at) = beside(first, second, *i.op);
-    if (open_number(second)) m.reg(b.at) = beside(second, first, *i.op);
+    if (symbolic_number(first)) m.reg(a.at) = beside(first, second, *i.op);
+    if (symbolic_number(second)) m.reg(b.at) = beside(second, first, *i.op);
 }
 
 // Whether the key under which the instruction writes may be another one the next time.
-bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
+bool SymbolicNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     if (!recorder_.stopped_.empty() || i.slot_count < 3) return false;
-    const auto* key = open_number(m.operand(i, i.slot_count - 2));
+    const auto* key = symbolic_number(m.operand(i, i.slot_count - 2));
     const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
     if (!key || key->value.kind() != Value::Kind::integer) return false;
     if (object.is_tensor()) return i.order == 0 && value.marks() == 0 && !m.region();
@@ -323,14 +324,14 @@ bool OpenNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     return true;
 }
 
-bool OpenNumbers::is_position(const Value& key) {
-    const OpenNumber* number = open_number(key);
+bool SymbolicNumbers::is_position(const Value& key) {
+    const SymbolicNumber* number = symbolic_number(key);
     return number && number->value.kind() == Value::Kind::integer;
 }
 
 // Where on the axis of a tensor an integer stands, if that or the size is open: as a tensor without axes, or from 0 on.
 // The record is for those that are within the axis, on this side of zero; nil: it is not.
-Value OpenNumbers::position_of(const Value& key, const Value& tensor, int axis) {
+Value SymbolicNumbers::position_of(const Value& key, const Value& tensor, int axis) {
     static const Op &less = lua::primitive("less"), &add = lua::primitive("add");
     if (axis >= tensor.tensor().rank()) return {};
     const auto is_less = [&](const Value& a, const Value& b) {
@@ -344,18 +345,18 @@ Value OpenNumbers::position_of(const Value& key, const Value& tensor, int axis) 
         at = compute(add, operands);
     }
     if (is_less(at, Value(0)) || !is_less(at, size)) return {};
-    return open_number(at) ? tensor_of(at, DType::i64, {}) : at;
+    return symbolic_number(at) ? tensor_of(at, DType::i64, {}) : at;
 }
 
 // The same with an index that is such an integer or a table of integers, one for each axis.
-Value OpenNumbers::positions_of(const Value& key, const Value& tensor) {
+Value SymbolicNumbers::positions_of(const Value& key, const Value& tensor) {
     if (!recorder_.stopped_.empty() || key.marks()) return {};
     const bool list = recorder_.tables_.find(key) != nullptr;
     if (!list && vm::shown(key).kind() != Value::Kind::integer) return {};
-    const bool open_sizes = recorder_.sizes_.of(tensor);
-    if (!list) return is_position(key) || open_sizes ? position_of(key, tensor, 0) : Value();
+    const bool symbolic_sizes = recorder_.sizes_.of(tensor);
+    if (!list) return is_position(key) || symbolic_sizes ? position_of(key, tensor, 0) : Value();
     vm::Values items;
-    bool open = open_sizes;
+    bool open = symbolic_sizes;
     for (int64_t k = 1;; ++k) {
         items.push_back(recorder_.host_.raw_get(key, Value(k)));
         if (items.back().is_nil()) break;
@@ -373,8 +374,8 @@ Value OpenNumbers::positions_of(const Value& key, const Value& tensor) {
 }
 
 // What is differentiated is about to be written into a table under an open key.
-void OpenNumbers::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
-    const OpenNumber* number = open_number(key);
+void SymbolicNumbers::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
+    const SymbolicNumber* number = symbolic_number(key);
     if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 ||
         !recorder_.questions_.takes_any_key(table))
         return;
@@ -383,7 +384,7 @@ void OpenNumbers::keep_key(vm::Machine& m, const Value& context, const Value& ta
         open_keys_[vm::identity_of(table)].push_back(key);
 }
 
-void OpenNumbers::decide_keys(const Value& table) {
+void SymbolicNumbers::decide_keys(const Value& table) {
     if (open_keys_.empty() || recorder_.machine_.depth == 0) return;
     auto found = open_keys_.find(vm::identity_of(table));
     if (found == open_keys_.end()) return;
@@ -393,8 +394,8 @@ void OpenNumbers::decide_keys(const Value& table) {
 }
 
 // A tensor goes into graphs and has rules for derivatives; a number would part the graph in two.
-Value OpenNumbers::beside(const Value& v, const Value& other, const Op& primitive) {
-    const auto* number = open_number(v);
+Value SymbolicNumbers::beside(const Value& v, const Value& other, const Op& primitive) {
+    const auto* number = symbolic_number(v);
     if (!number) return v;
     const bool fits =
         other.is_tensor() && (other.tensor().dtype() == DType::f32 || other.tensor().dtype() == DType::f64);
@@ -403,8 +404,8 @@ Value OpenNumbers::beside(const Value& v, const Value& other, const Op& primitiv
     return tensor_of(v, other.tensor().dtype(), {});
 }
 
-Value OpenNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
-    const OpenNumber* number = open_number(v);
+Value SymbolicNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
+    const SymbolicNumber* number = symbolic_number(v);
     if (!recorder_.stopped_.empty()) return Value(Tensor::full(dtype, shape, number->value.number()));
     if (shape.rank() > 0) {
         static const Op& spread = registry().get("broadcast_to");
@@ -422,7 +423,7 @@ Value OpenNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
     return tensor;
 }
 
-Value OpenNumbers::compute(const Op& primitive, std::span<const Value> operands) {
+Value SymbolicNumbers::compute(const Op& primitive, std::span<const Value> operands) {
     vm::Values real;
     for (const Value& v : operands) real.push_back(recorder_.plain(v));
     if (!recorder_.stopped_.empty()) return lua::run_number(primitive, real);
@@ -439,8 +440,8 @@ Value OpenNumbers::compute(const Op& primitive, std::span<const Value> operands)
 }
 
 // What is left open is computed with as it is, or becomes a tensor beside one.
-void OpenNumbers::settle_operands(const Op& primitive, vm::Values& operands) {
-    if (std::ranges::none_of(operands, [](const Value& v) { return open_number(v) != nullptr; })) return;
+void SymbolicNumbers::settle_operands(const Op& primitive, vm::Values& operands) {
+    if (std::ranges::none_of(operands, [](const Value& v) { return symbolic_number(v) != nullptr; })) return;
     bool numbers = true, tensor = false, exact = true;
     for (const Value& v : operands) {
         numbers &= v.is_tensor() || vm::shown(v).is_number();

@@ -14,18 +14,18 @@ namespace lunaria::jit {
 
 class Recorder;
 
-class OpenNumber final : public Object {
+class SymbolicNumber final : public Object {
   public:
-    OpenNumber(int32_t slot, Value value) : slot(slot), value(std::move(value)) {}
+    SymbolicNumber(int32_t slot, Value value) : slot(slot), value(std::move(value)) {}
     const int32_t slot;
     const Value value;
 };
 
-inline OpenNumber* open_number(const Value& v) { return vm::object_as<OpenNumber>(v); }
+inline SymbolicNumber* symbolic_number(const Value& v) { return vm::object_as<SymbolicNumber>(v); }
 
-class OpenNumbers {
+class SymbolicNumbers {
   public:
-    explicit OpenNumbers(Recorder& recorder) : recorder_(recorder) {}
+    explicit SymbolicNumbers(Recorder& recorder) : recorder_(recorder) {}
 
     // Before an instruction; true: it has been carried out.
     bool step(vm::Machine& m, const vm::Instr& i);

@@ -1,5 +1,5 @@
 // Results of steps that the runner carried out, for a recording that takes the call up where the runner stopped. Of a
-// tensor that nothing needs any more a ghost is given: one of its type, at whose elements nothing looks.
+// tensor that nothing needs any more a placeholder is given: one of its type, at whose elements nothing looks.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,9 @@ namespace lunaria::jit {
 
 // `values`: what the recorder knows, by slot. Without the numbers of a way for any sizes.
 vm::Values known_results(const Progress& progress, const Step& known, std::span<const Value> values);
-// Ghosts of any sizes must have the sizes of this call, which those of the operands tell: `body` carries the step out.
-void size_ghosts(const Progress& progress, const Step& known, vm::Values& results,
-                 const std::function<void(vm::Values&)>& body);
+// Placeholders of any sizes must have the sizes of this call, which those of the operands tell: `body` carries the step
+// out.
+void size_placeholders(const Progress& progress, const Step& known, vm::Values& results,
+                       const std::function<void(vm::Values&)>& body);
 
 }  // namespace lunaria::jit

@@ -1,4 +1,4 @@
-#include "interpreter/jit/open_sizes.h"
+#include "interpreter/jit/symbolic_sizes.h"
 
 #include <algorithm>
 
@@ -71,7 +71,7 @@ void Sizes::decide_all() {
 }
 
 bool Sizes::by_content(const Op& op, std::span<const Value> args, std::span<const Value> real) const {
-    if (std::ranges::any_of(args, OpenNumbers::holds)) return true;
+    if (std::ranges::any_of(args, SymbolicNumbers::holds)) return true;
     if (!any()) return false;
     if (!op.infer_fn) return true;
     const Types types = op.infer_fn(lunaria::Call(op, real, promoted_dtype(op, real)));
@@ -134,7 +134,7 @@ Value open_shape(Recorder& r, const Value& tensor) {
     return table;
 }
 
-OpenSizes::OpenSizes(Recorder& recorder, std::span<const Value> args) : recorder_(recorder) {
+SymbolicSizes::SymbolicSizes(Recorder& recorder, std::span<const Value> args) : recorder_(recorder) {
     Recorder& r = recorder_;
     // Rules of derivatives and of batches look at the numbers themselves.
     if (!r.stopped_.empty() || !r.open_ || r.machine_.depth > 0 || r.machine_.region()) return;
@@ -143,7 +143,7 @@ OpenSizes::OpenSizes(Recorder& recorder, std::span<const Value> args) : recorder
         for (int64_t k = 1;; ++k) {
             const Value key(k), v = r.host_.raw_get(args[i], key);
             if (v.is_nil()) break;
-            const OpenNumber* number = open_number(v);
+            const SymbolicNumber* number = symbolic_number(v);
             if (number && !v.marks() && number->value.kind() == Value::Kind::integer)
                 lent_.push_back({i, args[i], key, v});
         }
@@ -151,11 +151,11 @@ OpenSizes::OpenSizes(Recorder& recorder, std::span<const Value> args) : recorder
     for (const Lent& one : lent_) r.host_.raw_set(one.table, one.key, r.plain(one.number));
 }
 
-OpenSizes::~OpenSizes() {
+SymbolicSizes::~SymbolicSizes() {
     for (const Lent& one : lent_) recorder_.host_.raw_set(one.table, one.key, one.number);
 }
 
-vm::Host::Bound OpenSizes::bind(const Op& op, std::span<const Value> real) {
+vm::Host::Bound SymbolicSizes::bind(const Op& op, std::span<const Value> real) {
     vm::Host::Bound bound;
     try {
         bound = recorder_.host_.bind(op, real);
@@ -168,12 +168,12 @@ vm::Host::Bound OpenSizes::bind(const Op& op, std::span<const Value> real) {
     return bound;
 }
 
-void OpenSizes::decide() {
+void SymbolicSizes::decide() {
     for (const Lent& one : lent_)
         if (!one.stays) recorder_.decided(one.number);
 }
 
-void OpenSizes::put_into(vm::Host::Bound& bound) {
+void SymbolicSizes::put_into(vm::Host::Bound& bound) {
     for (size_t i = 0; i < bound.args.size(); ++i) {
         if (!bound.args[i].is_list() || bound.paths[i].size() != 1) continue;
         const vm::Host::Bound::Path& path = bound.paths[i][0];
