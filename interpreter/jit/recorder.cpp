@@ -78,6 +78,46 @@ void Recorder::stop(std::string why) {
     throw state_error("graph mode", stopped_);
 }
 
+// The results of a step that the runner has carried out.
+vm::Values Recorder::repeat(Step& s, const std::function<void(vm::Values&)>& body) {
+    if (at_ == block_->steps.size()) {
+        block_ = progress_.path.at(path_++);
+        at_ = 0;
+    }
+    Step& known = block_->steps[at_];
+    sizes_.lift(known, s);
+    if (!same_event(known, s))
+        throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
+                                            name_of(known.kind), ") when it is done again"));
+    vm::Values results = known_results(progress_, known, values_);
+    if (known.kind == Step::Kind::op && !known.effect) size_placeholders(progress_, known, results, body);
+    effects_ += known.effect;
+    know(known, results);
+    count_writes(known);
+    for (const Expected& e : known.expected)
+        if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
+            !progress_.handles[static_cast<size_t>(e.slot)].is_nil())
+            handles_.emplace(vm::identity_of(values_[static_cast<size_t>(e.slot)]),
+                             progress_.handles[static_cast<size_t>(e.slot)]);
+    ++at_;
+    ++position_;
+    if (known.fails) raise(results[0]);
+    return results;
+}
+
+// Those of the step at which the runner stopped, since something new came of it.
+vm::Values Recorder::take_observed(Step& s) {
+    progress_.observed = false;
+    if (at_ < block_->steps.size())
+        s.written = block_->steps[at_].written;
+    else if (!block_->next.empty())
+        s.written = block_->next[0]->steps[0].written;
+    count_writes(s);
+    s.fails = progress_.failed;
+    if (s.fails) return {std::move(progress_.error)};
+    return std::move(progress_.results);
+}
+
 vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& body) {
     vm::Values results;
     if (!stopped_.empty()) {
@@ -86,31 +126,7 @@ vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& bod
         body(results);
         return results;
     }
-    if (position_ < progress_.done) {
-        if (at_ == block_->steps.size()) {
-            block_ = progress_.path.at(path_++);
-            at_ = 0;
-        }
-        Step& known = block_->steps[at_];
-        sizes_.lift(known, s);
-        if (!same_event(known, s))
-            throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
-                                                name_of(known.kind), ") when it is done again"));
-        results = known_results(progress_, known, values_);
-        if (known.kind == Step::Kind::op && !known.effect) size_placeholders(progress_, known, results, body);
-        effects_ += known.effect;
-        know(known, results);
-        count_writes(known);
-        for (const Expected& e : known.expected)
-            if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
-                !progress_.handles[static_cast<size_t>(e.slot)].is_nil())
-                handles_.emplace(vm::identity_of(values_[static_cast<size_t>(e.slot)]),
-                                 progress_.handles[static_cast<size_t>(e.slot)]);
-        ++at_;
-        ++position_;
-        if (known.fails) raise(results[0]);
-        return results;
-    }
+    if (position_ < progress_.done) return repeat(s, body);
     pointers_.clear();
     s.node->span = machine_.span();
     s.direct = s.kind == Step::Kind::call && machine_.caller().empty();
@@ -127,17 +143,7 @@ vm::Values Recorder::event(Step&& s, const std::function<void(vm::Values&)>& bod
     if (s.effect && !observed)
         for (const int32_t slot : s.live) versions.push_back(version_at(slot));
     if (observed) {
-        progress_.observed = false;
-        if (at_ < block_->steps.size())
-            s.written = block_->steps[at_].written;
-        else if (!block_->next.empty())
-            s.written = block_->next[0]->steps[0].written;
-        count_writes(s);
-        s.fails = progress_.failed;
-        if (s.fails)
-            results = {std::move(progress_.error)};
-        else
-            results = std::move(progress_.results);
+        results = take_observed(s);
     } else if (catching_ > 0) {
         s.fails = !attempt(s.span(), body, results);
     } else {
@@ -211,6 +217,21 @@ std::string describe_event(const Step& step) {
     return described(step.span(), text);
 }
 
+// Whether the step leaves open what the other has for a single value.
+bool covers(const Step& s, const Step& other) {
+    const auto& old = other.expected;
+    if (old.size() != s.expected.size() || other.fails != s.fails) return false;
+    bool wider = false;
+    for (size_t k = 0; k < old.size(); ++k) {
+        const Expected& e = s.expected[k];
+        const bool is_wider = (e.what == Expected::What::number || e.what == Expected::What::table) &&
+                              old[k].what == Expected::What::constant && old[k].constant.kind() == e.constant.kind();
+        wider |= is_wider;
+        if (!is_wider && (old[k].what != e.what || !identical(old[k].constant, e.constant))) return false;
+    }
+    return wider;
+}
+
 // What calls before have answered, the first of them one by one.
 std::string in_words(std::span<const Step* const> steps) {
     constexpr size_t kMostTold = 4;
@@ -266,22 +287,7 @@ void Recorder::write(Step s, vm::Values& results) {
         s.list |= others[0]->list;
         if (surprise_.empty())
             surprise_ = str(describe_event(s), " is ", in_words(s.expected), " and was ", in_words(others), " before");
-        // Ways for single values that the new one covers.
-        block_->erase_ways([&](const Block& way) {
-            const auto& old = way.steps[0].expected;
-            if (old.size() != s.expected.size() || way.steps[0].fails != s.fails) return false;
-            bool wider = false;
-            for (size_t k = 0; k < old.size(); ++k) {
-                const bool covers =
-                    (s.expected[k].what == Expected::What::number || s.expected[k].what == Expected::What::table) &&
-                    old[k].what == Expected::What::constant && old[k].constant.kind() == s.expected[k].constant.kind();
-                wider |= covers;
-                if (!covers &&
-                    (old[k].what != s.expected[k].what || !identical(old[k].constant, s.expected[k].constant)))
-                    return false;
-            }
-            return wider;
-        });
+        block_->erase_ways([&](const Block& way) { return covers(s, way.steps[0]); });
         make_room(tree_, *block_, limits_);
         ++tree_.branches;
         Block& way = block_->add_way();

@@ -124,10 +124,14 @@ class Recorder final : public vm::Watcher {
 
     // The step's results: known already, or what `body` gives; written down.
     vm::Values event(Step&& step, const std::function<void(vm::Values&)>& body);
+    vm::Values repeat(Step& s, const std::function<void(vm::Values&)>& body);
+    vm::Values take_observed(Step& s);
     Value ask(Step step, const std::function<void(lua_State*)>& push);
     void write(Step step, vm::Values& results);
     bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
+    Expected expect_known(const Step& s, const Value& v, int32_t slot) const;
+    Expected expect_tensor(const Step& s, const Value& v, size_t k, const std::vector<const Step*>& others) const;
     void know(const Step& step, vm::Values& results);
     uint32_t version_at(int32_t slot) const;
     void count_writes(const Step& step);

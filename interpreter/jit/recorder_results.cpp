@@ -37,61 +37,80 @@ bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Exp
     });
 }
 
+// Whether a value of that kind came there before.
+bool came_before(const std::vector<const Step*>& others, size_t k, Value::Kind kind) {
+    return std::any_of(others.begin(), others.end(), [&](const Step* other) {
+        return other->expected.size() > k && other->expected[k].what != Expected::What::same &&
+               other->expected[k].constant.kind() == kind;
+    });
+}
+
+// Whether another number or text may come there the next time.
+bool is_left_open(const Step& s, const Value& v, size_t k, const std::vector<const Step*>& others) {
+    if (s.fails) return false;  // an error is decided upon as it is
+    const bool differs = always_differs(s.kind) || (generalises(s.kind) && came_before(others, k, v.kind()));
+    return (v.is_number() && differs) || comes_anew(s, v);
+}
+
 }  // namespace
+
+Expected Recorder::expect_known(const Step& s, const Value& v, int32_t slot) const {
+    Expected e;
+    e.what = Expected::What::same;
+    e.slot = slot;
+    e.node = nodes_[static_cast<size_t>(slot)];
+    if (s.kind == Step::Kind::is) {
+        e.typed = true;
+        e.type = {v.tensor().dtype(), v.tensor().shape()};
+    }
+    return e;
+}
+
+Expected Recorder::expect_tensor(const Step& s, const Value& v, size_t k,
+                                 const std::vector<const Step*>& others) const {
+    Expected e;
+    e.what = Expected::What::tensor;
+    e.type = {v.tensor().dtype(), v.tensor().shape()};
+    e.parameter = v.tensor().parameter() != nullptr;
+    // A batch of another size mostly has labels of another size.
+    const bool another =
+        generalises(s.kind) && (has_other_sizes(others, k, e) || (sizes_.any() && s.kind == Step::Kind::argument));
+    e.open = !e.parameter && e.type.shape.rank() > 0 && !sizes_.closed() &&
+             (another || std::ranges::any_of(s.args(), [&](const Value& arg) { return sizes_.in(arg); }));
+    return e;
+}
 
 std::vector<Expected> Recorder::expect(const Step& s, const vm::Values& results,
                                        const std::vector<const Step*>& others) {
     std::vector<Expected> list;
     int32_t next = slots_;
     const bool outside = s.kind == Step::Kind::argument || s.kind > Step::Kind::is;
-    const bool opens = !s.fails;  // an error is decided upon as it is
     for (size_t k = 0; k < results.size(); ++k) {
         const Value& v = results[k];
         Expected e;
-        auto found = slot_of_.find(vm::identity_of(v));
-        auto differs = [&](Value::Kind kind) {
-            for (const Step* other : others)
-                if (other->expected.size() > k && other->expected[k].what != Expected::What::same &&
-                    other->expected[k].constant.kind() == kind)
-                    return true;
-            return false;
-        };
+        const void* const identity = vm::identity_of(v);
         const auto* r = vm::object_as<LuaReference>(v);
         const bool table = r && r->type == LUA_TTABLE;
-        if ((v.is_tensor() || table) && found != slot_of_.end()) {
-            e.what = Expected::What::same;
-            e.slot = found->second;
-            e.node = nodes_[static_cast<size_t>(e.slot)];
-            if (s.kind == Step::Kind::is) {
-                e.typed = true;
-                e.type = {v.tensor().dtype(), v.tensor().shape()};
-            }
+        const auto found = v.is_tensor() || table ? slot_of_.find(identity) : slot_of_.end();
+        const bool anew = outside || (s.kind == Step::Kind::read && s.opens) ||
+                          (generalises(s.kind) && came_before(others, k, Value::Kind::object));
+        if (found != slot_of_.end()) {
+            e = expect_known(s, v, found->second);
         } else if (v.is_tensor()) {
-            e.what = Expected::What::tensor;
+            e = expect_tensor(s, v, k, others);
             e.slot = next++;
-            e.type = {v.tensor().dtype(), v.tensor().shape()};
-            e.parameter = v.tensor().parameter() != nullptr;
-            // A batch of another size mostly has labels of another size.
-            const bool another = generalises(s.kind) &&
-                                 (has_other_sizes(others, k, e) || (sizes_.any() && s.kind == Step::Kind::argument));
-            e.open = !e.parameter && e.type.shape.rank() > 0 && !sizes_.closed() &&
-                     (another || std::ranges::any_of(s.args(), [&](const Value& v) { return sizes_.in(v); }));
-        } else if (table && !tree_.tables.contains(vm::identity_of(v)) &&
-                   (outside || (s.kind == Step::Kind::read && s.opens) ||
-                    (generalises(s.kind) && differs(Value::Kind::object)))) {
+        } else if (table && !tree_.tables.contains(identity) && anew) {
             e.what = Expected::What::table;
             e.slot = next++;
             e.constant = v;
-        } else if (opens &&
-                   ((v.is_number() && (always_differs(s.kind) || (generalises(s.kind) && differs(v.kind())))) ||
-                    comes_anew(s, v))) {
+        } else if (is_left_open(s, v, k, others)) {
             e.what = Expected::What::number;
             e.slot = next++;
             e.constant = v;
         } else {
             e.constant = v;
             e.constant.set_marks(0);
-            e.pointer = k < pointers_.size() ? pointers_[k] : vm::identity_of(v);
+            e.pointer = k < pointers_.size() ? pointers_[k] : identity;
         }
         list.push_back(std::move(e));
     }

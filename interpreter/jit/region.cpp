@@ -185,73 +185,98 @@ std::vector<graph::EarlyUse> early_uses(const Region& region) {
     return uses;
 }
 
+// Finds what a region consists of once its steps are known: operators, what they need and give, what goes with it.
+class Stretch {
+  public:
+    Stretch(const Block& block, const SlotTypes& types, Region& region)
+        : block_(block), types_(types), region_(region) {
+        for (size_t i = region.begin; i < region.end; ++i) add(i);
+        for (size_t i = region.begin; i < region.end; ++i)
+            if (block.steps[i].kind == Step::Kind::op && !block.steps[i].effect) add_outputs(block.steps[i]);
+        divide_drops();
+    }
+
+  private:
+    void add(size_t i) {
+        const Step& step = block_.steps[i];
+        region_.drops.insert(region_.drops.end(), step.drops.begin(), step.drops.end());
+        dropped_.insert(step.drops.begin(), step.drops.end());
+        if (step.kind != Step::Kind::op) return region_.first.push_back(i);
+        if (step.effect) {
+            region_.last.push_back(i);
+            return for_each_slot(step, [&](int32_t slot) {
+                wanted_.insert(slot);
+                if (step.op().view_fn) kept_.insert(slot);
+            });
+        }
+        region_.draws |= step.op().side_effect == Effect::random || step.op().expand_fn;
+        for_each_slot(step, [&](int32_t slot) { add_input(slot); });
+        for (const Expected& e : step.expected) defined_.insert(e.slot);
+    }
+    void add_input(int32_t slot) {
+        if (defined_.contains(slot) || !used_.insert(slot).second) return;
+        const SlotType& type = types_.at(slot);
+        region_.open |= type.open;
+        if (type.number) return region_.numbers.push_back(slot);
+        region_.inputs.push_back(slot);
+        region_.types.push_back(type.type);
+    }
+    void add_outputs(const Step& step) {
+        for (const Expected& e : step.expected) {
+            const bool passes = dropped_.contains(e.slot);
+            if (passes && !wanted_.contains(e.slot)) continue;
+            if (passes && !kept_.contains(e.slot)) region_.borrowed.push_back(region_.outputs.size());
+            region_.outputs.push_back(e.slot);
+        }
+    }
+    // What never leaves the graph is not there to be dropped.
+    void divide_drops() {
+        const std::unordered_set<int32_t> leaves(region_.outputs.begin(), region_.outputs.end());
+        const auto inner = std::partition(region_.drops.begin(), region_.drops.end(), [&](int32_t slot) {
+            return !defined_.contains(slot) || leaves.contains(slot);
+        });
+        region_.inner_drops.assign(inner, region_.drops.end());
+        region_.drops.erase(inner, region_.drops.end());
+    }
+
+    const Block& block_;
+    const SlotTypes& types_;
+    Region& region_;
+    // Slots that the last operators need, and those that they may keep: an assignment shares its value's storage.
+    std::unordered_set<int32_t> defined_, used_, dropped_, wanted_, kept_;
+};
+
+bool are_one(const Region& a, const Region& b) {
+    return a.begin == b.begin && a.end == b.end && a.inputs == b.inputs && a.numbers == b.numbers &&
+           a.outputs == b.outputs && a.borrowed == b.borrowed;
+}
+
+// The region that was there before with what was compiled of it, if there is one.
+std::unique_ptr<Region> known_or(std::unique_ptr<Region> region, Block& block) {
+    for (auto& old : block.regions) {
+        if (!old || !are_one(*old, *region)) continue;
+        // What is needed behind it may have changed.
+        old->drops = std::move(region->drops);
+        old->inner_drops = std::move(region->inner_drops);
+        return std::move(old);
+    }
+    return region;
+}
+
 }  // namespace
 
 void find_regions(Block& block, SlotTypes& types) {
     std::vector<std::unique_ptr<Region>> found;
-    auto close = [&](std::unique_ptr<Region>& region, size_t end) {
-        if (region && region->operators >= kLeast) {
-            region->end = end;
-            // Slots that the last operators need, and those that they may keep: an assignment shares its value's
-            // storage.
-            std::unordered_set<int32_t> defined, used, dropped, wanted, kept;
-            for (size_t i = region->begin; i < end; ++i) {
-                const Step& step = block.steps[i];
-                region->drops.insert(region->drops.end(), step.drops.begin(), step.drops.end());
-                dropped.insert(step.drops.begin(), step.drops.end());
-                if (step.kind != Step::Kind::op) {
-                    region->first.push_back(i);
-                    continue;
-                }
-                if (step.effect) {
-                    region->last.push_back(i);
-                    for_each_slot(step, [&](int32_t slot) {
-                        wanted.insert(slot);
-                        if (step.op().view_fn) kept.insert(slot);
-                    });
-                    continue;
-                }
-                region->draws |= step.op().side_effect == Effect::random || step.op().expand_fn;
-                for_each_slot(step, [&](int32_t slot) {
-                    if (defined.contains(slot) || !used.insert(slot).second) return;
-                    region->open |= types.at(slot).open;
-                    if (types.at(slot).number) return region->numbers.push_back(slot);
-                    region->inputs.push_back(slot);
-                    region->types.push_back(types.at(slot).type);
-                });
-                for (const Expected& e : step.expected) defined.insert(e.slot);
-            }
-            for (size_t i = region->begin; i < end; ++i)
-                if (block.steps[i].kind == Step::Kind::op && !block.steps[i].effect)
-                    for (const Expected& e : block.steps[i].expected) {
-                        const bool passes = dropped.contains(e.slot);
-                        if (passes && !wanted.contains(e.slot)) continue;
-                        if (passes && !kept.contains(e.slot)) region->borrowed.push_back(region->outputs.size());
-                        region->outputs.push_back(e.slot);
-                    }
-            // What never leaves the graph is not there to be dropped.
-            const std::unordered_set<int32_t> leaves(region->outputs.begin(), region->outputs.end());
-            const auto inner = std::partition(region->drops.begin(), region->drops.end(), [&](int32_t slot) {
-                return !defined.contains(slot) || leaves.contains(slot);
-            });
-            region->inner_drops.assign(inner, region->drops.end());
-            region->drops.erase(inner, region->drops.end());
-            for (auto& old : block.regions)
-                if (old && old->begin == region->begin && old->end == region->end && old->inputs == region->inputs &&
-                    old->numbers == region->numbers && old->outputs == region->outputs &&
-                    old->borrowed == region->borrowed) {
-                    // What is needed behind it may have changed.
-                    old->drops = std::move(region->drops);
-                    old->inner_drops = std::move(region->inner_drops);
-                    region = std::move(old);
-                    break;
-                }
-            if (!region->executable && !region->open) split_writers(block, *region);
-            found.push_back(std::move(region));
-        }
-        region.reset();
-    };
     std::unique_ptr<Region> region;
+    auto close = [&](size_t end) {
+        std::unique_ptr<Region> closed = std::move(region);
+        if (!closed || closed->operators < kLeast) return;
+        closed->end = end;
+        const Stretch stretch(block, types, *closed);
+        closed = known_or(std::move(closed), block);
+        if (!closed->executable && !closed->open) split_writers(block, *closed);
+        found.push_back(std::move(closed));
+    };
     std::unordered_set<int32_t> defined, written;  // by operators of the region
     for (size_t i = 0; i < block.steps.size(); ++i) {
         const Step& step = block.steps[i];
@@ -262,10 +287,10 @@ void find_regions(Block& block, SlotTypes& types) {
         if (!fits && is_tensor_operator(step)) {
             fits = true;
             for_each_slot(step, [&](int32_t slot) { fits &= types.contains(slot); });
-            if (region && uses_any(step, written)) close(region, i);
+            if (region && uses_any(step, written)) close(i);
         }
         if (!fits) {
-            close(region, i);
+            close(i);
             continue;
         }
         if (!region) {
@@ -280,7 +305,7 @@ void find_regions(Block& block, SlotTypes& types) {
         ++region->operators;
         for (const Expected& e : step.expected) defined.insert(e.slot);
     }
-    close(region, block.steps.size());
+    close(block.steps.size());
     block.regions = std::move(found);
 }
 

@@ -381,68 +381,78 @@ class Runner {
         return true;
     }
 
+    // The very value.
+    bool accept_constant(const Expected& e, int index) {
+        switch (e.constant.kind()) {
+            case Value::Kind::nil:
+                return lua_isnil(L, index);
+            case Value::Kind::boolean:
+                return lua_isboolean(L, index) && (lua_toboolean(L, index) != 0) == e.constant.boolean();
+            case Value::Kind::integer:
+                return lua_isinteger(L, index) && lua_tointeger(L, index) == e.constant.integer();
+            case Value::Kind::number: {
+                if (lua_type(L, index) != LUA_TNUMBER || lua_isinteger(L, index)) return false;
+                const double x = lua_tonumber(L, index), y = e.constant.number();
+                return std::memcmp(&x, &y, sizeof x) == 0;
+            }
+            case Value::Kind::string: {
+                if (lua_type(L, index) != LUA_TSTRING) return false;
+                size_t size = 0;
+                const char* text = lua_tolstring(L, index, &size);
+                return e.constant.string() == std::string_view(text, size);
+            }
+            default:
+                return lua_type(L, index) > LUA_TSTRING && lua_topointer(L, index) == e.pointer;
+        }
+    }
+
+    // A tensor of the type that is none of those before: what was told apart must be told apart.
+    bool accept_tensor(const Expected& e, int index) {
+        TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
+        if (!place || !*place) return false;
+        const TensorBody& body = **place;
+        if (body.dtype != e.type.dtype || !fits_shape(e, body.shape) || (body.parameter != nullptr) != e.parameter)
+            return false;
+        if (!progress_.bodies.insert(&body)) return false;
+        slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
+        if (e.open) progress_.sizes.emplace_back(e.slot, body.shape);
+        if (e.handed) {
+            auto& handles = progress_.handles;
+            if (handles.size() < slots_.size()) handles.resize(slots_.size());
+            handles[static_cast<size_t>(e.slot)] = host_.reference(L, index);
+        }
+        return true;
+    }
+
+    bool accept_same(const Expected& e, int index) {
+        const Value& other = slot(e);
+        if (!other.is_tensor()) return lua_topointer(L, index) == vm::identity_of(other);
+        TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
+        return place && *place == other.tensor().body();
+    }
+
+    bool accept_table(const Expected& e, int index) {
+        if (!lua_istable(L, index)) return false;
+        const void* pointer = lua_topointer(L, index);
+        if (constants_.contains(pointer) || !progress_.tables.insert(pointer)) return false;
+        slot(e) = host_.to_value(L, index);
+        return true;
+    }
+
     // What is at the stack position, if it is expected; its slot is set.
     bool accept(const Expected& e, int index) {
         index = lua_absindex(L, index);
         switch (e.what) {
             case Expected::What::constant:
-                switch (e.constant.kind()) {
-                    case Value::Kind::nil:
-                        return lua_isnil(L, index);
-                    case Value::Kind::boolean:
-                        return lua_isboolean(L, index) && (lua_toboolean(L, index) != 0) == e.constant.boolean();
-                    case Value::Kind::integer:
-                        return lua_isinteger(L, index) && lua_tointeger(L, index) == e.constant.integer();
-                    case Value::Kind::number: {
-                        if (lua_type(L, index) != LUA_TNUMBER || lua_isinteger(L, index)) return false;
-                        const double x = lua_tonumber(L, index), y = e.constant.number();
-                        return std::memcmp(&x, &y, sizeof x) == 0;
-                    }
-                    case Value::Kind::string: {
-                        if (lua_type(L, index) != LUA_TSTRING) return false;
-                        size_t size = 0;
-                        const char* text = lua_tolstring(L, index, &size);
-                        return e.constant.string() == std::string_view(text, size);
-                    }
-                    default:
-                        return lua_type(L, index) > LUA_TSTRING && lua_topointer(L, index) == e.pointer;
-                }
+                return accept_constant(e, index);
             case Expected::What::number:
                 return accept_number(e, index);
-            case Expected::What::tensor: {
-                TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
-                if (!place || !*place) return false;
-                const TensorBody& body = **place;
-                if (body.dtype != e.type.dtype || !fits_shape(e, body.shape) ||
-                    (body.parameter != nullptr) != e.parameter)
-                    return false;
-                // What was told apart must be told apart.
-                if (!progress_.bodies.insert(&body)) return false;
-                slot(e) = Value(reinterpret_cast<const Tensor&>(*place));
-                if (e.open) progress_.sizes.emplace_back(e.slot, body.shape);
-                if (e.handed) {
-                    auto& handles = progress_.handles;
-                    if (handles.size() < slots_.size()) handles.resize(slots_.size());
-                    handles[static_cast<size_t>(e.slot)] = host_.reference(L, index);
-                }
-                return true;
-            }
-            case Expected::What::same: {
-                const Value& other = slot(e);
-                if (other.is_tensor()) {
-                    TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, index));
-                    return place && *place == other.tensor().body();
-                }
-                return lua_topointer(L, index) == vm::identity_of(other);
-            }
-            case Expected::What::table: {
-                if (!lua_istable(L, index)) return false;
-                const void* pointer = lua_topointer(L, index);
-                if (constants_.contains(pointer)) return false;
-                if (!progress_.tables.insert(pointer)) return false;
-                slot(e) = host_.to_value(L, index);
-                return true;
-            }
+            case Expected::What::tensor:
+                return accept_tensor(e, index);
+            case Expected::What::same:
+                return accept_same(e, index);
+            case Expected::What::table:
+                return accept_table(e, index);
         }
         return false;
     }
