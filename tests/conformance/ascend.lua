@@ -14,6 +14,8 @@ return {
     interpolate = twice,
     conv_transpose2d = product, adaptive_avg_pool1d = product, adaptive_avg_pool2d = product, grid_sample = product,
     bidense = twice, flash_attention_score = twice, matrix_power = twice, inverse = solved,
+    -- Layers, by the products that follow one another in them.
+    Dense = product, Conv2d = product, Conv2dTranspose = product, RNN = twice, GRU = twice, LSTM = twice, MultiheadAttention = twice,
   },
   -- Losses of training runs, as parts of themselves. One run is near a tie: Adam divides gradients by their size, so that what
   -- float16 leaves of small ones counts as much as large ones.

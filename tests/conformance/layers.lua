@@ -7,7 +7,10 @@ local layers = {}
 local function class_of(case)
   local place = ms[case.api]
   for name in case.op:gmatch("[^.]+") do
-    place = place and rawget(place, name)
+    -- Parts are loaded when they are asked for, and some complain of names that they do not have.
+    local ok, found = pcall(function() return place[name] end)
+    if not ok or found == nil then return nil end
+    place = found
   end
   return place
 end
