@@ -162,11 +162,16 @@ template <Vector N>
     return select(x == N(0), x, half + half);
 }
 
+// 2^n, where it is a normal number.
+template <Vector N>
+[[gnu::always_inline]] inline N power_of_two(const ExpParts<N>& p) {
+    return float_of((bits_of(p.shifted) << mantissa_bits(p.shifted)) + bits_of(N(1)));
+}
 // expm1 for x <= 0, up to the sign of a zero; any number elsewhere.
 template <Vector N>
 [[gnu::always_inline]] inline N expm1_negative(N x) {
     ExpParts<N> p = exp_parts(at_least(x, pick(x, -30, -60)));
-    N s = float_of((bits_of(p.shifted) << mantissa_bits(x)) + bits_of(N(1)));
+    N s = power_of_two(p);
     return s * p.em1 + (s - N(1));
 }
 
@@ -299,8 +304,13 @@ template <Vector N>
 [[gnu::always_inline]] inline N tanh(N x) {
     // Beyond the table it is 1 to the last digit.
     if (has_tables(x)) return copysign(poly_from_table(at_most(abs(x), 31.4 * kTanhWidth), kTanhWidth, kTanh), x);
-    N t = expm1_negative(N(-2) * abs(x));
-    return copysign(quotient(t, N(2) + t), x);
+    // With t = e^(-2|x|) - 1 the value is -t / (2 + t); where that is close to 1 its distance from 1, 2 (1 + t) / (2 +
+    // t), so that the errors of t and of the quotient are small beside the value.
+    const auto near_one = abs(x) > N(1);
+    ExpParts<N> p = exp_parts(at_least(N(-2) * abs(x), pick(x, -30, -60)));
+    N s = power_of_two(p), t = s * p.em1 + (s - N(1));
+    N q = quotient(select(near_one, N(2) * (s * p.em1 + s), t), N(2) + t);
+    return copysign(select(near_one, N(1) - q, q), x);
 }
 template <Vector N>
 [[gnu::always_inline]] inline N sinh(N x) {
