@@ -148,6 +148,7 @@ local environment = {
   { "LUNARIA_NUM_THREADS", "How many threads compute, 1 to 1024; ms.set_num_threads changes it later.", "interpreter/bindings/module.cpp" },
   { "LUNARIA_ISA", "The instruction set to compute with: v2, avx2 or avx512; at first the best that the processor has.", "backends/cpu/elementwise.cpp" },
   { "LUNARIA_GPU_WAIT", "1: the GPU is waited for behind every operator, so that an error names the one that failed.", "backends/gpu/queue.cpp" },
+  { "LUNARIA_GPU_LIBRARIES", "0: products and convolutions on the GPU run by Lunaria's own kernels, not by cuBLASLt and cuDNN.", "backends/gpu/library.cpp" },
   { "LUNARIA_SEPARATE_MEMORY", "How many bytes the tensors of the test device may have; half of the machine's memory without it.", "backends/separate/device.cpp" },
   { "OMP_NUM_THREADS", "How many threads compute where LUNARIA_NUM_THREADS does not say.", "core/threads.cpp" },
   { "XDG_CACHE_HOME", "The folder that holds lunaria/kernels, the compiled kernels; ~/.cache where it is not set.", "core/loops/kernel_files.cpp" },

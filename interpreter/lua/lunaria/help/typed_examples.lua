@@ -64,6 +64,7 @@ examples.shell = {
   LUNARIA_LOG = { { "LUNARIA_LOG=compiles lunaria step.lua 2>&1", "lunaria: compiles: the function at step.lua:2: recorded in ...\n..." } },
   LUNARIA_DUMP = { { "LUNARIA_DUMP=passes lunaria step.lua 2>&1 | head -1", "..." } },
   LUNARIA_GPU_WAIT = { { "LUNARIA_GPU_WAIT=1 lunaria -l ms=lunaria -e 'print(ms.ones({ 2 }):sum():item())'", "2.0" } },
+  LUNARIA_GPU_LIBRARIES = { { "LUNARIA_GPU_LIBRARIES=0 lunaria -l ms=lunaria -e 'print(ms.ones({ 2 }):sum():item())'", "2.0" } },
   LUNARIA_SEPARATE_MEMORY = { { "LUNARIA_SEPARATE_MEMORY=64 lunaria -l ms=lunaria -e 'print((pcall(function() return ms.ones({ 999 }):to \"Separate\" end)))'", "false" } },
   LUNARIA_NUM_THREADS = { { "LUNARIA_NUM_THREADS=2 lunaria -l ms=lunaria -e 'print(ms.get_num_threads())'", "2" } },
   LUNARIA_ISA = { { "LUNARIA_ISA=v2 lunaria -l ms=lunaria -e 'print(ms.ones({ 2 }):sum():item())'", "2.0" } },
