@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "core/batching/rules.h"
-#include "core/foreign_op.h"
+#include "core/defined_ops.h"
 #include "core/infer.h"
 #include "core/ir/printer.h"
 #include "core/ir/substitution.h"
@@ -15,12 +15,9 @@ namespace lunaria {
 
 namespace {
 
-// Custom operators by name. They are never destroyed: functions of Lua and graphs refer to them.
+// Under the lock of defined_ops().
 struct Known {
     Registry registry;  // stays empty: it tells these operators from others
-    std::mutex mutex;
-    std::vector<std::unique_ptr<CustomOp>> ops;
-    std::unordered_map<std::string, CustomOp*> by_name;
     std::unordered_map<std::string, CustomOp*> by_content;
     std::vector<Kernel> kernels;
 };
@@ -318,29 +315,15 @@ CustomOp::CustomOp(std::string name, std::string doc, std::vector<Input> inputs)
     is_method = false;
 }
 
-std::string CustomOp::free_name(const std::string& name) {
-    std::string free = name;
-    for (int n = 2; known().by_name.contains(free); ++n) free = str(name, "#", n);
-    return free;
-}
-
-CustomOp& CustomOp::add(std::unique_ptr<CustomOp> op) {
-    Known& k = known();
-    op->id = next_extra_id();
-    k.by_name[op->name_] = op.get();
-    k.ops.push_back(std::move(op));
-    return *k.ops.back();
-}
-
 const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<Input> inputs,
                                  const ir::Graph& formula) {
     std::string content = str(name, "\n", doc, "\n", ir::print(formula));
     for (const Input& input : inputs) content += str("\n", input.name, input.mask);
     Known& k = known();
-    std::lock_guard lock(k.mutex);
+    std::lock_guard lock(defined_ops().mutex);
     // The same cell of a notebook again.
     if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
-    std::unique_ptr<CustomOp> op(new CustomOp(free_name(name), std::move(doc), std::move(inputs)));
+    std::unique_ptr<CustomOp> op(new CustomOp(defined_ops().free_name(name), std::move(doc), std::move(inputs)));
     op->original_ = empty_formula(op->inputs_, DType::f32);
     auto& original = const_cast<Formula&>(*op->original_);
     ir::GraphBuilder builder(original.graph);
@@ -350,19 +333,19 @@ const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<
     op->infer_fn = CustomRules::infer;
     op->expand_fn = CustomRules::expand;
     op->grad_fn = CustomRules::grad;
-    return *(k.by_content[content] = &add(std::move(op)));
+    return *(k.by_content[content] = &defined_ops().add(std::move(op)));
 }
 
 const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<Input> inputs, const ir::Graph& formula,
                                  IndexRule rule) {
     const CustomOp& element = define(name + ".point", doc, inputs, formula);
     Known& k = known();
-    std::lock_guard lock(k.mutex);
+    std::lock_guard lock(defined_ops().mutex);
     const std::string content = str(element.name(), "\n", doc, "\n", rule.text());
     if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
-    std::unique_ptr<CustomOp> op(new CustomOp(free_name(name), std::move(doc), std::move(inputs)));
+    std::unique_ptr<CustomOp> op(new CustomOp(defined_ops().free_name(name), std::move(doc), std::move(inputs)));
     op->set_rule(std::move(rule), element);
-    return *(k.by_content[content] = &add(std::move(op)));
+    return *(k.by_content[content] = &defined_ops().add(std::move(op)));
 }
 
 void CustomOp::set_rule(IndexRule rule, const CustomOp& element) {
@@ -398,11 +381,10 @@ std::vector<CustomOp::Input> CustomOp::inputs_and_cotangent() const {
 
 const CustomOp& CustomOp::derivative(size_t i) const {
     const CustomOp* element = element_ ? &element_->derivative(i) : nullptr;
-    Known& k = known();
-    std::lock_guard lock(k.mutex);
+    std::lock_guard lock(defined_ops().mutex);
     const CustomOp*& found = derivatives_[i];
     if (found) return *found;
-    std::unique_ptr<CustomOp> op(new CustomOp(free_name(str(name_, "_grad_", inputs_[i].name)),
+    std::unique_ptr<CustomOp> op(new CustomOp(defined_ops().free_name(str(name_, "_grad_", inputs_[i].name)),
                                               str("The derivative of ", name_, " by ", inputs_[i].name, "."),
                                               inputs_and_cotangent()));
     if (element) {
@@ -421,7 +403,7 @@ const CustomOp& CustomOp::derivative(size_t i) const {
         }
         rule.reduce = rule.output.size() < all.size() ? "sum" : "";
         op->set_rule(std::move(rule), *element);
-        return *(found = &add(std::move(op)));
+        return *(found = &defined_ops().add(std::move(op)));
     }
     op->parent_ = this;
     op->position_ = i;
@@ -430,7 +412,7 @@ const CustomOp& CustomOp::derivative(size_t i) const {
     op->infer_fn = CustomRules::infer;
     op->expand_fn = CustomRules::expand;
     op->grad_fn = CustomRules::grad;
-    return *(found = &add(std::move(op)));
+    return *(found = &defined_ops().add(std::move(op)));
 }
 
 // Nothing where the derivative reads what lies beyond the edges, other than the cotangent, which is 0 there: what it
@@ -449,14 +431,14 @@ const CustomOp* CustomOp::gathering(size_t i, const GatherRule& gather, DType dt
         if (is_shifted && used.contains(graph.parameters()[k])) return nullptr;
     }
     Known& k = known();
-    std::lock_guard lock(k.mutex);
+    std::lock_guard lock(defined_ops().mutex);
     const std::string content = str(name_, " gathered ", i, "\n", gather.rule.text());
     if (auto found = k.by_content.find(content); found != k.by_content.end()) return found->second;
-    std::unique_ptr<CustomOp> op(new CustomOp(free_name(str(name_, "_grad_", inputs_[i].name)),
+    std::unique_ptr<CustomOp> op(new CustomOp(defined_ops().free_name(str(name_, "_grad_", inputs_[i].name)),
                                               str("The derivative of ", name_, " by ", inputs_[i].name, "."),
                                               inputs_and_cotangent()));
     op->set_rule(gather.rule, element);
-    return k.by_content[content] = &add(std::move(op));
+    return k.by_content[content] = &defined_ops().add(std::move(op));
 }
 
 const CustomOp* custom_op(const Op& op) {
@@ -466,12 +448,9 @@ const CustomOp* custom_op(const Op& op) {
 const Op& operator_named(std::string_view name) {
     if (const Op* op = registry().find(name)) return *op;
     {
-        Known& k = known();
-        std::lock_guard lock(k.mutex);
-        auto found = k.by_name.find(std::string(name));
-        if (found != k.by_name.end()) return *found->second;
+        std::lock_guard lock(defined_ops().mutex);
+        if (const Op* op = defined_ops().find(name)) return *op;
     }
-    if (const Op* op = find_foreign_op(name)) return *op;
     return registry().get(name);
 }
 

@@ -46,8 +46,6 @@ class CustomOp final : public Op {
 
   private:
     CustomOp(std::string name, std::string doc, std::vector<Input> inputs);
-    static CustomOp& add(std::unique_ptr<CustomOp> op);
-    static std::string free_name(const std::string& name);
     const CustomOp* gathering(size_t i, const GatherRule& rule, DType dtype) const;
     void set_rule(IndexRule rule, const CustomOp& element);
     std::vector<Input> inputs_and_cotangent() const;

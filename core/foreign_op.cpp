@@ -7,24 +7,21 @@
 
 #include "core/batching.h"
 #include "core/batching/rules.h"
+#include "core/defined_ops.h"
 #include "core/infer.h"
-#include "core/open.h"
 
 namespace lunaria {
 
 namespace {
 
-// Never destroyed: functions of Lua and graphs refer to them.
+// Under the lock of defined_ops().
 struct Known {
     Registry registry;  // stays empty: it tells these operators from others
-    std::mutex mutex;
-    std::vector<std::unique_ptr<ForeignOp>> ops;
-    std::unordered_map<std::string_view, const ForeignOp*> by_name;
     std::unordered_map<std::string, const ForeignOp*> by_content;
 };
 
 Known& known() {
-    static Known* instance = new Known;
+    static auto* instance = new Known;
     return *instance;
 }
 
@@ -149,34 +146,26 @@ ForeignOp::ForeignOp(std::string name, std::string doc, std::vector<Input> input
     refuses_grad = true;
 }
 
-ForeignOp& ForeignOp::add(std::unique_ptr<ForeignOp> op) {
-    op->id = next_extra_id();
-    known().ops.push_back(std::move(op));
-    ForeignOp& added = *known().ops.back();
-    known().by_name[added.name_] = &added;
-    return added;
-}
-
 const ForeignOp& ForeignOp::define(std::string name, std::string doc, std::string content, std::vector<Input> inputs,
                                    Axes output, Function function, Function gradient) {
+    DefinedOps& all = defined_ops();
+    std::lock_guard lock(all.mutex);
     Known& k = known();
-    std::lock_guard lock(k.mutex);
     if (const auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
-    std::string free = name;
-    for (int n = 2; k.by_name.contains(free); ++n) free = str(name, "#", n);
+    const std::string free = all.free_name(name);
     std::vector<Input> seen = inputs;
     std::unique_ptr<ForeignOp> made(new ForeignOp(free, std::move(doc), std::move(inputs)));
     made->output_ = output;
     made->function_ = std::move(function);
-    ForeignOp& op = add(std::move(made));
+    ForeignOp& op = all.add(std::move(made));
     if (gradient) {
         seen.push_back({"out", output});
         seen.push_back({"dout", output});
         std::unique_ptr<ForeignOp> derivative(
-            new ForeignOp(free + "_grad", str("The derivative of ", free, "."), std::move(seen)));
+            new ForeignOp(all.free_name(free + "_grad"), str("The derivative of ", free, "."), std::move(seen)));
         derivative->function_ = std::move(gradient);
         derivative->primal_ = &op;
-        op.derivative_ = &add(std::move(derivative));
+        op.derivative_ = &all.add(std::move(derivative));
         op.grad_fn = ForeignRules::grad;
         op.no_grad_reason = nullptr;
         op.refuses_grad = false;
@@ -187,13 +176,6 @@ const ForeignOp& ForeignOp::define(std::string name, std::string doc, std::strin
 
 const ForeignOp* foreign_op(const Op& op) {
     return op.belongs_to(known().registry) ? static_cast<const ForeignOp*>(&op) : nullptr;
-}
-
-const Op* find_foreign_op(std::string_view name) {
-    Known& k = known();
-    std::lock_guard lock(k.mutex);
-    const auto found = k.by_name.find(name);
-    return found == k.by_name.end() ? nullptr : found->second;
 }
 
 std::span<const Kernel> foreign_kernels() {

@@ -31,7 +31,6 @@ class ForeignOp final : public Op {
 
   private:
     ForeignOp(std::string name, std::string doc, std::vector<Input> inputs);
-    static ForeignOp& add(std::unique_ptr<ForeignOp> op);
 
     const std::string name_, doc_;
     const std::vector<Input> inputs_;
@@ -46,7 +45,6 @@ class ForeignOp final : public Op {
 
 // The operator as a foreign one; nullptr for others.
 const ForeignOp* foreign_op(const Op& op);
-const Op* find_foreign_op(std::string_view name);  // nullptr
 std::span<const Kernel> foreign_kernels();
 
 }  // namespace lunaria

@@ -5,9 +5,13 @@
 #include <dlfcn.h>
 
 #include <initializer_list>
-#include <span>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
+
+#include "backends/gpu/driver.h"
 
 namespace lunaria::gpu {
 
@@ -42,6 +46,50 @@ class LibraryOpener {
     std::string file_, what_;
     LibraryState state_;
 };
+
+// What a library was told of the cases that were met, for a context at a time: the handle of a lost one went with it.
+template <class Handle, class Plan>
+class Plans {
+  public:
+    // The plan of a case, which make(handle) gives the first time; null where the library does not do it.
+    template <class Create, class Make>
+    std::shared_ptr<Plan> find(uint64_t context, const std::string& key, Create create, Make make) {
+        const std::lock_guard lock(mutex_);
+        if (context_ != context) {
+            handle_ = nullptr;
+            context_ = context;
+            known_.clear();
+            if (create(&handle_) != 0) handle_ = nullptr;
+        }
+        if (!handle_) return nullptr;
+        if (known_.size() > kMost) known_.clear();
+        auto& plan = known_[key];
+        if (!plan) plan = make(handle_);
+        return plan->is_possible ? plan : nullptr;
+    }
+
+  private:
+    static constexpr size_t kMost = 4096;
+    std::mutex mutex_;
+    uint64_t context_ = 0;
+    Handle* handle_ = nullptr;
+    std::unordered_map<std::string, std::shared_ptr<Plan>> known_;
+};
+
+// Factors of a result and of what was there before it: numbers of the dtype that is computed in.
+class Factors {
+  public:
+    explicit Factors(bool in_double) : in_double_(in_double) {}
+    const void* one() const { return in_double_ ? static_cast<const void*>(&kWideOne) : &kOne; }
+    const void* zero() const { return in_double_ ? static_cast<const void*>(&kWideZero) : &kZero; }
+
+  private:
+    static constexpr float kOne = 1, kZero = 0;
+    static constexpr double kWideOne = 1, kWideZero = 0;
+    const bool in_double_;
+};
+
+inline void* pointer_to(Address address) { return reinterpret_cast<void*>(address); }
 
 const LibraryState& product_library();
 const LibraryState& convolution_library();

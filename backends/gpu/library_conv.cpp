@@ -4,9 +4,7 @@
 #include <array>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "backends/gpu/library.h"
@@ -293,52 +291,27 @@ std::string key_of(const LibraryConvolution& c) {
     return key;
 }
 
-struct Plans {
-    static constexpr size_t kMost = 4096;
-    std::mutex mutex;
-    uint64_t context = 0;
-    LibraryHandle* handle = nullptr;
-    std::unordered_map<std::string, std::shared_ptr<Plan>> known;
-};
-Plans& plans() {
-    static auto* instance = new Plans;
-    return *instance;
-}
-
 std::shared_ptr<Plan> plan_for(const LibraryConvolution& c, uint64_t context) {
-    Plans& all = plans();
-    const std::lock_guard lock(all.mutex);
-    if (all.context != context) {
-        all.handle = nullptr;
-        all.context = context;
-        all.known.clear();
-        if (opened().functions.create(&all.handle) != 0) all.handle = nullptr;
-    }
-    if (!all.handle) return nullptr;
-    if (all.known.size() > Plans::kMost) all.known.clear();
-    auto& plan = all.known[key_of(c)];
-    if (!plan) plan = Planner(c).run(all.handle);
-    return plan->is_possible ? plan : nullptr;
+    static auto* plans = new Plans<LibraryHandle, Plan>;
+    return plans->find(context, key_of(c), opened().functions.create,
+                       [&](LibraryHandle* handle) { return Planner(c).run(handle); });
 }
-
-void* at(Address address) { return reinterpret_cast<void*>(address); }
 
 Result convolve(const Plan& plan, const LibraryConvolution& c, Address workspace, StreamHandle* stream) {
     const Library& library = opened().functions;
-    const float one = 1, zero = 0;
-    const double wide_one = 1, wide_zero = 0;
-    const void* alpha = plan.in_double ? static_cast<const void*>(&wide_one) : &one;
-    const void* beta = plan.in_double ? static_cast<const void*>(&wide_zero) : &zero;
+    const Factors factors(plan.in_double);
+    const void* const one = factors.one();
     const auto [first, second, result] = plan.order(c.kind);
     // The gradient of the input is asked for with the weight in front.
     const bool is_turned = c.kind == Kind::input_grad;
     const Address a = is_turned ? c.second : c.first, b = is_turned ? c.first : c.second;
     if (library.set_stream(plan.handle, stream) != 0) return kLibraryFailed;
-    if (library.kinds[static_cast<size_t>(c.kind)].run(plan.handle, alpha, first, at(a), second, at(b),
-                                                       plan.convolution, plan.algorithm, at(workspace), plan.workspace,
-                                                       beta, result, at(c.out)) != 0)
+    if (library.kinds[static_cast<size_t>(c.kind)].run(plan.handle, one, first, pointer_to(a), second, pointer_to(b),
+                                                       plan.convolution, plan.algorithm, pointer_to(workspace),
+                                                       plan.workspace, factors.zero(), result, pointer_to(c.out)) != 0)
         return kLibraryFailed;
-    if (c.bias && library.add(plan.handle, alpha, plan.bias, at(c.bias), alpha, plan.output, at(c.out)) != 0)
+    if (c.bias &&
+        library.add(plan.handle, one, plan.bias, pointer_to(c.bias), one, plan.output, pointer_to(c.out)) != 0)
         return kLibraryFailed;
     return kSuccess;
 }

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 
 #include "backends/gpu/library.h"
 #include "core/error.h"
@@ -232,61 +230,33 @@ class Planner {
 };
 
 // Everything that a plan depends on.
-std::string key_of(const MatrixProduct& p, uint64_t context) {
+std::string key_of(const MatrixProduct& p) {
     const bool rounds = p.dtype == DType::f32 && rounds_products();
-    std::string key = str(context, ' ', name_of(p.dtype), rounds ? " rounded " : " ", p.batches, ' ', p.rows, ' ',
-                          p.columns, ' ', p.depth, ' ', p.bias != 0, ' ', alignment_of(p.out));
+    std::string key = str(name_of(p.dtype), rounds ? " rounded " : " ", p.batches, ' ', p.rows, ' ', p.columns, ' ',
+                          p.depth, ' ', p.bias != 0, ' ', alignment_of(p.out));
     for (const MatrixProduct::Operand* o : {&p.a, &p.b})
         key += str(' ', o->row, ' ', o->column, ' ', o->batch, ' ', alignment_of(o->address));
     return key;
 }
 
-// Plans that were made, for a context at a time.
-struct Plans {
-    static constexpr size_t kMost = 4096;
-    std::mutex mutex;
-    uint64_t context = 0;
-    LibraryHandle* handle = nullptr;
-    std::unordered_map<std::string, std::shared_ptr<Plan>> known;
-};
-Plans& plans() {
-    static auto* instance = new Plans;
-    return *instance;
-}
-
 std::shared_ptr<Plan> plan_for(const MatrixProduct& p, uint64_t context) {
+    static auto* plans = new Plans<LibraryHandle, Plan>;
     const auto a = lying_of(p.depth, p.rows, p.a.column, p.a.row);
     const auto b = lying_of(p.columns, p.depth, p.b.column, p.b.row);
     if (!a || !b) return nullptr;
-    Plans& all = plans();
-    const std::lock_guard lock(all.mutex);
-    if (all.context != context) {
-        // The handle of a lost context went with it.
-        all.handle = nullptr;
-        all.context = context;
-        all.known.clear();
-        if (opened().functions.create(&all.handle) != 0) all.handle = nullptr;
-    }
-    if (!all.handle) return nullptr;
-    if (all.known.size() > Plans::kMost) all.known.clear();
-    auto& plan = all.known[key_of(p, context)];
-    if (!plan) plan = Planner(p, *a, *b).run(all.handle);
-    return plan->is_possible ? plan : nullptr;
+    return plans->find(context, key_of(p), opened().functions.create,
+                       [&](LibraryHandle* handle) { return Planner(p, *a, *b).run(handle); });
 }
-
-void* at(Address address) { return reinterpret_cast<void*>(address); }
 
 Result multiply(const Plan& plan, const MatrixProduct& p, Address workspace, StreamHandle* stream) {
     const Library& library = opened().functions;
     // One plan serves all biases.
     if (p.bias) library.set_operation(plan.operation, number::kBias, &p.bias, sizeof p.bias);
-    const float one = 1, zero = 0;
-    const double wide_one = 1, wide_zero = 0;
-    const void* alpha = plan.in_double ? static_cast<const void*>(&wide_one) : &one;
-    const void* beta = plan.in_double ? static_cast<const void*>(&wide_zero) : &zero;
-    const Status status =
-        library.multiply(plan.handle, plan.operation, alpha, at(p.b.address), plan.a, at(p.a.address), plan.b, beta,
-                         at(p.out), plan.d, at(p.out), plan.d, &plan.algorithm, at(workspace), plan.workspace, stream);
+    const Factors factors(plan.in_double);
+    void* const out = pointer_to(p.out);
+    const Status status = library.multiply(plan.handle, plan.operation, factors.one(), pointer_to(p.b.address), plan.a,
+                                           pointer_to(p.a.address), plan.b, factors.zero(), out, plan.d, out, plan.d,
+                                           &plan.algorithm, pointer_to(workspace), plan.workspace, stream);
     return status == 0 ? kSuccess : kLibraryFailed;
 }
 

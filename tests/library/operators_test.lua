@@ -44,6 +44,19 @@ t.test("a gradient in Lua", function()
   t.fails({ "twice_bare", "no gradient" }, ms.grad(function(a) return ops.sum(bare(a)) end), x)
 end)
 
+t.test("operators that were given one name stay two", function()
+  local more = ms.op("namesake", function(a) return a + 1 end)
+  local twice = ms.op { name = "namesake", inputs = { "x[...]" }, output = "...", library = library, symbol = "twice",
+    grad = function(_, _, d) return d * 2 end }
+  local function both(a) return more(a) * 10 + twice(a) end
+  for _, f in ipairs { both, ms.jit(both), function(a) return (ms.value_and_grad(function(b) return ops.sum(both(b)) end)(a)) end } do
+    local wanted = (x + 1) * 10 + x * 2
+    local got = f(x)
+    t.near(got, got.ndim == 0 and ops.sum(wanted) or wanted, 1e-4)
+  end
+  t.fails({ "namesake#2" }, twice, ms.ones({ 2 }, ms.int64))
+end)
+
 t.test("what does not fit is said by name", function()
   t.fails({ "powers", "p has shape (2)", "must be 3" }, powers, x, ms.tensor { 1.0, 2.0 })
   t.fails({ "powers", "must hold floats" }, powers, ms.ones({ 2, 3 }, ms.int64), ms.ones({ 3 }, ms.int64))

@@ -78,7 +78,12 @@ local function both(self, back)
   return list
 end
 
-metrics.HausdorffDistance = define("HausdorffDistance", "distance_metric=\"euclidean\", percentile=nil, directed=false, crop=true",
+-- A metric by what it makes of the distances of the last update.
+local function surface_metric(name, parameters, doc, setup, eval)
+  return define(name, parameters, doc, setup, { clear = methods.clear, update = methods.update, eval = eval })
+end
+
+metrics.HausdorffDistance = surface_metric("HausdorffDistance", "distance_metric=\"euclidean\", percentile=nil, directed=false, crop=true",
   [[The distance of the point of one surface that is farthest from the other one.
 
 update(y_pred, y, label_idx): pictures of class numbers of any number of axes, and which class is looked at; the last update counts.
@@ -97,19 +102,17 @@ are nearer than. directed: only from y_pred to y. crop: nothing depends on it. I
     end
     self.directed = check.boolean(name, "directed", a.directed)
     check.boolean(name, "crop", a.crop)
-  end, {
-    clear = methods.clear, update = methods.update,
-    eval = function(self)
-      local most = 0.0
-      for _, list in ipairs(both(self, not self.directed)) do
-        if not list then return math.huge end
-        local percentile = self.percentile
-        local far = percentile and percentile > 0 and ops.quantile(list, percentile / 100) or ops.amax(list)
-        most = math.max(most, far:item())
-      end
-      return most
-    end,
-  })
+  end,
+  function(self)
+    local most = 0.0
+    for _, list in ipairs(both(self, not self.directed)) do
+      if not list then return math.huge end
+      local percentile = self.percentile
+      local far = percentile and percentile > 0 and ops.quantile(list, percentile / 100) or ops.amax(list)
+      most = math.max(most, far:item())
+    end
+    return most
+  end)
 
 -- The mean of a function of the distances, in one direction or that of the means of both.
 local function mean_of(self, f)
@@ -126,7 +129,7 @@ local function symmetric_setup(self, a, name)
   self.symmetric = check.boolean(name, "symmetric", a.symmetric)
 end
 
-metrics.MeanSurfaceDistance = define("MeanSurfaceDistance", "symmetric=false, distance_metric=\"euclidean\"",
+metrics.MeanSurfaceDistance = surface_metric("MeanSurfaceDistance", "symmetric=false, distance_metric=\"euclidean\"",
   [[The mean distance of the points of one surface from the other one.
 
 update(y_pred, y, label_idx): pictures of class numbers of any number of axes, and which class is looked at; the last update counts.
@@ -136,12 +139,9 @@ symmetric: the mean of both directions, instead of only from y_pred to y. distan
   > metric:update(ms.tensor { { 1, 1, 0, 1 } }, ms.tensor { { 1, 0, 0, 0 } }, 1)
   > metric:eval()
   1.3333333333333]],
-  symmetric_setup, {
-    clear = methods.clear, update = methods.update,
-    eval = function(self) return mean_of(self, function(x) return x end) end,
-  })
+  symmetric_setup, function(self) return mean_of(self, function(x) return x end) end)
 
-metrics.RootMeanSquareDistance = define("RootMeanSquareDistance", "symmetric=false, distance_metric=\"euclidean\"",
+metrics.RootMeanSquareDistance = surface_metric("RootMeanSquareDistance", "symmetric=false, distance_metric=\"euclidean\"",
   [[The mean of the squares of the distances of the points of one surface from the other one; of both directions, the root of it, as
 MindSpore has it.
 
@@ -152,12 +152,9 @@ symmetric: both directions, instead of only from y_pred to y. distance_metric: "
   > metric:update(ms.tensor { { 1, 1, 0, 1 } }, ms.tensor { { 1, 0, 0, 0 } }, 1)
   > metric:eval()
   3.3333333333333]],
-  symmetric_setup, {
-    clear = methods.clear, update = methods.update,
-    eval = function(self)
-      local mean = mean_of(self, function(x) return x * x end)
-      return self.symmetric and math.sqrt(mean) or mean
-    end,
-  })
+  symmetric_setup, function(self)
+    local mean = mean_of(self, function(x) return x * x end)
+    return self.symmetric and math.sqrt(mean) or mean
+  end)
 
 return metrics
