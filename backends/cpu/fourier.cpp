@@ -170,7 +170,14 @@ void put_apart(Complex64* to, const Lines& lines, const Starts& starts, int64_t 
 void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
-    for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
+    const auto plan = FourierPlan::of(d.n);
+    if (plan->is_long() && in.inner == 1 && in.length == d.n && out.length == d.n) {
+        const SplitArray scratch(plan->room(1));
+        for (int64_t i = 0; i < out.count; ++i)
+            plan->transform_long(floats(from + in.start(i)), floats(to + out.start(i)), scratch, sign, d.scale);
+        return;
+    }
+    for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
         const int64_t width = bundle.signals(), given = std::min(in.length, d.n);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(d.n, out.length));

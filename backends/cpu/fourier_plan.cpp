@@ -49,13 +49,42 @@ int64_t columns_of(int64_t n) {
     return n / length <= kLongestStep ? length : 0;
 }
 
-// Fours first: they cost least, and the columns that they leave fill registers. Empty if n has a large prime factor.
+// Eights and fours first: they cost least, and the columns that they leave fill registers. Empty if n has a large prime
+// factor.
 std::vector<int> radices_of(int64_t n) {
     std::vector<int> radices;
-    for (int radix : {4, 2, 3, 5, 7, 11, 13})
+    for (int radix : {8, 4, 2, 3, 5, 7, 11, 13})
         for (; n % radix == 0; n /= radix) radices.push_back(radix);
     if (n != 1) radices.clear();
+    // Two fours cost less than an eight and a two.
+    const auto two = std::ranges::find(radices, 2);
+    if (two != radices.end() && two != radices.begin() && two[-1] == 8) two[-1] = *two = 4;
     return radices;
+}
+
+// The length from `least` on for which a transform costs least, about: one of small factors.
+int64_t cheapest_from(int64_t least) {
+    int64_t limit = 1;
+    while (limit < least) limit *= 2;
+    auto cost = [](int64_t n) {
+        double each = 0;
+        for (const int radix : radices_of(n)) each += radix == 8 ? 1.2 : radix <= 4 ? 1 : radix == 5 ? 1.5 : 2;
+        // Columns and rows of long signals are only found for lengths that divide well.
+        return each * static_cast<double>(n) * (n >= (1 << 15) && columns_of(n) == 0 ? 2 : 1);
+    };
+    int64_t best = limit;
+    double lowest = cost(limit);
+    for (int64_t threes = 1; threes <= limit; threes *= 3)
+        for (int64_t fives = threes; fives <= limit; fives *= 5) {
+            int64_t n = fives;
+            while (n < least) n *= 2;
+            if (n >= limit) continue;
+            if (const double c = cost(n); c < lowest) {
+                lowest = c;
+                best = n;
+            }
+        }
+    return best;
 }
 
 void multiply(const SplitArray& x, const SplitArray& factor, int64_t count, int64_t signals, bool conjugate) {
@@ -66,13 +95,25 @@ void multiply(const SplitArray& x, const SplitArray& factor, int64_t count, int6
     });
 }
 
+SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
+
+void copy(const SplitNumbers& from, int64_t count, const SplitNumbers& to) {
+    // Most are as short as this, which is a few instructions then.
+    if (count == kSideBySide) {
+        std::copy_n(from.re, kSideBySide, to.re);
+        std::copy_n(from.im, kSideBySide, to.im);
+        return;
+    }
+    std::copy_n(from.re, count, to.re);
+    std::copy_n(from.im, count, to.im);
+}
+
 }  // namespace
 
 FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
     if (n == 1) return;
     if (radices_.empty()) {
-        int64_t padded = 1;
-        while (padded < 2 * n - 1) padded *= 2;
+        const int64_t padded = cheapest_from(2 * n - 1);
         padded_ = of(padded);
         chirp_ = SplitArray(static_cast<size_t>(n));
         for_elements(n, [&](int64_t i) {
@@ -82,7 +123,9 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
             set_root(chirp_, i, -0.5 * static_cast<double>(static_cast<uint64_t>(square)) / static_cast<double>(n));
         });
         filter_ = SplitArray(static_cast<size_t>(padded));
+        chirp_back_ = SplitArray(static_cast<size_t>(n));
         const SplitNumbers chirp = chirp_.numbers();
+        for_elements(n, [&](int64_t i) { chirp_back_.set(static_cast<size_t>(i), chirp.re[i], -chirp.im[i]); });
         for_elements(padded - n, [&](int64_t i) { filter_.set(static_cast<size_t>(n + i), 0, 0); });
         for_elements(n, [&](int64_t i) {
             for (const int64_t at : {i, (padded - i) % padded})
@@ -90,6 +133,11 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
         });
         SplitArray scratch(static_cast<size_t>(padded));
         (*padded_)(filter_, scratch, 1);
+        const SplitNumbers filter = filter_.numbers();
+        const double scale = 1.0 / static_cast<double>(padded);
+        for_elements(padded, [&](int64_t i) {
+            filter_.set(static_cast<size_t>(i), filter.re[i] * scale, filter.im[i] * scale);
+        });
         return;
     }
     if (const int64_t length = columns_of(n)) {
@@ -107,7 +155,7 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
         });
     units_.resize(radices_.size());
     for (size_t i = 0; i < radices_.size(); ++i)
-        if (radices_[i] > 5) units_[i] = roots_of(radices_[i]);
+        if (radices_[i] > 5 && radices_[i] != 8) units_[i] = roots_of(radices_[i]);
 }
 
 void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const {
@@ -142,8 +190,10 @@ void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signa
 
 // As a matrix of n = columns' length x rows' length: element (i, j) of what comes of the columns is turned by
 // e^(-2 pi i (i j) / n), and the rows' results go to every columns-th place. So all of it passes through the cache
-// twice, and not once for every factor of n.
-void FourierPlan::in_two_steps(const SplitArray& x, const SplitArray& scratch) const {
+// twice, and not once for every factor of n. read(at, count, to) fetches elements of the signal, write(at, count, from)
+// takes those of the transform, which it may change.
+template <class Read, class Write>
+void FourierPlan::in_two_steps(const SplitArray& between, Read read, Write write) const {
     const FourierLoops& loops = fourier_loops();
     const int64_t height = across_->n_, width = along_->n_;
     // Calls work(room, work room, first, how many) for lines side by side.
@@ -157,33 +207,30 @@ void FourierPlan::in_two_steps(const SplitArray& x, const SplitArray& scratch) c
         });
     };
     side_by_side(width, *across_, [&](SplitArray& column, SplitArray& other, int64_t first, int64_t count) {
-        const SplitNumbers from = x.numbers(), in = column.numbers();
-        for (int64_t i = 0; i < height; ++i) {
-            std::copy_n(from.re + i * width + first, count, in.re + i * count);
-            std::copy_n(from.im + i * width + first, count, in.im + i * count);
-        }
+        const SplitNumbers in = column.numbers();
+        for (int64_t i = 0; i < height; ++i) read(i * width + first, count, behind(in, i * count));
         (*across_)(column, other, count);
         SplitArray roots(kSideBySide);
         for (int64_t j = 0; j < count; ++j)
             set_root(roots, j, -static_cast<double>(first + j) / static_cast<double>(n_));
-        loops.turn_and_part(column.numbers(), roots.numbers(), height, count, scratch.numbers(), first, width);
+        loops.turn_and_part(column.numbers(), roots.numbers(), height, count, between.numbers(), first, width);
     });
     side_by_side(height, *along_, [&](SplitArray& row, SplitArray& other, int64_t first, int64_t count) {
-        const SplitNumbers from = scratch.numbers(), to = x.numbers();
-        std::copy_n(from.re + first * width, count * width, row.numbers().re);
-        std::copy_n(from.im + first * width, count * width, row.numbers().im);
+        copy(behind(between.numbers(), first * width), count * width, row.numbers());
         (*along_)(row, other, count);
         const SplitNumbers out = row.numbers();
-        for (int64_t i = 0; i < width; ++i) {
-            std::copy_n(out.re + i * count, count, to.re + i * height + first);
-            std::copy_n(out.im + i * count, count, to.im + i * height + first);
-        }
+        for (int64_t i = 0; i < width; ++i) write(i * height + first, count, behind(out, i * count));
     });
 }
 
 void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const {
-    if (across_) return in_two_steps(x, scratch);
+    const SplitNumbers numbers = x.numbers();
+    if (across_)
+        return in_two_steps(
+            scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(behind(numbers, at), count, to); },
+            [&](int64_t at, int64_t count, SplitNumbers from) { copy(from, count, behind(numbers, at)); });
     if (!padded_) return pass_by_pass(x, scratch, signals);
+    if (padded_->across_) return convolve_long(x, scratch);
     const auto used = n_ * signals;
     multiply(x, chirp_, n_, signals, false);
     for_elements(padded_->n_ * signals - used, [&](int64_t i) { x.set(static_cast<size_t>(used + i), 0, 0); });
@@ -191,11 +238,43 @@ void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals
     // The inverse transform by way of conjugates.
     multiply(x, filter_, padded_->n_, signals, true);
     (*padded_)(x, scratch, signals);
-    const double scale = 1.0 / static_cast<double>(padded_->n_);
-    const SplitNumbers numbers = x.numbers();
-    for_elements(used,
-                 [&](int64_t i) { x.set(static_cast<size_t>(i), numbers.re[i] * scale, numbers.im[i] * -scale); });
-    multiply(x, chirp_, n_, signals, false);
+    multiply(x, chirp_back_, n_, signals, true);
+}
+
+// The same where the transforms are long: the products are done on the way.
+void FourierPlan::convolve_long(const SplitArray& x, const SplitArray& scratch) const {
+    const FourierLoops& loops = fourier_loops();
+    const SplitNumbers numbers = x.numbers(), chirp = chirp_.numbers(), filter = filter_.numbers(),
+                       back = chirp_back_.numbers();
+    padded_->in_two_steps(
+        scratch,
+        [&](int64_t at, int64_t count, SplitNumbers to) {
+            const int64_t given = std::clamp<int64_t>(n_ - at, 0, count);
+            copy(behind(numbers, at), given, to);
+            loops.multiply(to, behind(chirp, at), given, 1, false);
+            std::fill_n(to.re + given, count - given, 0.0);
+            std::fill_n(to.im + given, count - given, 0.0);
+        },
+        [&](int64_t at, int64_t count, SplitNumbers from) {
+            loops.multiply(from, behind(filter, at), count, 1, true);
+            copy(from, count, behind(numbers, at));
+        });
+    padded_->in_two_steps(
+        scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(behind(numbers, at), count, to); },
+        [&](int64_t at, int64_t count, SplitNumbers from) {
+            const int64_t wanted = std::clamp<int64_t>(n_ - at, 0, count);
+            loops.multiply(from, behind(back, at), wanted, 1, true);
+            copy(from, wanted, behind(numbers, at));
+        });
+}
+
+void FourierPlan::transform_long(const float* from, float* to, const SplitArray& scratch, double sign,
+                                 double scale) const {
+    const FourierLoops& loops = fourier_loops();
+    in_two_steps(
+        scratch,
+        [&](int64_t at, int64_t count, SplitNumbers numbers) { loops.split(from + 2 * at, numbers, count, sign); },
+        [&](int64_t at, int64_t count, SplitNumbers numbers) { loops.join(numbers, to + 2 * at, count, scale, sign); });
 }
 
 SplitNumbers FourierPlan::half_turns() const {

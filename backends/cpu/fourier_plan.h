@@ -1,7 +1,7 @@
 // Discrete Fourier transforms of one length, in f64. Lengths without prime factors above 13 are done factor by factor
 // (Stockham's method, backends/cpu/simd/fourier_loops.h), long ones in two steps of lengths that stay in a core's cache
-// (W. M. Gentleman and G. Sande, 1966); the others become a convolution of a length that is a power of two
-// (L. Bluestein, 1970), so that every length costs n log n.
+// (W. M. Gentleman and G. Sande, 1966); the others become a convolution of such a length (L. Bluestein, 1970), so that
+// every length costs n log n.
 #pragma once
 
 #include <cstddef>
@@ -52,20 +52,27 @@ class FourierPlan {
     void operator()(SplitArray& x, SplitArray& scratch, int64_t signals) const;
     size_t room(int64_t signals) const { return static_cast<size_t>((padded_ ? padded_->n_ : n_) * signals); }
 
+    // Whether transform_long is there.
+    bool is_long() const { return across_ != nullptr; }
+    // One signal as pairs of floats, imaginary parts times sign before and after, to its transform times scale.
+    void transform_long(const float* from, float* to, const SplitArray& scratch, double sign, double scale) const;
+
     // e^(-pi i k / n) for k = 0 .. n, which join the transforms of the even and the odd elements of a real signal.
     SplitNumbers half_turns() const;
 
   private:
     void pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const;
-    void in_two_steps(const SplitArray& x, const SplitArray& scratch) const;
+    template <class Read, class Write>
+    void in_two_steps(const SplitArray& between, Read read, Write write) const;
+    void convolve_long(const SplitArray& x, const SplitArray& scratch) const;
 
     int64_t n_;
     std::vector<int> radices_;
     SplitArray roots_, first_roots_;  // of the whole length; as the first pass of a lone signal reads them
-    std::vector<SplitArray> units_;   // of each radix that is done by definition
+    std::vector<SplitArray> units_;   // of each odd radix above 5
     std::shared_ptr<const FourierPlan> across_, along_;  // of a long signal: its columns and its rows
     std::shared_ptr<const FourierPlan> padded_;
-    SplitArray chirp_, filter_;
+    SplitArray chirp_, chirp_back_, filter_;  // chirp_back_: conjugated; filter_: over its length
     mutable std::once_flag has_half_turns_;
     mutable SplitArray half_turns_;
 };

@@ -20,9 +20,9 @@ template <class T>
     return {a.im, -a.re};
 }
 
-// The transform of R numbers, in place.
+// The transform of R numbers, in place. unit: e^(-2 pi i j / R), which odd radices above 5 read.
 template <int R, class T>
-[[gnu::always_inline]] inline void butterfly(Pair<T> (&x)[R]) {
+[[gnu::always_inline]] inline void butterfly(Pair<T> (&x)[R], const SplitNumbers& unit) {
     if constexpr (R == 2) {
         Pair<T> a = x[0];
         x[0] = a + x[1];
@@ -33,14 +33,25 @@ template <int R, class T>
         x[1] = b + d;
         x[2] = a - c;
         x[3] = b - d;
+    } else if constexpr (R == 8) {
+        Pair<T> even[4] = {x[0], x[2], x[4], x[6]}, odd[4] = {x[1], x[3], x[5], x[7]};
+        butterfly<4>(even, unit);
+        butterfly<4>(odd, unit);
+        const T half_root(0.70710678118654752440);
+        odd[1] = half_root * (odd[1] + times_minus_i(odd[1]));
+        odd[2] = times_minus_i(odd[2]);
+        odd[3] = half_root * (times_minus_i(odd[3]) - odd[3]);
+        for (int k = 0; k < 4; ++k) {
+            x[k] = even[k] + odd[k];
+            x[k + 4] = even[k] - odd[k];
+        }
     } else if constexpr (R == 3) {
         Pair<T> sum = x[1] + x[2], turned = T(0.86602540378443864676) * times_minus_i(x[1] - x[2]);
         Pair<T> middle = x[0] - T(0.5) * sum;
         x[0] = x[0] + sum;
         x[1] = middle + turned;
         x[2] = middle - turned;
-    } else {
-        static_assert(R == 5);
+    } else if constexpr (R == 5) {
         const T c1(0.30901699437494742410), c2(-0.80901699437494742410);
         const T s1(0.95105651629515357212), s2(0.58778525229247312917);
         Pair<T> sum1 = x[1] + x[4], sum2 = x[2] + x[3];
@@ -52,6 +63,28 @@ template <int R, class T>
         x[2] = m2 + t2;
         x[3] = m2 - t2;
         x[4] = m1 - t1;
+    } else {
+        static_assert(R % 2 == 1);
+        constexpr int kHalf = R / 2;
+        const Pair<T> first = x[0];
+        Pair<T> sum[kHalf], apart[kHalf];
+        for (int k = 0; k < kHalf; ++k) {
+            sum[k] = x[k + 1] + x[R - 1 - k];
+            apart[k] = times_minus_i(x[k + 1] - x[R - 1 - k]);
+            x[0] = x[0] + sum[k];
+        }
+#pragma GCC unroll 6
+        for (int r = 1; r <= kHalf; ++r) {
+            Pair<T> middle = first, turned = {T(0), T(0)};
+#pragma GCC unroll 6
+            for (int k = 0; k < kHalf; ++k) {
+                const int turn = r * (k + 1) % R;
+                middle = middle + T(unit.re[turn]) * sum[k];
+                turned = turned - T(unit.im[turn]) * apart[k];
+            }
+            x[r] = middle + turned;
+            x[R - r] = middle - turned;
+        }
     }
 }
 
@@ -71,7 +104,7 @@ void along_columns(const FourierPass& f) {
                 const int64_t at = q + s * (p + k * steps);
                 x[k] = {load(f.from.re + at), load(f.from.im + at)};
             }
-            butterfly<R>(x);
+            butterfly<R>(x, f.unit);
             for (int r = 0; r < R; ++r) {
                 if (r > 0) x[r] = Pair<T>{T(root[r].re), T(root[r].im)} * x[r];
                 const int64_t at = q + s * (R * p + r);
@@ -97,7 +130,7 @@ void along_steps(const FourierPass& f) {
     for (; p + P::lanes <= f.p_end; p += P::lanes) {
         Pair<P> x[R];
         for (int k = 0; k < R; ++k) x[k] = {P::load(f.from.re + p + k * steps), P::load(f.from.im + p + k * steps)};
-        butterfly<R>(x);
+        butterfly<R>(x, f.unit);
         alignas(kBytes) double re[R][P::lanes], im[R][P::lanes];
         for (int r = 0; r < R; ++r) {
             const int64_t at = (r - 1) * steps + p;
@@ -114,7 +147,7 @@ void along_steps(const FourierPass& f) {
     for (; p < f.p_end; ++p) {
         Pair<double> x[R];
         for (int k = 0; k < R; ++k) x[k] = {f.from.re[p + k * steps], f.from.im[p + k * steps]};
-        butterfly<R>(x);
+        butterfly<R>(x, f.unit);
         for (int r = 0; r < R; ++r) {
             const int64_t at = (r - 1) * steps + p;
             if (r > 0) x[r] = Pair<double>{f.roots.re[at], f.roots.im[at]} * x[r];
@@ -122,25 +155,6 @@ void along_steps(const FourierPass& f) {
             f.to.im[R * p + r] = x[r].im;
         }
     }
-}
-
-// Any small radix, by the definition.
-void by_definition(const FourierPass& f) {
-    const int64_t steps = f.length / f.radix, s = f.stride;
-    for (int64_t p = f.p_begin; p < f.p_end; ++p)
-        for (int64_t q = f.q_begin; q < f.q_end; ++q)
-            for (int64_t r = 0; r < f.radix; ++r) {
-                Pair<double> sum{0, 0};
-                for (int64_t k = 0; k < f.radix; ++k) {
-                    const int64_t at = q + s * (p + k * steps), turn = r * k % f.radix;
-                    sum = sum +
-                          Pair<double>{f.unit.re[turn], f.unit.im[turn]} * Pair<double>{f.from.re[at], f.from.im[at]};
-                }
-                const int64_t root = s == 1 ? (r - 1) * steps + p : p * r * f.root_step;
-                if (r > 0) sum = Pair<double>{f.roots.re[root], f.roots.im[root]} * sum;
-                f.to.re[q + s * (f.radix * p + r)] = sum.re;
-                f.to.im[q + s * (f.radix * p + r)] = sum.im;
-            }
 }
 
 template <int R>
@@ -158,25 +172,42 @@ void pass(const FourierPass& f) {
             return pass_of<4>(f);
         case 5:
             return pass_of<5>(f);
+        case 7:
+            return pass_of<7>(f);
+        case 8:
+            return pass_of<8>(f);
+        case 11:
+            return pass_of<11>(f);
         default:
-            return by_definition(f);
+            return pass_of<13>(f);
     }
 }
 
 void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width, bool conjugate) {
+    using P = Pack<double>;
     const double sign = conjugate ? -1.0 : 1.0;
-    auto one = [&](int64_t j, double c, double s) {
-        const double re = x.re[j] * c - x.im[j] * s, im = x.re[j] * s + x.im[j] * c;
-        x.re[j] = re;
-        x.im[j] = sign * im;
+    auto one = [&](int64_t j, Pair<double> f) {
+        const Pair<double> y = Pair<double>{x.re[j], x.im[j]} * f;
+        x.re[j] = y.re;
+        x.im[j] = sign * y.im;
     };
-    if (width == 1)
-        for (int64_t i = 0; i < count; ++i) one(i, factor.re[i], factor.im[i]);
-    else
-        for (int64_t i = 0; i < count; ++i) {
-            const double c = factor.re[i], s = factor.im[i];
-            for (int64_t j = i * width; j < (i + 1) * width; ++j) one(j, c, s);
-        }
+    auto pack = [&](int64_t j, Pair<P> f) {
+        const Pair<P> y = Pair<P>{P::load(x.re + j), P::load(x.im + j)} * f;
+        y.re.store(x.re + j);
+        (P(sign) * y.im).store(x.im + j);
+    };
+    if (width == 1) {
+        int64_t i = 0;
+        for (; i + P::lanes <= count; i += P::lanes) pack(i, {P::load(factor.re + i), P::load(factor.im + i)});
+        for (; i < count; ++i) one(i, {factor.re[i], factor.im[i]});
+        return;
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        const double c = factor.re[i], s = factor.im[i];
+        int64_t j = i * width;
+        for (; j + P::lanes <= (i + 1) * width; j += P::lanes) pack(j, {P(c), P(s)});
+        for (; j < (i + 1) * width; ++j) one(j, {c, s});
+    }
 }
 
 template <int64_t kWidth>
@@ -231,9 +262,31 @@ void join(SplitNumbers x, float* pairs, int64_t count, double scale, double sign
     }
 }
 
+// Elements of the spectrum of one real signal, at most kPiece, none of which mirrors itself.
+constexpr int64_t kPiece = 64;
+void piece_of_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t begin, int64_t count, double scale,
+                       double sign, float* pairs) {
+    double re[kPiece], im[kPiece];
+    const double *a_re = x.re + begin, *a_im = x.im + begin, *b_re = x.re + half - begin, *b_im = x.im + half - begin;
+    const double *cosine = turns.re + begin, *sine = turns.im + begin;
+    for (int64_t k = 0; k < count; ++k) {
+        const double even_re = a_re[k] + b_re[-k], even_im = a_im[k] - b_im[-k];
+        const double odd_re = a_im[k] + b_im[-k], odd_im = b_re[-k] - a_re[k];
+        re[k] = even_re + (cosine[k] * odd_re - sine[k] * odd_im);
+        im[k] = even_im + (cosine[k] * odd_im + sine[k] * odd_re);
+    }
+    join({re, im}, pairs + 2 * begin, count, 0.5 * scale, sign);
+}
+
 void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
                    double scale, double sign, float* pairs) {
     for (int64_t k = begin; k <= half && k < end; ++k) {
+        if (width == 1 && k > 0 && k + 1 < half && k + 1 < end) {
+            const int64_t last = half < end ? half : end, count = last - k < kPiece ? last - k : kPiece;
+            piece_of_spectrum(x, turns, half, k, count, scale, sign, pairs);
+            k += count - 1;
+            continue;
+        }
         const int64_t a = k % half * width, b = (half - k) % half * width;
         const double cosine = turns.re[k], sine = turns.im[k];
         float* to = pairs + 2 * k * width;

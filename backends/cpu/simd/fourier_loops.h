@@ -21,12 +21,11 @@ struct FourierPass {
     // 1 .. radix - 1 of p lie at (multiple - 1) * length / radix + p.
     SplitNumbers roots;
     int64_t root_step = 1;
-    // e^(-2 pi i j / radix), for radices other than 2, 3, 4 and 5.
+    // e^(-2 pi i j / radix), for odd radices above 5. Radices are 2, 3, 4, 5, 7, 8, 11 and 13.
     SplitNumbers unit;
     int64_t p_begin = 0, p_end = 0, q_begin = 0, q_end = 0;
 };
 
-inline constexpr int kLargestRadix = 13;
 // Signals that go through a transform together: a cache line of them.
 inline constexpr int64_t kSideBySide = 8;
 
