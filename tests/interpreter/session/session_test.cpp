@@ -225,10 +225,10 @@ TEST_F(SessionTest, captures_output) {
 
 TEST_F(SessionTest, what_workers_of_a_pipeline_print_is_output_of_the_cell) {
     // The one that asks for rows makes some beside the worker: what they print comes whole, in any order.
-    const std::string printed =
-        output("local ds = ms.dataset.NumpySlicesDataset(ms.arange(2), {'x'}, {shuffle = false}):map(function(x) "
-               "print('row', x:item()) io.stdout:write('b\\n') return x end, {python_multiprocessing = true, "
-               "num_parallel_workers = 1}) for x in ds:create_tuple_iterator() do end");
+    const std::string printed = output(
+        "local ds = ms.dataset.NumpySlicesDataset(ms.arange(2), {'x'}, {shuffle = false}):map(function(x) "
+        "print('row', x:item()) io.stdout:write('b\\n') return x end, {python_multiprocessing = true, "
+        "num_parallel_workers = 1}) for x in ds:create_tuple_iterator() do end");
     std::multiset<std::string> lines;
     std::istringstream in(printed);
     for (std::string line; std::getline(in, line);) lines.insert(line);
