@@ -161,7 +161,10 @@ Expr expand_istft(const ExpandCall& c) {
         throw shape_error(c.name(), str("x is ", given, ": with n_fft ", pieces.n, " it must have ", bins,
                                         " frequencies and at least one piece"));
     if (given.rank() == 2) x = x.reshape({1, given[0], given[1]});
-    const int64_t batch = x.shape()[0], length = (count - 1) * pieces.hop + pieces.n;
+    const int64_t batch = x.shape()[0];
+    int64_t length = 0;
+    if (__builtin_mul_overflow(count - 1, pieces.hop, &length) || __builtin_add_overflow(length, pieces.n, &length))
+        throw value_error(c.name(), str("hop_length is too large: ", pieces.hop));
     checked_shape(c.name(), Shape{batch, count, pieces.n}.dims());
     const char* norm = c.boolean(kBackNormalized) ? "ortho" : "backward";
     x = x.transpose({0, 2, 1});

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -77,11 +78,16 @@ class DataInterruptTest : public testing::TestWithParam<int> {
             << execution.error->message;
         return stopped;
     }
-    Held settled() {
+    // Once there are no more than so many threads, if that comes soon: those of the pool wait a while for more to do.
+    Held settled(long threads) {
         run("collectgarbage() collectgarbage()");
-        // Threads of the pool wait a while for more to do.
-        std::this_thread::sleep_for(std::chrono::milliseconds(600));
-        return held();
+        Held now;
+        for (int i = 0; i < 100; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 600 : 100));
+            now = held();
+            if (now.threads <= threads) break;
+        }
+        return now;
     }
 
     State state;
@@ -107,9 +113,9 @@ TEST_P(DataInterruptTest, leaves_nothing_behind) {
         }
     };
     rounds(60);
-    const Held before = settled();
+    const Held before = settled(std::numeric_limits<long>::max());
     rounds(150);
-    const Held after = settled();
+    const Held after = settled(before.threads);
     EXPECT_GT(stopped, 15);
     EXPECT_LE(after.threads, before.threads);
     EXPECT_LE(after.files, before.files);
