@@ -45,7 +45,7 @@ double csr_flops(const Call& c, std::span<const TensorType> results) {
 }  // namespace
 
 void add_sparse_ops(Registry& ops) {
-    ops.add("csr_matmul(indptr: index, indices: index, values: float, dense/b: float)")
+    ops.add("csr_matmul(indptr: tensor, indices: tensor, values: float, dense/b: float)")
         .doc(
             "Product of a sparse matrix and a dense one. The sparse one is given by rows: row i has the values from "
             "indptr[i] up to indptr[i + 1], in the columns that indices names.")
@@ -56,7 +56,8 @@ void add_sparse_ops(Registry& ops) {
         .raises()
         .flops(csr_flops)
         .method(false)
-        .sample("i64[2]:(0,1), i64[0], f32[0], f32[3,2]");
+        .sample("i64[2]:(0,1), i64[0], f32[0], f32[3,2]")
+        .sample("i32[2]:(0,1), i32[0], f32[0], f32[3,2]");
 }
 
 }  // namespace lunaria
