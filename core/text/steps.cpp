@@ -4,6 +4,7 @@
 
 #include "core/text/bytes.h"
 #include "core/text/pieces.h"
+#include "core/text/segmenter.h"
 #include "core/text/tokens.h"
 
 namespace lunaria::text {
@@ -362,6 +363,20 @@ void run_byte_pairs(Row& row, const Arguments& a, RowDraws&) {
     }
 }
 
+// dictionary and model, each with the name of its file, and the user's words
+void read_words(Arguments& a) {
+    a.prepared =
+        std::make_shared<Segmenter>(a.where, SourceText{a.texts[0], a.texts[1]}, SourceText{a.texts[2], a.texts[3]},
+                                    a.texts[4], static_cast<SegmentMode>(a.integer(1)));
+    a.texts.clear();
+}
+
+// offsets, mode
+void run_segments(Row& row, const Arguments& a, RowDraws&) {
+    const auto* segmenter = static_cast<const Segmenter*>(a.prepared.get());
+    tokenize(row, a, [&](std::string_view text) { return segmenter->tokens(a.where, text); });
+}
+
 // numbers instead of texts
 void run_pieces(Row& row, const Arguments& a, RowDraws&) {
     const auto* model = static_cast<const Pieces*>(a.shared.get());
@@ -410,6 +425,7 @@ std::span<const Entry> text_entries() {
         {"add_token", 1, run_add_token},
         {"sliding_window", 1, run_sliding_window},
         {"sentence_pieces", 1, run_pieces},
+        {"segments", 2, run_segments, 0, with_offsets, read_words},
         {"byte_pairs", 2, run_byte_pairs, 0, nullptr, read_merges},
     };
     return entries;

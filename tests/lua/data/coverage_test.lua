@@ -101,8 +101,7 @@ local open = {
     YesNoDataset
   ]],
   ["vision P2"] = "DecodeVideo VideoDecoder",
-  ["text P1"] = "JiebaTokenizer",
-  ["text P2"] = "CharNGram JiebaMode",
+  ["text P2"] = "CharNGram",
   ["audio P2"] = [[
     DensityFunction DetectPitchFrequency Dither Flanger Interpolation Modulation Overdrive Phaser SlidingWindowCmn Vad
   ]],

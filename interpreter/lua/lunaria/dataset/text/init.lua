@@ -1,5 +1,5 @@
 -- ms.dataset.text: transforms of texts, which are strings and lists of strings, and what they need: vocabularies, SentencePiece
--- models, vectors of words. JiebaTokenizer is left out: its library has no package.
+-- models, vectors of words.
 local steps = require "lunaria.dataset.steps"
 
 local text = {}

@@ -125,6 +125,8 @@ pieces or their numbers.
     return "sentence_pieces", { kind }, nil, nil, nil, text._model(name, a.mode)
   end)
 
+  require "lunaria.dataset.text.jieba"(text, offsets)
+
   define("ByteLevelBPETokenizer", "vocab, merges, out_type='string', add_prefix_space=false", [[
 Texts cut into byte pairs as GPT-2 does, so that no text is unknown. vocab: a Vocab, or the path of a vocab.json. merges: the path of a
 merges.txt. out_type: one of SPieceTokenizerOutType, the tokens or their numbers. add_prefix_space: the first word gets a space too.
