@@ -66,7 +66,7 @@ then; without a frequency, or with 0, a word has a middling one.]] .. offsets ..
     error(problem, 0)
   end
 
-  --- Adds a word with its frequency, which may be left out.
+  --- Adds a word; freq: how often it is met, which may be left out.
   function Tokenizer:add_word(word, freq) add(self, line(name .. ".add_word", word, freq)) end
 
   --- Adds the words of a table { word = frequency }, or of a file with a word and perhaps its frequency in each line.
