@@ -4,49 +4,98 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <vector>
 
 #include "core/memory.h"
 
 namespace lunaria::ascend {
 
-template <class T>
-Memory::Zeros<T> Memory::zeros(int64_t count) {
-    auto* first = static_cast<T*>(std::calloc(static_cast<size_t>(std::max<int64_t>(count, 1)), sizeof(T)));
+namespace {
+
+void* zeros(int64_t bytes) {
+    void* first = std::calloc(static_cast<size_t>(std::max<int64_t>(bytes, 1)), 1);
     if (!first) throw std::bad_alloc();
-    use_huge_pages(first, static_cast<size_t>(count) * sizeof(T), true);
-    return Zeros<T>(first);
+    use_huge_pages(first, static_cast<size_t>(bytes), true);
+    return first;
+}
+
+// Zeros that memories before have left.
+class Spare {
+  public:
+    ~Spare() {
+        for (const auto& [first, bytes] : kept_) std::free(first);
+    }
+    // Null: there are none of this size.
+    void* take(int64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        const auto at = std::ranges::find(kept_, bytes, &std::pair<void*, int64_t>::second);
+        if (at == kept_.end()) return nullptr;
+        void* first = at->first;
+        total_ -= bytes;
+        kept_.erase(at);
+        return first;
+    }
+    // Those that were kept longest go first.
+    void keep(void* first, int64_t bytes) {
+        constexpr int64_t kMost = 32 << 20;
+        const std::lock_guard lock(mutex_);
+        kept_.emplace_back(first, bytes);
+        for (total_ += bytes; total_ > kMost; kept_.erase(kept_.begin())) {
+            std::free(kept_.front().first);
+            total_ -= kept_.front().second;
+        }
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<std::pair<void*, int64_t>> kept_;
+    int64_t total_ = 0;
+};
+Spare& spare() {
+    static Spare instance;
+    return instance;
+}
+
+}  // namespace
+
+Memory::Blocks::Blocks(int64_t count) : count_(count) {
+    const auto bytes = count * static_cast<int64_t>(sizeof(Block));
+    void* first = spare().take(bytes);
+    first_ = static_cast<Block*>(first ? first : zeros(bytes));
+}
+Memory::Blocks::~Blocks() {
+    if (!first_) return;
+    clear();
+    spare().keep(first_, count_ * static_cast<int64_t>(sizeof(Block)));
+}
+void Memory::Blocks::clear() {
+    std::ranges::fill(within(all_.with(recent_)), Block{});
+    all_ = recent_ = {};
 }
 
 Memory::Memory(int64_t bytes, uint8_t* outside, bool written)
     : bytes_(bytes),
-      count_((bytes + kBlock - 1) / kBlock),
-      own_(zeros<uint8_t>(outside ? 0 : bytes)),
+      own_(outside ? nullptr : static_cast<uint8_t*>(zeros(bytes))),
       data_(outside ? outside : own_.get()),
       was_written_(written),
-      blocks_(zeros<Block>(count_)),
-      low_(count_) {}
+      blocks_((bytes + kBlock - 1) / kBlock) {}
 
-void Memory::forget() {
-    if (low_ < high_) std::fill(blocks_.get() + low_, blocks_.get() + high_, Block{});
-    low_ = count_;
-    high_ = 0;
-}
+void Memory::forget() { blocks_.clear(); }
 
 void Memory::forget_accesses() {
-    for (int64_t i = low_; i < high_; ++i) {
-        const uint32_t bytes = blocks_[static_cast<size_t>(i)].bytes;
-        blocks_[static_cast<size_t>(i)] = {};
-        blocks_[static_cast<size_t>(i)].bytes = bytes;
-    }
-    low_ = count_;
-    high_ = 0;
+    blocks_.settle([](Block& block) {
+        const uint32_t bytes = block.bytes;
+        block = {};
+        block.bytes = bytes;
+    });
 }
 
 int64_t Memory::count_unwritten() const {
     if (was_written_) return 0;
     int64_t written = 0;
-    for (int64_t i = 0; i < count_; ++i) written += std::popcount(blocks_[static_cast<size_t>(i)].bytes);
+    for (const Block& block : blocks_.touched()) written += std::popcount(block.bytes);
     return bytes_ - written;
 }
 
@@ -54,17 +103,15 @@ int64_t Memory::count_unwritten() const {
 template <class F>
 void Memory::each_block(int64_t from, int64_t bytes, F f) {
     const int64_t first = from / kBlock, last = (from + bytes - 1) / kBlock;
-    low_ = std::min(low_, first);
-    high_ = std::max(high_, last + 1);
     constexpr uint32_t kAll = std::numeric_limits<uint32_t>::max();
     const uint32_t head = kAll << (from % kBlock), tail = kAll >> (kBlock - 1 - (from + bytes - 1) % kBlock);
-    Block* block = blocks_.get() + first;
+    Block* block = blocks_.touch(first, last);
     if (first == last) return f(*block, head & tail);
     f(*block++, head);
     // Most blocks of an access have the same past, and so the same future.
     Block before{}, after{};
     bool known = false;
-    for (const Block* end = blocks_.get() + last; block != end; ++block) {
+    for (const Block* end = block + (last - first - 1); block != end; ++block) {
         if (known && std::memcmp(block, &before, sizeof(Block)) == 0) {
             *block = after;
             continue;

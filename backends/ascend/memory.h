@@ -3,11 +3,15 @@
 // vector clocks); where there is none, real hardware does either first, and the answer depends on luck.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "backends/ascend/instruction.h"
 
@@ -57,20 +61,66 @@ class Memory {
     struct Free {
         void operator()(void* p) const noexcept { std::free(p); }
     };
-    template <class T>
-    using Zeros = std::unique_ptr<T[], Free>;
-    template <class T>
-    static Zeros<T> zeros(int64_t count);
+    // The blocks of a memory. When they are no longer needed they are zeros again and kept for the next one: programs
+    // are short beside the time that the system takes to give pages.
+    class Blocks {
+      public:
+        explicit Blocks(int64_t count);
+        ~Blocks();
+        Blocks(Blocks&& other) noexcept
+            : first_(std::exchange(other.first_, nullptr)),
+              count_(other.count_),
+              all_(other.all_),
+              recent_(other.recent_) {}
+        Blocks& operator=(Blocks&& other) noexcept {
+            std::swap(first_, other.first_);
+            std::swap(count_, other.count_);
+            std::swap(all_, other.all_);
+            std::swap(recent_, other.recent_);
+            return *this;
+        }
+        // The blocks from `first` to `last` may be changed.
+        Block* touch(int64_t first, int64_t last) {
+            recent_.add(first, last + 1);
+            return first_ + first;
+        }
+        // Those that are not zeros.
+        std::span<const Block> touched() const { return within(all_.with(recent_)); }
+        // f(block) for those that were touched since the last time.
+        template <class F>
+        void settle(F f) {
+            for (Block& block : within(recent_)) f(block);
+            all_ = all_.with(recent_);
+            recent_ = {};
+        }
+        void clear();
+
+      private:
+        struct Range {
+            int64_t low = std::numeric_limits<int64_t>::max(), high = 0;
+            void add(int64_t first, int64_t end) {
+                low = std::min(low, first);
+                high = std::max(high, end);
+            }
+            Range with(const Range& other) const { return {std::min(low, other.low), std::max(high, other.high)}; }
+        };
+        std::span<Block> within(const Range& r) const {
+            return r.low < r.high ? std::span<Block>(first_ + r.low, static_cast<size_t>(r.high - r.low))
+                                  : std::span<Block>();
+        }
+
+        Block* first_;
+        int64_t count_;
+        Range all_, recent_;
+    };
     template <class F>
     void each_block(int64_t from, int64_t bytes, F f);
 
-    int64_t bytes_, count_;
-    Zeros<uint8_t> own_;
+    int64_t bytes_;
+    std::unique_ptr<uint8_t[], Free> own_;
     uint8_t* data_;
     bool was_written_;  // before anybody was there
-    Zeros<Block> blocks_;
-    // The blocks from low_ to high_ (not included) are not as they were.
-    int64_t low_, high_ = 0;
+    Blocks blocks_;
 };
 
 }  // namespace lunaria::ascend
