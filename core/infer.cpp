@@ -7,6 +7,11 @@
 
 namespace lunaria {
 
+void refuse_stored_only(DType t) {
+    throw dtype_error(name_of(t), "is a type to store numbers in: nothing is computed in it")
+        .hint("x:float() converts to float32");
+}
+
 TensorType type_of(const Value& v) {
     switch (v.kind()) {
         case Value::Kind::tensor:
@@ -64,6 +69,12 @@ namespace {
 
 bool is_promoted(ArgType t) { return t == ArgType::same || t == ArgType::real; }
 
+// Whether an operator takes elements that are only stored: it moves or converts them, or does not look at them.
+bool takes_stored(const Op& op) {
+    return op.only_moves || op.view_fn || op.host_fn || op.reads_type_only || (op.expand_fn && !op.infer_fn) ||
+           op.fuses_as == Fusion::cast;
+}
+
 bool is_operand(const Value& v) { return v.is_tensor() || v.is_node(); }
 
 // Without a copy of the shape.
@@ -104,10 +115,26 @@ DType promoted_dtype(const Op& op, std::span<const Value> args) {
     return result;
 }
 
+// Throws where a value is of a type in which nothing is computed, or asks for one.
+static void expect_computed(const Op& op, const Param& param, const Value& v) {
+    if (v.is_list()) {
+        for (const Value& item : v.items()) expect_computed(op, param, item);
+        return;
+    }
+    const bool is_dtype = v.kind() == Value::Kind::dtype;
+    if (!is_dtype && !is_operand(v)) return;
+    const DType t = is_dtype ? v.dtype() : dtype_of_operand(v);
+    if (is_float8(t) && !takes_stored(op))
+        throw dtype_error(
+            op.name(), str(param.name, " is ", name_of(t), ", a type to store numbers in: nothing is computed in it"))
+            .hint("x:float() converts to float32");
+}
+
 void check_tensor_args(const Op& op, std::span<const Value> args) {
     for (size_t i = 0; i < args.size(); ++i) {
         const Param& param = op.signature.params[i];
         const Value& v = args[i];
+        if (v.kind() >= Value::Kind::dtype) expect_computed(op, param, v);
         if (!is_tensor_type(param.type) || v.is_nil()) continue;
         if (param.type == ArgType::tensors) {
             bool good = v.is_list() && std::all_of(v.items().begin(), v.items().end(), is_operand);

@@ -96,13 +96,17 @@ template <class From, class To>
 To convert_element(From x) {
     if constexpr (std::is_same_v<From, To>)
         return x;
-    else if constexpr (std::is_same_v<From, Complex64>)
-        return convert_element<float, To>(x.real());
-    else if constexpr (std::is_same_v<To, Complex64>)
-        return Complex64(static_cast<float>(x), 0.0f);
+    else if constexpr (kIsComplex<From> && std::is_same_v<To, bool>)
+        return x != From(0);
+    else if constexpr (kIsComplex<From> && kIsComplex<To>)
+        return To(x);
+    else if constexpr (kIsComplex<From>)
+        return convert_element<typename From::value_type, To>(x.real());
+    else if constexpr (kIsComplex<To>)
+        return To(static_cast<typename To::value_type>(x), 0);
     else if constexpr (std::is_same_v<To, bool>)
         return static_cast<float>(x) != 0.0f || x != From(0);
-    else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
+    else if constexpr (!std::is_arithmetic_v<To>)  // narrow floats
         return To(static_cast<float>(x));
     else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
         // A float outside the range of the integer has no defined conversion in C++; it saturates, and NaN becomes 0.
@@ -113,6 +117,10 @@ To convert_element(From x) {
             if (d >= 9.2233720368547758e18) return static_cast<To>(std::numeric_limits<int64_t>::max());
             if (d <= -9.2233720368547758e18) return static_cast<To>(std::numeric_limits<int64_t>::min());
             return static_cast<To>(static_cast<int64_t>(d));
+        } else if constexpr (std::is_unsigned_v<To>) {
+            if (d >= 1.8446744073709552e19) return std::numeric_limits<To>::max();
+            if (d <= -9.2233720368547758e18) return static_cast<To>(std::numeric_limits<int64_t>::min());
+            return d < 0 ? static_cast<To>(static_cast<int64_t>(d)) : static_cast<To>(d);
         } else {
             if (d >= 9.2233720368547758e18) return std::numeric_limits<To>::max();
             if (d <= -9.2233720368547758e18) return std::numeric_limits<To>::min();
@@ -229,7 +237,7 @@ Tensor Tensor::zeros(DType dtype, const Shape& shape) {
 
 Tensor Tensor::full(DType dtype, const Shape& shape, double value) {
     Tensor t = empty(dtype, shape);
-    visit_dtype(dtype, [&](auto tag) {
+    visit_stored(dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         T element = convert_element<double, T>(value);
         T* out = t.data<T>();
@@ -397,7 +405,7 @@ Tensor host_element(const Tensor& t, int64_t offset) { return t.view({}, {}, off
 double Tensor::at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
     if (device()) return host_element(*this, offset).at(0);
-    return visit_dtype(dtype(), [&](auto tag) -> double {
+    return visit_stored(dtype(), [&](auto tag) -> double {
         using T = typename decltype(tag)::type;
         return convert_element<T, double>(data<T>()[offset]);
     });
@@ -406,7 +414,7 @@ double Tensor::at(int64_t index) const {
 int64_t Tensor::integer_at(int64_t index) const {
     int64_t offset = element_offset(*this, index);
     if (device()) return host_element(*this, offset).integer_at(0);
-    return visit_dtype(dtype(), [&](auto tag) -> int64_t {
+    return visit_stored(dtype(), [&](auto tag) -> int64_t {
         using T = typename decltype(tag)::type;
         return convert_element<T, int64_t>(data<T>()[offset]);
     });
@@ -416,7 +424,7 @@ void Tensor::set_at(int64_t index, double value) {
     ++body_->version;
     int64_t offset = element_offset(*this, index);
     if (device()) return copy_elements(scalar(dtype(), value), view({}, {}, offset));
-    visit_dtype(dtype(), [&](auto tag) {
+    visit_stored(dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         data<T>()[offset] = convert_element<double, T>(value);
     });
@@ -430,8 +438,8 @@ void plain_copy_elements(const Tensor& source, const Tensor& destination) {
     Strides dense_strides = contiguous_strides(shape);
     const Strides& from_strides = source.is_contiguous() ? dense_strides : source.strides();
     const Strides& to_strides = destination.is_contiguous() ? dense_strides : destination.strides();
-    visit_dtype(source.dtype(), [&](auto from) {
-        visit_dtype(destination.dtype(), [&](auto to) {
+    visit_stored(source.dtype(), [&](auto from) {
+        visit_stored(destination.dtype(), [&](auto to) {
             using From = typename decltype(from)::type;
             using To = typename decltype(to)::type;
             copy_strided(source.data<From>(), from_strides, destination.data<To>(), to_strides, shape);

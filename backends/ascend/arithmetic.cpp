@@ -24,7 +24,7 @@ void load(DType type, const uint8_t* from, float* to, int64_t count) {
     else
         visit_dtype(type, [&](auto tag) {
             using T = typename decltype(tag)::type;
-            if constexpr (!std::is_same_v<T, Complex64>)
+            if constexpr (!kIsComplex<T>)
                 for (int64_t i = 0; i < count; ++i) {
                     T x;
                     std::memcpy(&x, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));

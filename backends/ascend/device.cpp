@@ -126,7 +126,7 @@ constexpr std::string_view kMoves[] = {
 };
 
 bool runs_on_cpu(const Op& op, DType dtype) {
-    if (dtype == DType::f64 || dtype == DType::bf16 || is_complex(dtype)) return true;
+    if (dtype == DType::f64 || dtype == DType::bf16 || !is_lane(dtype)) return true;
     return std::ranges::find(kOnCpu, op.name()) != std::end(kOnCpu);
 }
 

@@ -111,7 +111,7 @@ bool Outline::note(const KernelCall& call) {
     OutlinedCall row;
     row.op = &call.op;
     row.place = self.place_();
-    row.on_cpu = unit_of(call.op) == "AI CPU" || call.dtype == DType::f64 || is_complex(call.dtype);
+    row.on_cpu = unit_of(call.op) == "AI CPU" || call.dtype == DType::f64 || !is_lane(call.dtype);
     std::vector<TensorType> results;
     auto add = [&](const Value& v) {
         if (v.is_tensor() && v.tensor()) row.inputs.push_back(self.describe(v.tensor()));

@@ -82,11 +82,20 @@ struct Odometer {
     }
 };
 
+// Complex numbers of 16 bytes, which move one by one.
+struct Wide {
+    uint64_t low, high;
+    friend bool operator==(Wide a, int zero) { return zero == 0 && (a.low | a.high) == 0; }
+};
+
 template <class T>
 constexpr int kLogWidth = sizeof(T) == 1   ? 0
                           : sizeof(T) == 2 ? 1
                           : sizeof(T) == 4 ? 2
                                            : 3;
+
+template <class T>
+constexpr bool kHasLoops = sizeof(T) <= 8;
 
 // Elements below which a call costs more than wide registers save.
 constexpr int64_t kShortRun = 32;
@@ -103,13 +112,13 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
         T value = *from;
         if (value == 0)
             std::memset(to, 0, static_cast<size_t>(count) * sizeof(T));
-        else if (count < kShortRun)
+        else if (count < kShortRun || !kHasLoops<T>)
             std::fill(to, to + count, value);
         else
             copy_loops().fill[kLogWidth<T>](from, to, count);
-    } else if (in == -1 && out == 1 && count >= kShortRun) {
+    } else if (in == -1 && out == 1 && count >= kShortRun && kHasLoops<T>) {
         copy_loops().reverse[kLogWidth<T>](from, to, count);
-    } else if (in == 2 && out == 1 && count >= kShortRun) {
+    } else if (in == 2 && out == 1 && count >= kShortRun && kHasLoops<T>) {
         copy_loops().every_other[kLogWidth<T>](from, to, count);
     } else if (out == 1) {
         for (int64_t i = 0; i < count; ++i) to[i] = from[i * in];
@@ -145,7 +154,9 @@ void copy_rows(const CopyPlan& plan) {
 
 // The axis along which the source is dense, when the target's dense axis is another; -1 when there is none.
 int transposed_axis(const CopyPlan& plan) {
-    if (plan.rank < 2 || plan.last(plan.out) != 1 || plan.last(plan.in) < 2 || plan.last(plan.dims) < 4) return -1;
+    if (plan.rank < 2 || plan.width > 8 || plan.last(plan.out) != 1 || plan.last(plan.in) < 2 ||
+        plan.last(plan.dims) < 4)
+        return -1;
     for (int i = 0; i + 1 < plan.rank; ++i) {
         auto k = static_cast<size_t>(i);
         if (plan.in[k] == 1 && plan.dims[k] >= 4 && plan.out[k] > 0) return i;
@@ -206,8 +217,10 @@ void copy_same_dtype(const Tensor& source, const Tensor& target) {
             return copy_rows<uint16_t>(plan);
         case 4:
             return copy_rows<uint32_t>(plan);
-        default:
+        case 8:
             return copy_rows<uint64_t>(plan);
+        default:
+            return copy_rows<Wide>(plan);
     }
 }
 

@@ -73,9 +73,9 @@ void fill_gaps(Loops& loops) {
         };
         if (selects) {
             for (DType t : {DType::boolean, DType::u8}) share(t, DType::i8);
-            for (DType t : {DType::f16, DType::bf16}) share(t, DType::i16);
-            share(DType::f32, DType::i32);
-            for (DType t : {DType::f64, DType::c64}) share(t, DType::i64);
+            for (DType t : {DType::u16, DType::f16, DType::bf16}) share(t, DType::i16);
+            for (DType t : {DType::u32, DType::f32}) share(t, DType::i32);
+            for (DType t : {DType::u64, DType::f64, DType::c64}) share(t, DType::i64);
         }
     }
 }
@@ -161,6 +161,8 @@ void store_number(const Value& v, DType t, void* out) {
             *static_cast<uint8_t*>(out) = v.number() != 0;
         else if constexpr (std::is_integral_v<T>)
             *static_cast<T*>(out) = static_cast<T>(v.integer());
+        else if constexpr (kIsComplex<T>)
+            *static_cast<T*>(out) = T(static_cast<typename T::value_type>(v.number()));
         else
             *static_cast<T*>(out) = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v.number()));
     });
@@ -171,7 +173,9 @@ Value limit_within(DType t, const Value& v) {
     if (!v.is_number() || !is_integer(t)) return v;
     return visit_dtype(t, [&](auto tag) -> Value {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_integral_v<T>)
+        if constexpr (std::is_same_v<T, uint64_t>)
+            return Value(std::max<int64_t>(v.integer(), 0));
+        else if constexpr (std::is_integral_v<T>)
             return Value(std::clamp<int64_t>(v.integer(), std::numeric_limits<T>::min(),
                                              static_cast<int64_t>(std::numeric_limits<T>::max())));
         return Value();
@@ -217,7 +221,9 @@ bool any_element(const Value& v, DType dtype, Bad bad, std::string& was) {
         } else {
             const Tensor dense = v.tensor().cast(dtype).contiguous();
             const T* p = dense.data<T>();
-            return std::any_of(p, p + dense.size(), [&](T x) { return bad(static_cast<int64_t>(x)); });
+            return std::any_of(p, p + dense.size(), [&](T x) {
+                return std::is_same_v<T, uint64_t> ? x == 0 && bad(0) : bad(static_cast<int64_t>(x));
+            });
         }
     });
 }
@@ -283,7 +289,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
     walk.out = static_cast<char*>(out.raw());
     walk.out_size = static_cast<int>(size_of(out.dtype()));
     std::array<Tensor, kMostOperands> converted;  // keeps them alive
-    alignas(8) char numbers[kMostOperands][8];
+    alignas(16) char numbers[kMostOperands][16];
     for (int i = 0; i < entry.operands; ++i) {
         auto k = static_cast<size_t>(i);
         WalkOperand& o = walk.operand[k];
@@ -293,8 +299,9 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
         if (v.is_nil()) {
             if (!loops.has_limits && !loops.has_replacements) return false;
             v = missing_operand(loops, call.dtype, i);
+        } else if (loops.has_limits && i > 0) {
+            v = limit_within(dtype, v);
         }
-        if (loops.has_limits && i > 0) v = limit_within(dtype, v);
         if (!v.is_tensor()) {
             store_number(v, selects && !mask ? call.dtype : wanted, numbers[k]);
             o.data = numbers[k];
@@ -401,7 +408,7 @@ bool run_elementwise(const KernelCall& call) {
     // The everyday case: dense operands of one shape and single values.
     const void* in[kMostOperands];
     int64_t step[kMostOperands], size[kMostOperands];
-    alignas(8) char numbers[kMostOperands][8];
+    alignas(16) char numbers[kMostOperands][16];
     for (size_t i = 0; i < operands; ++i) {
         const Value& v = call.args[i];
         DType wanted = static_cast<int>(i) == entry.mask ? DType::boolean : call.dtype;

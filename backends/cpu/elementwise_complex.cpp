@@ -89,6 +89,9 @@ void visit_parts(const LoopVisitor& visitor) {
 
 }  // namespace
 
-void visit_complex_loops(const LoopVisitor& visitor) { visit_parts<Complex64>(visitor); }
+void visit_complex_loops(const LoopVisitor& visitor) {
+    visit_parts<Complex64>(visitor);
+    visit_parts<Complex128>(visitor);
+}
 
 }  // namespace lunaria::cpu

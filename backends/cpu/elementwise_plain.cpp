@@ -47,8 +47,11 @@ void visit_plain_loops(const LoopVisitor& visitor) {
     visit<double>(visitor, Selections{}, 1);
     visit_integer<uint8_t>(visitor);
     visit_integer<int8_t>(visitor);
+    visit_integer<uint16_t>(visitor);
     visit_integer<int16_t>(visitor);
+    visit_integer<uint32_t>(visitor);
     visit_integer<int32_t>(visitor);
+    visit_integer<uint64_t>(visitor);
     visit_integer<int64_t>(visitor);
     visit_complex_loops(visitor);
     using Byte = Int<uint8_t>;

@@ -46,8 +46,10 @@ void gather_any(const Walk& walk, const WalkOperand& o, const Index& index, int6
             return gather(walk, o, index, count, reinterpret_cast<uint16_t*>(out));
         case 4:
             return gather(walk, o, index, count, reinterpret_cast<uint32_t*>(out));
-        default:
+        case 8:
             return gather(walk, o, index, count, reinterpret_cast<uint64_t*>(out));
+        default:
+            return gather(walk, o, index, count, reinterpret_cast<Complex128*>(out));
     }
 }
 
@@ -114,8 +116,10 @@ void Walk::run(int64_t begin, int64_t end) const {
     // Long rows are done one by one, so that most operands need no copy; short ones are gathered several at a time.
     bool by_row = inner >= 192;
     bool buffered = narrow != nullptr;
+    int64_t block = kBlock;
     for (size_t i = 0; i < count; ++i) {
         const WalkOperand& o = operand[i];
+        if (o.size > 8) block = kBlock / 2;
         buffered |= o.widen || (!o.constant && !o.dense && o.stride[last] > 1) || o.stride[last] < 0;
     }
     Index index{};
@@ -124,7 +128,7 @@ void Walk::run(int64_t begin, int64_t end) const {
     while (begin < end) {
         int64_t n = end - begin;
         if (by_row) n = std::min(n, inner - index[last]);
-        if (!by_row || buffered) n = std::min(n, kBlock);
+        if (!by_row || buffered) n = std::min(n, block);
         const void* in[kMostOperands];
         int64_t step[kMostOperands];
         for (size_t i = 0; i < count; ++i) {

@@ -98,7 +98,7 @@ bool geqrf(const KernelCall& c) {
 
 void add_factor_kernels(KernelTable& table) {
     auto add = [&table]<Kernel k>(const char* op, std::integral_constant<Kernel, k>) {
-        table.plain(op, [](const KernelCall& c) { return c.dtype != DType::c64 && k(c); });
+        table.plain(op, [](const KernelCall& c) { return !is_complex(c.dtype) && k(c); });
     };
     add("lu_factor", std::integral_constant<Kernel, lu_factor>());
     add("permutation_of_pivots", std::integral_constant<Kernel, permutation_of_pivots>());

@@ -86,7 +86,7 @@ void for_bundles(const std::shared_ptr<const FourierPlan>& plan, int64_t lines, 
 
 template <class T>
 Number number(T x) {
-    if constexpr (std::is_same_v<T, Complex64>)
+    if constexpr (kIsComplex<T>)
         return {x.real(), x.imag()};
     else
         return {static_cast<double>(x), 0.0};
@@ -236,8 +236,15 @@ void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* 
     });
 }
 
+// A number as pairs of the type T hold it.
 template <class T>
-void transform_complex(const T* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+T pair(double re, double im) {
+    using Part = typename T::value_type;
+    return T(static_cast<Part>(re), static_cast<Part>(im));
+}
+
+template <class T, class Out>
+void transform_complex(const T* from, const Lines& in, Out* to, const Lines& out, const Direction& d) {
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
     for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
@@ -252,8 +259,7 @@ void transform_complex(const T* from, const Lines& in, Complex64* to, const Line
         for_elements(out.length, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number v = bundle.at(i, j);
-                to[write[j] + i * out.inner] =
-                    Complex64(static_cast<float>(v.re * d.scale), static_cast<float>(v.im * sign * d.scale));
+                to[write[j] + i * out.inner] = pair<Out>(v.re * d.scale, v.im * sign * d.scale);
             }
         });
     });
@@ -261,8 +267,8 @@ void transform_complex(const T* from, const Lines& in, Complex64* to, const Line
 
 // A real signal of even length goes through a transform of half the length, its even elements as real parts and its odd
 // ones as imaginary parts.
-template <class T>
-void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
+template <class T, class Out>
+void transform_real(const T* from, const Lines& in, Out* to, const Lines& out, const Direction& d) {
     const int64_t half = d.n / 2;
     const auto plan = FourierPlan::of(half);
     const SplitNumbers turn = plan->half_turns();
@@ -284,11 +290,10 @@ void transform_real(const T* from, const Lines& in, Complex64* to, const Lines& 
                 const Number odd{0.5 * (a.im + b.im), 0.5 * (b.re - a.re)};
                 const double re = even.re + turn.re[k] * odd.re - turn.im[k] * odd.im;
                 const double im = even.im + turn.re[k] * odd.im + turn.im[k] * odd.re;
-                const auto real = static_cast<float>(re * d.scale), imaginary = static_cast<float>(sign * im * d.scale);
-                if (k < out.length) to[write[j] + k * out.inner] = Complex64(real, imaginary);
+                const Out v = pair<Out>(re * d.scale, sign * im * d.scale);
+                if (k < out.length) to[write[j] + k * out.inner] = v;
                 // The other half mirrors this one.
-                if (k > 0 && d.n - k != k && d.n - k < out.length)
-                    to[write[j] + (d.n - k) * out.inner] = Complex64(real, -imaginary);
+                if (k > 0 && d.n - k != k && d.n - k < out.length) to[write[j] + (d.n - k) * out.inner] = std::conj(v);
             }
         });
     });
@@ -302,16 +307,17 @@ bool dft(const KernelCall& c) {
     int axis = call.axis(2, 0);
     const Direction d{call.integer(1), call.number(4), call.boolean(3)};
     Lines in(x.shape(), axis), out(c.out[0].shape(), axis);
-    auto* to = c.out[0].data<Complex64>();
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_same_v<T, Complex64>)
-            return transform_pairs(x.data<T>(), in, to, out, d);
-        else if (std::is_same_v<T, float> && d.n % 2 == 0 && in.inner == 1 && in.length == d.n && lies_as_pairs(x))
-            return transform_real_pairs(static_cast<const Complex64*>(x.raw()), in_pairs(in), to, out, d);
-        else if (d.n % 2 == 0)
-            return transform_real(x.data<T>(), in, to, out, d);
-        transform_complex(x.data<T>(), in, to, out, d);
+        constexpr bool kWide = std::is_same_v<T, double> || std::is_same_v<T, Complex128>;
+        auto* to = c.out[0].data<std::conditional_t<kWide, Complex128, Complex64>>();
+        if constexpr (std::is_same_v<T, Complex64>) return transform_pairs(x.data<T>(), in, to, out, d);
+        if constexpr (std::is_same_v<T, float>)
+            if (d.n % 2 == 0 && in.inner == 1 && in.length == d.n && lies_as_pairs(x))
+                return transform_real_pairs(static_cast<const Complex64*>(x.raw()), in_pairs(in), to, out, d);
+        if constexpr (!kIsComplex<T>)
+            if (d.n % 2 == 0) return transform_real(x.data<T>(), in, to, out, d);
+        if constexpr (!std::is_same_v<T, Complex64>) transform_complex(x.data<T>(), in, to, out, d);
     });
     return true;
 }
@@ -390,7 +396,8 @@ bool dft_real(const KernelCall& c) {
 
 // Complex numbers are stored as pairs: only the type changes.
 bool copy_pairs(const KernelCall& c) {
-    Tensor x = c.tensor(0).dtype() == DType::c64 ? c.tensor(0) : c.tensor(0).cast(DType::f32);
+    const Tensor& given = c.tensor(0);
+    const Tensor x = is_complex(given.dtype()) ? given : given.cast(part_of(c.out[0].dtype()));
     if (x.nbytes()) std::memcpy(c.out[0].raw(), x.raw(), x.nbytes());
     return true;
 }

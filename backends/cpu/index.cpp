@@ -37,7 +37,7 @@ void copy_pieces(const char* from, char* to, const Scratch<int64_t>& offsets, in
     });
 }
 
-// Calls f with a zero of an unsigned integer as wide as an element.
+// Calls f with a zero as wide as an element, of a type that is only moved.
 template <class F>
 void visit_width(DType dtype, F f) {
     switch (size_of(dtype)) {
@@ -47,8 +47,10 @@ void visit_width(DType dtype, F f) {
             return f(uint16_t());
         case 4:
             return f(uint32_t());
-        default:
+        case 8:
             return f(uint64_t());
+        default:
+            return f(Complex128());
     }
 }
 
@@ -137,16 +139,20 @@ bool index_add(const KernelCall& call) {
         const T* from = rows.data<T>();
         T* to = out.data<T>();
         A factor;
-        if constexpr (std::is_same_v<A, Complex64>)
-            factor = A(static_cast<float>(alpha));
+        if constexpr (kIsComplex<A>)
+            factor = A(static_cast<typename A::value_type>(alpha));
         else
             factor = static_cast<A>(alpha);
         for (int64_t o = 0; o < s.outer; ++o)
             in_ranges(static_cast<int64_t>(at.size()), offsets_between_looks(s.inner), [&](int64_t begin, int64_t end) {
                 for (int64_t k = begin; k < end; ++k) {
                     T* const row = to + (o * s.size + at[static_cast<size_t>(k)]) * s.inner;
-                    for (int64_t i = 0; i < s.inner; ++i)
-                        row[i] = static_cast<T>(static_cast<A>(row[i]) + static_cast<A>(*from++) * factor);
+                    for (int64_t i = 0; i < s.inner; ++i) {
+                        // Integers wrap around.
+                        using W = std::conditional_t<std::is_integral_v<A>, uint64_t, A>;
+                        const W added = static_cast<W>(static_cast<A>(*from++)) * static_cast<W>(factor);
+                        row[i] = static_cast<T>(static_cast<A>(static_cast<W>(static_cast<A>(row[i])) + added));
+                    }
                 }
             });
     });

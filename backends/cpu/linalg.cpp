@@ -86,7 +86,7 @@ Product product_of(const Tensor& a, const Tensor& b, bool b_transposed) {
 // What integers are added up in; they wrap when they are stored.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, float>, double,
-                                       std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>,
+                                       std::conditional_t<kIsComplex<T>, std::complex<double>,
                                                           std::conditional_t<std::is_integral_v<T>, uint64_t, double>>>;
 
 template <class T>
@@ -272,7 +272,7 @@ bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const 
         if (bias) finish_rows<T>(to.data<T>(), p.m * p.batches, p.n, {row_of<T>(added, p.n, storage)});
         return true;
     };
-    if (!(wide == DType::i16 ? run(uint16_t()) : wide == DType::i32 ? run(uint32_t()) : run(uint64_t()))) return false;
+    if (!(size_of(wide) == 2 ? run(uint16_t()) : size_of(wide) == 4 ? run(uint32_t()) : run(uint64_t()))) return false;
     if (wide != own) copy_elements(to, out);
     return true;
 }

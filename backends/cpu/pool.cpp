@@ -157,7 +157,7 @@ bool plain_gather(const KernelCall& c) {
     int axes = static_cast<int>(c.args[2].integer());
     const Tensor &x = c.tensor(0), &index = c.tensor(1);
     int64_t planes = planes_of(x, axes), from = planes ? x.size() / planes : 0, to = planes ? index.size() / planes : 0;
-    visit_dtype(c.dtype, [&](auto tag) {
+    visit_stored(c.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         for (int64_t i = 0; i < index.size(); ++i) {
             int64_t at = index.data<int64_t>()[i];

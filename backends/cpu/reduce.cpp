@@ -10,6 +10,7 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/nan.h"
 #include "core/error.h"
+#include "core/ops/reduce.h"
 
 namespace lunaria::cpu {
 
@@ -18,8 +19,8 @@ namespace {
 constexpr int64_t kBlock = 4096;
 
 template <class T>
-using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t,
-                                       std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>, double>>;
+using Accumulator =
+    std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<kIsComplex<T>, std::complex<double>, double>>;
 
 // Integers wrap; in C++ only unsigned arithmetic may.
 template <class A, class F>
@@ -100,7 +101,7 @@ bool accumulate(const KernelCall& c, bool mean) {
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
-        if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Complex64>) {
+        if constexpr (std::is_arithmetic_v<T> || kIsComplex<T>) {
             using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
             Out* out = result.data<Out>();
             for (int64_t o = 0; o < layout.outputs; ++o) {
@@ -276,14 +277,6 @@ bool vector_norm_plain(const KernelCall& c) {
 }
 
 }  // namespace
-
-double norm_order(const Value& v) {
-    if (v.is_nil()) return 2;
-    if (v.kind() == Value::Kind::string)
-        return v.string() == "-inf" ? -std::numeric_limits<double>::infinity()
-                                    : std::numeric_limits<double>::infinity();
-    return v.number();
-}
 
 void add_reduce_kernels(KernelTable& table) {
     table.plain("sum", sum_plain);

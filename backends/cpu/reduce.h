@@ -97,9 +97,6 @@ inline ReduceLayout reduce_layout(const KernelCall& c, size_t axes = 1) {
     return {c.tensor(0).shape(), Call(c.op, c.args, c.dtype).axes(axes, 0)};
 }
 
-// The order of a vector norm: 2 where none is given, "inf" and "-inf" as words.
-double norm_order(const Value& v);
-
 void add_scan_kernels(KernelTable& table);
 
 }  // namespace lunaria::cpu

@@ -10,6 +10,7 @@
 #include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
 #include "core/cache_size.h"
+#include "core/ops/reduce.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {

@@ -16,7 +16,7 @@ namespace {
 
 template <class T>
 using Running = std::conditional_t<std::is_integral_v<T>, uint64_t,
-                                   std::conditional_t<std::is_same_v<T, Complex64>, std::complex<double>, double>>;
+                                   std::conditional_t<kIsComplex<T>, std::complex<double>, double>>;
 
 // Elements between two looks at an interrupt.
 constexpr int64_t kBlock = 1 << 20;
@@ -49,7 +49,7 @@ bool running(const KernelCall& c) {
     Tensor y = in == to ? c.out[0] : Tensor::empty(in, c.out[0].shape());
     visit_dtype(in, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Complex64>) {
+        if constexpr (std::is_arithmetic_v<T> || kIsComplex<T>) {
             using R = Running<T>;
             const T* from = x.data<T>();
             T* out = y.data<T>();
@@ -270,7 +270,9 @@ bool linear_recurrence(const KernelCall& c) {
         });
         return true;
     };
-    return c.out[0].dtype() == DType::c64 ? run(Complex64()) : with_real(c.out[0].dtype(), run);
+    const DType to = c.out[0].dtype();
+    if (is_complex(to)) return to == DType::c64 ? run(Complex64()) : run(Complex128());
+    return with_real(to, run);
 }
 
 }  // namespace

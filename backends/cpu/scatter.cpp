@@ -48,7 +48,9 @@ template <class A>
 A quotient(const KernelCall& call, A a, A b) {
     if constexpr (std::is_integral_v<A>) {
         if (b == 0) throw Error(ErrorKind::arithmetic, call.op.name(), "integer division by zero");
-        if (b == -1) return static_cast<A>(0 - static_cast<uint64_t>(a));  // the lowest integer has no negative
+        // The lowest integer has no negative.
+        if constexpr (std::is_signed_v<A>)
+            if (b == -1) return static_cast<A>(0 - static_cast<uint64_t>(a));
     }
     return static_cast<A>(a / b);
 }
@@ -78,7 +80,7 @@ void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, co
         if (how == "sub") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
         if (how == "mul") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
         if (how == "div") return combine([&](A a, A b) { return quotient(call, a, b); });
-        if constexpr (std::is_same_v<T, Complex64>) {
+        if constexpr (kIsComplex<T>) {
             throw dtype_error(call.op.name(), "complex numbers have no order: max and min need real ones");
         } else {
             if (how == "max") return combine(larger<A>);
@@ -135,7 +137,7 @@ bool segment(const KernelCall& call) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
         // Sums and products of halves are made in float32, and rounded once.
-        if constexpr (std::is_same_v<T, Complex64> || (kIsHalf<T> && (kHow == Segment::sum || kHow == Segment::prod))) {
+        if constexpr (kIsComplex<T> || (kIsHalf<T> && (kHow == Segment::sum || kHow == Segment::prod))) {
             throw dtype_error(call.op.name(), str("has no kernel for dtype ", name_of(in.dtype())));
         } else {
             T* to = out.template data<T>();

@@ -334,6 +334,13 @@ bool eigh(const KernelCall& c) {
     return true;
 }
 
+void store_complex(const Tensor& t, int64_t at, Complex128 z) {
+    if (t.dtype() == DType::c64)
+        t.data<Complex64>()[at] = Complex64(z);
+    else
+        t.data<Complex128>()[at] = z;
+}
+
 bool eig(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
@@ -349,16 +356,14 @@ bool eig(const KernelCall& c) {
                        work, &size, &info);
             });
         expect_converged(c, info);
-        auto* values = c.out[0].data<Complex64>() + b * n;
-        auto* vectors = c.out[1].data<Complex64>() + b * n * n;
         for (int j = 0; j < n; ++j) {
-            values[j] = Complex64(static_cast<float>(re[index(j)]), static_cast<float>(im[index(j)]));
+            store_complex(c.out[0], b * n + j, {re[index(j)], im[index(j)]});
             // A pair of conjugate eigenvalues shares two columns: real and imaginary part.
             bool second = im[index(j)] < 0, pair = im[index(j)] != 0;
             for (int i = 0; i < n; ++i) {
                 double real = pair ? v.at(i, second ? j - 1 : j) : v.at(i, j);
                 double imaginary = !pair ? 0 : second ? -v.at(i, j) : v.at(i, j + 1);
-                vectors[i * n + j] = Complex64(static_cast<float>(real), static_cast<float>(imaginary));
+                store_complex(c.out[1], (b * n + i) * n + j, {real, imaginary});
             }
         }
     }
@@ -406,7 +411,7 @@ bool matrix_exp(const KernelCall& c) {
 void add_solve_kernels(KernelTable& table) {
     auto add = [&table]<Kernel k>(const char* op, std::integral_constant<Kernel, k>) {
         // Inference lets f64 and f32 through (halves are widened), and complex numbers, for which there is no kernel.
-        table.plain(op, [](const KernelCall& c) { return c.dtype != DType::c64 && k(c); });
+        table.plain(op, [](const KernelCall& c) { return !is_complex(c.dtype) && k(c); });
     };
     add_factor_kernels(table);
     add_sparse_kernels(table);

@@ -246,7 +246,7 @@ template <class F>
 Kernel of_one(F) {
     static_assert(std::is_empty_v<F>);
     return [](const KernelCall& c) {
-        if (c.dtype == DType::c64) return false;
+        if (is_complex(c.dtype)) return false;
         const Tensor& x = c.tensor(0);
         for_each(c.out[0], [&](int64_t i) { return F{}(element(x, i)); });
         return true;
@@ -283,7 +283,7 @@ template <class F>
 Kernel of_two(F) {
     static_assert(std::is_empty_v<F>);
     return [](const KernelCall& c) {
-        if (c.dtype == DType::c64) return false;
+        if (is_complex(c.dtype)) return false;
         const Tensor &a = c.tensor(0), &b = c.tensor(1);
         const Met first(a, c.out[0].shape()), second(b, c.out[0].shape());
         for_each(c.out[0], [&](int64_t i) { return F{}(element(a, first(i)), element(b, second(i))); });

@@ -166,7 +166,7 @@ ProtoWriter feature_of(const std::string& name, const Value& value) {
         return feature.message(1, list);
     }
     const Tensor& t = value.tensor();
-    if (t.dtype() == DType::c64) throw dtype_error("save", str("column '", name, "' has complex numbers"));
+    if (is_complex(t.dtype())) throw dtype_error("save", str("column '", name, "' has complex numbers"));
     if (is_float(t.dtype())) {
         const Tensor floats = t.cast(DType::f32).contiguous();
         list.bytes(1, {floats.data<char>(), floats.nbytes()});

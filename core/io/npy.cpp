@@ -125,8 +125,9 @@ struct Element {
 };
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
-    {"b1", DType::boolean}, {"u1", DType::u8},  {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},
-    {"i8", DType::i64},     {"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}, {"c8", DType::c64}};
+    {"b1", DType::boolean}, {"u1", DType::u8},  {"i1", DType::i8},  {"u2", DType::u16},  {"i2", DType::i16},
+    {"u4", DType::u32},     {"i4", DType::i32}, {"u8", DType::u64}, {"i8", DType::i64},  {"f2", DType::f16},
+    {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
 
 Element element_of(Stream& stream, const std::string& descr) {
     char order = descr.empty() ? '?' : descr[0];
@@ -137,11 +138,11 @@ Element element_of(Stream& stream, const std::string& descr) {
     if (kind.starts_with('O'))
         throw stream.error("holds Python objects (dtype object), which are pickles and could run any code: refused")
             .hint("in Python, save an array of numbers: np.save(file, a.astype(\"float32\"))");
-    if (kind == "u2" || kind == "u4" || kind == "u8" || kind == "f16" || kind == "c16" || kind == "c32")
+    if (kind == "f16" || kind == "c32")
         throw stream.error(str("has dtype '", descr, "', which tensors do not have"))
-            .hint("in Python, convert it first, for example with a.astype(\"int64\"), \"float64\" or \"complex64\"");
+            .hint("in Python, convert it first, for example with a.astype(\"float64\") or \"complex128\"");
     throw stream.error(str("has dtype '", descr.substr(0, 40), "', which is not supported"))
-        .hint("supported are bool, uint8, int8, int16, int32, int64, float16, float32, float64 and complex64");
+        .hint("supported are bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128");
 }
 
 std::string descr_of(Sink& sink, DType dtype) {

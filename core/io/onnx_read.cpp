@@ -253,7 +253,7 @@ class Reader {
         const size_t most = std::max({c.floats.size(), c.doubles.size(), c.int32s.size(), c.int64s.size()});
         if (lists != numbers || most != numbers) wrong_size(lists, "elements");
         Tensor t = Tensor::empty(*dtype, shape);
-        visit_dtype(*dtype, [&](auto tag) { fill<typename decltype(tag)::type>(p, name, c, t, wanted); });
+        visit_stored(*dtype, [&](auto tag) { fill<typename decltype(tag)::type>(p, name, c, t, wanted); });
         return t;
     }
 

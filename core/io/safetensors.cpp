@@ -21,12 +21,12 @@ struct Type {
     bool supported;
 };
 constexpr Type kTypes[] = {
-    {"BOOL", 1, DType::boolean, true}, {"U8", 1, DType::u8, true},      {"I8", 1, DType::i8, true},
-    {"I16", 2, DType::i16, true},      {"I32", 4, DType::i32, true},    {"I64", 8, DType::i64, true},
-    {"F16", 2, DType::f16, true},      {"BF16", 2, DType::bf16, true},  {"F32", 4, DType::f32, true},
-    {"F64", 8, DType::f64, true},      {"C64", 8, DType::c64, true},    {"U16", 2, DType::u8, false},
-    {"U32", 4, DType::u8, false},      {"U64", 8, DType::u8, false},    {"F8_E5M2", 1, DType::u8, false},
-    {"F8_E4M3", 1, DType::u8, false},  {"F8_E8M0", 1, DType::u8, false}};
+    {"BOOL", 1, DType::boolean, true},   {"U8", 1, DType::u8, true},          {"I8", 1, DType::i8, true},
+    {"I16", 2, DType::i16, true},        {"I32", 4, DType::i32, true},        {"I64", 8, DType::i64, true},
+    {"F16", 2, DType::f16, true},        {"BF16", 2, DType::bf16, true},      {"F32", 4, DType::f32, true},
+    {"F64", 8, DType::f64, true},        {"C64", 8, DType::c64, true},        {"C128", 16, DType::c128, true},
+    {"U16", 2, DType::u16, true},        {"U32", 4, DType::u32, true},        {"U64", 8, DType::u64, true},
+    {"F8_E5M2", 1, DType::f8e5m2, true}, {"F8_E4M3", 1, DType::f8e4m3, true}, {"F8_E8M0", 1, DType::u8, false}};
 
 const Type* type_of(std::string_view name) {
     for (const Type& type : kTypes)

@@ -11,8 +11,9 @@ namespace {
 
 // TensorProto.DataType of the dtypes that tensors have; 17 is another name of 11.
 constexpr std::pair<int64_t, DType> kTypes[] = {
-    {1, DType::f32},     {2, DType::u8},   {3, DType::i8},   {5, DType::i16},  {6, DType::i32},   {7, DType::i64},
-    {9, DType::boolean}, {10, DType::f16}, {11, DType::f64}, {14, DType::c64}, {16, DType::bf16}, {17, DType::f64}};
+    {1, DType::f32},  {2, DType::u8},      {3, DType::i8},    {4, DType::u16},  {5, DType::i16},  {6, DType::i32},
+    {7, DType::i64},  {9, DType::boolean}, {10, DType::f16},  {11, DType::f64}, {12, DType::u32}, {13, DType::u64},
+    {14, DType::c64}, {15, DType::c128},   {16, DType::bf16}, {17, DType::f64}};
 
 // The elements of a TensorProto, wherever they are.
 struct Contents {
@@ -54,7 +55,7 @@ Tensor elements(const ProtoReader& p, const TensorEntry& entry, const Contents& 
         using T = typename decltype(tag)::type;
         for (size_t i = 0; i < wanted; ++i) {
             T& out = t.data<T>()[i];
-            if constexpr (std::is_same_v<T, Complex64>) {
+            if constexpr (kIsComplex<T>) {
                 p.fail(str("tensor '", entry.name, "' has complex elements without raw data"));
             } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
                 // Half-width floats are in int32_data by their bits.
@@ -407,7 +408,8 @@ std::string write_model(const Model& m) {
 int64_t type_number(DType dtype) {
     for (auto [type, d] : kTypes)
         if (d == dtype) return type;
-    return 0;
+    throw dtype_error("export", str("MindIR has no type for ", name_of(dtype), " that other programs read"))
+        .hint("x:float() converts to float32");
 }
 
 }  // namespace lunaria::mindir

@@ -379,18 +379,20 @@ class Parser {
             if (!part.is_number()) at_.fail_at(place, "an element is no number");
             return part.number();
         };
-        visit_dtype(t.dtype(), [&](auto tag) {
+        visit_stored(t.dtype(), [&](auto tag) {
             using T = typename decltype(tag)::type;
             T& out = t.data<T>()[i];
-            if constexpr (std::is_same_v<T, Complex64>) {
+            if constexpr (kIsComplex<T>) {
+                using Part = typename T::value_type;
                 if (!v.is_list() || v.items().size() != 2) at_.fail_at(place, "a complex element is {real, imaginary}");
-                out = {static_cast<float>(real(v.items()[0])), static_cast<float>(real(v.items()[1]))};
+                out = {static_cast<Part>(real(v.items()[0])), static_cast<Part>(real(v.items()[1]))};
             } else if constexpr (std::is_same_v<T, bool>) {
                 if (v.kind() != Value::Kind::boolean)
                     at_.fail_at(place, "an element of a bool tensor is true or false");
                 out = v.boolean();
             } else if constexpr (std::is_integral_v<T>) {
-                if (v.kind() != Value::Kind::integer || !std::in_range<T>(v.integer()))
+                // Integers of 64 bits without a sign are written as those with one.
+                if (v.kind() != Value::Kind::integer || (sizeof(T) < 8 && !std::in_range<T>(v.integer())))
                     at_.fail_at(place, str("an element is no ", name_of(t.dtype())));
                 out = static_cast<T>(v.integer());
             } else if constexpr (std::is_same_v<T, double>) {

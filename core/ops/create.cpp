@@ -43,6 +43,7 @@ constexpr const char* kConstant = "the result depends on no tensor";
 void add_fills(Registry& ops) {
     ops.add("full(size/shape: shape, fill_value/value: any, dtype: dtype? = nil)")
         .doc("A tensor of the given shape whose elements are all fill_value; integers make int64, floats float32.")
+        .moves()
         .example("full({2}, 1.5)", "tensor{1.5, 1.5}")
         .infer([](const Call& c) -> Types {
             check_fill(c, 1);
@@ -56,6 +57,7 @@ void add_fills(Registry& ops) {
         .sample("{3}, 7, float16");
     ops.add("zeros(size/shape: shape, dtype: dtype? = nil)")
         .doc("A tensor of zeros.")
+        .moves()
         .example("zeros({2})", "tensor{0.0, 0.0}")
         .infer(infer_constant)
         .half_native()
@@ -64,6 +66,7 @@ void add_fills(Registry& ops) {
         .sample("{3}, int32");
     ops.add("ones(size/shape: shape, dtype: dtype? = nil)")
         .doc("A tensor of ones.")
+        .moves()
         .example("ones({2})", "tensor{1.0, 1.0}")
         .infer(infer_constant)
         .half_native()

@@ -108,8 +108,8 @@ Types infer_dft(const Call& c) {
     if (c.integer(1) > (int64_t{1} << 40)) throw value_error(c.name(), str("n is too large: ", c.integer(1)));
     bool to_real = c.op.signature.params.size() == 4;
     s[axis] = !to_real && c.boolean(5) ? c.integer(1) / 2 + 1 : c.integer(1);
-    DType real = c.type(0).dtype == DType::f64 ? DType::f64 : DType::f32;
-    return checked_type(c, to_real ? real : DType::c64, s);
+    const DType result = complex_of(c.type(0).dtype);
+    return checked_type(c, to_real ? part_of(result) : result, s);
 }
 
 Expr part(const Expr& x, int axis, int64_t begin, int64_t size) {
@@ -189,11 +189,11 @@ void add_fourier_ops(Registry& ops) {
         .doc("Complex numbers as pairs of real ones, along a new last axis.")
         .example("view_as_real(fft(tensor{1.0, 2.0}))", "tensor{{3.0, 0.0}, {-1.0, 0.0}}")
         .infer([](const Call& c) -> Types {
-            if (c.type(0).dtype != DType::c64)
-                throw dtype_error(c.name(), str("input must be complex, not ", name_of(c.type(0).dtype)));
+            const DType dtype = c.type(0).dtype;
+            if (!is_complex(dtype)) throw dtype_error(c.name(), str("input must be complex, not ", name_of(dtype)));
             Shape s = c.shape(0);
             s.push_back(2);
-            return {{DType::f32, s}};
+            return {{part_of(dtype), s}};
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_complex", {g.dout})}; })
         .batched(batch::of_first)
@@ -209,7 +209,7 @@ void add_fourier_ops(Registry& ops) {
             if (s.rank() == 0 || s.back() != 2)
                 throw shape_error(c.name(), str("input is ", s, ": its last axis must have size 2"));
             s.erase(s.rank() - 1);
-            return {{DType::c64, s}};
+            return {{complex_of(c.dtype), s}};
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_real", {g.dout})}; })
         .batched(batch::of_first)

@@ -33,7 +33,7 @@ void add_arithmetic(Registry& ops) {
     ops.add("abs(input/x: same)")
         .doc("Absolute value; of complex numbers their distance from 0, which is real.")
         .infer([](const Call& c) -> Types {
-            return {{is_complex(c.dtype) ? DType::f32 : c.dtype, c.shape(0)}};
+            return {{part_of(c.dtype), c.shape(0)}};
         })
         .elementwise()
         .grad(

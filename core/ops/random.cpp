@@ -48,7 +48,9 @@ void expect_integers_of(const Call& c, DType t, int64_t first, int64_t last) {
     int64_t least = 0, most = 0;
     visit_dtype(t, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_integral_v<T>) {
+        if constexpr (std::is_same_v<T, uint64_t>) {
+            most = std::numeric_limits<int64_t>::max();
+        } else if constexpr (std::is_integral_v<T>) {
             least = static_cast<int64_t>(std::numeric_limits<T>::min());
             most = static_cast<int64_t>(std::numeric_limits<T>::max());
         } else {

@@ -54,14 +54,19 @@ namespace {
 // Integers are summed in i64, whatever their width, so that sums of small types do not wrap.
 DType sum_dtype(const Call& call) {
     DType t = call.type(0).dtype;
-    return call.dtype_or(3, is_integer(t) || t == DType::boolean ? DType::i64 : t);
+    return call.dtype_or(3, is_integer(t) || t == DType::boolean ? sum_of(t) : t);
 }
 
 Types reduce_to(const Call& call, DType dtype) {
     return {{dtype, reduced_shape(call.shape(0), call.axes(1, 0), call.boolean(2))}};
 }
 
-Types infer_mean(const Call& call) { return reduce_to(call, call.dtype_or(3, call.dtype)); }
+Types infer_mean(const Call& call) {
+    const DType t = call.dtype_or(3, call.dtype);
+    // Of floats it is NaN.
+    if (!is_float(t) && !is_complex(t)) expect_not_empty(call, call.axes(1, 0));
+    return reduce_to(call, t);
+}
 
 Types infer_extremum(const Call& call) {
     expect_real(call, 0);

@@ -25,6 +25,9 @@ Expr keep_axes(const Expr& e, const Shape& shape, const Shape& axes);
 // Of the operators that are called like sum.
 Types infer_sum(const Call& call);
 
+// The order of a vector norm: 2 where none is given, "inf" and "-inf" as words; NaN for other words.
+double norm_order(const Value& v);
+
 void add_vector_norm_ops(Registry& ops);  // core/ops/vector_norm.cpp
 void add_scan_ops(Registry& ops);         // core/ops/scan.cpp
 

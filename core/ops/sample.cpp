@@ -99,9 +99,10 @@ class SampleReader {
     }
     Value tensor() {
         constexpr std::pair<std::string_view, DType> kShort[] = {
-            {"f32", DType::f32},      {"f64", DType::f64}, {"f16", DType::f16}, {"bf16", DType::bf16},
-            {"i8", DType::i8},        {"i16", DType::i16}, {"i32", DType::i32}, {"i64", DType::i64},
-            {"bool", DType::boolean}, {"u8", DType::u8},   {"c64", DType::c64}};
+            {"f32", DType::f32},      {"f64", DType::f64}, {"f16", DType::f16},  {"bf16", DType::bf16},
+            {"i8", DType::i8},        {"i16", DType::i16}, {"i32", DType::i32},  {"i64", DType::i64},
+            {"bool", DType::boolean}, {"u8", DType::u8},   {"u16", DType::u16},  {"u32", DType::u32},
+            {"u64", DType::u64},      {"c64", DType::c64}, {"c128", DType::c128}};
         std::string_view w = peek_word();
         const std::pair<std::string_view, DType>* found = nullptr;
         for (auto& entry : kShort)
@@ -138,7 +139,7 @@ class SampleReader {
             else if (dtype == DType::boolean)
                 x = u < 0.5;
             else if (is_integer(dtype))
-                x = (dtype == DType::u8 ? 0 : -10) + 20 * u;
+                x = (has_sign(dtype) ? -10 : 0) + 20 * u;
             t.set_at(i, is_integer(dtype) ? std::floor(x) : x);
         }
         ++tensors_;

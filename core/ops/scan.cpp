@@ -13,7 +13,7 @@ namespace {
 
 DType scan_dtype(const Call& call) {
     DType t = call.type(0).dtype;
-    return call.dtype_or(2, is_integer(t) || t == DType::boolean ? DType::i64 : t);
+    return call.dtype_or(2, is_integer(t) || t == DType::boolean ? sum_of(t) : t);
 }
 
 Types infer_scan(const Call& call) {

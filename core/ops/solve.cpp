@@ -375,7 +375,8 @@ void add_solve_ops(Registry& ops) {
         .example("eig(tensor{{2.0}})", "cast(tensor{2.0}, \"complex64\")")
         .infer([](const Call& c) -> Types {
             Shape s = square(c, 0);
-            return {{DType::c64, with_last(batch_of(s), {s.back()})}, {DType::c64, s}};
+            const DType complex = complex_of(c.dtype);
+            return {{complex, with_last(batch_of(s), {s.back()})}, {complex, s}};
         })
         .refuse_grad("complex results are not differentiated; eigh has a gradient")
         .raises()

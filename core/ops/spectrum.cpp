@@ -110,7 +110,7 @@ Expr expand_stft(const ExpandCall& c) {
     const bool complex = is_complex(c.type(kSignal).dtype);
     Expr x = c.in(kSignal);
     if (!complex && !is_float(x.dtype())) x = x.cast(DType::f32);
-    const Pieces pieces(c, kFft, complex ? DType::f32 : x.dtype());
+    const Pieces pieces(c, kFft, part_of(x.dtype()));
     if (given.rank() == 1) x = x.reshape({1, given[0]});
     if (c.boolean(kCenter)) {
         const int64_t half = pieces.n / 2;
@@ -154,7 +154,7 @@ Expr expand_istft(const ExpandCall& c) {
     const Shape given = x.shape();
     if (given.rank() != 2 && given.rank() != 3)
         throw shape_error(c.name(), str("x must be (frequencies, pieces) or a batch of such, not ", given));
-    const Pieces pieces(c, kBackFft, DType::f32);
+    const Pieces pieces(c, kBackFft, part_of(complex_of(c.type(0).dtype)));
     const bool onesided = !c.has(kBackOnesided) || c.boolean(kBackOnesided);
     const int64_t bins = onesided ? pieces.n / 2 + 1 : pieces.n, count = given.back();
     if (given[given.rank() - 2] != bins || count < 1)

@@ -9,17 +9,22 @@
 namespace lunaria {
 
 namespace {
-
 constexpr double kInf = std::numeric_limits<double>::infinity();
+}
+
+double norm_order(const Value& v) {
+    if (v.is_nil()) return 2;
+    if (v.is_number()) return v.number();
+    const std::string_view word = v.kind() == Value::Kind::string ? std::string_view(v.string()) : "";
+    return word == "inf" ? kInf : word == "-inf" ? -kInf : std::numeric_limits<double>::quiet_NaN();
+}
+
+namespace {
 
 double vector_order(const Call& call, size_t i) {
     const Value& v = call.args[i];
-    if (v.is_nil()) return 2;
-    if (v.is_number()) return v.number();
-    if (v.kind() == Value::Kind::string) {
-        if (v.string() == "inf") return kInf;
-        if (v.string() == "-inf") return -kInf;
-    }
+    const double order = norm_order(v);
+    if (v.is_number() || !std::isnan(order)) return order;
     throw argument_error(call.name(), str("ord must be a number, \"inf\" or \"-inf\" for vectors, not ", to_string(v)));
 }
 

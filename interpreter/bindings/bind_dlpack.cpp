@@ -48,7 +48,8 @@ struct Type {
 };
 constexpr Type kTypes[] = {{DType::i8, 0, 8},    {DType::i16, 0, 16}, {DType::i32, 0, 32},   {DType::i64, 0, 64},
                            {DType::u8, 1, 8},    {DType::f16, 2, 16}, {DType::f32, 2, 32},   {DType::f64, 2, 64},
-                           {DType::bf16, 4, 16}, {DType::c64, 5, 64}, {DType::boolean, 6, 8}};
+                           {DType::bf16, 4, 16}, {DType::c64, 5, 64}, {DType::c128, 5, 128}, {DType::boolean, 6, 8},
+                           {DType::u16, 1, 16},  {DType::u32, 1, 32}, {DType::u64, 1, 64}};
 
 // What an exported tensor keeps.
 struct Exported {

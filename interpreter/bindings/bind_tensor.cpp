@@ -251,8 +251,8 @@ bool same_or_equal(const Tensor& a, const Tensor& b) {
             throw shape_error("==", str("is a yes-or-no question, and this tensor has shape ", t->shape()))
                 .hint("compare element by element with ops.equal(a, b); rawequal(a, b) asks whether both are the same");
     if (is_complex(a.dtype()) || is_complex(b.dtype())) {
-        const Tensor x = a.cast(DType::c64).to_host(), y = b.cast(DType::c64).to_host();
-        return x.data<Complex64>()[0] == y.data<Complex64>()[0];
+        const Tensor x = a.to_host().cast(DType::c128), y = b.to_host().cast(DType::c128);
+        return x.data<Complex128>()[0] == y.data<Complex128>()[0];
     }
     const auto is_exact = [](const Tensor& t) { return is_integer(t.dtype()) || t.dtype() == DType::boolean; };
     return is_exact(a) && is_exact(b) ? a.integer_at(0) == b.integer_at(0) : a.at(0) == b.at(0);

@@ -394,12 +394,41 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
 }  // namespace
 
 void bind_dtypes(lua_State* L) {
-    constexpr std::pair<const char*, DType> kNames[] = {
-        {"bool_", DType::boolean}, {"uint8", DType::u8},    {"int8", DType::i8},       {"int16", DType::i16},
-        {"int32", DType::i32},     {"int64", DType::i64},   {"float16", DType::f16},   {"bfloat16", DType::bf16},
-        {"float32", DType::f32},   {"float64", DType::f64}, {"complex64", DType::c64}, {"half", DType::f16},
-        {"float_", DType::f32},    {"double", DType::f64},  {"int_", DType::i64},      {"long", DType::i64},
-        {"short", DType::i16},     {"byte", DType::i8},     {"bool", DType::boolean},  {"single", DType::f32}};
+    constexpr std::pair<const char*, DType> kNames[] = {{"bool_", DType::boolean},
+                                                        {"uint8", DType::u8},
+                                                        {"int8", DType::i8},
+                                                        {"int16", DType::i16},
+                                                        {"int32", DType::i32},
+                                                        {"int64", DType::i64},
+                                                        {"float16", DType::f16},
+                                                        {"bfloat16", DType::bf16},
+                                                        {"float32", DType::f32},
+                                                        {"float64", DType::f64},
+                                                        {"complex64", DType::c64},
+                                                        {"half", DType::f16},
+                                                        {"float_", DType::f32},
+                                                        {"double", DType::f64},
+                                                        {"int_", DType::i64},
+                                                        {"long", DType::i64},
+                                                        {"short", DType::i16},
+                                                        {"byte", DType::i8},
+                                                        {"bool", DType::boolean},
+                                                        {"single", DType::f32},
+                                                        {"uint16", DType::u16},
+                                                        {"uint32", DType::u32},
+                                                        {"uint64", DType::u64},
+                                                        {"complex128", DType::c128},
+                                                        {"float8_e4m3fn", DType::f8e4m3},
+                                                        {"float8_e5m2", DType::f8e5m2},
+                                                        {"cfloat", DType::c64},
+                                                        {"cdouble", DType::c128},
+                                                        {"intc", DType::i32},
+                                                        {"intp", DType::i64},
+                                                        {"ubyte", DType::u8},
+                                                        {"ushort", DType::u16},
+                                                        {"uintc", DType::u32},
+                                                        {"uintp", DType::u64},
+                                                        {"uint", DType::u64}};
     for (auto [name, dtype] : kNames) {
         push(L, dtype);
         lua_setfield(L, -2, name);

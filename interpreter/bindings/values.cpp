@@ -387,12 +387,12 @@ namespace {
 void push_parts(lua_State* L, const Tensor& tensor, int64_t index) {
     const Tensor dense = tensor.contiguous();
     const Tensor one = dense.view({1}, {1}, index).to_host();
-    const Complex64 z = one.data<Complex64>()[0];
+    const Complex128 z = one.cast(DType::c128).data<Complex128>()[0];
     luaL_checkstack(L, 2, nullptr);
     lua_createtable(L, 2, 0);
-    lua_pushnumber(L, static_cast<lua_Number>(z.real()));
+    lua_pushnumber(L, z.real());
     lua_rawseti(L, -2, 1);
-    lua_pushnumber(L, static_cast<lua_Number>(z.imag()));
+    lua_pushnumber(L, z.imag());
     lua_rawseti(L, -2, 2);
 }
 }  // namespace

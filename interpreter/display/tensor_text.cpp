@@ -33,11 +33,13 @@ std::string short_text(const Tensor& t) {
 std::string element_text(const Tensor& t, int64_t index) {
     const DType dtype = t.dtype();
     if (dtype == DType::boolean) return t.integer_at(index) ? "True" : "False";
+    if (dtype == DType::u64) return std::to_string(static_cast<uint64_t>(t.integer_at(index)));
     if (is_integer(dtype)) return std::to_string(t.integer_at(index));
     if (is_complex(dtype)) {
-        const Complex64 z = t.data<Complex64>()[index];
-        const std::string imaginary = float_text(z.imag(), DType::f32);
-        return float_text(z.real(), DType::f32) + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
+        const bool wide = dtype == DType::c128;
+        const Complex128 z = wide ? t.data<Complex128>()[index] : Complex128(t.data<Complex64>()[index]);
+        const std::string imaginary = float_text(z.imag(), part_of(dtype));
+        return float_text(z.real(), part_of(dtype)) + (imaginary[0] == '-' ? "" : "+") + imaginary + "j";
     }
     return float_text(t.at(index), dtype);
 }
@@ -136,9 +138,9 @@ std::string elements_text(const Tensor& tensor, const PrintOptions& options, int
 }
 
 std::string dtype_text(DType dtype) {
-    if (dtype == DType::u8) return "UInt8";
     if (dtype == DType::bf16) return "BFloat16";
     std::string name(name_of(dtype));
+    if (name.starts_with("uint")) return "UI" + name.substr(2);
     name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
     return name;
 }

@@ -28,7 +28,14 @@ typedef enum {
     LUNARIA_FLOAT16,
     LUNARIA_BFLOAT16,
     LUNARIA_FLOAT32,
-    LUNARIA_FLOAT64
+    LUNARIA_FLOAT64,
+    LUNARIA_UINT16,
+    LUNARIA_UINT32,
+    LUNARIA_UINT64,
+    LUNARIA_COMPLEX64, /* two floats, real and imaginary part */
+    LUNARIA_COMPLEX128,
+    LUNARIA_FLOAT8_E4M3FN,
+    LUNARIA_FLOAT8_E5M2
 } lunaria_dtype;
 
 typedef struct lunaria_program lunaria_program;

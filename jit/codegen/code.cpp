@@ -23,7 +23,7 @@ Emission& emission() { return Writing::current(); }
 llvm::IRBuilder<>& builder() { return emission().builder; }
 
 bool is_float(const Code& x) { return x.v->getType()->isFPOrFPVectorTy(); }
-bool has_sign() { return emission().dtype != DType::u8 && emission().dtype != DType::boolean; }
+bool has_sign() { return lunaria::has_sign(emission().dtype); }
 
 llvm::Type* bits_type(const Code& x) {
     llvm::Type* type = x.v->getType();
@@ -233,22 +233,6 @@ Code by_libm(vector_math::Libm function, Code x) {
     return exact;
 }
 
-namespace {
-unsigned bytes_of(DType t) {
-    switch (t) {
-        case DType::u8:
-        case DType::i8:
-            return 1;
-        case DType::i16:
-            return 2;
-        case DType::i32:
-            return 4;
-        default:
-            return 8;
-    }
-}
-}  // namespace
-
 llvm::Type* Emission::lane_type(DType t) {
     llvm::LLVMContext& c = module.getContext();
     switch (t) {
@@ -263,7 +247,7 @@ llvm::Type* Emission::lane_type(DType t) {
         case DType::f64:
             return llvm::Type::getDoubleTy(c);
         default:
-            return llvm::Type::getIntNTy(c, bytes_of(t) * 8);
+            return llvm::Type::getIntNTy(c, static_cast<unsigned>(size_of(t)) * 8);
     }
 }
 
@@ -293,6 +277,19 @@ llvm::Value* Emission::float_to_bfloat(llvm::Value* v) {
     return builder.CreateTrunc(result, vector_type(DType::bf16));
 }
 
+// What no integer of 64 bits holds becomes the nearest one that does, and NaN 0; narrower integers are the lowest bits
+// of those. What is unsigned and at least 2^63 is converted without a sign.
+llvm::Value* Emission::float_to_integer(llvm::Value* v, DType from, DType to) {
+    if (from == DType::f16) return float_to_integer(convert(v, from, DType::f32), DType::f32, to);
+    llvm::Type *wide = vector_type(DType::i64), *type = v->getType();
+    llvm::Value* number = builder.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {wide, type}, {v});
+    if (to == DType::u64) {
+        llvm::Value* large = builder.CreateIntrinsic(llvm::Intrinsic::fptoui_sat, {wide, type}, {v});
+        number = builder.CreateSelect(builder.CreateFCmpOGE(v, llvm::Constant::getNullValue(type)), large, number);
+    }
+    return builder.CreateTrunc(number, vector_type(to));
+}
+
 llvm::Value* Emission::convert(llvm::Value* v, DType from, DType to) {
     if (from == to) return v;
     llvm::Type* type = vector_type(to);
@@ -301,8 +298,11 @@ llvm::Value* Emission::convert(llvm::Value* v, DType from, DType to) {
         llvm::Value* single = convert(v, from, DType::f32);
         return single ? float_to_bfloat(single) : nullptr;
     }
+    // To halves in two steps, as numbers of C++ are converted.
+    if (to == DType::f16 && from != DType::f32 && from != DType::boolean)
+        return convert(convert(v, from, DType::f32), DType::f32, to);
     const bool floating = lunaria::is_float(from);
-    const bool with_sign = from != DType::u8 && from != DType::boolean;
+    const bool with_sign = lunaria::has_sign(from);
     if (to == DType::boolean) {
         if (floating) return builder.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()));
         return builder.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
@@ -311,7 +311,7 @@ llvm::Value* Emission::convert(llvm::Value* v, DType from, DType to) {
         if (floating) return builder.CreateFPCast(v, type);
         return with_sign ? builder.CreateSIToFP(v, type) : builder.CreateUIToFP(v, type);
     }
-    if (floating) return nullptr;
+    if (floating) return float_to_integer(v, from, to);
     return builder.CreateIntCast(v, type, with_sign);
 }
 

@@ -39,6 +39,7 @@ class Emission {
   private:
     llvm::Value* bfloat_to_float(llvm::Value* v);
     llvm::Value* float_to_bfloat(llvm::Value* v);
+    llvm::Value* float_to_integer(llvm::Value* v, DType from, DType to);
 };
 
 }  // namespace lunaria::codegen

@@ -12,28 +12,9 @@ using graph::LoopInstruction;
 using graph::LoopOperand;
 using graph::LoopProgram;
 
-uint64_t stored_bytes(DType t) {
-    switch (t) {
-        case DType::boolean:
-        case DType::u8:
-        case DType::i8:
-            return 1;
-        case DType::i16:
-        case DType::f16:
-        case DType::bf16:
-            return 2;
-        case DType::i32:
-        case DType::f32:
-            return 4;
-        default:
-            return 8;
-    }
-}
-
 uint64_t widest_bytes(const LoopProgram& program) {
     uint64_t widest = 4;
-    for (const LoopInstruction& i : program.code)
-        widest = std::max({widest, stored_bytes(i.dtype), stored_bytes(i.operand)});
+    for (const LoopInstruction& i : program.code) widest = std::max({widest, size_of(i.dtype), size_of(i.operand)});
     return widest;
 }
 
@@ -79,7 +60,7 @@ size_t LoopBody::load_sizes() {
         wide_.push_back(o.step == LoopOperand::Step::wide ? size_at(next++) : nullptr);
         distances_.emplace_back();
         for (size_t i = 0; i < depth_.size(); ++i)
-            distances_.back().push_back(b_.CreateMul(size_at(next++), b_.getInt64(stored_bytes(o.dtype))));
+            distances_.back().push_back(b_.CreateMul(size_at(next++), b_.getInt64(size_of(o.dtype))));
     }
     return next;
 }
@@ -117,7 +98,7 @@ void LoopBody::find_row(llvm::Value* row) {
 }
 
 llvm::Value* LoopBody::element(llvm::Value* base, llvm::Value* index, DType t) {
-    return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(index, b_.getInt64(stored_bytes(t))));
+    return b_.CreateGEP(b_.getInt8Ty(), base, b_.CreateMul(index, b_.getInt64(size_of(t))));
 }
 
 bool LoopBody::write_row(llvm::Value* row) {
@@ -143,7 +124,7 @@ bool LoopBody::write_row_values(int pass) {
         if (!at.row || passes_[i] != pass || at.kind == Kind::reduce || at.kind == Kind::add) continue;
         if (at.kind == Kind::store) {
             llvm::Value* lane = b_.CreateExtractElement(row_values_[at.args[0]], uint64_t{0});
-            store_row_value(to_memory(lane, at.dtype), at_row_[at.index], llvm::Align(stored_bytes(at.dtype)));
+            store_row_value(to_memory(lane, at.dtype), at_row_[at.index], llvm::Align(size_of(at.dtype)));
             continue;
         }
         row_values_[i] = at.kind == Kind::load ? load_one(at) : compute(i, row_values_);
@@ -162,8 +143,7 @@ llvm::Value* LoopBody::to_memory(llvm::Value* v, DType t) {
 }
 
 llvm::Value* LoopBody::load_one(const LoopInstruction& at) {
-    llvm::Value* one =
-        b_.CreateAlignedLoad(memory_lane(at.dtype), at_row_[at.index], llvm::Align(stored_bytes(at.dtype)));
+    llvm::Value* one = b_.CreateAlignedLoad(memory_lane(at.dtype), at_row_[at.index], llvm::Align(size_of(at.dtype)));
     if (at.dtype == DType::boolean) one = b_.CreateICmpNE(one, b_.getInt8(0));
     return e_.spread(one);
 }
@@ -373,7 +353,7 @@ llvm::Value* LoopBody::product(const LoopInstruction& at, llvm::Value* column, l
     constexpr int64_t kSums = kProductSums, kTurn = 16;
     llvm::Type* type = e_.vector_type(at.dtype);
     llvm::Type* lane = e_.lane_type(at.dtype);
-    const llvm::Align align(stored_bytes(at.dtype));
+    const llvm::Align align(size_of(at.dtype));
     llvm::Value* zero = llvm::Constant::getNullValue(type);
     llvm::Value* columns = element(at_row_[at.matrix], column, at.dtype);
     std::vector<llvm::Value*> sums(kSums, zero);
@@ -417,13 +397,13 @@ llvm::Value* LoopBody::product(const LoopInstruction& at, llvm::Value* column, l
 
 llvm::Value* LoopBody::lane_addresses(const LoopInstruction& at, llvm::Value* column) {
     llvm::Value* index = b_.CreateAdd(e_.spread(column), lane_numbers(b_.getInt64Ty()));
-    llvm::Value* step = b_.CreateMul(wide_[at.index], b_.getInt64(stored_bytes(at.dtype)));
+    llvm::Value* step = b_.CreateMul(wide_[at.index], b_.getInt64(size_of(at.dtype)));
     return b_.CreateGEP(b_.getInt8Ty(), at_row_[at.index], b_.CreateMul(index, e_.spread(step)));
 }
 
 llvm::Value* LoopBody::load_neighbours(llvm::Value* from, llvm::Type* type, DType t, llvm::Value* mask) {
     if (!mask) return b_.CreateAlignedLoad(type, from, vector_align(t));
-    return b_.CreateMaskedLoad(type, from, llvm::Align(stored_bytes(t)), mask, llvm::Constant::getNullValue(type));
+    return b_.CreateMaskedLoad(type, from, llvm::Align(size_of(t)), mask, llvm::Constant::getNullValue(type));
 }
 
 llvm::Value* LoopBody::load(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
@@ -433,8 +413,8 @@ llvm::Value* LoopBody::load(const LoopInstruction& at, llvm::Value* column, llvm
     if (program_.operands[at.index].step == LoopOperand::Step::wide) {
         llvm::Value* all =
             llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(static_cast<unsigned>(e_.lanes)), b_.getTrue());
-        v = b_.CreateMaskedGather(type, lane_addresses(at, column), llvm::Align(stored_bytes(at.dtype)),
-                                  mask ? mask : all, zero);
+        v = b_.CreateMaskedGather(type, lane_addresses(at, column), llvm::Align(size_of(at.dtype)), mask ? mask : all,
+                                  zero);
     } else {
         v = load_neighbours(element(at_row_[at.index], column, at.dtype), type, at.dtype, mask);
     }
@@ -445,7 +425,7 @@ void LoopBody::store(llvm::Value* v, const LoopInstruction& at, llvm::Value* col
     v = to_memory(v, at.dtype);
     llvm::Value* to = element(at_row_[at.index], column, at.dtype);
     if (mask)
-        b_.CreateMaskedStore(v, to, llvm::Align(stored_bytes(at.dtype)), mask);
+        b_.CreateMaskedStore(v, to, llvm::Align(size_of(at.dtype)), mask);
     else
         store_all(v, to, at.dtype);
 }

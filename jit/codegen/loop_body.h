@@ -12,8 +12,6 @@
 
 namespace lunaria::codegen {
 
-// Bytes of an element in memory, where booleans are bytes.
-uint64_t stored_bytes(DType t);
 // The size of the largest element that a program computes with, 4 at least.
 uint64_t widest_bytes(const graph::LoopProgram& program);
 
@@ -75,7 +73,7 @@ class LoopBody {
     // Whether this row is the first that adds to an operand; `first`: it is by the numbers of its axes.
     virtual llvm::Value* starts_sum(llvm::Value* first) { return first; }
     // What is known of the address of neighbouring elements.
-    virtual llvm::Align vector_align(DType t) const { return llvm::Align(stored_bytes(t)); }
+    virtual llvm::Align vector_align(DType t) const { return llvm::Align(size_of(t)); }
     // A store of neighbouring elements without a mask.
     virtual void store_all(llvm::Value* v, llvm::Value* to, DType t) { b_.CreateAlignedStore(v, to, vector_align(t)); }
     // The accumulator of a reduction with all its lanes (and threads) brought together, in a fixed order, and spread.

@@ -95,7 +95,7 @@ class LoopWriter : public LoopBody {
             return;
         }
         // Results start at a multiple of 64 bytes, and parts of a row at a multiple of 64 elements.
-        const uint64_t bytes = std::min<uint64_t>(64, stored_bytes(t) * static_cast<uint64_t>(e_.lanes));
+        const uint64_t bytes = std::min<uint64_t>(64, size_of(t) * static_cast<uint64_t>(e_.lanes));
         llvm::StoreInst* streamed = b_.CreateAlignedStore(v, to, llvm::Align(bytes));
         llvm::Metadata* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
         streamed->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(e_.module.getContext(), {one}));

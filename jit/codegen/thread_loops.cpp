@@ -160,7 +160,7 @@ class ThreadLoopWriter : public LoopBody {
         return b_.CreateGEP(b_.getInt64Ty(), scratch_, b_.CreateAdd(start, column));
     }
 
-    llvm::Align vector_align(DType t) const override { return llvm::Align(stored_bytes(t) * lanes()); }
+    llvm::Align vector_align(DType t) const override { return llvm::Align(size_of(t) * lanes()); }
 
     // First the lanes of a thread, then the threads of a warp, then the warps of a block.
     llvm::Value* across(size_t i) override {

@@ -73,7 +73,6 @@ class ThreadProgramWriter {
     }
     llvm::Value* arg(const ThreadInstruction& at, size_t k) { return values_[at.args[k]]; }
     DType dtype(const ThreadInstruction& at, size_t k) const { return program_.code[at.args[k]].dtype; }
-    static bool has_sign(DType t) { return t != DType::u8 && t != DType::boolean; }
     llvm::Value* alone(llvm::Value* v) { return v ? b_.CreateExtractElement(v, uint64_t{0}) : nullptr; }
     llvm::Value* word(llvm::Value* v) { return b_.CreateSExt(v, b_.getInt64Ty()); }
     llvm::Type* memory_type(DType t) { return t == DType::boolean ? b_.getInt8Ty() : e_.lane_type(t); }
@@ -190,13 +189,13 @@ class ThreadProgramWriter {
     llvm::Value* index(llvm::Value* v) { return v->getType()->isIntegerTy(64) ? v : word(v); }
     llvm::Value* read(llvm::Value* from, const ThreadInstruction& at) {
         const DType t = at.dtype;
-        const llvm::Align align(at.align ? at.align : stored_bytes(t));
+        const llvm::Align align(at.align ? at.align : size_of(t));
         llvm::Value* v = b_.CreateAlignedLoad(memory_type(t), from, align);
         return t == DType::boolean ? b_.CreateICmpNE(v, b_.getInt8(0)) : v;
     }
     void put(llvm::Value* to, llvm::Value* v, DType t) {
         if (t == DType::boolean) v = b_.CreateZExt(v, b_.getInt8Ty());
-        b_.CreateAlignedStore(v, to, llvm::Align(stored_bytes(t)));
+        b_.CreateAlignedStore(v, to, llvm::Align(size_of(t)));
     }
 
     void write(const ThreadInstruction& at) {
@@ -211,7 +210,7 @@ class ThreadProgramWriter {
                 const auto how = at.kind == Kind::raise_to ? llvm::AtomicRMWInst::Max
                                  : floats                  ? llvm::AtomicRMWInst::FAdd
                                                            : llvm::AtomicRMWInst::Add;
-                b_.CreateAtomicRMW(how, place(at), arg(at, 2), llvm::MaybeAlign(stored_bytes(at.dtype)),
+                b_.CreateAtomicRMW(how, place(at), arg(at, 2), llvm::MaybeAlign(size_of(at.dtype)),
                                    llvm::AtomicOrdering::Monotonic);
                 return;
             }

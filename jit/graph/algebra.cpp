@@ -99,12 +99,12 @@ Value small_power(const Match& m) {
 // Whether every value of `from` has an equal one in `to`.
 bool holds(DType to, DType from) {
     if (to == from || from == DType::boolean) return true;
-    if (is_complex(to)) return from == DType::f32 || is_half(from);
+    if (to == DType::c128) return from == DType::f64 || from == DType::f32 || from == DType::c64 || is_half(from);
+    if (to == DType::c64) return from == DType::f32 || is_half(from);
     if (is_float(to) && is_float(from)) return size_of(to) > size_of(from);
     if (is_float(to) && is_integer(from))
         return size_of(from) < (to == DType::f64 ? 8u : to == DType::f32 ? 4u : to == DType::f16 ? 2u : 1u);
-    if (is_integer(to) && is_integer(from))
-        return size_of(to) > size_of(from) && (from == DType::u8 || to != DType::u8);
+    if (is_integer(to) && is_integer(from)) return size_of(to) > size_of(from) && (has_sign(to) || !has_sign(from));
     return false;
 }
 

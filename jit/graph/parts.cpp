@@ -15,7 +15,7 @@ constexpr int64_t kLongestRow = 32 * 1024;
 
 // A cast whose every result is defined: floats that no integer holds are left to the kernel.
 bool is_plain_cast(DType from, DType to) {
-    if (is_complex(from) || is_complex(to)) return false;
+    if (!is_lane(from) || !is_lane(to)) return false;
     return !(is_float(from) && is_integer(to));
 }
 
@@ -25,7 +25,7 @@ bool takes_element_operands(const ir::Node& node) {
         ArgType type = node.op->signature.params[i].type;
         if (is_tensor_type(type) && type != ArgType::tensors) {
             auto t = static_type(v);
-            if (!v.is_number() && !(t && t->shape.known() && !is_complex(t->dtype))) return false;
+            if (!v.is_number() && !(t && t->shape.known() && is_lane(t->dtype))) return false;
         } else if (type == ArgType::number) {
             if (!v.is_number()) return false;
         } else if (!v.is_nil()) {
@@ -114,7 +114,7 @@ int row_axes(const ir::Node& node) {
 Part part_of(const ir::Node& node, const Arrangements& arrangements) {
     if (!node.op || has_effect(node) || node.type.kind != ir::NodeType::Kind::tensor) return Part::none;
     const TensorType& type = node.type.tensor;
-    if (!type.shape.known() || type.shape.size() == 0 || is_complex(type.dtype)) return Part::none;
+    if (!type.shape.known() || type.shape.size() == 0 || !is_lane(type.dtype)) return Part::none;
     for (const Value& arg : node.args)
         if (arg.is_node() && !arrangements.find(arg.node())) return Part::none;
     const Fusion role = node.op->fuses_as;

@@ -260,8 +260,8 @@ TEST_F(Linalg, decompositions_multiply_back) {
 TEST_F(Linalg, complex_eigenvalues_come_with_their_vectors) {
     Tensor turn = Tensor::from<double>(std::vector<double>{0, -1, 1, 0}, {2, 2});
     Value both = call("eig", {turn});
-    auto* w = both.items()[0].tensor().data<Complex64>();
-    auto* v = both.items()[1].tensor().data<Complex64>();
+    auto* w = both.items()[0].tensor().data<Complex128>();
+    auto* v = both.items()[1].tensor().data<Complex128>();
     for (int j = 0; j < 2; ++j) {
         EXPECT_NEAR(std::abs(w[j].imag()), 1, 1e-6);
         // The first row of turn · v is -v[1].

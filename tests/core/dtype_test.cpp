@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/error.h"
+
 namespace lunaria {
 namespace {
 
@@ -36,7 +38,84 @@ TEST(BFloat16, rounds_to_the_nearest_even_and_keeps_nan) {
     EXPECT_TRUE(std::isnan(float(BFloat16(std::bit_cast<float>(0x7f800001u)))));
 }
 
+// All numbers of a type of 8 bits are known: the nearest one, or of two equally near ones the even one, is the right
+// one.
+template <class T>
+void expect_nearest(float x, float largest_step) {
+    const T got(x);
+    const float value = got;
+    for (int bits = 0; bits < 256; ++bits) {
+        T other;
+        other.bits = static_cast<uint8_t>(bits);
+        const float y = other;
+        if (!std::isfinite(y)) continue;
+        const double near = std::fabs(double(value) - double(x)), far = std::fabs(double(y) - double(x));
+        if (std::isfinite(value)) {
+            EXPECT_LE(near, far) << x;
+            EXPECT_TRUE(y == value || near != far || got.bits % 2 == 0) << x;
+        } else {
+            EXPECT_GE(far, largest_step) << x;
+        }
+    }
+}
+
+template <class T>
+void expect_bits_survive() {
+    for (int bits = 0; bits < 256; ++bits) {
+        T x;
+        x.bits = static_cast<uint8_t>(bits);
+        const float value = x;
+        if (std::isnan(value))
+            EXPECT_TRUE(std::isnan(float(T(value))));
+        else
+            EXPECT_EQ(T(value).bits, bits);
+    }
+}
+
+TEST(Float8, every_bit_pattern_survives_the_way_through_float) {
+    expect_bits_survive<Float8E4M3>();
+    expect_bits_survive<Float8E5M2>();
+}
+
+TEST(Float8, has_the_numbers_of_its_specification) {
+    auto e4m3 = [](int bits) { return e4m3_to_float(static_cast<uint8_t>(bits)); };
+    EXPECT_EQ(e4m3(0x7e), 448.0f);
+    EXPECT_EQ(e4m3(0x08), std::ldexp(1.0f, -6));
+    EXPECT_EQ(e4m3(0x01), std::ldexp(1.0f, -9));
+    EXPECT_EQ(e4m3(0xb8), -1.0f);
+    EXPECT_TRUE(std::isnan(e4m3(0x7f)) && std::isnan(e4m3(0xff)));
+    EXPECT_TRUE(std::isnan(float(Float8E4M3(1000.0f))));
+    EXPECT_TRUE(std::isnan(float(Float8E4M3(std::numeric_limits<float>::infinity()))));
+    Float8E5M2 largest;
+    largest.bits = 0x7b;
+    EXPECT_EQ(float(largest), 57344.0f);
+    EXPECT_EQ(float(Float8E5M2(-1e6f)), -std::numeric_limits<float>::infinity());
+    EXPECT_TRUE(std::isnan(float(Float8E5M2(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(Float8, rounds_to_the_nearest_even) {
+    for (int i = -3000; i <= 3000; ++i) {
+        const float x = std::ldexp(static_cast<float>(i), i % 23 - 16);
+        expect_nearest<Float8E4M3>(x, 16.0f);
+        expect_nearest<Float8E5M2>(x, 4096.0f);
+    }
+    for (float x : {17.0f, 19.0f, 0.0009765625f, 448.0f, 464.0f, 465.0f, 0x1p-10f, 0x1.8p-9f, 61439.0f, 0x1p-17f}) {
+        expect_nearest<Float8E4M3>(x, 16.0f);
+        expect_nearest<Float8E5M2>(x, 4096.0f);
+    }
+}
+
 TEST(Promote, follows_the_table) {
+    EXPECT_EQ(promote(DType::u16, DType::i8), DType::i32);
+    EXPECT_EQ(promote(DType::u16, DType::i32), DType::i32);
+    EXPECT_EQ(promote(DType::u8, DType::u32), DType::u32);
+    EXPECT_EQ(promote(DType::i32, DType::u32), DType::i64);
+    EXPECT_EQ(promote(DType::u64, DType::i8), DType::f64);
+    EXPECT_EQ(promote(DType::u64, DType::f16), DType::f16);
+    EXPECT_EQ(promote(DType::c64, DType::f64), DType::c128);
+    EXPECT_EQ(promote(DType::c64, DType::i64), DType::c64);
+    EXPECT_EQ(promote(DType::f8e5m2, DType::f8e4m3), DType::f16);
+    EXPECT_EQ(promote(DType::f8e5m2, DType::bf16), DType::bf16);
     EXPECT_EQ(promote(DType::f16, DType::i64), DType::f16);
     EXPECT_EQ(promote(DType::u8, DType::i8), DType::i16);
     EXPECT_EQ(promote(DType::u8, DType::i32), DType::i32);
@@ -53,6 +132,7 @@ TEST(DType, names_are_read_back) {
     for (int i = 0; i < kDTypeCount; ++i) EXPECT_EQ(parse_dtype(name_of(static_cast<DType>(i))), static_cast<DType>(i));
     EXPECT_EQ(parse_dtype("half"), DType::f16);
     EXPECT_FALSE(parse_dtype("float31"));
+    EXPECT_THROW(visit_dtype(DType::f8e5m2, [](auto) {}), Error);
 }
 
 }  // namespace

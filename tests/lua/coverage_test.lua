@@ -138,17 +138,14 @@ local open = {
     convert_bytes_to_tensor from_numpy has_init init is_init set_ set_cast_dtype to_ wait_pipeline
   ]],
   ["dtypes P1"] = [[
-    QuantDtype complex128 float8_e4m3fn float8_e5m2 qint4x2 uint16 uint32 uint64
+    QuantDtype qint4x2
   ]],
   ["dtypes P2"] = [[
-    cdouble cfloat hifloat8 intc intp ubyte uint uintc uintp ushort
+    hifloat8
   ]],
   ["operators P2"] = [[
     put_ deformable_conv2d fractional_max_pool2d fractional_max_pool3d fused_infer_attention_score rotated_iou
     uniform_candidate_sampler log_uniform_candidate_sampler tensordump move_to
-  ]],
-  ["numpy P2"] = [[
-    uint16 uint32 uint64
   ]],
 }
 

@@ -31,7 +31,7 @@ local function outcome(f, arguments)
 end
 
 local function elements(tensor)
-  if tensor.dtype == ms.complex64 then tensor = ops.view_as_real(tensor) end
+  if tensor.dtype == ms.complex64 or tensor.dtype == ms.complex128 then tensor = ops.view_as_real(tensor) end
   local list = tensor:reshape(-1):tolist()
   for i, x in ipairs(list) do
     if type(x) == "boolean" then list[i] = x and 1 or 0 end
@@ -41,7 +41,7 @@ end
 
 -- Units in the last place of a result, beside its largest element: operators that are computed together, and sums in another
 -- order, may round otherwise.
-local ROUNDING = { float16 = 2 ^ -9, bfloat16 = 2 ^ -6, float32 = 2 ^ -19, float64 = 2 ^ -46, complex64 = 2 ^ -17 }
+local ROUNDING = { float16 = 2 ^ -9, bfloat16 = 2 ^ -6, float32 = 2 ^ -19, float64 = 2 ^ -46, complex64 = 2 ^ -17, complex128 = 2 ^ -44 }
 
 -- Beyond that a difference is one of rounding where the eager result changes as much when the inputs and what each step gives
 -- do by one unit in the last place.

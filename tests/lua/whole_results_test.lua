@@ -20,7 +20,7 @@ end
 
 local function show(v, out)
   if ms.is_tensor(v) then
-    if v.dtype == ms.complex64 then v = ops.view_as_real(v) end
+    if v.dtype == ms.complex64 or v.dtype == ms.complex128 then v = ops.view_as_real(v) end
     out[#out + 1] = tostring(v.dtype) .. tostring(v.shape)
     for _, x in ipairs(v:reshape(-1):tolist()) do out[#out + 1] = tostring(x) end
   elseif type(v) == "table" then
@@ -36,11 +36,12 @@ for name, f in pairs(ops) do
 end
 table.sort(names)
 
-local DTYPES = { "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64" }
+local DTYPES = { "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64",
+  "uint16", "uint64", "complex128", "float8_e4m3fn" }
 
 local function arguments(dtype)
   local plain = ms.tensor { 1.0, 2.0, 3.0, 1.0 }
-  local x = (dtype == "complex64" and ops.view_as_complex(ops.stack({ plain, plain * 0.5 }, 1)) or plain:astype(ms[dtype])):reshape(2, 2)
+  local x = (dtype:find "complex" and ops.view_as_complex(ops.stack({ plain, plain * 0.5 }, 1)) or plain):astype(ms[dtype]):reshape(2, 2)
   return { { x }, { x, x }, { x, x, x }, { x, 0 }, { x, 1 }, { x, 2 }, { x, 0, x }, { x, 1.5, 2.5 }, { x:reshape(1, 1, 2, 2), 2 } }
 end
 

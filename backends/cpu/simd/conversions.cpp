@@ -7,9 +7,6 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-constexpr DType kF16 = static_cast<DType>(6);
-constexpr DType kBF16 = static_cast<DType>(7);
-
 // Plain loops that the compiler turns into vector code.
 template <class From, class To>
 void convert(const void* in, void* out, int64_t count) {
@@ -148,10 +145,10 @@ constexpr auto all_conversions() {
     };
     (add(ConversionsOf<T, T...>::kEntries), ...);
     // Halves go by way of f32.
-    const ConvertEntry halves[] = {{kF16, kCode<float>, &f16_to_f32},
-                                   {kCode<float>, kF16, &f32_to_f16},
-                                   {kBF16, kCode<float>, &bf16_to_f32},
-                                   {kCode<float>, kBF16, &f32_to_bf16}};
+    const ConvertEntry halves[] = {{DType::f16, kCode<float>, &f16_to_f32},
+                                   {kCode<float>, DType::f16, &f32_to_f16},
+                                   {DType::bf16, kCode<float>, &bf16_to_f32},
+                                   {kCode<float>, DType::bf16, &f32_to_bf16}};
     add(halves);
     return all;
 }

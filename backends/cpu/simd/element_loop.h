@@ -9,15 +9,15 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 // clang-format off
 template <class T> inline constexpr DType kCode = static_cast<DType>(255);
-template <> inline constexpr DType kCode<uint8_t> = static_cast<DType>(1);
-template <> inline constexpr DType kCode<int8_t> = static_cast<DType>(2);
-template <> inline constexpr DType kCode<int16_t> = static_cast<DType>(3);
-template <> inline constexpr DType kCode<int32_t> = static_cast<DType>(4);
-template <> inline constexpr DType kCode<int64_t> = static_cast<DType>(5);
-template <> inline constexpr DType kCode<float> = static_cast<DType>(8);
-template <> inline constexpr DType kCode<double> = static_cast<DType>(9);
+template <> inline constexpr DType kCode<uint8_t> = DType::u8;
+template <> inline constexpr DType kCode<int8_t> = DType::i8;
+template <> inline constexpr DType kCode<int16_t> = DType::i16;
+template <> inline constexpr DType kCode<int32_t> = DType::i32;
+template <> inline constexpr DType kCode<int64_t> = DType::i64;
+template <> inline constexpr DType kCode<float> = DType::f32;
+template <> inline constexpr DType kCode<double> = DType::f64;
 // clang-format on
-inline constexpr DType kBoolCode = static_cast<DType>(0);
+inline constexpr DType kBoolCode = DType::boolean;
 
 // Number of operands of a formula.
 template <class F, class... P>

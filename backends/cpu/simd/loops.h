@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace lunaria {
-enum class DType : uint8_t;
-}
+#include "core/dtype_list.h"
 
 namespace lunaria::cpu {
 

@@ -283,7 +283,7 @@ end
 ---
 ---     > ms.tensor({ 1 }, ms.uint8):is_signed()
 ---     false
-function M.is_signed(x) return x.dtype ~= ms.uint8 and x.dtype ~= ms.bool_ end
+function M.is_signed(x) return not tostring(x.dtype):find "^UInt" and x.dtype ~= ms.bool_ end
 
 --- Whether the memory is pinned: none is, as devices copy through buffers of their own.
 ---

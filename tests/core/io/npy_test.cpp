@@ -36,7 +36,7 @@ Tensor counting(DType dtype, const Shape& shape) {
 
 TEST(npy, every_dtype_survives_a_round_trip) {
     for (DType dtype : {DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16,
-                        DType::f32, DType::f64, DType::c64})
+                        DType::f32, DType::f64, DType::c64, DType::u16, DType::u32, DType::u64, DType::c128})
         for (const Shape& shape : {Shape{}, Shape{5}, Shape{2, 3}, Shape{0, 4}, Shape{1, 2, 1, 3, 1, 1, 2, 1}}) {
             Tensor t = counting(dtype, shape);
             StringSink sink;
@@ -118,8 +118,8 @@ TEST(npy, only_the_three_keys_and_their_literals_are_understood) {
 
 TEST(npy, types_that_tensors_lack_are_refused_with_a_way_out) {
     refused(npy(header("|O", "(1,)"), "pickle"), "pickle");
-    refused(npy(header("<u8", "(1,)"), "12345678"), "astype");
-    refused(npy(header("<c16", "(0,)")), "complex64");
+    refused(npy(header("<f16", "(1,)"), "1234567812345678"), "astype");
+    refused(npy(header("<c32", "(0,)")), "complex128");
     refused(npy(header("<U5", "(0,)")), "not supported");
     refused(npy(header("<M8[ns]", "(0,)")), "not supported");
     refused(npy(header("", "(0,)")), "not supported");

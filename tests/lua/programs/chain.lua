@@ -14,8 +14,10 @@ local ops = ms.ops
 local Chain = {}
 Chain.__index = Chain
 
-local ALL = { "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool" }
-local LARGEST = { int8 = 127, int16 = 32767, int32 = 2147483647, int64 = math.maxinteger, uint8 = 255 }
+local ALL = { "float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8",
+  "uint16", "uint32", "uint64", "bool" }
+local LARGEST = { int8 = 127, int16 = 32767, int32 = 2147483647, int64 = math.maxinteger, uint8 = 255, uint16 = 65535,
+  uint32 = 4294967295, uint64 = math.maxinteger }
 local SPECIAL = { 0.0, -0.0, 1.0, -1.0, math.huge, -math.huge, 0 / 0, 65504.0, 1e-8, 3e38, -1e30, 0.5 }
 local NUMBERS = { "0", "1", "-1", "2", "3", "0.5", "-2.5", "3.7", "256", "65536", "1e-5", "-0.0", "1e30", "math.huge", "1 << 40",
   "0 / 0" }
@@ -25,6 +27,7 @@ local TENSORS = { same = true, float = true, tensor = true, index = true, mask =
 local LEFT_OUT = { empty = true, empty_like = true, new_empty = true }
 
 local function is_float(dtype) return dtype:find("float", 1, true) ~= nil end
+local function has_sign(dtype) return dtype:sub(1, 1) ~= "u" end
 
 -- All operators, and those whose operands all have one dtype: what compiled loops are made of.
 local entries, uniform
@@ -61,7 +64,7 @@ local function new(seed)
   self.pool = {} -- names of tensors
   -- Most tensors that come in have this dtype where the sample has a float.
   self.dtype = self.random:weighted { { 9, "float32" }, { 3, "float16" }, { 3, "bfloat16" }, { 2, "float64" }, { 1, "int32" },
-    { 1, "int8" }, { 1, "int64" }, { 1, "uint8" }, { 1, "bool" } }
+    { 1, "int8" }, { 1, "int64" }, { 1, "uint8" }, { 1, "bool" }, { 1, "uint16" }, { 1, "uint32" }, { 1, "uint64" } }
   return self
 end
 
@@ -85,25 +88,25 @@ function Chain:element(dtype, low, high, style)
   if style == "special" and is_float(dtype) and r:chance(0.4) then return r:pick(SPECIAL) end
   if style == "special" and LARGEST[dtype] and r:chance(0.3) then
     local top = LARGEST[dtype]
-    return r:pick { top, dtype == "uint8" and 0 or -top - 1, 0, 1 }
+    return r:pick { top, has_sign(dtype) and -top - 1 or 0, 0, 1 }
   end
-  if style == "small" and not low then return is_float(dtype) and r:between(-2, 2) + 0.0 or r:between(dtype == "uint8" and 0 or -2, 2) end
+  if style == "small" and not low then return is_float(dtype) and r:between(-2, 2) + 0.0 or r:between(has_sign(dtype) and -2 or 0, 2) end
   if low then
     local x = low + (high - low) * fraction()
     if is_float(dtype) then return x end
     local top = LARGEST[dtype]
-    return math.max(dtype == "uint8" and 0 or -top, math.min(math.floor(x), top))
+    return math.max(has_sign(dtype) and -top or 0, math.min(math.floor(x), top))
   end
   if is_float(dtype) then return (fraction() + fraction() + fraction() - 1.5) * 2 end
-  return r:between(dtype == "uint8" and 0 or -10, 9)
+  return r:between(has_sign(dtype) and -10 or 0, 9)
 end
 
 function Chain:tensor(dtype, shape, low, high)
   local style = self.random:weighted { { 14, "plain" }, { 4, "small" }, { low and 1 or 3, "special" } }
-  if dtype == "complex64" then
+  if dtype == "complex64" or dtype == "complex128" then
     local pairs_of = { table.unpack(shape) }
     pairs_of[#pairs_of + 1] = 2
-    return ops.view_as_complex(self:tensor("float32", pairs_of))
+    return ops.view_as_complex(self:tensor(dtype == "complex64" and "float32" or "float64", pairs_of))
   end
   local list = {}
   for i = 1, size_of(shape) do list[i] = self:element(dtype, low, high, style) end
@@ -392,7 +395,9 @@ function Chain.literal(value)
   end
   if not ms.is_tensor(value) then return tostring(value) end
   local dtype = tostring(value.dtype):lower()
-  if value.dtype == ms.complex64 then return "ms.ops.view_as_complex(" .. Chain.literal(ops.view_as_real(value)) .. ")" end
+  if value.dtype == ms.complex64 or value.dtype == ms.complex128 then
+    return "ms.ops.view_as_complex(" .. Chain.literal(ops.view_as_real(value)) .. ")"
+  end
   local shape = "{" .. table.concat(shape_of(value), ", ") .. "}"
   if value.size == 0 then return ("ms.ops.zeros(%s, ms.%s)"):format(shape, dtype) end
   local list = value:reshape(-1):tolist()

@@ -2,7 +2,7 @@
 local ms = require "lunaria"
 
 local DTYPES = { f32 = "float32", f64 = "float64", f16 = "float16", bf16 = "bfloat16", i8 = "int8", i16 = "int16", i32 = "int32",
-  i64 = "int64", u8 = "uint8", bool = "bool", c64 = "complex64" }
+  i64 = "int64", u8 = "uint8", bool = "bool", c64 = "complex64", u16 = "uint16", u32 = "uint32", u64 = "uint64", c128 = "complex128" }
 
 -- A list of { parameter, value, name where it is passed by name }: a value is { dtype, shape, low, high } of a tensor,
 -- { list = values }, or { text = Lua's text of an attribute }. Nil where the entry has no such parameter.

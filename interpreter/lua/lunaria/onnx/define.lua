@@ -110,6 +110,9 @@ end
 local floats = { [ms.float16] = true, [ms.bfloat16] = true, [ms.float32] = true, [ms.float64] = true }
 function M.is_float(dtype) return floats[dtype] == true end
 
+-- What larger numbers become when they are stored in 8 bits and saturate.
+M.largest_float8 = { [ms.float8_e4m3fn] = 448.0, [ms.float8_e5m2] = 57344.0 }
+
 --- Applies f in float32 where x is a float of 16 bits, and gives back what it came as.
 function M.widened(x, f)
   local dtype = x.dtype

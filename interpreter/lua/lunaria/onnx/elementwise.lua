@@ -108,17 +108,19 @@ define.define("Clip", "min:f max:f consumed_inputs:ints", 1, 3, function(a, node
   end
 end)
 
-local function cast(x, dtype)
+local function cast(x, dtype, saturate)
   if x.dtype == dtype then return ops.identity(x) end
+  local most = saturate ~= 0 and define.largest_float8[dtype]
+  if most then x = ops.clamp(ops.cast(x, ms.float32), -most, most) end
   return ops.cast(x, dtype)
 end
 
 define.define("Cast", "to:i! saturate:i=1 round_mode:s=up", 1, 1, function(a, node)
   local dtype = define.dtype(node, a.to)
-  return function(x) return cast(x, dtype) end
+  return function(x) return cast(x, dtype, a.saturate) end
 end)
-define.define("CastLike", "saturate:i=1 round_mode:s=up", 2, 2, function()
-  return function(x, like) return cast(x, like.dtype) end
+define.define("CastLike", "saturate:i=1 round_mode:s=up", 2, 2, function(a)
+  return function(x, like) return cast(x, like.dtype, a.saturate) end
 end)
 
 local function activation(name, spec, make) define.define(name, spec .. " consumed_inputs:ints", 1, 1, make) end

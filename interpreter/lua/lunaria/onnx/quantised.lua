@@ -4,7 +4,7 @@ local define = require "lunaria.onnx.define"
 
 local ops = ms.ops
 
-local ranges = { [ms.uint8] = { 0, 255 }, [ms.int8] = { -128, 127 }, [ms.int16] = { -32768, 32767 } }
+local ranges = { [ms.uint8] = { 0, 255 }, [ms.int8] = { -128, 127 }, [ms.uint16] = { 0, 65535 }, [ms.int16] = { -32768, 32767 } }
 
 -- Scale or zero point for x: one number, one for each place along the axis, or one for each block along it.
 local function spread(t, x, axis, block)
@@ -20,6 +20,8 @@ local function spread(t, x, axis, block)
 end
 
 local function rounded(x, zero, dtype)
+  local most = define.largest_float8[dtype]
+  if most then return ops.cast(ops.clamp(x, -most, most), dtype) end
   local range = ranges[dtype]
   local y = ops.round(x)
   if zero then y = y + ops.cast(zero, y.dtype) end
@@ -32,7 +34,9 @@ define.define("QuantizeLinear", "axis:i=1 saturate:i=1 block_size:i=0 output_dty
     local exact = a.precision ~= 0 and define.dtype(node, a.precision)
     return function(x, scale, zero)
       local dtype = zero and zero.dtype or wanted
-      if not ranges[dtype] then error(("QuantizeLinear: results of dtype %s are not supported"):format(tostring(dtype)), 0) end
+      if not ranges[dtype] and (not define.largest_float8[dtype] or a.saturate == 0) then
+        error(("QuantizeLinear: results of dtype %s are not supported"):format(tostring(dtype)), 0)
+      end
       local s = spread(scale, x, a.axis, a.block_size)
       local kind = exact or s.dtype
       local y

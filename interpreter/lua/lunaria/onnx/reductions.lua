@@ -8,9 +8,9 @@ local ops = ms.ops
 local function least(dtype, sign)
   if define.is_float(dtype) then return sign * math.huge end
   if dtype == ms.bool_ then return sign > 0 end
-  local bits = ({ [ms.int8] = 7, [ms.uint8] = 8, [ms.int16] = 15, [ms.int32] = 31, [ms.int64] = 63 })[dtype]
-  if sign > 0 then return dtype == ms.int64 and math.maxinteger or (1 << bits) - 1 end
-  return dtype == ms.uint8 and 0 or dtype == ms.int64 and math.mininteger or -(1 << bits)
+  local bits = tonumber(tostring(dtype):match "%d+")
+  if tostring(dtype):find "^U" then return sign < 0 and 0 or bits == 64 and -1 or (1 << bits) - 1 end
+  return sign > 0 and (1 << bits - 1) - 1 or -(1 << bits - 1)
 end
 
 local function empty_result(x, axes, keep, value)

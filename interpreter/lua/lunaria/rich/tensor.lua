@@ -9,7 +9,7 @@ local MOST_ROWS, MOST_COLUMNS, MOST_BLOCKS = 12, 12, 3
 local function formatter(dtype, values)
   if dtype == ms.bool_ then
     return tostring
-  elseif dtype == ms.complex64 then
+  elseif dtype == ms.complex64 or dtype == ms.complex128 then
     return function(v)
       return tostring(v)
     end

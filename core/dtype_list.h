@@ -1,0 +1,29 @@
+// The element types, and nothing else: also for code that is compiled once for each instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace lunaria {
+
+// In an order in which the later of two mostly holds the earlier one (promote).
+enum class DType : uint8_t {
+    boolean,
+    u8,
+    i8,
+    u16,
+    i16,
+    u32,
+    i32,
+    u64,
+    i64,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    bf16,
+    f32,
+    f64,
+    c64,
+    c128
+};
+
+}  // namespace lunaria
