@@ -35,7 +35,7 @@ bool arange(Launcher& launcher, const KernelCall& c) {
 bool linspace(Launcher& launcher, const KernelCall& c) {
     const Tensor& out = c.out[0];
     const DType t = out.dtype();
-    if (is_complex(t)) return false;
+    if (!is_lane(t)) return false;
     const double start = c.args[0].number(), stop = c.args[1].number();
     const int64_t steps = c.args[2].integer();
     const double pace = steps > 1 ? (stop - start) / static_cast<double>(steps - 1) : 0;
@@ -76,7 +76,7 @@ bool triangle(Launcher& launcher, const KernelCall& c) {
 bool eye(Launcher& launcher, const KernelCall& c) {
     const Tensor& out = c.out[0];
     const DType t = out.dtype();
-    if (is_complex(t)) return false;
+    if (!is_lane(t)) return false;
     Words words;
     words.tensor(out).size(out.size()).size(out.dim(1));
     return launcher.run_for(str("eye ", name_of(t)), out.size(), words, [&](Writer& w) {

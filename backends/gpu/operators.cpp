@@ -1,5 +1,6 @@
 #include "backends/gpu/operators.h"
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <mutex>
@@ -202,6 +203,7 @@ const KernelTable& kernel_table() {
         add_optimizer_kernels(*made);
         add_random_kernels(*made);
         add_array_kernels(*made);
+        add_checked_kernels(*made);
         add_sort_kernels(*made);
         add_scan_kernels(*made);
         add_softmax_kernels(*made);
@@ -215,8 +217,18 @@ bool run_loop_of(const KernelCall& call, const Launcher& launcher) {
     return run_as_loop(launcher.queue(), launcher.target(), call);
 }
 
+// Whether an operand or a result is of such a type.
+template <class F>
+static bool call_has(const KernelCall& call, F which) {
+    const auto is_such = [&](const Value& v) { return v.is_tensor() && which(v.tensor().dtype()); };
+    for (const Value& v : call.args)
+        if (is_such(v) || (v.is_list() && std::ranges::any_of(v.items(), is_such))) return true;
+    return std::ranges::any_of(call.out, [&](const Tensor& t) { return t && which(t.dtype()); });
+}
+
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call) {
-    if (!graph::can_generate()) return false;
+    if (!graph::can_generate() || call_has(call, [](DType t) { return is_float8(t) || t == DType::c128; }))
+        return false;
     const KernelTable::Entry own = kernel_table().find(call.op);
     const bool may_be_loop = call.op.fuses_as != Fusion::none;
     if (may_be_loop && (!own.kernel || own.is_last) && run_as_loop(queue, target, call)) return true;

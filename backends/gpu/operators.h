@@ -43,6 +43,7 @@ void add_norm_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
 void add_random_kernels(KernelTable& table);
 void add_array_kernels(KernelTable& table);
+void add_checked_kernels(KernelTable& table);
 void add_sort_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);

@@ -1,15 +1,18 @@
 // GPU kernels: reductions along any axes. Where much is reduced to little, blocks reduce parts of it, and then the
 // parts; where there are many results, a thread has one.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "backends/gpu/arithmetic.h"
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
 #include "core/error.h"
 #include "core/loops/thread_loop.h"
 #include "core/op.h"
+#include "core/ops/reduce.h"
 
 namespace lunaria::gpu {
 
@@ -212,20 +215,22 @@ bool reduce(Launcher& launcher, const KernelCall& c) {
 // Results of several sums over the same elements: a block has one. `result(fold, count, extra)` writes what they
 // give, where fold(operator, element) is the reduction of that name over what `element` makes of them.
 template <class Result>
-bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& name, double extra, Result result) {
+bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& name, const Tensor& x, size_t axes,
+                  double extra, Result result) {
     constexpr int64_t kMostBlocks = 8192;
-    const Tensor &x = c.tensor(0), &out = c.out[0];
+    const Tensor& out = c.out[0];
     const DType t = x.dtype();
-    if ((t != DType::f32 && t != DType::f64) || out.dtype() != t || x.size() == 0) return false;
+    if ((t != DType::f32 && t != DType::f64) || x.size() == 0) return false;
     Axes kept, reduced;
-    split(x, Call(c.op, c.args, c.dtype).axes(1, 0), kept, reduced);
+    split(x, Call(c.op, c.args, c.dtype).axes(axes, 0), kept, reduced);
     Words words;
     words.tensor(x).tensor(out).size(kept.count).size(reduced.count).real(extra);
     Places::pass(words, kept);
     Places::pass(words, reduced);
-    const std::string kernel = str(name, ' ', name_of(t), ' ', kept.sizes.rank(), ' ', reduced.sizes.rank());
+    const std::string kernel =
+        str(name, ' ', name_of(t), ' ', name_of(out.dtype()), ' ', kept.sizes.rank(), ' ', reduced.sizes.rank());
     return launcher.run(kernel, std::min(kept.count, kMostBlocks), kThreads, words, [&](Writer& w) {
-        const Elements from = w.tensor(t), to = w.tensor(t);
+        const Elements from = w.tensor(t), to = w.tensor(out.dtype());
         const Number results = w.size(), count = w.size(), number = w.real(t);
         const Places rows(w, kept), columns(w, reduced);
         const Near memory = w.near(t, kThreads);
@@ -240,14 +245,15 @@ bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& na
                 return block_total(rule, total.get(), memory);
             };
             const Number v = result(fold, cast(count, t), number);
-            w.when(w.thread() == 0, [&] { to.set(i, v); });
+            w.when(w.thread() == 0, [&] { to.set(i, cast(v, to.dtype)); });
         });
     });
 }
 
 template <bool kRoot>
 bool variance(Launcher& launcher, const KernelCall& c) {
-    return reduce_often(launcher, c, kRoot ? "deviation" : "variance", c.args[2].number(),
+    if (c.out[0].dtype() != c.tensor(0).dtype()) return false;
+    return reduce_often(launcher, c, kRoot ? "deviation" : "variance", c.tensor(0), 1, c.args[2].number(),
                         [](auto fold, Number count, Number missing) {
                             const Number mean = fold("sum", [](Number v) { return v; }) / count;
                             const Number squares = fold("sum", [&](Number v) { return (v - mean) * (v - mean); });
@@ -258,12 +264,46 @@ bool variance(Launcher& launcher, const KernelCall& c) {
 }
 
 bool logsumexp(Launcher& launcher, const KernelCall& c) {
-    return reduce_often(launcher, c, "logsumexp", 0, [](auto fold, Number, Number) {
+    if (c.out[0].dtype() != c.tensor(0).dtype()) return false;
+    return reduce_often(launcher, c, "logsumexp", c.tensor(0), 1, 0, [](auto fold, Number, Number) {
         const Number largest = fold("amax", [](Number v) { return v; });
         const Number sum = fold("sum", [&](Number v) { return exp(v - largest); });
         // Infinite ones and NaN are what they are.
         const Number finite = (largest - largest) == 0;
         return select(finite, largest + formula("log", sum), largest);
+    });
+}
+
+Number size_of_number(Number v) { return formula("abs", v); }
+
+// The ord-th root of the sum of |x|^ord. Beside the largest |x| nothing overflows.
+bool vector_norm(Launcher& launcher, const KernelCall& c) {
+    const double order = norm_order(c.args[1]);
+    const DType to = c.out[0].dtype(), t = is_half(to) ? DType::f32 : to;
+    const Tensor x = c.tensor(0).cast(t);
+    auto largest = [](auto fold) { return fold("amax", size_of_number); };
+    auto run = [&](const char* name, auto result) {
+        return reduce_often(launcher, c, name, x, 2, order,
+                            [&](auto fold, Number, Number p) { return result(fold, p); });
+    };
+    if (std::isinf(order) && order > 0) return run("norm inf", [&](auto fold, Number) { return largest(fold); });
+    if (std::isinf(order)) return run("norm -inf", [&](auto fold, Number) { return fold("amin", size_of_number); });
+    if (order == 0)
+        return run("norm 0", [&](auto fold, Number) {
+            return fold("sum", [](Number v) { return select(v == 0, like(v, 0), like(v, 1)); });
+        });
+    if (order == 1) return run("norm 1", [&](auto fold, Number) { return fold("sum", size_of_number); });
+    return run(order == 2 ? "norm 2" : "norm", [&](auto fold, Number p) {
+        const Number scale = largest(fold);
+        // Of zeros, infinities and NaN the norm is the largest itself.
+        const Number ordinary = (scale > 0) & ((scale - scale) == 0);
+        const Number by = select(ordinary, scale, like(scale, 1));
+        const Number sum = fold("sum", [&](Number v) {
+            const Number part = size_of_number(v) / by;
+            return order == 2 ? part * part : power(part, p);
+        });
+        const Number root = order == 2 ? sqrt(sum) : power(sum, 1 / p);
+        return select(ordinary, scale * root, scale);
     });
 }
 
@@ -274,6 +314,7 @@ void add_reduce_kernels(KernelTable& table) {
     table.add_last("var", variance<false>);
     table.add_last("std", variance<true>);
     table.add_last("logsumexp", logsumexp);
+    table.add_last("vector_norm", vector_norm);
 }
 
 }  // namespace lunaria::gpu

@@ -38,7 +38,8 @@ bool zeros(Launcher& launcher, const KernelCall& c) {
 bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destination) {
     const Shape& shape = source.shape();
     const bool same = source.dtype() == destination.dtype();
-    if (!same && (is_complex(source.dtype()) || is_complex(destination.dtype()))) return false;
+    if (size_of(source.dtype()) > 8 || (!same && (!is_lane(source.dtype()) || !is_lane(destination.dtype()))))
+        return false;
     const DType from = same ? moved_dtype(source.dtype()) : source.dtype();
     const DType to = same ? from : destination.dtype();
     const int rank = shape.rank();

@@ -26,11 +26,12 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             environment = dict(os.environ, LD_LIBRARY_PATH=mock, LUA_CPATH=f"{mock}/?.so", LUNARIA_MOCK_TARGET=target,
                                LUNARIA_MOCK_PTX=folder)
-            done = subprocess.run([program, "tests/gpu/kernels.lua", "assemble"], env=environment, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            if done.returncode != 0:
-                print(done.stdout)
-                wrong.append(f"{target}: the kernels could not be made")
+            for script in "kernels", "checked":
+                done = subprocess.run([program, f"tests/gpu/{script}.lua", "assemble"], env=environment, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+                if done.returncode != 0:
+                    print(done.stdout)
+                    wrong.append(f"{target}: the kernels of {script}.lua could not be made")
             files = sorted(Path(folder).iterdir())
             if not files:
                 wrong.append(f"{target}: there are no kernels")
