@@ -1,9 +1,10 @@
--- Operators against the results of independent programs: tests/data/operators/expected.json, which make.py beside it writes.
+-- Operators against the results of independent programs: tests/data/operators/expected.json and more.json, which make.py and more.py
+-- beside them write.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
 
-local env = { ms = ms, o = ms.ops, T = ms.tensor }
+local env = { ms = ms, o = ms.ops, T = ms.tensor, select = select }
 
 -- Numbers of nested lists, one after the other.
 local function flat(list, into)
@@ -37,16 +38,53 @@ local function compare(row, result)
   end
 end
 
-local file = assert(io.open("tests/data/operators/expected.json"))
-local rows = ms.json.decode(file:read "a")
-file:close()
+local rows = {}
+for _, name in ipairs { "expected", "more" } do
+  local file <close> = assert(io.open("tests/data/operators/" .. name .. ".json"))
+  for _, row in ipairs(ms.json.decode(file:read "a")) do rows[#rows + 1] = row end
+end
 
 local calls = {}
 for _, row in ipairs(rows) do
   calls[row.op] = calls[row.op] or {}
   table.insert(calls[row.op], row)
 end
-assert(#rows > 160)
+assert(#rows > 400)
+
+-- Operators without a case here or in the conformance data, and where they are tested instead.
+local elsewhere = {
+  ["by what is drawn: tests/data/conformance/random.json, gpu/random, random_chains, and their moments in operators_test"] = [[
+    gumbel_softmax rand randn standard_normal rand_like randn_like uniform normal standard_laplace laplace random_gamma gamma
+    random_poisson poisson randint randint_like randperm shuffle bernoulli multinomial random_categorical choice_with_mask
+    dropout_with_mask dropout1d dropout2d dropout3d rrelu
+  ]],
+  ["by what they write: the layers and optimizers of the conformance data, the references of training"] = [[
+    assign assign_add assign_sub batch_norm_update apply_momentum apply_adam apply_lamb print_ to_device to_device_of depend
+  ]],
+  ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
+  ["slopes, by central differences below"] = "igamma_slope zeta_slope",
+  ["parts of operators that have cases: ctc_loss, the losses of labels, the distributions, loss scaling"] = [[
+    ctc_path valid_parameter without_overflow
+  ]],
+}
+
+t.test("every operator has a case of an independent reference, or is known to be tested otherwise", function()
+  local known, missing, superfluous = {}, {}, {}
+  for _, names in pairs(elsewhere) do
+    for name in names:gmatch "%S+" do known[name] = true end
+  end
+  local file <close> = assert(io.open("tests/data/conformance/cases.json"))
+  local has = {}
+  for name in file:read("a"):gmatch '"op": ?"([^"]+)"' do has[name] = true end
+  for op in pairs(calls) do has[op] = true end
+  for _, entry in ipairs(require("lunaria.registry").entries()) do
+    local found = has[entry.name]
+    for _, alias in ipairs(entry.aliases or {}) do found = found or has[alias] end
+    if not found and not known[entry.name] then missing[#missing + 1] = entry.name end
+    if found and known[entry.name] then superfluous[#superfluous + 1] = entry.name end
+  end
+  t.equal({ missing, superfluous }, { {}, {} })
+end)
 
 for op, list in pairs(calls) do
   t.test(op, function()

@@ -2,61 +2,13 @@
 
 Run with a Python that has numpy, scipy, torch, torchvision and mindspore:  python3 make.py > expected.json
 """
-import json
 import sys
 
 import numpy as np
 import scipy.linalg
 import scipy.special as sp
 import torch
-
-rows = []
-
-
-def lua(x):
-    """A value as Lua text; arrays as tensors of float64, int64 or bool."""
-    if isinstance(x, np.ndarray):
-        if np.iscomplexobj(x):
-            pairs = np.stack([x.real, x.imag], -1)
-            return f"o.view_as_complex(T({lists(pairs)}, ms.float32))"
-        dtype = {"f": "float64", "i": "int64", "b": "bool"}[x.dtype.kind]
-        return f"T({lists(x)}, ms.{dtype})"
-    if isinstance(x, bool):
-        return str(x).lower()
-    if isinstance(x, str):
-        return json.dumps(x)
-    if isinstance(x, (list, tuple)):
-        return "{" + ", ".join(lua(v) for v in x) + "}"
-    if isinstance(x, dict):
-        return "{" + ", ".join(f"{k} = {lua(v)}" for k, v in x.items()) + "}"
-    return repr(x)
-
-
-def lists(x):
-    if x.ndim == 0:
-        v = x.item()
-        return str(v).lower() if isinstance(v, bool) else repr(v)
-    return "{" + ", ".join(lists(v) for v in x) + "}"
-
-
-def case(op, args, expected, tolerance=1e-12):
-    expected = np.asarray(expected.resolve_conj() if isinstance(expected, torch.Tensor) else expected)
-    if np.iscomplexobj(expected):
-        expected = np.stack([expected.real, expected.imag], -1)
-    text = f"o.{op}({', '.join(lua(a) for a in args)})"
-    rows.append({"op": op, "call": text, "expected": expected.tolist(), "tolerance": tolerance})
-
-
-random = np.random.default_rng(7)
-
-
-def normal(*shape):
-    return np.round(random.normal(size=shape), 3)
-
-
-def uniform(low, high, *shape):
-    return np.round(random.uniform(low, high, size=shape), 3)
-
+from cases import case, normal, random, rows, uniform, write
 
 # Special functions.
 for name, f in {"bessel_j0": sp.j0, "bessel_j1": sp.j1, "bessel_y0": sp.y0, "bessel_y1": sp.y1, "bessel_i0": sp.i0,
@@ -230,4 +182,4 @@ case("col2im", [patches, (4, 4), (2, 2)], torch.nn.functional.fold(t(patches).re
 numbers = np.array([0, 1, 3, -1, 2**62, -2**63])
 case("population_count", [numbers], [bin(int(n) & (2**64 - 1)).count("1") for n in numbers])
 
-print("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]")
+write()
