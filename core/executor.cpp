@@ -36,6 +36,12 @@ Value run_kernels(const Op& op, KernelCall& call) {
     return Value::list(Args(call.out.begin(), call.out.end()));
 }
 
+// The inference rule refuses what a kernel would not be asked for.
+Value expand_checked(const Call& call) {
+    if (call.op.infer_fn) call.op.infer_fn(call);
+    return expand(ExpandCall(call, eager_builder()));
+}
+
 // A composite operator with an inference rule of its own may also have a kernel that does it all at once. Where a
 // device has none, for derivatives of what has no rule, and as the judge of that kernel, the expansion stands for it.
 bool has_kernel(const Op& op) {
@@ -331,7 +337,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
     }
     Call call(op, args, dtype);
     if (op.view_fn) return op.view_fn(call);
-    if (op.expand_fn && !(op.infer_fn && has_kernel(op))) return expand(ExpandCall(call, eager_builder()));
+    if (op.expand_fn && !(op.infer_fn && has_kernel(op))) return expand_checked(call);
 
     Types types = op.infer_fn(call);
     bool widen = false;

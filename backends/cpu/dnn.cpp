@@ -615,8 +615,18 @@ bool convolve_pieces(ConvKind kind, ConvLayout layout, const Convolution& conv, 
 
 }  // namespace
 
+// Whether the library, which counts in 32 bits, may take it.
+static bool is_countable(const Window& w) {
+    constexpr int64_t kMost = int64_t{1} << 30;
+    for (size_t i = 0; i < Window::kAxes; ++i)
+        if (std::max({w.before[i], w.after[i], w.stride[i], w.reach(static_cast<int>(i)), w.in[i]}) > kMost)
+            return false;
+    return true;
+}
+
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                   Tensor* gradient, double most, bool relu) {
+    if (!is_countable(conv.window)) return false;
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const double products = products_of(conv);
     if (kind != ConvKind::weight_grad)
@@ -643,6 +653,7 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
 
 bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                        double most) {
+    if (!is_countable(conv.window)) return false;
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const double products = products_of(conv);
     if (products > most * threads)

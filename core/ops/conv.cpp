@@ -80,6 +80,14 @@ Convolution geometry(const Call& c, int axes) {
     return conv;
 }
 
+// The attribute that says what shape the gradient has.
+Shape given_shape(const Call& c) {
+    const Shape shape(c.ints(kSize));
+    for (int64_t n : shape)
+        if (n < 0) throw shape_error(c.name(), str(param_name(c, kSize), " is ", shape, ": a size is negative"));
+    return shape;
+}
+
 void set_shapes(const Call& c, Convolution& conv, const Shape& input, const Shape& weight, const Shape& dout) {
     int axes = conv.window.axes;
     if (input.rank() != axes + 2 || weight.rank() != axes + 2 || dout.rank() != axes + 2)
@@ -289,13 +297,13 @@ Convolution convolution_of_last(const Call& c) {
 
 Convolution convolution_of_input_grad(const Call& c) {
     Convolution conv = geometry(c, spatial_axes(c, kSecond));
-    set_shapes(c, conv, Shape(c.ints(kSize)), c.shape(kSecond), c.shape(kFirst));
+    set_shapes(c, conv, given_shape(c), c.shape(kSecond), c.shape(kFirst));
     return conv;
 }
 
 Convolution convolution_of_weight_grad(const Call& c) {
     Convolution conv = geometry(c, spatial_axes(c, kFirst));
-    set_shapes(c, conv, c.shape(kFirst), Shape(c.ints(kSize)), c.shape(kSecond));
+    set_shapes(c, conv, c.shape(kFirst), given_shape(c), c.shape(kSecond));
     return conv;
 }
 

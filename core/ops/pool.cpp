@@ -286,8 +286,16 @@ Window max_window_of(const Call& c, size_t x, int behind) {
     set_window_output(c, w, c.boolean(x + kMaxCeil));
     for (auto i = static_cast<size_t>(w.first()); i < Window::kAxes; ++i) {
         // A dilated kernel that starts in the padding can step over a small input.
-        if (w.dilation[i] == 1 || w.before[i] == 0) continue;
+        if (w.dilation[i] == 1 || w.before[i] == 0 || w.out[i] < 1) continue;
+        // Windows that start within the input have an element there.
+        const int64_t behind_left = std::min(w.out[i], w.before[i] / w.stride[i] + 1);
+        const int64_t right = std::max(behind_left, (w.in[i] + w.before[i]) / w.stride[i]);
+        constexpr int64_t kMost = 1 << 24;
+        if (std::max(behind_left, w.out[i] - right) > kMost)
+            throw value_error(c.name(), str("padding of ", w.before[i], " elements is too large for a dilated kernel"));
         for (int64_t at = 0; at < w.out[i]; ++at) {
+            if (at == behind_left) at = right;
+            if (at >= w.out[i]) break;
             KernelRange range(at * w.stride[i] - w.before[i], w.kernel[i], w.dilation[i], w.in[i]);
             if (range.begin >= range.end)
                 throw value_error(

@@ -57,13 +57,16 @@ Expr expand_unpermute(const ExpandCall& c) {
 
 // Which keys lie behind the end of their sequence: (batch, 1, 1, keys), true where hidden.
 Expr behind_end(const ExpandCall& c, size_t i, int64_t batch, int64_t keys) {
-    std::vector<int64_t> lengths = c.ints(i);
-    if (static_cast<int64_t>(lengths.size()) == 1) lengths.resize(static_cast<size_t>(batch), lengths[0]);
-    if (static_cast<int64_t>(lengths.size()) != batch)
+    const std::vector<int64_t> lengths = c.ints(i);
+    const auto given = static_cast<int64_t>(lengths.size());
+    if (batch < 0 || keys < 0)
+        throw shape_error(c.name(), str(param_name(c, i), " needs operands whose sizes are known"));
+    if (given != 1 && given != batch)
         throw value_error(c.name(), str(param_name(c, i), " has ", lengths.size(), " lengths for a batch of ", batch));
     Tensor hidden = Tensor::empty(DType::boolean, {batch, 1, 1, keys});
     for (int64_t b = 0; b < batch; ++b)
-        for (int64_t k = 0; k < keys; ++k) hidden.data<bool>()[b * keys + k] = k >= lengths[static_cast<size_t>(b)];
+        for (int64_t k = 0; k < keys; ++k)
+            hidden.data<bool>()[b * keys + k] = k >= lengths[given == 1 ? 0 : static_cast<size_t>(b)];
     return c.builder.constant(hidden);
 }
 

@@ -108,6 +108,11 @@ bool Arrangements::add_view(const ir::Node& node, Zeros& zeros) {
     std::vector<Value> args = node.args;
     args[0] = Value(whole.view(from->type.shape, from->strides, from->offset));
     Value result = node.op->view_fn(Call(*node.op, args, promoted_dtype(*node.op, args)));
+    // One part alone is no list in a graph.
+    if (result.is_list() && node.type.kind == ir::NodeType::Kind::tensor) {
+        const Value alone = result.items().at(0);
+        result = alone;
+    }
     auto arranged = [&](const Tensor& t) -> Arrangement {
         return {from->root, {t.dtype(), t.shape()}, t.strides(), t.offset()};
     };
