@@ -10,6 +10,7 @@
 
 #include "backends/cpu/around_cache.h"
 #include "backends/cpu/elementwise_walk.h"
+#include "backends/cpu/machine_code.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -449,7 +450,15 @@ bool run_elementwise_plain(const KernelCall& call) {
     return run_walk(call, tables.ops[static_cast<size_t>(call.op.id)], none, true);
 }
 
+// For generated code.
+static const void* loop_by_name(std::string_view name, std::string_view dtype) {
+    const Op* op = registry().find(name);
+    const auto t = parse_dtype(dtype);
+    return op && t ? reinterpret_cast<const void*>(loops_of(*op).by_dtype[index_of(*t)].loop) : nullptr;
+}
+
 void add_elementwise_kernels(KernelTable& table) {
+    set_loops_of_operators(loop_by_name);
     for (const auto& op : registry().all()) {
         if (!op->is_elementwise) continue;
         table.fast(op->name(), run_elementwise);

@@ -3,12 +3,18 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/loops/generator.h"
+#include "core/loops/loop.h"
 
 namespace lunaria::cpu {
 
@@ -26,7 +32,29 @@ template <class F>
 const void* address_of(F* f) {
     return reinterpret_cast<const void*>(f);
 }
+std::atomic<FindLoop>& loops_of_operators() {
+    static std::atomic<FindLoop> find{nullptr};
+    return find;
+}
+
+// A loop of the instruction set in use, which the code is for: kept by name and address, as stubs refer to imports.
+const Import* find_loop(std::string_view name) {
+    static std::mutex mutex;
+    static std::map<std::pair<std::string, const void*>, Import> known;
+    const std::string_view rest = name.substr(graph::kLoopPrefix.size());
+    const size_t end = rest.find('_');
+    const FindLoop find = loops_of_operators().load();
+    if (!find || end == std::string_view::npos) return nullptr;
+    const void* address = find(rest.substr(end + 1), rest.substr(0, end));
+    if (!address) return nullptr;
+    const std::lock_guard lock(mutex);
+    auto [at, is_new] = known.try_emplace({std::string(name), address});
+    if (is_new) at->second = {at->first.first, address};
+    return &at->second;
+}
+
 const Import* find_import(std::string_view name) {
+    if (name.starts_with(graph::kLoopPrefix)) return find_loop(name);
     using Float = float (*)(float);
     static const Import imports[] = {{"sinf", address_of(static_cast<Float>(::sinf))},
                                      {"cosf", address_of(static_cast<Float>(::cosf))},
@@ -191,6 +219,8 @@ class Loader {
 };
 
 }  // namespace
+
+void set_loops_of_operators(FindLoop find) { loops_of_operators() = find; }
 
 void* load_machine_code(std::string_view object) { return Loader(object).run(); }
 

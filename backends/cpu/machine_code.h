@@ -6,6 +6,10 @@
 
 namespace lunaria::cpu {
 
+// What gives the loop of an operator, null where there is none; see graph::is_done_by_loop.
+using FindLoop = const void* (*)(std::string_view op, std::string_view dtype);
+void set_loops_of_operators(FindLoop find);
+
 // The function named graph::kLoopSymbol, for the rest of the process; nullptr where the object is damaged, refers to
 // functions that generated code has no business with, or there is no memory.
 void* load_machine_code(std::string_view object);

@@ -13,7 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 8> kKinds{"load",    "store", "add",    "const",
                                                  "formula", "cast",  "reduce", "product"};
 
-enum class Where : uint8_t { numbers, floats, single, bools };  // single: f32 only
+// single: f32, and f64 by the operator's own loop; by_loop: floats, and by_loop_whole: integers, always by that.
+enum class Where : uint8_t { numbers, floats, single, bools, by_loop, by_loop_whole };
 
 struct Known {
     Where where = Where::floats;
@@ -45,6 +46,12 @@ const std::unordered_map<std::string_view, Known>& known_formulas() {
              "softplus",   "mish",  "tanhshrink", "silu_grad", "gelu_tanh_grad"});
         add(Where::single, 12,
             {"erf", "erfc", "gelu_erf", "gelu_erf_grad", "asin", "acos", "atan", "atan2", "sin", "cos", "tan"});
+        add(Where::by_loop, 16,
+            {"pow", "fmod", "remainder", "floor_divide", "hypot", "lgamma", "sinc", "digamma", "erfinv",
+             "truncate_div"});
+        add(Where::by_loop_whole, 4,
+            {"bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_left_shift", "bitwise_right_shift", "gcd",
+             "lcm"});
         add(Where::bools, 1, {"logical_and", "logical_or", "logical_xor", "logical_not"});
         return t;
     }();
@@ -67,7 +74,11 @@ int formula_cost(std::string_view op, DType operand) {
             fits = is_float(operand);
             break;
         case Where::single:
-            fits = operand == DType::f32 || is_half(operand);
+        case Where::by_loop:
+            fits = is_float(operand);
+            break;
+        case Where::by_loop_whole:
+            fits = is_integer(operand);
             break;
         case Where::bools:
             fits = operand == DType::boolean;
@@ -75,6 +86,14 @@ int formula_cost(std::string_view op, DType operand) {
     }
     if (!fits) return 0;
     return operand == DType::f64 ? known.cost * 2 : known.cost;
+}
+
+bool is_done_by_loop(std::string_view op, DType operand) {
+    const auto found = known_formulas().find(op);
+    if (found == known_formulas().end()) return false;
+    const Where where = found->second.where;
+    return where == Where::by_loop || where == Where::by_loop_whole ||
+           (where == Where::single && operand == DType::f64);
 }
 
 std::string LoopProgram::text() const {

@@ -93,5 +93,9 @@ int64_t loop_cost(const LoopProgram& program, std::span<const int64_t> sizes);
 // What generated code may be made of. `operand`: the dtype that the operator computes in. 0: it must stay a kernel of
 // its own; else its cost in additions of floats.
 int formula_cost(std::string_view op, DType operand);
+// Whether generated code calls the loop that the operator has alone, by the name loop_<dtype>_<operator>; its
+// form is that of ElementLoop (backends/cpu/simd/loops.h). Only on the processor that runs the program.
+bool is_done_by_loop(std::string_view op, DType operand);
+inline constexpr std::string_view kLoopPrefix = "loop_";
 
 }  // namespace lunaria::graph

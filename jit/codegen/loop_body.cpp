@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/small_product.h"
 #include "jit/codegen/code.h"
 #include "jit/codegen/formulas.h"
@@ -148,6 +149,35 @@ llvm::Value* LoopBody::load_one(const LoopInstruction& at) {
     return e_.spread(one);
 }
 
+// By way of memory: the loop that eager mode runs gives the same bits.
+llvm::Value* LoopBody::call_loop(const LoopInstruction& at, std::span<llvm::Value* const> args) {
+    llvm::LLVMContext& context = e_.module.getContext();
+    llvm::Type *pointer = llvm::PointerType::get(context, 0), *word = b_.getInt64Ty();
+    llvm::Type* vector = e_.vector_type(at.operand);
+    const auto count = static_cast<unsigned>(args.size());
+    llvm::Value *operands = nullptr, *steps = nullptr, *result = nullptr;
+    std::vector<llvm::Value*> places;
+    {
+        const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+        llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
+        b_.SetInsertPoint(&entry, entry.begin());
+        operands = b_.CreateAlloca(llvm::ArrayType::get(pointer, count));
+        steps = b_.CreateAlloca(llvm::ArrayType::get(word, count));
+        for (unsigned k = 0; k < count; ++k) places.push_back(b_.CreateAlloca(vector));
+        result = b_.CreateAlloca(vector);
+    }
+    for (unsigned k = 0; k < count; ++k) {
+        b_.CreateStore(args[k], places[k]);
+        b_.CreateStore(places[k], b_.CreateConstInBoundsGEP1_64(pointer, operands, k));
+        b_.CreateStore(b_.getInt64(1), b_.CreateConstInBoundsGEP1_64(word, steps, k));
+    }
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, pointer, word}, false);
+    const std::string name = str(graph::kLoopPrefix, name_of(at.operand), '_', at.name);
+    b_.CreateCall(e_.module.getOrInsertFunction(name, type),
+                  {operands, steps, result, b_.getInt64(static_cast<uint64_t>(e_.lanes))});
+    return b_.CreateLoad(vector, result);
+}
+
 llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values) {
     const LoopInstruction& at = program_.code[i];
     if (at.kind == Kind::constant) return e_.constant(at.dtype, at.number, at.integer);
@@ -155,6 +185,7 @@ llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values
     std::vector<llvm::Value*> args;
     for (uint16_t a : at.args) args.push_back(values[a]);
     e_.dtype = at.operand;
+    if (graph::is_done_by_loop(at.name, at.operand)) return e_.register_bytes > 0 ? call_loop(at, args) : nullptr;
     llvm::Value* result = write_formula(at.name, args);
     // Within a formula products and sums are joined, as the vector loops of single operators join them. What it gives
     // is rounded, so that operators give the same bits together and alone.

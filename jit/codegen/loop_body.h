@@ -108,6 +108,7 @@ class LoopBody {
     bool write_points(size_t axis, const std::function<bool()>& at_point);
     void step_to_points(size_t axis, llvm::Value* number, const std::vector<llvm::Value*>& from);
     llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
+    llvm::Value* call_loop(const graph::LoopInstruction& at, std::span<llvm::Value* const> args);
     llvm::Value* product(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
     llvm::Value* to_memory(llvm::Value* v, DType t);
     llvm::Type* memory_lane(DType t) { return t == DType::boolean ? b_.getInt8Ty() : e_.lane_type(t); }
