@@ -268,6 +268,7 @@ int load_part(lua_State* L) {
     constexpr std::pair<std::string_view, const char*> kOthers[] = {
         {"jit", "lunaria.graph"},
         {"jit_report", "lunaria.graph"},
+        {"QuantDtype", "lunaria.common.kinds"},
         {"number", "lunaria.common.kinds"},
         {"Int", "lunaria.common.kinds"},
         {"tensor_type", "lunaria.common.kinds"},

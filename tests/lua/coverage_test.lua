@@ -138,7 +138,7 @@ local open = {
     convert_bytes_to_tensor from_numpy has_init init is_init set_ set_cast_dtype to_ wait_pipeline
   ]],
   ["dtypes P1"] = [[
-    QuantDtype qint4x2
+    qint4x2
   ]],
   ["dtypes P2"] = [[
     hifloat8

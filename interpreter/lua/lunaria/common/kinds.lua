@@ -27,6 +27,17 @@ M.list_ = kind("List", function(value) return type(value) == "table" and getmeta
 M.tuple_ = kind("Tuple", covers[M.list_])
 M.type_none = kind("None", function(value) return value == nil end)
 M.Type = kind("Type", function(value) return is_dtype(value) or getmetatable(value) == Kind end)
+-- Widths of quantised numbers, as MindSpore counts them: INT1 to INT16, then UINT1 to UINT16.
+local Width = { __name = "quantised type", __tostring = function(of) return "QuantDtype." .. of.name end }
+local widths = {}
+for place, prefix in ipairs { "INT", "UINT" } do
+  for bits = 1, 16 do
+    local name = prefix .. bits
+    widths[name] = setmetatable({ name = name, num_bits = bits, value = (place - 1) * 16 + bits - 1 }, Width)
+  end
+end
+M.QuantDtype = setmetatable({}, { __name = "quantised types", __index = widths })
+
 M.TensorType, M._null = M.tensor_type, M.type_none
 
 --- Whether a dtype, a kind or another value is of a kind: ms.number (dtypes), ms.Int (those of signed integers), ms.tensor_type,

@@ -59,6 +59,7 @@ topics.values = {
   ["ms.string"] = { doc = "The kind of strings, for ms.issubclass_.", source = "interpreter/lua/lunaria/common/kinds.lua" },
   ["ms.list_"] = { doc = "The kind of tables, for ms.issubclass_. Also called ms.tuple_.", source = "interpreter/lua/lunaria/common/kinds.lua" },
   ["ms.tuple_"] = { doc = "The kind of tables, as ms.list_.", source = "interpreter/lua/lunaria/common/kinds.lua" },
+  ["ms.QuantDtype"] = { doc = "Widths of quantised numbers: QuantDtype.INT1 to INT16 and UINT1 to UINT16, each with its num_bits and its number, value.", source = "interpreter/lua/lunaria/common/kinds.lua" },
   ["ms.type_none"] = { doc = "The kind of nil, for ms.issubclass_.", source = "interpreter/lua/lunaria/common/kinds.lua" },
   ["ms.Type"] = { doc = "The kind of dtypes and kinds, for ms.issubclass_.", source = "interpreter/lua/lunaria/common/kinds.lua" },
   ["ms.ops"] = module("The operators: functions of tensors and numbers. Their arguments are given by position or in a trailing table by name.", "core/ops"),
