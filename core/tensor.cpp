@@ -63,10 +63,11 @@ Storage* new_storage(size_t bytes, Device* device) {
 }
 
 bool dense(const Shape& shape, const Strides& strides) {
-    int64_t step = 1;
+    // Beside an axis without elements the others may have any size: their product wraps around.
+    uint64_t step = 1;
     for (int i = shape.rank() - 1; i >= 0; --i) {
-        if (shape[i] != 1 && strides[i] != step) return false;
-        step *= shape[i];
+        if (shape[i] != 1 && static_cast<uint64_t>(strides[i]) != step) return false;
+        step *= static_cast<uint64_t>(shape[i]);
     }
     return true;
 }

@@ -186,7 +186,9 @@ bool sparse_mean(const KernelCall& call) {
                                                   id[k], k ? str(" behind ", id[k - 1]) : ""));
     }
     Shape shape = x.shape();
-    shape[0] = count ? id[count - 1] + 1 : 0;
+    // What the greatest number asks for is refused in any case.
+    const int64_t last = count ? id[count - 1] : -1;
+    shape[0] = last < std::numeric_limits<int64_t>::max() ? last + 1 : last;
     checked_shape(call.op.name(), shape.dims(), size_of(x.dtype()));
     Tensor& out = call.out[0] = Tensor::zeros(x.dtype(), shape);
     visit_dtype(x.dtype(), [&](auto tag) {

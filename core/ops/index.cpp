@@ -122,6 +122,9 @@ void add_element_gathers(Registry& ops) {
         .infer([](const Call& c) -> Types {
             Shape in = c.shape(0), index = c.shape(1), shape;
             expect_rank_at_least(c, 1, 1);
+            if (index.back() < 0)
+                throw shape_error(c.name(),
+                                  str("the number of coordinates in indices of shape ", index, " is not known"));
             if (index.back() > in.rank())
                 throw shape_error(c.name(), str("indices of shape ", index, " hold ", index.back(),
                                                 " coordinates, but the "

@@ -72,6 +72,8 @@ Expr scatter_elements(const GradRule& g, const Expr& to, const Expr& values, std
 Types infer_scatter_nd(const Call& c) {
     Shape x = c.shape(0), index = c.shape(1), wanted;
     expect_rank_at_least(c, 1, 1);
+    if (index.back() < 0)
+        throw shape_error(c.name(), str("the number of coordinates in indices of shape ", index, " is not known"));
     if (index.back() > x.rank())
         throw shape_error(c.name(), str("indices of shape ", index, " hold ", index.back(), " coordinates, but ",
                                         param_name(c, 0), " of shape ", x, " has ", x.rank(), " axes"));

@@ -326,6 +326,11 @@ Outcome typed(Draw& draw, const Call_& call) {
                 const int64_t drawn = draw.one_in(2) ? draw.of(kEdges) : size;
                 shape.push_back(drawn < 0 ? kUnknownDim : drawn);
             }
+            // Only what could be: no tensor has more bytes than 63 bits count.
+            __int128 bytes = static_cast<__int128>(size_of(v.tensor().dtype()));
+            for (int64_t size : shape)
+                bytes = std::min<__int128>(bytes * std::max<int64_t>(size, 1), __int128{1} << 64);
+            if (bytes >> 63) shape = v.tensor().shape();
             return Value(graph.add_parameter("x", ir::NodeType::of({v.tensor().dtype(), shape})));
         };
         for (const Value& v : call.args) {
