@@ -26,17 +26,27 @@ bool are_within(const I* columns, int64_t count, int64_t size) {
     return outside == 0;
 }
 
-// A vector: four sums, so that a product does not wait for the one before it.
+// A vector. Short rows have one sum, as the processor is at the next row while it waits; long ones have four.
 template <class T, class I>
 void by_vector(const SparseRows<T, I>& r) {
+    constexpr int64_t kShort = 16;
+    const I *const starts = r.starts, *columns = r.columns + r.starts[r.begin];
+    const T *const dense = r.dense, *values = r.values + r.starts[r.begin];
+    T* const out = r.out;
+    int64_t begin = starts[r.begin];
     for (int64_t i = r.begin; i < r.end; ++i) {
-        int64_t k = r.starts[i];
-        const int64_t end = r.starts[i + 1];
-        T sum[4] = {};
-        for (; k + 4 <= end; k += 4)
-            for (int j = 0; j < 4; ++j) sum[j] += r.values[k + j] * r.dense[r.columns[k + j]];
-        for (; k < end; ++k) sum[0] += r.values[k] * r.dense[r.columns[k]];
-        r.out[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        const int64_t end = starts[i + 1];
+        int64_t left = end - begin;
+        begin = end;
+        T total = 0;
+        if (left > kShort) {
+            T sum[4] = {};
+            for (; left >= 4; left -= 4, columns += 4, values += 4)
+                for (int j = 0; j < 4; ++j) sum[j] += values[j] * dense[columns[j]];
+            total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+        for (; left > 0; --left) total += *values++ * dense[*columns++];
+        out[i] = total;
     }
 }
 
