@@ -97,6 +97,36 @@ void multiply(const SplitArray& x, const SplitArray& factor, int64_t count, int6
 
 SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
 
+int64_t times_modulo(int64_t a, int64_t b, int64_t n) {
+    return static_cast<int64_t>(static_cast<unsigned __int128>(a) * static_cast<uint64_t>(b) %
+                                static_cast<uint64_t>(n));
+}
+
+bool is_prime(int64_t n) {
+    for (int64_t d = 2; d * d <= n; ++d)
+        if (n % d == 0) return false;
+    return n > 1;
+}
+
+// The least number whose powers modulo the prime n are all others but 0; `radices` are the factors of n - 1.
+int64_t generator_of(int64_t n, const std::vector<int>& radices) {
+    auto power = [&](int64_t base, int64_t exponent) {
+        int64_t result = 1;
+        for (; exponent > 0; exponent /= 2, base = times_modulo(base, base, n))
+            if (exponent % 2) result = times_modulo(result, base, n);
+        return result;
+    };
+    auto generates = [&](int64_t g) {
+        return std::ranges::all_of(radices, [&](int radix) {
+            const int prime = radix == 8 || radix == 4 ? 2 : radix;
+            return power(g, (n - 1) / prime) != 1;
+        });
+    };
+    int64_t g = 2;
+    while (!generates(g)) ++g;
+    return g;
+}
+
 void copy(const SplitNumbers& from, int64_t count, const SplitNumbers& to) {
     // Most are as short as this, which is a few instructions then.
     if (count == kSideBySide) {
@@ -112,6 +142,7 @@ void copy(const SplitNumbers& from, int64_t count, const SplitNumbers& to) {
 
 FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
     if (n == 1) return;
+    if (radices_.empty() && is_cyclic_prime()) return;
     if (radices_.empty()) {
         const int64_t padded = cheapest_from(2 * n - 1);
         padded_ = of(padded);
@@ -156,6 +187,64 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
     units_.resize(radices_.size());
     for (size_t i = 0; i < radices_.size(); ++i)
         if (radices_[i] > 5 && radices_[i] != 8) units_[i] = roots_of(radices_[i]);
+}
+
+// Indices 1 .. n - 1 are powers g^q; with them the transform is a convolution over q of x[g^q] and e^(-2 pi i g^-q /
+// n), whose length is n - 1.
+bool FourierPlan::is_cyclic_prime() {
+    // Below this the order of the powers costs more than twice the length does.
+    constexpr int64_t kLeast = 1 << 13;
+    const int64_t length = n_ - 1;
+    const std::vector<int> radices = radices_of(length);
+    if (n_ < kLeast || radices.empty() || !is_prime(n_)) return false;
+    cyclic_ = of(length);
+    powers_.resize(static_cast<size_t>(length));
+    const int64_t g = generator_of(n_, radices);
+    int64_t power = 1;
+    for (int64_t& each : powers_) {
+        each = power;
+        power = times_modulo(power, g, n_);
+    }
+    filter_ = SplitArray(static_cast<size_t>(length));
+    for_elements(length, [&](int64_t q) {
+        const int64_t at = powers_[static_cast<size_t>(q ? length - q : 0)];
+        set_root(filter_, q, -static_cast<double>(at) / static_cast<double>(n_));
+    });
+    SplitArray scratch(static_cast<size_t>(length));
+    (*cyclic_)(filter_, scratch, 1);
+    const SplitNumbers filter = filter_.numbers();
+    const double scale = 1.0 / static_cast<double>(length);
+    for_elements(length,
+                 [&](int64_t i) { filter_.set(static_cast<size_t>(i), filter.re[i] * scale, filter.im[i] * scale); });
+    return true;
+}
+
+void FourierPlan::convolve_cyclic(SplitArray& x, SplitArray& scratch, int64_t signals) const {
+    const int64_t length = n_ - 1;
+    // Element 0 of each signal, and of its transform.
+    std::vector<double> first(static_cast<size_t>(signals) * 4);
+    const SplitNumbers zero{first.data(), first.data() + signals}, sum{zero.im + signals, zero.im + 2 * signals};
+    copy(x.numbers(), signals, zero);
+    for_elements(length, [&, from = x.numbers(), to = scratch.numbers()](int64_t q) {
+        copy(behind(from, powers_[static_cast<size_t>(q)] * signals), signals, behind(to, q * signals));
+    });
+    (*cyclic_)(scratch, x, signals);
+    copy(scratch.numbers(), signals, sum);
+    // The inverse transform by way of conjugates.
+    multiply(scratch, filter_, length, signals, true);
+    (*cyclic_)(scratch, x, signals);
+    const SplitNumbers to = x.numbers(), from = scratch.numbers();
+    for (int64_t j = 0; j < signals; ++j) {
+        to.re[j] = zero.re[j] + sum.re[j];
+        to.im[j] = zero.im[j] + sum.im[j];
+    }
+    for_elements(length, [&](int64_t q) {
+        const int64_t at = powers_[static_cast<size_t>(q ? length - q : 0)] * signals;
+        for (int64_t j = 0; j < signals; ++j) {
+            to.re[at + j] = zero.re[j] + from.re[q * signals + j];
+            to.im[at + j] = zero.im[j] - from.im[q * signals + j];
+        }
+    });
 }
 
 void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signals) const {
@@ -229,6 +318,7 @@ void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals
         return in_two_steps(
             scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(behind(numbers, at), count, to); },
             [&](int64_t at, int64_t count, SplitNumbers from) { copy(from, count, behind(numbers, at)); });
+    if (cyclic_) return convolve_cyclic(x, scratch, signals);
     if (!padded_) return pass_by_pass(x, scratch, signals);
     if (padded_->across_) return convolve_long(x, scratch);
     const auto used = n_ * signals;

@@ -1,7 +1,7 @@
 // Discrete Fourier transforms of one length, in f64. Lengths without prime factors above 13 are done factor by factor
 // (Stockham's method, backends/cpu/simd/fourier_loops.h), long ones in two steps of lengths that stay in a core's cache
-// (W. M. Gentleman and G. Sande, 1966); the others become a convolution of such a length (L. Bluestein, 1970), so that
-// every length costs n log n.
+// (W. M. Gentleman and G. Sande, 1966); primes behind such a length become a convolution of it (C. M. Rader, 1968), and
+// the others one of some such length (L. Bluestein, 1970), so that every length costs n log n.
 #pragma once
 
 #include <cstddef>
@@ -65,6 +65,8 @@ class FourierPlan {
     template <class Read, class Write>
     void in_two_steps(const SplitArray& between, Read read, Write write) const;
     void convolve_long(const SplitArray& x, const SplitArray& scratch) const;
+    bool is_cyclic_prime();
+    void convolve_cyclic(SplitArray& x, SplitArray& scratch, int64_t signals) const;
 
     int64_t n_;
     std::vector<int> radices_;
@@ -73,6 +75,9 @@ class FourierPlan {
     std::shared_ptr<const FourierPlan> across_, along_;  // of a long signal: its columns and its rows
     std::shared_ptr<const FourierPlan> padded_;
     SplitArray chirp_, chirp_back_, filter_;  // chirp_back_: conjugated; filter_: over its length
+    // Of a prime: the plan of the length before it, and the powers of a number of which all others are powers.
+    std::shared_ptr<const FourierPlan> cyclic_;
+    std::vector<int64_t> powers_;
     mutable std::once_flag has_half_turns_;
     mutable SplitArray half_turns_;
 };

@@ -98,19 +98,19 @@ Tensor view_of(Draw& draw, const Tensor& t) {
     return t.view(shape, strides, offset);
 }
 
-struct Call_ {
+struct RandomCall {
     const Op* op = nullptr;
     std::vector<Value> args;
     bool is_wild = false;  // holds numbers that rounding makes anything of
 };
 
 // Of numbers as large as this rounding makes anything.
-Value large(Call_& call, int64_t x) {
+Value large(RandomCall& call, int64_t x) {
     call.is_wild |= x > 1000;
     return Value(x);
 }
 
-Value changed_tensor(Draw& draw, Call_& call, const Value& v) {
+Value changed_tensor(Draw& draw, RandomCall& call, const Value& v) {
     const bool has = v.is_tensor();
     const DType dtype = has ? v.tensor().dtype() : DType::f32;
     const Shape shape = has ? v.tensor().shape() : Shape{};
@@ -139,7 +139,7 @@ Value changed_tensor(Draw& draw, Call_& call, const Value& v) {
     }
 }
 
-Value edge(Draw& draw, Call_& call, const Value& v) {
+Value edge(Draw& draw, RandomCall& call, const Value& v) {
     if (v.kind() == Value::Kind::boolean) return Value(draw.one_in(2));
     if (v.kind() == Value::Kind::integer) return large(call, draw.of(kEdges));
     if (v.kind() == Value::Kind::number) {
@@ -160,7 +160,7 @@ Value edge(Draw& draw, Call_& call, const Value& v) {
     return v;
 }
 
-Value changed(Draw& draw, Call_& call, const Param& param, const Value& v) {
+Value changed(Draw& draw, RandomCall& call, const Param& param, const Value& v) {
     if (param.optional && draw.one_in(5)) return {};
     if (param.type == ArgType::tensors) {
         if (!v.is_list()) return v;
@@ -203,7 +203,7 @@ bool is_left_out(const Op& op) {
     return op.side_effect == Effect::state || names.contains(op.name()) || op.samples.empty();
 }
 
-Call_ call_of(uint64_t number) {
+RandomCall call_of(uint64_t number) {
     static const std::vector<const Op*> ops = [] {
         std::vector<const Op*> all;
         for (const auto& op : registry().all())
@@ -213,7 +213,7 @@ Call_ call_of(uint64_t number) {
     // The samples are read once: they take longer than a call.
     static std::map<std::pair<const Op*, size_t>, std::vector<Value>> samples;
     Draw draw(number);
-    Call_ call;
+    RandomCall call;
     call.op = ops[number % ops.size()];
     const size_t which = draw.below(call.op->samples.size());
     auto [found, is_new] = samples.try_emplace({call.op, which});
@@ -266,7 +266,7 @@ Outcome outcome(F f) {
     return o;
 }
 
-Outcome eager(Device& device, const Call_& call) {
+Outcome eager(Device& device, const RandomCall& call) {
     set_current_device(&device);
     Outcome o = outcome([&](Outcome& to) { collect(run(*call.op, call.args), to); });
     set_current_device(&cpu::device());
@@ -284,7 +284,7 @@ Value as_node(ir::Graph& graph, const Value& v, std::vector<Tensor>& inputs) {
     return Value::list(std::move(items));
 }
 
-Outcome compiled(const Call_& call) {
+Outcome compiled(const RandomCall& call) {
     bool refused = false;
     Outcome o = outcome([&](Outcome& to) {
         ir::Graph graph("f");
@@ -316,7 +316,7 @@ Outcome compiled(const Call_& call) {
 }
 
 // Types alone, with sizes at the edges: nothing is computed.
-Outcome typed(Draw& draw, const Call_& call) {
+Outcome typed(Draw& draw, const RandomCall& call) {
     return outcome([&](Outcome&) {
         ir::Graph graph("f");
         std::vector<Value> args;
@@ -404,7 +404,7 @@ std::string text_of(const Value& v) {
     return to_string(v);
 }
 
-std::string text_of(const Call_& call) {
+std::string text_of(const RandomCall& call) {
     std::string text(call.op->name());
     text += '(';
     for (size_t i = 0; i < call.args.size(); ++i) {
@@ -426,12 +426,12 @@ void tell(int signal) {
 }
 
 // Errors of operators name them; those about memory need not.
-std::string unnamed(const Call_& call, const Outcome& o) {
+std::string unnamed(const RandomCall& call, const Outcome& o) {
     if (!o.is_error || o.kind == ErrorKind::memory || o.where == "memory" || o.where == call.op->name()) return {};
     return "raises an error that does not name it: " + o.text;
 }
 
-bool check(uint64_t number, const Call_& call) {
+bool check(uint64_t number, const RandomCall& call) {
     // Factors that are known but for signs or the order of equal ones.
     static const std::set<std::string_view> ambiguous{"svd_factors", "svd",   "eigh", "eig",
                                                       "qr",          "lstsq", "cond", "pinv"};
@@ -477,7 +477,7 @@ int fuzz(uint64_t first, uint64_t count) {
     for (at = first; at < first + count; ++at) {
         alarm(20);
         const auto before = std::chrono::steady_clock::now();
-        const Call_ call = call_of(at);
+        const RandomCall call = call_of(at);
         if (count == 1) std::cout << text_of(call) << std::endl;
         if (!check(at, call) && ++failed == 200) break;
         const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();

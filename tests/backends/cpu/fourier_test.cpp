@@ -85,9 +85,9 @@ TEST_F(Fourier, EveryLengthIsWhatTheDefinitionSays) {
 }
 
 // Lengths that are done in two steps, of rows and columns that fill bundles and that do not, and convolutions by way
-// of such lengths.
+// of such lengths, and of the length before a prime.
 TEST_F(Fourier, LongSignalsAreWhatTheDefinitionSays) {
-    for (int64_t n : {32768, 36015, 45000, 65536, 98280, 100000, 20011, 32771, 1 << 18})
+    for (int64_t n : {32768, 36015, 45000, 65536, 98280, 100000, 20011, 32771, 10753, 65537, 1 << 18})
         for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
             if (!cpu::isa_available(isa)) continue;
             cpu::set_isa(isa);
