@@ -91,8 +91,9 @@ struct Store {
     }();
 };
 Store& store() {
-    static Store s;
-    return s;
+    // Not destroyed: what has been loaded stays to the end of the process.
+    static auto* s = new Store;
+    return *s;
 }
 
 std::string key_of(const Store& store, const KernelRequest& request, const std::string& target) {
