@@ -144,7 +144,9 @@ Expr repeat_interleave(const ExpandCall& c) {
     if (counts.size() == 1) {
         shape[axis] = counts[0];
         checked_shape(c.name(), shape.dims());
-        shape[axis] *= s.size;
+        // Beside an axis without elements anything fits but what 63 bits do not hold.
+        if (__builtin_mul_overflow(counts[0], s.size, &shape[axis]))
+            throw shape_error(c.name(), "the result is too large: its size overflows 63 bits");
         checked_shape(c.name(), shape.dims());
         return x.reshape({s.outer * s.size, 1, s.inner})
             .broadcast_to({s.outer * s.size, counts[0], s.inner})
