@@ -53,7 +53,7 @@ assert(#rows > 400)
 
 -- Operators without a case here or in the conformance data, and where they are tested instead.
 local elsewhere = {
-  ["by what is drawn: tests/data/conformance/random.json, gpu/random, random_chains, and distributions in random_operators_test"] = [[
+  ["by what is drawn: tests/data/conformance/random.json, gpu/random, random_chains, and distributions_test"] = [[
     gumbel_softmax rand randn standard_normal rand_like randn_like uniform normal standard_laplace laplace random_gamma gamma
     random_poisson poisson randint randint_like randperm shuffle bernoulli multinomial random_categorical choice_with_mask
     dropout_with_mask dropout1d dropout2d dropout3d rrelu
