@@ -5,7 +5,13 @@
 --   t.finish()
 --
 -- finish() prints failures and, as the last line, "N passed, N failed", and leaves with the matching exit code.
+--
+-- Random numbers are the same ones in every run; LUNARIA_TEST_SEED=n gives others.
 local harness = {}
+
+local seed = math.tointeger(tonumber(os.getenv "LUNARIA_TEST_SEED" or 1))
+math.randomseed(seed)
+require "lunaria".set_seed(seed)
 
 local passed, failures = 0, {}
 
