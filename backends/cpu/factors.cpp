@@ -7,13 +7,14 @@ namespace lunaria::cpu {
 
 namespace {
 
+template <class T>
 bool lu_factor(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
     for (int64_t b = 0; b < batches_in(x); ++b) {
         poll_interrupt();
-        Columns m = read(x, b);
-        const int least = std::min(m.rows, m.columns), lda = m.leading();
+        ColumnsOf<T> m = read<T>(x, b);
+        const int least = std::min(m.rows, m.columns);
         std::vector<int> pivots(index(least));
         int info = 0;
         if (m.rows == m.columns && least > 0) {
@@ -21,7 +22,7 @@ bool lu_factor(const KernelCall& c) {
             lu_factors(m.rows, m.data.data(), pivots.data());
         } else if (least > 0) {
             const StoppableLapack stops;
-            dgetrf_(&m.rows, &m.columns, m.data.data(), &lda, pivots.data(), &info);
+            lapack::getrf(m.rows, m.columns, m.data.data(), m.leading(), pivots.data(), &info);
         }
         write(c.out[0], b, m);
         for (int i = 0; i < least; ++i) c.out[1].data<int32_t>()[b * least + i] = pivots[index(i)] - 1;
@@ -33,6 +34,7 @@ bool permutation_of_pivots(const KernelCall& c) {
     const Tensor& pivots = c.tensor(0);
     const int64_t n = c.args[1].integer(), count = pivots.dim(pivots.rank() - 1);
     const int64_t batches = count > 0 ? pivots.size() / count : c.out[0].size() / std::max<int64_t>(n * n, 1);
+    Tensor out = c.out[0];
     std::vector<int64_t> rows(static_cast<size_t>(n));
     for (int64_t b = 0; b < batches; ++b) {
         for (int64_t i = 0; i < n; ++i) rows[static_cast<size_t>(i)] = i;
@@ -46,11 +48,12 @@ bool permutation_of_pivots(const KernelCall& c) {
         }
         for (int64_t i = 0; i < n; ++i)
             for (int64_t j = 0; j < n; ++j)
-                store(c.out[0], (b * n + i) * n + j, rows[static_cast<size_t>(j)] == i ? 1 : 0);
+                out.set_at((b * n + i) * n + j, rows[static_cast<size_t>(j)] == i ? 1.0 : 0.0);
     }
     return true;
 }
 
+template <class T>
 bool solve_triangular(const KernelCall& c) {
     const Tensor &a = c.tensor(0), &rhs = c.tensor(1);
     check_size(c, a);
@@ -58,35 +61,34 @@ bool solve_triangular(const KernelCall& c) {
     const bool lower = c.args[2].boolean(), transpose = c.args[3].boolean(), unit = c.args[4].boolean();
     for (int64_t b = 0; b < batches_in(a); ++b) {
         poll_interrupt();
-        Columns m = read(a, b), x = read(rhs, b);
+        ColumnsOf<T> m = read<T>(a, b), x = read<T>(rhs, b);
         for (int i = 0; i < m.rows && !unit; ++i)
-            if (m.at(i, i) == 0)
+            if (m.at(i, i) == T(0))
                 throw value_error(c.op.name(), str("the matrix is singular: element ", i, " of its diagonal is 0"))
                     .hint("lstsq solves such systems in the sense of least squares");
-        const int lda = m.leading(), ldb = x.leading();
-        const double one = 1;
         if (m.rows > 0 && x.columns > 0) {
             const StoppableLapack stops;
-            dtrsm_("L", lower ? "L" : "U", transpose ? "T" : "N", unit ? "U" : "N", &x.rows, &x.columns, &one,
-                   m.data.data(), &lda, x.data.data(), &ldb, 1, 1, 1, 1);
+            lapack::trsm("L", lower ? "L" : "U", transpose ? "T" : "N", unit ? "U" : "N", x.rows, x.columns,
+                         m.data.data(), m.leading(), x.data.data(), x.leading());
         }
         write(c.out[0], b, x);
     }
     return true;
 }
 
+template <class T>
 bool geqrf(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
     for (int64_t b = 0; b < batches_in(x); ++b) {
         poll_interrupt();
-        Columns m = read(x, b);
-        const int least = std::min(m.rows, m.columns), lda = m.leading();
+        ColumnsOf<T> m = read<T>(x, b);
+        const int least = std::min(m.rows, m.columns);
         int info = 0;
-        Doubles tau(index(least));
+        std::vector<T> tau(index(least));
         if (least > 0)
-            with_work([&](double* work, int size) {
-                dgeqrf_(&m.rows, &m.columns, m.data.data(), &lda, tau.data(), work, &size, &info);
+            with_work<T>([&](T* work, int size) {
+                lapack::geqrf(m.rows, m.columns, m.data.data(), m.leading(), tau.data(), work, size, &info);
             });
         write(c.out[0], b, m);
         write(c.out[1], b, tau);
@@ -97,13 +99,11 @@ bool geqrf(const KernelCall& c) {
 }  // namespace
 
 void add_factor_kernels(KernelTable& table) {
-    auto add = [&table]<Kernel k>(const char* op, std::integral_constant<Kernel, k>) {
-        table.plain(op, [](const KernelCall& c) { return !is_complex(c.dtype) && k(c); });
-    };
-    add("lu_factor", std::integral_constant<Kernel, lu_factor>());
-    add("permutation_of_pivots", std::integral_constant<Kernel, permutation_of_pivots>());
-    add("solve_triangular", std::integral_constant<Kernel, solve_triangular>());
-    add("geqrf", std::integral_constant<Kernel, geqrf>());
+    auto add = [&table](const char* op, auto kernel) { add_for_real_and_complex(table, op, kernel); };
+    add("lu_factor", [](const KernelCall& c, auto zero) { return lu_factor<decltype(zero)>(c); });
+    table.plain("permutation_of_pivots", permutation_of_pivots);
+    add("solve_triangular", [](const KernelCall& c, auto zero) { return solve_triangular<decltype(zero)>(c); });
+    add("geqrf", [](const KernelCall& c, auto zero) { return geqrf<decltype(zero)>(c); });
 }
 
 }  // namespace lunaria::cpu

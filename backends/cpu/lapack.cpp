@@ -12,6 +12,11 @@ void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, 
              double* b, const int* ldb, int* info, size_t);
 void dlaswp_(const int* n, double* a, const int* lda, const int* k1, const int* k2, const int* pivots, const int* step);
 void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, size_t);
+void zgetrs_(const char* trans, const int* n, const int* nrhs, const lunaria::Complex128* a, const int* lda,
+             const int* pivots, lunaria::Complex128* b, const int* ldb, int* info, size_t);
+void zlaswp_(const int* n, lunaria::Complex128* a, const int* lda, const int* k1, const int* k2, const int* pivots,
+             const int* step);
+void zpotrf_(const char* uplo, const int* n, lunaria::Complex128* a, const int* lda, int* info, size_t);
 }
 
 namespace lunaria::cpu {
@@ -35,7 +40,7 @@ F next_symbol(const char* name, F) {
 // Columns of n numbers that take `work` multiplications each.
 int columns_together(double work) { return static_cast<int>(std::clamp(kWork / work, 16.0, 4096.0)); }
 
-// Calls of BLAS's gemm of either precision some columns at a time: c = alpha op(a) op(b) + beta c.
+// Calls of BLAS's gemm of any numbers some columns at a time: c = alpha op(a) op(b) + beta c.
 template <class T, class Gemm>
 void stoppable_gemm(Gemm next, const char* ta, const char* tb, const int* m, const int* n, const int* k, const T* alpha,
                     const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc,
@@ -79,6 +84,34 @@ extern "C" {
     lunaria::cpu::stoppable_gemm(next, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
 }
 
+[[gnu::visibility("default")]] void zgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k,
+                                           const lunaria::Complex128* alpha, const lunaria::Complex128* a,
+                                           const int* lda, const lunaria::Complex128* b, const int* ldb,
+                                           const lunaria::Complex128* beta, lunaria::Complex128* c, const int* ldc,
+                                           size_t la, size_t lb) {
+    static const auto next = lunaria::cpu::next_symbol("zgemm_", &zgemm_);
+    lunaria::cpu::stoppable_gemm(next, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, la, lb);
+}
+
+[[gnu::visibility("default")]] void zgemv_(const char* trans, const int* m, const int* n,
+                                           const lunaria::Complex128* alpha, const lunaria::Complex128* a,
+                                           const int* lda, const lunaria::Complex128* x, const int* incx,
+                                           const lunaria::Complex128* beta, lunaria::Complex128* y, const int* incy,
+                                           size_t length) {
+    static const auto next = lunaria::cpu::next_symbol("zgemv_", &zgemv_);
+    lunaria::cpu::look_for_interrupt();
+    next(trans, m, n, alpha, a, lda, x, incx, beta, y, incy, length);
+}
+
+[[gnu::visibility("default")]] void zhemv_(const char* uplo, const int* n, const lunaria::Complex128* alpha,
+                                           const lunaria::Complex128* a, const int* lda, const lunaria::Complex128* x,
+                                           const int* incx, const lunaria::Complex128* beta, lunaria::Complex128* y,
+                                           const int* incy, size_t length) {
+    static const auto next = lunaria::cpu::next_symbol("zhemv_", &zhemv_);
+    lunaria::cpu::look_for_interrupt();
+    next(uplo, n, alpha, a, lda, x, incx, beta, y, incy, length);
+}
+
 [[gnu::visibility("default")]] void sgemv_(const char* trans, const int* m, const int* n, const float* alpha,
                                            const float* a, const int* lda, const float* x, const int* incx,
                                            const float* beta, float* y, const int* incy, size_t length) {
@@ -112,6 +145,14 @@ extern "C" {
     next(side, pivot, direct, m, n, c, s, a, lda, l1, l2, l3);
 }
 
+[[gnu::visibility("default")]] void zlasr_(const char* side, const char* pivot, const char* direct, const int* m,
+                                           const int* n, const double* c, const double* s, lunaria::Complex128* a,
+                                           const int* lda, size_t l1, size_t l2, size_t l3) {
+    static const auto next = lunaria::cpu::next_symbol("zlasr_", &zlasr_);
+    lunaria::cpu::look_for_interrupt();
+    next(side, pivot, direct, m, n, c, s, a, lda, l1, l2, l3);
+}
+
 [[gnu::visibility("default")]] void slasr_(const char* side, const char* pivot, const char* direct, const int* m,
                                            const int* n, const float* c, const float* s, float* a, const int* lda,
                                            size_t l1, size_t l2, size_t l3) {
@@ -127,17 +168,40 @@ namespace {
 
 // Columns that are factored at once; smaller matrices are not cut.
 constexpr int kPanel = 128, kUncut = 768;
-constexpr double kOne = 1, kMinusOne = -1;
 constexpr int kStep = 1;
 
-double* at(double* a, int n, int i, int j) { return a + static_cast<ptrdiff_t>(j) * n + i; }
+template <class T>
+T* at(T* a, int n, int i, int j) {
+    return a + static_cast<ptrdiff_t>(j) * n + i;
+}
+
+// Rows k1 to k2 (from 1) of n columns are exchanged as the pivots say.
+void exchange(int n, double* a, int lda, int k1, int k2, const int* pivots) {
+    dlaswp_(&n, a, &lda, &k1, &k2, pivots, &kStep);
+}
+void exchange(int n, Complex128* a, int lda, int k1, int k2, const int* pivots) {
+    zlaswp_(&n, a, &lda, &k1, &k2, pivots, &kStep);
+}
+
+void getrs(bool adjoint, int n, int columns, const double* a, const int* pivots, double* b) {
+    int info = 0;
+    dgetrs_(adjoint ? "T" : "N", &n, &columns, a, &n, pivots, b, &n, &info, 1);
+}
+void getrs(bool adjoint, int n, int columns, const Complex128* a, const int* pivots, Complex128* b) {
+    int info = 0;
+    zgetrs_(adjoint ? "C" : "N", &n, &columns, a, &n, pivots, b, &n, &info, 1);
+}
+
+void potrf(int n, double* a, int lda, int* info) { dpotrf_("L", &n, a, &lda, info, 1); }
+void potrf(int n, Complex128* a, int lda, int* info) { zpotrf_("L", &n, a, &lda, info, 1); }
 
 }  // namespace
 
 StoppableLapack::StoppableLapack() { ++stoppable; }
 StoppableLapack::~StoppableLapack() { --stoppable; }
 
-int lu_factors(int n, double* a, int* pivots) {
+template <class T>
+int lu_factors(int n, T* a, int* pivots) {
     const StoppableLapack stops;
     const int panel = n <= kUncut ? n : kPanel;
     int first_zero = 0;
@@ -145,45 +209,51 @@ int lu_factors(int n, double* a, int* pivots) {
         look_for_interrupt();
         const int width = std::min(panel, n - j), below = n - j, rest = below - width;
         int info = 0;
-        dgetrf_(&below, &width, at(a, n, j, j), &n, pivots + j, &info);
+        lapack::getrf(below, width, at(a, n, j, j), n, pivots + j, &info);
         if (info > 0 && first_zero == 0) first_zero = info + j;
         for (int i = j; i < j + width; ++i) pivots[i] += j;
         const int from = j + 1, to = j + width;
-        if (j > 0) dlaswp_(&j, a, &n, &from, &to, pivots, &kStep);
+        if (j > 0) exchange(j, a, n, from, to, pivots);
         if (rest == 0) continue;
-        double* right = at(a, n, 0, j + width);
-        dlaswp_(&rest, right, &n, &from, &to, pivots, &kStep);
-        dtrsm_("L", "L", "N", "U", &width, &rest, &kOne, at(a, n, j, j), &n, right + j, &n, 1, 1, 1, 1);
-        dgemm_("N", "N", &rest, &rest, &width, &kMinusOne, at(a, n, j + width, j), &n, right + j, &n, &kOne,
-               right + j + width, &n, 1, 1);
+        T* right = at(a, n, 0, j + width);
+        exchange(rest, right, n, from, to, pivots);
+        lapack::trsm("L", "L", "N", "U", width, rest, at(a, n, j, j), n, right + j, n);
+        lapack::gemm("N", "N", rest, rest, width, -1, at(a, n, j + width, j), n, right + j, n, 1, right + j + width, n);
     }
     return first_zero;
 }
 
-void lu_solve(int n, const double* factors, const int* pivots, bool transpose, int columns, double* b) {
+template <class T>
+void lu_solve(int n, const T* factors, const int* pivots, bool adjoint, int columns, T* b) {
     const int together = columns_together(static_cast<double>(n) * static_cast<double>(n));
     for (int j = 0; j < columns; j += together) {
         poll_interrupt();
-        const int width = std::min(together, columns - j);
-        int info = 0;
-        dgetrs_(transpose ? "T" : "N", &n, &width, factors, &n, pivots, at(b, n, 0, j), &n, &info, 1);
+        getrs(adjoint, n, std::min(together, columns - j), factors, pivots, at(b, n, 0, j));
     }
 }
 
-int cholesky_factor(int n, double* a) {
+template <class T>
+int cholesky_factor(int n, T* a) {
     const StoppableLapack stops;
     const int panel = n <= kUncut ? n : kPanel;
     for (int j = 0; j < n; j += panel) {
         look_for_interrupt();
         const int width = std::min(panel, n - j), below = n - j, rest = below - width;
-        double* corner = at(a, n, j, j);
-        if (j > 0) dgemm_("N", "T", &below, &width, &j, &kMinusOne, a + j, &n, a + j, &n, &kOne, corner, &n, 1, 1);
+        T* corner = at(a, n, j, j);
+        if (j > 0) lapack::gemm("N", "C", below, width, j, -1, a + j, n, a + j, n, 1, corner, n);
         int info = 0;
-        dpotrf_("L", &width, corner, &n, &info, 1);
+        potrf(width, corner, n, &info);
         if (info > 0) return info + j;
-        if (rest > 0) dtrsm_("R", "L", "T", "N", &rest, &width, &kOne, corner, &n, corner + width, &n, 1, 1, 1, 1);
+        if (rest > 0) lapack::trsm("R", "L", "C", "N", rest, width, corner, n, corner + width, n);
     }
     return 0;
 }
+
+template int lu_factors(int, double*, int*);
+template int lu_factors(int, Complex128*, int*);
+template void lu_solve(int, const double*, const int*, bool, int, double*);
+template void lu_solve(int, const Complex128*, const int*, bool, int, Complex128*);
+template int cholesky_factor(int, double*);
+template int cholesky_factor(int, Complex128*);
 
 }  // namespace lunaria::cpu

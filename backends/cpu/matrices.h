@@ -20,12 +20,23 @@ struct ColumnsOf {
     int rows, columns;
     std::vector<T> data;
 
-    ColumnsOf(int64_t r, int64_t c)
-        : rows(static_cast<int>(r)), columns(static_cast<int>(c)), data(static_cast<size_t>(r * c)) {}
+    // With room behind the last element, which some of OpenBLAS's loops read with those before it.
+    ColumnsOf(int64_t r, int64_t c) : rows(static_cast<int>(r)), columns(static_cast<int>(c)) {
+        data.reserve(static_cast<size_t>(r * c) + 4);
+        data.resize(static_cast<size_t>(r * c));
+    }
     T& at(int i, int j) { return data[static_cast<size_t>(j) * static_cast<size_t>(rows) + static_cast<size_t>(i)]; }
     int leading() const { return std::max(rows, 1); }
 };
-using Columns = ColumnsOf<double>;
+
+// What these kernels compute in: f64, or complex128 for complex numbers.
+template <class T>
+using RealOf = decltype(std::abs(T()));
+
+inline double conjugate(double x) { return x; }
+inline Complex128 conjugate(Complex128 z) { return std::conj(z); }
+inline bool is_finite(double x) { return std::isfinite(x); }
+inline bool is_finite(Complex128 z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); }
 
 inline size_t index(int i) { return static_cast<size_t>(i); }
 
@@ -67,7 +78,7 @@ ColumnsOf<To> read(const Tensor& t, int64_t n) {
     int64_t size = rows_in(t) * columns_in(t);
     visit_dtype(t.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (std::is_floating_point_v<T>) {
+        if constexpr (std::is_floating_point_v<T> || (kIsComplex<T> && kIsComplex<To>)) {
             const T* from = t.data<T>() + n * size;
             for_tiles(m.rows, m.columns, [&](int i, int j) {
                 m.at(i, j) = static_cast<To>(from[static_cast<int64_t>(i) * m.columns + j]);
@@ -82,6 +93,12 @@ inline void store(const Tensor& t, int64_t at, double x) {
         t.data<float>()[at] = static_cast<float>(x);
     else
         t.data<double>()[at] = x;
+}
+inline void store(const Tensor& t, int64_t at, Complex128 z) {
+    if (t.dtype() == DType::c64)
+        t.data<Complex64>()[at] = Complex64(z);
+    else
+        t.data<Complex128>()[at] = z;
 }
 
 template <class T>
@@ -100,7 +117,7 @@ void write(const Tensor& t, int64_t n, const std::vector<T>& values) {
 template <class T>
 void expect_finite(const KernelCall& c, const ColumnsOf<T>& m) {
     for (T x : m.data)
-        if (!std::isfinite(x)) throw value_error(c.op.name(), "the matrix holds NaN or infinity");
+        if (!is_finite(x)) throw value_error(c.op.name(), "the matrix holds NaN or infinity");
 }
 
 inline void expect_converged(const KernelCall& c, int info) {
@@ -113,8 +130,15 @@ void with_work(F f) {
     const StoppableLapack stops;
     T best = 0;
     f(&best, -1);
-    std::vector<T> work(std::max<size_t>(1, static_cast<size_t>(best)));
+    std::vector<T> work(std::max<size_t>(1, static_cast<size_t>(std::real(best))));
     f(work.data(), static_cast<int>(work.size()));
+}
+
+// Adds the kernel f(call, zero), which computes in the type of zero: complex128 for complex numbers, f64 for all
+// others.
+template <class F>
+void add_for_real_and_complex(KernelTable& table, const char* op, F) {
+    table.plain(op, [](const KernelCall& c) { return is_complex(c.dtype) ? F()(c, Complex128()) : F()(c, double()); });
 }
 
 // Kernels that the family solve has in files of their own.

@@ -3,6 +3,7 @@
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -236,11 +237,23 @@ bool var_plain(const KernelCall& c) {
     });
 }
 
+// The moduli of complex numbers; other numbers themselves.
+Tensor moduli(const Tensor& x) {
+    if (!is_complex(x.dtype())) return x;
+    Tensor result = Tensor::empty(part_of(x.dtype()), x.shape());
+    auto fill = [&]<class T>(T) {
+        std::transform(x.data<std::complex<T>>(), x.data<std::complex<T>>() + x.size(), result.data<T>(),
+                       [](std::complex<T> z) { return std::abs(z); });
+    };
+    x.dtype() == DType::c64 ? fill(float()) : fill(double());
+    return result;
+}
+
 // In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
 bool vector_norm_plain(const KernelCall& c) {
     ReduceLayout layout = reduce_layout(c, 2);
     double order = norm_order(c.args[1]);
-    Tensor x = c.tensor(0).cast(c.out[0].dtype());
+    Tensor x = moduli(c.tensor(0)).cast(c.out[0].dtype());
     return with_real(x.dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T* in = x.data<T>();

@@ -1,13 +1,12 @@
 // Operators: factors of matrices that are kept to solve systems with: LU, triangles, Householder reflections.
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 
 namespace lunaria {
 
 namespace {
-
-Expr mt(const Expr& e) { return matrix_transpose(e); }
 
 Shape leading(const Shape& s, int dropped) {
     Shape batch = s;
@@ -36,7 +35,7 @@ Types infer_lu_factor(const Call& c) {
     return {{c.dtype, s}, {DType::i32, with_last(leading(s, 2), {std::min(s[s.rank() - 2], s.back())})}};
 }
 
-// With a = p l u: da = p l^-T (tril(l^T dl, -1) + triu(du u^T)) u^-T (M. Seeger and others, 2017).
+// With a = p l u: da = p l^-H (tril(l^H dl, -1) + triu(du u^H)) u^-H (M. Seeger and others, 2017).
 Grads lu_factor_grad(const GradRule& g) {
     const Shape s = g.shape(0);
     const int64_t n = s.back();
@@ -45,10 +44,10 @@ Grads lu_factor_grad(const GradRule& g) {
     if (!d) return {Expr()};
     const Expr l = call("tril", {lu, -1}) + identity(g, n, n), u = call("triu", {lu});
     const Expr dl = call("tril", {d, -1}), du = call("triu", {d});
-    const Expr phi = call("tril", {matmul(mt(l), dl), -1}) + call("triu", {matmul(du, mt(u))});
-    const Expr left = g.call("solve_triangular", {l, phi, true, true, true});
-    // left u^-T is the transpose of u^-1 left^T.
-    const Expr both = mt(g.call("solve_triangular", {u, mt(left), false, false, false}));
+    const Expr phi = call("tril", {matmul(adjoint(l), dl), -1}) + call("triu", {matmul(du, adjoint(u))});
+    const Expr left = g.call("solve_triangular", {mirrored(l), phi, true, true, true});
+    // left u^-H is the adjoint of u^-1 left^H.
+    const Expr both = adjoint(g.call("solve_triangular", {u, adjoint(left), false, false, false}));
     return {matmul(g.call("permutation_of_pivots", {g.outs[1], n, g.dtype}), both)};
 }
 
@@ -58,7 +57,8 @@ Types infer_permutation(const Call& c) {
     expect_not_negative(c, 1, n);
     if (n > 32768) throw value_error(c.name(), str("n is ", n, ": matrices have at most 32768 rows"));
     const DType dtype = c.dtype_or(2, DType::f32);
-    if (!is_float(dtype)) throw dtype_error(c.name(), str("dtype must be a float, not ", name_of(dtype)));
+    if (!is_float(dtype) && !is_complex(dtype))
+        throw dtype_error(c.name(), str("dtype must be a float or complex, not ", name_of(dtype)));
     return {{dtype, with_last(leading(c.shape(0), 1), {n, n})}};
 }
 
@@ -74,8 +74,8 @@ Types infer_solve_triangular(const Call& c) {
 
 Grads solve_triangular_grad(const GradRule& g) {
     const bool lower = g.boolean(2), transpose = g.boolean(3), unit = g.boolean(4);
-    const Expr db = g.call("solve_triangular", {g.in(0), g.dout, lower, !transpose, unit});
-    const Expr full = -matmul(db, mt(g.out)), da = transpose ? mt(full) : full;
+    const Expr db = g.call("solve_triangular", {mirrored(g.in(0)), g.dout, lower, !transpose, unit});
+    const Expr full = -matmul(db, adjoint(g.out)), da = transpose ? matrix_transpose(full) : full;
     return {call(lower ? "tril" : "triu", {da, unit ? (lower ? -1 : 1) : 0}), db};
 }
 
@@ -83,7 +83,7 @@ Expr expand_lu_solve(const ExpandCall& c) {
     expect_square(c, 1);
     expect_rank_at_least(c, 0, 2);
     const Expr p = c.call("permutation_of_pivots", {c.in(2), c.shape(1).back(), c.dtype});
-    const Expr y = c.call("solve_triangular", {c.in(1), matmul(mt(p), c.in(0)), true, false, true});
+    const Expr y = c.call("solve_triangular", {c.in(1), matmul(matrix_transpose(p), c.in(0)), true, false, true});
     return c.call("solve_triangular", {c.in(1), y, false});
 }
 
@@ -106,7 +106,8 @@ Types infer_geqrf(const Call& c) {
     return {{c.dtype, s}, {c.dtype, with_last(leading(s, 2), {std::min(s[s.rank() - 2], s.back())})}};
 }
 
-// The reflections 1 - tau v v^T, one after the other, to e: v is 1 at its place and what stands below the diagonal.
+// The reflections 1 - tau v v^H, one after the other, to e: v is 1 at its place and what stands below the diagonal.
+// From the first one on it is their adjoints.
 Expr reflected(const ExpandCall& c, const Expr& packed, const Expr& tau, Expr e, bool from_last) {
     const Shape s = packed.shape();
     const int64_t m = s[s.rank() - 2], count = tau.shape().back();
@@ -119,8 +120,9 @@ Expr reflected(const ExpandCall& c, const Expr& packed, const Expr& tau, Expr e,
         Shape scalar = leading(s, 2);
         scalar.push_back(1);
         scalar.push_back(1);
-        const Expr t = c.call("narrow", {tau, -1, i, 1}).reshape(scalar);
-        e = e - matmul(v * t, matmul(mt(v), e));
+        const Expr factor = c.call("narrow", {tau, -1, i, 1}).reshape(scalar),
+                   t = from_last ? factor : mirrored(factor);
+        e = e - matmul(v * t, matmul(adjoint(v), e));
     }
     return e;
 }
@@ -145,14 +147,14 @@ Expr expand_ormqr(const ExpandCall& c) {
     expect_reflections(c);
     expect_rank_at_least(c, 2, 2);
     const bool left = c.boolean(3), transpose = c.boolean(4);
-    // other q = (q^T other^T)^T
-    const Expr other = left ? c.in(2) : mt(c.in(2));
+    // other q = (q^H other^H)^H
+    const Expr other = left ? c.in(2) : adjoint(c.in(2));
     const Shape o = other.shape(), s = c.shape(0);
     if (o[o.rank() - 2] != s[s.rank() - 2])
         throw shape_error(c.name(), str("input is ", s, " and other is ", c.shape(2), ": q has ", s[s.rank() - 2],
                                         " rows, which other must have as ", left ? "rows" : "columns"));
     const Expr product = reflected(c, c.in(0), c.in(1), other, left != transpose);
-    return left ? product : mt(product);
+    return left ? product : adjoint(product);
 }
 
 }  // namespace
@@ -201,7 +203,7 @@ void add_factor_ops(Registry& ops) {
         .doc(
             "QR decomposition as Householder reflections: r on and above the diagonal of y, below it the vectors, "
             "whose "
-            "first element is 1, of the reflections 1 - tau v v^T.")
+            "first element is 1, of the reflections 1 - tau v v^H.")
         .example("abs((geqrf(tensor{{3.0}, {4.0}})))", "tensor{{5.0}, {0.5}}")
         .infer(infer_geqrf)
         .refuse_grad("use qr, which has a gradient")
@@ -216,7 +218,7 @@ void add_factor_ops(Registry& ops) {
     ops.add("ormqr(input/x: float, tau: float, other: float, left: bool = true, transpose: bool = false)")
         .doc(
             "Product of the orthogonal matrix q whose Householder reflections are given as by geqrf, or of its "
-            "transpose, with other; other q where left is false.")
+            "(conjugate) transpose, with other; other q where left is false.")
         .example("abs(ormqr(tensor{{-5.0}, {0.5}}, tensor{1.6}, tensor{{1.0}, {0.0}}))", "tensor{{0.6}, {0.8}}")
         .expand(expand_ormqr)
         .sample("f32[3,2], f32[2], f32[3,4]")

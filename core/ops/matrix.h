@@ -19,6 +19,12 @@ inline Expr matrix_transpose(const Expr& e) {
     return e.transpose(perm);
 }
 
+// The conjugate transpose; the transpose of real matrices.
+inline Expr adjoint(const Expr& e) {
+    const Expr t = matrix_transpose(e);
+    return is_complex(e.dtype()) ? call("conjugate", {t}) : t;
+}
+
 // `e` summed over the axes along which `to` was broadcast to its shape.
 inline Expr sum_to(const Expr& e, const Shape& to) {
     Shape from = e.shape();
@@ -51,6 +57,7 @@ Types infer_matmul(const Call& call);
 class Registry;
 void add_einsum_ops(Registry& ops);  // called by the family linalg
 void add_image_ops(Registry& ops);   // called by the family attention
+void add_placed_ops(Registry& ops);  // called by the family attention
 void add_fused_attention_ops(Registry& ops);
 void add_solve_ops(Registry& ops);     // called by the family linalg
 void add_distance_ops(Registry& ops);  // called by the family linalg

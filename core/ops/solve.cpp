@@ -1,9 +1,11 @@
 // Operators: inverses, determinants, linear systems and decompositions of (batches of) matrices. Gradient rules follow
-// M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
+// M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation" (2008); for
+// complex matrices (see cotangents in elementwise.h) with the adjoint where the transpose stands there.
 #include <cmath>
 
 #include "core/batching/rules.h"
 #include "core/infer.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/loss.h"
 #include "core/ops/matrix.h"
@@ -11,8 +13,6 @@
 namespace lunaria {
 
 namespace {
-
-Expr mt(const Expr& e) { return matrix_transpose(e); }
 
 Shape square(const Call& c, size_t i) {
     expect_rank_at_least(c, i, 2);
@@ -63,6 +63,9 @@ Expr diagonal_matrix(const GradRule& g, const Expr& v) {
 
 Expr lower(const Expr& e, int64_t diagonal = 0) { return call("tril", {e, diagonal}); }
 
+// Lower triangle with half of the diagonal.
+Expr half_lower(const Expr& e) { return (lower(e) + lower(e, -1)) * 0.5; }
+
 // v as the rows (v_j in every row) or columns of a matrix.
 Expr as_row(const Expr& v) {
     Shape s = v.shape();
@@ -91,21 +94,21 @@ Types infer_solve(const Call& c) {
 }
 
 Grads solve_grad(const GradRule& g) {
-    bool adjoint = g.boolean(2);
-    Expr db = g.call("matrix_solve", {g.in(0), g.dout, !adjoint});
-    Expr da = is_vector_side(g.shape(0), g.shape(1)) ? -(as_column(db) * as_row(g.out)) : -matmul(db, mt(g.out));
-    return {adjoint ? mt(da) : da, db};
+    const bool adjoint_side = g.boolean(2);
+    Expr db = g.call("matrix_solve", {g.in(0), g.dout, !adjoint_side});
+    Expr da = is_vector_side(g.shape(0), g.shape(1)) ? -(as_column(db) * as_row(mirrored(g.out)))
+                                                     : -matmul(db, adjoint(g.out));
+    return {adjoint_side ? adjoint(da) : da, db};
 }
 
 Grads cholesky_grad(const GradRule& g) {
     bool upper = g.boolean(1);
-    Expr l = upper ? mt(g.out) : g.out, dl = upper ? mt(g.dout) : g.dout;
+    Expr l = upper ? adjoint(g.out) : g.out, dl = upper ? adjoint(g.dout) : g.dout;
     Expr inverse = g.call("inverse", {l});
-    Expr p = matmul(mt(l), dl);
-    // Lower triangle with half of the diagonal.
-    Expr phi = (lower(p) + lower(p, -1)) * 0.5;
-    Expr s = matmul(matmul(mt(inverse), phi), inverse);
-    return {(s + mt(s)) * 0.5};
+    Expr p = matmul(adjoint(l), dl);
+    Expr phi = half_lower(p);
+    Expr s = matmul(matmul(adjoint(inverse), phi), inverse);
+    return {(s + adjoint(s)) * 0.5};
 }
 
 Types infer_qr(const Call& c) {
@@ -136,13 +139,13 @@ Grads qr_grad(const GradRule& g) {
         // r = (u | v) with v = q^T y for the columns y of the input beyond the m-th.
         Expr dv = columns(dr, m, n - m), y = columns(g.in(0), m, n - m);
         d_rest = matmul(q, dv);
-        dq = dq + matmul(y, mt(dv));
+        dq = dq + matmul(y, adjoint(dv));
         dr = columns(dr, 0, m);
         r_square = columns(r, 0, m);
     }
-    Expr p = matmul(r_square, mt(dr)) - matmul(mt(dq), q);
-    Expr symmetric = lower(p) + mt(lower(p, -1));
-    Expr dx = mt(g.call("matrix_solve", {r_square, mt(dq + matmul(q, symmetric)), false}));
+    Expr p = matmul(r_square, adjoint(dr)) - matmul(adjoint(dq), q);
+    Expr half = half_lower(p), symmetric = half + adjoint(half);
+    Expr dx = adjoint(g.call("matrix_solve", {r_square, adjoint(dq + matmul(q, symmetric)), false}));
     if (!d_rest) return {dx};
     Expr both[] = {dx, d_rest};
     return {g.call("concat", {g.builder.list(both), -1})};
@@ -153,7 +156,7 @@ Types infer_svd(const Call& c) {
     Shape s = c.shape(0), batch = batch_of(s);
     int64_t m = s[s.rank() - 2], n = s.back(), k = std::min(m, n);
     bool full = c.boolean(1);
-    return {{c.dtype, with_last(batch, {k})},
+    return {{part_of(c.dtype), with_last(batch, {k})},
             {c.dtype, with_last(batch, {m, full ? m : k})},
             {c.dtype, with_last(batch, {n, full ? n : k})}};
 }
@@ -168,21 +171,30 @@ Grads svd_grad(const GradRule& g) {
     // s_j² - s_i², the diagonal kept away from 0; a difference of squares without cancellation.
     Expr sums = as_row(s) + as_column(s), gap = (as_row(s) - as_column(s)) * sums + identity(g, k);
     auto turned = [&](const Expr& basis, const Expr& d) {
-        Expr p = matmul(mt(basis), d);
-        return (p - mt(p)) / gap;
+        Expr p = matmul(adjoint(basis), d);
+        return (p - adjoint(p)) / gap;
     };
     Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
     auto add = [](Expr& sum, const Expr& e) { sum = sum ? sum + e : e; };
     if (g.douts[1]) add(inner, turned(u, g.douts[1]) * as_row(s));
     if (g.douts[2]) add(inner, as_column(s) * turned(v, g.douts[2]));
-    Expr dx = matmul(matmul(u, inner), mt(v));
+    if (is_complex(g.dtype) && (g.douts[1] || g.douts[2])) {
+        // Phases turn u and v together: the imaginary part of the diagonal is said by one of the two.
+        const Expr one = identity(g, k);
+        inner = inner * (1.0 - one) + fn("real", inner * one);
+        if (g.douts[1]) {
+            const Expr p = matmul(adjoint(u), g.douts[1]) * one;
+            add(inner, (p - adjoint(p)) / (as_row(s) * 2.0));
+        }
+    }
+    Expr dx = matmul(matmul(u, inner), adjoint(v));
     if (g.douts[1] && m > k) {
-        Expr outside = g.douts[1] - matmul(u, matmul(mt(u), g.douts[1]));
-        dx = dx + matmul(outside / as_row(s), mt(v));
+        Expr outside = g.douts[1] - matmul(u, matmul(adjoint(u), g.douts[1]));
+        dx = dx + matmul(outside / as_row(s), adjoint(v));
     }
     if (g.douts[2] && n > k) {
-        Expr outside = g.douts[2] - matmul(v, matmul(mt(v), g.douts[2]));
-        dx = dx + matmul(u, mt(outside / as_row(s)));
+        Expr outside = g.douts[2] - matmul(v, matmul(adjoint(v), g.douts[2]));
+        dx = dx + matmul(u, adjoint(outside / as_row(s)));
     }
     return {dx};
 }
@@ -191,11 +203,11 @@ Grads eigh_grad(const GradRule& g) {
     Expr w = g.outs[0], v = g.outs[1];
     Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
     if (g.douts[1]) {
-        Expr turned = matmul(mt(v), g.douts[1]) * (1.0 - identity(g, w.shape().back())) / gaps(g, w);
+        Expr turned = matmul(adjoint(v), g.douts[1]) * (1.0 - identity(g, w.shape().back())) / gaps(g, w);
         inner = inner ? inner + turned : turned;
     }
-    Expr dx = matmul(matmul(v, inner), mt(v));
-    return {(dx + mt(dx)) * 0.5};
+    Expr dx = matmul(matmul(v, inner), adjoint(v));
+    return {(dx + adjoint(dx)) * 0.5};
 }
 
 Grads pinv_grad(const GradRule& g) {
@@ -203,10 +215,10 @@ Grads pinv_grad(const GradRule& g) {
     Expr a = g.in(0), p = g.out, d = g.dout;
     Shape s = g.shape(0);
     int64_t m = s[s.rank() - 2], n = s.back();
-    Expr dx = -matmul(matmul(mt(p), d), mt(p));
+    Expr dx = -matmul(matmul(adjoint(p), d), adjoint(p));
     Expr left = identity(g, m) - matmul(a, p), right = identity(g, n) - matmul(p, a);
-    dx = dx + matmul(matmul(left, mt(d)), matmul(p, mt(p)));
-    return {dx + matmul(matmul(mt(p), p), matmul(mt(d), right))};
+    dx = dx + matmul(matmul(left, adjoint(d)), matmul(p, adjoint(p)));
+    return {dx + matmul(matmul(adjoint(p), p), matmul(adjoint(d), right))};
 }
 
 Expr expand_svd(const ExpandCall& c) {
@@ -234,18 +246,46 @@ Expr expand_matrix_power(const ExpandCall& c) {
     return n >= 0 ? power(c, c.in(0), n) : power(c, c.call("inverse", {c.in(0)}), -n);
 }
 
+Grads slogdet_grad(const GradRule& g) {
+    Expr along = g.douts[1];
+    if (g.douts[0] && is_complex(g.dtype)) {
+        // The sign turns by the imaginary part of the trace of inverse dA.
+        const Expr turn = -fn("imag", mirrored(g.douts[0]) * g.outs[0]);
+        along = call("complex", {along ? along : g.builder.zeros_like(turn), turn});
+    }
+    if (!along) return {Expr()};
+    return {(per_matrix(along) * adjoint(g.call("inverse", {g.in(0)})))};
+}
+
+// With eigenvectors v of norm 1: v^-H (diag(dw) + (v^H dv - v^H v diag(Re v^H dv)) / conj(w_j - w_i)) v^H, for what
+// does not depend on the phases of the vectors (C. Boeddeker and others, 2017).
+Grads eig_grad(const GradRule& g) {
+    const Expr w = g.outs[0], v = g.outs[1], one = g.call("eye", {w.shape().back(), w.shape().back(), w.dtype()});
+    Expr inner = g.douts[0] ? as_column(g.douts[0]) * one : Expr();
+    if (g.douts[1]) {
+        const Expr p = matmul(adjoint(v), g.douts[1]);
+        const Expr lengths = fn("real", (p * one).sum({-2})).cast(w.dtype());
+        const Expr turned =
+            (p - matmul(adjoint(v), v * as_row(lengths))) * (1.0 - one) / mirrored(as_row(w) - as_column(w) + one);
+        inner = inner ? inner + turned : turned;
+    }
+    const Expr dx = g.call("matrix_solve", {v, matmul(inner, adjoint(v)), true});
+    return {is_complex(g.dtype) ? dx : fn("real", dx)};
+}
+
 Grads matrix_exp_grad(const GradRule& g) {
     // exp of ((a, d), (0, a)) holds the derivative of exp at a along d in its upper right block.
-    Expr a = mt(g.in(0)), zero = g.builder.zeros_like(a);
+    Expr a = adjoint(g.in(0)), zero = g.builder.zeros_like(a);
     int64_t n = g.shape(0).back();
     Expr top[] = {a, g.dout}, bottom[] = {zero, a};
     Expr rows[] = {g.call("concat", {g.builder.list(top), -1}), g.call("concat", {g.builder.list(bottom), -1})};
     Expr all = g.call("matrix_exp", {g.call("concat", {g.builder.list(rows), -2})});
-    return {columns(mt(columns(mt(all), 0, n)), n, n)};
+    return {columns(adjoint(columns(adjoint(all), 0, n)), n, n)};
 }
 
 Expr expand_logdet(const ExpandCall& c) {
     Expr both = c.call("slogdet", {c.in(0)});
+    if (is_complex(c.dtype)) return fn("log", both[0]) + both[1];
     // A negative determinant has no real logarithm.
     return both[1] + c.call("where", {c.call("less", {both[0], 0.0}), std::nan(""), 0.0}).cast(c.dtype);
 }
@@ -258,7 +298,7 @@ void add_solve_ops(Registry& ops) {
         .doc("Inverse of a square matrix; a singular one is an error.")
         .example("inverse(tensor{{2.0, 0.0}, {0.0, 4.0}})", "tensor{{0.5, 0.0}, {0.0, 0.25}}")
         .infer(infer_square)
-        .grad([](const GradRule& g) -> Grads { return {-matmul(matmul(mt(g.out), g.dout), mt(g.out))}; })
+        .grad([](const GradRule& g) -> Grads { return {-matmul(matmul(adjoint(g.out), g.dout), adjoint(g.out))}; })
         .batched(batch::last_axes<2>)
         .raises()
         .sample("f32[3,3]:(0,1)")
@@ -269,7 +309,7 @@ void add_solve_ops(Registry& ops) {
         .example("det(tensor{{1.0, 2.0}, {3.0, 4.0}})", "tensor(-2.0)")
         .infer(infer_scalar_per_matrix)
         // The cofactors rather than det · inverse: they exist for singular matrices as well.
-        .grad([](const GradRule& g) -> Grads { return {per_matrix(g.dout) * g.call("cofactor", {g.in(0)})}; })
+        .grad([](const GradRule& g) -> Grads { return {per_matrix(g.dout) * mirrored(g.call("cofactor", {g.in(0)}))}; })
         .batched(batch::last_axes<2>)
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
@@ -280,8 +320,9 @@ void add_solve_ops(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             // What two large products leave: halves would keep no digit of it.
             const Expr x = widened(g.in(0)), dout = widened(g.dout);
-            const Expr out = is_half(g.dtype) ? g.call("cofactor", {x}) : g.out, t = mt(g.call("inverse", {x}));
-            const Expr pull = matmul(matmul(t, mt(dout)), out);
+            const Expr out = mirrored(is_half(g.dtype) ? g.call("cofactor", {x}) : g.out);
+            const Expr t = adjoint(g.call("inverse", {x}));
+            const Expr pull = matmul(matmul(t, matrix_transpose(dout)), out);
             return {(per_matrix(sum_matrices(dout * t)) * out - pull).cast(g.dtype)};
         })
         .raises()
@@ -290,21 +331,18 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[2,2,2]:(1,3)");
     ops.add("slogdet(input/x/A: float) -> (sign, logabsdet)")
         .alias("log_matrix_determinant")
-        .doc("Sign and logarithm of the absolute value of the determinant.")
+        .doc("Sign (of a complex matrix: phase) and logarithm of the absolute value of the determinant.")
         .example("slogdet(tensor{{-1.0, 0.0}, {0.0, 1.0}})", "tensor(-1.0)")
         .infer([](const Call& c) -> Types {
             Shape batch = batch_of(square(c, 0));
-            return {{c.dtype, batch}, {c.dtype, batch}};
+            return {{c.dtype, batch}, {part_of(c.dtype), batch}};
         })
-        .grad([](const GradRule& g) -> Grads {
-            if (!g.douts[1]) return {Expr()};
-            return {per_matrix(g.douts[1]) * mt(g.call("inverse", {g.in(0)}))};
-        })
+        .grad(slogdet_grad)
         .batched(batch::last_axes<2>)
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("logdet(input/x/A: float)")
-        .doc("Logarithm of the determinant; NaN where it is negative.")
+        .doc("Logarithm of the determinant; NaN where it is negative and the matrix real.")
         .example("logdet(tensor{{1.0, 0.0}, {0.0, 1.0}})", "tensor(0.0)")
         .expand(expand_logdet)
         .sample("f32[2,1,1]:(1,2)")
@@ -312,7 +350,7 @@ void add_solve_ops(Registry& ops) {
     ops.add("matrix_solve(matrix/A/input: float, rhs/B/other: float, adjoint: bool = false)")
         .alias("solve")
         .doc(
-            "Solves matrix x = rhs, a matrix or one vector for each matrix (or with the transposed matrix, when "
+            "Solves matrix x = rhs, a matrix or one vector for each matrix (or with the conjugate transpose, when "
             "adjoint); "
             "a singular matrix is an error.")
         .example("matrix_solve(tensor{{2.0, 0.0}, {0.0, 4.0}}, tensor{{1.0}, {1.0}})", "tensor{{0.5}, {0.25}}")
@@ -326,8 +364,9 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[2,2,2]:(1,3), f32[2,2], adjoint=true");
     ops.add("cholesky(input_x/input/x/A: float, upper: bool = false)")
         .doc(
-            "Lower (or upper) triangular matrix whose product with its transpose is the symmetric positive definite "
-            "input.")
+            "Lower (or upper) triangular matrix whose product with its (conjugate) transpose is the symmetric "
+            "(Hermitian) "
+            "positive definite input.")
         .example("cholesky(tensor{{4.0, 2.0}, {2.0, 5.0}})", "tensor{{2.0, 0.0}, {1.0, 2.0}}")
         .infer(infer_square)
         .grad(cholesky_grad)
@@ -336,7 +375,7 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[3,1,1]:(1,2)")
         .sample("f32[1,1]:(1,3), upper=true");
     ops.add("qr(input/x/A: float, mode: \"reduced\"|\"complete\" = \"reduced\") -> (q, r)")
-        .doc("Orthogonal and upper triangular factor of a matrix.")
+        .doc("Orthogonal (unitary) and upper triangular factor of a matrix.")
         .example("abs((qr(tensor{{3.0}, {4.0}})))", "tensor{{0.6}, {0.8}}")
         .infer(infer_qr)
         .grad(qr_grad)
@@ -344,7 +383,9 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
     ops.add("svd(input/x/A: float, full_matrices: bool = false, compute_uv: bool = true)")
-        .doc("Singular values s, and with compute_uv also u and v, so that u diag(s) v^T is the input.")
+        .doc(
+            "Singular values s, and with compute_uv also u and v, so that u diag(s) v^H is the input; the gradient of "
+            "complex ones is that of what does not depend on the vectors' phases.")
         .example("svd(tensor{{3.0, 0.0}, {0.0, 4.0}}, false, false)", "tensor{4.0, 3.0}")
         .expand(expand_svd)
         .sample("f32[4,3], compute_uv=false")
@@ -359,11 +400,11 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
     ops.add("eigh(input/A/x: float) -> (values, vectors)")
-        .doc("Eigenvalues in ascending order and eigenvectors (columns) of a symmetric matrix.")
+        .doc("Eigenvalues in ascending order and eigenvectors (columns) of a symmetric (Hermitian) matrix.")
         .example("eigh(tensor{{2.0, 0.0}, {0.0, 1.0}})", "tensor{1.0, 2.0}")
         .infer([](const Call& c) -> Types {
             Shape s = square(c, 0);
-            return {{c.dtype, with_last(batch_of(s), {s.back()})}, {c.dtype, s}};
+            return {{part_of(c.dtype), with_last(batch_of(s), {s.back()})}, {c.dtype, s}};
         })
         .grad(eigh_grad)
         .batched(batch::last_axes<2>)
@@ -371,14 +412,17 @@ void add_solve_ops(Registry& ops) {
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("eig(input/A/x: float) -> (values, vectors)")
-        .doc("Complex eigenvalues and eigenvectors (columns) of a square matrix.")
+        .doc(
+            "Complex eigenvalues and eigenvectors (columns, of norm 1) of a square matrix; the gradient is that of "
+            "what does not depend on the vectors' phases.")
         .example("eig(tensor{{2.0}})", "cast(tensor{2.0}, \"complex64\")")
         .infer([](const Call& c) -> Types {
             Shape s = square(c, 0);
             const DType complex = complex_of(c.dtype);
             return {{complex, with_last(batch_of(s), {s.back()})}, {complex, s}};
         })
-        .refuse_grad("complex results are not differentiated; eigh has a gradient")
+        .grad(eig_grad)
+        .batched(batch::last_axes<2>)
         .raises()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");

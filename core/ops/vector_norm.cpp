@@ -29,7 +29,7 @@ double vector_order(const Call& call, size_t i) {
 }
 
 DType norm_dtype(const Call& call, size_t i) {
-    DType t = call.dtype_or(i, call.dtype);
+    DType t = call.dtype_or(i, part_of(call.dtype));
     if (!is_float(t)) throw dtype_error(call.name(), str("dtype must be a float type, not ", name_of(t)));
     return t;
 }
@@ -43,28 +43,38 @@ Types infer_vector_norm(const Call& call) {
     return {{norm_dtype(call, 4), reduced_shape(call.shape(0), axes, call.boolean(3))}};
 }
 
+// What a norm of dtype t is computed from.
+Expr computed_in(const Expr& x, DType t) { return x.cast(is_complex(x.dtype()) ? complex_of(t) : t); }
+
+// x / |x|, and 0 where that is 0.
+Expr direction_of(const Expr& x) {
+    if (!is_complex(x.dtype())) return call("sign", {x});
+    const Expr size = call("abs", {x});
+    return x / call("where", {call("equal", {size, 0.0}), 1.0, size});
+}
+
 // The gradient at 0 is 0: there the norm has a corner, and dividing by 1 instead of the norm leaves the zeros alone.
 Grads grad_vector_norm(const GradRule& g) {
     double order = vector_order(g, 1);
     Shape axes = g.axes(2, 0);
-    Expr x = g.in(0).cast(g.dout.dtype());
+    Expr x = computed_in(g.in(0), g.dout.dtype());
     Expr out = keep_axes(g.out, g.shape(0), axes), dout = keep_axes(g.dout, g.shape(0), axes);
     Expr safe = call("where", {call("equal", {out, 0.0}), g.builder.ones_like(out), out});
     Expr dx;
     if (order == 0) {
         dx = g.builder.zeros_like(x);
     } else if (order == 1) {
-        dx = dout * call("sign", {x});
+        dx = dout * direction_of(x);
     } else if (order == 2) {
         dx = x * (dout / safe);
     } else if (std::isinf(order)) {
         Expr size = call("abs", {x});
-        Expr chosen = call("equal", {size, out}).cast(x.dtype());
-        dx = chosen * call("sign", {x}) * (dout / chosen.sum(axes, true));
+        Expr chosen = call("equal", {size, out}).cast(out.dtype());
+        dx = chosen * direction_of(x) * (dout / chosen.sum(axes, true));
     } else {
         // |x| / norm is at most 1 for positive orders, so that its power does not overflow.
         Expr ratio = call("abs", {x}) / safe;
-        dx = call("sign", {x}) * call("pow", {ratio, order - 1}) * dout;
+        dx = direction_of(x) * call("pow", {ratio, order - 1}) * dout;
         if (order < 1) dx = call("where", {call("equal", {x, 0.0}), g.builder.zeros_like(dx), dx});
     }
     return {dx.cast(g.type(0).dtype)};
@@ -103,7 +113,7 @@ Expr matrix_norm(const ExpandCall& c, const Expr& x, const Value& order, const S
 // norm.
 Expr expand_norm(const ExpandCall& c) {
     DType t = norm_dtype(c, 4);
-    Expr x = c.in(0).cast(t);
+    Expr x = computed_in(c.in(0), t);
     bool keep = c.boolean(3);
     if (!c.has(1)) return call("vector_norm", {x, 2.0, c.args[2], keep});
     Shape axes = c.axes(2, 0);
@@ -120,7 +130,7 @@ Expr expand_norm(const ExpandCall& c) {
 Expr expand_matrix_norm(const ExpandCall& c) {
     Shape axes = c.axes(2, 0);
     if (axes.rank() != 2) throw value_error(c.name(), str("axis must name two axes, not ", axes.rank()));
-    Expr x = c.in(0).cast(norm_dtype(c, 4));
+    Expr x = computed_in(c.in(0), norm_dtype(c, 4));
     return matrix_norm(c, x, c.args[1], axes, c.boolean(3));
 }
 
@@ -132,7 +142,7 @@ void add_vector_norm_ops(Registry& ops) {
            "false, *, dtype: dtype? = nil)")
         .doc(
             "Norm of the vectors along the given axes, or of all elements: the ord-th root of the sum of |x|^ord; the "
-            "largest |x| for inf, the number of nonzero elements for 0.")
+            "largest |x| for inf, the number of nonzero elements for 0. Of complex numbers it is real.")
         .example("vector_norm(tensor{3.0, 4.0})", "tensor(5.0)")
         .infer(infer_vector_norm)
         .grad(grad_vector_norm)

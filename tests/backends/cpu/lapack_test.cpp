@@ -155,16 +155,16 @@ TEST(LapackTest, the_singular_values_of_single_precision_stop_for_an_interrupt) 
     std::uniform_real_distribution<float> number(-1, 1);
     for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = number(random);
     const int n = 300;
-    int info = 0, size = 10 * n * n;
+    const int size = 10 * n * n;
+    int info = 0;
     std::vector<float> a(x.data<float>(), x.data<float>() + x.size()), s(n), u(a.size()), vt(a.size());
     std::vector<float> work(static_cast<size_t>(size));
-    std::vector<int> integers(8 * n);
     request_interrupt();
     {
         const StoppableLapack stops;
-        EXPECT_THROW(call_gesdd("S", &n, &n, a.data(), &n, s.data(), u.data(), &n, vt.data(), &n, work.data(), &size,
-                                integers.data(), &info),
-                     Error);
+        EXPECT_THROW(
+            lapack::gesdd('S', n, n, a.data(), n, s.data(), u.data(), n, vt.data(), n, work.data(), size, &info),
+            Error);
     }
     clear_interrupt();
 }
