@@ -142,7 +142,7 @@ void copy(const SplitNumbers& from, int64_t count, const SplitNumbers& to) {
 
 FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
     if (n == 1) return;
-    if (radices_.empty() && is_cyclic_prime()) return;
+    if (radices_.empty() && make_cyclic()) return;
     if (radices_.empty()) {
         const int64_t padded = cheapest_from(2 * n - 1);
         padded_ = of(padded);
@@ -191,7 +191,7 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
 
 // Indices 1 .. n - 1 are powers g^q; with them the transform is a convolution over q of x[g^q] and e^(-2 pi i g^-q /
 // n), whose length is n - 1.
-bool FourierPlan::is_cyclic_prime() {
+bool FourierPlan::make_cyclic() {
     // Below this the order of the powers costs more than twice the length does.
     constexpr int64_t kLeast = 1 << 13;
     const int64_t length = n_ - 1;

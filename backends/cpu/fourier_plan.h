@@ -65,7 +65,7 @@ class FourierPlan {
     template <class Read, class Write>
     void in_two_steps(const SplitArray& between, Read read, Write write) const;
     void convolve_long(const SplitArray& x, const SplitArray& scratch) const;
-    bool is_cyclic_prime();
+    bool make_cyclic();  // false where the length is no such prime
     void convolve_cyclic(SplitArray& x, SplitArray& scratch, int64_t signals) const;
 
     int64_t n_;

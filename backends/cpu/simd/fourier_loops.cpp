@@ -1,5 +1,7 @@
 #include "backends/cpu/simd/fourier_loops.h"
 
+#include <utility>
+
 #include "backends/cpu/simd/pack.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
@@ -210,41 +212,86 @@ void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width,
     }
 }
 
-template <int64_t kWidth>
-void turn_columns(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t given_width, SplitNumbers to,
-                  int64_t first, int64_t length) {
-    const int64_t width = kWidth ? kWidth : given_width;
+// Transposes squares of a pack's lanes: swaps their blocks of S lanes off the diagonal, then the smaller ones in each.
+template <int S, int... L>
+[[gnu::always_inline]] inline void swap_blocks(Pack<double>* rows, std::integer_sequence<int, L...> lanes) {
+    constexpr int kLanes = Pack<double>::lanes;
+    for (int i = 0; i < kLanes; ++i) {
+        if (i & S) continue;
+        const Pack<double> a = rows[i], b = rows[i + S];
+        rows[i] = __builtin_shufflevector(a.v, b.v, (L & S ? kLanes + L - S : L)...);
+        rows[i + S] = __builtin_shufflevector(a.v, b.v, (L & S ? kLanes + L : L + S)...);
+    }
+    if constexpr (S > 1) swap_blocks<S / 2>(rows, lanes);
+}
+[[gnu::always_inline]] inline void transpose(Pack<double>* rows) {
+    constexpr int kLanes = Pack<double>::lanes;
+    for (int i = 0; i < kSideBySide; i += kLanes)
+        swap_blocks<kLanes / 2>(rows + i, std::make_integer_sequence<int, kLanes>());
+}
+
+// Squares of kSideBySide rows and columns, as many as there are; each line of the cache is written at once. Leaves the
+// powers for the next row in turn, gives its index.
+int64_t turn_squares(SplitNumbers x, SplitNumbers roots, int64_t count, SplitNumbers to, int64_t first, int64_t length,
+                     SplitNumbers turn) {
+    using P = Pack<double>;
+    constexpr int64_t kLanes = P::lanes;
+    const int64_t end = count - count % kSideBySide;
+    for (int64_t c = 0; c < kSideBySide; c += kLanes) {
+        const Pair<P> root{P::load(roots.re + c), P::load(roots.im + c)};
+        Pair<P> powers[kSideBySide + 1];
+        powers[0] = {P(1), P(0)};
+        for (int64_t i = 0; i < kSideBySide; ++i) powers[i + 1] = powers[i] * root;
+        Pair<P> power = powers[0];
+        for (int64_t begin = 0; begin < end; begin += kSideBySide) {
+            P re[kSideBySide], im[kSideBySide];
+            for (int64_t i = 0; i < kSideBySide; ++i) {
+                const int64_t at = (begin + i) * kSideBySide + c;
+                const Pair<P> turned = Pair<P>{P::load(x.re + at), P::load(x.im + at)} * (power * powers[i]);
+                re[i] = turned.re;
+                im[i] = turned.im;
+            }
+            power = power * powers[kSideBySide];
+            transpose(re);
+            transpose(im);
+            double* to_re = to.re + begin * length + (first + c) * kSideBySide;
+            double* to_im = to.im + begin * length + (first + c) * kSideBySide;
+            for (int64_t j = 0; j < kLanes; ++j)
+                for (int64_t i = 0; i < kSideBySide; i += kLanes) {
+                    re[i + j].store(to_re + j * kSideBySide + i);
+                    im[i + j].store(to_im + j * kSideBySide + i);
+                }
+        }
+        power.re.store(turn.re + c);
+        power.im.store(turn.im + c);
+    }
+    return end;
+}
+
+void turn_and_part(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to, int64_t first,
+                   int64_t length) {
     // The powers of the roots one after another: a rounding in f64 more each time.
     double turn_re[kSideBySide], turn_im[kSideBySide];
     for (int64_t j = 0; j < width; ++j) {
         turn_re[j] = 1;
         turn_im[j] = 0;
     }
-    for (int64_t begin = 0; begin < count; begin += kSideBySide) {
+    int64_t begin = 0;
+    if (width == kSideBySide) begin = turn_squares(x, roots, count, to, first, length, {turn_re, turn_im});
+    for (; begin < count; begin += kSideBySide) {
         const int64_t rows = count - begin < kSideBySide ? count - begin : kSideBySide;
-        double re[kSideBySide][kSideBySide], im[kSideBySide][kSideBySide];
+        double *to_re = to.re + begin * length + first * rows, *to_im = to.im + begin * length + first * rows;
         for (int64_t i = 0; i < rows; ++i) {
             const double *from_re = x.re + (begin + i) * width, *from_im = x.im + (begin + i) * width;
             for (int64_t j = 0; j < width; ++j) {
                 const double c = turn_re[j], s = turn_im[j];
-                re[i][j] = from_re[j] * c - from_im[j] * s;
-                im[i][j] = from_re[j] * s + from_im[j] * c;
+                to_re[j * rows + i] = from_re[j] * c - from_im[j] * s;
+                to_im[j * rows + i] = from_re[j] * s + from_im[j] * c;
                 turn_re[j] = c * roots.re[j] - s * roots.im[j];
                 turn_im[j] = c * roots.im[j] + s * roots.re[j];
             }
         }
-        double *to_re = to.re + begin * length + first * rows, *to_im = to.im + begin * length + first * rows;
-        for (int64_t j = 0; j < width; ++j)
-            for (int64_t i = 0; i < rows; ++i) {
-                to_re[j * rows + i] = re[i][j];
-                to_im[j * rows + i] = im[i][j];
-            }
     }
-}
-void turn_and_part(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to, int64_t first,
-                   int64_t length) {
-    if (width == kSideBySide) return turn_columns<kSideBySide>(x, roots, count, width, to, first, length);
-    turn_columns<0>(x, roots, count, width, to, first, length);
 }
 
 void split(const float* pairs, SplitNumbers x, int64_t count, double sign) {
