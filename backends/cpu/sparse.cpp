@@ -1,5 +1,6 @@
 // CPU kernels: products of sparse matrices in rows (CSR) with dense ones.
 #include <algorithm>
+#include <atomic>
 #include <type_traits>
 
 #include "backends/cpu/elementwise.h"
@@ -28,17 +29,20 @@ const SparseLoops<I>& sparse_loops() {
 }
 
 template <class I>
-void check(const KernelCall& c, const I* indptr, int64_t rows, const I* columns, int64_t count, int64_t size) {
+void check_starts(const KernelCall& c, const I* indptr, int64_t rows, int64_t count) {
     if (indptr[0] != 0 || indptr[rows] != static_cast<I>(count))
         throw value_error(c.op.name(), str("indptr must begin with 0 and end with the number of values, ", count));
-    if (!sparse_loops<I>().is_ascending(indptr, rows + 1))
-        for (int64_t i = 0; i < rows; ++i)
-            if (indptr[i] > indptr[i + 1]) throw value_error(c.op.name(), str("indptr falls behind place ", i));
-    if (sparse_loops<I>().are_within(columns, count, size)) return;
-    for (int64_t k = 0; k < count; ++k)
-        if (columns[k] < 0 || columns[k] >= size)
-            throw index_error(c.op.name(), str("column ", static_cast<int64_t>(columns[k]),
-                                               " is out of range: the dense matrix has ", size, " rows"));
+    if (sparse_loops<I>().is_ascending(indptr, rows + 1)) return;
+    for (int64_t i = 0; i < rows; ++i)
+        if (indptr[i] > indptr[i + 1]) throw value_error(c.op.name(), str("indptr falls behind place ", i));
+}
+
+// One of the columns is not within the dense matrix of so many rows.
+template <class I>
+[[noreturn]] void fail_outside(const KernelCall& c, const I* columns, int64_t size) {
+    while (*columns >= 0 && *columns < size) ++columns;
+    throw index_error(c.op.name(), str("column ", static_cast<int64_t>(*columns),
+                                       " is out of range: the dense matrix has ", size, " rows"));
 }
 
 bool csr_matmul(const KernelCall& c) {
@@ -46,13 +50,22 @@ bool csr_matmul(const KernelCall& c) {
     const int64_t rows = indptr.size() - 1, width = dense.dim(1), count = values.size();
     auto typed = [&]<class T, class I>(T, I) {
         const I *ptr = indptr.data<I>(), *col = columns.data<I>();
-        check(c, ptr, rows, col, count, dense.dim(0));
+        check_starts(c, ptr, rows, count);
         const T *from = values.data<T>(), *x = dense.data<T>();
         T* out = c.out[0].data<T>();
         const int64_t mean = (count * std::max<int64_t>(width, 1)) / std::max<int64_t>(rows, 1) + 1;
-        parallel_for(rows, 32768 / mean + 1, [&](int64_t begin, int64_t end) {
-            sparse_loops<I>()({ptr, col, from, x, width, begin, end, out});
+        const int64_t piece = 32768 / mean + 1;
+        std::atomic<bool> outside = false;
+        // Columns are looked at just before they are used, while they come into the cache for it.
+        parallel_for(rows, piece, [&](int64_t first, int64_t last) {
+            for (int64_t begin = first, end = 0; begin < last; begin = end) {
+                end = std::min(begin + piece, last);
+                if (!sparse_loops<I>().are_within(col + ptr[begin], ptr[end] - ptr[begin], dense.dim(0)))
+                    return outside.store(true, std::memory_order_relaxed);
+                sparse_loops<I>()({ptr, col, from, x, width, begin, end, out});
+            }
         });
+        if (outside) fail_outside(c, col, dense.dim(0));
     };
     auto indexed = [&](auto number) {
         if (indptr.dtype() == DType::i32)

@@ -45,7 +45,11 @@ void by_vector(const SparseRows<T, I>& r) {
                 for (int j = 0; j < 4; ++j) sum[j] += values[j] * dense[columns[j]];
             total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
         }
-        for (; left > 0; --left) total += *values++ * dense[*columns++];
+        for (; left >= 2; left -= 2, columns += 2, values += 2) {
+            total += values[0] * dense[columns[0]];
+            total += values[1] * dense[columns[1]];
+        }
+        if (left > 0) total += *values++ * dense[*columns++];
         out[i] = total;
     }
 }
