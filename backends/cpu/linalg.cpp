@@ -308,7 +308,7 @@ bool fast(const KernelCall& c, bool b_transposed) {
     if (is_integer(c.dtype) || c.dtype == DType::boolean) return integer_product(a, b, b_transposed, bias, c.out[0]);
     if (is_half(c.dtype)) return half_product(c, b_transposed, bias);
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
-    if (!b_transposed && a.rank() == 2 && b.rank() == 2)
+    if (!b_transposed && a.rank() == 2 && b.rank() == 2 && !prepared_place(b.raw()))
         return c.dtype == DType::f32 ? matrices<float>(a, b, c.out[0]) : matrices<double>(a, b, c.out[0]);
     Product p = product_of(a, b, b_transposed);
     return c.dtype == DType::f32 ? fast_product<float>(p, a, b, bias, false, c.out[0])

@@ -283,6 +283,7 @@ void add_linalg_ops(Registry& ops) {
         .half_native()
         .batched(batch::matrix_product)
         .flops(product_flops)
+        .keeps_weight()
         .fusion(Fusion::product)
         .sample("f32[2,3], f32[3,4]")
         .sample("f32[2,1,3,5], f32[3,5,2]")
@@ -300,6 +301,7 @@ void add_linalg_ops(Registry& ops) {
         .half_native()
         .batched(batch::matrix_product)
         .flops(product_flops)
+        .keeps_weight()
         .sample("f32[3,4], f32[4,2]")
         .sample("f32[1,5], f32[5,7]");
     ops.add("bmm(input_x/input/a/x/batch1: same, mat2/b/y/other/batch2: same)")

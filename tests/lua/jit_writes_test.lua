@@ -36,6 +36,24 @@ test("running statistics are moved once for each call", function()
   equal(ms.jit_report(f).graphs, 1)
 end)
 
+-- Kernels keep a weight in their own order from call to call, and make it anew once somebody has written to it.
+test("a product follows its weight when that is written now and then", function()
+  for _, product in ipairs { ops.matmul, ops.mm, function(a, b) return ops.matmul(a, ops.transpose(b, { 1, 0 })) end } do
+    for _, rows in ipairs { 1, 3, 64, 520 } do
+      local given = ops.randn { rows, 96 }
+      local w = ms.Parameter(ops.randn { 96, 96 } * 0.1, "w")
+      local function layer(x) return ops.tanh(product(x, w)) * 2 end
+      local f = ms.jit(layer)
+      for i = 1, 12 do
+        if i % 4 == 0 then ops.assign_add(w, ops.randn { 96, 96 } * 0.1) end
+        near(f(given * i), layer(given * i), 1e-5)
+      end
+      local other = ops.randn { rows + 2, 96 }
+      near(f(other), layer(other), 1e-5)
+    end
+  end
+end)
+
 test("what reads a tensor after it is written sees the new value", function()
   both(function()
     local p = ms.Parameter(ms.tensor { 1.0, 2.0 }, "p")
