@@ -71,11 +71,15 @@ uint8_t float_to_e5m2(float x) {
     return static_cast<uint8_t>(sign | ((place + 16) * 4 + steps));
 }
 
+uint8_t float_to_int4_pair(float x) {
+    return static_cast<uint8_t>(static_cast<int>(x == x ? std::clamp(x, -128.f, 255.f) : 0));
+}
+
 namespace {
 constexpr std::array<std::string_view, kDTypeCount> kNames = {
-    "bool",          "uint8",       "int8",    "uint16",   "int16",   "uint32",  "int32",     "uint64",    "int64",
-    "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
-constexpr std::array<size_t, kDTypeCount> kSizes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1, 2, 2, 4, 8, 8, 16};
+    "bool",    "uint8",         "int8",        "uint16",  "int16",    "uint32",  "int32",   "uint64",    "int64",
+    "qint4x2", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
+constexpr std::array<size_t, kDTypeCount> kSizes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 1, 1, 1, 2, 2, 4, 8, 8, 16};
 constexpr std::pair<std::string_view, DType> kOtherNames[] = {
     {"bool_", DType::boolean}, {"byte", DType::u8},  {"short", DType::i16}, {"int", DType::i32},
     {"long", DType::i64},      {"half", DType::f16}, {"float", DType::f32}, {"single", DType::f32},

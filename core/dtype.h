@@ -1,4 +1,5 @@
-// Element types. Half-width floats are stored in 16 bits and computed in f32; floats of 8 bits are only stored.
+// Element types. Half-width floats are stored in 16 bits and computed in f32; floats of 8 bits and pairs of
+// integers of 4 bits are only stored.
 #pragma once
 
 #include <bit>
@@ -14,7 +15,7 @@
 
 namespace lunaria {
 
-inline constexpr int kDTypeCount = 17;
+inline constexpr int kDTypeCount = 18;
 
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float x);  // round to nearest even, overflow to infinity
@@ -63,6 +64,17 @@ struct Float8E5M2 {
     operator float() const { return half_to_float(static_cast<uint16_t>(bits << 8)); }
 };
 
+uint8_t float_to_int4_pair(float x);
+
+// Two integers of 4 bits with a sign in a byte, as weights of quantised networks are stored; as a number it is the
+// byte.
+struct Int4Pair {
+    uint8_t bits = 0;
+    Int4Pair() = default;
+    explicit Int4Pair(float x) : bits(float_to_int4_pair(x)) {}
+    operator float() const { return static_cast<int8_t>(bits); }
+};
+
 using Complex64 = std::complex<float>;
 using Complex128 = std::complex<double>;
 
@@ -82,10 +94,11 @@ constexpr bool is_integer(DType t) { return t >= DType::u8 && t <= DType::i64; }
 constexpr bool has_sign(DType t) {
     return t != DType::boolean && t != DType::u8 && t != DType::u16 && t != DType::u32 && t != DType::u64;
 }
-constexpr bool is_float8(DType t) { return t == DType::f8e4m3 || t == DType::f8e5m2; }
+// Whether nothing is computed in it.
+constexpr bool is_stored_only(DType t) { return t >= DType::q4x2 && t <= DType::f8e5m2; }
 constexpr bool is_complex(DType t) { return t >= DType::c64; }
 // Whether generated code holds the elements in the lanes of its registers.
-constexpr bool is_lane(DType t) { return !is_complex(t) && !is_float8(t); }
+constexpr bool is_lane(DType t) { return !is_complex(t) && !is_stored_only(t); }
 // What integers and bools are added up and multiplied in.
 constexpr DType sum_of(DType t) { return t == DType::u64 ? t : DType::i64; }
 // Of the parts of complex numbers; other types as they are.
@@ -147,6 +160,7 @@ decltype(auto) visit_dtype(DType t, F&& f) {
 // As visit_dtype, for all types.
 template <class F>
 decltype(auto) visit_stored(DType t, F&& f) {
+    if (t == DType::q4x2) return f(TypeTag<Int4Pair>{});
     if (t == DType::f8e4m3) return f(TypeTag<Float8E4M3>{});
     if (t == DType::f8e5m2) return f(TypeTag<Float8E5M2>{});
     return visit_dtype(t, std::forward<F>(f));
@@ -172,6 +186,8 @@ constexpr DType dtype_of() {
         return DType::u64;
     else if constexpr (std::is_same_v<T, int64_t>)
         return DType::i64;
+    else if constexpr (std::is_same_v<T, Int4Pair>)
+        return DType::q4x2;
     else if constexpr (std::is_same_v<T, Float8E4M3>)
         return DType::f8e4m3;
     else if constexpr (std::is_same_v<T, Float8E5M2>)

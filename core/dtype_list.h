@@ -16,6 +16,7 @@ enum class DType : uint8_t {
     i32,
     u64,
     i64,
+    q4x2,
     f8e4m3,
     f8e5m2,
     f16,

@@ -124,7 +124,7 @@ static void expect_computed(const Op& op, const Param& param, const Value& v) {
     const bool is_dtype = v.kind() == Value::Kind::dtype;
     if (!is_dtype && !is_operand(v)) return;
     const DType t = is_dtype ? v.dtype() : dtype_of_operand(v);
-    if (is_float8(t) && !takes_stored(op))
+    if (is_stored_only(t) && !takes_stored(op))
         throw dtype_error(
             op.name(), str(param.name, " is ", name_of(t), ", a type to store numbers in: nothing is computed in it"))
             .hint("x:float() converts to float32");

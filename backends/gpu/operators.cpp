@@ -217,18 +217,19 @@ bool run_loop_of(const KernelCall& call, const Launcher& launcher) {
     return run_as_loop(launcher.queue(), launcher.target(), call);
 }
 
-// Whether an operand or a result is of such a type.
-template <class F>
-static bool call_has(const KernelCall& call, F which) {
-    const auto is_such = [&](const Value& v) { return v.is_tensor() && which(v.tensor().dtype()); };
+// Whether an operand or a result has a type that kernels are not written for.
+static bool has_foreign_type(const KernelCall& call) {
+    const auto is_foreign = [](const Tensor& t) {
+        return t && (is_stored_only(t.dtype()) || t.dtype() == DType::c128);
+    };
+    const auto holds_foreign = [&](const Value& v) { return v.is_tensor() && is_foreign(v.tensor()); };
     for (const Value& v : call.args)
-        if (is_such(v) || (v.is_list() && std::ranges::any_of(v.items(), is_such))) return true;
-    return std::ranges::any_of(call.out, [&](const Tensor& t) { return t && which(t.dtype()); });
+        if (holds_foreign(v) || (v.is_list() && std::ranges::any_of(v.items(), holds_foreign))) return true;
+    return std::ranges::any_of(call.out, is_foreign);
 }
 
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call) {
-    if (!graph::can_generate() || call_has(call, [](DType t) { return is_float8(t) || t == DType::c128; }))
-        return false;
+    if (!graph::can_generate() || has_foreign_type(call)) return false;
     const KernelTable::Entry own = kernel_table().find(call.op);
     const bool may_be_loop = call.op.fuses_as != Fusion::none;
     if (may_be_loop && (!own.kernel || own.is_last) && run_as_loop(queue, target, call)) return true;

@@ -22,12 +22,12 @@ struct Type {
     std::string_view name;
     DType dtype;
 };
-constexpr Type kTypes[] = {{"Float32", DType::f32},         {"Float16", DType::f16},      {"Float64", DType::f64},
-                           {"BFloat16", DType::bf16},       {"Int8", DType::i8},          {"Int16", DType::i16},
-                           {"Int32", DType::i32},           {"Int64", DType::i64},        {"UInt8", DType::u8},
-                           {"Bool", DType::boolean},        {"Complex64", DType::c64},    {"UInt16", DType::u16},
-                           {"UInt32", DType::u32},          {"UInt64", DType::u64},       {"Complex128", DType::c128},
-                           {"Float8E4M3FN", DType::f8e4m3}, {"Float8E5M2", DType::f8e5m2}};
+constexpr Type kTypes[] = {{"Float32", DType::f32},         {"Float16", DType::f16},       {"Float64", DType::f64},
+                           {"BFloat16", DType::bf16},       {"Int8", DType::i8},           {"Int16", DType::i16},
+                           {"Int32", DType::i32},           {"Int64", DType::i64},         {"UInt8", DType::u8},
+                           {"Bool", DType::boolean},        {"Complex64", DType::c64},     {"UInt16", DType::u16},
+                           {"UInt32", DType::u32},          {"UInt64", DType::u64},        {"Complex128", DType::c128},
+                           {"Float8E4M3FN", DType::f8e4m3}, {"Float8E5M2", DType::f8e5m2}, {"Int4", DType::q4x2}};
 
 // Fields of a message within a source. Small ones are read into memory, contents are left where they are.
 class Fields {

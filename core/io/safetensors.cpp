@@ -255,6 +255,10 @@ void write_safetensors(Sink& sink, std::span<const NamedTensor> tensors, const M
         if (name == "__metadata__") throw file_error(sink.name(), "a tensor cannot be named '__metadata__'");
         if (!names.insert(name).second) throw file_error(sink.name(), str("two tensors are named '", name, "'"));
         const Type* type = type_of(tensor.dtype());
+        if (type == std::end(kTypes))
+            throw dtype_error("write_safetensors",
+                              str("'", name, "' is ", name_of(tensor.dtype()), ", which a .safetensors cannot hold"))
+                .hint("a .ckpt can; or convert it, for example with x:astype(ms.int8)");
         uint64_t end = at + tensor.nbytes();
         // Pushed rather than assigned by key: looking a key up in an ordered object is linear.
         header.get_ref<nlohmann::ordered_json::object_t&>().emplace_back(

@@ -421,6 +421,7 @@ void bind_dtypes(lua_State* L) {
                                                         {"complex128", DType::c128},
                                                         {"float8_e4m3fn", DType::f8e4m3},
                                                         {"float8_e5m2", DType::f8e5m2},
+                                                        {"qint4x2", DType::q4x2},
                                                         {"cfloat", DType::c64},
                                                         {"cdouble", DType::c128},
                                                         {"intc", DType::i32},

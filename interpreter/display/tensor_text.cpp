@@ -34,7 +34,7 @@ std::string element_text(const Tensor& t, int64_t index) {
     const DType dtype = t.dtype();
     if (dtype == DType::boolean) return t.integer_at(index) ? "True" : "False";
     if (dtype == DType::u64) return std::to_string(static_cast<uint64_t>(t.integer_at(index)));
-    if (is_integer(dtype)) return std::to_string(t.integer_at(index));
+    if (is_integer(dtype) || dtype == DType::q4x2) return std::to_string(t.integer_at(index));
     if (is_complex(dtype)) {
         const bool wide = dtype == DType::c128;
         const Complex128 z = wide ? t.data<Complex128>()[index] : Complex128(t.data<Complex64>()[index]);
@@ -139,6 +139,7 @@ std::string elements_text(const Tensor& tensor, const PrintOptions& options, int
 
 std::string dtype_text(DType dtype) {
     if (dtype == DType::bf16) return "BFloat16";
+    if (dtype == DType::q4x2) return "QInt4x2";
     std::string name(name_of(dtype));
     if (name.starts_with("uint")) return "UI" + name.substr(2);
     name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));

@@ -8,9 +8,10 @@
 
 namespace lunaria {
 
-inline constexpr DType kTypesInC[] = {DType::boolean, DType::u8,   DType::i8,   DType::i16,    DType::i32,   DType::i64,
-                                      DType::f16,     DType::bf16, DType::f32,  DType::f64,    DType::u16,   DType::u32,
-                                      DType::u64,     DType::c64,  DType::c128, DType::f8e4m3, DType::f8e5m2};
+inline constexpr DType kTypesInC[] = {DType::boolean, DType::u8,     DType::i8,   DType::i16, DType::i32,
+                                      DType::i64,     DType::f16,    DType::bf16, DType::f32, DType::f64,
+                                      DType::u16,     DType::u32,    DType::u64,  DType::c64, DType::c128,
+                                      DType::f8e4m3,  DType::f8e5m2, DType::q4x2};
 
 inline std::optional<DType> dtype_in_c(lunaria_dtype t) {
     const int at = static_cast<int>(t) - LUNARIA_BOOL;

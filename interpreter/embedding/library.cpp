@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/devices.h"
 #include "core/shape.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/embedding/elements.h"
@@ -96,7 +97,11 @@ class Engine {
 };
 
 Engine& engine() {
-    static Engine one;
+    // The devices first: the engine's last work waits for them.
+    static Engine one = [] {
+        set_up_devices();
+        return Engine();
+    }();
     return one;
 }
 

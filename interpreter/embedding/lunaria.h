@@ -35,7 +35,8 @@ typedef enum {
     LUNARIA_COMPLEX64, /* two floats, real and imaginary part */
     LUNARIA_COMPLEX128,
     LUNARIA_FLOAT8_E4M3FN,
-    LUNARIA_FLOAT8_E5M2
+    LUNARIA_FLOAT8_E5M2,
+    LUNARIA_QINT4X2 /* two integers of 4 bits */
 } lunaria_dtype;
 
 typedef struct lunaria_program lunaria_program;

@@ -126,7 +126,7 @@ class Session {
     ExecuteOptions options_;                  // of the cell that runs, for commands that run cells
     std::vector<std::string> commands_;       // names, with their %
     std::optional<int> exit_status_;          // on the way to the outermost cell
-    volatile int running_ = 0;                // depth: commands run cells
+    std::atomic<int> running_ = 0;            // depth: commands run cells
     std::atomic<int64_t> interrupted_at_{0};  // by the steady clock, in nanoseconds; 0: not
     std::atomic<double> interrupt_seconds_{0};
 };

@@ -222,6 +222,20 @@ t.test("gradients of complex128 programs are the slopes along a direction", func
   assert(checked >= 270, checked .. " programs were checked")
 end)
 
+t.test("pairs of integers of 4 bits are stored, moved and converted, and nothing is computed in them", function()
+  local x = ms.tensor({ 0x21, -1, 127, -128, 0 }, ms.qint4x2)
+  t.equal({ x.dtype, x.itemsize, tostring(x.dtype) }, { ms.qint4x2, 1, "QInt4x2" })
+  t.equal(x:astype(ms.int8):tolist(), { 33, -1, 127, -128, 0 })
+  t.equal(ms.tensor({ 255, 16 }, ms.uint8):astype(ms.qint4x2):astype(ms.int32):tolist(), { -1, 16 })
+  t.equal(ops.concat({ x, x:reshape(5) })[{ ms.slice(4, 7) }]:astype(ms.int64):tolist(), { 0, 33, -1 })
+  t.equal(both(function(a) return ops.cast(ops.flip(a, 0), ms.int32) + 1 end, x)[0]:item(), 1)
+  assert(tostring(x):find("[  33,   -1,  127, -128,    0]", 1, true), tostring(x))
+  for _, f in ipairs { function() return x + x end, function() return ops.exp(x) end, function() return ops.matmul(x, x) end } do
+    t.fails({ "qint4x2", "nothing is computed" }, f)
+  end
+  t.fails({ "qint4x2" }, function() ms.save_checkpoint({ x = x }, os.tmpname() .. ".safetensors") end)
+end)
+
 t.test("files keep these dtypes", function()
   local tensors = {}
   for _, dtype in ipairs { "uint16", "uint32", "uint64", "complex128", "float8_e4m3fn", "float8_e5m2" } do

@@ -25,10 +25,16 @@ std::string refused(const std::string& bytes, const std::string& part) {
     return error_of([&] { read(bytes); }, part);
 }
 
+TEST(safetensors, what_the_format_has_no_type_for_is_refused) {
+    StringSink sink;
+    EXPECT_THROW(write_safetensors(sink, {{NamedTensor{"x", Tensor::zeros(DType::q4x2, {2})}}}, {}), Error);
+}
+
 TEST(safetensors, every_dtype_survives_a_round_trip) {
     std::vector<NamedTensor> tensors;
     for (int i = 0; i < kDTypeCount; ++i) {
         DType dtype = static_cast<DType>(i);
+        if (dtype == DType::q4x2) continue;
         Tensor t = Tensor::empty(dtype, {3, 2});
         for (int64_t k = 0; k < 6; ++k) t.set_at(k, k % 2);
         tensors.emplace_back(std::string(name_of(dtype)), t);

@@ -377,8 +377,8 @@ end
 --- stage that holds the others up. rows: at most so many.
 ---
 ---     > report = ms.dataset.NumpySlicesDataset(ms.arange(100)):batch(10):profile()
----     > report.slowest
----     batch 10
+---     > report.rows, report[1].title, report[2].title, report[3]
+---     10	batch 10	table	nil
 function Dataset:profile(rows)
   rows = rows == nil and math.maxinteger or check.positive("profile", "rows", rows)
   if rows == math.maxinteger and data.rows(self._node) == math.huge then fail("profile", "the data set has no end", "ds:profile(1000)") end

@@ -79,6 +79,7 @@ return {
   ["ms.uint"] = { { "ms.tensor({ 1, 2 }, ms.uint).dtype", "UInt64" } },
   ["ms.float8_e4m3fn"] = { { "ms.tensor({ 0.3, 500.0 }, ms.float8_e4m3fn):float():tolist()[1]", "0.3125" } },
   ["ms.float8_e5m2"] = { { "ms.tensor({ 0.3 }, ms.float8_e5m2):float():item()", "0.3125" } },
+  ["ms.qint4x2"] = { { "ms.tensor({ 0x21 }, ms.qint4x2):int():item()", "33" } },
   ["ms.ops"] = { { "ms.ops.softmax(ms.zeros { 2 }, { axis = 0 }):tolist()[1]", "0.5" } },
   ["ms.nn"] = { { "ms.nn.ReLU()(ms.tensor { -1.0, 2.0 }):tolist()[2]", "2.0" } },
   ["ms.nn.optim"] = { { "ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 })", "AdamW<lr=0.001, parameters=2>" } },

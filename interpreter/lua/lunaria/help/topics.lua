@@ -48,6 +48,7 @@ topics.values = {
   ["ms.uint"] = dtype "The same as ms.uint64.",
   ["ms.float8_e4m3fn"] = dtype "Floating point of 8 bits to store numbers in: 4 bits of precision, up to 448, without infinity. Nothing is computed in it; x:float() converts.",
   ["ms.float8_e5m2"] = dtype "Floating point of 8 bits to store numbers in: 3 bits of precision, up to 57344. Nothing is computed in it; x:float() converts.",
+  ["ms.qint4x2"] = dtype "Two integers of 4 bits with a sign in a byte, to store quantised weights in: as a number it is the byte, from -128 to 127. Nothing is computed in it.",
   ["ms.complex64"] = dtype "Complex numbers of two float32. Also called ms.cfloat.",
   ["ms.cfloat"] = dtype "The same as ms.complex64.",
   ["ms.complex128"] = dtype "Complex numbers of two float64. Also called ms.cdouble.",
