@@ -2,6 +2,9 @@
 // parameter's name and the actual shape or value.
 #pragma once
 
+#include <cmath>
+#include <vector>
+
 #include "core/op.h"
 
 namespace lunaria {
@@ -20,5 +23,14 @@ Error parameter_error(std::string_view where, std::string_view name, std::string
                       std::string_view at = "");
 void expect_positive(const Call& call, size_t i, int64_t value);
 void expect_not_negative(const Call& call, size_t i, int64_t value);
+
+// A number, or those of a list; NaN for what is none.
+inline std::vector<double> numbers_in(const Value& v) {
+    std::vector<double> list;
+    if (v.is_number()) list.push_back(v.number());
+    if (v.is_list())
+        for (const Value& item : v.items()) list.push_back(item.is_number() ? item.number() : std::nan(""));
+    return list;
+}
 
 }  // namespace lunaria

@@ -284,6 +284,7 @@ void add_attention_ops(Registry& ops) {
         .sample("f32[2,2,4,6], f32[1,1,4,6], f32[1,1,4,6]")
         .sample("f32[3,2], f32[3,2], f32[2], mode=1");
     add_image_ops(ops);
+    add_placed_ops(ops);
     add_fused_attention_ops(ops);
 }
 

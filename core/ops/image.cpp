@@ -75,14 +75,6 @@ Expr resize_nearest(const ExpandCall& c, const Expr& x, int axis, const Resize& 
     return c.call("gather", {x, c.builder.constant(index), axis});
 }
 
-std::vector<double> numbers(const Value& v) {
-    std::vector<double> list;
-    if (v.is_number()) list.push_back(v.number());
-    if (v.is_list())
-        for (const Value& item : v.items()) list.push_back(item.number());
-    return list;
-}
-
 Expr expand_interpolate(const ExpandCall& c) {
     Shape s = c.shape(0);
     int axes = s.rank() - 2;
@@ -96,7 +88,7 @@ Expr expand_interpolate(const ExpandCall& c) {
         throw value_error(c.name(), str("mode \"bicubic\" needs 4 axes, but input has shape ", s));
     if (c.has(1) == c.has(2)) throw argument_error(c.name(), "give either size or scale_factor");
     auto sizes = c.ints(1);
-    auto scales = numbers(c.args[2]);
+    auto scales = numbers_in(c.args[2]);
     size_t given = c.has(1) ? sizes.size() : scales.size(), n = static_cast<size_t>(axes);
     if (given != 1 && given != n)
         throw value_error(c.name(),

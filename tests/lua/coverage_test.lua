@@ -137,15 +137,11 @@ local open = {
   ["tensors P2"] = [[
     convert_bytes_to_tensor from_numpy has_init init is_init set_ set_cast_dtype to_ wait_pipeline
   ]],
-  ["dtypes P1"] = [[
-    qint4x2
-  ]],
   ["dtypes P2"] = [[
     hifloat8
   ]],
   ["operators P2"] = [[
-    put_ deformable_conv2d fractional_max_pool2d fractional_max_pool3d fused_infer_attention_score rotated_iou
-    uniform_candidate_sampler log_uniform_candidate_sampler tensordump move_to
+    put_ fused_infer_attention_score rotated_iou uniform_candidate_sampler log_uniform_candidate_sampler tensordump move_to
   ]],
 }
 

@@ -62,6 +62,7 @@ local elsewhere = {
     assign assign_add assign_sub batch_norm_update apply_momentum apply_adam apply_lamb print_ to_device to_device_of depend
   ]],
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
+  ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",
   ["slopes, by central differences below"] = "igamma_slope zeta_slope",
   ["parts of operators that have cases: ctc_loss, the losses of labels, the distributions, loss scaling"] = [[
     ctc_path valid_parameter without_overflow
