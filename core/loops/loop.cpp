@@ -132,6 +132,11 @@ std::vector<int> passes_of(const LoopProgram& program) {
     return pass;
 }
 
+bool is_expensive(const LoopInstruction& i) {
+    return i.kind == LoopInstruction::Kind::product ||
+           (i.kind == LoopInstruction::Kind::formula && formula_cost(i.name, i.operand) >= 8);
+}
+
 std::vector<uint16_t> scratch_values(const LoopProgram& program) {
     std::vector<uint16_t> kept;
     if (!program.has_rows) return kept;
@@ -144,9 +149,7 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program) {
         if (at.kind == LoopInstruction::Kind::reduce) used_in = pass[i] - 1;
         if (at.row && at.kind != LoopInstruction::Kind::reduce) continue;
         used_in = std::max(used_in, at.kind == LoopInstruction::Kind::reduce ? -1 : last_use[i]);
-        bool expensive = at.kind == LoopInstruction::Kind::product ||
-                         (at.kind == LoopInstruction::Kind::formula && formula_cost(at.name, at.operand) >= 8);
-        if (expensive && !at.row && last_use[i] > pass[i]) {
+        if (is_expensive(at) && !at.row && last_use[i] > pass[i]) {
             kept.push_back(static_cast<uint16_t>(i));
             used_in = pass[i];
         }

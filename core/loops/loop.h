@@ -81,6 +81,8 @@ struct LoopProgram {
     std::string text() const;
 };
 
+// Whether computing a value again costs more than writing it and reading it.
+bool is_expensive(const LoopInstruction& i);
 // Which values per element are kept in the scratch memory from one pass over a row to the next, because they cost more
 // than reading them back: positions in the code, ascending.
 std::vector<uint16_t> scratch_values(const LoopProgram& program);

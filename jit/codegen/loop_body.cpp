@@ -149,32 +149,39 @@ llvm::Value* LoopBody::load_one(const LoopInstruction& at) {
     return e_.spread(one);
 }
 
-// By way of memory: the loop that eager mode runs gives the same bits.
-llvm::Value* LoopBody::call_loop(const LoopInstruction& at, std::span<llvm::Value* const> args) {
-    llvm::LLVMContext& context = e_.module.getContext();
-    llvm::Type *pointer = llvm::PointerType::get(context, 0), *word = b_.getInt64Ty();
-    llvm::Type* vector = e_.vector_type(at.operand);
-    const auto count = static_cast<unsigned>(args.size());
-    llvm::Value *operands = nullptr, *steps = nullptr, *result = nullptr;
-    std::vector<llvm::Value*> places;
-    {
-        const llvm::IRBuilder<>::InsertPointGuard guard(b_);
-        llvm::BasicBlock& entry = b_.GetInsertBlock()->getParent()->getEntryBlock();
-        b_.SetInsertPoint(&entry, entry.begin());
-        operands = b_.CreateAlloca(llvm::ArrayType::get(pointer, count));
-        steps = b_.CreateAlloca(llvm::ArrayType::get(word, count));
-        for (unsigned k = 0; k < count; ++k) places.push_back(b_.CreateAlloca(vector));
-        result = b_.CreateAlloca(vector);
-    }
-    for (unsigned k = 0; k < count; ++k) {
-        b_.CreateStore(args[k], places[k]);
-        b_.CreateStore(places[k], b_.CreateConstInBoundsGEP1_64(pointer, operands, k));
-        b_.CreateStore(b_.getInt64(1), b_.CreateConstInBoundsGEP1_64(word, steps, k));
+llvm::Value* LoopBody::frame(llvm::Type* type, int64_t count) {
+    const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+    llvm::BasicBlock& entry = function_->getEntryBlock();
+    b_.SetInsertPoint(&entry, entry.begin());
+    llvm::AllocaInst* memory = b_.CreateAlloca(llvm::ArrayType::get(type, static_cast<uint64_t>(count)));
+    memory->setAlignment(llvm::Align(64));
+    return memory;
+}
+
+void LoopBody::call_loop(const LoopInstruction& at, std::span<const LoopArgument> args, llvm::Value* result,
+                         llvm::Value* count) {
+    llvm::Type *pointer = b_.getPtrTy(), *word = b_.getInt64Ty();
+    llvm::Value* operands = frame(pointer, static_cast<int64_t>(args.size()));
+    llvm::Value* steps = frame(word, static_cast<int64_t>(args.size()));
+    for (size_t k = 0; k < args.size(); ++k) {
+        b_.CreateStore(args[k].from, b_.CreateConstInBoundsGEP1_64(pointer, operands, k));
+        b_.CreateStore(b_.getInt64(static_cast<uint64_t>(args[k].step)), b_.CreateConstInBoundsGEP1_64(word, steps, k));
     }
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, pointer, word}, false);
     const std::string name = str(graph::kLoopPrefix, name_of(at.operand), '_', at.name);
-    b_.CreateCall(e_.module.getOrInsertFunction(name, type),
-                  {operands, steps, result, b_.getInt64(static_cast<uint64_t>(e_.lanes))});
+    b_.CreateCall(e_.module.getOrInsertFunction(name, type), {operands, steps, result, count});
+}
+
+// On the lanes of a register.
+llvm::Value* LoopBody::by_loop(const LoopInstruction& at, std::span<llvm::Value* const> args) {
+    llvm::Type* vector = e_.vector_type(at.operand);
+    std::vector<LoopArgument> places;
+    for (llvm::Value* v : args) {
+        places.push_back({frame(vector)});
+        b_.CreateStore(v, places.back().from);
+    }
+    llvm::Value* result = frame(vector);
+    call_loop(at, places, result, b_.getInt64(static_cast<uint64_t>(e_.lanes)));
     return b_.CreateLoad(vector, result);
 }
 
@@ -185,7 +192,7 @@ llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values
     std::vector<llvm::Value*> args;
     for (uint16_t a : at.args) args.push_back(values[a]);
     e_.dtype = at.operand;
-    if (graph::is_done_by_loop(at.name, at.operand)) return e_.register_bytes > 0 ? call_loop(at, args) : nullptr;
+    if (graph::is_done_by_loop(at.name, at.operand)) return e_.register_bytes > 0 ? by_loop(at, args) : nullptr;
     llvm::Value* result = write_formula(at.name, args);
     // Within a formula products and sums are joined, as the vector loops of single operators join them. What it gives
     // is rounded, so that operators give the same bits together and alone.
@@ -219,11 +226,6 @@ llvm::Value* LoopBody::lane_numbers(llvm::Type* type) {
 
 bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm::Value* column, llvm::Value* mask) {
     std::vector<llvm::Value*> values = row_values_;
-    auto source_of = [&](size_t i) {
-        const Kind kind = program_.code[i].kind;
-        const bool ends = kind == Kind::store || kind == Kind::add || kind == Kind::reduce;
-        return ends ? size_t{program_.code[i].args[0]} : i;
-    };
     // Everything is read before anything is written: a result may take the place of an operand.
     for (size_t i : wanted)
         if (!element_value(source_of(i), pass, values, column, mask)) return false;
@@ -242,7 +244,7 @@ bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm:
             // Lanes behind the end of the row keep what they have.
             b_.CreateStore(mask ? b_.CreateSelect(mask, more, sum) : more, accumulators_[i]);
         } else {
-            b_.CreateAlignedStore(v, kept_at(i, column), llvm::Align(8));
+            b_.CreateAlignedStore(v, place_to_keep(i, column), llvm::Align(8));
         }
     }
     return true;
@@ -259,8 +261,8 @@ bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& valu
             continue;
         }
         const LoopInstruction& instruction = program_.code[at];
-        if (is_kept(at) && passes_[at] < pass) {
-            values[at] = b_.CreateAlignedLoad(e_.vector_type(instruction.dtype), kept_at(at, column), llvm::Align(8));
+        if (llvm::Value* place = place_of(at, pass, column)) {
+            values[at] = b_.CreateAlignedLoad(e_.vector_type(instruction.dtype), place, llvm::Align(8));
         } else if (instruction.kind == Kind::load) {
             const bool is_one = program_.operands[instruction.index].step == LoopOperand::Step::none;
             values[at] = is_one ? load_one(instruction) : load(instruction, column, mask);

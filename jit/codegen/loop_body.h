@@ -5,6 +5,7 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "core/loops/loop.h"
@@ -14,6 +15,12 @@ namespace lunaria::codegen {
 
 // The size of the largest element that a program computes with, 4 at least.
 uint64_t widest_bytes(const graph::LoopProgram& program);
+
+// An operand of the loops that eager mode has: its first element, and 1 where all elements are read, 0 for that one.
+struct LoopArgument {
+    llvm::Value* from = nullptr;
+    int64_t step = 1;
+};
 
 class LoopBody {
   public:
@@ -70,6 +77,26 @@ class LoopBody {
     }
     // Number `which` of the values that are kept from pass to pass, at `column`.
     virtual llvm::Value* scratch_at(size_t which, llvm::Value* column) = 0;
+    // Where in memory a value of this pass is read, null where it is computed; and where one is kept that is no result.
+    virtual llvm::Value* place_of(size_t i, int pass, llvm::Value* column) {
+        return is_from_earlier(i, pass) ? kept_at(i, column) : nullptr;
+    }
+    virtual llvm::Value* place_to_keep(size_t i, llvm::Value* column) { return kept_at(i, column); }
+    // Whether an earlier pass has kept a value.
+    bool is_from_earlier(size_t i, int pass) const { return is_kept(i) && passes_[i] < pass; }
+    // What an instruction of a pass is done for: the value that it stores, adds or reduces, or its own.
+    size_t source_of(size_t i) const {
+        const Kind kind = program_.code[i].kind;
+        const bool ends = kind == Kind::store || kind == Kind::add || kind == Kind::reduce;
+        return ends ? size_t{program_.code[i].args[0]} : i;
+    }
+    // Calls the loop that eager mode has for a formula, which gives the same bits.
+    void call_loop(const graph::LoopInstruction& at, std::span<const LoopArgument> args, llvm::Value* result,
+                   llvm::Value* count);
+    // A constant, or what an instruction makes of the values of others.
+    llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
+    // Memory of the function's frame.
+    llvm::Value* frame(llvm::Type* type, int64_t count = 1);
     // Whether this row is the first that adds to an operand; `first`: it is by the numbers of its axes.
     virtual llvm::Value* starts_sum(llvm::Value* first) { return first; }
     // What is known of the address of neighbouring elements.
@@ -107,8 +134,7 @@ class LoopBody {
                      llvm::Value* mask);
     bool write_points(size_t axis, const std::function<bool()>& at_point);
     void step_to_points(size_t axis, llvm::Value* number, const std::vector<llvm::Value*>& from);
-    llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
-    llvm::Value* call_loop(const graph::LoopInstruction& at, std::span<llvm::Value* const> args);
+    llvm::Value* by_loop(const graph::LoopInstruction& at, std::span<llvm::Value* const> args);
     llvm::Value* product(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
     llvm::Value* to_memory(llvm::Value* v, DType t);
     llvm::Type* memory_lane(DType t) { return t == DType::boolean ? b_.getInt8Ty() : e_.lane_type(t); }

@@ -39,8 +39,8 @@ void start(Piece& piece, const ir::Node& node, Part part) {
 
 class Cutter {
   public:
-    Cutter(const ir::Graph& graph, const Arrangements& arrangements, const std::unordered_set<const ir::Node*>& late)
-        : graph_(graph), arrangements_(arrangements), late_(late) {}
+    Cutter(const ir::Graph& graph, const Arrangements& arrangements, const Nodes& late, const Nodes& alone)
+        : graph_(graph), arrangements_(arrangements), late_(late), alone_(alone) {}
 
     std::vector<Piece> run(bool generate) {
         int epoch = 0;
@@ -49,7 +49,8 @@ class Cutter {
             if (arrangements_.is_view(node) || node->kind == ir::NodeKind::item) continue;
             const bool effect = has_effect(*node);
             if (effect && node->op->side_effect == Effect::state) ++epoch;
-            Part part = generate ? part_of(*node, arrangements_) : Part::none;
+            const bool may_join = generate && !alone_.contains(node);
+            Part part = may_join ? part_of(*node, arrangements_) : Part::none;
             std::unordered_set<size_t> needs = producers(*node);
             const bool joins = part != Part::none && !late_.contains(node);
             size_t home = joins ? find_home(*node, part, needs, epoch) : SIZE_MAX;
@@ -246,7 +247,8 @@ class Cutter {
 
     const ir::Graph& graph_;
     const Arrangements& arrangements_;
-    const std::unordered_set<const ir::Node*>& late_;
+    const Nodes& late_;
+    const Nodes& alone_;
     std::vector<Unit> units_;
     std::unordered_map<const ir::Node*, size_t> unit_of_;
     // Of depends(): the last question that came by each unit.
@@ -265,9 +267,9 @@ Piece piece_of(const ir::Node& node, const Arrangements& arrangements) {
     return piece;
 }
 
-std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,
-                       const std::unordered_set<const ir::Node*>& late, bool generate) {
-    return Cutter(graph, arrangements, late).run(generate);
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, const Nodes& late, const Nodes& alone,
+                       bool generate) {
+    return Cutter(graph, arrangements, late, alone).run(generate);
 }
 
 }  // namespace lunaria::graph

@@ -2,11 +2,14 @@
 // behind them are joined, everything else stays by itself. Joining never changes the order of effects.
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "jit/graph/layout.h"
 
 namespace lunaria::graph {
+
+using Nodes = std::unordered_set<const ir::Node*>;
 
 // Nodes that run as one kernel, in the order of the body. A piece of one node runs by the operator's own kernel unless
 // it is `generated`.
@@ -37,8 +40,9 @@ int row_axes(const ir::Node& node);
 Piece piece_of(const ir::Node& node, const Arrangements& arrangements);
 
 // The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is one
-// by itself. The nodes of `late` do not join what comes before them: they would be computed too early.
-std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements,
-                       const std::unordered_set<const ir::Node*>& late, bool generate);
+// by itself. The nodes of `late` do not join what comes before them: they would be computed too early. Those of `alone`
+// are pieces by themselves.
+std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, const Nodes& late, const Nodes& alone,
+                       bool generate);
 
 }  // namespace lunaria::graph

@@ -102,9 +102,11 @@ Part part_of_rows(const ir::Node& node) {
 }  // namespace
 
 DType element_dtype(const ir::Node& node) {
-    if (node.op->promotes) return promoted_dtype(*node.op, node.args);
     const auto first = static_type(node.args[0]);
-    return first ? first->dtype : DType::f32;
+    const DType given = node.op->promotes ? promoted_dtype(*node.op, node.args) : first ? first->dtype : DType::f32;
+    // Functions that are real are computed so of integers as well.
+    const DType result = node.type.tensor.dtype;
+    return !is_float(given) && is_float(result) ? result : given;
 }
 
 int row_axes(const ir::Node& node) {

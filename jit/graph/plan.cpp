@@ -40,10 +40,13 @@ class Planner {
 
     std::optional<Plan> run() {
         add_parameters();
-        std::vector<Piece> pieces =
-            cut(graph_, arrangements_, flat_.again, options_.generate && backend_ && backend_->can_compile());
-        find_readers(pieces);
-        if (!add_steps(pieces)) return {};
+        std::vector<Piece> pieces = cut_into_pieces({});
+        Loops loops = loops_of(pieces);
+        if (const Nodes alone = called_for_short_rows(pieces, loops); !alone.empty()) {
+            pieces = cut_into_pieces(alone);
+            loops = loops_of(pieces);
+        }
+        if (!add_steps(pieces, loops)) return {};
         add_results();
         place_early();
         place_donations();
@@ -56,6 +59,36 @@ class Planner {
     }
 
   private:
+    using Loops = std::vector<std::optional<Loop>>;  // of the pieces that have one
+
+    std::vector<Piece> cut_into_pieces(const Nodes& alone) const {
+        return cut(graph_, arrangements_, flat_.again, alone, options_.generate && backend_ && backend_->can_compile());
+    }
+
+    Loops loops_of(const std::vector<Piece>& pieces) {
+        find_readers(pieces);
+        Loops loops(pieces.size());
+        for (size_t p = 0; p < pieces.size(); ++p)
+            if (pieces[p].generated)
+                loops[p] = build_loop(pieces[p], arrangements_, [&](const ir::Node* n) { return read_.contains(n); });
+        return loops;
+    }
+
+    // The nodes for which generated code would call the operator's own loop row by row, each of few elements: a kernel
+    // of their own, which goes through all rows at once, costs less.
+    Nodes called_for_short_rows(const std::vector<Piece>& pieces, const Loops& loops) const {
+        constexpr int64_t kShort = 256;
+        Nodes nodes;
+        for (size_t p = 0; p < pieces.size(); ++p) {
+            if (!loops[p] || (loops[p]->program.depth.empty() && (loops[p]->inner >= kShort || loops[p]->rows == 1)))
+                continue;
+            for (const ir::Node* node : pieces[p].nodes)
+                if (node->op->is_elementwise && is_done_by_loop(node->op->name(), element_dtype(*node)))
+                    nodes.insert(node);
+        }
+        return nodes;
+    }
+
     void add_parameters() {
         const size_t given = graph_.parameters().size() - plan_.variables.size();
         for (size_t i = 0; i < graph_.parameters().size(); ++i) {
@@ -119,6 +152,8 @@ class Planner {
 
     // Who reads a root outside of the piece that computes it.
     void find_readers(const std::vector<Piece>& pieces) {
+        read_.clear();
+        items_.clear();
         std::unordered_map<const ir::Node*, size_t> piece_of;
         for (size_t p = 0; p < pieces.size(); ++p)
             for (const ir::Node* node : pieces[p].nodes) piece_of[node] = p;
@@ -140,15 +175,13 @@ class Planner {
     }
 
     // False: not all kernels are at hand.
-    bool add_steps(const std::vector<Piece>& pieces) {
+    bool add_steps(const std::vector<Piece>& pieces, Loops& built) {
         std::vector<Loop> loops;
         std::vector<size_t> loop_of(pieces.size(), SIZE_MAX);
         for (size_t p = 0; p < pieces.size(); ++p) {
-            if (!pieces[p].generated) continue;
-            auto loop = build_loop(pieces[p], arrangements_, [&](const ir::Node* n) { return read_.contains(n); });
-            if (!loop) continue;
+            if (!built[p]) continue;
             loop_of[p] = loops.size();
-            loops.push_back(std::move(*loop));
+            loops.push_back(std::move(*built[p]));
         }
         share_programs(loops, *flat_.graph);
         std::vector<LoopTask> tasks;

@@ -120,7 +120,7 @@ std::vector<graph::Loop> loops_of(const ir::Graph& graph) {
     FlatGraph flat = flatten(graph);
     run_passes(*flat.graph);
     const Arrangements arrangements(*flat.graph);
-    const std::vector<Piece> pieces = cut(*flat.graph, arrangements, flat.again, true);
+    const std::vector<Piece> pieces = cut(*flat.graph, arrangements, flat.again, {}, true);
     std::vector<Loop> loops;
     for (const Piece& piece : pieces) {
         if (!piece.generated) continue;
