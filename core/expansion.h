@@ -2,6 +2,8 @@
 // called and its parameters, not what it is made of.
 #pragma once
 
+#include <new>
+
 #include "core/op.h"
 
 namespace lunaria {
@@ -19,13 +21,15 @@ Value expand(const ExpandCall& call);
 // An error as the user of `op` may see it: one of an operator that it is made of becomes its own.
 Error named_after(const Op& op, const Error& e);
 
-// Does what `op` does, and names errors after it.
+// Does what `op` does, and names errors after it, that of a full memory too.
 template <class F>
 auto speaking_of(const Op& op, F&& f) -> decltype(f()) {
     try {
         return f();
     } catch (const Error& e) {
         throw named_after(op, e);
+    } catch (const std::bad_alloc&) {
+        throw memory_error(op.name(), "not enough memory");
     }
 }
 

@@ -33,12 +33,8 @@ std::string element_text(const Tensor& t, int64_t i) {
 }
 
 std::string complex_text(const Tensor& dense, int64_t i) {
-    if (dense.dtype() == DType::c128) {
-        const Complex128 z = dense.data<Complex128>()[i];
-        return "{" + element_of(z.real()) + ", " + element_of(z.imag()) + "}";
-    }
-    const Complex64 z = dense.data<Complex64>()[i];
-    return "{" + element_of(z.real()) + ", " + element_of(z.imag()) + "}";
+    auto text = [](auto z) { return "{" + element_of(z.real()) + ", " + element_of(z.imag()) + "}"; };
+    return dense.dtype() == DType::c128 ? text(dense.data<Complex128>()[i]) : text(dense.data<Complex64>()[i]);
 }
 
 bool is_word_char(char c) {

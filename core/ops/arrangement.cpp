@@ -134,11 +134,11 @@ Expr expand_mirror_pad(const ExpandCall& c) {
         const auto [before, after] = pairs[static_cast<size_t>(axis)];
         if (before + after == 0) continue;
         const int64_t n = s[axis];
-        std::vector<int64_t> from;
+        const Tensor from = Tensor::empty(DType::i64, {before + n + after});
+        int64_t* at = from.data<int64_t>();
         for (int64_t i = -before; i < n + after; ++i)
-            from.push_back(i < 0 ? -i - (reflect ? 0 : 1) : i < n ? i : 2 * n - i - (reflect ? 2 : 1));
-        const auto count = static_cast<int64_t>(from.size());
-        x = c.call("index_select", {x, axis, c.builder.constant(Tensor::from<int64_t>(from, {count}))});
+            *at++ = i < 0 ? -i - (reflect ? 0 : 1) : i < n ? i : 2 * n - i - (reflect ? 2 : 1);
+        x = c.call("index_select", {x, axis, c.builder.constant(from)});
     }
     return x;
 }
