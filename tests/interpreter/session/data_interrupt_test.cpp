@@ -78,9 +78,10 @@ class DataInterruptTest : public testing::TestWithParam<int> {
             << execution.error->message;
         return stopped;
     }
-    // Once there are no more than so many threads, if that comes soon: those of the pool wait a while for more to do.
+    // Once there are no more than so many threads, if that comes soon: those of the pool wait a while for more to do,
+    // and for an iterator that was stopped half way they wait as long as it lives.
     Held settled(long threads) {
-        run("collectgarbage() collectgarbage()");
+        run("it = nil collectgarbage() collectgarbage()");
         Held now;
         for (int i = 0; i < 100; ++i) {
             std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 600 : 100));
