@@ -17,7 +17,9 @@ from tornado.httpclient import AsyncHTTPClient
 from tornado.websocket import websocket_connect
 
 PATIENCE = 60  # s; a browser on a busy machine
-KERNEL = "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel"
+# The only notebook; whether it is the current widget depends on where the focus is.
+NOTEBOOK = "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext)"
+KERNEL = f"{NOTEBOOK}?.sessionContext.session?.kernel"
 
 
 class Elsewhere(RuntimeError):
@@ -120,6 +122,13 @@ async def open_page(folder, url, size, processes):
     raise AssertionError("Chromium did not start:\n" + (folder / "browser.log").read_text()[-2000:])
 
 
+async def state(page):
+    """What the page and its kernel are at, in words, for the message of a test that failed."""
+    return await page.evaluate(f"""JSON.stringify(!window.jupyterapp ? {{}} : {{status: {KERNEL}?.status, connection: {KERNEL}?.connectionStatus,
+        current: window.jupyterapp?.shell.currentWidget?.id, focus: document.hasFocus(),
+        dialogs: [...document.querySelectorAll('.jp-Dialog')].map(e => e.innerText)}})""")
+
+
 async def with_page(notebook, size, check, program, pictures):
     processes = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -128,9 +137,14 @@ async def with_page(notebook, size, check, program, pictures):
             run.install(program, name)
             page = await open_page(folder, start_server(folder, notebook, processes), size, processes)
             await page.call("Runtime.enable")
+            await page.call("Emulation.setFocusEmulationEnabled", enabled=True)  # whatever window the desktop has in front
             await page.wait("JupyterLab", "window.jupyterapp !== undefined && document.querySelector('.jp-CodeCell') !== null")
             await page.wait("the kernel", f"{KERNEL}?.status == 'idle'")
+            await page.evaluate(f"void window.jupyterapp.shell.activateById({NOTEBOOK}.id)")
+            await page.wait("the notebook to be current", f"window.jupyterapp.shell.currentWidget === {NOTEBOOK}")
             return await check(page, pictures)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{await state(page)}\n{(folder / 'server.log').read_text()[-3000:]}") from e
         finally:
             for process in reversed(processes):
                 process.terminate()
