@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/op.h"
 
 namespace lunaria {
 
@@ -31,6 +32,10 @@ Fallbacks& fallbacks_so_far() {
 }
 
 }  // namespace
+
+bool Device::takes_halves(const Op& op) const { return op.takes_halves; }
+
+bool takes_halves(const Op& op) { return op.takes_halves || (current_place() && current_place()->takes_halves(op)); }
 
 Device* host_device() {
     if (Device* device = host_slot().load(std::memory_order_relaxed)) [[likely]]

@@ -60,6 +60,9 @@ class Device {
     virtual void copy_elements(const Tensor& source, const Tensor& destination) = 0;
     // Kernels of the operator in the order in which they are to be asked; empty when there is none.
     virtual std::span<const Kernel> kernels(const Op& op) const = 0;
+    // Whether its kernels of the operator compute on float16 and bfloat16 themselves. Else operands come as float32,
+    // and the results are rounded afterwards.
+    virtual bool takes_halves(const Op& op) const;
     // Asks the kernels from `first` on; gives the one that took the call, or their number when all declined. A device
     // may do so later and take the call at once where the operator does not refuse values. What fails later is thrown
     // by the next call that waits.
@@ -98,6 +101,8 @@ Device* host_device();  // throws state_error when none has been set
 inline Device* current_place() { return detail::current_place; }
 // The same as a device.
 inline Device* current_device() { return detail::current_place ? detail::current_place : host_device(); }
+// Of the device of this thread's operators.
+bool takes_halves(const Op& op);
 // For this thread; one for host memory serves all threads from then on.
 void set_current_device(Device* device);
 // Whether there may be tensors or operators anywhere else than in host memory.

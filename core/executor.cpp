@@ -221,7 +221,7 @@ bool are_ready(const Op& op, std::span<const Value> args, DType dtype) {
         if ((type == ArgType::same || type == ArgType::real) && t.dtype() != dtype) return false;
         if (type == ArgType::index && t.dtype() != DType::i64) return false;
         if (!op.takes_strides && !t.is_contiguous()) return false;
-        if (!op.takes_halves && is_half(t.dtype())) return false;
+        if (is_half(t.dtype()) && !takes_halves(op)) return false;
     }
     return true;
 }
@@ -342,7 +342,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
     Types types = op.infer_fn(call);
     bool widen = false;
     if (!ready) {
-        if (!op.takes_halves)
+        if (!takes_halves(op))
             for (const Value& v : args) {
                 widen |= v.is_tensor() && is_half(v.tensor().dtype());
                 if (v.is_list())
@@ -357,7 +357,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
     std::span<Tensor> out = types.size() == 1 ? std::span<Tensor>(&single, 1) : std::span<Tensor>(several);
     for (size_t i = 0; i < out.size(); ++i)
         if (types[i].shape.known())
-            out[i] = Tensor::empty(!op.takes_halves && is_half(types[i].dtype) ? DType::f32 : types[i].dtype,
+            out[i] = Tensor::empty(is_half(types[i].dtype) && !takes_halves(op) ? DType::f32 : types[i].dtype,
                                    types[i].shape, current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
     if (op.side_effect == Effect::random) {
@@ -366,7 +366,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
         kernel_call.counter = stream.counter;
     }
     Value result = run_kernels(op, kernel_call);
-    if (op.takes_halves || (ready && types.size() == 1 && !is_half(types[0].dtype))) return result;
+    if (takes_halves(op) || (ready && types.size() == 1 && !is_half(types[0].dtype))) return result;
     if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));
     Args narrowed;
     for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));

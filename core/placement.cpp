@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/op.h"
+
 namespace lunaria {
 
 bool is_traveller(const Tensor& t) {
@@ -91,14 +93,15 @@ Value Placement::marked(Value result) const {
 
 namespace {
 
-Value on_host(const Value& v, int64_t& bytes) {
+Value on_host(const Value& v, bool widens, int64_t& bytes) {
     if (v.is_tensor()) {
         bytes += static_cast<int64_t>(v.tensor().nbytes());
-        return Value(v.tensor().to_host());
+        const Tensor here = v.tensor().to_host();
+        return Value(widens && is_half(here.dtype()) ? here.cast(DType::f32) : here);
     }
     if (!v.is_list()) return v;
     std::vector<Value> items;
-    for (const Value& item : v.items()) items.push_back(on_host(item, bytes));
+    for (const Value& item : v.items()) items.push_back(on_host(item, widens, bytes));
     return Value::list(std::move(items));
 }
 
@@ -126,12 +129,15 @@ size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size
     const Kernel* of_host = call.op.kernels(*host_device(), count);
     int64_t bytes = 0;
     std::vector<Value> args;
-    for (const Value& v : call.args) args.push_back(on_host(v, bytes));
+    // What the device computes in halves and the host does not is widened for it.
+    const bool widens = !call.op.takes_halves;
+    auto widened = [&](DType t) { return widens && is_half(t) ? DType::f32 : t; };
+    for (const Value& v : call.args) args.push_back(on_host(v, widens, bytes));
     std::vector<Tensor> out;
-    for (const Tensor& t : call.out) out.push_back(t ? Tensor::empty(t.dtype(), t.shape()) : Tensor());
+    for (const Tensor& t : call.out) out.push_back(t ? Tensor::empty(widened(t.dtype()), t.shape()) : Tensor());
     {
         const PlaceScope scope(nullptr);
-        KernelCall here{call.op, args, out, call.dtype, call.seed, call.counter};
+        KernelCall here{call.op, args, out, widened(call.dtype), call.seed, call.counter};
         while (taken < count && !of_host[taken](here)) ++taken;
     }
     if (taken == count) return 1;  // as if one kernel had declined

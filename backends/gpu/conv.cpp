@@ -216,9 +216,9 @@ bool convolve(Launcher& launcher, const KernelCall& c) {
 }  // namespace
 
 void add_conv_kernels(KernelTable& table) {
-    for (const char* op : {"conv1d", "conv2d", "conv3d"}) table.add(op, convolve<Kind::forward>);
-    table.add("conv_input_grad", convolve<Kind::input_grad>);
-    table.add("conv_weight_grad", convolve<Kind::weight_grad>);
+    for (const char* op : {"conv1d", "conv2d", "conv3d"}) table.add_for_halves(op, convolve<Kind::forward>);
+    table.add_for_halves("conv_input_grad", convolve<Kind::input_grad>);
+    table.add_for_halves("conv_weight_grad", convolve<Kind::weight_grad>);
 }
 
 }  // namespace lunaria::gpu

@@ -51,6 +51,7 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
         const bool has_one = op.fuses_as != Fusion::none || kernel_table().find(op).kernel;
         return has_one ? std::span<const Kernel>(kOne) : std::span<const Kernel>();
     }
+    bool takes_halves(const Op& op) const override { return op.takes_halves || kernel_table().find(op).takes_halves; }
     size_t launch(std::span<const Kernel> kernels, size_t, KernelCall& call) override {
         if (run_operator(queue(), open_driver().driver->target, call)) return 0;
         return launch_or_fall_back(*this, {}, 0, call) == 0 ? 0 : kernels.size();

@@ -21,10 +21,13 @@ class KernelTable {
     void add(std::string_view op, OperatorKernel kernel) { kernels_[op].kernel = kernel; }
     // Asked for calls that no loop does.
     void add_last(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, true}; }
+    // Computes on float16 and bfloat16 although the operator's other kernels do not.
+    void add_for_halves(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, false, true}; }
 
     struct Entry {
         OperatorKernel kernel = nullptr;
         bool is_last = false;
+        bool takes_halves = false;
     };
     Entry find(const Op& op) const;  // without a kernel: there is none
 

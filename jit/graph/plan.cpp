@@ -301,7 +301,7 @@ class Planner {
             if (v.is_nil() || (v.is_number() && op.is_elementwise)) return true;
             auto t = static_type(v);
             if (!t || !v.is_node() || !t->shape.known()) return false;
-            if (is_half(t->dtype) && !op.takes_halves) return false;
+            if (is_half(t->dtype) && !takes_halves(op)) return false;
             if ((type == ArgType::same || type == ArgType::real) && t->dtype != dtype) return false;
             if (type == ArgType::index && t->dtype != DType::i64) return false;
             const Arrangement* a = arrangements_.find(v.node());
@@ -325,7 +325,7 @@ class Planner {
                 return false;
             }
         }
-        auto is_narrow = [&](const ir::NodeType& t) { return is_half(t.tensor.dtype) && !op.takes_halves; };
+        auto is_narrow = [&](const ir::NodeType& t) { return is_half(t.tensor.dtype) && !takes_halves(op); };
         if (is_one_tensor(node.type)) return !is_narrow(node.type) && node.type.tensor.shape.size() > 0;
         return std::none_of(node.type.items.begin(), node.type.items.end(), is_narrow);
     }
