@@ -44,13 +44,28 @@ measure("add_of_4", function() return four + four end)
 measure("chain_of_4", ms.jit(function() return ops.tanh(four * 2 + 1) * four - four end))
 local rows = ops.randn { size(16384, 4), size(4096, 32) }
 measure("softmax", function() return ops.softmax(rows, -1) end)
+measure("sum_of_rows", function() return rows:sum(-1) end)
+measure("sum_of_columns", function() return rows:sum(0) end)
+measure("layer_norm", function() return ops.layer_norm(rows, { rows.shape[2] }) end)
 for _, dtype in ipairs { "float32", "bfloat16" } do
   local q = ops.randn({ size(8, 1), size(12, 1), size(1024, 9), size(64, 4) }):astype(ms[dtype])
   measure("attention_" .. dtype, function() return ops.attention(q, q, q, 0.125, true) end)
   measure("attention_grad_" .. dtype, function() return ops.attention_grad(q, q, q, q, 0.125, true, 0) end)
 end
+-- With float32 rounded to TF32, and without.
+local function with_tf32(f)
+  f ""
+  ms.set_context { float32_matmul_precision = "high" }
+  f "_tf32"
+  ms.set_context { float32_matmul_precision = "highest" }
+end
+
 local image, kernel = ops.randn { size(32, 1), size(64, 3), size(56, 8), size(56, 8) }, ops.randn { size(64, 4), size(64, 3), 3, 3 }
-measure("conv2d", function() return ops.conv2d(image, kernel, nil, { pad_mode = "pad", padding = 1 }) end)
+local function convolve(name, input, weight)
+  measure(name, function() return ops.conv2d(input, weight, nil, { pad_mode = "pad", padding = 1 }) end)
+end
+with_tf32(function(how) convolve("conv2d" .. how, image, kernel) end)
+convolve("conv2d_bfloat16", image:astype(ms.bfloat16), kernel:astype(ms.bfloat16))
 
 local function train(name, make, make_optimizer, inputs)
   local net = make()
@@ -72,8 +87,10 @@ train("train_mlp", networks.mlp, function(params) return nn.Adam(params, 1e-6) e
 if not quick then
   train("train_gpt", networks.gpt, function(params) return ms.mint.optim.AdamW(params, { lr = 1e-6, weight_decay = 0.01 }) end,
     function() return ops.randint(0, 256, { 8, 128 }), ops.randint(0, 256, { 8, 128 }) end)
-  train("train_resnet18", networks.resnet18, function(params) return nn.Momentum(params, 1e-5, 0.9) end,
-    function() return ops.randn { 32, 3, 32, 32 }, ops.randint(0, 10, { 32 }) end)
+  with_tf32(function(how)
+    train("train_resnet18" .. how, networks.resnet18, function(params) return nn.Momentum(params, 1e-5, 0.9) end,
+      function() return ops.randn { 32, 3, 32, 32 }, ops.randint(0, 10, { 32 }) end)
+  end)
 end
 
 -- Device memory after many steps is that after few.

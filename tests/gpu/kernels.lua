@@ -1,12 +1,15 @@
 -- The GPU's own kernels against those of the CPU: every family, with shapes that take each way through it, and that
 -- nothing was left to the host.
---   usage: kernels.lua [assemble]
--- With `assemble` the mock keeps the assembly of a real processor and runs nothing: results are not looked at.
+--   usage: kernels.lua [assemble | PART PARTS]
+-- With `assemble` the mock keeps the assembly of a real processor and runs nothing: results are not looked at. Parts of
+-- the checks may run side by side, number PART of PARTS.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"
 local ops = ms.ops
 local only_assembles = arg[1] == "assemble"
+local part, parts = math.tointeger(tonumber(arg[1])) or 1, math.tointeger(tonumber(arg[2])) or 1
+local count = 0
 
 ms.set_seed(1)
 
@@ -23,6 +26,8 @@ local function distance(here, there)
 end
 
 local function check(name, f, ...)
+  count = count + 1
+  if count % parts ~= part - 1 then return end
   local args = { ... }
   t.test(name, function()
     local there = {}
@@ -136,6 +141,19 @@ for _, f in ipairs { "sum", "mean", "prod", "amax", "amin", "all", "any" } do
     end
   end
 end
+-- Parts of columns, parts of those, columns of several axes, and what lies transposed.
+for _, f in ipairs { "sum", "mean", "amax" } do
+  local function along(axes) return function(a) return ops[f](a, axes) end end
+  check(f .. " of columns in parts", along { 0 }, randn { 40000, 33 })
+  check(f .. " between axes", along { 1 }, randn { 3, 1500, 65 })
+  check(f .. " of columns of two axes", along { 0, 1 }, randn { 30, 40, 50 })
+  check(f .. " of columns that lie apart", function(a) return ops[f](a["0:2000, 0:90:3"], 0) end, randn { 2000, 90 })
+  check(f .. " of rows that lie as columns", function(a) return ops[f](a.T, 1) end, randn { 3000, 40 })
+  check(f .. " of everything in parts", function(a) return ops[f](a) end, randn { 300, 1000 })
+end
+check("layer norm of rows too long for a loop", function(x, a, b) return ops.layer_norm(x, { 70000 }, a, b) end,
+  randn { 2, 70000 }, randn { 70000 }, randn { 70000 })
+check("layer norm of them without weight", function(x) return ops.layer_norm(x, { 2, 40000 }) end, randn { 1, 2, 40000 })
 check("sum of nothing", function(x) return ops.sum(x, 1) end, randn { 5, 0 })
 check("clamp from below", function(x) return ops.clamp(x, 0.5) end, randn { 5, 30 })
 check("clamp from above", function(x) return ops.clamp(x, nil, 0.5) end, randn { 5, 30 })
@@ -210,6 +228,22 @@ for _, dtype in ipairs { ms.float64, ms.float16, ms.bfloat16 } do
   local x = randn({ 1, 2, 40, 16 }):astype(dtype)
   check("attention of " .. tostring(dtype), function(a) return ops.attention(a, a, a, 0.3) end, x)
   check("gradient of attention of " .. tostring(dtype), function(a) return { ops.attention_grad(a, a, a, a, 0.3, true, 0) } end, x)
+end
+-- By the units for blocks of matrices: sizes that they take, of which no length is a multiple of a tile, and windows of
+-- every kind, those behind which some queries see nothing among them.
+for _, dtype in ipairs { ms.float16, ms.bfloat16 } do
+  for _, s in ipairs {
+    { 70, 70, 64, 64, true, 0 }, { 33, 129, 16, 32, false, 0 }, { 200, 100, 128, 64, true, -100 },
+    { 40, 100, 48, 80, true, 60 }, { 5, 3, 16, 16, true, -2 }, { 130, 130, 128, 128, true, 0 },
+  } do
+    local queries, keys, size, value_size, causal, shift = table.unpack(s)
+    local function heads(n, width) return randn({ 2, 2, n, width }):astype(dtype) end
+    local q, k, v, d = heads(queries, size), heads(keys, size), heads(keys, value_size), heads(queries, value_size)
+    local where = (" by units of %s, %d x %d of %d and %d"):format(dtype, queries, keys, size, value_size)
+    check("attention" .. where, function(a, b, c) return ops.attention(a, b, c, 0.3, causal, shift) end, q, k, v)
+    check("gradient of attention" .. where, function(o, a, b, c) return { ops.attention_grad(o, a, b, c, 0.3, causal, shift) } end,
+      d, q, k, v)
+  end
 end
 check("attention of heads that lie side by side", function(a)
   local heads = a:transpose { 0, 2, 1, 3 }
