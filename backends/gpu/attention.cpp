@@ -6,11 +6,39 @@
 #include <optional>
 #include <vector>
 
+#include "backends/gpu/attention.h"
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
 #include "core/error.h"
 
 namespace lunaria::gpu {
+
+namespace {
+// The largest head that registers hold the results of.
+constexpr int64_t kMostSize = 256;
+
+}  // namespace
+
+std::optional<AttentionGeometry> attention_geometry(const KernelCall& c, size_t first) {
+    const Tensor &q = c.tensor(first), &v = c.tensor(first + 2);
+    const bool is_known = is_float(c.dtype) && !is_complex(c.dtype);
+    if (!is_known || std::max(q.dim(3), v.dim(3)) > kMostSize || q.dim(3) == 0 || v.dim(3) == 0) return {};
+    return AttentionGeometry{.heads = q.dim(0) * q.dim(1),
+                             .queries = q.dim(2),
+                             .keys = v.dim(2),
+                             .size = static_cast<int>(q.dim(3)),
+                             .value_size = static_cast<int>(v.dim(3)),
+                             .dtype = c.dtype,
+                             .sum = is_half(c.dtype) ? DType::f32 : c.dtype,
+                             .causal = c.args[first + 4].boolean()};
+}
+
+void add_attention_place(Words& words, const KernelCall& c, const AttentionGeometry& g, size_t first) {
+    // Further than all keys is as far as all keys.
+    const int64_t far = std::max(g.queries, g.keys);
+    const int64_t shift = std::clamp<int64_t>(c.args[first + 5].integer(), -far, far);
+    words.size(g.queries).size(g.keys).size(c.tensor(first).dim(1)).size(shift).real(c.args[first + 3].number());
+}
 
 namespace {
 
@@ -24,13 +52,6 @@ struct Share {
     int tile_columns() const { return columns * kAcross; }
 };
 constexpr std::array<Share, 5> kShares{{{4, 4}, {2, 4}, {2, 2}, {1, 2}, {1, 1}}};
-
-struct Geometry {
-    int64_t heads = 1, queries = 0, keys = 0;  // heads: of all samples
-    int size = 0, value_size = 0;
-    DType dtype = DType::f32, sum = DType::f32;
-    bool causal = false;
-};
 
 int pitch(int width) { return width + 1; }
 
@@ -49,15 +70,9 @@ std::optional<Share> share_for(DType sum, F elements) {
 
 using Numbers = std::vector<Variable>;
 
-// A tensor of (batch, heads, length, size) by one head of one sample.
-struct Matrix {
-    Elements elements;
-    Number start, row, column, length;
-};
-
 class Tiles {
   public:
-    Tiles(Writer& w, const Geometry& g, const Share& share)
+    Tiles(Writer& w, const AttentionGeometry& g, const Share& share)
         : w_(w),
           g_(g),
           share_(share),
@@ -75,7 +90,7 @@ class Tiles {
     }
 
     // Rows of a matrix from `first` on, times a factor; zeros behind its end.
-    void bring(const Near& to, const Matrix& from, Number first, int rows, int width, const Number* factor) const {
+    void bring(const Near& to, const HeadMatrix& from, Number first, int rows, int width, const Number* factor) const {
         w_.for_each_here(w_.index(int64_t{rows} * width), [&](Number e) {
             const Number r = quotient(e, int64_t{width}), c = remainder(e, int64_t{width}), row = first + r;
             const Variable v = w_.variable(zero());
@@ -151,56 +166,22 @@ class Tiles {
 
     Writer& w() const { return w_; }
     const Share& share() const { return share_; }
-    const Geometry& geometry() const { return g_; }
+    const AttentionGeometry& geometry() const { return g_; }
 
   private:
     Writer& w_;
-    const Geometry& g_;
+    const AttentionGeometry& g_;
     const Share share_;
     const Number down_, across_;
-};
-
-// What every kernel is passed behind its tensors, and where its block is.
-struct Place {
-    Number queries, keys, heads_of_sample, shift, factor;
-    Number head, tile;
-
-    Place(Writer& w, const Geometry& g, bool rows_are_keys, int tile_rows) {
-        queries = w.size(), keys = w.size(), heads_of_sample = w.size(), shift = w.size();
-        factor = w.real(g.sum);
-        const Number tiles = quotient((rows_are_keys ? keys : queries) + (tile_rows - 1), int64_t{tile_rows});
-        head = quotient(w.block(), tiles);
-        tile = remainder(w.block(), tiles) * tile_rows;
-    }
-    Matrix matrix(Writer& w, const Elements& elements, Number length) const {
-        const Number sample_step = w.size(), head_step = w.size(), row = w.size(), column = w.size();
-        const Number start =
-            quotient(head, heads_of_sample) * sample_step + remainder(head, heads_of_sample) * head_step;
-        return {elements, start, row, column, length};
-    }
-    // Whether the query sees the key; both may be behind the end.
-    Number sees(const Geometry& g, Number query, Number key) const {
-        const Number inside = (key < keys) & (query < queries);
-        return g.causal ? inside & (key <= query + shift) : inside;
-    }
-    // Behind the last key that the last query of the tile sees.
-    Number end_of_keys(const Geometry& g, int rows) const {
-        if (!g.causal) return keys;
-        const Number end = tile + shift + rows;
-        return select(end < keys, end, keys);
-    }
 };
 
 // Largest score, sum of weights beside it and, for the gradient, what the weights make of the slopes; of every row of
 // this thread. Sums of all scores so far are brought to a new largest one when there is one.
 class Rows {
   public:
-    // Less than any score, and a number: no score is far from it by infinity.
-    static constexpr double kLowest = -3.0e38;
-
     explicit Rows(const Tiles& tiles)
         : tiles_(tiles),
-          largest_(tiles.variables(tiles.share().rows, kLowest)),
+          largest_(tiles.variables(tiles.share().rows, kLowestScore)),
           sums_(tiles.variables(tiles.share().rows)) {}
 
     // Takes the scores of row i, nothing where hidden; gives the weights, and the factor for what was summed before.
@@ -210,7 +191,7 @@ class Rows {
     };
     Weights take(int i, const std::vector<Number>& scores, const std::vector<Number>& seen) const {
         const auto row = static_cast<size_t>(i);
-        const Number lowest = like(tiles_.zero(), kLowest);
+        const Number lowest = like(tiles_.zero(), kLowestScore);
         Number most = lowest;
         for (size_t j = 0; j < scores.size(); ++j) most = maximum(most, select(seen[j], scores[j], lowest));
         most = maximum(tiles_.fold(most, [](Number a, Number b) { return maximum(a, b); }), largest_[row].get());
@@ -243,18 +224,18 @@ std::vector<Number> row_of(const std::vector<Number>& all, int i, int columns) {
     return {first, first + columns};
 }
 
-std::vector<Number> seen_by(const Tiles& tiles, const Place& at, int i, Number first_key) {
+std::vector<Number> seen_by(const Tiles& tiles, const AttentionPlace& at, int i, Number first_key) {
     std::vector<Number> seen;
     for (int j = 0; j < tiles.share().columns; ++j)
         seen.push_back(at.sees(tiles.geometry(), at.tile + tiles.my_row(i), first_key + tiles.my_column(j)));
     return seen;
 }
 
-void write_forward(Writer& w, const Geometry& g, const Share& share) {
+void write_forward(Writer& w, const AttentionGeometry& g, const Share& share) {
     const Elements out = w.tensor(g.dtype), q = w.tensor(g.dtype), k = w.tensor(g.dtype), v = w.tensor(g.dtype);
-    const Place at(w, g, false, share.tile_rows());
-    const Matrix queries = at.matrix(w, q, at.queries), keys = at.matrix(w, k, at.keys),
-                 values = at.matrix(w, v, at.keys);
+    const AttentionPlace at(w, g, false, share.tile_rows());
+    const HeadMatrix queries = at.matrix(w, q, at.queries), keys = at.matrix(w, k, at.keys),
+                     values = at.matrix(w, v, at.keys);
     const Tiles tiles(w, g, share);
     const int rows = share.tile_rows(), columns = share.tile_columns();
     const Near q_tile = tiles.tile(rows, g.size), other = tiles.tile(columns, std::max(g.size, g.value_size)),
@@ -288,12 +269,12 @@ void write_forward(Writer& w, const Geometry& g, const Share& share) {
 
 // The gradient of the queries, and for the other kernel of each query: the logarithm of the sum of its weights' parts,
 // and what its weights make of the slopes.
-void write_query_grad(Writer& w, const Geometry& g, const Share& share) {
+void write_query_grad(Writer& w, const AttentionGeometry& g, const Share& share) {
     const Elements out = w.tensor(g.dtype), d = w.tensor(g.dtype), q = w.tensor(g.dtype), k = w.tensor(g.dtype),
                    v = w.tensor(g.dtype), logs = w.tensor(g.sum), means = w.tensor(g.sum);
-    const Place at(w, g, false, share.tile_rows());
-    const Matrix slopes = at.matrix(w, d, at.queries), queries = at.matrix(w, q, at.queries),
-                 keys = at.matrix(w, k, at.keys), values = at.matrix(w, v, at.keys);
+    const AttentionPlace at(w, g, false, share.tile_rows());
+    const HeadMatrix slopes = at.matrix(w, d, at.queries), queries = at.matrix(w, q, at.queries),
+                     keys = at.matrix(w, k, at.keys), values = at.matrix(w, v, at.keys);
     const Tiles tiles(w, g, share);
     const int rows = share.tile_rows(), columns = share.tile_columns();
     const Near q_tile = tiles.tile(rows, g.size), d_tile = tiles.tile(rows, g.value_size),
@@ -353,13 +334,13 @@ void write_query_grad(Writer& w, const Geometry& g, const Share& share) {
                 [&](Number x, int) { return x * at.factor; });
 }
 
-void write_key_grad(Writer& w, const Geometry& g, const Share& share) {
+void write_key_grad(Writer& w, const AttentionGeometry& g, const Share& share) {
     const Elements key_out = w.tensor(g.dtype), value_out = w.tensor(g.dtype), d = w.tensor(g.dtype),
                    q = w.tensor(g.dtype), k = w.tensor(g.dtype), v = w.tensor(g.dtype), logs = w.tensor(g.sum),
                    means = w.tensor(g.sum);
-    const Place at(w, g, true, share.tile_rows());
-    const Matrix slopes = at.matrix(w, d, at.queries), queries = at.matrix(w, q, at.queries),
-                 keys = at.matrix(w, k, at.keys), values = at.matrix(w, v, at.keys);
+    const AttentionPlace at(w, g, true, share.tile_rows());
+    const HeadMatrix slopes = at.matrix(w, d, at.queries), queries = at.matrix(w, q, at.queries),
+                     keys = at.matrix(w, k, at.keys), values = at.matrix(w, v, at.keys);
     const Tiles tiles(w, g, share);
     const int rows = share.tile_rows(), columns = share.tile_columns();
     const Near k_tile = tiles.tile(rows, g.size), v_tile = tiles.tile(rows, g.value_size),
@@ -399,48 +380,25 @@ void write_key_grad(Writer& w, const Geometry& g, const Share& share) {
     tiles.store(value_results, value_out, at.head * at.keys * g.value_size, at.tile, at.keys, g.value_size, as_it_is);
 }
 
-// The largest head that registers hold the results of.
-constexpr int64_t kMostSize = 256;
-
-// Of a call whose query is argument `first`.
-std::optional<Geometry> geometry_of(const KernelCall& c, size_t first) {
-    const Tensor &q = c.tensor(first), &v = c.tensor(first + 2);
-    const bool is_known = is_float(c.dtype) && !is_complex(c.dtype);
-    if (!is_known || std::max(q.dim(3), v.dim(3)) > kMostSize || q.dim(3) == 0 || v.dim(3) == 0) return {};
-    return Geometry{.heads = q.dim(0) * q.dim(1),
-                    .queries = q.dim(2),
-                    .keys = v.dim(2),
-                    .size = static_cast<int>(q.dim(3)),
-                    .value_size = static_cast<int>(v.dim(3)),
-                    .dtype = c.dtype,
-                    .sum = is_half(c.dtype) ? DType::f32 : c.dtype,
-                    .causal = c.args[first + 4].boolean()};
-}
-
-void add_place(Words& words, const KernelCall& c, const Geometry& g, size_t first) {
-    // Further than all keys is as far as all keys.
-    const int64_t far = std::max(g.queries, g.keys);
-    const int64_t shift = std::clamp<int64_t>(c.args[first + 5].integer(), -far, far);
-    words.size(g.queries).size(g.keys).size(c.tensor(first).dim(1)).size(shift).real(c.args[first + 3].number());
-}
 void add_steps(Words& words, const Tensor& t) {
     for (int axis = 0; axis < 4; ++axis) words.size(t.strides()[axis]);
 }
 
-std::string name_of(std::string_view kernel, const Geometry& g, const Share& s) {
+std::string name_of(std::string_view kernel, const AttentionGeometry& g, const Share& s) {
     return str(kernel, ' ', lunaria::name_of(g.dtype), ' ', g.size, ' ', g.value_size, g.causal ? " causal " : " ",
                s.rows, ' ', s.columns);
 }
 
-bool run_tiles(Launcher& launcher, std::string_view kernel, const Geometry& g, const Share& s, int64_t rows,
-               const Words& words, void (*write)(Writer&, const Geometry&, const Share&)) {
+bool run_tiles(Launcher& launcher, std::string_view kernel, const AttentionGeometry& g, const Share& s, int64_t rows,
+               const Words& words, void (*write)(Writer&, const AttentionGeometry&, const Share&)) {
     const int64_t blocks = (rows + s.tile_rows() - 1) / s.tile_rows() * g.heads;
     return launcher.run(name_of(kernel, g, s), blocks, kDown * kAcross, words, [&](Writer& w) { write(w, g, s); });
 }
 
 bool attention(Launcher& launcher, const KernelCall& c) {
-    const auto g = geometry_of(c, 0);
+    const auto g = attention_geometry(c, 0);
     if (!g) return false;
+    if (attention_by_units(launcher, c, *g)) return true;
     const auto share = share_for(g->sum, [&](const Share& s) {
         return room(s.tile_rows(), g->size) + room(s.tile_columns(), std::max(g->size, g->value_size)) +
                room(s.tile_rows(), s.tile_columns());
@@ -449,14 +407,15 @@ bool attention(Launcher& launcher, const KernelCall& c) {
     Words words;
     words.tensor(c.out[0]);
     for (size_t i = 0; i < 3; ++i) words.tensor(c.tensor(i));
-    add_place(words, c, *g, 0);
+    add_attention_place(words, c, *g, 0);
     for (size_t i = 0; i < 3; ++i) add_steps(words, c.tensor(i));
     return run_tiles(launcher, "attention", *g, *share, g->queries, words, write_forward);
 }
 
 bool attention_grad(Launcher& launcher, const KernelCall& c) {
-    const auto g = geometry_of(c, 1);
+    const auto g = attention_geometry(c, 1);
     if (!g) return false;
+    if (attention_grad_by_units(launcher, c, *g)) return true;
     const auto query_share = share_for(g->sum, [&](const Share& s) {
         return room(s.tile_rows(), g->size) + room(s.tile_rows(), g->value_size) + room(s.tile_columns(), g->size) +
                room(s.tile_columns(), g->value_size) + room(s.tile_rows(), s.tile_columns());
@@ -474,7 +433,7 @@ bool attention_grad(Launcher& launcher, const KernelCall& c) {
         for (size_t r : results) words.tensor(c.out[r]);
         for (size_t i = 0; i < 4; ++i) words.tensor(c.tensor(i));
         words.address(logs, numbers).address(means, numbers);
-        add_place(words, c, *g, 1);
+        add_attention_place(words, c, *g, 1);
         for (size_t i = 0; i < 4; ++i) add_steps(words, c.tensor(i));
         return words;
     };
@@ -485,8 +444,8 @@ bool attention_grad(Launcher& launcher, const KernelCall& c) {
 }  // namespace
 
 void add_attention_kernels(KernelTable& table) {
-    table.add("attention", attention);
-    table.add("attention_grad", attention_grad);
+    table.add_for_halves("attention", attention);
+    table.add_for_halves("attention_grad", attention_grad);
 }
 
 }  // namespace lunaria::gpu

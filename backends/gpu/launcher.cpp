@@ -66,9 +66,10 @@ bool Launcher::run(const std::string& name, int64_t blocks, int threads, const W
     {
         Known& all = known();
         const std::lock_guard lock(all.mutex);
-        auto [found, fresh] = all.kernels.try_emplace(str(target_, words.narrow_ ? " narrow " : " ", name));
+        auto [found, fresh] =
+            all.kernels.try_emplace(str(target_, words.narrow_ ? " narrow " : " ", threads, ' ', name));
         if (fresh) {
-            Writer writer(words.narrow_);
+            Writer writer(words.narrow_, threads);
             write(writer);
             const graph::ThreadProgram program = writer.finish();
             const graph::KernelRequest request{.threads = &program};

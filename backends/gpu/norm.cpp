@@ -12,7 +12,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kMostThreads = 1024, kTogether = 4;
 constexpr int64_t kMostBlocks = 4096;
 
 // The elements of a block of threads that share a mean, by their number among `count`.
@@ -22,7 +22,8 @@ struct Moments {
 template <class F>
 Number block_sum_of(Writer& w, Number count, DType t, const Near& memory, F element) {
     const Variable sum = w.variable(w.constant(t, 0, 0));
-    w.for_each_here(count, [&](Number i) { sum.set(sum.get() + element(i)); });
+    w.for_each_here(
+        count, [&](Number i) { sum.set(sum.get() + element(i)); }, kTogether);
     return block_sum(sum.get(), memory);
 }
 template <class F>
@@ -46,6 +47,11 @@ struct Channels {
         for (int i = 2; i < x.rank(); ++i) inner *= x[i];
     }
 };
+// There are fewer channels than a processor has room for blocks.
+int threads_of(const Channels& s) {
+    constexpr int64_t kMuch = 4 * kMostThreads;
+    return s.outer * s.inner >= kMuch ? kMostThreads : kThreads;
+}
 struct ChannelPlaces {
     Number outer, channels, inner;
     explicit ChannelPlaces(Writer& w) : outer(w.size()), channels(w.size()), inner(w.size()) {}
@@ -69,7 +75,7 @@ bool batch_norm_train(Launcher& launcher, const KernelCall& c) {
     if (shifts) words.tensor(c.tensor(2));
     words.size(s.outer).size(s.channels).size(s.inner).real(c.args[3].number());
     const std::string name = str("batch norm ", name_of(t), weighs, shifts);
-    return launcher.run(name, std::min(s.channels, kMostBlocks), kThreads, words, [&](Writer& w) {
+    return launcher.run(name, std::min(s.channels, kMostBlocks), threads_of(s), words, [&](Writer& w) {
         const Elements x = w.tensor(t), y = w.tensor(t), means = w.tensor(t), vars = w.tensor(t);
         const Elements weight = weighs ? w.tensor(t) : Elements{}, bias = shifts ? w.tensor(t) : Elements{};
         const ChannelPlaces p(w);
@@ -102,7 +108,7 @@ bool batch_norm_grad(Launcher& launcher, const KernelCall& c) {
     if (weighs) words.tensor(c.tensor(2));
     words.size(s.outer).size(s.channels).size(s.inner).real(c.args[3].number());
     const std::string name = str("batch norm gradient ", name_of(t), weighs);
-    return launcher.run(name, std::min(s.channels, kMostBlocks), kThreads, words, [&](Writer& w) {
+    return launcher.run(name, std::min(s.channels, kMostBlocks), threads_of(s), words, [&](Writer& w) {
         const Elements dy = w.tensor(t), x = w.tensor(t), dx = w.tensor(t), dweight = w.tensor(t), dbias = w.tensor(t);
         const Elements weight = weighs ? w.tensor(t) : Elements{};
         const ChannelPlaces p(w);
@@ -223,6 +229,39 @@ bool layer_norm_grad(Launcher& launcher, const KernelCall& c) {
     return done && add_columns(launcher, c, rows, columns, statistics);
 }
 
+// Of rows that are too long for a loop.
+bool layer_norm(Launcher& launcher, const KernelCall& c) {
+    if (!is_plain(c)) return false;
+    const Tensor& x = c.tensor(0);
+    const DType t = c.dtype;
+    const bool weighs = c.has(2), shifts = c.has(3);
+    int64_t columns = 1;
+    for (int64_t n : Call(c.op, c.args, c.dtype).ints(1)) columns *= n;
+    const int64_t rows = x.size() / columns;
+    Words words;
+    words.tensor(x).tensor(c.out[0]);
+    if (weighs) words.tensor(c.tensor(2));
+    if (shifts) words.tensor(c.tensor(3));
+    words.size(rows).size(columns).real(c.args[4].number());
+    const std::string name = str("layer norm ", name_of(t), weighs, shifts);
+    return launcher.run(name, std::min(rows, kMostBlocks), kMostThreads, words, [&](Writer& w) {
+        const Elements from = w.tensor(t), y = w.tensor(t);
+        const Elements weight = weighs ? w.tensor(t) : Elements{}, bias = shifts ? w.tensor(t) : Elements{};
+        const Number all_rows = w.size(), width = w.size(), eps = w.real(t);
+        const Near memory = w.near(t, graph::kWarp);
+        w.loop(w.block(), all_rows, w.blocks(), [&](Number r) {
+            const Number row = r * width;
+            const Moments m = moments(w, width, eps, memory, [&](Number i) { return from.get(row + i); });
+            w.for_each_here(width, [&](Number i) {
+                Number v = (from.get(row + i) - m.mean) * m.rstd;
+                if (weighs) v = v * weight.get(i);
+                if (shifts) v += bias.get(i);
+                y.set(row + i, v);
+            });
+        });
+    });
+}
+
 bool rms_norm(Launcher& launcher, const KernelCall& c) {
     if (!is_plain(c)) return false;
     const Tensor &x = c.tensor(0), &weight = c.tensor(1);
@@ -247,6 +286,7 @@ bool rms_norm(Launcher& launcher, const KernelCall& c) {
 }  // namespace
 
 void add_norm_kernels(KernelTable& table) {
+    table.add_last("layer_norm", layer_norm);
     table.add("layer_norm_grad", layer_norm_grad);
     table.add("rms_norm", rms_norm);
     table.add("batch_norm_train", batch_norm_train);

@@ -1,7 +1,9 @@
 // GPU kernels: reductions along any axes. Where much is reduced to little, blocks reduce parts of it, and then the
-// parts; where there are many results, a thread has one.
+// parts; where neighbours in memory belong to different results, the threads of a warp take neighbours; where there is
+// little for each of many results, a thread has one.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -18,8 +20,9 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int64_t kEnoughBlocks = 256, kPart = 2048, kFewElements = 64, kManyResults = 16384;
+constexpr int kThreads = 256, kColumns = graph::kWarp, kLanes = kThreads / kColumns, kTogether = 4;
+constexpr int64_t kEnoughBlocks = 1024, kPart = 4096, kFewElements = 64, kManyResults = 16384;
+constexpr int64_t kFewestRows = 128;  // of a part of columns
 
 // How elements are taken together; `identity` changes nothing.
 struct Rule {
@@ -102,18 +105,49 @@ class Reducer {
         split(x, gone, kept, reduced);
         const Tensor& out = c_.out[0];
         mean_ = c_.op.name() == "mean" ? reduced.count : 0;
-        if (kept.count >= kManyResults || reduced.count <= kFewElements) return by_threads(x, kept, reduced);
-        const int64_t parts =
-            std::clamp<int64_t>(std::min(kEnoughBlocks / kept.count, reduced.count / kPart), 1, kEnoughBlocks);
-        if (parts == 1) return by_blocks(x, kept, reduced, 1, reinterpret_cast<Address>(out.raw()), out.dtype(), true);
-        // Parts that are as good as a tensor, with the axis of the parts behind those that are kept.
-        const Address sums = launcher_.take(kept.count * parts * static_cast<int64_t>(size_of(computed_)));
-        if (!by_blocks(x, kept, reduced, parts, sums, computed_, false)) return false;
-        const Axes whole{{kept.count}, {parts}, kept.count}, part{{parts}, {1}, parts};
-        return by_threads(sums, computed_, kept.count * parts, whole, part);
+        const Source source{reinterpret_cast<Address>(x.raw()), x.dtype(), reach_of(kept) + reach_of(reduced)};
+        return run(source, kept, reduced, {reinterpret_cast<Address>(out.raw()), out.dtype(), true});
     }
 
   private:
+    struct Source {
+        Address address;
+        DType dtype;
+        int64_t reach;  // elements between the first and the last
+    };
+    struct Target {
+        Address address;
+        DType dtype;
+        bool is_result;  // else parts of results follow
+    };
+
+    static int64_t reach_of(const Axes& axes) {
+        int64_t reach = 1;
+        for (int i = 0; i < axes.sizes.rank(); ++i) reach += std::abs(axes.steps[i]) * (axes.sizes[i] - 1);
+        return reach;
+    }
+    static int64_t last_step(const Axes& axes) { return axes.sizes.rank() ? axes.steps[axes.sizes.rank() - 1] : 0; }
+
+    bool run(const Source& x, const Axes& kept, const Axes& reduced, const Target& to) {
+        const bool columns = last_step(kept) == 1 && reduced.count >= kFewestRows / kLanes;
+        if (!columns && (kept.count >= kManyResults || reduced.count <= kFewElements))
+            return by_threads(x, kept, reduced, to);
+        const int64_t tiles = columns ? (kept.count + kColumns - 1) / kColumns : kept.count;
+        const int64_t parts = std::clamp<int64_t>(
+            std::min(kEnoughBlocks / tiles, reduced.count / (columns ? kFewestRows : kPart)), 1, kEnoughBlocks);
+        auto reduce = [&](const Target& target) {
+            return columns ? by_columns(x, kept, reduced, parts, target) : by_blocks(x, kept, reduced, parts, target);
+        };
+        if (parts == 1) return reduce(to);
+        // Parts that are as good as a tensor: those of columns in front of the columns, else behind what is kept.
+        const Address sums = launcher_.take(kept.count * parts * static_cast<int64_t>(size_of(computed_)));
+        if (!reduce({sums, computed_, false})) return false;
+        const Axes whole{{kept.count}, {columns ? 1 : parts}, kept.count};
+        const Axes part{{parts}, {columns ? kept.count : 1}, parts};
+        const Source source{sums, computed_, kept.count * parts};
+        return columns ? run(source, whole, part, to) : by_blocks(source, whole, part, 1, to);
+    }
+
     std::string name(std::string_view how, DType from, DType to, const Axes& kept, const Axes& reduced) const {
         return str(c_.op.name(), ' ', how, ' ', name_of(from), ' ', name_of(computed_), ' ', name_of(to), ' ',
                    kept.sizes.rank(), ' ', reduced.sizes.rank(), mean_ ? " divided" : "");
@@ -131,40 +165,41 @@ class Reducer {
     }
     Number finished(Number v, Number divisor, DType to) const { return cast(mean_ ? v / divisor : v, to); }
 
-    bool by_threads(const Tensor& x, const Axes& kept, const Axes& reduced) {
-        return by_threads(reinterpret_cast<Address>(x.raw()), x.dtype(), x.size(), kept, reduced);
-    }
-    bool by_threads(Address from, DType t, int64_t size, const Axes& kept, const Axes& reduced) {
-        const Tensor& out = c_.out[0];
+    bool by_threads(const Source& from, const Axes& kept, const Axes& reduced, const Target& target) {
+        const DType t = from.dtype, to = target.dtype;
         Words words;
-        words.address(from, size).tensor(out).size(kept.count).size(reduced.count).real(static_cast<double>(mean_));
+        words.address(from.address, from.reach).address(target.address, kept.count);
+        words.size(kept.count).size(reduced.count).real(static_cast<double>(mean_));
         Places::pass(words, kept);
         Places::pass(words, reduced);
-        return launcher_.run_for(name("by threads", t, out.dtype(), kept, reduced), kept.count, words, [&](Writer& w) {
-            const Elements x = w.tensor(t), y = w.tensor(out.dtype());
+        return launcher_.run_for(name("by threads", t, to, kept, reduced), kept.count, words, [&](Writer& w) {
+            const Elements x = w.tensor(t), y = w.tensor(to);
             const Number results = w.size(), count = w.size();
             const Number divisor = w.real(mean_ ? computed_ : DType::f64);
             const Places rows(w, kept), columns(w, reduced);
             w.for_each(results, [&](Number i) {
                 const Number start = rows.at(w, i);
                 const Variable total = w.variable(first(w));
-                w.loop(w.index(0), count, w.index(1), [&](Number k) {
-                    total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k)))));
-                });
-                y.set(i, finished(total.get(), divisor, out.dtype()));
+                add_up(w, total, x, start, columns, w.index(0), count, w.index(1));
+                y.set(i, finished(total.get(), divisor, to));
             });
         });
     }
-    bool by_blocks(const Tensor& from, const Axes& kept, const Axes& reduced, int64_t parts, Address to, DType target,
-                   bool finishes) {
-        Words words;
-        words.tensor(from).address(to, kept.count * parts).size(reduced.count).size(parts);
-        words.size((reduced.count + parts - 1) / parts).real(static_cast<double>(mean_));
-        Places::pass(words, kept);
-        Places::pass(words, reduced);
-        const std::string kernel = name(finishes ? "by blocks" : "parts", from.dtype(), target, kept, reduced);
+    void add_up(Writer& w, const Variable& total, const Elements& x, Number start, const Places& columns, Number from,
+                Number to, Number step) const {
+        w.loop(
+            from, to, step,
+            [&](Number k) { total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k))))); },
+            kTogether);
+    }
+    // Each result, or each of so many parts of it, is the work of a block.
+    bool by_blocks(const Source& from, const Axes& kept, const Axes& reduced, int64_t parts, const Target& target) {
+        const bool finishes = target.is_result;
+        const std::string kernel = name(finishes ? "by blocks" : "parts", from.dtype, target.dtype, kept, reduced);
+        const Words words = words_of_parts(from, kept, reduced, parts, target);
         return launcher_.run(kernel, kept.count * parts, kThreads, words, [&](Writer& w) {
-            const Elements x = w.tensor(from.dtype()), y = w.tensor(target);
+            const Elements x = w.tensor(from.dtype), y = w.tensor(target.dtype);
+            w.size();
             const Number all = w.size(), pieces = w.size(), size = w.size();
             const Number divisor = w.real(mean_ ? computed_ : DType::f64);
             const Places rows(w, kept), columns(w, reduced);
@@ -172,12 +207,52 @@ class Reducer {
             const Number start = rows.at(w, quotient(w.block(), pieces));
             const Number begin = remainder(w.block(), pieces) * size, end = begin + size;
             const Variable total = w.variable(first(w));
-            w.loop(begin + w.thread(), select(end < all, end, all), w.threads(),
-                   [&](Number k) { total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k))))); });
+            add_up(w, total, x, start, columns, begin + w.thread(), select(end < all, end, all), w.threads());
             const Number v = block_total(rule_, total.get(), memory);
             w.when(w.thread() == 0,
-                   [&] { y.set(w.block(), finishes ? finished(v, divisor, target) : cast(v, target)); });
+                   [&] { y.set(w.block(), finishes ? finished(v, divisor, target.dtype) : cast(v, target.dtype)); });
         });
+    }
+    // A block has neighbouring results, or parts of them, several threads each.
+    bool by_columns(const Source& from, const Axes& kept, const Axes& reduced, int64_t parts, const Target& target) {
+        const bool finishes = target.is_result;
+        const std::string kernel =
+            name(finishes ? "by columns" : "parts of columns", from.dtype, target.dtype, kept, reduced);
+        const Words words = words_of_parts(from, kept, reduced, parts, target);
+        const int64_t tiles = (kept.count + kColumns - 1) / kColumns;
+        return launcher_.run(kernel, tiles * parts, kThreads, words, [&](Writer& w) {
+            const Elements x = w.tensor(from.dtype), y = w.tensor(target.dtype);
+            const Number results = w.size(), all = w.size(), pieces = w.size(), size = w.size();
+            const Number divisor = w.real(mean_ ? computed_ : DType::f64);
+            const Places rows(w, kept), columns(w, reduced);
+            const Near memory = w.near(computed_, kThreads);
+            const Number piece = remainder(w.block(), pieces);
+            const Number column = quotient(w.block(), pieces) * kColumns + remainder(w.thread(), kColumns);
+            const Number lane = quotient(w.thread(), kColumns);
+            const Number begin = piece * size, end = begin + size;
+            const Variable total = w.variable(first(w));
+            w.when(column < results, [&] {
+                add_up(w, total, x, rows.at(w, column), columns, begin + lane, select(end < all, end, all),
+                       w.index(kLanes));
+            });
+            memory.set(w.thread(), total.get());
+            w.barrier();
+            w.when((lane == 0) & (column < results), [&] {
+                Number v = memory.get(w.thread());
+                for (int i = 1; i < kLanes; ++i) v = rule_.combine(v, memory.get(w.thread() + i * kColumns));
+                y.set(piece * results + column, finishes ? finished(v, divisor, target.dtype) : cast(v, target.dtype));
+            });
+        });
+    }
+    Words words_of_parts(const Source& from, const Axes& kept, const Axes& reduced, int64_t parts,
+                         const Target& target) const {
+        Words words;
+        words.address(from.address, from.reach).address(target.address, kept.count * parts);
+        words.size(kept.count).size(reduced.count).size(parts).size((reduced.count + parts - 1) / parts);
+        words.real(static_cast<double>(mean_));
+        Places::pass(words, kept);
+        Places::pass(words, reduced);
+        return words;
     }
 
     Launcher& launcher_;
@@ -239,9 +314,12 @@ bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& na
             auto fold = [&](std::string_view op, auto element) {
                 const Rule rule = rule_of(op);
                 const Variable total = w.variable(w.constant(t, rule.identity, 0));
-                w.for_each_here(count, [&](Number k) {
-                    total.set(rule.combine(total.get(), element(from.get(start + columns.at(w, k)))));
-                });
+                w.for_each_here(
+                    count,
+                    [&](Number k) {
+                        total.set(rule.combine(total.get(), element(from.get(start + columns.at(w, k)))));
+                    },
+                    kTogether);
                 return block_total(rule, total.get(), memory);
             };
             const Number v = result(fold, cast(count, t), number);

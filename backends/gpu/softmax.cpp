@@ -8,6 +8,8 @@ namespace lunaria::gpu {
 
 namespace {
 
+constexpr int kTogether = 4;
+
 bool is_plain(DType t) { return t == DType::f32 || t == DType::f64; }
 
 Number log(Number x) { return formula("log", x); }
@@ -16,14 +18,16 @@ Number log(Number x) { return formula("log", x); }
 template <class F>
 Number line_sum(Writer& w, const Line& line, DType t, const Near& memory, F element) {
     const Variable sum = w.variable(w.constant(t, 0, 0));
-    w.for_each_here(line.n, [&](Number k) { sum.set(sum.get() + element(line.at(k))); });
+    w.for_each_here(
+        line.n, [&](Number k) { sum.set(sum.get() + element(line.at(k))); }, kTogether);
     return block_sum(sum.get(), memory);
 }
 
 // NaN where there is one.
 Number line_maximum(Writer& w, const Line& line, const Elements& x, const Near& memory) {
     const Variable most = w.variable(w.constant(x.dtype, -std::numeric_limits<double>::infinity(), 0));
-    w.for_each_here(line.n, [&](Number k) { most.set(maximum(most.get(), x.get(line.at(k)))); });
+    w.for_each_here(
+        line.n, [&](Number k) { most.set(maximum(most.get(), x.get(line.at(k)))); }, kTogether);
     memory.set(w.thread(), most.get());
     fold_block(line.threads, [&](Number a, Number b) { memory.set(a, maximum(memory.get(a), memory.get(b))); });
     const Number found = memory.get(w.index(0));

@@ -35,13 +35,17 @@ Number warp_sum(Number v) {
 
 }  // namespace
 
-Writer::Writer(bool narrow) : index_(narrow ? DType::i32 : DType::i64), outer_(std::exchange(slot(), this)) {}
+Writer::Writer(bool narrow, int threads)
+    : index_(narrow ? DType::i32 : DType::i64), threads_(threads), outer_(std::exchange(slot(), this)) {}
 Writer::~Writer() { slot() = outer_; }
 Writer& Writer::current() {
     assert(slot());
     return *slot();
 }
-graph::ThreadProgram Writer::finish() { return std::move(program_); }
+graph::ThreadProgram Writer::finish() {
+    program_.threads = threads_;
+    return std::move(program_);
+}
 
 Number Writer::add(Kind kind, DType dtype, std::initializer_list<uint32_t> args, int64_t integer) {
     program_.code.push_back({.kind = kind, .dtype = dtype, .args = args, .integer = integer});
@@ -83,6 +87,23 @@ Number Writer::exchange(Number v, int bits) { return add(Kind::exchange, v.dtype
 Variable Writer::variable(Number first) {
     const Number v = add(Kind::variable, first.dtype, {first.at});
     return {v.at, v.dtype};
+}
+
+Writer::Fragment Writer::fragment(const Near& from, Number first, int pitch, bool turned) {
+    std::array<Variable, 4> parts;
+    for (Variable& part : parts) part = variable(constant(DType::i32, 0, 0));
+    add(Kind::fragment, DType::i32, {first.at, parts[0].at, parts[1].at, parts[2].at, parts[3].at}, from.start);
+    program_.code.back().number = pitch;
+    if (turned) program_.code.back().name = "turned";
+    return {parts[0].get(), parts[1].get(), parts[2].get(), parts[3].get()};
+}
+void Writer::multiply(DType dtype, const Fragment& a, Number b_upper, Number b_lower,
+                      std::span<const Variable, 4> sums) {
+    add(Kind::product, dtype,
+        {a[0].at, a[1].at, a[2].at, a[3].at, b_upper.at, b_lower.at, sums[0].at, sums[1].at, sums[2].at, sums[3].at});
+}
+Number Writer::pair(Number low, Number high, DType dtype) {
+    return add(Kind::pair, DType::i32, {low.at, high.at}, dtype == DType::bf16);
 }
 
 Number Variable::get() const { return Writer::current().add(Kind::get, dtype, {at}); }

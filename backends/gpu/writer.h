@@ -4,8 +4,10 @@
 // beside a Number become constants of its dtype. Indices are i32 where all counts of a launch fit, else i64.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -48,7 +50,7 @@ struct Elements {
 
 class Writer {
   public:
-    explicit Writer(bool narrow);
+    Writer(bool narrow, int threads);
     ~Writer();
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
@@ -65,18 +67,28 @@ class Writer {
     Number constant(DType dtype, double number, int64_t integer);
     Number index(int64_t i) { return constant(index_, 0, i); }
     Number thread() { return index(Kind::thread); }  // of the block
-    Number threads() { return index(Kind::threads); }
+    Number threads() { return index(int64_t{threads_}); }
     Number block() { return index(Kind::block); }
     Number blocks() { return index(Kind::blocks); }
     Near near(DType dtype, int64_t count);
     void barrier();
     Number exchange(Number v, int bits);
     Variable variable(Number first);
+    // What a warp does together with what this thread has of blocks of 16 x 16 elements of 16 bits, of either float,
+    // two of which are an i32 (thread_program.h).
+    using Fragment = std::array<Number, 4>;
+    Fragment fragment(const Near& from, Number first, int pitch, bool turned);
+    void multiply(DType dtype, const Fragment& a, Number b_upper, Number b_lower, std::span<const Variable, 4> sums);
+    Number pair(Number low, Number high, DType dtype);
+    Number power_of_2(Number v) {
+        return add(Kind::power_of_2, DType::f32, {v.at});
+    }  // to a few units in the last place
 
-    // `body` is called once and writes what is done for each number from `from` below `to`.
+    // `body` is called once and writes what is done for each number from `from` below `to`. So many turns as are
+    // `together` are done side by side where `step` is a constant: worth it where elements are read and none written.
     template <class F>
-    void loop(Number from, Number to, Number step, F body) {
-        const Number i = add(Kind::loop, from.dtype, {from.at, to.at, step.at});
+    void loop(Number from, Number to, Number step, F body, int together = 1) {
+        const Number i = add(Kind::loop, from.dtype, {from.at, to.at, step.at}, together);
         body(i);
         add(Kind::end, index_, {});
     }
@@ -91,7 +103,7 @@ class Writer {
     void for_each(Number count, F body);
     // The same for the threads of this block.
     template <class F>
-    void for_each_here(Number count, F body);
+    void for_each_here(Number count, F body, int together = 1);
 
     using Kind = graph::ThreadInstruction::Kind;
     Number add(Kind kind, DType dtype, std::initializer_list<uint32_t> args, int64_t integer = 0);
@@ -103,6 +115,7 @@ class Writer {
     Number index(Kind kind);
     graph::ThreadProgram program_;
     const DType index_;
+    const int threads_;
     Writer* const outer_;
 };
 
@@ -205,8 +218,8 @@ void Writer::for_each(Number count, F body) {
     loop(block() * threads() + thread(), count, blocks() * threads(), body);
 }
 template <class F>
-void Writer::for_each_here(Number count, F body) {
-    loop(thread(), count, threads(), body);
+void Writer::for_each_here(Number count, F body, int together) {
+    loop(thread(), count, threads(), body, together);
 }
 
 // The sum over all threads of a block, in every one of them; `memory` has kWarp elements.

@@ -159,6 +159,12 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program) {
     return kept;
 }
 
+size_t scratch_width(const LoopProgram& program) {
+    size_t width = 4;
+    for (uint16_t i : scratch_values(program)) width = std::max(width, size_of(program.code[i].dtype));
+    return width;
+}
+
 int64_t loop_cost(const LoopProgram& program, std::span<const int64_t> sizes) {
     int64_t cost = 0, points = 1;
     for (size_t k = 0; k < program.depth.size(); ++k) points *= sizes[static_cast<size_t>(program.outer_rank) + 1 + k];

@@ -86,6 +86,8 @@ bool is_expensive(const LoopInstruction& i);
 // Which values per element are kept in the scratch memory from one pass over a row to the next, because they cost more
 // than reading them back: positions in the code, ascending.
 std::vector<uint16_t> scratch_values(const LoopProgram& program);
+// Bytes that any of them fits in.
+size_t scratch_width(const LoopProgram& program);
 // The pass over the row in which each value is computed first: reductions of pass k are complete before pass k + 1.
 std::vector<int> passes_of(const LoopProgram& program);
 

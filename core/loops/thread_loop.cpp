@@ -7,8 +7,10 @@ namespace lunaria::graph {
 
 namespace {
 
-constexpr int kThreads = 256, kMostThreads = 1024;
-constexpr int64_t kWarpRow = 1024;   // rows up to this length are the work of a warp
+constexpr int kFewestThreads = 64, kMostThreads = 1024;
+constexpr int64_t kWarpRow = 256;    // loads of a row up to which it is the work of a warp
+constexpr int64_t kManyRows = 1024;  // keep a processor busy with a warp each
+constexpr int64_t kLoads = 4;        // of a row that a thread of a block does
 constexpr int64_t kFewestRows = 64;  // of a chunk
 constexpr size_t kLoadBytes = 16;
 
@@ -103,6 +105,15 @@ int move_sums_apart(const LoopProgram& program, Layout& layout) {
     return static_cast<int>(std::ranges::count(moves, true));
 }
 
+// How many threads are to share a row of so many loads.
+int threads_of_row(int64_t loads, int64_t rows) {
+    if (loads <= kWarp || (loads <= kWarpRow && rows >= kManyRows)) return kWarp;
+    const int64_t wanted = rows >= kManyRows ? loads / kLoads : loads;
+    int threads = kFewestThreads;
+    while (threads < wanted && threads < kMostThreads) threads *= 2;
+    return threads;
+}
+
 bool fits_31_bits(const Layout& layout, int64_t rows) {
     constexpr int64_t kMost = (int64_t{1} << 31) - 1;
     return rows <= kMost / std::max<int64_t>(layout.inner, 1);
@@ -112,8 +123,8 @@ bool fits_31_bits(const Layout& layout, int64_t rows) {
 
 std::string ThreadShape::text() const {
     return std::string("threads ") + "swb"[static_cast<size_t>(row)] + std::to_string(lanes) +
-           (narrow ? " narrow" : "") + (single_row ? " single" : "") + (near_scratch ? " near" : "") +
-           (in_chunks ? " chunks" : "");
+           (threads ? " of " + std::to_string(threads) : "") + (narrow ? " narrow" : "") +
+           (single_row ? " single" : "") + (near_scratch ? " near" : "") + (in_chunks ? " chunks" : "");
 }
 
 ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> sizes, int64_t rows,
@@ -132,18 +143,18 @@ ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> s
     shape.lanes = lanes_of(program, layout, addresses);
     shape.narrow = fits_31_bits(layout, rows);
     shape.single_row = program.outer_rank == 0;
-    if (program.has_rows)
-        shape.row = layout.inner / shape.lanes <= kWarpRow ? ThreadShape::Row::warp : ThreadShape::Row::block;
-
     // How many items there are side by side, and of how many threads.
     const int64_t columns = (layout.inner + shape.lanes - 1) / shape.lanes;
     const int64_t tiles = program.has_rows ? 1 : columns;
+    if (program.has_rows) {
+        const int threads = threads_of_row(columns, rows);
+        shape.row = threads == kWarp ? ThreadShape::Row::warp : ThreadShape::Row::block;
+        if (shape.row == ThreadShape::Row::block) shape.threads = threads;
+    }
     int64_t group = 1;
-    launch.threads = kThreads;
+    launch.threads = kRowThreads;
     if (shape.row == ThreadShape::Row::warp) group = kWarp;
-    if (shape.row == ThreadShape::Row::block)
-        group = launch.threads =
-            static_cast<int>(std::min<int64_t>(kMostThreads, (columns + kWarp - 1) / kWarp * kWarp));
+    if (shape.row == ThreadShape::Row::block) group = launch.threads = shape.threads;
     const int64_t wanted = limits.most_blocks * launch.threads / group;
     // Sums of one place only are cut: the copies of an operand are then whole.
     if (apart == 0)
@@ -156,7 +167,7 @@ ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> s
     const int64_t per_block = launch.threads / group;
     launch.blocks = std::clamp<int64_t>((items + per_block - 1) / per_block, 1, limits.most_blocks);
 
-    const size_t kept = scratch_values(program).size() * static_cast<size_t>(layout.inner) * 8;
+    const size_t kept = scratch_values(program).size() * static_cast<size_t>(layout.inner) * scratch_width(program);
     if (kept) {
         shape.near_scratch = kept * static_cast<size_t>(per_block) <= limits.most_near_bytes;
         (shape.near_scratch ? launch.near_bytes : launch.scratch_bytes) =

@@ -13,6 +13,7 @@
 namespace lunaria::graph {
 
 inline constexpr int kWarp = 32;
+inline constexpr int kRowThreads = 256;  // of blocks that do not take a row each
 
 // What the code of a kernel depends on beside its program.
 struct ThreadShape {
@@ -22,6 +23,7 @@ struct ThreadShape {
         block,   // a block takes a row
     };
     Row row = Row::spread;
+    int threads = 0;          // of a block that takes a row
     int lanes = 1;            // neighbouring elements that a thread loads at a time, from addresses that are multiples
     bool narrow = false;      // all counts fit 31 bits
     bool single_row = false;  // there is one row
@@ -62,6 +64,8 @@ struct EmulatedThread {
     void (*barrier)(EmulatedThread*) = nullptr;
     // The value of the thread of the same warp whose number differs by these bits.
     uint64_t (*exchange)(EmulatedThread*, uint64_t value, int32_t bits) = nullptr;
+    // Of the whole warp: fragments (thread_program.h) of two factors, and of what their product is added to.
+    void (*product)(EmulatedThread*, const uint32_t* factors, float* sums, int32_t is_bfloat) = nullptr;
     void* reduction = nullptr;  // of the block: kWarp words of 8 bytes
     void* near = nullptr;       // of the block: near_bytes
 };

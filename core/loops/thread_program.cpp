@@ -8,7 +8,7 @@
 namespace lunaria::graph {
 
 std::string ThreadProgram::text() const {
-    std::string text = str("threads ", words, ' ', near_bytes, exact ? " exact\n" : "\n");
+    std::string text = str("threads ", threads, ' ', words, ' ', near_bytes, exact ? " exact\n" : "\n");
     for (const ThreadInstruction& i : code) {
         text += str(static_cast<int>(i.kind), ' ', name_of(i.dtype), ' ', i.name);
         for (uint32_t a : i.args) text += str(" %", a);

@@ -49,10 +49,20 @@ struct ThreadInstruction {
         near_store,  // args[1] to element args[0] of it
         barrier,     // the threads of the block wait for each other
         exchange,    // args[0] of the thread of the warp whose number differs by the bits `integer`
+        pair,        // two f32, args[0] in the lower half of an i32, as f16 or, where `integer` is 1, bf16
+        fragment,    // into variables args[1..4], i32, what this thread of a warp has of a block of 16 x 16 elements of
+                     // 16 bits, which is in the block's memory from element args[0] of byte `integer` on, rows
+                     // `number` elements apart: of each quarter (upper left, lower left, upper right, lower right) two
+                     // neighbours of row lane / 4, or of that column where `name` is "turned"
+        product,     // onto variables args[6..9], f32, fragments of a block of 16 x 16 (args[0..3]) times one of 16 x 8
+                     // (args[4..5]), whose elements are of dtype
+        power_of_2,  // 2 to args[0], an f32, to a few units in the last place; less than any number of full precision:
+                     // 0
         variable,    // with args[0] in it
         get,         // what is in variable args[0]
         set,         // args[1] into it
-        loop,        // up to its `end` for each number from args[0] below args[1] in steps of args[2], an i64 or i32
+        loop,        // up to its `end` for each number from args[0] below args[1] in steps of args[2], an i64 or i32;
+                     // `integer` turns side by side
         condition,   // up to its `end` where args[0]
         end,
     };
@@ -67,6 +77,7 @@ struct ThreadInstruction {
 
 struct ThreadProgram {
     std::vector<ThreadInstruction> code;
+    int threads = 0;        // of a block
     size_t words = 0;       // that the launch passes
     size_t near_bytes = 0;  // memory of a block
     bool exact = false;     // products and sums round one after the other

@@ -33,9 +33,10 @@ class LoopBody {
     LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, int register_bytes);
 
     llvm::BasicBlock* block(const char* name);
-    // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes what is done.
+    // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes what is done. The branch to the
+    // next turn.
     template <class Body>
-    void count_up(llvm::Value* from, llvm::Value* to, llvm::Value* step, Body body) {
+    llvm::Instruction* count_up(llvm::Value* from, llvm::Value* to, llvm::Value* step, Body body) {
         auto* head = block("count");
         auto* inside = block("count.body");
         auto* done = block("count.done");
@@ -47,9 +48,10 @@ class LoopBody {
         b_.CreateCondBr(b_.CreateICmpSLT(at, to), inside, done);
         b_.SetInsertPoint(inside);
         body(at);
-        at->addIncoming(b_.CreateAdd(at, step), b_.GetInsertBlock());
-        b_.CreateBr(head);
+        at->addIncoming(b_.CreateAdd(at, step, "", false, true), b_.GetInsertBlock());
+        llvm::Instruction* turn = b_.CreateBr(head);
         b_.SetInsertPoint(done);
+        return turn;
     }
 
     // Places for what reductions have so far; to be called in the function's first block.

@@ -65,7 +65,7 @@ class ThreadLoopWriter : public LoopBody {
                        static_cast<size_t>(program_.outer_rank) + 1 + 5 + 1 + sums;
         for (const graph::LoopOperand& o : program_.operands) count += o.step == graph::LoopOperand::Step::wide;
         count += program_.depth.size() * (1 + program_.operands.size());
-        llvm::Value* words = model_.begin(b_, symbol, count);
+        llvm::Value* words = model_.begin(b_, symbol, count, shape_.threads ? shape_.threads : graph::kRowThreads);
         function_ = b_.GetInsertBlock()->getParent();
         pointers_ = words;
         sizes_ = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), words, program_.operands.size());
@@ -92,7 +92,7 @@ class ThreadLoopWriter : public LoopBody {
             members_ = b_.getInt32(kWarp);
         } else if (shape_.row == ThreadShape::Row::block) {
             in_block = zero, per_block = b_.getInt32(1);
-            member_ = thread, members_ = threads;
+            member_ = thread, members_ = b_.getInt32(static_cast<uint32_t>(shape_.threads));
         }
         llvm::Value* first = b_.CreateMul(word(here), word(per_block));
         group_ = b_.CreateAdd(first, word(in_block));
@@ -139,8 +139,14 @@ class ThreadLoopWriter : public LoopBody {
         bool good = true;
         llvm::Value* from = b_.CreateMul(word(member_), b_.getInt64(lanes()));
         llvm::Value* step = b_.CreateMul(word(members_), b_.getInt64(lanes()));
-        count_up(from, inner_, step,
-                 [&](llvm::Value* column) { good = write_elements(pass, wanted, column, nullptr); });
+        // Loads that nothing is written between are done side by side.
+        constexpr int kTogether = 4;
+        const bool stores = std::ranges::any_of(wanted, [&](size_t i) {
+            return program_.code[i].kind == Kind::store || program_.code[i].kind == Kind::add;
+        });
+        llvm::Instruction* turn = count_up(
+            from, inner_, step, [&](llvm::Value* column) { good = write_elements(pass, wanted, column, nullptr); });
+        if (!stores) do_together(turn, kTogether);
         return good;
     }
 
@@ -157,7 +163,8 @@ class ThreadLoopWriter : public LoopBody {
     llvm::Value* scratch_at(size_t which, llvm::Value* column) override {
         llvm::Value* row = b_.CreateMul(scratch_group_, b_.getInt64(kept_.size()));
         llvm::Value* start = b_.CreateMul(b_.CreateAdd(row, b_.getInt64(which)), inner_);
-        return b_.CreateGEP(b_.getInt64Ty(), scratch_, b_.CreateAdd(start, column));
+        llvm::Type* place = b_.getIntNTy(8 * static_cast<unsigned>(graph::scratch_width(program_)));
+        return b_.CreateGEP(place, scratch_, b_.CreateAdd(start, column));
     }
 
     llvm::Align vector_align(DType t) const override { return llvm::Align(size_of(t) * lanes()); }

@@ -4,7 +4,9 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <array>
 #include <memory>
+#include <span>
 
 #include "core/loops/thread_loop.h"
 
@@ -14,8 +16,9 @@ namespace lunaria::codegen {
 class ThreadModel {
   public:
     virtual ~ThreadModel() = default;
-    // Adds the kernel's function and sets the builder into it; the kernel's words.
-    virtual llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t words) = 0;
+    // Adds the function of a kernel for blocks of at most so many threads and sets the builder into it; the kernel's
+    // words.
+    virtual llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t words, int threads) = 0;
     // Numbers of 32 bits: this thread in its block, threads of a block, this block, blocks.
     virtual llvm::Value* thread() = 0;
     virtual llvm::Value* threads() = 0;
@@ -24,6 +27,15 @@ class ThreadModel {
     virtual void barrier() = 0;
     // Of 32 or 64 bits: the value of the thread of the warp whose number differs by these bits.
     virtual llvm::Value* exchange(llvm::Value* bits, int difference) = 0;
+    // Parts of what the threads of a warp do together (core/loops/thread_program.h): four words of the fragment of a
+    // block whose first element is `start` bytes into the block's memory; the sums of a product of fragments, six words
+    // of them; two floats as one word.
+    using Four = std::array<llvm::Value*, 4>;
+    virtual Four fragment(llvm::Value* start, int pitch, bool turned) = 0;
+    virtual Four product(std::span<llvm::Value* const> factors, const Four& sums, bool is_bfloat) = 0;
+    virtual llvm::Value* pair(llvm::Value* low, llvm::Value* high, bool is_bfloat) = 0;
+    // 2 to a float, by an instruction; null where there is none.
+    virtual llvm::Value* power_of_2(llvm::Value*) { return nullptr; }
     // Memory of the block: kWarp words for reductions, and what a launch asks for.
     virtual llvm::Value* reduction_memory() = 0;
     virtual llvm::Value* near_memory() = 0;
@@ -35,6 +47,9 @@ class ThreadModel {
 std::unique_ptr<ThreadModel> ptx_threads(llvm::Module& module);
 // Calls into an EmulatedThread.
 std::unique_ptr<ThreadModel> emulated_threads(llvm::Module& module);
+
+// Has so many turns of a loop done side by side, where their number can be computed; `turn`: the branch to the next.
+void do_together(llvm::Instruction* turn, int64_t turns);
 
 // Adds the function to the module; false where the program asks for something that there is no code for.
 bool write_thread_loop(llvm::Module& module, const graph::LoopProgram& program, const graph::ThreadShape& shape,

@@ -2,7 +2,10 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "jit/codegen/thread_loops.h"
 
@@ -19,7 +22,7 @@ class PtxThreads : public ThreadModel {
   public:
     explicit PtxThreads(llvm::Module& module) : module_(module) {}
 
-    llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t words) override {
+    llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t words, int threads) override {
         b_ = &b;
         llvm::LLVMContext& context = module_.getContext();
         auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy()}, false);
@@ -31,9 +34,15 @@ class PtxThreads : public ThreadModel {
         llvm::Type* list = llvm::ArrayType::get(b.getInt64Ty(), words);
         function->addParamAttr(0, llvm::Attribute::getWithByValType(context, list));
         function->addParamAttr(0, llvm::Attribute::getWithAlignment(context, llvm::Align(8)));
-        llvm::Metadata* facts[] = {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, "kernel"),
-                                   llvm::ConstantAsMetadata::get(b.getInt32(1))};
-        module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(context, facts));
+        auto tell = [&](const char* name, int value) {
+            llvm::Metadata* fact[] = {llvm::ValueAsMetadata::get(function), llvm::MDString::get(context, name),
+                                      llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(value)))};
+            module_.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(context, fact));
+        };
+        tell("kernel", 1);
+        // Threads of larger blocks have fewer registers each than a thread can have.
+        constexpr int kFull = 256;
+        if (threads > kFull) tell("maxntidx", threads);
         b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
         return function->getArg(0);
     }
@@ -51,6 +60,37 @@ class PtxThreads : public ThreadModel {
         llvm::Value* high = exchange_word(b_->CreateTrunc(b_->CreateLShr(bits, 32), word), difference);
         return b_->CreateOr(b_->CreateZExt(low, both), b_->CreateShl(b_->CreateZExt(high, both), 32));
     }
+    Four fragment(llvm::Value* start, int pitch, bool turned) override {
+        near_memory();
+        // Each lane tells where a row of a quarter is.
+        llvm::Value* lane = b_->CreateURem(thread(), b_->getInt32(kWarp));
+        llvm::Value* row = b_->CreateURem(lane, b_->getInt32(16));
+        llvm::Value* right = b_->CreateUDiv(lane, b_->getInt32(16));
+        llvm::Value* offset = b_->CreateAdd(b_->CreateMul(row, b_->getInt32(2 * static_cast<uint32_t>(pitch))),
+                                            b_->CreateMul(right, b_->getInt32(16)));
+        llvm::Value* from =
+            b_->CreateGEP(b_->getInt8Ty(), near_, b_->CreateAdd(start, b_->CreateZExt(offset, b_->getInt64Ty())));
+        return four(b_->CreateIntrinsic(turned ? llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                                               : llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16,
+                                        {from->getType()}, {from}));
+    }
+    Four product(std::span<llvm::Value* const> factors, const Four& sums, bool is_bfloat) override {
+        std::vector<llvm::Value*> args;
+        llvm::Type* halves = llvm::FixedVectorType::get(b_->getHalfTy(), 2);
+        for (llvm::Value* f : factors) args.push_back(is_bfloat ? f : b_->CreateBitCast(f, halves));
+        args.insert(args.end(), sums.begin(), sums.end());
+        return four(b_->CreateIntrinsic(is_bfloat ? llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_bf16
+                                                  : llvm::Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32,
+                                        {}, args));
+    }
+    llvm::Value* pair(llvm::Value* low, llvm::Value* high, bool is_bfloat) override {
+        llvm::Value* both = b_->CreateIntrinsic(
+            is_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn : llvm::Intrinsic::nvvm_ff2f16x2_rn, {}, {high, low});
+        return b_->CreateBitCast(both, b_->getInt32Ty());
+    }
+    llvm::Value* power_of_2(llvm::Value* v) override {
+        return b_->CreateIntrinsic(b_->getFloatTy(), llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {v});
+    }
     llvm::Value* reduction_memory() override {
         if (!reduction_) reduction_ = shared("reduction", kWarp, llvm::GlobalValue::InternalLinkage);
         return b_->CreateAddrSpaceCast(reduction_, b_->getPtrTy());
@@ -63,6 +103,11 @@ class PtxThreads : public ThreadModel {
     unsigned tensor_space() const override { return kGlobalSpace; }
 
   private:
+    Four four(llvm::Value* together) {
+        Four list;
+        for (unsigned i = 0; i < list.size(); ++i) list[i] = b_->CreateExtractValue(together, i);
+        return list;
+    }
     llvm::Value* number(llvm::Intrinsic::ID id) { return b_->CreateIntrinsic(b_->getInt32Ty(), id, {}); }
     llvm::Value* exchange_word(llvm::Value* word, int difference) {
         constexpr uint32_t all = 0xffffffff, whole_warp = 0x1f;
@@ -88,7 +133,7 @@ class EmulatedThreads : public ThreadModel {
   public:
     explicit EmulatedThreads(llvm::Module& module) : module_(module) {}
 
-    llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t) override {
+    llvm::Value* begin(llvm::IRBuilder<>& b, const char* symbol, size_t, int) override {
         b_ = &b;
         auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false);
         auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module_);
@@ -114,11 +159,76 @@ class EmulatedThreads : public ThreadModel {
                            {thread_, b_->CreateZExt(bits, word), b_->getInt32(static_cast<uint32_t>(difference))});
         return b_->CreateTrunc(other, bits->getType());
     }
+    Four fragment(llvm::Value* start, int pitch, bool turned) override {
+        llvm::Value* lane = b_->CreateURem(thread(), b_->getInt32(kWarp));
+        llvm::Value* row = b_->CreateUDiv(lane, b_->getInt32(4));
+        llvm::Value* column = b_->CreateMul(b_->CreateURem(lane, b_->getInt32(4)), b_->getInt32(2));
+        if (turned) std::swap(row, column);
+        llvm::Value* block = b_->CreateGEP(b_->getInt8Ty(), near_memory(), start);
+        llvm::Type* element = b_->getInt16Ty();
+        const auto apart = static_cast<uint32_t>(pitch);
+        Four list;
+        for (uint32_t quarter = 0; quarter < list.size(); ++quarter) {
+            llvm::Value* place = b_->CreateAdd(b_->CreateAdd(b_->CreateMul(row, b_->getInt32(apart)), column),
+                                               b_->getInt32(quarter % 2 * 8 * apart + quarter / 2 * 8));
+            llvm::Value* next = b_->CreateAdd(place, b_->getInt32(turned ? apart : 1));
+            llvm::Value* low = b_->CreateLoad(element, b_->CreateGEP(element, block, place));
+            llvm::Value* high = b_->CreateLoad(element, b_->CreateGEP(element, block, next));
+            list[quarter] = joined(low, high);
+        }
+        return list;
+    }
+    Four product(std::span<llvm::Value* const> factors, const Four& sums, bool is_bfloat) override {
+        auto fill = [&](llvm::Type* type, std::span<llvm::Value* const> values) {
+            llvm::Value* memory = frame(type, values.size());
+            for (size_t i = 0; i < values.size(); ++i)
+                b_->CreateStore(values[i], b_->CreateConstInBoundsGEP1_64(type, memory, i));
+            return memory;
+        };
+        llvm::Value* given = fill(b_->getInt32Ty(), factors);
+        llvm::Value* result = fill(b_->getFloatTy(), sums);
+        auto* type = llvm::FunctionType::get(b_->getVoidTy(),
+                                             {b_->getPtrTy(), b_->getPtrTy(), b_->getPtrTy(), b_->getInt32Ty()}, false);
+        b_->CreateCall(type, field(b_->getPtrTy(), offsetof(EmulatedThread, product)),
+                       {thread_, given, result, b_->getInt32(is_bfloat)});
+        Four list;
+        for (size_t i = 0; i < list.size(); ++i)
+            list[i] = b_->CreateLoad(b_->getFloatTy(), b_->CreateConstInBoundsGEP1_64(b_->getFloatTy(), result, i));
+        return list;
+    }
+    // Rounded to the nearest, of two that are as near to the even one.
+    llvm::Value* pair(llvm::Value* low, llvm::Value* high, bool is_bfloat) override {
+        auto rounded = [&](llvm::Value* v) -> llvm::Value* {
+            if (!is_bfloat) return b_->CreateBitCast(b_->CreateFPTrunc(v, b_->getHalfTy()), b_->getInt16Ty());
+            llvm::Value* bits = b_->CreateBitCast(v, b_->getInt32Ty());
+            llvm::Value* odd = b_->CreateAnd(b_->CreateLShr(bits, 16), 1);
+            llvm::Value* nearest = b_->CreateAdd(bits, b_->CreateAdd(odd, b_->getInt32(0x7fff)));
+            llvm::Value* nan = b_->CreateFCmpUNO(v, v);
+            return b_->CreateTrunc(b_->CreateLShr(b_->CreateSelect(nan, b_->getInt32(0x7fffffff), nearest), 16),
+                                   b_->getInt16Ty());
+        };
+        return joined(rounded(low), rounded(high));
+    }
     llvm::Value* reduction_memory() override { return field(b_->getPtrTy(), offsetof(EmulatedThread, reduction)); }
     llvm::Value* near_memory() override { return field(b_->getPtrTy(), offsetof(EmulatedThread, near)); }
     unsigned tensor_space() const override { return 0; }
 
   private:
+    llvm::Value* joined(llvm::Value* low, llvm::Value* high) {
+        llvm::Type* word = b_->getInt32Ty();
+        return b_->CreateOr(b_->CreateZExt(low, word), b_->CreateShl(b_->CreateZExt(high, word), 16));
+    }
+    // Memory of the function's frame, the same for each use.
+    llvm::Value* frame(llvm::Type* type, size_t count) {
+        llvm::Value*& memory = frames_[type];
+        if (!memory) {
+            const llvm::IRBuilder<>::InsertPointGuard guard(*b_);
+            llvm::BasicBlock& entry = b_->GetInsertBlock()->getParent()->getEntryBlock();
+            b_->SetInsertPoint(&entry, entry.begin());
+            memory = b_->CreateAlloca(type, b_->getInt32(static_cast<uint32_t>(count)));
+        }
+        return memory;
+    }
     llvm::Value* field(llvm::Type* type, size_t offset) {
         return b_->CreateLoad(type, b_->CreateConstInBoundsGEP1_64(b_->getInt8Ty(), thread_, offset));
     }
@@ -126,9 +236,21 @@ class EmulatedThreads : public ThreadModel {
     llvm::Module& module_;
     llvm::IRBuilder<>* b_ = nullptr;
     llvm::Value* thread_ = nullptr;
+    std::map<llvm::Type*, llvm::Value*> frames_;
 };
 
 }  // namespace
+
+void do_together(llvm::Instruction* turn, int64_t turns) {
+    if (turns < 2) return;
+    llvm::LLVMContext& context = turn->getContext();
+    llvm::Metadata* wish[] = {llvm::MDString::get(context, "llvm.loop.unroll.count"),
+                              llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context),
+                                                                                   static_cast<uint64_t>(turns)))};
+    llvm::MDNode* loop = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, wish)});
+    loop->replaceOperandWith(0, loop);
+    turn->setMetadata(llvm::LLVMContext::MD_loop, loop);
+}
 
 std::unique_ptr<ThreadModel> ptx_threads(llvm::Module& module) { return std::make_unique<PtxThreads>(module); }
 std::unique_ptr<ThreadModel> emulated_threads(llvm::Module& module) {

@@ -26,7 +26,7 @@ class ThreadProgramWriter {
 
     bool run(const char* symbol) {
         const Writing writing(e_);
-        words_ = model_.begin(b_, symbol, program_.words);
+        words_ = model_.begin(b_, symbol, program_.words, program_.threads);
         entry_ = b_.GetInsertBlock();
         // Slots of variables come before everything else.
         llvm::BasicBlock* body = block("body");
@@ -50,6 +50,7 @@ class ThreadProgramWriter {
     struct Open {
         llvm::BasicBlock *head = nullptr, *done = nullptr;
         llvm::Value *counter = nullptr, *step = nullptr;  // of a loop
+        int64_t together = 1;
     };
 
     static bool writes(Kind kind) {
@@ -60,6 +61,8 @@ class ThreadProgramWriter {
             case Kind::near_store:
             case Kind::barrier:
             case Kind::set:
+            case Kind::fragment:
+            case Kind::product:
             case Kind::condition:
             case Kind::end:
                 return true;
@@ -106,6 +109,10 @@ class ThreadProgramWriter {
                 return read(near_place(at), at);
             case Kind::exchange:
                 return exchange(at);
+            case Kind::power_of_2:
+                return power_of_2(arg(at, 0));
+            case Kind::pair:
+                return model_.pair(arg(at, 0), arg(at, 1), at.integer == 1);
             case Kind::variable: {
                 llvm::Value* slot = add_slot(e_.lane_type(at.dtype));
                 b_.CreateStore(arg(at, 0), slot);
@@ -170,6 +177,15 @@ class ThreadProgramWriter {
         return alone(write_formula(at.name, args));
     }
 
+    llvm::Value* power_of_2(llvm::Value* v) {
+        if (llvm::Value* made = model_.power_of_2(v)) return made;
+        constexpr double kNatural = 0.6931471805599453;  // ln(2)
+        e_.dtype = DType::f32;
+        const std::vector<llvm::Value*> args{
+            e_.spread(b_.CreateFMul(v, llvm::ConstantFP::get(v->getType(), kNatural)))};
+        return alone(write_formula("exp", args));
+    }
+
     llvm::Value* exchange(const ThreadInstruction& at) {
         llvm::Value* v = arg(at, 0);
         llvm::Type* bits = b_.getIntNTy(static_cast<unsigned>(v->getType()->getPrimitiveSizeInBits()));
@@ -219,6 +235,18 @@ class ThreadProgramWriter {
             case Kind::set:
                 b_.CreateStore(arg(at, 1), arg(at, 0));
                 return;
+            case Kind::fragment: {
+                llvm::Value* bytes = b_.CreateMul(index(arg(at, 0)), b_.getInt64(2));
+                llvm::Value* start = b_.CreateAdd(bytes, b_.getInt64(static_cast<uint64_t>(at.integer)));
+                return set_four(at, 1, model_.fragment(start, static_cast<int>(at.number), at.name == "turned"));
+            }
+            case Kind::product: {
+                std::vector<llvm::Value*> factors;
+                ThreadModel::Four sums;
+                for (size_t k = 0; k < 6; ++k) factors.push_back(arg(at, k));
+                for (size_t k = 0; k < sums.size(); ++k) sums[k] = b_.CreateLoad(b_.getFloatTy(), arg(at, 6 + k));
+                return set_four(at, 6, model_.product(factors, sums, at.dtype == DType::bf16));
+            }
             case Kind::condition: {
                 llvm::BasicBlock *body = block("then"), *done = block("done");
                 b_.CreateCondBr(arg(at, 0), body, done);
@@ -231,6 +259,11 @@ class ThreadProgramWriter {
         }
     }
 
+    // Variables from operand `first` on.
+    void set_four(const ThreadInstruction& at, size_t first, const ThreadModel::Four& values) {
+        for (size_t k = 0; k < values.size(); ++k) b_.CreateStore(values[k], arg(at, first + k));
+    }
+
     llvm::Value* begin_loop(const ThreadInstruction& at) {
         llvm::BasicBlock *before = b_.GetInsertBlock(), *head = block("loop"), *body = block("turn"),
                          *done = block("done");
@@ -240,7 +273,7 @@ class ThreadProgramWriter {
         counter->addIncoming(arg(at, 0), before);
         b_.CreateCondBr(b_.CreateICmpSLT(counter, arg(at, 1)), body, done);
         b_.SetInsertPoint(body);
-        open_.push_back({head, done, counter, arg(at, 2)});
+        open_.push_back({head, done, counter, arg(at, 2), at.integer});
         return counter;
     }
 
@@ -250,7 +283,7 @@ class ThreadProgramWriter {
         if (last.counter) {
             auto* counter = llvm::cast<llvm::PHINode>(last.counter);
             counter->addIncoming(b_.CreateAdd(counter, last.step, "", false, true), b_.GetInsertBlock());
-            b_.CreateBr(last.head);
+            do_together(b_.CreateBr(last.head), last.together);
         } else {
             b_.CreateBr(last.done);
         }

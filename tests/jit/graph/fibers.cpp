@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <vector>
 
@@ -66,12 +67,14 @@ class Block;
 thread_local Block* running = nullptr;
 
 struct Fiber : EmulatedThread {
-    enum class State : uint8_t { ready, at_barrier, at_exchange, done };
+    enum class State : uint8_t { ready, at_barrier, at_exchange, at_product, done };
     Block* owner = nullptr;
     void* place = nullptr;  // where it goes on
     State state = State::ready;
     uint64_t value = 0;
     int32_t bits = 0;
+    const uint32_t* factors = nullptr;
+    float* sums = nullptr;
 };
 
 class Block {
@@ -89,6 +92,7 @@ class Block {
             f.blocks = static_cast<int32_t>(launch.blocks);
             f.barrier = [](EmulatedThread* t) { wait(t, Fiber::State::at_barrier); };
             f.exchange = &exchange;
+            f.product = &product;
             f.reduction = reduction_;
             f.near = near_.data();
         }
@@ -145,6 +149,38 @@ class Block {
         return f->value;
     }
 
+    static void product(EmulatedThread* t, const uint32_t* factors, float* sums, int32_t is_bfloat) {
+        auto* f = static_cast<Fiber*>(t);
+        f->factors = factors;
+        f->sums = sums;
+        f->bits = is_bfloat;
+        wait(t, Fiber::State::at_product);
+    }
+    // Lanes have rows lane / 4 and that + 8 of the left factor and of the sums, column lane / 4 of the right one; of
+    // the depth, and of the columns of the sums, two from 2 * (lane % 4) on.
+    static void multiply(std::span<Fiber> warp) {
+        float a[16][16], b[16][8];
+        auto element = [&](uint32_t word, size_t half) {
+            const auto bits = static_cast<uint16_t>(word >> (16 * half));
+            return warp[0].bits ? std::bit_cast<float>(uint32_t{bits} << 16) : half_to_float(bits);
+        };
+        for (size_t lane = 0; lane < kWarp; ++lane)
+            for (size_t half = 0; half < 2; ++half) {
+                const size_t g = lane / 4, k = lane % 4 * 2 + half;
+                for (size_t quarter = 0; quarter < 4; ++quarter)
+                    a[g + quarter % 2 * 8][k + quarter / 2 * 8] = element(warp[lane].factors[quarter], half);
+                for (size_t lower = 0; lower < 2; ++lower)
+                    b[k + lower * 8][g] = element(warp[lane].factors[4 + lower], half);
+            }
+        for (size_t lane = 0; lane < kWarp; ++lane)
+            for (size_t i = 0; i < 4; ++i) {
+                float sum = warp[lane].sums[i];
+                for (size_t k = 0; k < 16; ++k) sum += a[lane / 4 + i / 2 * 8][k] * b[k][lane % 4 * 2 + i % 2];
+                warp[lane].sums[i] = sum;
+            }
+        for (Fiber& f : warp) f.state = Fiber::State::ready;
+    }
+
     // No thread can go on by itself.
     std::string release(size_t done) {
         size_t at_barrier = 0;
@@ -157,6 +193,12 @@ class Block {
         for (size_t first = 0; first < fibers_.size(); first += kWarp) {
             const size_t count = std::min<size_t>(kWarp, fibers_.size() - first);
             std::span<Fiber> warp(fibers_.data() + first, count);
+            if (std::ranges::all_of(warp, [](const Fiber& f) { return f.state == Fiber::State::at_product; })) {
+                if (count < kWarp) return "a product of a part of a warp";
+                multiply(warp);
+                moved = true;
+                continue;
+            }
             size_t waiting = 0;
             for (const Fiber& f : warp) waiting += f.state == Fiber::State::at_exchange;
             if (waiting == 0) continue;
@@ -203,6 +245,9 @@ class Apart {
             thread.exchange = [](EmulatedThread* t, uint64_t value, int32_t) {
                 static_cast<Thread*>(t)->waits = true;
                 return value;
+            };
+            thread.product = [](EmulatedThread* t, const uint32_t*, float*, int32_t) {
+                static_cast<Thread*>(t)->waits = true;
             };
             kernel(words, &thread);
             if (thread.waits) return "threads that share nothing wait for each other";

@@ -1,0 +1,66 @@
+// What the kernels of attention share: what a call asks for, and where a block of threads is in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "backends/gpu/launcher.h"
+#include "core/device.h"
+
+namespace lunaria::gpu {
+
+struct AttentionGeometry {
+    int64_t heads = 1, queries = 0, keys = 0;  // heads: of all samples
+    int size = 0, value_size = 0;
+    DType dtype = DType::f32, sum = DType::f32;
+    bool causal = false;
+};
+
+// A tensor of (batch, heads, length, size) by one head of one sample.
+struct HeadMatrix {
+    Elements elements;
+    Number start, row, column, length;
+};
+
+// What every kernel is passed behind its tensors, and where its block is.
+struct AttentionPlace {
+    Number queries, keys, heads_of_sample, shift, factor;
+    Number head, tile;
+
+    AttentionPlace(Writer& w, const AttentionGeometry& g, bool rows_are_keys, int tile_rows)
+        : queries(w.size()), keys(w.size()), heads_of_sample(w.size()), shift(w.size()), factor(w.real(g.sum)) {
+        const Number tiles = quotient((rows_are_keys ? keys : queries) + (tile_rows - 1), int64_t{tile_rows});
+        head = quotient(w.block(), tiles);
+        tile = remainder(w.block(), tiles) * tile_rows;
+    }
+    HeadMatrix matrix(Writer& w, const Elements& elements, Number length) const {
+        const Number sample_step = w.size(), head_step = w.size(), row = w.size(), column = w.size();
+        const Number start =
+            quotient(head, heads_of_sample) * sample_step + remainder(head, heads_of_sample) * head_step;
+        return {elements, start, row, column, length};
+    }
+    // Whether the query sees the key; both may be behind the end.
+    Number sees(const AttentionGeometry& g, Number query, Number key) const {
+        const Number inside = (key < keys) & (query < queries);
+        return g.causal ? inside & (key <= query + shift) : inside;
+    }
+    // Behind the last key that the last query of the tile sees.
+    Number end_of_keys(const AttentionGeometry& g, int rows) const {
+        if (!g.causal) return keys;
+        const Number end = tile + shift + rows;
+        return select(end < keys, end, keys);
+    }
+};
+
+// Less than any score, and a number: no score is far from it by infinity.
+inline constexpr double kLowestScore = -3.0e38;
+
+// Of a call whose query is argument `first`.
+std::optional<AttentionGeometry> attention_geometry(const KernelCall& c, size_t first);
+void add_attention_place(Words& words, const KernelCall& c, const AttentionGeometry& g, size_t first);
+
+// The same by the units that multiply blocks of matrices of 16 bits at a time; false where they do not take the call.
+bool attention_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g);
+bool attention_grad_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g);
+
+}  // namespace lunaria::gpu
