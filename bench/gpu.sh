@@ -67,7 +67,7 @@ else
     beside 120 own_kernels env LUNARIA_GPU_LIBRARIES=0 "$lunaria" tests/gpu/kernels.lua
     if command -v compute-sanitizer >/dev/null; then
         for part in 1 2 3 4; do
-            beside 120 "memory_$part" compute-sanitizer --error-exitcode 1 "$lunaria" tests/gpu/kernels.lua $part 4
+            beside 100 "memory_$part" compute-sanitizer --error-exitcode 1 "$lunaria" tests/gpu/kernels.lua $part 4
         done
     fi
     unset LUNARIA_NUM_THREADS
