@@ -245,6 +245,15 @@ for _, dtype in ipairs { ms.float16, ms.bfloat16 } do
       d, q, k, v)
   end
 end
+-- Of no queries, no keys, neither.
+for _, dtype in ipairs { ms.float32, ms.bfloat16 } do
+  for _, s in ipairs { { 0, 3 }, { 3, 0 }, { 0, 0 } } do
+    local q, k = randn({ 2, 1, s[1], 64 }):astype(dtype), randn({ 2, 1, s[2], 64 }):astype(dtype)
+    local where = (" of %d x %d in %s"):format(s[1], s[2], dtype)
+    check("attention" .. where, function(a, b) return ops.attention(a, b, b, 0.3) end, q, k)
+    check("gradient of attention" .. where, function(a, b) return { ops.attention_grad(a, a, b, b, 0.3, false, 0) } end, q, k)
+  end
+end
 check("attention of heads that lie side by side", function(a)
   local heads = a:transpose { 0, 2, 1, 3 }
   return ops.attention(heads, heads, heads)
