@@ -9,7 +9,7 @@ local t = require "harness"
 local ops = ms.ops
 local only_assembles = arg[1] == "assemble"
 local part, parts = math.tointeger(tonumber(arg[1])) or 1, math.tointeger(tonumber(arg[2])) or 1
-local count = 0
+local checked = 0
 
 ms.set_seed(1)
 
@@ -26,8 +26,8 @@ local function distance(here, there)
 end
 
 local function check(name, f, ...)
-  count = count + 1
-  if count % parts ~= part - 1 then return end
+  checked = checked + 1
+  if checked % parts ~= part - 1 then return end
   local args = { ... }
   t.test(name, function()
     local there = {}
