@@ -54,8 +54,12 @@ Expr joined(const ExpandCall& c, const std::vector<Expr>& items, int axis) {
 struct Split3 {
     int64_t outer = 1, size = 1, inner = 1;
     Split3(const Shape& shape, int axis) {
-        for (int i = 0; i < axis; ++i) outer *= shape[i];
         size = shape[axis];
+        // Of nothing the other axes may be so long that their product is no number.
+        for (int64_t n : shape.dims())
+            if (n == 0) outer = 0;
+        if (outer == 0) return;
+        for (int i = 0; i < axis; ++i) outer *= shape[i];
         for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
     }
 };

@@ -70,6 +70,8 @@ class Band {
 
   private:
     static std::pair<Tensor, Tensor> nowhere(int64_t lines, int64_t size) {
+        // The batch may be empty, and the result small however many there are.
+        checked_shape("matrix_diag", Shape{lines, size}.dims());
         return {Tensor::zeros(DType::i64, {lines * size}), Tensor::zeros(DType::boolean, {lines, size})};
     }
     static void set(std::pair<Tensor, Tensor>& places, int64_t at, int64_t place) {

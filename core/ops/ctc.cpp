@@ -59,6 +59,11 @@ Expr expand_ctc(const ExpandCall& c) {
     if (c.rank(1) != 2 || c.shape(1)[0] != batch)
         throw shape_error(c.name(), str("targets has shape ", c.shape(1), ": it must be (", batch,
                                         ", longest target), one row per sample of log_probs, whose shape is ", shape));
+    // Each step is some operators of the graph.
+    constexpr int64_t kMostSteps = int64_t{1} << 20;
+    if (time > kMostSteps && batch > 0)
+        throw shape_error(c.name(),
+                          str("log_probs has shape ", shape, ": there may be at most ", kMostSteps, " steps"));
     Expr checked = call("ctc_path", {c.in(1), c.in(2), c.in(3), time, shape[2], c.args[4]});
     Expr path = checked[0], skip = checked[1], last = checked[2], active = checked[3];
     int64_t states = path.shape()[1];
@@ -72,7 +77,7 @@ Expr expand_ctc(const ExpandCall& c) {
         alpha = call("concat", {c.builder.list(parts), 1});
     }
     auto at = [&](const Expr& e, int64_t t) { return call("narrow", {e, 0, t, 1}).reshape({batch, e.shape()[2]}); };
-    for (int64_t t = 0; t < time; ++t)
+    for (int64_t t = 0; t < time && batch > 0; ++t)
         alpha = call("where", {at(active, t), step(alpha, skip, nowhere) + at(emitted, t), alpha});
     Expr loss = -call("logsumexp", {call("where", {last, alpha, nowhere}), 1});
     if (c.boolean(6)) loss = call("where", {call("isinf", {loss}), c.builder.zeros_like(loss), loss});
@@ -151,7 +156,7 @@ void add_ctc_ops(Registry& ops) {
            "reduction: \"mean\"|\"sum\"|\"none\" = \"mean\", zero_infinity: bool = false)")
         .doc(
             "Connectionist temporal classification: negative log-likelihood of label sequences (batch, longest) given "
-            "log-probabilities (time, batch, classes).")
+            "log-probabilities (time, batch, classes), of at most 2^20 steps.")
         .source("Graves et al.: Connectionist Temporal Classification, 2006")
         .example("ctc_loss(tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})", "tensor(0.6931)")
         .expand(expand_ctc)

@@ -191,7 +191,10 @@ Expr expand_kron(const ExpandCall& c) {
         int64_t na = ia < 0 ? 1 : a[ia], nb = ib < 0 ? 1 : b[ib];
         left.push_back(na), left.push_back(1);
         right.push_back(1), right.push_back(nb);
-        out.push_back(na * nb);
+        int64_t n = 0;
+        if (__builtin_mul_overflow(na, nb, &n))
+            throw shape_error(c.name(), str("axis ", i, " of the result is too large: ", na, " times ", nb));
+        out.push_back(n);
     }
     return (c.in(0).reshape(left) * c.in(1).reshape(right)).reshape(out);
 }

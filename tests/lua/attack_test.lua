@@ -52,6 +52,8 @@ t.test("sizes are looked at before anything of that size is made", function()
   says("split: 1099511627776 parts", "return ops.split(ms.ones({ 1 }):broadcast_to({ 1 << 40 }), 1)")
   says("done", "return ops.logcumsumexp(ms.zeros({ 0 }):broadcast_to({ 1 << 62, 0 }), 0)")
   says("json: line 1, column 5: number overflow", "return ms.json.decode('1e400')")
+  says("done", "local none = ms.zeros({ 0 }, ms.int64); return ops.ctc_loss(ms.zeros { 1 << 31, 0, 4 }, none:reshape { 0, 2 }, none, none)")
+  says("too large", "return ops.kron(ms.zeros { 0, 1 << 62 }, ms.zeros { 2, 2 })")
   says("tolist: a tensor of shape", "return ms.zeros({ 0 }):broadcast_to({ 1 << 62, 0 }):tolist()")
 end)
 

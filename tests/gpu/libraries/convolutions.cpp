@@ -2,6 +2,7 @@
 // stream comes. LUNARIA_MOCK_CUDNN is its version.
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "core/dtype.h"
@@ -205,8 +206,9 @@ Status convolve(int kind, Handle* handle, Operand first, Operand second, Descrip
     }
     ++convolutions;
     rounded_convolutions += convolution->math != 3;
-    // Never freed: a graph may do it again.
-    add(handle->stream, run_work, new Work(work_of(kind, first, second, convolution, result)));
+    // Kept: a graph may do it again.
+    static auto& asked = *new std::deque<Work>;
+    add(handle->stream, run_work, &asked.emplace_back(work_of(kind, first, second, convolution, result)));
     return 0;
 }
 
@@ -296,7 +298,9 @@ EXPORT Status cudnnSetConvolutionMathType(Description* d, int math) {
 EXPORT Status cudnnAddTensor(Handle* handle, const void*, Description* a, const void* from, const void*,
                              Description* to, void* at) {
     if (!know({handle, a, to})) return kInvalid;
-    add(handle->stream, run_sum, new Sum{*a, *to, reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(at)});
+    static auto& asked = *new std::deque<Sum>;
+    add(handle->stream, run_sum,
+        &asked.emplace_back(Sum{*a, *to, reinterpret_cast<uint64_t>(from), reinterpret_cast<uint64_t>(at)}));
     return 0;
 }
 
