@@ -366,7 +366,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
         kernel_call.counter = stream.counter;
     }
     Value result = run_kernels(op, kernel_call);
-    if (takes_halves(op) || (ready && types.size() == 1 && !is_half(types[0].dtype))) return result;
+    if ((ready && types.size() == 1 && !is_half(types[0].dtype)) || takes_halves(op)) return result;
     if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));
     Args narrowed;
     for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));

@@ -243,7 +243,7 @@ void write_forward(Writer& w, const AttentionGeometry& g, const Share& share) {
     tiles.bring(q_tile, queries, at.tile, rows, g.size, &at.factor);
     const Rows state(tiles);
     const Numbers results = tiles.results(g.value_size);
-    w.loop(w.index(0), at.end_of_keys(g, rows), w.index(columns), [&](Number first) {
+    w.loop(w.index(0), at.end_of_keys(g, at.tile + (rows - 1)), w.index(columns), [&](Number first) {
         w.barrier();
         tiles.bring(other, keys, first, columns, g.size, nullptr);
         w.barrier();
@@ -283,7 +283,7 @@ void write_query_grad(Writer& w, const AttentionGeometry& g, const Share& share)
     tiles.bring(q_tile, queries, at.tile, rows, g.size, &at.factor);
     tiles.bring(d_tile, slopes, at.tile, rows, g.value_size, nullptr);
     auto for_keys = [&](auto body) {
-        w.loop(w.index(0), at.end_of_keys(g, rows), w.index(columns), [&](Number first) {
+        w.loop(w.index(0), at.end_of_keys(g, at.tile + (rows - 1)), w.index(columns), [&](Number first) {
             w.barrier();
             tiles.bring(k_tile, keys, first, columns, g.size, nullptr);
             tiles.bring(v_tile, values, first, columns, g.value_size, nullptr);

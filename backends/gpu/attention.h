@@ -44,10 +44,10 @@ struct AttentionPlace {
         const Number inside = (key < keys) & (query < queries);
         return g.causal ? inside & (key <= query + shift) : inside;
     }
-    // Behind the last key that the last query of the tile sees.
-    Number end_of_keys(const AttentionGeometry& g, int rows) const {
+    // Behind the last key that a query sees.
+    Number end_of_keys(const AttentionGeometry& g, Number query) const {
         if (!g.causal) return keys;
-        const Number end = tile + shift + rows;
+        const Number end = query + shift + 1;
         return select(end < keys, end, keys);
     }
 };

@@ -1,6 +1,6 @@
 // GPU kernels: attention and its gradient in float16 and bfloat16, with products of 16 x 16 by 16 x 8 elements that a
 // warp does at a time and sums in float32. As in attention.cpp a block takes a tile of rows, and tiles of columns come
-// by; a warp has 16 of the rows or several times as many. Of every 16 x 8 elements of a result a thread has four: two
+// by; a warp has 16 of the rows. Of every 16 x 8 elements of a result a thread has four: two
 // neighbours of row lane / 4 and two of the row 8 below. Weights go from there into the next product without passing
 // through memory.
 #include <algorithm>
@@ -20,10 +20,10 @@ constexpr int kBlock = 16, kHalf = 8;  // elements along a fragment
 constexpr int kLoad = 4;               // elements that are brought at a time
 constexpr int kMostSize = 128;
 
-// How a kernel is shared out: warps of a block, blocks of 16 rows of a warp, columns of a tile.
+// How a kernel is shared out: warps of a block, columns of a tile.
 struct Units {
-    int warps, blocks, columns;
-    int rows() const { return warps * blocks * kBlock; }
+    int warps, columns;
+    int rows() const { return warps * kBlock; }
     int threads() const { return warps * graph::kWarp; }
 };
 
@@ -32,12 +32,14 @@ int pitch(int width) { return width + kHalf; }
 int64_t room(int rows, int width) { return int64_t{rows} * pitch(width); }
 
 using Four = std::array<Variable, 4>;
-// Of a warp's blocks of rows, the sums of every eight columns.
-struct Sums {
-    int columns = 0;
-    std::vector<Four> list{};
-    const Four& at(int block, int column) const { return list[static_cast<size_t>(block * columns + column)]; }
-};
+constexpr size_t kRows = 2;  // of a thread: its first two elements of a Four are in one, the others in the other
+// Calls f(i) for each of them.
+template <class F>
+void for_rows(F f) {
+    for (size_t i = 0; i < kRows; ++i) f(i);
+}
+// Of a warp's rows, the sums of every eight columns.
+using Sums = std::vector<Four>;
 
 class UnitTiles {
   public:
@@ -46,28 +48,25 @@ class UnitTiles {
           g_(g),
           u_(u),
           lane_(remainder(w.thread(), int64_t{graph::kWarp})),
-          first_row_(quotient(w.thread(), int64_t{graph::kWarp}) * (u.blocks * kBlock)) {}
+          first_row_(quotient(w.thread(), int64_t{graph::kWarp}) * kBlock) {}
 
     Near tile(int rows, int width) const { return w_.near(g_.dtype, room(rows, width)); }
     Number zero() const { return w_.constant(DType::f32, 0, 0); }
     Number lane() const { return lane_; }
 
-    // Where element e of a Four is: its row in the tile of rows, its column in the tile of columns.
-    Number row(int block, int e) const { return first_row_ + (block * kBlock + e / 2 * kHalf) + quotient(lane_, 4); }
+    // Where this thread's rows are in the tile of rows, and element e of a Four in the tile of columns.
+    Number row(size_t i) const { return first_row_ + static_cast<int>(i) * kHalf + quotient(lane_, 4); }
     Number column(int eighth, int e) const { return remainder(lane_, 4) * 2 + (eighth * kHalf + e % 2); }
 
     Sums sums(int width) const {
-        Sums s{.columns = width / kHalf};
-        for (int i = 0; i < u_.blocks * s.columns; ++i) {
-            Four four;
+        Sums s(static_cast<size_t>(width / kHalf));
+        for (Four& four : s)
             for (Variable& v : four) v = w_.variable(zero());
-            s.list.push_back(four);
-        }
         return s;
     }
     std::vector<Variable> numbers_of_rows(double first) const {
         std::vector<Variable> list;
-        for (int i = 0; i < 2 * u_.blocks; ++i) list.push_back(w_.variable(w_.constant(DType::f32, first, 0)));
+        for (size_t i = 0; i < kRows; ++i) list.push_back(w_.variable(w_.constant(DType::f32, first, 0)));
         return list;
     }
 
@@ -98,16 +97,13 @@ class UnitTiles {
     // sums += rows (this warp's of a tile) times the rows of another tile of so many: products of rows with rows.
     void add_dots(const Sums& sums, const Near& rows, const Near& columns, int width) const {
         for (int k = 0; k < width; k += kBlock) {
-            std::vector<Writer::Fragment> left;
-            for (int b = 0; b < u_.blocks; ++b)
-                left.push_back(w_.fragment(rows, (first_row_ + b * kBlock) * pitch(width) + k, pitch(width), false));
+            const Writer::Fragment left = w_.fragment(rows, first_row_ * pitch(width) + k, pitch(width), false);
             for (int n = 0; n < u_.columns; n += kBlock) {
                 const Writer::Fragment right =
                     w_.fragment(columns, w_.index(int64_t{n} * pitch(width) + k), pitch(width), false);
-                for (int b = 0; b < u_.blocks; ++b)
-                    for (size_t half = 0; half < 2; ++half)
-                        w_.multiply(g_.dtype, left[static_cast<size_t>(b)], right[half], right[half + 2],
-                                    sums.at(b, n / kHalf + static_cast<int>(half)));
+                for (size_t half = 0; half < 2; ++half)
+                    w_.multiply(g_.dtype, left, right[half], right[half + 2],
+                                sums[static_cast<size_t>(n / kHalf) + half]);
             }
         }
     }
@@ -115,32 +111,22 @@ class UnitTiles {
     // sums += weights (rows by columns of the tile) times the rows of the tile of columns.
     void add_weighted(const Sums& sums, const std::vector<std::array<Number, 4>>& weights, const Near& columns,
                       int width) const {
-        const int eighths = u_.columns / kHalf;
         for (int k = 0; k < u_.columns; k += kBlock) {
-            std::vector<Writer::Fragment> left;
-            for (int b = 0; b < u_.blocks; ++b) {
-                const auto at = static_cast<size_t>(b * eighths + k / kHalf);
-                const auto &first = weights[at], &second = weights[at + 1];
-                left.push_back({w_.pair(first[0], first[1], g_.dtype), w_.pair(first[2], first[3], g_.dtype),
-                                w_.pair(second[0], second[1], g_.dtype), w_.pair(second[2], second[3], g_.dtype)});
-            }
+            const auto at = static_cast<size_t>(k / kHalf);
+            const auto &first = weights[at], &second = weights[at + 1];
+            const Writer::Fragment left{w_.pair(first[0], first[1], g_.dtype), w_.pair(first[2], first[3], g_.dtype),
+                                        w_.pair(second[0], second[1], g_.dtype),
+                                        w_.pair(second[2], second[3], g_.dtype)};
             for (int n = 0; n < width; n += kBlock) {
                 const Writer::Fragment right =
                     w_.fragment(columns, w_.index(int64_t{k} * pitch(width) + n), pitch(width), true);
-                for (int b = 0; b < u_.blocks; ++b)
-                    for (size_t half = 0; half < 2; ++half)
-                        w_.multiply(g_.dtype, left[static_cast<size_t>(b)], right[2 * half], right[2 * half + 1],
-                                    sums.at(b, n / kHalf + static_cast<int>(half)));
+                for (size_t half = 0; half < 2; ++half)
+                    w_.multiply(g_.dtype, left, right[2 * half], right[2 * half + 1],
+                                sums[static_cast<size_t>(n / kHalf) + half]);
             }
         }
     }
 
-    // Calls f(block, half, row of this thread) for each of its rows, whose number among them is 2 * block + half.
-    template <class F>
-    void for_rows(F f) const {
-        for (int b = 0; b < u_.blocks; ++b)
-            for (int half = 0; half < 2; ++half) f(b, half, static_cast<size_t>(2 * b + half));
-    }
     // Over the threads that share rows.
     template <class F>
     Number fold(Number v, F combine) const {
@@ -152,13 +138,12 @@ class UnitTiles {
     template <class F>
     void store(const Sums& sums, const Elements& to, Number start, Number first, Number length, int width,
                F factor) const {
-        for_rows([&](int b, int half, size_t i) {
-            const Number row_here = first + row(b, 2 * half);
+        for_rows([&](size_t i) {
+            const Number row_here = first + row(i);
             w_.when(row_here < length, [&] {
                 for (int n = 0; n < width / kHalf; ++n) {
-                    const Four& s = sums.at(b, n);
-                    const auto e = static_cast<size_t>(2 * half);
-                    const Number low = s[e].get() * factor(i), high = s[e + 1].get() * factor(i);
+                    const Four& s = sums[static_cast<size_t>(n)];
+                    const Number low = s[2 * i].get() * factor(i), high = s[2 * i + 1].get() * factor(i);
                     to.set(start + row_here * (width / 2) + (remainder(lane_, 4) + n * (kHalf / 2)),
                            w_.pair(low, high, g_.dtype));
                 }
@@ -177,18 +162,16 @@ class UnitTiles {
     const Number lane_, first_row_;
 };
 
-// What a tile gives: by its blocks of rows and eighths of columns, as sums are.
+// What a tile gives: by every eight columns, as sums are.
 using Weights = std::vector<std::array<Number, 4>>;
 
-Weights empty_weights(const Units& u) { return Weights(static_cast<size_t>(u.blocks * (u.columns / kHalf))); }
+Weights empty_weights(const Units& u) { return Weights(static_cast<size_t>(u.columns / kHalf)); }
 
-// Calls f(number of the element's Four, e, column) for the elements of a row of this thread.
+// Calls f(number of the element's Four, e, column) for the elements of row i of this thread.
 template <class F>
-void for_elements(const UnitTiles& tiles, int block, int half, F f) {
-    const int eighths = tiles.units().columns / kHalf;
-    for (int n = 0; n < eighths; ++n)
-        for (int e = 2 * half; e < 2 * half + 2; ++e)
-            f(static_cast<size_t>(block * eighths + n), static_cast<size_t>(e), tiles.column(n, e));
+void for_elements(const UnitTiles& tiles, size_t i, F f) {
+    for (int n = 0; n < tiles.units().columns / kHalf; ++n)
+        for (size_t e = 2 * i; e < 2 * i + 2; ++e) f(static_cast<size_t>(n), e, tiles.column(n, static_cast<int>(e)));
 }
 
 // Weights are powers of 2, which the processor has an instruction for: scores are told in binary logarithms.
@@ -197,13 +180,6 @@ constexpr double kBinary = 1.4426950408889634;  // log2(e)
 Number binary_factor(const AttentionPlace& at) { return at.factor * kBinary; }
 Number larger(Number a, Number b) { return select(a < b, b, a); }
 Number sum_of(Number a, Number b) { return a + b; }
-
-// Behind the last key that a query sees.
-Number end_for(const AttentionPlace& at, const AttentionGeometry& g, Number query) {
-    if (!g.causal) return at.keys;
-    const Number end = query + at.shift + 1;
-    return select(end < at.keys, end, at.keys);
-}
 
 // Largest score and sum of weights beside it of every row of this thread, as in attention.cpp.
 class UnitRows {
@@ -218,11 +194,11 @@ class UnitRows {
         Weights weights = empty_weights(tiles_.units());
         Writer& w = tiles_.w();
         const Number lowest = w.constant(DType::f32, kLowestScore, 0), scale = binary_factor(at);
-        tiles_.for_rows([&](int b, int half, size_t i) {
-            const Number end = end_for(at, tiles_.geometry(), at.tile + tiles_.row(b, 2 * half)) - first;
+        for_rows([&](size_t i) {
+            const Number end = at.end_of_keys(tiles_.geometry(), at.tile + tiles_.row(i)) - first;
             Number most = lowest;
-            for_elements(tiles_, b, half, [&](size_t four, size_t e, Number column) {
-                weights[four][e] = select(column < end, scores.list[four][e].get() * scale, lowest);
+            for_elements(tiles_, i, [&](size_t four, size_t e, Number column) {
+                weights[four][e] = select(column < end, scores[four][e].get() * scale, lowest);
                 most = larger(most, weights[four][e]);
             });
             most = larger(tiles_.fold(most, larger), largest_[i].get());
@@ -230,7 +206,7 @@ class UnitRows {
             const Number base = select(most == lowest, tiles_.zero(), most);
             const Number factor = w.power_of_2(largest_[i].get() - most);
             Number sum = tiles_.zero();
-            for_elements(tiles_, b, half, [&](size_t four, size_t e, Number) {
+            for_elements(tiles_, i, [&](size_t four, size_t e, Number) {
                 weights[four][e] = w.power_of_2(weights[four][e] - base);
                 sum += weights[four][e];
             });
@@ -265,7 +241,7 @@ void write_forward(Writer& w, const AttentionGeometry& g, const Units& u) {
     tiles.bring(q_tile, queries, at.tile, u.rows(), g.size);
     const UnitRows state(tiles);
     const Sums results = tiles.sums(g.value_size);
-    w.loop(w.index(0), at.end_of_keys(g, u.rows()), w.index(u.columns), [&](Number first) {
+    w.loop(w.index(0), at.end_of_keys(g, at.tile + (u.rows() - 1)), w.index(u.columns), [&](Number first) {
         w.barrier();
         tiles.bring(k_tile, keys, first, u.columns, g.size);
         tiles.bring(v_tile, values, first, u.columns, g.value_size);
@@ -273,16 +249,13 @@ void write_forward(Writer& w, const AttentionGeometry& g, const Units& u) {
         const Sums scores = tiles.sums(u.columns);
         tiles.add_dots(scores, q_tile, k_tile, g.size);
         const Weights weights = state.take(at, scores, first, [&](size_t i, Number factor) {
-            for (int n = 0; n < results.columns; ++n)
-                for (size_t e = i % 2 * 2; e < i % 2 * 2 + 2; ++e) {
-                    const Variable& r = results.at(static_cast<int>(i / 2), n)[e];
-                    r.set(r.get() * factor);
-                }
+            for (const Four& r : results)
+                for (size_t e = 2 * i; e < 2 * i + 2; ++e) r[e].set(r[e].get() * factor);
         });
         tiles.add_weighted(results, weights, v_tile, g.value_size);
     });
     std::vector<Number> inverse;
-    tiles.for_rows([&](int, int, size_t i) { inverse.push_back(state.inverse(i)); });
+    for_rows([&](size_t i) { inverse.push_back(state.inverse(i)); });
     tiles.store(results, out, at.head * at.queries * (g.value_size / 2), at.tile, at.queries, g.value_size,
                 [&](size_t i) { return inverse[i]; });
 }
@@ -302,7 +275,7 @@ void write_query_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
     tiles.bring(q_tile, queries, at.tile, u.rows(), g.size);
     tiles.bring(d_tile, slopes, at.tile, u.rows(), g.value_size);
     auto for_keys = [&](auto body) {
-        w.loop(w.index(0), at.end_of_keys(g, u.rows()), w.index(u.columns), [&](Number first) {
+        w.loop(w.index(0), at.end_of_keys(g, at.tile + (u.rows() - 1)), w.index(u.columns), [&](Number first) {
             w.barrier();
             tiles.bring(k_tile, keys, first, u.columns, g.size);
             tiles.bring(v_tile, values, first, u.columns, g.value_size);
@@ -319,20 +292,19 @@ void write_query_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
         std::vector<Number> factors;
         const Weights weights =
             state.take(at, scores, first, [&](size_t, Number factor) { factors.push_back(factor); });
-        tiles.for_rows([&](int b, int half, size_t i) {
+        for_rows([&](size_t i) {
             Number sum = tiles.zero();
-            for_elements(tiles, b, half, [&](size_t four, size_t e, Number) {
-                sum += weights[four][e] * of_values.list[four][e].get();
-            });
+            for_elements(tiles, i,
+                         [&](size_t four, size_t e, Number) { sum += weights[four][e] * of_values[four][e].get(); });
             sum = tiles.fold(sum, sum_of);
             sums[i].set(sums[i].get() * factors[i] + sum);
         });
     });
     std::vector<Number> inverse, mean;
-    tiles.for_rows([&](int b, int half, size_t i) {
+    for_rows([&](size_t i) {
         inverse.push_back(state.inverse(i));
         mean.push_back(sums[i].get() * inverse[i]);
-        const Number row = at.tile + tiles.row(b, 2 * half);
+        const Number row = at.tile + tiles.row(i);
         w.when((row < at.queries) & (remainder(tiles.lane(), 4) == 0), [&] {
             const Number part = select(inverse[i] == tiles.zero(), like(inverse[i], 1), inverse[i]);
             logs.set(at.head * at.queries + row, state.largest(i) - formula("log", part) * kBinary);
@@ -343,11 +315,11 @@ void write_query_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
     for_keys([&](Number first, const Sums& scores, const Sums& of_values) {
         Weights weight_slopes = empty_weights(u);
         const Number scale = binary_factor(at);
-        tiles.for_rows([&](int b, int half, size_t i) {
-            const Number end = end_for(at, g, at.tile + tiles.row(b, 2 * half)) - first;
-            for_elements(tiles, b, half, [&](size_t four, size_t e, Number column) {
-                const Number weight = w.power_of_2(scores.list[four][e].get() * scale - state.largest(i)) * inverse[i];
-                const Number slope = weight * (of_values.list[four][e].get() - mean[i]);
+        for_rows([&](size_t i) {
+            const Number end = at.end_of_keys(g, at.tile + tiles.row(i)) - first;
+            for_elements(tiles, i, [&](size_t four, size_t e, Number column) {
+                const Number weight = w.power_of_2(scores[four][e].get() * scale - state.largest(i)) * inverse[i];
+                const Number slope = weight * (of_values[four][e].get() - mean[i]);
                 weight_slopes[four][e] = select(column < end, slope, tiles.zero());
             });
         });
@@ -393,18 +365,17 @@ void write_key_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
             }
         const Number scale = binary_factor(at);
         Weights weights = empty_weights(u), weight_slopes = empty_weights(u);
-        const auto eighths = static_cast<size_t>(u.columns / kHalf);
-        tiles.for_rows([&](int b, int half, size_t) {
+        for_rows([&](size_t i) {
             // The first query that sees the key.
-            const Number start = at.tile + tiles.row(b, 2 * half) - at.shift - first;
+            const Number start = at.tile + tiles.row(i) - at.shift - first;
             auto seen_by = [&](Number column, Number v) {
                 return g.causal ? select(column < start, tiles.zero(), v) : v;
             };
-            for_elements(tiles, b, half, [&](size_t four, size_t e, Number column) {
-                const size_t mine = four % eighths * 2 + e % 2;
-                const Number weight = seen_by(column, w.power_of_2(scores.list[four][e].get() * scale - log[mine]));
+            for_elements(tiles, i, [&](size_t four, size_t e, Number column) {
+                const size_t mine = four * 2 + e % 2;
+                const Number weight = seen_by(column, w.power_of_2(scores[four][e].get() * scale - log[mine]));
                 weights[four][e] = weight;
-                weight_slopes[four][e] = seen_by(column, weight * (of_values.list[four][e].get() - mean[mine]));
+                weight_slopes[four][e] = seen_by(column, weight * (of_values[four][e].get() - mean[mine]));
             });
         });
         tiles.add_weighted(value_results, weights, d_tile, g.value_size);
@@ -440,7 +411,7 @@ bool run_units(Launcher& launcher, std::string_view kernel, const AttentionGeome
                const Words& words, void (*write)(Writer&, const AttentionGeometry&, const Units&)) {
     const int64_t blocks = (rows + u.rows() - 1) / u.rows() * g.heads;
     const std::string name = str(kernel, " by units ", name_of(g.dtype), ' ', g.size, ' ', g.value_size,
-                                 g.causal ? " causal " : " ", u.warps, ' ', u.blocks, ' ', u.columns);
+                                 g.causal ? " causal " : " ", u.warps, ' ', u.columns);
     return launcher.run(name, blocks, u.threads(), words, [&](Writer& w) { write(w, g, u); });
 }
 
@@ -448,7 +419,7 @@ bool run_units(Launcher& launcher, std::string_view kernel, const AttentionGeome
 
 bool attention_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g) {
     if (!takes(c, g, 0, 3)) return false;
-    constexpr Units kUnits{4, 1, 32};
+    constexpr Units kUnits{4, 32};
     Words words;
     words.tensor(c.out[0]);
     for (size_t i = 0; i < 3; ++i) words.tensor(c.tensor(i));
@@ -460,7 +431,7 @@ bool attention_by_units(Launcher& launcher, const KernelCall& c, const Attention
 bool attention_grad_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g) {
     if (!takes(c, g, 0, 4)) return false;
     // Of wide heads as many rows as the memory of a block holds.
-    const Units units{std::max(g.size, g.value_size) <= kMostSize / 2 ? 4 : 2, 1, 32};
+    const Units units{std::max(g.size, g.value_size) <= kMostSize / 2 ? 4 : 2, 32};
     const int64_t numbers = g.heads * g.queries;
     const Address logs = launcher.take(numbers * static_cast<int64_t>(sizeof(float)));
     const Address means = launcher.take(numbers * static_cast<int64_t>(sizeof(float)));

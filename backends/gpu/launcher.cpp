@@ -48,12 +48,13 @@ DType moved_dtype(DType t) {
     }
 }
 
-// From the first element to the last, however they are strided.
-Words& Words::tensor(const Tensor& t) {
+int64_t reach_of(const Tensor& t) {
     int64_t reach = 1;
     for (int i = 0; i < t.rank(); ++i) reach += std::abs(t.strides()[i]) * std::max<int64_t>(t.dim(i) - 1, 0);
-    return address(reinterpret_cast<Address>(t.raw()), reach);
+    return reach;
 }
+
+Words& Words::tensor(const Tensor& t) { return address(reinterpret_cast<Address>(t.raw()), reach_of(t)); }
 
 Words& Words::count(int64_t n) {
     narrow_ &= n < kNarrow;

@@ -60,6 +60,9 @@ class Words {
     bool narrow_ = true;
 };
 
+// Elements from the first of a tensor to its last, however they are strided.
+int64_t reach_of(const Tensor& t);
+
 // Whose numbers have the size of elements that are only moved.
 DType moved_dtype(DType t);
 

@@ -12,7 +12,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kThreads = 256, kMostThreads = 1024, kTogether = 4;
+constexpr int kThreads = 256, kMostThreads = 1024;
 constexpr int64_t kMostBlocks = 4096;
 
 // The elements of a block of threads that share a mean, by their number among `count`.

@@ -3,7 +3,6 @@
 // little for each of many results, a thread has one.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -20,7 +19,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kThreads = 256, kColumns = graph::kWarp, kLanes = kThreads / kColumns, kTogether = 4;
+constexpr int kThreads = 256, kColumns = graph::kWarp, kLanes = kThreads / kColumns;
 constexpr int64_t kEnoughBlocks = 1024, kPart = 4096, kFewElements = 64, kManyResults = 16384;
 constexpr int64_t kFewestRows = 128;  // of a part of columns
 
@@ -105,7 +104,7 @@ class Reducer {
         split(x, gone, kept, reduced);
         const Tensor& out = c_.out[0];
         mean_ = c_.op.name() == "mean" ? reduced.count : 0;
-        const Source source{reinterpret_cast<Address>(x.raw()), x.dtype(), reach_of(kept) + reach_of(reduced)};
+        const Source source{reinterpret_cast<Address>(x.raw()), x.dtype(), reach_of(x)};
         return run(source, kept, reduced, {reinterpret_cast<Address>(out.raw()), out.dtype(), true});
     }
 
@@ -121,11 +120,6 @@ class Reducer {
         bool is_result;  // else parts of results follow
     };
 
-    static int64_t reach_of(const Axes& axes) {
-        int64_t reach = 1;
-        for (int i = 0; i < axes.sizes.rank(); ++i) reach += std::abs(axes.steps[i]) * (axes.sizes[i] - 1);
-        return reach;
-    }
     static int64_t last_step(const Axes& axes) { return axes.sizes.rank() ? axes.steps[axes.sizes.rank() - 1] : 0; }
 
     bool run(const Source& x, const Axes& kept, const Axes& reduced, const Target& to) {
@@ -199,7 +193,7 @@ class Reducer {
         const Words words = words_of_parts(from, kept, reduced, parts, target);
         return launcher_.run(kernel, kept.count * parts, kThreads, words, [&](Writer& w) {
             const Elements x = w.tensor(from.dtype), y = w.tensor(target.dtype);
-            w.size();
+            w.size();  // the results, which are as many as there are blocks
             const Number all = w.size(), pieces = w.size(), size = w.size();
             const Number divisor = w.real(mean_ ? computed_ : DType::f64);
             const Places rows(w, kept), columns(w, reduced);

@@ -8,8 +8,6 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kTogether = 4;
-
 bool is_plain(DType t) { return t == DType::f32 || t == DType::f64; }
 
 Number log(Number x) { return formula("log", x); }

@@ -15,6 +15,9 @@
 
 namespace lunaria::gpu {
 
+// Turns of a loop that only reads which are worth doing side by side.
+inline constexpr int kTogether = 4;
+
 struct Number {
     uint32_t at = 0;
     DType dtype = DType::f32;
