@@ -69,6 +69,10 @@ Op& Op::type_only() {
     reads_type_only = true;
     return *this;
 }
+Op& Op::gives_operand() {
+    returns_operand = true;
+    return *this;
+}
 Op& Op::keeps_weight() {
     prepares_weight = true;
     return *this;

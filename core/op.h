@@ -131,7 +131,10 @@ class Op {
     Op& flops(FlopsFn f);  // arithmetic operations of a call, where they are not one for each element
     Op& moves();           // copies elements, and does no arithmetic
     Op& type_only();       // reads only the type of its first operand
-    Op& keeps_weight();    // kernels may keep operand 1 in a layout of their own (core/prepared.h)
+    // It writes into operand 0 and gives that operand itself, by the same handle. All others' results are tensors of
+    // their own, whatever memory they share: run() gives another one where an operator only hands an operand on.
+    Op& gives_operand();
+    Op& keeps_weight();  // kernels may keep operand 1 in a layout of their own (core/prepared.h)
     // The gradient rule is shorter where number i is known; it is written for each value of a plain number then.
     Op& specialises(int i);
     Op& fusion(Fusion f);
@@ -183,7 +186,7 @@ class Op {
     int8_t special_number = -1;
     int16_t element_cost = 0;
     bool takes_strides = false, takes_halves = false, is_elementwise = false;
-    bool only_moves = false, reads_type_only = false, prepares_weight = false;
+    bool only_moves = false, reads_type_only = false, prepares_weight = false, returns_operand = false;
     bool is_method = false;
     bool promotes = false;  // has `same` or `float` parameters
     const char* source_text = nullptr;
@@ -230,7 +233,7 @@ Types broadcast_to_bool(const Call&);  // the same with dtype bool
 
 // Runs an operator now, on the current device. `args` in the order of the signature, complete; types of attributes have
 // been checked (bind_args in interpreter/, Expr in C++). Promotes, infers, allocates, runs. Several results come as a
-// list.
+// list. Results are tensors of their own but for Op::gives_operand.
 Value run(const Op& op, std::span<const Value> args);
 Value run(const Op& op, std::initializer_list<Value> args);
 

@@ -319,11 +319,6 @@ bool Tensor::is_sole_owner() const {
            body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
 }
 
-void Tensor::make_writable() {
-    if (!is_sole_owner()) *this = copy();
-    ++body_->version;
-}
-
 namespace {
 std::atomic<ParameterWatch>& parameter_watch() {
     static std::atomic<ParameterWatch> watch{nullptr};
@@ -356,20 +351,53 @@ void adopt_contents(TensorBody& body, TensorBody& from) {
 }
 }  // namespace
 
-void Tensor::own_storage() {
-    bool sole = body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
-    if (sole && is_contiguous()) {
-        ++body_->version;
-        return;
+namespace {
+// The value as if it had the shape that it is broadcast to.
+Tensor spread(const Tensor& value, const Shape& shape) {
+    Strides strides;
+    strides.resize(shape.rank(), 0);
+    const int extra = shape.rank() - value.rank();
+    for (int i = 0; i < value.rank(); ++i)
+        if (value.dim(i) != 1) strides[i + extra] = value.strides()[i];
+    return value.view(shape, strides);
+}
+}  // namespace
+
+Tensor Tensor::apart() const { return is_exported() ? copy() : view(shape(), strides()); }
+
+void Tensor::begin_export() {
+    const bool sole = body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
+    if (!is_exported() && !(sole && is_contiguous())) {
+        const uint32_t before = version();
+        const Tensor fresh = copy();
+        adopt_contents(*body_, *fresh.body());
+        body_->version = before;
     }
+    body_->storage->exports.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void Tensor::own_storage() {
+    if (is_exported() && !is_contiguous())
+        throw state_error("write", str("the memory of this tensor of shape ", shape(),
+                                       " belongs to another program as well, and its elements are not in a row"))
+            .hint("write into a copy of it: x = x:copy()");
+    const bool sole = body_->storage->refs.load(std::memory_order_acquire) == 1 && !body_->storage->release_foreign;
+    if (is_exported() || (sole && is_contiguous())) return count_write();
     Tensor fresh = copy();
     adopt_contents(*body_, *fresh.body());
+}
+
+void Tensor::write_through(const Tensor& value) {
+    count_write();
+    // Two tensors may have the same exported memory.
+    copy_elements(spread(value.is_exported() ? value.copy() : value, shape()), *this);
 }
 
 void Tensor::assign(std::string_view where, const Tensor& value) {
     if (value.same_body(*this)) return;
     if (!(broadcast(where, shape(), value.shape()) == shape()))
         throw shape_error(where, str("a value of shape ", value.shape(), " does not fit a tensor of shape ", shape()));
+    if (is_exported()) return write_through(value);
     // The value's storage is shared when it is just what is needed: whoever writes to either first makes a copy.
     size_t bytes = nbytes();
     bool share = value.dtype() == dtype() && value.shape() == shape() && value.is_contiguous() &&
@@ -377,21 +405,18 @@ void Tensor::assign(std::string_view where, const Tensor& value) {
                  !value.body()->storage->release_foreign;
     Tensor fresh;
     if (share) {
-        fresh = value.view(shape(), value.strides());
+        fresh = value.apart();
     } else {
         fresh = empty(dtype(), shape(), device());
-        Strides strides;
-        strides.resize(rank(), 0);
-        int extra = rank() - value.rank();
-        for (int i = 0; i < value.rank(); ++i)
-            if (value.dim(i) != 1) strides[i + extra] = value.strides()[i];
-        copy_elements(value.view(shape(), strides), fresh);
+        copy_elements(spread(value, shape()), fresh);
     }
     adopt_contents(*body_, *fresh.body());
 }
 
 void Tensor::become(const Tensor& value) {
-    Tensor fresh = value.view(value.shape(), value.strides());
+    if (is_exported() && value.dtype() == dtype() && value.shape() == shape() && value.device() == device())
+        return write_through(value);
+    Tensor fresh = value.apart();
     std::swap(body_->dtype, fresh.body()->dtype);
     std::swap(body_->shape, fresh.body()->shape);
     std::swap(body_->size, fresh.body()->size);
@@ -422,7 +447,7 @@ int64_t Tensor::integer_at(int64_t index) const {
 }
 
 void Tensor::set_at(int64_t index, double value) {
-    ++body_->version;
+    count_write();
     int64_t offset = element_offset(*this, index);
     if (device()) return copy_elements(scalar(dtype(), value), view({}, {}, offset));
     visit_stored(dtype(), [&](auto tag) {

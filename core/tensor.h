@@ -1,5 +1,5 @@
 // Tensor: a value. Copying one shares its storage; operators never change an operand, so sharing is not observable.
-// The few operations that write (index assignment, assign) first make the storage their own: see Tensor::make_writable.
+// The few operations that write (index assignment, assign) first make the storage their own: see Tensor::own_storage.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,8 @@ struct Storage {
     // Called instead of the allocator for foreign memory (mapped files); nullptr otherwise.
     void (*release_foreign)(Storage&) = nullptr;
     void* foreign = nullptr;
+    // How many other programs have the memory, which they read and write at any time (DLPack).
+    std::atomic<int32_t> exports{0};
 };
 
 // What makes a tensor a parameter of a network: optimizers and gradients find it by its body.
@@ -118,6 +120,19 @@ class Tensor {
         return static_cast<T*>(body_->data);
     }
 
+    // Other programs have the memory as well: a write goes into it, and none of its elements can be relied on to stay
+    // as they are.
+    bool is_exported() const { return body_->storage->exports.load(std::memory_order_relaxed) > 0; }
+    // For as long as another program has the memory, which is made dense and this body's own first; the contents stay.
+    void begin_export();
+    void end_export() const { body_->storage->exports.fetch_sub(1, std::memory_order_acq_rel); }
+
+    // A tensor of its own with these elements as they are now: a view, since who writes to a tensor makes the storage
+    // its own first; a copy of what is exported.
+    Tensor apart() const;
+    // Whether it is one already, of which there is no other name.
+    bool is_apart() const { return body_->refs.load(std::memory_order_relaxed) == 1 && !is_exported(); }
+
     // Another view of the same storage. `strides` in elements, `offset` relative to this tensor's first element.
     Tensor view(const Shape& shape, const Strides& strides, int64_t offset = 0) const;
     // Same elements with another shape of the same size; copies when the layout does not allow a view.
@@ -129,18 +144,18 @@ class Tensor {
 
     // True when no other tensor can see a write to this one.
     bool is_sole_owner() const;
-    // Makes the storage this tensor's own (copies if it is shared), so that it may be written in place.
-    void make_writable();
 
     // Makes the storage this body's own and dense, keeping the body: every handle of it goes on seeing the same tensor.
-    // For those who are about to write; counts as a write.
+    // For those who are about to write; counts as a write. What is exported stays where it is; an error where that is
+    // not dense.
     void own_storage();
+    void count_write() { ++body_->version; }
     // Gives this body, and so every handle of it, the elements of `value`, broadcast and converted to its shape and
-    // dtype. No other tensor changes. Throws shape_error with `where`.
+    // dtype. No other tensor changes, but for those over the same exported memory. Throws shape_error with `where`.
     void assign(std::string_view where, const Tensor& value);
 
-    // Gives this body the dtype, shape and elements of `value`, whose storage it shares: every handle of the body sees
-    // another tensor, and a parameter stays one.
+    // Gives this body the dtype, shape and elements of `value`: every handle of the body sees another tensor, and a
+    // parameter stays one. Exported memory is written into where the elements fit it, and left to the others else.
     void become(const Tensor& value);
 
     // Element `index` in row-major order, as a double (complex: real part), from wherever it is. For tests, printing
@@ -162,6 +177,7 @@ class Tensor {
 
   private:
     Tensor copied_to(Device* device) const;
+    void write_through(const Tensor& value);
     static void destroy(TensorBody* body) noexcept;
     TensorBody* body_ = nullptr;
 };

@@ -23,7 +23,7 @@ TEST(Tensor, a_view_shares_storage_until_one_side_writes) {
     Tensor row = t.view({3}, {1}, 3);
     EXPECT_TRUE(row.shares_storage(t));
     EXPECT_EQ(row.at(0), 3);
-    row.make_writable();
+    row.own_storage();
     row.set_at(0, 99);
     EXPECT_EQ(t.at(3), 3);
     EXPECT_FALSE(row.shares_storage(t));
@@ -101,10 +101,41 @@ TEST(Tensor, every_write_counts_the_version_up) {
     expect_counted("assign");
     t.become(counting({2, 3}));
     expect_counted("become");
-    t.make_writable();
-    expect_counted("make_writable");
+    t.begin_export();
+    EXPECT_EQ(t.version(), before) << "it is what it was";
+    t.assign("test", counting({2, 3}));
+    expect_counted("assign to what is exported");
+    t.own_storage();
+    expect_counted("own_storage of what is exported");
+    t.end_export();
     Tensor view = t.view(t.shape(), t.strides());
     EXPECT_EQ(view.version(), 0u) << "counted by body";
+}
+
+TEST(Tensor, what_is_exported_is_written_in_its_place_and_nobody_elses_view_of_it_changes) {
+    Tensor t = counting({2, 3}), row = t.view({3}, {1}, 3);
+    t.begin_export();
+    EXPECT_FALSE(row.shares_storage(t)) << "its own from here on";
+    const Tensor outside = t.view({2, 3}, {3, 1}), before = t.apart();
+    EXPECT_FALSE(before.shares_storage(t));
+    t.assign("test", Tensor::scalar(DType::f64, 7));
+    EXPECT_EQ(outside.at(4), 7);
+    t.become(counting({2, 3}));
+    EXPECT_EQ(outside.at(4), 4);
+    t.own_storage();
+    t.set_at(5, 9);
+    EXPECT_EQ(outside.at(5), 9);
+    EXPECT_EQ(before.at(5), 5);
+    EXPECT_EQ(row.at(2), 5);
+    Tensor other = counting({6});
+    other.assign("test", t.reshaped({6}));
+    EXPECT_FALSE(other.shares_storage(t));
+    // Another shape has no room there.
+    t.become(counting({4}));
+    EXPECT_FALSE(outside.shares_storage(t));
+    EXPECT_EQ(outside.at(5), 9);
+    outside.end_export();
+    EXPECT_TRUE(outside.apart().shares_storage(outside));
 }
 
 TEST(Tensor, a_parameter_stays_one_under_every_write_and_its_copies_are_none) {

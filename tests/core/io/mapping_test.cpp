@@ -23,8 +23,8 @@ TEST(Mapping, tensors_keep_the_file) {
     EXPECT_EQ(tensor.at(2), 4);
     EXPECT_FALSE(Mapping::of("/proc/self/exe")->tensor(DType::f32, {1}, 2));
     // Whoever writes gets memory of its own.
-    Tensor other = tensor;
-    other.make_writable();
+    Tensor other = tensor.apart();
+    other.own_storage();
     other.set_at(0, 9);
     EXPECT_EQ(tensor.at(0), 2);
 }
