@@ -6,6 +6,7 @@
 
 #include "core/batching/rules.h"
 #include "core/defined_ops.h"
+#include "core/expansion.h"
 #include "core/infer.h"
 #include "core/ir/printer.h"
 #include "core/ir/substitution.h"
@@ -150,7 +151,7 @@ class Derivation {
             for (const Value& arg : node->args) args.push_back(mapped(arg));
             const Expr outs[] = {Expr(builder_, map_.at(node))}, douts[] = {d};
             const Call call(*node->op, args, promoted_dtype(*node->op, args));
-            const Grads grads = node->op->grad_fn(GradRule(call, builder_, outs, douts));
+            const Grads grads = gradients(GradRule(call, builder_, outs, douts));
             for (size_t i = 0; i < grads.size(); ++i) {
                 const Value& arg = node->args[i];
                 if (!grads[i] || !arg.is_node() || !depends_.contains(arg.node())) continue;

@@ -100,11 +100,110 @@ std::vector<Value> expansion_args(const Op& op, std::span<const Value> args, DTy
     return converted;
 }
 
+namespace {
+
+bool has_dtype(const Value& v) { return v.is_tensor() || v.is_node(); }
+
+// Calls f for every operand that has a dtype, also within lists, until it says false.
+template <class F>
+void visit_operands(const Call& call, F f) {
+    for (size_t i = 0; i < call.args.size(); ++i) {
+        const Value& v = call.args[i];
+        if (!is_tensor_type(call.op.signature.params[i].type)) continue;
+        const std::span<const Value> items = v.is_list() ? std::span<const Value>(v.items()) : std::span(&v, 1);
+        for (const Value& item : items)
+            if (has_dtype(item) && !f(type_of(item).dtype)) return;
+    }
+}
+
+bool is_widened(const Call& call) {
+    bool found = false;
+    if (call.op.has_wide_rules) visit_operands(call, [&](DType t) { return !(found = is_half(t)); });
+    return found;
+}
+
+// What comes out has the dtype of the first operand of floats.
+DType rounded_to(const Call& call) {
+    DType found = DType::f32;
+    visit_operands(call, [&](DType t) {
+        const bool decides = is_float(t) || is_complex(t);
+        if (decides) found = t;
+        return !decides;
+    });
+    return is_half(found) ? found : DType::f32;
+}
+
+Value widened(Builder& b, const Value& v) {
+    if (v.is_list()) {
+        std::vector<Value> items;
+        for (const Value& item : v.items()) items.push_back(widened(b, item));
+        return Value::list(std::move(items));
+    }
+    return has_dtype(v) && is_half(type_of(v).dtype) ? Expr(b, v).cast(DType::f32).value() : v;
+}
+
+std::vector<Value> widened_args(const Call& call, Builder& b) {
+    std::vector<Value> args;
+    for (size_t i = 0; i < call.args.size(); ++i)
+        args.push_back(is_tensor_type(call.op.signature.params[i].type) ? widened(b, call.args[i]) : call.args[i]);
+    return args;
+}
+
+Value rounded(Builder& b, const Value& v, DType t) {
+    const bool is_list = v.is_node() && v.node()->type.kind == ir::NodeType::Kind::list;
+    if (is_list || v.is_list()) {
+        const size_t count = is_list ? v.node()->type.items.size() : v.items().size();
+        std::vector<Value> items;
+        for (size_t i = 0; i < count; ++i) items.push_back(rounded(b, b.item(v, i), t));
+        return b.tuple(std::move(items));
+    }
+    return has_dtype(v) && type_of(v).dtype == DType::f32 ? Expr(b, v).cast(t).value() : v;
+}
+
+// What an operator with an attribute that names a dtype gives has that dtype.
+bool names_dtype(const Call& call) {
+    for (size_t i = 0; i < call.args.size(); ++i)
+        if (call.op.signature.params[i].type == ArgType::dtype && call.has(i)) return true;
+    return false;
+}
+
+DType widened(DType t) { return is_half(t) ? DType::f32 : t; }
+
+}  // namespace
+
 Value expand(const ExpandCall& call) {
     return speaking_of(call.op, [&] {
-        Outermost outermost(call);
-        return call.op.expand_fn(call).value();
+        if (!is_widened(call)) {
+            Outermost outermost(call);
+            return call.op.expand_fn(call).value();
+        }
+        Builder& b = call.builder;
+        const std::vector<Value> args = widened_args(call, b);
+        const ExpandCall wide(Call(call.op, args, widened(call.dtype)), b);
+        Outermost outermost(wide);
+        const Value result = wide.op.expand_fn(wide).value();
+        return names_dtype(call) ? result : rounded(b, result, rounded_to(call));
     });
+}
+
+Grads gradients(const GradRule& rule) {
+    if (!is_widened(rule)) return rule.op.grad_fn(rule);
+    Builder& b = rule.builder;
+    const std::vector<Value> args = widened_args(rule, b);
+    auto all = [&](std::span<const Expr> list) {
+        std::vector<Expr> wide;
+        for (const Expr& e : list) wide.push_back(e ? Expr(b, widened(b, e.value())) : e);
+        return wide;
+    };
+    const std::vector<Expr> outs = all(rule.outs), douts = all(rule.douts);
+    Grads grads = rule.op.grad_fn(GradRule(Call(rule.op, args, widened(rule.dtype)), b, outs, douts));
+    for (size_t i = 0; i < grads.size() && i < args.size(); ++i) {
+        const Value& arg = rule.args[i];
+        const Value& first = arg.is_list() && !arg.items().empty() ? arg.items()[0] : arg;
+        const DType t = has_dtype(first) ? type_of(first).dtype : rule.dtype;
+        if (grads[i] && is_half(t)) grads[i] = Expr(b, rounded(b, grads[i].value(), t));
+    }
+    return grads;
 }
 
 Error named_after(const Op& op, const Error& e) {

@@ -1,5 +1,7 @@
-// Composite operators at work, and whose names are told when something in them fails: users know the operator that they
-// called and its parameters, not what it is made of.
+// Composite operators and gradient rules at work, and whose names are told when something in them fails: users know the
+// operator that they called and its parameters, not what it is made of.
+// Here it is decided what they are computed in: a bf16 holds no count above 256, an f16 no square of 256, and a running
+// sum of either sticks, so that the rules of operators that count or add up (Op::wide) see f32 in place of halves.
 #pragma once
 
 #include <new>
@@ -17,6 +19,9 @@ std::vector<Value> expansion_args(const Op& op, std::span<const Value> args, DTy
 
 // What a composite operator comes to.
 Value expand(const ExpandCall& call);
+
+// What an operator's gradient rule gives; cotangents of tensors have the tensors' dtypes.
+Grads gradients(const GradRule& rule);
 
 // An error as the user of `op` may see it: one of an operator that it is made of becomes its own.
 Error named_after(const Op& op, const Error& e);

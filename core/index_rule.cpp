@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/expansion.h"
 #include "core/infer.h"
 
 namespace lunaria {
@@ -319,7 +320,7 @@ Expr AtPoints::adjoint(Expr d) const {
             args.push_back(op.signature.params[i].default_value);
         const Expr outs[] = {step.to}, douts[] = {d};
         const Call call(op, args, promoted_dtype(op, args));
-        d = op.grad_fn(GradRule(call, builder_, outs, douts))[0];
+        d = gradients(GradRule(call, builder_, outs, douts))[0];
     }
     if (padding_.empty()) return d;
     Shape begin, stop;

@@ -111,6 +111,10 @@ Op& Op::half_native() {
     takes_halves = true;
     return *this;
 }
+Op& Op::wide() {
+    has_wide_rules = true;
+    return *this;
+}
 Op& Op::elementwise() {
     is_elementwise = takes_strides = takes_halves = true;
     batch_fn = batch::elementwise;

@@ -147,6 +147,9 @@ class Op {
     Op& open(ExpandFn f);
     Op& strided();      // kernels take operands of any layout
     Op& half_native();  // kernels take f16 and bf16; without it such operands are computed in f32
+    // Its expansion and its gradient rule are for numbers that can be counted, squared and added up: operands of 16
+    // bits are converted to f32 before, and what comes out is rounded once (core/expansion.h).
+    Op& wide();
     Op& elementwise();  // arithmetic is a formula (core/ops/formulas.h): strided, half_native, batched, broadcast
     Op& alias(const char* other_name);
     Op& method(bool yes);           // also x:name(...)? default: yes when the first parameter is a tensor
@@ -187,6 +190,7 @@ class Op {
     int16_t element_cost = 0;
     bool takes_strides = false, takes_halves = false, is_elementwise = false;
     bool only_moves = false, reads_type_only = false, prepares_weight = false, returns_operand = false;
+    bool has_wide_rules = false;
     bool is_method = false;
     bool promotes = false;  // has `same` or `float` parameters
     const char* source_text = nullptr;

@@ -138,7 +138,7 @@ Pullback trace_pullback(const Op& op, std::span<const Value> args, const Value& 
     }
 
     Grads grads;
-    if (any && op.grad_fn) grads = op.grad_fn(GradRule(tracer.call(), tracer.builder(), outs, douts));
+    if (any && op.grad_fn) grads = gradients(GradRule(tracer.call(), tracer.builder(), outs, douts));
     if (grads.size() > args.size())
         throw state_error(op.name(), "its gradient rule gives more cotangents than there are parameters");
     std::vector<Value> cotangents(args.size());

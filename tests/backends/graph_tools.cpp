@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "core/expansion.h"
 #include "core/ir/builder.h"
 
 namespace lunaria::testing {
@@ -56,7 +57,7 @@ class Expander {
         std::vector<Value> parameters;
         Expander nested(builder_.graph());
         for (const Value& arg : args) parameters.push_back(parameter(scratch, nested, arg));
-        Value result = op.expand_fn(ExpandCall(Call(op, parameters, promoted_dtype(op, parameters)), inner)).value();
+        Value result = lunaria::expand(ExpandCall(Call(op, parameters, promoted_dtype(op, parameters)), inner));
         nested.body(scratch);
         return nested.copy(result);
     }
@@ -121,7 +122,7 @@ class Reverse {
                                                                       : Expr(builder_, Value(&node)));
         douts.resize(count);
         GradRule rule(Call(op, node.args, promoted_dtype(op, node.args)), builder_, outs, douts);
-        Grads grads = op.grad_fn(rule);
+        Grads grads = gradients(rule);
         if (grads.size() > node.args.size())
             throw state_error(op.name(), "its gradient rule gives more cotangents than there are parameters");
         for (size_t i = 0; i < grads.size(); ++i) {
