@@ -222,6 +222,7 @@ local levels = { "O0", "O1", "O2", "O3", "auto" }
 ---     Float32
 function amp.auto_mixed_precision(network, amp_level, dtype)
   local name = "auto_mixed_precision"
+  amp_level, dtype = arguments.named(name, { "amp_level", "dtype" }, amp_level, dtype)
   network_of(name, network)
   amp_level = check.choice(name, "amp_level", amp_level == nil and "O0" or amp_level, levels)
   dtype = lower_float(name, dtype == nil and ms.float16 or dtype)
@@ -242,6 +243,7 @@ end
 ---     (1, 2)
 function amp.custom_mixed_precision(network, white_list, black_list, dtype)
   local name = "custom_mixed_precision"
+  white_list, black_list, dtype = arguments.named(name, { "white_list", "black_list", "dtype" }, white_list, black_list, dtype)
   network_of(name, network)
   dtype = lower_float(name, dtype == nil and ms.float16 or dtype)
   if (white_list == nil) == (black_list == nil) then

@@ -157,6 +157,7 @@ end
 ---     > (">I4"):unpack(ms.image(ms.ops.ones({ 2, 3 })):png(10), 17)
 ---     30	21
 function Image:png(factor)
+  factor = arguments.named("png", { "factor" }, factor)
   factor = factor or 1
   local x = self._pixels
   if self._map and self.channels == 1 then

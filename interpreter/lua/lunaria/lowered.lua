@@ -20,6 +20,7 @@ local function fail(message, ...) arguments.fail("lower", message:format(...)) e
 --- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "graph" (the
 --- operators of each stretch), "optimized" (after the passes), "kernels" (what is launched).
 function Lowered:ir(stage)
+  stage = arguments.named("ir", { "stage" }, stage)
   stage = stage or "optimized"
   if stage == "source" then return tostring(ms.ir(self.target)) end
   if stage == "trace" then return core.text(self.compiled) end

@@ -20,6 +20,7 @@ local sort_keys = { seconds = true, count = true, bytes = true, flops = true }
 --- One row for each operator and line: operators, place, count, seconds, bytes, flops, generated, compiled. The largest of
 --- `by` (seconds, count, bytes, flops) comes first.
 function Profile:rows(by)
+  by = arguments.named("rows", { "by" }, by)
   by = by or "seconds"
   if not sort_keys[by] then fail("rows can be sorted by seconds, count, bytes or flops, not by %s", describe(by)) end
   local rows, known = {}, {}

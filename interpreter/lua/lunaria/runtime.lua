@@ -7,6 +7,7 @@ local fail, describe = arguments.fail, arguments.describe
 local runtime = {}
 
 local function check(where, device)
+  device = arguments.named(where, { "device" }, device)
   if device ~= nil and type(device) ~= "string" then fail(where, "device must be a string, got " .. describe(device)) end
   return device
 end
@@ -113,8 +114,8 @@ end
 ---     > (function() local e = ms.runtime.Event() e:record() e:synchronize() return e:query() end)()
 ---     true
 function runtime.Event(options)
-  if options ~= nil and type(options) ~= "table" then fail("Event", "a table of options is expected, got " .. describe(options)) end
-  return setmetatable({ device = check("Event", options and options.device) }, Event)
+  options = arguments.options("Event", options, { device = "string" }, '{ device = "CPU" }')
+  return setmetatable({ device = check("Event", options.device) }, Event)
 end
 
 --- What a device is given, in order. A device works in one order so far: all its streams are one.
@@ -149,8 +150,8 @@ function Stream:wait_stream() end -- they are one
 ---     > (function() local s = ms.runtime.Stream() s:synchronize() return s:query() end)()
 ---     true
 function runtime.Stream(options)
-  if options ~= nil and type(options) ~= "table" then fail("Stream", "a table of options is expected, got " .. describe(options)) end
-  return setmetatable({ device = check("Stream", options and options.device) }, Stream)
+  options = arguments.options("Stream", options, { device = "string" }, '{ device = "CPU" }')
+  return setmetatable({ device = check("Stream", options.device) }, Stream)
 end
 
 --- The stream that operators are given to.

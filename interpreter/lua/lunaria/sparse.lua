@@ -221,6 +221,7 @@ function methods.t(x) return methods.transpose(x) end
 ---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):sum():item()
 ---     5.0
 function methods.sum(x, axis)
+  axis = arguments.named("sum", { "axis" }, axis)
   if axis == nil then return ops.sum(x.values) end
   if axis ~= 0 and axis ~= 1 and axis ~= -1 and axis ~= -2 then fail("sum", ("axis must be 0 or 1, got %s"):format(describe(axis))) end
   local rows, columns = places(x)

@@ -136,6 +136,7 @@ end
 ---     > ms.zeros({ 2, 2 }):fill_diagonal(4):tolist()[2][2]
 ---     4.0
 function M.fill_diagonal(x, fill_value, wrap)
+  wrap = arguments.named("fill_diagonal", { "wrap" }, wrap)
   if x.ndim < 2 then fail("fill_diagonal", "the tensor must have 2 axes or more, its shape has " .. x.ndim) end
   number_of("fill_diagonal", "fill_value", fill_value or fail("fill_diagonal", "fill_value is missing"))
   local shape, step, last = x.shape, 0, x.size
@@ -172,6 +173,7 @@ function M.assign_value(x, value) return x:copy_(value) end
 ---     > ms.tensor({ 1.0, 2.0 }):allclose(ms.tensor { 1.0, 2.0 + 1e-7 })
 ---     true
 function M.allclose(x, other, rtol, atol, equal_nan)
+  rtol, atol, equal_nan = arguments.named("allclose", { "rtol", "atol", "equal_nan" }, rtol, atol, equal_nan)
   local close = ops.isclose(x, tensor_of("allclose", "other", other), number_of("allclose", "rtol", rtol, 1e-5),
     number_of("allclose", "atol", atol, 1e-8), equal_nan or false)
   return ops.all(close):item()
@@ -200,6 +202,7 @@ function M.argmin_with_value(x, axis, keep_dims) return with_value(ops.min, x, a
 ---     > ms.tensor({ 1, 0 }):choose({ ms.tensor { 1, 2 }, ms.tensor { 10, 20 } }):tolist()[1]
 ---     10
 function M.choose(x, choices, mode)
+  mode = arguments.named("choose", { "mode" }, mode)
   if type(choices) ~= "table" or #choices == 0 then fail("choose", "choices must be a table of tensors, got " .. describe(choices)) end
   if x:is_floating_point() then fail("choose", "the tensor must hold integers, it is " .. tostring(x.dtype)) end
   local n, list = #choices, {}
@@ -263,6 +266,8 @@ end
 ---     > ms.tensor({ { 2.0 }, { 4.0 } }):triangular_solve(ms.tensor { { 1.0, 1.0 }, { 0.0, 2.0 } }):tolist()[2][1]
 ---     2.0
 function M.triangular_solve(x, A, upper, transpose, unitriangular)
+  upper, transpose, unitriangular = arguments.named("triangular_solve", { "upper", "transpose", "unitriangular" }, upper, transpose,
+    unitriangular)
   A = tensor_of("triangular_solve", "A", A)
   local lower = upper == false
   local a = transpose and A.mT or A
@@ -275,6 +280,7 @@ end
 ---     > ms.ones({ 1 }):type()
 ---     Float32
 function M.type(x, dtype)
+  dtype = arguments.named("type", { "dtype" }, dtype)
   if dtype == nil then return tostring(x.dtype) end
   return x:astype(dtype)
 end

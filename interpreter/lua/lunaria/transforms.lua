@@ -2,6 +2,7 @@
 -- Lua over one primitive, core.vjp, and so are differentiated like anything else: they nest in any order.
 local core = require "lunaria.autodiff"
 local ms = require "lunaria"
+local binding = require "lunaria.nn.arguments"
 local ops = ms.ops
 
 local T = {}
@@ -19,7 +20,7 @@ local function describe(v)
   if v == nil then return "nil" end
   if type(v) == "number" or type(v) == "boolean" then return "the " .. type(v) .. " " .. tostring(v) end
   if type(v) == "string" then return "the string '" .. v .. "'" end
-  return require("lunaria.nn.arguments").describe(v)
+  return binding.describe(v)
 end
 
 -- The line in an error is the user's, however many of the library's functions lie between.
@@ -86,16 +87,7 @@ end
 
 -- Options by position or in one table of names.
 local function options(name, position, weights, has_aux)
-  if type(position) == "table" and position[1] == nil and next(position) ~= nil then
-    local named = position
-    for key in next, named do
-      if key ~= "grad_position" and key ~= "weights" and key ~= "has_aux" then
-        error(string.format("%s: there is no option '%s'; there are: grad_position, weights, has_aux", name,
-          tostring(key)))
-      end
-    end
-    position, weights, has_aux = named.grad_position, named.weights, named.has_aux
-  end
+  position, weights, has_aux = binding.named(name, { "grad_position", "weights", "has_aux" }, position, weights, has_aux)
   if position == nil and weights == nil then position = 0 end
   if position == false then position = nil end
   if weights == false then weights = nil end
@@ -403,6 +395,7 @@ end
 --- @example ms.jacrev(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
 function T.jacrev(f, grad_position)
   check_callable(f, "jacrev")
+  grad_position = binding.named("jacrev", { "grad_position" }, grad_position)
   local position = grad_position or 0
   local positions = type(position) == "table" and position or { position }
   return function(...)
@@ -438,6 +431,7 @@ end
 --- @example ms.jacfwd(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
 function T.jacfwd(f, grad_position)
   check_callable(f, "jacfwd")
+  grad_position = binding.named("jacfwd", { "grad_position" }, grad_position)
   local position = grad_position or 0
   local positions = type(position) == "table" and position or { position }
   return function(...)
@@ -481,6 +475,7 @@ end
 --- @example ms.hessian(function(x) return ms.ops.sum(x ^ 3) end)(ms.tensor{1.0, 2.0}) --> ms.tensor{{6.0, 0.0}, {0.0, 12.0}}
 function T.hessian(f, grad_position)
   check_callable(f, "hessian")
+  grad_position = binding.named("hessian", { "grad_position" }, grad_position)
   return T.jacrev(T.grad(f, grad_position or 0), grad_position or 0)
 end
 
@@ -511,13 +506,19 @@ function T.checkpoint(f)
 end
 T.recompute = T.checkpoint
 
+local function is_number(value) return math.type(value) ~= nil, "a number" end
+local function is_position(value)
+  return math.type(value) == "integer" or type(value) == "table", "an integer or a table of integers"
+end
+local check_options = { eps = is_number, rtol = is_number, atol = is_number, directions = is_number, grad_position = is_position }
+
 --- Compares the gradient of f at the arguments with central differences along random directions; raises an error where
 --- they disagree and returns the largest relative deviation. options: eps, rtol, atol, directions, grad_position.
 --- @example ms.check_grad(function(x) return ms.ops.sum(x * x) end, {ms.tensor({1.0, 2.0}, ms.float64)}) < 1e-6 --> true
 function T.check_grad(f, arguments, opts)
   check_callable(f, "check_grad")
   if type(arguments) ~= "table" then arguments = { arguments } end
-  opts = opts or {}
+  opts = binding.options("check_grad", opts, check_options, "{ eps = 1e-3 }")
   -- What the value's rounding may add to a difference; in float32 it asks for wide steps.
   local unit = 2.0 ^ -53
   for _, x in ipairs(arguments) do
@@ -581,6 +582,7 @@ local orders = setmetatable({}, { __mode = "k" })
 ---     true	<svg
 function T.ir(f, order)
   check_callable(f, "ir")
+  order = binding.named("ir", { "order" }, order)
   local known = orders[f]
   local text = known and core.graph_text(known.f, known.order + (order or 0)) or core.graph_text(f, order or 0)
   return require "lunaria.rich.graph" (text)

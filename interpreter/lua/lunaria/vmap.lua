@@ -1,6 +1,7 @@
 -- vmap: in one run for the whole batch where the function allows it (interpreter/watchers/batching.h), otherwise a loop over
 -- samples.
 local ms = require "lunaria"
+local named = require "lunaria.nn.arguments".named
 local ops, is_tensor = ms.ops, ms.is_tensor
 local watched = require "lunaria.jit".inside
 local table, string, math, select, type, next = table, string, math, select, type, next
@@ -150,6 +151,7 @@ return function(core, check_callable, describe, as_tensor)
   --- @example ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}) --> ms.tensor{3.0, 7.0}
   local function vmap(f, in_axes, out_axes)
     check_callable(f, "vmap")
+    in_axes, out_axes = named("vmap", { "in_axes", "out_axes" }, in_axes, out_axes)
     if in_axes == nil then in_axes = 0 end
     if out_axes == nil then out_axes = 0 end
     local attempts = 3

@@ -176,7 +176,9 @@ local function settings(o, spec)
     if not known[key] then
       local names = {}
       for name in pairs(known) do names[#names + 1] = name end
-      fail(("there is no option '%s'"):format(tostring(key)), arguments.nearest(tostring(key), names))
+      table.sort(names)
+      fail(("there is no option '%s'; there are: %s"):format(tostring(key), table.concat(names, ", ")),
+        arguments.nearest(tostring(key), names))
     end
   end
   local s = { batch = positive(o, "batch", 32), devices = positive(o, "devices", 1), loop_size = positive(o, "loop_size", 100),

@@ -190,6 +190,7 @@ function M.report() return latest "report":report() end
 --- where a path is given.
 --- @example ms.ascend.estimate("lenet"); #ms.json.decode(ms.ascend.timeline()).traceEvents > 3 --> true
 function M.timeline(path)
+  path = arguments.named("ascend.timeline", { "path" }, path)
   local text = latest "timeline":timeline()
   if path == nil then return text end
   local file, problem = io.open(path, "w")

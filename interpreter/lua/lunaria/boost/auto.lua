@@ -52,11 +52,8 @@ local defaults = { less_bn = { fn_flag = true }, grad_freeze = { param_groups = 
 
 -- The table of the configuration is an argument, not a table of names.
 function AutoBoost:init(level, boost_config_dict)
-  if type(level) == "table" then
-    level, boost_config_dict = level.level, level.boost_config_dict
-  elseif type(boost_config_dict) == "table" and boost_config_dict.boost_config_dict then
-    boost_config_dict = boost_config_dict.boost_config_dict
-  end
+  level, boost_config_dict = arguments.named("AutoBoost", { "level", "boost_config_dict", last_has_names = true }, level,
+    boost_config_dict)
   self:setup { level = level == nil and "O0" or level, boost_config_dict = boost_config_dict }
 end
 

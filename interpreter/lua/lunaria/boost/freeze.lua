@@ -145,6 +145,9 @@ end
 function M.freeze_cell(reducer_flag, network, optimizer, sens, grad, use_grad_accumulation, mean, degree, -- luacheck: ignore 212
     max_accumulation_step)
   local name = "freeze_cell"
+  sens, grad, use_grad_accumulation, mean, degree, max_accumulation_step = arguments.named(name, -- luacheck: ignore 311
+    { "sens", "grad", "use_grad_accumulation", "mean", "degree", "max_accumulation_step" }, sens, grad, use_grad_accumulation, mean, degree,
+    max_accumulation_step)
   if reducer_flag then fail(name, "reducer_flag must be false: there is one process") end
   if not cells.is_cell(network) then fail(name, "network must be a cell that gives the loss, got " .. describe(network)) end
   if not class.is_a(optimizer, FreezeOpt) then fail(name, "optimizer must be a FreezeOpt, got " .. describe(optimizer)) end

@@ -245,6 +245,7 @@ end
 ---     ms.initializer("he_uniform", {10, 784})
 local function initializer(init, shape, dtype)
   local name = "initializer"
+  shape, dtype = arguments.named(name, { "shape", "dtype" }, shape, dtype)
   if type(init) == "string" then
     local class = by_name[(init:lower():gsub("_", ""))]
     if not class then

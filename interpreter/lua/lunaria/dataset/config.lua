@@ -108,6 +108,7 @@ function config.get_debug_mode() return settings.debug end
 ---     true
 ---     > ms.dataset.config.set_enable_autotune(false)
 function config.set_enable_autotune(enable, filepath_prefix)
+  filepath_prefix = arguments.named("set_enable_autotune", { "filepath_prefix" }, filepath_prefix)
   settings.autotune = check.boolean("set_enable_autotune", "enable", enable)
   if filepath_prefix ~= nil and type(filepath_prefix) ~= "string" then
     arguments.fail("set_enable_autotune", "filepath_prefix must be a path, got " .. arguments.describe(filepath_prefix))

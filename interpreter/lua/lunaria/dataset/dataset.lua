@@ -267,6 +267,7 @@ end
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):repeat_(2):get_dataset_size()
 ---     6
 function Dataset:repeat_(count)
+  count = arguments.named("repeat", { "count" }, count)
   if count == nil or count == -1 then return made(self, "repeat_", {}, data.repeat_(self._node)) end
   count = check.integer("repeat", "count", count)
   if count <= 0 then fail("repeat", ("count must be positive, or -1 for ever, got %d"):format(count)) end
@@ -287,6 +288,7 @@ end
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):take(2):get_dataset_size()
 ---     2
 function Dataset:take(count)
+  count = arguments.named("take", { "count" }, count)
   if count == nil or count == -1 then return self end
   count = check.positive("take", "count", count)
   return made(self, "take", { count }, data.take(self._node, count))

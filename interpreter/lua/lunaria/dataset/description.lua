@@ -97,6 +97,7 @@ end
 ---     > ms.dataset.serialize(ms.dataset.NumpySlicesDataset({ 1, 2 }):batch(2)).op_type
 ---     batch
 function description.serialize(dataset, json_filepath)
+  json_filepath = arguments.named("serialize", { "json_filepath" }, json_filepath)
   local text = describe_pipeline(base.check_dataset("serialize", dataset))
   if json_filepath ~= nil and json_filepath ~= "" then
     if type(json_filepath) ~= "string" then fail("serialize", "json_filepath must be a path, got " .. describe(json_filepath)) end

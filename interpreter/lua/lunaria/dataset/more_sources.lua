@@ -447,6 +447,7 @@ end
 ---     > schema = ms.dataset.Schema()
 ---     > schema:add_column("label", "int32")
 function Schema:add_column(name, de_type, shape)
+  de_type, shape = arguments.named("add_column", { "de_type", "shape" }, de_type, shape)
   if type(name) ~= "string" or name == "" then fail("add_column", "name must be a text, got " .. describe(name)) end
   if self._columns[name] then fail("add_column", ("there is a column '%s' already"):format(name)) end
   if shape ~= nil and type(shape) ~= "table" then fail("add_column", "shape must be a list of sizes, got " .. describe(shape)) end

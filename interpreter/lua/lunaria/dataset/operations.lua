@@ -192,7 +192,7 @@ end
 ---     > last_loss
 ---     0.5
 function Dataset:sync_update(condition_name, num_batch, value)
-  if arguments.is_options(num_batch) then num_batch, value = num_batch.num_batch, num_batch.data end
+  num_batch, value = arguments.named("sync_update", { "num_batch", "data" }, num_batch, value)
   if type(condition_name) ~= "string" then fail("sync_update", "condition_name must be a name, got " .. describe(condition_name)) end
   if num_batch ~= nil then check.positive("sync_update", "num_batch", num_batch) end
   local callback = data.consent(self._node, condition_name, num_batch)
@@ -248,6 +248,7 @@ end
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2 }):map(function(x) return x * 2 end):cache():get_dataset_size()
 ---     2
 function Dataset:cache(cache)
+  cache = arguments.named("cache", { "cache" }, cache)
   cache = cache or DatasetCache()
   return made(self, "cache", {}, base.cached("cache", self._node, cache))
 end
@@ -357,6 +358,8 @@ function Dataset:close_pool() end
 ---     > (pcall(function() return ms.dataset.NumpySlicesDataset({ "a b" }):build_vocab("nothing") end))
 ---     false
 function Dataset:build_vocab(columns, freq_range, top_k, special_tokens, special_first)
+  columns, freq_range, top_k, special_tokens, special_first = arguments.named("build_vocab",
+    { "columns", "freq_range", "top_k", "special_tokens", "special_first" }, columns, freq_range, top_k, special_tokens, special_first)
   if columns ~= nil then base.positions("build_vocab", self, columns) end
   return ms.dataset.text.Vocab.from_dataset(self, columns, freq_range, top_k, special_tokens, special_first)
 end
@@ -380,6 +383,7 @@ end
 ---     > report.rows, report[1].title, report[2].title, report[3]
 ---     10	batch 10	table	nil
 function Dataset:profile(rows)
+  rows = arguments.named("profile", { "rows" }, rows)
   rows = rows == nil and math.maxinteger or check.positive("profile", "rows", rows)
   if rows == math.maxinteger and data.rows(self._node) == math.huge then fail("profile", "the data set has no end", "ds:profile(1000)") end
   local _, _, _, bounded = config._begin(self)

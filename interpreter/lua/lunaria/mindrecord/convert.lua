@@ -90,6 +90,7 @@ the fields id, %s, int64, and data, a PNG file.
 
   --- Converts; gives the numbers of rows for training and test. fields: a list of those that are indexed.
   converters[name].transform = function(self, fields)
+    fields = arguments.named("transform", { "fields" }, fields)
     if fields ~= nil and (type(fields) ~= "table" or getmetatable(fields) ~= nil) then
       fail("transform", "fields must be a list of names, got " .. describe(fields))
     end

@@ -85,6 +85,7 @@ end
 ---     > w:add_schema({ ids = { type = "int32", shape = { -1 } } }, "tokens")
 ---     0
 function FileWriter:add_schema(content, desc)
+  desc = arguments.named("add_schema", { "desc" }, desc)
   check_unwritten(self, "add_schema")
   if self._fields then fail("add_schema", "there is a schema already: a file has one") end
   if type(content) ~= "table" or next(content) == nil then
@@ -205,6 +206,7 @@ end
 ---     0
 ---     > w:write_raw_data { { ids = { 1, 2, 3 } }, { ids = ms.arange(7) } }
 function FileWriter:write_raw_data(raw_data, parallel_writer)
+  parallel_writer = arguments.named("write_raw_data", { "parallel_writer" }, parallel_writer)
   if parallel_writer ~= nil then check.boolean("write_raw_data", "parallel_writer", parallel_writer) end
   if type(raw_data) ~= "table" or getmetatable(raw_data) ~= nil or (next(raw_data) ~= nil and #raw_data == 0) then
     fail("write_raw_data", "raw_data must be a list of rows, such as { { label = 1 } }, got " .. describe(raw_data))

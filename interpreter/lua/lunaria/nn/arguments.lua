@@ -205,6 +205,46 @@ function arguments.bind(where, signature, ...)
   return values
 end
 
+-- Whether a table of names is what the last parameter takes, not names of parameters.
+local function is_own_table(names, options)
+  if not names.last_has_names then return false end
+  for _, name in ipairs(names) do
+    if options[name] ~= nil then return false end
+  end
+  return true
+end
+
+--- Spreads a trailing table of names over the optional parameters of a function, names, whose values follow:
+--- b, c = arguments.named("f", { "b", "c" }, b, c) at the beginning of f(a, b, c) lets f(a, { c = 1 }) be f(a, nil, 1). With
+--- last_has_names = true in names the last parameter takes a table of names of its own, which is told by its names.
+function arguments.named(where, names, ...)
+  local count, last = #names, nil
+  local values = { ... }
+  for i = count, 1, -1 do
+    if values[i] ~= nil then
+      last = i
+      break
+    end
+  end
+  if not last or not is_options(values[last]) or last == count and is_own_table(names, values[last]) then return ... end
+  local options = values[last]
+  values[last] = nil
+  for name, value in pairs(options) do
+    local found
+    for i = 1, count do
+      if names[i] == name then found = i end
+    end
+    if not found then
+      fail(where, ("there is no argument '%s'; there are: %s"):format(tostring(name), table.concat(names, ", ")),
+        arguments.nearest(tostring(name), names))
+    elseif values[found] ~= nil then
+      fail(where, name .. " is given twice")
+    end
+    values[found] = value
+  end
+  return table.unpack(values, 1, count)
+end
+
 -- The value at the place where a table of names was, and those behind it.
 local function named_from(where, names, options, i, given, ...)
   local name = names[i]

@@ -197,36 +197,7 @@ function arrays.result(where, x, dtype)
   return cast(x, arrays.dtype(where, dtype))
 end
 
-local is_options = arguments.is_options
-
---- Spreads a trailing table of names over the parameters: names is their list, the values follow.
-function arrays.named(where, names, ...)
-  local count, last = #names, nil
-  local values = { ... }
-  for i = count, 1, -1 do
-    if values[i] ~= nil then
-      last = i
-      break
-    end
-  end
-  if not last or not is_options(values[last]) then return ... end
-  local options = values[last]
-  values[last] = nil
-  for name, value in pairs(options) do
-    local found
-    for i = 1, count do
-      if names[i] == name then found = i end
-    end
-    if not found then
-      fail(where, ("there is no argument '%s'; there are: %s"):format(tostring(name), table.concat(names, ", ")),
-        arguments.nearest(tostring(name), names))
-    elseif values[found] ~= nil then
-      fail(where, name .. " is given twice")
-    end
-    values[found] = value
-  end
-  return table.unpack(values, 1, count)
-end
+arrays.named = arguments.named
 
 --- An integer argument.
 function arrays.integer(where, name, value)

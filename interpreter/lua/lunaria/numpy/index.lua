@@ -32,6 +32,7 @@ function M.argwhere(a) return cast(ops.argwhere(tensor("numpy.argwhere", a)), ms
 ---     9
 function M.select(condlist, choicelist, default)
   local where = "numpy.select"
+  default = arrays.named(where, { "default" }, default)
   if type(condlist) ~= "table" or type(choicelist) ~= "table" or #condlist ~= #choicelist or #condlist == 0 then
     arrays.fail(where, "condlist and choicelist must be tables of the same length, at least 1")
   end
@@ -120,6 +121,7 @@ end
 ---     6
 function M.take_along_axis(arr, indices, axis)
   local where = "numpy.take_along_axis"
+  axis = arrays.named(where, { "axis" }, axis)
   local x, index = tensor(where, arr, "arr"), cast(tensor(where, indices, "indices"), ms.int64)
   if axis == nil then x, axis = ops.reshape(x, { -1 }), 0 end
   axis = arrays.axis(where, axis, x.ndim)

@@ -470,6 +470,7 @@ end
 ---     > require("lunaria.rendering").has_svg() and ms.plot.line({ 1, 2 }):png():sub(2, 4) or "PNG"
 ---     PNG
 function Plot:png(factor)
+  factor = arguments.named("png", { "factor" }, factor)
   return require("lunaria.rendering").svg_to_png(self:svg(), factor or 2)
 end
 
@@ -482,7 +483,9 @@ end
 ---        └─┬─────┬─────┬─
 ---          0    0.5   1.0
 function Plot:text(options)
-  return require("lunaria.plot.text").draw(self:_frame(), options or {})
+  local known = { width = arguments.positive, height = arguments.positive, color = "boolean" }
+  options = arguments.options("text", options, known, "{ width = 60 }")
+  return require("lunaria.plot.text").draw(self:_frame(), options)
 end
 
 function Plot:__tostring()

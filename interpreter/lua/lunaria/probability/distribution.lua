@@ -217,9 +217,9 @@ end
 --- Numbers of the distribution, `shape` many for each parameter: their shape is shape and then that of the parameters. Where the
 --- draw is a function of the parameters, the gradient goes through it. shape: a table of sizes, {} by default.
 function Distribution:sample(shape, ...)
-  shape = shape or {}
   local family = self._family
   local where = family.name .. ":sample"
+  shape = arguments.named(where, { "shape" }, shape) or {}
   if math.type(shape) then shape = { shape } end
   if type(shape) ~= "table" then fail(where, "shape must be a table of sizes, got " .. describe(shape)) end
   local sizes = {}

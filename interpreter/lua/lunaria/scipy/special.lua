@@ -190,6 +190,7 @@ function M.polygamma(n, x) return ops.polygamma(arrays.integer("scipy.special.po
 ---     > ms.scipy.special.zeta(2.0, 1.0):item() > 1.64
 ---     true
 function M.zeta(x, q)
+  q = arrays.named("scipy.special.zeta", { "q" }, q)
   local a, b = floats("zeta", x, q or 1)
   return ops.zeta(a, b)
 end

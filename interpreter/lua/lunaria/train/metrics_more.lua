@@ -363,6 +363,7 @@ end
 ---     > ms.train.auc({ 0, 0.5, 1 }, { 0, 1, 1 })
 ---     0.75
 function metrics.auc(x, y, reorder)
+  reorder = arguments.named("auc", { "reorder" }, reorder)
   x, y = list_of("x", x), list_of("y", y)
   if #x ~= #y then fail("auc", ("x has %d numbers and y has %d"):format(#x, #y)) end
   local order = {}

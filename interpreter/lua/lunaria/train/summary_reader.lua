@@ -97,6 +97,7 @@ end
 ---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
 ---     true
 function SummaryReader:tags(kind)
+  kind = arguments.named("tags", { "kind" }, kind)
   if kind ~= nil and type(kind) ~= "string" then fail("tags", "kind must be a string, got " .. describe(kind)) end
   local tags = {}
   for tag, series in pairs(self._series) do

@@ -226,6 +226,8 @@ files of models are given to SentencePieceTokenizer.
     20]]
   text.SentencePieceVocab = SentencePieceVocab
 
+  local training_names = { "vocab_size", "character_coverage", "model_type", "params" }
+
   local function trained(where, list, size, coverage, kind, params)
     size = check.positive(where, "vocab_size", size)
     coverage = coverage == nil and 0.9995 or check.number(where, "character_coverage", coverage)
@@ -257,6 +259,8 @@ files of models are given to SentencePieceTokenizer.
   ---     20
   function SentencePieceVocab.from_dataset(dataset, col_names, vocab_size, character_coverage, model_type, params)
     local where = "SentencePieceVocab.from_dataset"
+    col_names, vocab_size, character_coverage, model_type, params = arguments.named(where,
+      { "col_names", table.unpack(training_names) }, col_names, vocab_size, character_coverage, model_type, params)
     if type(dataset) ~= "table" or not dataset.create_dict_iterator then
       fail(where, "dataset must be a data set, got " .. describe(dataset))
     end
@@ -281,6 +285,8 @@ files of models are given to SentencePieceTokenizer.
   ---     20	true
   function SentencePieceVocab.from_file(file_path, vocab_size, character_coverage, model_type, params)
     local where = "SentencePieceVocab.from_file"
+    vocab_size, character_coverage, model_type, params = arguments.named(where, training_names, vocab_size, character_coverage, model_type,
+      params)
     local list = {}
     for _, path in ipairs(type(file_path) == "table" and file_path or { file_path }) do
       for line in read(where, path):gmatch "[^\r\n]+" do list[#list + 1] = line end
@@ -330,6 +336,7 @@ files of models are given to SentencePieceTokenizer.
     ---     (1, 2)	true
     function Vectors.from_file(file_path, max_vectors)
       local where = name .. ".from_file"
+      max_vectors = arguments.named(where, { "max_vectors" }, max_vectors)
       local most = max_vectors == nil and math.huge or check.positive(where, "max_vectors", max_vectors)
       local words, numbers, rows, seen, number = {}, {}, {}, {}, 0
       for line in read(where, file_path):gmatch "[^\r\n]+" do

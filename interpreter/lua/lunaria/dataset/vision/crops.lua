@@ -200,6 +200,7 @@ claim more pixels than their bytes can hold, are errors. to_pil is for programs 
   ---     > ms.dataset.vision.read_image(path, "color").shape, os.remove(path)
   ---     (2, 3, 3)	true
   function vision.read_image(filename, mode)
+    mode = arguments.named("read_image", { "mode" }, mode)
     mode = mode == nil and 0 or steps.choice("read_image", "mode", mode, vision, "ImageReadMode")
     return native.decode(path_of("read_image", filename), native.read(filename), mode)
   end
@@ -238,6 +239,7 @@ claim more pixels than their bytes can hold, are errors. to_pil is for programs 
   ---     > ms.dataset.vision.encode_jpeg(ms.zeros({ 8, 8, 3 }, { dtype = ms.uint8 })):tolist()[1]
   ---     255
   function vision.encode_jpeg(image, quality)
+    quality = arguments.named("encode_jpeg", { "quality" }, quality)
     quality = quality == nil and 75 or check.positive("encode_jpeg", "quality", quality)
     if quality > 100 then fail("encode_jpeg", ("quality must be 1 to 100, got %d"):format(quality)) end
     return native.jpeg("encode_jpeg", image, quality)
