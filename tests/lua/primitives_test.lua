@@ -98,4 +98,36 @@ t.test("what is wrong is named", function()
   t.fails({ "ImageSummary: the value must be a tensor" }, function() return ops.ImageSummary()("a", 3) end)
 end)
 
+t.test("a primitive's own bprop is its derivative", function()
+  local Mine = ops.PrimitiveWithInfer:extend("Mine")
+  function Mine:construct(a, b) return a * b, a + b end
+  function Mine:bprop(a, b, product, sum, d_product, d_sum)
+    self.seen = { product:sum():item(), sum:sum():item() }
+    return d_product * b * 10, d_sum * a * 100
+  end
+  local mine = Mine()
+  local a, b = ms.tensor { 1.0, 2.0 }, ms.tensor { 3.0, 5.0 }
+  local function f(u, v)
+    local product, sum = mine(u, v)
+    return ops.sum(product) + ops.sum(sum)
+  end
+  for _, g in ipairs { ms.grad(f, { 0, 1 }), ms.jit(ms.grad(f, { 0, 1 })) } do
+    for _ = 1, 3 do
+      local d = g(a, b)
+      t.near(d[1], { 30, 50 }, 0)
+      t.near(d[2], { 100, 200 }, 0)
+    end
+  end
+  t.equal(mine.seen, { 13.0, 11.0 })
+  -- Those of operators may be extended, too.
+  local Doubled = ops.Exp:extend("Doubled")
+  function Doubled:bprop(_, out, d) return out * d * 2 end -- luacheck: ignore 212
+  t.near(ms.grad(function(v) return ops.sum(Doubled()(v)) end)(a), ops.exp(a) * 2, 1e-6)
+  local Short = ops.Primitive:extend("Short")
+  function Short:construct(u, v) return u * v end
+  function Short:bprop(_, _, _, d) return d end -- luacheck: ignore 212
+  t.fails({ "Short: bprop must give a gradient for each of the 2 inputs: that of input 2 is nil" },
+    function() ms.grad(function(u) return ops.sum(Short()(u, b)) end)(a) end)
+end)
+
 t.finish()

@@ -384,4 +384,38 @@ t.test("counts and distances of one's own", function()
   t.fails({ "TripletMarginWithDistanceLoss", "distance_function must be a function" }, nn.TripletMarginWithDistanceLoss, 3)
 end)
 
+t.test("sequences of a batch may end at lengths of their own", function()
+  ms.set_seed(3)
+  local x, lengths = ms.ops.randn { 5, 3, 2 }, { 2, 5, 0 }
+  for _, kind in ipairs { "LSTM", "GRU", "RNN" } do
+    for _, options in ipairs { {}, { bidirectional = true, num_layers = 2 }, { batch_first = true } } do
+      local net = ms.nn[kind](2, 4, options)
+      local input = options.batch_first and ms.ops.swapaxes(x, 0, 1) or x
+      local whole, state = net(input, { seq_length = ms.tensor(lengths) })
+      t.near(net(input, nil, lengths), whole, 0)
+      local function row(y, i) return options.batch_first and y[i] or y[{ ms.slice(), i }] end
+      for i, n in ipairs(lengths) do
+        local y = row(whole, i - 1)
+        t.near(y[{ ms.slice(n, 5) }], ms.zeros { 5 - n, y.shape[2] }, 0)
+        if n > 0 then
+          local cut = x[{ ms.slice(0, n), ms.slice(i - 1, i) }]
+          local alone, its_state = net(options.batch_first and ms.ops.swapaxes(cut, 0, 1) or cut)
+          t.near(y[{ ms.slice(0, n) }], row(alone, 0), 1e-6)
+          local a, b = kind == "LSTM" and state or { state }, kind == "LSTM" and its_state or { its_state }
+          for k = 1, #a do t.near(a[k][{ ms.slice(), i - 1 }], b[k][{ ms.slice(), 0 }], 1e-6) end
+        end
+      end
+      -- What comes behind the ends has no influence, on gradients neither.
+      local slope = ms.grad(function(v) return ms.ops.sum((net(v, { seq_length = ms.tensor(lengths) })) ^ 2) end)(input)
+      t.near(row(slope, 2), ms.zeros { 5, 2 }, 0)
+      t.near(row(slope, 0)[{ ms.slice(2, 5) }], ms.zeros { 3, 2 }, 0)
+      t.near(ms.jit(function(v, n) return (net(v, nil, n)) end)(input, ms.tensor(lengths)), whole, 1e-6)
+    end
+    local net = ms.nn[kind](2, 4)
+    t.fails({ "more_layers_test.lua:", kind .. ": seq_length must be 3 integers" }, function() net(x, nil, ms.tensor { 1, 2 }) end)
+    t.fails(kind .. ": seq_length must be 3 integers", function() net(x, nil, ms.tensor { 1.0, 2.0, 3.0 }) end)
+    t.fails({ "there is no input 'lengths'; there are: hx, seq_length" }, function() net(x, { lengths = lengths }) end)
+  end
+end)
+
 t.finish()

@@ -265,6 +265,7 @@ for where, names in pairs {
   ["above, with one within"] = "LARS",
   ["thor_test.lua"] = "thor",
   ["what others extend"] = "Optimizer",
+  ["below, with both names of its rate"] = "LBFGS",
 } do
   for name in names:gmatch "%S+" do ELSEWHERE[name] = where end
 end
@@ -274,7 +275,7 @@ t.test("every optimizer is compared", function()
   for place, library in pairs { nn = nn, experimental = experimental, mint = mint } do
     for name, value in pairs(library) do
       local is_optimizer = type(value) == "table" and rawget(value, "_is_class") and value._called == "optimizer"
-      local is_elsewhere = ELSEWHERE[name] and (place == "nn" or name == "Optimizer")
+      local is_elsewhere = ELSEWHERE[name] and (place == "nn" or name == "Optimizer" or name == "LBFGS")
       if is_optimizer and not compared[value] and not is_elsewhere then missing[#missing + 1] = place .. "." .. name end
     end
   end
@@ -352,6 +353,97 @@ t.test("arguments of optimizers are checked", function()
   t.fails({ "Adam", "params of group 1", "not empty, got a tensor of shape (3, 4)" }, nn.Adam, { { params = p[1] } })
   t.fails({ "Adam", "a table of gradients is expected", "put { } around" }, nn.Adam(p), p[1])
   t.fails({ "ASGD", "gradient 1 has shape (5,)" }, nn.ASGD(p), { p[2], p[1] })
+end)
+
+-- The numbers are those of torch.optim.LBFGS for the same function in float64.
+t.test("L-BFGS finds the points that PyTorch's finds", function()
+  local function rosen(x)
+    local a, b = x["0:-1"], x["1:"]
+    return ms.ops.sum((1 - a) ^ 2 + 100 * (b - a ^ 2) ^ 2)
+  end
+  local wanted = {
+    plain = { { 6, 49.2, -1.1984384356918711, 0.9990860857895437, 0.5011033619552416 },
+      { 12, 48.65259391387558, -1.197238533478837, 0.998544675256315, 0.5027080356289618 },
+      { 18, 48.17754234605637, -1.196131401284205, 0.9982448079077221, 0.5049063765971178 },
+      { 24, 47.693079812811945, -1.1951199066749678, 0.9981731550848577, 0.5076324325414395 } },
+    strong_wolfe = { { 7, 49.2, -0.8810074607843362, 0.7863974363385454, 0.6220741638258119 },
+      { 15, 3.5956013026379616, -0.740334778856283, 0.5476986807869346, 0.2724597451998068 },
+      { 23, 3.309059947564864, -0.5539410926005446, 0.29919165345960047, 0.08374525209435536 },
+      { 30, 2.915061153440661, -0.17844805031171032, 0.02087812975260664, 0.00041260653565600034 } },
+  }
+  for kind, rows in pairs(wanted) do
+    local search = kind ~= "plain" and kind or nil
+    local rate = search and 1.0 or 1e-3
+    for _, make in ipairs { function(p, o)
+      o.learning_rate = rate
+      return ms.nn.LBFGS(p, o)
+    end, function(p, o)
+      o.lr = rate
+      return ms.nn.optim.LBFGS(p, o)
+    end } do
+      local x, calls = ms.Parameter(ms.tensor({ -1.2, 1.0, 0.5 }, ms.float64), "x"), 0
+      local optimizer = make({ x }, { max_iter = 6, history_size = 3, line_search_fn = search })
+      local gradient = ms.value_and_grad(function() return rosen(x) end, nil, { x })
+      local function closure()
+        calls = calls + 1
+        return gradient()
+      end
+      for k, row in ipairs(rows) do
+        if k == 3 then
+          -- What it remembers goes on in another one.
+          local state = optimizer:state_dict()
+          optimizer = make({ x }, { max_iter = 6, history_size = 3, line_search_fn = search })
+          optimizer:load_state_dict(state)
+        end
+        t.near(optimizer(closure), row[2], 1e-9)
+        t.equal(calls, row[1])
+        t.near(x, { row[3], row[4], row[5] }, 1e-9)
+      end
+    end
+  end
+end)
+
+t.test("L-BFGS takes the parameters of a network, and says what it needs", function()
+  ms.set_seed(1)
+  local net = ms.nn.Dense(3, 2)
+  local x, y = ms.ops.randn { 16, 3 }, ms.ops.randn { 16, 2 }
+  local optimizer = ms.nn.LBFGS(net, { line_search_fn = "strong_wolfe", max_iter = 50 })
+  local closure = ms.value_and_grad(function() return ms.ops.mean((net(x) - y) ^ 2) end, nil, optimizer.parameters)
+  local first = optimizer(closure):item()
+  local last, grads = closure()
+  assert(last:item() < first)
+  for _, g in ipairs(grads) do assert(ms.ops.amax(ms.ops.abs(g)):item() < 1e-4) end
+  t.equal(optimizer.global_step, 1)
+  t.fails({ "optimizers_test.lua:", "LBFGS: a function that gives the loss and the gradients is expected, got a table" },
+    function() optimizer(grads) end)
+  t.fails("the function must give the loss and a table of 2 gradients", function() optimizer(function() return 1.0 end) end)
+  t.fails("the loss must be one number", function() optimizer(function() return "x", grads end) end)
+  t.fails("line_search_fn must be one of 'strong_wolfe'", function() ms.nn.LBFGS(net, { line_search_fn = "armijo" }) end)
+  t.fails("has one group of parameters, got 2",
+    function() ms.nn.LBFGS { { params = { net.weight } }, { params = { net.bias }, lr = 0.1 } } end)
+end)
+
+-- The numbers are those of torch.optim.ASGD.
+t.test("a schedule of ASGD acts one step later, as PyTorch's and MindSpore's", function()
+  local rates = { 0.1, 0.05, 0.2, 0.02, 0.1 }
+  local wanted = { { 1.3990000059455632, -0.9979999850690364 }, { 1.7175621066009417, -0.19800192778410125 },
+    { 1.8448516570851063, 0.12165754486034258 }, { 2.301169391277499, 1.2675983209525168 }, { 2.328645896735917, 1.336599469998469 } }
+  for _, kind in ipairs { "list", "set_lr", "torch" } do
+    local x = ms.Parameter(ms.tensor({ 1.0, -2.0 }, ms.float64), "x")
+    local options = { lambd = 0.01, alpha = 0.75, t0 = 2 }
+    local optimizer = kind == "torch" and ms.nn.optim.ASGD({ x }, 0.1, options)
+      or ms.nn.ASGD({ x }, kind == "list" and rates or 0.1, options)
+    local gradient = ms.grad(function() return ms.ops.sum((x - 3) ^ 2) end, nil, { x })
+    for k, row in ipairs(wanted) do
+      if kind ~= "list" then optimizer:set_lr(rates[k]) end
+      optimizer(gradient())
+      t.near(x, row, 1e-7)
+    end
+    t.near(optimizer["ax.x"], { 2.3149076440067082, 1.3020988954754928 }, 1e-7)
+  end
+  local half = ms.Parameter(ms.tensor({ 1.0, -2.0 }, ms.float16), "h")
+  ms.nn.ASGD({ half }, 0.5) { ms.tensor({ 1.0, 1.0 }, ms.float16) }
+  t.near(half, { 0.5, -2.5 }, 2e-3)
 end)
 
 t.finish()

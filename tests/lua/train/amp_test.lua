@@ -348,4 +348,20 @@ t.test("bfloat16 rounds where PyTorch's autocast does", function()
   end
 end)
 
+t.test("a step that is thrown away does not move the running values of normalisations", function()
+  local bn = ms.nn.BatchNorm1d(2)
+  local net = ms.nn.WithLossCell(ms.nn.SequentialCell { bn, ms.nn.Dense(2, 1) }, ms.nn.MSELoss())
+  local step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params(), 0.1), 8.0)
+  local good, bad, y = ms.tensor { { 1.0, 2.0 }, { 3.0, 1.0 } }, ms.tensor { { 1.0, 2.0 }, { 3.0, 1 / 0 } }, ms.ones { 2, 1 }
+  for round = 1, 3 do
+    local mean, variance, gamma = bn.moving_mean:copy(), bn.moving_variance:copy(), bn.gamma:copy()
+    t.equal(select(2, step(bad, y)):item(), true)
+    t.near(bn.moving_mean, mean, 0)
+    t.near(bn.moving_variance, variance, 0)
+    t.near(bn.gamma, gamma, 0)
+    t.equal(select(2, step(good, y)):item(), false)
+    t.near(bn.moving_mean, { 2.0 * (1 - 0.9 ^ round), 1.5 * (1 - 0.9 ^ round) }, 1e-5)
+  end
+end)
+
 t.finish()

@@ -13,6 +13,7 @@
 -- A class is the metatable of its cells. Fields are plain fields: reading one costs nothing extra, and a field that gets
 -- another parameter or cell later is noticed when the cell is next gone through.
 local ms = require "lunaria"
+local with_own_derivative = require "lunaria.nn.own_derivative"
 local arguments = require "lunaria.nn.arguments"
 local classes = require "lunaria.nn.class"
 
@@ -121,28 +122,9 @@ local function fields(cell)
   return list
 end
 
--- A cell with a derivative of its own: bprop(self, inputs..., results..., cotangents...) gives one gradient for each
--- input.
-local function with_own_derivative(cell, ...)
-  local inputs = select("#", ...)
-  local function forward(...)
-    return cell:construct(...)
-  end
-  local function backward(...)
-    local gradients = table.pack(cell:bprop(...))
-    for i = 1, inputs do
-      if gradients[i] == nil then
-        fail(getmetatable(cell)._name, ("bprop must give a gradient for each of the %d inputs: that of input %d is nil"):format(inputs, i))
-      end
-    end
-    return table.unpack(gradients, 1, inputs)
-  end
-  return ms.custom_vjp(forward, backward)(...)
-end
-
 local function compute(cell, ...)
   if cell.bprop and ms.custom_vjp then
-    return with_own_derivative(cell, ...)
+    return with_own_derivative(cell, getmetatable(cell)._name, ...)
   end
   return cell:construct(...)
 end
@@ -486,6 +468,7 @@ end
 --- Switches this cell and all below it to training (dropout is active, batch statistics are used) or, with false, back
 --- to evaluation. Gives the cell back.
 function Cell:set_train(mode)
+  mode = arguments.named("set_train", { "mode" }, mode)
   if mode == nil then
     mode = true
   end
@@ -588,6 +571,7 @@ function Cell:register_backward_hook(hook_fn) return add_hook("register_backward
 --- Has the values between the cell's inputs and results computed again for the gradient instead of kept, which takes less
 --- memory and more time; with false, no more. Gives the cell back.
 function Cell:recompute(mode)
+  mode = arguments.named("recompute", { "mode" }, mode)
   if mode == nil then mode = true end
   local special = special_of(self)
   special.recompute = check.boolean("recompute", "mode", mode)
@@ -659,6 +643,7 @@ end
 
 --- Puts a prefix in front of the names of all parameters.
 function Cell:update_parameters_name(prefix)
+  prefix = arguments.named("update_parameters_name", { "prefix" }, prefix)
   if prefix ~= nil and type(prefix) ~= "string" then fail("update_parameters_name", "prefix must be a string, got " .. describe(prefix)) end
   for path, parameter in self:parameters_and_names() do
     parameter.name = (prefix or "") .. path

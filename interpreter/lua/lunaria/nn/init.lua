@@ -39,6 +39,7 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.optim_more", "AdaMax Adadelta Adagrad RMSProp" },
   { "lunaria.nn.optim_rare", "ASGD AdaFactor FTRL Lamb LazyAdam ProximalAdagrad Rprop", of = "classes" },
   { "lunaria.nn.optim_lars", "LARS" },
+  { "lunaria.nn.optim_lbfgs", "LBFGS" },
   { "lunaria.nn.optim_torch", "optim", whole = true },
   { "lunaria.nn.thor", "thor" },
   { "lunaria.nn.schedule", [[CosineDecayLR ExponentialDecayLR InverseDecayLR LearningRateSchedule NaturalExpDecayLR

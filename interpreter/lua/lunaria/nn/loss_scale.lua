@@ -57,9 +57,20 @@ function Dynamic:construct(loss_scale, overflow)
   return overflow
 end
 
+-- The running statistics of normalisations, which a forward pass moves.
+local function running_values(network)
+  local list = {}
+  for _, cell in network:cells_and_names() do
+    for _, key in ipairs { "moving_mean", "moving_variance" } do
+      if ms.is_parameter(cell[key]) then list[#list + 1] = cell[key] end
+    end
+  end
+  return list
+end
+
 local Step = layer(Cell, "TrainOneStepWithLossScaleCell", "network, optimizer, scale_sense",
   [[One step of training with a scaled loss: loss, overflow, scale = cell(inputs...). A step whose gradients are not finite changes no
-parameter.
+parameter, nor the running means and variances of normalisations.
 
 network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossScaleUpdateCell, or a number.
 
@@ -85,6 +96,7 @@ function Step:setup(a)
     self.scale_sense = scale_parameter(check.number_positive(name, "scale_sense", given))
   end
   local network, sense = self.network, self.scale_sense
+  rawset(self, "running", running_values(network))
   self.value_and_gradients = ms.value_and_grad(function(...)
     local loss = network(...)
     return loss * sense:astype(loss.dtype), loss
@@ -101,6 +113,8 @@ function Step:set_sense_scale(sens)
   self.scale_sense:assign(ms.tensor(check.number_positive("set_sense_scale", "sens", sens), ms.float32))
 end
 function Step:construct(...)
+  local running, before = self.running, {}
+  for i = 1, #running do before[i] = running[i] * 1.0 end
   local values, grads = self.value_and_gradients(...)
   local scale = self.scale_sense
   local used = scale * 1.0
@@ -117,7 +131,11 @@ function Step:construct(...)
   local manager = self.loss_scaling_manager
   if manager then manager(scale, overflow) end
   -- Parameters are written or not: no arithmetic could keep the old ones exactly where a gradient is not a number.
-  if not overflow:item() then self.optimizer(unscaled) end
+  if not overflow:item() then
+    self.optimizer(unscaled)
+  else
+    for i = 1, #running do running[i]:assign(before[i]) end
+  end
   return values[2], overflow, used
 end
 

@@ -18,8 +18,9 @@ end
 
 classes.ASGD = optimizer("ASGD", {
   signature = "params, learning_rate=0.1, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0.0",
-  doc = [[Gradient descent with averaged parameters (Polyak, Juditsky 1992): p = (1 - lambd r) p - r g, where the rate r is
-learning_rate / (1 + lambd learning_rate (t - 1))^alpha. The averages, from step t0 on, are the optimizer's parameters "ax...".
+  doc = [[Gradient descent with averaged parameters (Polyak, Juditsky 1992): p = (1 - lambd r) p - r g, where r is learning_rate at
+first and after each step t learning_rate / (1 + lambd learning_rate t)^alpha, with the rate of that step: a schedule acts one step later.
+The averages, from step t0 on, are the optimizer's parameters "ax...".
 
 lambd: the decay. alpha: the power of the rate. t0: the step from which on parameters are averaged.
 
@@ -28,11 +29,13 @@ lambd: the decay. alpha: the power of the rate. t0: the step from which on param
   setup = function(self, a)
     for _, key in ipairs { "lambd", "alpha", "t0" } do self[key] = check.number("ASGD", key, a[key]) end
   end,
-  slots = { { "ax", 0.0 } },
-  rule = function(self, p, g, rate, step, _, average)
-    local eta = rate / (1 + self.lambd * rate * (step - 1)) ^ self.alpha
-    local new = p * (1 - self.lambd * eta) - eta * g
+  slots = { { "ax", 0.0 }, { "eta", 0.0, shape = {} } },
+  rule = function(self, p, g, rate, step, _, average, eta)
+    local now = eta
+    if step == 1 then now = rate end
+    local new = ops.cast(p * (1 - self.lambd * now) - now * g, p.dtype)
     average:assign(average + (new - average) / math.max(1, step - 1 - self.t0))
+    eta:assign(ops.full_like(eta, rate / (1 + self.lambd * rate * step) ^ self.alpha))
     return new
   end,
 })

@@ -145,6 +145,8 @@ p = p - lr / (1 - beta1^t) m / u; PyTorch's rule.]],
   end,
 })
 
+mint.LBFGS = require("lunaria.nn.optim_lbfgs").like_torch
+
 -- These two have one rule; only the names of their arguments differ.
 local function like(name, signature, doc)
   local entry = rare[name]._entry

@@ -5,6 +5,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local registry = require "lunaria.registry"
+local with_own_derivative = require "lunaria.nn.own_derivative"
 
 local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
@@ -16,7 +17,8 @@ Primitive._doc = [[What operators as objects extend: ops.NAME(attributes...)(inp
 MindSpore's letters: ops.Softmax, ops.ReduceSum, ops.ExpandDims. name: a name for it. Methods: infer_shape(shapes...) and
 infer_dtype(dtypes...) say what comes out; add_prim_attr(name, value), set_strategy and shard keep what they are given.
 
-Yours have a method construct(self, inputs...):
+Yours have a method construct(self, inputs...), and where it is not to be derived bprop(self, inputs..., results...,
+cotangents...), which gives one gradient for each input:
 
   local Twice = ms.ops.PrimitiveWithInfer:extend("Twice")
   function Twice:construct(x) return x * 2 end
@@ -30,6 +32,7 @@ end
 
 function Primitive:__call(...)
   if not self.construct then fail(self.name, "has no method construct to be called by") end
+  if self.bprop then return with_own_derivative(self, self.name, ...) end
   return self:construct(...)
 end
 

@@ -14,8 +14,8 @@ local dense, sigmoid, tanh, relu, split = ops.dense, ops.sigmoid, ops.tanh, ops.
 
 local classes = {}
 
--- The input of a call that may be left out, and given by name.
-local states_name = { "hx" }
+-- The inputs of a call that may be left out, and given by name.
+local states_name, layer_names = { "hx" }, { "hx", "seq_length" }
 
 -- Steps get what the input and what the state before contribute to the gates, and the state; they give the new state.
 -- Gates are in the order i, f, g, o (LSTM) and r, z, n (GRU).
@@ -94,8 +94,24 @@ local function states(self, name, what, given, x)
   return { ops.unbind(given, 0) }
 end
 
--- One layer in one direction: the outputs of all steps in order, and the last state.
-local function run(self, x, key, h, c, backwards)
+-- For each step the samples whose sequence goes on, as a column of booleans; nil where all sequences are of the whole length.
+local function steps_within(name, seq_length, length, batch)
+  if seq_length == nil then return nil end
+  local counts = seq_length
+  if type(counts) == "table" and not ms.is_tensor(counts) then counts = ms.tensor(counts) end
+  local fits = ms.is_tensor(counts) and counts.ndim == 1 and counts.shape[1] == batch
+  if not fits or counts:is_floating_point() or counts.dtype == ms.bool_ then
+    fail(name, ("seq_length must be %d integers, the length of each sequence, got %s"):format(batch, describe(seq_length)))
+  end
+  counts = ops.reshape(counts, { batch, 1 })
+  local within = {}
+  for t = 1, length do within[t] = ops.greater(counts, t - 1) end
+  return within
+end
+
+-- One layer in one direction: the outputs of all steps in order, and the last state. within: the sequences that go on at each step;
+-- behind its end a sequence's outputs are 0, and its state is that of its last step.
+local function run(self, x, key, h, c, backwards, within)
   local size, step = self.hidden_size, self.step
   local weight, bias = self["weight_hh" .. key], self["bias_hh" .. key]
   local parts = { ops.unbind(dense(x, self["weight_ih" .. key], self["bias_ih" .. key]), 0) }
@@ -105,8 +121,13 @@ local function run(self, x, key, h, c, backwards)
   end
   local outputs = {}
   for t = first, last, by do
-    h, c = step(parts[t], dense(h, weight, bias), h, c, size)
-    outputs[t] = h
+    local new_h, new_c = step(parts[t], dense(h, weight, bias), h, c, size)
+    if within then
+      outputs[t] = ops.where(within[t], new_h, 0.0)
+      h, c = ops.where(within[t], new_h, h), new_c and ops.where(within[t], new_c, c)
+    else
+      h, c, outputs[t] = new_h, new_c, new_h
+    end
   end
   if backwards then
     -- Filled from the end: in order for whoever goes through it.
@@ -115,7 +136,7 @@ local function run(self, x, key, h, c, backwards)
   return ops.stack(outputs, 0), h, c
 end
 
-local function forward(self, name, x, hx, cx)
+local function forward(self, name, x, hx, cx, seq_length)
   if not ms.is_tensor(x) or x.ndim ~= 3 then
     fail(name, "the input must be a tensor of three axes, got " .. describe(x))
   elseif x.shape[3] ~= self.input_size then
@@ -127,6 +148,7 @@ local function forward(self, name, x, hx, cx)
   if self.batch_first then
     x = ops.transpose(x, { 1, 0, 2 })
   end
+  local within = steps_within(name, seq_length, x.shape[1], x.shape[2])
   local h, c = states(self, name, "hx", hx, x), nil
   if cx ~= false then
     c = states(self, name, "cx", cx, x)
@@ -137,7 +159,7 @@ local function forward(self, name, x, hx, cx)
     local outputs = {}
     for d = 1, count do
       local at = k * count + d
-      local y, hn, cn = run(self, x, ("_l%d%s"):format(k, self.suffixes[d]), h[at], c and c[at], d == 2)
+      local y, hn, cn = run(self, x, ("_l%d%s"):format(k, self.suffixes[d]), h[at], c and c[at], d == 2, within)
       outputs[d], last_h[at], last_c[at] = y, hn, cn
     end
     x = count == 1 and outputs[1] or ops.concat(outputs, -1)
@@ -162,17 +184,18 @@ local LSTM = layer(Cell, "LSTM", signature,
   [[Long short-term memory: output, state = lstm(x, {h, c}), where the state is {h, c} after the last step.
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h and c are
-(num_layers * directions, batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o.]])
+(num_layers * directions, batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o. seq_length: the
+length of each sequence of the batch, behind which outputs are 0 and the state stays: lstm(x, { seq_length = ms.tensor { 3, 2 } }).]])
 function LSTM:setup(a)
   setup(self, "LSTM", a, 4, lstm_step)
 end
-function LSTM:construct(x, hx)
-  if is_table(hx) then hx = by_name("LSTM", states_name, hx) end
+function LSTM:construct(x, hx, seq_length)
+  if is_table(hx) or is_table(seq_length) then hx, seq_length = by_name("LSTM", layer_names, hx, seq_length) end
   hx = hx or {}
   if type(hx) ~= "table" then
     fail("LSTM", "hx must be a table of two tensors {h, c}, got " .. describe(hx))
   end
-  local y, h, c = forward(self, "LSTM", x, hx[1], hx[2])
+  local y, h, c = forward(self, "LSTM", x, hx[1], hx[2], seq_length)
   return y, { h, c }
 end
 LSTM.extend_repr = describe_layer
@@ -182,13 +205,14 @@ local GRU = layer(Cell, "GRU", signature,
   [[Gated recurrent units: output, h = gru(x, h), with the state after the last step.
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
-(num_layers * directions, batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n.]])
+(num_layers * directions, batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n. seq_length: the
+length of each sequence of the batch, behind which outputs are 0 and the state stays: gru(x, { seq_length = ms.tensor { 3, 2 } }).]])
 function GRU:setup(a)
   setup(self, "GRU", a, 3, gru_step)
 end
-function GRU:construct(x, hx)
-  if is_table(hx) then hx = by_name("GRU", states_name, hx) end
-  local y, h = forward(self, "GRU", x, hx, false)
+function GRU:construct(x, hx, seq_length)
+  if is_table(hx) or is_table(seq_length) then hx, seq_length = by_name("GRU", layer_names, hx, seq_length) end
+  local y, h = forward(self, "GRU", x, hx, false, seq_length)
   return y, h
 end
 GRU.extend_repr = describe_layer
@@ -198,14 +222,15 @@ local RNN = layer(Cell, "RNN", (signature:gsub("num_layers=1", "num_layers=1, no
   [[A plain recurrent layer: output, h = rnn(x, h), where each step is h = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
-(num_layers * directions, batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu".]])
+(num_layers * directions, batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu". seq_length: the
+length of each sequence of the batch, behind which outputs are 0 and the state stays: rnn(x, { seq_length = ms.tensor { 3, 2 } }).]])
 function RNN:setup(a)
   local name = check.choice("RNN", "nonlinearity", a.nonlinearity, { "tanh", "relu" })
   setup(self, "RNN", a, 1, name == "tanh" and tanh_step or relu_step)
 end
-function RNN:construct(x, hx)
-  if is_table(hx) then hx = by_name("RNN", states_name, hx) end
-  local y, h = forward(self, "RNN", x, hx, false)
+function RNN:construct(x, hx, seq_length)
+  if is_table(hx) or is_table(seq_length) then hx, seq_length = by_name("RNN", layer_names, hx, seq_length) end
+  local y, h = forward(self, "RNN", x, hx, false, seq_length)
   return y, h
 end
 RNN.extend_repr = describe_layer

@@ -1,23 +1,112 @@
 -- ms.scipy.optimize: minima of functions, line search, assignment. Derivatives are those of ms.grad; computed in float64.
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 local arrays = require "lunaria.numpy.arrays"
 local search = require "lunaria.scipy.line_search"
+local limited = require "lunaria.nn.limited_memory"
 
 local ops = ms.ops
 local M = {}
 
 local function number(x) return ms.is_tensor(x) and x:item() or x end
 
+-- A number, or a list of numbers and such lists: what means one tensor.
+local function is_numbers(x)
+  if type(x) ~= "table" then return math.type(x) ~= nil end
+  if getmetatable(x) ~= nil then return false end
+  local count = 0
+  for _, item in pairs(x) do
+    count = count + 1
+    if not is_numbers(item) then return false end
+  end
+  return count == #x and count > 0
+end
+
+-- What is varied: one tensor, or a table of tensors, numbers and such tables, whose leaves come in a fixed order; or the parameters of
+-- a cell or of such a table, which are written. As a float64 vector: pack(tree), and unpack(vector), which gives the tree.
+local function layout_of(where, name, x0)
+  if is_numbers(x0) then x0 = arrays.cast(arrays.mean_float(where, name, x0), ms.float64) end
+  if type(x0) == "table" and getmetatable(x0) ~= nil and x0.trainable_params then x0 = x0:trainable_params() end
+  local leaves, layout = {}, { size = 0, parameters = {} }
+  local function add(x, path)
+    if ms.is_tensor(x) then
+      local leaf = arrays.mean_float(where, path, x)
+      leaves[#leaves + 1] = { path = path, sizes = arrays.sizes(leaf), size = leaf.size, dtype = leaf.dtype }
+      if ms.is_parameter(x) then layout.parameters[#layout.parameters + 1] = x end
+      return leaves[#leaves]
+    elseif math.type(x) then
+      leaves[#leaves + 1] = { path = path, size = 1, plain = true }
+      return leaves[#leaves]
+    elseif type(x) ~= "table" or getmetatable(x) ~= nil then
+      arrays.fail(where, ("%s must be a tensor, a number or a table of them, got %s"):format(path, arrays.describe(x)))
+    end
+    local keys, inner = {}, {}
+    for key in pairs(x) do keys[#keys + 1] = key end
+    table.sort(keys, function(a, b)
+      if type(a) ~= type(b) then return type(a) < type(b) end
+      return a < b
+    end)
+    for i, key in ipairs(keys) do inner[i] = { key, add(x[key], ("%s.%s"):format(path, tostring(key))) } end
+    return inner
+  end
+  local shape = add(x0, name)
+  if #leaves == 0 then arrays.fail(where, name .. " is an empty table") end
+  for _, leaf in ipairs(leaves) do layout.size = layout.size + leaf.size end
+  local written = #layout.parameters == #leaves
+  if not written then layout.parameters = nil end
+  local function each(tree, at, f)
+    if at.path then return f(tree, at) end
+    local result = {}
+    for _, item in ipairs(at) do result[item[1]] = each(tree[item[1]], item[2], f) end
+    return result
+  end
+  function layout.pack(tree, what)
+    local parts = {}
+    each(tree, shape, function(x, leaf)
+      local part = ops.reshape(arrays.cast((arrays.of(where, what, x)), ms.float64), { -1 })
+      if part.size ~= leaf.size then
+        arrays.fail(where, ("%s of %s has %d elements, %d are expected"):format(what, leaf.path, part.size, leaf.size))
+      end
+      parts[#parts + 1] = part
+    end)
+    return #parts == 1 and parts[1] or ops.concat(parts, 0)
+  end
+  function layout.unpack(vector)
+    local from = 0
+    local tree = each(x0, shape, function(x, leaf)
+      local part = #leaves == 1 and vector or vector[{ ms.slice(from, from + leaf.size) }]
+      from = from + leaf.size
+      if leaf.plain then return part:item() end
+      local value = arrays.cast(ops.reshape(part, leaf.sizes), leaf.dtype)
+      if written then x:assign(value) end
+      return value
+    end)
+    return written and x0 or tree, tree
+  end
+  -- A list with a value for each leaf, in their order, as a tree.
+  function layout.in_structure(list)
+    local i = 0
+    return each(x0, shape, function()
+      i = i + 1
+      return list[i]
+    end)
+  end
+  layout.start = layout.pack(x0, name)
+  return layout
+end
+
 -- The function over float64 vectors with its gradient; counts are kept in `counts`.
-local function objective(where, fun, shape, dtype, args, jac, counts)
+local function objective(where, fun, layout, args, jac, counts)
   local call = function(x) return fun(x, table.unpack(args, 1, args.n or #args)) end
-  local both = jac == nil and ms.value_and_grad(call) or nil
+  local parameters, both = layout.parameters, nil
+  if jac == nil then both = parameters and ms.value_and_grad(call, nil, parameters) or ms.value_and_grad(call) end
   return function(x)
     counts.nfev = counts.nfev + 1
-    local point = arrays.cast(ops.reshape(x, shape), dtype)
+    local point = layout.unpack(x)
     local value, gradient
     if both then
       value, gradient = both(point)
+      if parameters then gradient = layout.in_structure(gradient) end
     elseif jac == true then
       value, gradient = call(point)
     else
@@ -25,8 +114,7 @@ local function objective(where, fun, shape, dtype, args, jac, counts)
     end
     value = number(value)
     if math.type(value) == nil then arrays.fail(where, "the function must give one number") end
-    gradient = ops.reshape(arrays.cast((arrays.of(where, "gradient", gradient)), ms.float64), { -1 })
-    return value + 0.0, gradient
+    return value + 0.0, layout.pack(gradient, "gradient")
   end
 end
 
@@ -85,31 +173,15 @@ local function dense(n)
   }
 end
 
--- The last differences, from which the product with the inverse is made (Nocedal's two loops).
-local function limited(memory)
-  local list = {}
-  return {
-    direction = function(g)
-      local q, alphas = g, {}
-      for i = #list, 1, -1 do
-        alphas[i] = list[i].rho * dot(list[i].s, q)
-        q = q - list[i].y * alphas[i]
-      end
-      local last = list[#list]
-      if last then q = q * (1 / (last.rho * dot(last.y, last.y))) end
-      for i, item in ipairs(list) do q = q + item.s * (alphas[i] - item.rho * dot(item.y, q)) end
-      return -q
-    end,
-    update = function(s, y)
-      local product = dot(y, s)
-      if product <= 2.2e-16 * dot(y, y) then return end
-      list[#list + 1] = { s = s, y = y, rho = 1 / product }
-      if #list > memory then table.remove(list, 1) end
-    end,
-  }
-end
+-- Whether a difference says something of the curvature.
+local function is_curved(product, square) return product > 2.2e-16 * square end
 
---- A minimum of fun(x, ...) near x0 by BFGS or L-BFGS ("L-BFGS-B" too; there are no bounds). args: a table of further arguments. jac:
+local function is_number(value) return math.type(value) ~= nil, "a number" end
+local known_options = { gtol = is_number, ftol = is_number, maxiter = arguments.positive, maxcor = arguments.positive }
+
+--- A minimum of fun(x, ...) near x0 by BFGS or L-BFGS ("L-BFGS-B" too; there are no bounds). x0: a tensor, numbers, or a table of tensors,
+--- numbers and such tables, as fun gets them; or a cell, a parameter or a table of parameters, which fun uses: they are written, and
+--- have the minimum at the end. args: a table of further arguments. jac:
 --- nil (the gradient is derived), a function of the same arguments, or true where fun gives value and gradient. tol: for
 --- options.gtol. options: gtol (1e-5, the largest element of the gradient at the end), maxiter (200 for each number), maxcor (10) and
 --- ftol (2.2e-9) of L-BFGS. Gives a table: x, fun, jac, success, status, message, nfev, njev, nit, and hess_inv of BFGS.
@@ -119,28 +191,30 @@ end
 ---     true	3
 function M.minimize(fun, x0, args, method, jac, tol, options)
   local where = "scipy.optimize.minimize"
-  args, method, jac, tol, options = arrays.named(where, { "args", "method", "jac", "tol", "options" }, args, method, jac, tol, options)
+  args, method, jac, tol, options = arrays.named(where,
+    { "args", "method", "jac", "tol", "options", last_has_names = true }, args, method, jac, tol, options)
   if type(fun) ~= "function" then arrays.fail(where, ("fun must be a function, got %s"):format(arrays.describe(fun))) end
-  local start = arrays.mean_float(where, "x0", x0)
-  if not ms.is_tensor(x0) then start = arrays.cast(start, ms.float64) end
-  method, options = (method or "BFGS"):upper(), options or {}
+  local layout = layout_of(where, "x0", x0)
+  options = arguments.options(where, options, known_options, "{ maxiter = 100 }")
+  method = (method or "BFGS"):upper()
   if method ~= "BFGS" and not method:find "^L%-?BFGS" then
     arrays.fail(where, ("method must be 'BFGS' or 'L-BFGS', got '%s'"):format(method))
   end
   local counts = { nfev = 0 }
-  local f = objective(where, fun, arrays.sizes(start), start.dtype, args or {}, jac, counts)
-  local n = start.size
+  local f = objective(where, fun, layout, args or {}, jac, counts)
+  local n = layout.size
   local full = method == "BFGS"
-  local curvature = full and dense(n) or limited(options.maxcor or 10)
+  local curvature = full and dense(n) or limited(options.maxcor or 10, is_curved)
   local ftol = options.ftol or 2.220446049250313e-9
   local function stops(value, before)
     return not full and before - value <= ftol * math.max(math.abs(before), math.abs(value), 1)
   end
-  local x, value, gradient, nit, status = quasi_newton(f, arrays.cast(ops.reshape(start, { -1 }), ms.float64), curvature,
+  local x, value, gradient, nit, status = quasi_newton(f, layout.start, curvature,
     options.gtol or tol or 1e-5, options.maxiter or 200 * n, stops, not full)
-  local sizes = arrays.sizes(start)
+  local _, slopes = layout.unpack(gradient)
+  local _, least = layout.unpack(x)
   return {
-    x = arrays.cast(ops.reshape(x, sizes), start.dtype), fun = value, jac = arrays.cast(ops.reshape(gradient, sizes), start.dtype),
+    x = least, fun = value, jac = slopes,
     success = status == 0, status = status, message = messages[status], nfev = counts.nfev, njev = counts.nfev, nit = nit,
     hess_inv = full and curvature.inverse() or nil,
   }
@@ -156,17 +230,17 @@ function M.line_search(f, xk, pk, jac, gfk, old_fval, old_old_fval, c1, c2, maxi
   local where = "scipy.optimize.line_search"
   local names = { "jac", "gfk", "old_fval", "old_old_fval", "c1", "c2", "maxiter" }
   jac, gfk, old_fval, old_old_fval, c1, c2, maxiter = arrays.named(where, names, jac, gfk, old_fval, old_old_fval, c1, c2, maxiter)
-  local x, p = arrays.mean_float(where, "xk", xk), arrays.mean_float(where, "pk", pk)
-  local counts = { nfev = 0 }
-  local call = objective(where, f, arrays.sizes(x), x.dtype, {}, jac, counts)
-  local flat = arrays.cast(ops.reshape(x, { -1 }), ms.float64)
-  local value, gradient = number(old_fval), gfk
-  if value == nil or gradient == nil then value, gradient = call(flat) end
-  gradient = ops.reshape(arrays.cast((arrays.of(where, "gfk", gradient)), ms.float64), { -1 })
-  local found = search.find(call, flat, arrays.cast(ops.reshape(p, { -1 }), ms.float64), value, gradient, number(old_old_fval),
+  local layout, counts = layout_of(where, "xk", xk), { nfev = 0 }
+  local p = layout.pack(is_numbers(pk) and arrays.of(where, "pk", pk) or pk, "pk")
+  local call = objective(where, f, layout, {}, jac, counts)
+  local value, gradient = number(old_fval), gfk ~= nil and layout.pack(gfk, "gfk") or nil
+  if value == nil or gradient == nil then value, gradient = call(layout.start) end
+  local found = search.find(call, layout.start, p, value, gradient, number(old_old_fval),
     { c1 = c1, c2 = c2, maxiter = maxiter, amax = 50.0, amin = 1e-8 })
+  local slopes = found and select(2, layout.unpack(found.gradient))
+  layout.unpack(layout.start)
   if not found then return nil, counts.nfev, counts.nfev, nil, value, nil end
-  return found.alpha, counts.nfev, counts.nfev, found.value, value, arrays.cast(ops.reshape(found.gradient, arrays.sizes(x)), x.dtype)
+  return found.alpha, counts.nfev, counts.nfev, found.value, value, slopes
 end
 
 --- The cheapest assignment of rows to columns, each at most once: the rows and the columns as two results. maximize: the most
