@@ -1,11 +1,14 @@
 #include "core/ir/mindir_import.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <unordered_map>
 
 #include "core/ir/arguments.h"
 #include "core/ir/builder.h"
+#include "core/ir/mindspore_match.h"
+#include "core/ir/text.h"
 
 namespace lunaria::mindir {
 
@@ -208,7 +211,8 @@ class Importer {
     void refuse_unknown_operators() const {
         std::set<std::string> unknown;
         for (const auto& [name, p] : model_.primitives)
-            if (!translation_of(p.op_type) && !same_operator(p.op_type)) unknown.insert(p.op_type);
+            if (!translation_of(p.op_type) && !same_operator(p.op_type) && !is_in_rules(p.op_type))
+                unknown.insert(p.op_type);
         if (unknown.empty()) return;
         std::string list;
         for (const std::string& name : unknown) list += (list.empty() ? "" : ", ") + name;
@@ -243,9 +247,14 @@ class Importer {
     }
 
     std::vector<Value> outputs(const GraphEntry& g, Scope& scope) {
+        auto [calls, is_new] = calls_of_.try_emplace(&g, nullptr);
+        if (is_new) calls->second = std::make_unique<CallFinder>(model_, g);
+        const CallFinder& finder = *calls->second;
         for (const NodeEntry& node : g.nodes) {
             if (node.output.empty()) fail(str("node '", node.name, "' has no output"));
-            define(scope, node.output, translate(node, scope));
+            if (finder.is_inner(node.output)) continue;
+            const FoundCall* found = finder.find(node.output);
+            define(scope, node.output, found ? translate(node, *found, scope) : translate(node, scope));
         }
         std::vector<Value> results;
         for (const ValueInfo& output : g.outputs) results.push_back(named(output.name, scope));
@@ -264,8 +273,7 @@ class Importer {
 
     Value translate(const NodeEntry& node, Scope& scope) {
         if (node.op_type == "Constant") {
-            const Attribute* value = node.find("value");
-            std::optional<Value> v = value ? value_of(*value) : std::nullopt;
+            std::optional<Value> v = constant_of(node);
             if (!v) fail(str("the constant '", node.output, "' has no value that is understood"));
             return *v;
         }
@@ -278,16 +286,64 @@ class Importer {
         if (primitive == model_.primitives.end())
             fail(str("node '", node.output, "' names the primitive '", name, "', which is not in the list"));
         const PrimitiveEntry& p = primitive->second;
-        builder_.span = {};
+        builder_.span = span_of(node.doc);
         const Entry entry{builder_, p, std::move(args), str(p.op_type, " (", short_name(node.output), ")")};
         try {
             const Translate f = translation_of(p.op_type);
-            Value v = f ? f(entry) : by_signature(*same_operator(p.op_type), entry);
+            const Op* op = f ? nullptr : same_operator(p.op_type);
+            if (!f && !op) entry.fail("has settings that are not supported");
+            Value v = f ? f(entry) : by_signature(*op, entry);
             if (v.is_node() && v.node()->kind == NodeKind::call && v.node()->name.empty()) v.node()->name = node.domain;
             return v;
         } catch (const Error& e) {
             throw file_error(file_, str("node '", node.output, "': ", e.what()));
         }
+    }
+
+    // A call that a rule has found.
+    Value translate(const NodeEntry& node, const FoundCall& found, Scope& scope) {
+        Bindings bindings;
+        for (const auto& [name, operand] : found.variables) {
+            const auto* output = std::get_if<std::string>(&operand);
+            bindings.values[name] = output ? named(*output, scope) : std::get<Value>(operand);
+        }
+        const Op& op = registry().get(found.rule->ours.name);
+        builder_.span = span_of(node.doc);
+        try {
+            std::vector<Value> args;
+            for (size_t i = 0; i < op.signature.params.size(); ++i)
+                args.push_back(argument(found.rule->ours, i, op.signature.params[i], bindings));
+            for (const auto& [function, value] : found.promised)
+                if (!same_value(computed(*function, bindings), value))
+                    fail(str("node '", node.output, "' has another ", function->name, " than such a call"));
+            ir::check_arguments(op, args);
+            Value v = builder_.emit(op, args);
+            if (v.is_node() && v.node()->kind == NodeKind::call && v.node()->name.empty()) v.node()->name = node.domain;
+            return v;
+        } catch (const Error& e) {
+            throw file_error(file_, str("node '", node.output, "': ", e.what()));
+        }
+    }
+
+    static Value argument(const Term& ours, size_t i, const Param& param, const Bindings& bindings) {
+        if (i >= ours.items.size() || ours.items[i].kind == Term::Kind::anything) return param.default_value;
+        const Term& term = ours.items[i];
+        if (term.kind == Term::Kind::literal) return term.value;
+        return term.kind == Term::Kind::function ? computed(term, bindings) : bindings[term.name];
+    }
+
+    // Where the program that was saved says the call is, "chunk:line".
+    ir::Span span_of(const std::string& text) {
+        const size_t colon = text.rfind(':');
+        int line = 0;
+        if (model_.producer != "Lunaria" || colon == text.npos) return {};
+        const auto [end, code] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
+        if (code != std::errc() || end != text.data() + text.size() || line < 1) return {};
+        std::string chunk = text.substr(0, colon);
+        if (chunk.starts_with('"')) chunk = ir::unquoted(chunk, file_);
+        auto& shared = chunks_[chunk];
+        if (!shared) shared = std::make_shared<const std::string>(chunk);
+        return {shared, line, 0};
     }
 
     // A graph that another one calls is written into it.
@@ -310,6 +366,8 @@ class Importer {
     GraphBuilder builder_;
     Scope values_;
     std::unordered_map<std::string, const GraphEntry*> functions_;
+    std::unordered_map<const GraphEntry*, std::unique_ptr<CallFinder>> calls_of_;
+    std::unordered_map<std::string, std::shared_ptr<const std::string>> chunks_;
     std::set<std::string> running_;
     int calls_ = 0;
 };

@@ -285,15 +285,17 @@ ProtoWriter tensor_message(const TensorEntry& t) {
     return w;
 }
 
-ProtoWriter attribute_message(const Attribute& a) {
+// What is in a tuple has its content in the repeated fields.
+ProtoWriter attribute_message(const Attribute& a, bool in_tuple = false) {
     ProtoWriter w;
     if (!a.name.empty()) w.bytes(1, a.name);
-    for (double d : a.numbers) a.kind == Kind::float32 ? w.float32(2, static_cast<float>(d)) : w.float64(4, d);
-    for (int64_t i : a.integers) w.integer(3, i);
-    for (const std::string& s : a.strings) w.bytes(5, s);
+    for (double d : a.numbers)
+        a.kind == Kind::float32 ? w.float32(in_tuple ? 8 : 2, static_cast<float>(d)) : w.float64(in_tuple ? 9 : 4, d);
+    for (int64_t i : a.integers) w.integer(in_tuple ? 10 : 3, i);
+    for (const std::string& s : a.strings) w.bytes(in_tuple ? 11 : 5, s);
     for (const TensorEntry& t : a.tensors) w.message(a.kind == Kind::tensor ? 6 : 12, tensor_message(t));
     w.integer(16, static_cast<int>(a.kind));
-    for (const Attribute& v : a.values) w.message(17, attribute_message(v));
+    for (const Attribute& v : a.values) w.message(17, attribute_message(v, true));
     return w;
 }
 
@@ -399,7 +401,7 @@ std::string write_model(const Model& m) {
         ProtoWriter primitive;
         primitive.bytes(1, e.name).bytes(2, e.op_type);
         for (const Attribute& a : e.attributes) primitive.message(3, attribute_message(a));
-        w.message(12, primitive.integer(5, 1));
+        w.message(12, primitive.integer(5, e.type));
     }
     w.integer(13, 3);
     return w.text();
@@ -410,6 +412,43 @@ int64_t type_number(DType dtype) {
         if (d == dtype) return type;
     throw dtype_error("export", str("MindIR has no type for ", name_of(dtype), " that other programs read"))
         .hint("x:float() converts to float32");
+}
+
+TensorEntry entry_of(const TensorType& type) {
+    TensorEntry t;
+    t.type = type_number(type.dtype);
+    t.dims.assign(type.shape.begin(), type.shape.end());
+    return t;
+}
+
+TensorEntry entry_of(const Tensor& tensor) {
+    TensorEntry t = entry_of(TensorType{tensor.dtype(), tensor.shape()});
+    t.value = tensor;
+    return t;
+}
+
+Attribute type_attribute(const ir::NodeType& type) {
+    using ir::NodeType;
+    Attribute a;
+    a.name = "shape";
+    switch (type.kind) {
+        case NodeType::Kind::tensor: {
+            a.kind = Kind::tensors;
+            a.tensors.push_back(entry_of(type.tensor));
+            return a;
+        }
+        case NodeType::Kind::list: {
+            a.kind = Kind::tuple;
+            for (const NodeType& item : type.items) a.values.push_back(type_attribute(item));
+            return a;
+        }
+        case NodeType::Kind::host:
+            a.kind = Kind::none;
+            return a;
+        default:
+            a.kind = Kind::unknown;
+            return a;
+    }
 }
 
 }  // namespace lunaria::mindir

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/io/file.h"
-#include "core/op.h"
+#include "core/ir/node.h"
 
 namespace lunaria::mindir {
 
@@ -86,6 +86,7 @@ struct GraphEntry {
 struct PrimitiveEntry {
     std::string name, op_type;
     std::vector<Attribute> attributes;
+    int type = 1;  // PrimitiveProto.PrimType
 };
 
 struct Model {
@@ -96,6 +97,9 @@ struct Model {
 };
 
 int64_t type_number(DType dtype);  // TensorProto.DataType
+TensorEntry entry_of(const TensorType& type);
+TensorEntry entry_of(const Tensor& tensor);
+Attribute type_attribute(const ir::NodeType& type);  // "shape"
 
 // Throws file_error for what is no such file; the graph's rules are not looked at.
 Model read_model(const Source& source);

@@ -274,8 +274,10 @@ class ModelReader {
 
 ParsedGraph read_mindir(const Source& source, const Vocabulary& vocabulary) {
     const Model model = read_model(source);
-    ParsedGraph parsed = model.producer == "Lunaria" ? ModelReader(model, vocabulary, source.name()).run()
-                                                     : import_model(model, source.name());
+    // Graphs in our own form say their names in an attribute.
+    const bool ours = model.producer == "Lunaria" && model.graph.find("name");
+    ParsedGraph parsed =
+        ours ? ModelReader(model, vocabulary, source.name()).run() : import_model(model, source.name());
     try {
         verify(*parsed.graph);
         for (auto& other : parsed.others) verify(*other);

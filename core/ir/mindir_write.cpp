@@ -30,38 +30,6 @@ Attribute integer_attribute(std::string name, int64_t value) {
     return a;
 }
 
-TensorEntry entry_of(const TensorType& type) {
-    TensorEntry t;
-    t.type = type_number(type.dtype);
-    t.dims.assign(type.shape.begin(), type.shape.end());
-    return t;
-}
-
-TensorEntry entry_of(const Tensor& tensor) {
-    TensorEntry t = entry_of(TensorType{tensor.dtype(), tensor.shape()});
-    t.value = tensor;
-    return t;
-}
-
-Attribute type_attribute(const NodeType& type) {
-    switch (type.kind) {
-        case NodeType::Kind::tensor: {
-            Attribute a = attribute("shape", Kind::tensors);
-            a.tensors.push_back(entry_of(type.tensor));
-            return a;
-        }
-        case NodeType::Kind::list: {
-            Attribute a = attribute("shape", Kind::tuple);
-            for (const NodeType& item : type.items) a.values.push_back(type_attribute(item));
-            return a;
-        }
-        case NodeType::Kind::host:
-            return attribute("shape", Kind::none);
-        default:
-            return attribute("shape", Kind::unknown);
-    }
-}
-
 std::string operator_name(const Op& op) {
     return (registry().find(op.name()) == &op ? "ops." : "") + std::string(op.name());
 }

@@ -175,7 +175,14 @@ void compare_with_function(lua_State* L, const Value& f, const std::string& byte
         expected = host.call(f, copied());
     }
     if (expected.empty()) throw argument_error(kWhere, "the function returns nothing");
-    const vm::Values found = host.run(L, saved, copied());
+    vm::Values found;
+    const auto outcome = host.call_protected([&] { found = host.run(L, saved, copied()); });
+    if (!outcome.ok) {
+        poll_interrupt();
+        throw state_error(kWhere, str("the saved program cannot be run: ", outcome.error.kind() == Value::Kind::string
+                                                                               ? outcome.error.string()
+                                                                               : to_string(outcome.error)));
+    }
     bool same = expected.size() == found.size();
     for (size_t i = 0; same && i < found.size(); ++i) same = is_close(host, found[i], expected[i], 0);
     if (!same)
@@ -185,7 +192,36 @@ void compare_with_function(lua_State* L, const Value& f, const std::string& byte
             .hint("leave the training mode before: net:set_train(false)");
 }
 
-void save(lua_State* L, int function, const std::string& path, int from, int to) {
+// In which form a network is written: as MindSpore does, where it has all operators and the program is the same for
+// inputs of all sizes, else in our own; as MindSpore does, for the sizes of the example where need be; in our own.
+enum class Form { either, mindspore, own };
+
+// The file's bytes, and the graph that they were made of.
+std::string bytes_of(LuaHost& host, lua_State* L, const Value& f, std::span<const Value> inputs, bool tensors,
+                     Form form, std::unique_ptr<ir::Graph>& graph) {
+    std::string missing;
+    std::optional<std::string> bytes;
+    const auto as_mindspore = [&](TracedSizes sizes) {
+        if (tensors && !graph) graph = trace_graph(L, f, inputs, sizes);
+        if (graph) bytes = ir::mindspore_mindir_of(*graph, missing);
+        return bytes.has_value();
+    };
+    if (form == Form::own) {
+        if (tensors) graph = trace_graph(L, f, inputs);
+    } else if (as_mindspore(TracedSizes::open)) {
+        return *bytes;
+    }
+    if (form == Form::mindspore) {
+        if (as_mindspore(TracedSizes::fixed)) return *bytes;
+        if (missing.empty()) missing = "what depends on the elements of the inputs";
+        throw state_error("export", str("MindSpore has no operators for ", missing))
+            .hint("without form = 'mindspore' the file is written in a form of our own");
+    }
+    if (!graph) graph = specialize(host, f, inputs);
+    return ir::mindir_of(*graph);
+}
+
+void save(lua_State* L, int function, const std::string& path, int from, int to, Form form) {
     LuaHost& host = LuaHost::of(L);
     std::vector<Value> inputs;
     bool tensors = true;
@@ -198,17 +234,31 @@ void save(lua_State* L, int function, const std::string& path, int from, int to)
     }
     const Value f = host.to_value(L, function);
     const LuaHost::Thread thread(host, L);
-    std::unique_ptr<ir::Graph> graph = tensors ? trace_graph(L, f, inputs) : nullptr;
-    if (!graph) graph = specialize(host, f, inputs);
-    const std::string bytes = ir::mindir_of(*graph);
-    compare_with_function(L, f, bytes, *graph, inputs);
+    const auto checked = [&](Form wanted) {
+        std::unique_ptr<ir::Graph> graph;
+        std::string bytes = bytes_of(host, L, f, inputs, tensors, wanted, graph);
+        compare_with_function(L, f, bytes, *graph, inputs);
+        return bytes;
+    };
+    std::string bytes;
+    try {
+        bytes = checked(form);
+    } catch (const Error&) {
+        if (form != Form::either || !tensors) throw;
+        // The program as it is for these sizes is better than none. What is wrong with it otherwise is said.
+        try {
+            bytes = checked(Form::mindspore);
+        } catch (const Error&) {
+        }
+        if (bytes.empty()) throw;
+    }
     write_file(path, bytes);
 }
 
 // ms.save_mindir(f, path, example inputs …)
 int save_mindir(lua_State* L) {
     check_callable(L, 1, "save_mindir");
-    save(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L));
+    save(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L), Form::either);
     return 0;
 }
 
@@ -228,17 +278,24 @@ int export_network(lua_State* L) {
     check_callable(L, 1, "export");
     const int n = lua_gettop(L);
     if (n < 2 || !lua_istable(L, n)) throw argument_error("export", "the last argument must be {file_name = ...}");
-    check_options(L, n, "export", {"file_name", "file_format"});
+    check_options(L, n, "export", {"file_name", "file_format", "form"});
     if (push_option(L, n, "file_format")) {
         const std::string format = luaL_tolstring(L, -1, nullptr);
         if (format == "ONNX") return export_onnx(L, n);
         if (format != "MINDIR")
             throw value_error("export", str("file_format '", format, "' is not available; there are: MINDIR, ONNX"));
     }
+    Form form = Form::either;
+    if (push_option(L, n, "form")) {
+        const std::string name = luaL_tolstring(L, -1, nullptr);
+        if (name != "mindspore" && name != "lunaria")
+            throw value_error("export", str("form must be 'mindspore' or 'lunaria', got '", name, "'"));
+        form = name == "mindspore" ? Form::mindspore : Form::own;
+    }
     if (!push_option(L, n, "file_name")) throw argument_error("export", "file_name is missing");
     std::string path = path_at(L, -1, "export");
     if (!path.ends_with(".mindir")) path += ".mindir";
-    save(L, 1, path, 2, n - 1);
+    save(L, 1, path, 2, n - 1, form);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "core/ir/builder.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
+#include "interpreter/jit/hot.h"
 #include "interpreter/saving/names.h"
 #include "interpreter/watchers/watching_host.h"
 #include "jit/language.h"
@@ -362,9 +363,43 @@ bool set_results(TracingHost& tracing, ir::Graph& graph, std::span<const Value> 
 
 }  // namespace
 
+namespace {
+
+// While it lives graph mode is off: what it compiles cannot be followed.
+class EagerMode {
+  public:
+    explicit EagerMode(lua_State* L) : L_(L) {
+        luaL_checkstack(L, 3, "mode");
+        jit::push_mode(L);
+        lua_getfield(L, -1, "graph");
+        graph_ = lua_toboolean(L, -1);
+        lua_pop(L, 2);
+        if (graph_) set(false);
+    }
+    ~EagerMode() {
+        if (graph_) set(true);
+    }
+    EagerMode(const EagerMode&) = delete;
+    EagerMode& operator=(const EagerMode&) = delete;
+
+  private:
+    void set(bool graph) {
+        jit::push_mode(L_);
+        lua_pushboolean(L_, graph);
+        lua_setfield(L_, -2, "graph");
+        lua_pop(L_, 1);
+        jit::watch_functions(L_, graph);
+    }
+    lua_State* L_;
+    bool graph_ = false;
+};
+
+}  // namespace
+
 std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes) {
     LuaHost& host = LuaHost::of(L);
     LuaHost::Thread thread(host, L);
+    const EagerMode eager(L);
     auto graph = std::make_unique<ir::Graph>("main");
     TracingHost tracing(host, *graph, sizes);
     std::vector<Value> args = follow_inputs(tracing, inputs);

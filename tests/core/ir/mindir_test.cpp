@@ -241,10 +241,11 @@ TEST(MindIr, deep_and_recursive_files_are_refused) {
 TEST(MindIr, a_primitive_without_a_name_in_our_own_files_is_refused) {
     const ProtoWriter node =
         ProtoWriter().bytes(2, "f:0").bytes(3, "f:0").bytes(4, "REF::").message(5, ProtoWriter().bytes(1, "shape"));
+    const ProtoWriter name = ProtoWriter().bytes(1, "name").bytes(5, "f").integer(16, 8);
     const std::string bytes = ProtoWriter()
                                   .bytes(1, "1.1")
                                   .bytes(2, "Lunaria")
-                                  .message(7, ProtoWriter().message(1, node).bytes(2, "f"))
+                                  .message(7, ProtoWriter().message(1, node).bytes(2, "f").message(8, name))
                                   .message(12, ProtoWriter().bytes(1, ""))
                                   .text();
     error_of([&] { read(bytes); }, "not known here: ''");

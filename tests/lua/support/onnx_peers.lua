@@ -26,10 +26,7 @@ for _, root in ipairs { "trace", "graph" } do
   if there then check_models(root) end
 end
 
-local function zoo(name) return dofile("notebooks/zoo/" .. name .. ".lua") end
-
 local function export(name, net, x)
-  net:set_train(false)
   ms.export(net, x, { file_name = ("%s/%s"):format(folder, name), file_format = "ONNX" })
   local results, named = { net(x) }, {}
   for i, y in ipairs(results) do named["o" .. i - 1] = y end
@@ -38,20 +35,4 @@ local function export(name, net, x)
   ms.save(("%s/%s.out.safetensors"):format(folder, name), named)
 end
 
-ms.set_seed(7)
-local picture, tokens = ms.randn { 2, 3, 64, 64 }, ms.randint(0, 50, { 2, 7 })
-local tiny = { vocabulary = 50, length = 16, width = 8, layers = 2, heads = 2 }
-export("lenet", zoo("lenet").lenet5(10, { pad = 2 }), ms.randn { 2, 1, 28, 28 })
-export("resnet18", zoo("resnet").resnet18(5), picture)
-export("resnet50", zoo("resnet").resnet50(5), picture)
-export("mobilenet_v2", zoo("mobilenet_v2").mobilenet_v2(5), picture)
-export("alexnet", zoo("alexnet").alexnet(5), picture)
-export("gpt2", zoo("gpt2").gpt2(tiny), tokens)
-export("bert", zoo("bert").bert(tiny), tokens)
-export("vit", zoo("vit").vit_b_16 { classes = 5, picture = 64, part = 16, width = 8, layers = 2, heads = 2 }, picture)
-export("unet", zoo("unet").unet(3, 2, 8), picture)
-export("yolo", zoo("yolo").yolov3_tiny(5), picture)
-export("lstm", zoo("lstm").classifier { vocabulary = 50, width = 8, hidden = 8, classes = 2 }, tokens)
-export("ssd", zoo("ssd").ssd300(5), ms.randn { 1, 3, 300, 300 })
-export("generator", zoo("dcgan").generator(), ms.randn { 2, 100, 1, 1 })
-export("discriminator", zoo("dcgan").discriminator(), picture)
+for _, network in ipairs(dofile "tests/lua/support/zoo_networks.lua") do export(table.unpack(network)) end

@@ -145,6 +145,7 @@ function M.save(path, values) end
 --- Reads what ms.save writes, and what NumPy and others write in these formats: .npy (a tensor), .npz and .safetensors
 --- (a table of tensors by name; {names = {...}} reads only some), idx files with or without .gz. Of a network in a .mindir
 --- or .onnx file: a function, its weights by name and, of ONNX, {inputs = {{name, dtype, shape}...}, outputs = {...}}.
+--- Arrays of texts in NumPy's formats are texts, or tables of them.
 function M.load(path, options) end
 
 --- Reads an idx file, compressed or not: a tensor of bytes.
@@ -165,8 +166,7 @@ function M.save_safetensors(path, values, options) end
 --- Always an error that says how to convert the file: reading a pickle can run any program that is in it.
 function M.load_torch(path) end
 
---- Writes the graph of a function for inputs like these as MindIR. What it does must depend on the inputs by operators
---- only.
+--- Writes a function for inputs like these as MindIR: as ms.export does, of tensors, numbers, texts and tables.
 ---
 ---     > ms.save_mindir(function(x) return x * 2 end, "/tmp/lunaria_help.mindir", ms.ones { 2 })
 ---     > ms.load_mindir("/tmp/lunaria_help.mindir")(ms.ones { 2 }):tolist()[1]
@@ -180,6 +180,10 @@ function M.load_mindir(path) end
 
 --- Writes a network for inputs like these to a file; the last argument is {file_name = , file_format = "MINDIR" or "ONNX"}.
 --- An ONNX file holds the operators that the network calls for inputs of these sizes; it is read back and compared first.
+--- MindSpore reads a MindIR file (mindspore.load, nn.GraphCell) where the network is a line of operators that MindSpore has
+--- for inputs of any size, or can be written for these sizes alone. Any other is written in a form of our own, which only
+--- Lunaria reads: control flow, tables, functions. form = "mindspore" fixes the sizes of the inputs where need be, and is
+--- an error that names what MindSpore does not have; form = "lunaria" writes our own form always.
 ---
 ---     > ms.export(function(x) return x * 2 end, ms.ones { 2 }, { file_name = "/tmp/lunaria_help.onnx", file_format = "ONNX" })
 ---     > (ms.load("/tmp/lunaria_help.onnx"))(ms.ones { 2 }):tolist()[1]
@@ -225,9 +229,10 @@ function M.json.decode(text) end
 ---     {"list":[]}
 function M.json.array(table) end
 
---- Reads a tensor from an .npy file.
+--- Reads a tensor from an .npy file; of an array of texts, a text or nested tables of them.
 function M.io.read_npy(path) end
---- Reads a table of tensors by name from an .npz file; options: {names = {...}} reads only some.
+--- Reads a table of tensors by name from an .npz file; options: {names = {...}} reads only some. Arrays of texts are
+--- texts or nested tables of them.
 function M.io.read_npz(path, options) end
 --- Writes a tensor to an .npy file.
 function M.io.write_npy(path, x) end

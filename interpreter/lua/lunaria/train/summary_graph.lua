@@ -1,4 +1,4 @@
--- The graph of a network in TensorBoard's form (GraphDef), made of the MindIR file that ms.save_mindir writes.
+-- The graph of a network in TensorBoard's form (GraphDef), made of the MindIR file with our operators.
 local ms = require "lunaria"
 local events = require "lunaria.train.events"
 
@@ -57,7 +57,9 @@ return function(network, ...)
   -- What is compiled has no operators of its own any more.
   local mode = ms.get_context("mode")
   ms.set_context { mode = ms.PYNATIVE_MODE }
-  local ok, message = pcall(ms.save_mindir, network, file, ...)
+  local given = table.pack(...)
+  given[given.n + 1] = { file_name = file, form = "lunaria" }
+  local ok, message = pcall(ms.export, network, table.unpack(given, 1, given.n + 1))
   ms.set_context { mode = mode }
   local stream = ok and io.open(file, "rb")
   local text = stream and stream:read("a")
