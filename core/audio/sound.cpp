@@ -22,33 +22,45 @@ T little(std::string_view bytes, size_t at) {
 }
 
 struct Wave {
-    int format = 0, channels = 0, bits = 0;
+    int format = 0, channels = 0;
+    int bits = 0;   // that are said to matter
+    int width = 0;  // of a sample in the file, of which they are the upper ones
     int64_t rate = 0;
     std::string_view data;
 };
 
 constexpr int kIntegers = 1, kFloats = 3, kExtensible = 0xFFFE;
+// What programs that write into a pipe, and do not know yet, say of the size.
+constexpr uint64_t kToTheEnd = 0xFFFFFFFF;
 
 // The chunks of a RIFF file: format and data.
-Wave parse(std::string_view where, std::string_view bytes) {
+Wave parse(std::string_view where, std::string_view bytes, bool cut) {
     const auto damaged = [&](std::string_view what) { return file_error(where, str("the WAV is damaged: ", what)); };
     Wave wave;
     bool has_data = false;
     for (size_t at = 12; at + 8 <= bytes.size() && !has_data;) {
         const std::string_view name = bytes.substr(at, 4);
-        const uint64_t size = little<uint32_t>(bytes, at + 4);
+        uint64_t size = little<uint32_t>(bytes, at + 4);
         at += 8;
         if (name == "fmt ") {
             if (size < 16 || at + 16 > bytes.size()) throw damaged("it ends in its format");
             wave.format = little<uint16_t>(bytes, at);
             wave.channels = little<uint16_t>(bytes, at + 2);
             wave.rate = little<uint32_t>(bytes, at + 4);
+            const int block = little<uint16_t>(bytes, at + 12);
             wave.bits = little<uint16_t>(bytes, at + 14);
+            wave.width = (wave.bits + 7) / 8 * 8;
+            // Samples of 20 bits are in three bytes, or in four.
+            if (wave.bits % 8 && wave.channels && block % wave.channels == 0 && block / wave.channels * 8 > wave.width)
+                wave.width = block / wave.channels * 8;
             if (wave.format == kExtensible && size >= 26 && at + 26 <= bytes.size())
                 wave.format = little<uint16_t>(bytes, at + 24);
         } else if (name == "data") {
-            if (size > bytes.size() - at)
-                throw damaged(str("it claims ", size, " bytes of samples, but ", bytes.size() - at, " are there"));
+            const uint64_t there = bytes.size() - at;
+            if (size > there && !cut && size != kToTheEnd)
+                throw damaged(str("it claims ", size, " bytes of samples, but ", there, " are there"))
+                    .hint("ms.dataset.audio.read(path, {cut_short = true}) reads what is there");
+            size = std::min(size, there);
             wave.data = bytes.substr(at, size);
             has_data = true;
         }
@@ -79,24 +91,29 @@ int32_t integer_at(const char* at, int bits) {
 
 float float_at(const char* at, const Wave& wave) {
     if (wave.format == kFloats)
-        return wave.bits == 32 ? little<float>({at, 4}, 0) : static_cast<float>(little<double>({at, 8}, 0));
-    if (wave.bits == 8) return static_cast<float>(integer_at(at, 8) - 128) / 128.0f;
-    return static_cast<float>(integer_at(at, wave.bits) / static_cast<double>(int64_t{1} << (wave.bits - 1)));
+        return wave.width == 32 ? little<float>({at, 4}, 0) : static_cast<float>(little<double>({at, 8}, 0));
+    if (wave.width == 8) return static_cast<float>(integer_at(at, 8) - 128) / 128.0f;
+    return static_cast<float>(integer_at(at, wave.width) / static_cast<double>(int64_t{1} << (wave.width - 1)));
 }
 
-Sound read_wave(std::string_view where, std::string_view bytes, bool whole) {
-    const Wave wave = parse(where, bytes);
-    const bool integers = wave.format == kIntegers && wave.bits % 8 == 0 && wave.bits >= 8 && wave.bits <= 32;
-    const bool floats = wave.format == kFloats && (wave.bits == 32 || wave.bits == 64);
-    if (!integers && !floats)
-        throw file_error(where,
-                         str("the WAV has format ", wave.format, " with ", wave.bits, " bits, which cannot be read"));
-    const int64_t step = wave.bits / 8, channels = wave.channels;
+// Whether the samples are integers or floats as they are. Others are the library's matter.
+bool is_plain(std::string_view where, const Wave& wave) {
+    if (wave.format != kIntegers && wave.format != kFloats) return false;
+    const bool integers = wave.bits >= 1 && wave.width >= 8 && wave.width <= 32;
+    const bool floats = wave.width == 32 || wave.width == 64;
+    if (wave.format == kIntegers ? integers : floats) return true;
+    throw file_error(where,
+                     str("the WAV has format ", wave.format, " with ", wave.bits, " bits, which cannot be read"));
+}
+
+Sound read_plain(const Wave& wave, bool whole) {
+    const bool floats = wave.format == kFloats;
+    const int64_t step = wave.width / 8, channels = wave.channels;
     const int64_t frames = static_cast<int64_t>(wave.data.size()) / (step * channels);
-    const DType dtype = !whole || floats  ? DType::f32
-                        : wave.bits == 8  ? DType::u8
-                        : wave.bits == 16 ? DType::i16
-                                          : DType::i32;
+    const DType dtype = !whole || floats   ? DType::f32
+                        : wave.width == 8  ? DType::u8
+                        : wave.width == 16 ? DType::i16
+                                           : DType::i32;
     const Tensor out = Tensor::empty(dtype, {channels, frames});
     const char* at = wave.data.data();
     for (int64_t i = 0; i < frames; ++i)
@@ -109,7 +126,7 @@ Sound read_wave(std::string_view where, std::string_view bytes, bool whole) {
             else if (dtype == DType::i16)
                 out.data<int16_t>()[to] = static_cast<int16_t>(integer_at(at, 16));
             else
-                out.data<int32_t>()[to] = integer_at(at, wave.bits);
+                out.data<int32_t>()[to] = integer_at(at, wave.width);
         }
     return {out, wave.rate, wave.bits};
 }
@@ -158,12 +175,18 @@ sf_count_t tell(void* data) { return memory(data).at; }
 
 }  // namespace
 
-Sound read_sound(std::string_view where, std::string_view bytes, bool whole) {
-    if (bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE")
-        return read_wave(where, bytes, whole);
+Sound read_sound(std::string_view where, std::string_view bytes, bool whole, bool cut) {
+    int bits = 0;
+    if (bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WAVE") {
+        const Wave wave = parse(where, bytes, cut);
+        if (is_plain(where, wave)) return read_plain(wave, whole);
+        bits = wave.bits;
+    }
     static const Library library;
     if (!library.is_there())
-        throw file_error(where, "the bytes are no WAV, and libsndfile, which reads other formats, is not installed")
+        throw file_error(where,
+                         "the bytes are no WAV of plain samples, and libsndfile, which reads other formats, is "
+                         "not installed")
             .hint("Debian's package is libsndfile1");
     SF_VIRTUAL_IO io{length, seek, read_bytes, nullptr, tell};
     SF_INFO info{};
@@ -180,13 +203,13 @@ Sound read_sound(std::string_view where, std::string_view bytes, bool whole) {
         if (all.size() > kMost) throw file_error(where, str("the sound has more than ", kMost, " samples: too large"));
     }
     const int64_t channels = info.channels, frames = static_cast<int64_t>(all.size()) / channels;
-    if (info.frames > 0 && frames < info.frames && info.frames < SF_COUNT_MAX)
+    if (!cut && info.frames > 0 && frames < info.frames && info.frames < SF_COUNT_MAX)
         throw file_error(where, str("the sound ends after ", frames, " of ", info.frames, " frames"));
     const Tensor out = Tensor::empty(DType::f32, {channels, frames});
     for (int64_t i = 0; i < frames; ++i)
         for (int64_t c = 0; c < channels; ++c)
             out.data<float>()[c * frames + i] = all[static_cast<size_t>(i * channels + c)];
-    return {out, info.samplerate, 0};
+    return {out, info.samplerate, bits};
 }
 
 }  // namespace lunaria::audio

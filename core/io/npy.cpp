@@ -122,6 +122,8 @@ class HeaderParser {
 struct Element {
     DType dtype;
     bool big_endian;
+    // Of a text: bytes that a character and the whole have; 0: it is a number.
+    size_t character = 0, width = 0;
 };
 
 constexpr std::pair<std::string_view, DType> kTypes[] = {
@@ -129,12 +131,83 @@ constexpr std::pair<std::string_view, DType> kTypes[] = {
     {"u4", DType::u32},     {"i4", DType::i32}, {"u8", DType::u64}, {"i8", DType::i64},  {"f2", DType::f16},
     {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
 
+// "<U5", five characters of four bytes, or "|S5", five bytes.
+std::optional<Element> text_of(char order, std::string_view kind) {
+    if (kind.empty() || (kind[0] != 'U' && kind[0] != 'S')) return std::nullopt;
+    uint32_t length = 0;
+    auto [end, code] = std::from_chars(kind.data() + 1, kind.data() + kind.size(), length);
+    if (code != std::errc() || end != kind.data() + kind.size() || length > 1 << 28) return std::nullopt;
+    const size_t character = kind[0] == 'U' ? 4 : 1;
+    return Element{DType::u8, order == '>', character, length * character};
+}
+
+void append_character(Stream& stream, std::string& text, uint32_t c) {
+    if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) throw stream.error(str("corrupt: ", c, " is no character"));
+    const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (c >> shift & 0x3F)); };
+    if (c < 0x80) {
+        text += static_cast<char>(c);
+    } else if (c < 0x800) {
+        text += static_cast<char>(0xC0 | c >> 6);
+        tail(0);
+    } else if (c < 0x10000) {
+        text += static_cast<char>(0xE0 | c >> 12);
+        tail(6), tail(0);
+    } else {
+        text += static_cast<char>(0xF0 | c >> 18);
+        tail(12), tail(6), tail(0);
+    }
+}
+
+std::string next_text(Stream& stream, const Element& element) {
+    std::string bytes(element.width, '\0');
+    stream.read(bytes.data(), bytes.size());
+    std::string text;
+    if (element.character == 1) {
+        text = std::move(bytes);
+    } else {
+        for (size_t at = 0; at < bytes.size(); at += 4) {
+            uint32_t c = 0;
+            for (size_t i = 0; i < 4; ++i)
+                c = c << 8 | static_cast<uint8_t>(bytes[at + (element.big_endian ? i : 3 - i)]);
+            append_character(stream, text, c);
+        }
+    }
+    text.resize(text.find_last_not_of('\0') + 1);
+    return text;
+}
+
+// Texts along the axes from this one on, where neighbours are `step` texts apart on the last axis, or on the first.
+Value nested(std::span<const int64_t> dims, const std::vector<std::string>& texts, int64_t at, int64_t step,
+             bool fortran) {
+    if (dims.empty()) return Value(std::string_view(texts[static_cast<size_t>(at)]));
+    int64_t apart = step;
+    if (!fortran)
+        for (int64_t size : dims.subspan(1)) apart *= size;
+    std::vector<Value> items;
+    for (int64_t i = 0; i < dims[0]; ++i)
+        items.push_back(nested(dims.subspan(1), texts, at + i * apart, fortran ? step * dims[0] : step, fortran));
+    return Value::list(std::move(items));
+}
+
+Value read_texts(Stream& stream, const Element& element, std::span<const int64_t> dims, bool fortran) {
+    const Shape shape = checked_shape(stream.name(), dims, std::max<size_t>(element.width, 1));
+    const auto count = static_cast<uint64_t>(shape.size());
+    // Texts without characters take no bytes: their number is bounded by itself.
+    if (count * element.width > stream.most() || count > uint64_t{1} << 26)
+        throw stream.error(str("truncated or corrupt: ", count, " texts of ", element.width, " bytes cannot be there"));
+    std::vector<std::string> texts;
+    for (uint64_t i = 0; i < count; ++i) texts.push_back(next_text(stream, element));
+    stream.finish();
+    return count == 0 ? Value::list({}) : nested(dims, texts, 0, 1, fortran);
+}
+
 Element element_of(Stream& stream, const std::string& descr) {
     char order = descr.empty() ? '?' : descr[0];
     std::string_view kind = std::string_view(descr).substr(descr.empty() ? 0 : 1);
     if (std::string_view("<>|=").find(order) != std::string_view::npos)
         for (auto [name, dtype] : kTypes)
             if (name == kind) return {dtype, order == '>'};
+    if (std::optional<Element> text = text_of(order, kind)) return *text;
     if (kind.starts_with('O'))
         throw stream.error("holds Python objects (dtype object), which are pickles and could run any code: refused")
             .hint("in Python, save an array of numbers: np.save(file, a.astype(\"float32\"))");
@@ -142,7 +215,9 @@ Element element_of(Stream& stream, const std::string& descr) {
         throw stream.error(str("has dtype '", descr, "', which tensors do not have"))
             .hint("in Python, convert it first, for example with a.astype(\"float64\") or \"complex128\"");
     throw stream.error(str("has dtype '", descr.substr(0, 40), "', which is not supported"))
-        .hint("supported are bool, integers of 8 to 64 bits, float16, float32, float64, complex64 and complex128");
+        .hint(
+            "supported are bool, integers of 8 to 64 bits, float16, float32, float64, complex64, complex128 and texts; "
+            "dates become integers with a.astype(\"int64\")");
 }
 
 std::string descr_of(Sink& sink, DType dtype) {
@@ -154,7 +229,7 @@ std::string descr_of(Sink& sink, DType dtype) {
 
 }  // namespace
 
-Tensor read_npy(Stream& stream) {
+Value read_npy_value(Stream& stream) {
     char start[8];
     if (stream.most() < 10) throw stream.error("is not an .npy file: it is too short (truncated or empty)");
     stream.read(start, sizeof start);
@@ -177,6 +252,7 @@ Tensor read_npy(Stream& stream) {
     Element element = element_of(stream, *header.descr);
     std::vector<int64_t>& dims = *header.shape;
     if (dims.size() > kMaxRank) throw stream.error(str("has ", dims.size(), " axes; tensors have at most ", kMaxRank));
+    if (element.character) return read_texts(stream, element, dims, *header.fortran);
     // Fortran order is row-major order of the reversed shape.
     if (*header.fortran) std::reverse(dims.begin(), dims.end());
     Tensor tensor = read_elements(stream, element.dtype, dims, element.big_endian);
@@ -187,6 +263,14 @@ Tensor read_npy(Stream& stream) {
     std::reverse(&shape[0], &shape[0] + shape.rank());
     std::reverse(&strides[0], &strides[0] + strides.rank());
     return tensor.view(shape, strides).contiguous();
+}
+
+Value read_npy_value(const Source& source) { return read_npy_value(*plain_stream(source)); }
+
+Tensor read_npy(Stream& stream) {
+    Value value = read_npy_value(stream);
+    if (!value.is_tensor()) throw stream.error("holds texts, which tensors cannot represent");
+    return value.tensor();
 }
 
 Tensor read_npy(const Source& source) { return read_npy(*plain_stream(source)); }

@@ -2,14 +2,19 @@
 #pragma once
 
 #include "core/io/elements.h"
+#include "core/value.h"
 
 namespace lunaria {
 
 // Reads one array, in C or Fortran order and either byte order. Refuses dtypes that tensors do not have (objects, which
-// are pickled Python and may run code; records; unsigned 16 to 64 bits; complex128 ...), each with a way out.
+// are pickled Python and may run code; records; texts ...), each with a way out.
 Tensor read_npy(const std::string& path);
 Tensor read_npy(const Source& source);
 Tensor read_npy(Stream& stream);
+// The same, where texts (dtypes U and S) may be as well: a tensor, a text (of an array without axes), or lists of them,
+// in UTF-8 or, of S, as the bytes are. Zeros at a text's end are no part of it.
+Value read_npy_value(Stream& stream);
+Value read_npy_value(const Source& source);
 
 // Version 1.0, little-endian, row-major. bfloat16 is refused, since NumPy has no name for it.
 void write_npy(const std::string& path, const Tensor& tensor);

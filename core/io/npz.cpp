@@ -31,16 +31,19 @@ NpzFile::NpzFile(std::unique_ptr<Source> source) : source_(std::move(source)), m
     }
 }
 
-Tensor NpzFile::read(const std::string& name) const {
+Value NpzFile::read(const std::string& name) const {
     auto found = std::find(names_.begin(), names_.end(), name);
     if (found == names_.end()) throw source_->error(str("has no array named '", name, "'; it has ", listed(names_)));
     const ZipMember& member = members_[static_cast<size_t>(found - names_.begin())];
-    return read_npy(*member_stream(*source_, member.stretch));
+    return read_npy_value(*member_stream(*source_, member.stretch));
 }
 
 std::vector<NamedTensor> NpzFile::read_all() const {
     std::vector<NamedTensor> tensors;
-    for (const std::string& name : names_) tensors.emplace_back(name, read(name));
+    for (const std::string& name : names_) {
+        const Value value = read(name);
+        if (value.is_tensor()) tensors.emplace_back(name, value.tensor());
+    }
     return tensors;
 }
 

@@ -15,8 +15,9 @@ class NpzFile {
     explicit NpzFile(std::unique_ptr<Source> source);
     // Without ".npy", in the order of the archive.
     const std::vector<std::string>& names() const { return names_; }
-    // Throws when there is no such member.
-    Tensor read(const std::string& name) const;
+    // Throws when there is no such member. Arrays of texts are values that are no tensors (see read_npy_value).
+    Value read(const std::string& name) const;
+    // The members that are tensors.
     std::vector<NamedTensor> read_all() const;
 
   private:

@@ -12,9 +12,9 @@ inline constexpr int64_t kMostDecoded = int64_t{1} << 28;
 
 enum class ReadMode { unchanged = 0, grey = 1, color = 2 };
 
-// JPEG, PNG or BMP as uint8 (height, width, channels); `color`: three of them. Throws file_error, in the name of
-// `where`, when the bytes are no whole picture.
-Tensor decode(std::string_view where, std::string_view bytes, ReadMode mode);
+// JPEG, PNG or BMP as uint8 (height, width, channels); `color`: three of them. `turned`: as viewers show it, by the
+// orientation in its EXIF. Throws file_error, in the name of `where`, when the bytes are no whole picture.
+Tensor decode(std::string_view where, std::string_view bytes, ReadMode mode, bool turned = false);
 // Height, width and channels, without decoding.
 Extent picture_size(std::string_view where, std::string_view bytes);
 
@@ -35,6 +35,10 @@ Tensor decode_bmp(std::string_view where, std::string_view bytes);
 Extent jpeg_size(std::string_view where, std::string_view bytes);
 Extent png_size(std::string_view where, std::string_view bytes);
 Extent bmp_size(std::string_view where, std::string_view bytes);
+// EXIF's number, 1 to 8; 1, as it is, where the bytes have none.
+int orientation_of(std::string_view bytes);
+// The picture with the first row on top.
+Tensor upright(const Tensor& image, int orientation);
 // Throws unless a picture of this size may be decoded from so many bytes.
 void check_size(std::string_view where, int64_t height, int64_t width);
 

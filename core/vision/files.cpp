@@ -14,11 +14,12 @@ std::string_view bytes_of(const Value& value, const Arguments& a, Tensor& kept) 
     return {kept.data<char>(), static_cast<size_t>(kept.size())};
 }
 
-// mode
+// mode, whether the EXIF turns the image
 void run_decode(Row& row, const Arguments& a, RowDraws&) {
     for (Value& value : row) {
         Tensor kept;
-        value = Value(decode(a.where, bytes_of(value, a, kept), static_cast<ReadMode>(a.integer(0))));
+        value =
+            Value(decode(a.where, bytes_of(value, a, kept), static_cast<ReadMode>(a.integer(0)), a.integer(1) != 0));
     }
 }
 
@@ -54,7 +55,7 @@ namespace lunaria::transforms {
 std::span<const Entry> file_entries() {
     using namespace vision;
     static const Entry entries[] = {
-        {"decode", 1, run_decode},
+        {"decode", 2, run_decode},
         {"random_crop_decode_resize", 8, run_random_crop_decode_resize},
     };
     return entries;

@@ -86,6 +86,8 @@ std::vector<std::string> names_option(lua_State* L, int index, std::string_view 
     return names;
 }
 
+Value here(Value value) { return value.is_tensor() ? Value(value.tensor().to(current_place())) : value; }
+
 // A table of the tensors of an open file.
 template <class File>
 int push_tensors(lua_State* L, const File& file, std::vector<std::string> names) {
@@ -93,14 +95,14 @@ int push_tensors(lua_State* L, const File& file, std::vector<std::string> names)
     lua_createtable(L, 0, static_cast<int>(names.size()));
     for (const std::string& name : names) {
         push(L, std::string_view(name));
-        push(L, file.read(name).to(current_place()));
+        push(L, here(file.read(name)));
         lua_rawset(L, -3);
     }
     return 1;
 }
 
 int read_npy_file(lua_State* L) {
-    push(L, read_npy(path_at(L, 1, "read_npy")).to(current_place()));
+    push(L, here(read_npy_value(*open_source(path_at(L, 1, "read_npy")))));
     return 1;
 }
 

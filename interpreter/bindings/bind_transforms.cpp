@@ -91,11 +91,12 @@ int train(lua_State* L) {
     return 1;
 }
 
-// decode(where, bytes, mode)
+// decode(where, bytes, mode, turned)
 int decode(lua_State* L) {
     const std::string where = text_at(L, 1);
     Tensor kept;
-    push(L, vision::decode(where, bytes_at(L, 2, where, kept), static_cast<vision::ReadMode>(luaL_checkinteger(L, 3))));
+    const auto mode = static_cast<vision::ReadMode>(luaL_checkinteger(L, 3));
+    push(L, vision::decode(where, bytes_at(L, 2, where, kept), mode, lua_toboolean(L, 4)));
     return 1;
 }
 
@@ -110,11 +111,12 @@ int size(lua_State* L) {
     return 3;
 }
 
-// sound(where, bytes, whole): samples, rate, bits
+// sound(where, bytes, whole, cut): samples, rate, bits
 int sound(lua_State* L) {
     const std::string where = text_at(L, 1);
     Tensor kept;
-    const audio::Sound s = audio::read_sound(where, bytes_at(L, 2, where, kept), lua_toboolean(L, 3));
+    const audio::Sound s =
+        audio::read_sound(where, bytes_at(L, 2, where, kept), lua_toboolean(L, 3), lua_toboolean(L, 4));
     push(L, s.samples);
     lua_pushinteger(L, s.rate);
     lua_pushinteger(L, s.bits);

@@ -120,7 +120,8 @@ TEST(npy, types_that_tensors_lack_are_refused_with_a_way_out) {
     refused(npy(header("|O", "(1,)"), "pickle"), "pickle");
     refused(npy(header("<f16", "(1,)"), "1234567812345678"), "astype");
     refused(npy(header("<c32", "(0,)")), "complex128");
-    refused(npy(header("<U5", "(0,)")), "not supported");
+    refused(npy(header("<U5", "(0,)")), "holds texts");
+    refused(npy(header("<U5x", "(0,)")), "not supported");
     refused(npy(header("<M8[ns]", "(0,)")), "not supported");
     refused(npy(header("", "(0,)")), "not supported");
     refused(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}\n", "1234"), "structured");

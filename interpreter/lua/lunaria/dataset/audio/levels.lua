@@ -228,7 +228,8 @@ BorderType, "edge" or "constant".
 
   --- The sound in the file filename: samples (channels, time), samples per second, and bits of each in the file. WAV is read by the
   --- library; FLAC, Ogg, MP3, AIFF and others by libsndfile where it is installed. Samples are float32 in [-1, 1]; raw = true gives
-  --- those of a WAV as the integers that they are.
+  --- those of a WAV as the integers that they are, where it has such. A WAV that ends before its samples do is an error;
+  --- cut_short = true reads what is there of it.
   ---
   ---     > path = os.tmpname()
   ---     > head = ("<I4c4c4I4I2I2I4I4I2I2c4I4"):pack(40, "WAVE", "fmt ", 16, 1, 1, 8000, 16000, 2, 16, "data", 4)
@@ -236,7 +237,10 @@ BorderType, "edge" or "constant".
   ---     > samples, rate = ms.dataset.audio.read(path)
   ---     > samples:tolist()[1][1], rate, os.remove(path)
   ---     0.5	8000	true
-  function audio.read(filename, raw)
-    return native.sound(path_of("read", filename), native.read(filename), raw == true)
+  function audio.read(filename, raw, cut_short)
+    raw, cut_short = arguments.named("read", { "raw", "cut_short" }, raw, cut_short)
+    if raw ~= nil then check.boolean("read", "raw", raw) end
+    if cut_short ~= nil then check.boolean("read", "cut_short", cut_short) end
+    return native.sound(path_of("read", filename), native.read(filename), raw == true, cut_short == true)
   end
 end

@@ -160,15 +160,17 @@ boxes, of which there is at least one.
     return "bounding_box_augment", { check.probability(name, "ratio", a.ratio) }, nil, nil, { a.transform._transform }
   end)
 
-  define("Decode", "to_pil=false", [[
+  define("Decode", "to_pil=false, apply_exif_orientation=false", [[
 The bytes of a JPEG, PNG or BMP, a tensor of uint8 or a text, as an image of uint8 (height, width, 3). Damaged files, and those that
 claim more pixels than their bytes can hold, are errors. to_pil is for programs from Python, where images have several types.
+apply_exif_orientation: whether the image is turned as the camera was held.
 
     > bytes = ms.dataset.vision.encode_png(ms.zeros({ 4, 5, 3 }, { dtype = ms.uint8 }))
     > ms.dataset.vision.Decode()(bytes).shape
     (4, 5, 3)]], function(a, name)
     check.boolean(name, "to_pil", a.to_pil)
-    return "decode", { 2 }
+    check.boolean(name, "apply_exif_orientation", a.apply_exif_orientation)
+    return "decode", { 2, a.apply_exif_orientation and 1 or 0 }
   end)
 
   local function path_of(where, path)
@@ -194,15 +196,18 @@ claim more pixels than their bytes can hold, are errors. to_pil is for programs 
 
   --- The image in the file filename, a JPEG, PNG or BMP, as uint8 (height, width, channels), or (height, width) where it has one
   --- channel; PNGs of 16 bits are int32. mode: one of ImageReadMode, without it the file decides about the channels.
+  --- apply_exif_orientation = true turns the image as the camera was held, which the EXIF of a JPEG or PNG tells; without it
+  --- the pixels come as they are stored.
   ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_png(path, ms.zeros({ 2, 3 }, { dtype = ms.uint8 }))
   ---     > ms.dataset.vision.read_image(path, "color").shape, os.remove(path)
   ---     (2, 3, 3)	true
-  function vision.read_image(filename, mode)
-    mode = arguments.named("read_image", { "mode" }, mode)
+  function vision.read_image(filename, mode, apply_exif_orientation)
+    mode, apply_exif_orientation = arguments.named("read_image", { "mode", "apply_exif_orientation" }, mode, apply_exif_orientation)
     mode = mode == nil and 0 or steps.choice("read_image", "mode", mode, vision, "ImageReadMode")
-    return native.decode(path_of("read_image", filename), native.read(filename), mode)
+    if apply_exif_orientation ~= nil then check.boolean("read_image", "apply_exif_orientation", apply_exif_orientation) end
+    return native.decode(path_of("read_image", filename), native.read(filename), mode, apply_exif_orientation)
   end
 
   --- The image in the file filename as uint8 (height, width, 3): read_image with ImageReadMode.COLOR.
