@@ -175,12 +175,23 @@ void wait_for_devices() {
 
 }  // namespace
 
+// A write beyond the limit of a file's size (ulimit -f) is an error of that write, as one to a full disk is; left
+// alone, the signal that comes with it ends the process. What the program does about it itself is kept. Not ignored:
+// children would be told to ignore it as well.
+static void survive_full_files() {
+    struct sigaction before {};
+    if (sigaction(SIGXFSZ, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+        handle_signal(
+            SIGXFSZ, [](int) {}, SA_RESTART);
+}
+
 State::State(const Options& options)
     : is_worker_(options.is_worker), loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
     lua_ = lua_newstate(LuaMemory::allocate, &memory_);
     if (!lua_) throw std::bad_alloc();
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
     running_ = lua_;
+    survive_full_files();
     lua_atpanic(lua_, panic);
     lua_setwarnf(lua_, keep_warning, lua_);
     finish_last(lua_);

@@ -51,6 +51,14 @@ def mindspore(folder):
         reader.close()
     few = dataset.MindDataset(str(folder / "one.mindrecord"), columns_list=["label"], num_shards=2, shard_id=1)
     check(sum(1 for _ in few.create_tuple_iterator(num_epochs=1)) == 13, "a shard of the rows")
+    saved = {int(row["label"]): row for row in dataset.MindDataset(str(folder / "saved.mindrecord0")).create_dict_iterator(
+        output_numpy=True, num_epochs=1)}
+    check(sorted(saved) == list(range(9)), f"saved.mindrecord: rows {sorted(saved)}")
+    for i, row in saved.items():
+        wanted = {"flag": numpy.int32(i > 4), "small": numpy.int32(i), "half": numpy.float32(i / 2),
+                  "plane": numpy.arange(6 * i, 6 * i + 6, dtype=numpy.float64).reshape(2, 3)}
+        for name, value in wanted.items():
+            check(row[name].dtype == value.dtype and numpy.array_equal(row[name].reshape(value.shape), value), f"saved.mindrecord: {name} is {row[name]}")
     set_enc_key("0123456789012345")
     locked = dataset.MindDataset(str(folder / "locked.mindrecord"), shuffle=False)
     check([int(row["label"]) for row in locked.create_dict_iterator(output_numpy=True, num_epochs=1)] == [7, 8], "an encrypted file")

@@ -32,6 +32,10 @@ end
 local appender = ms.mindrecord.FileWriter.open_for_append(folder .. "/one.mindrecord")
 appender:write_raw_data(rows(20, 24))
 appender:commit()
+D.NumpySlicesDataset({
+  label = ms.arange(9):astype(ms.int32), flag = ms.ops.greater(ms.arange(9), 4), small = ms.arange(9):astype(ms.uint8),
+  half = (ms.arange(9) / 2):astype(ms.float16), plane = ms.arange(54):reshape(9, 2, 3):astype(ms.float64)
+}, { shuffle = false }):save(folder .. "/saved.mindrecord", 2)
 ms.mindrecord.set_enc_key "0123456789012345"
 local locked = ms.mindrecord.FileWriter(folder .. "/locked.mindrecord", 1, true)
 locked:add_schema { label = { type = "int32" } }

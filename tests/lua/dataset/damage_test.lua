@@ -57,7 +57,7 @@ t.test("TFRecord", function()
     local list = {}
     for i = 1, 40 do list[i] = "text " .. i end
     return list
-  end)() }, { shuffle = false }):save(path)
+  end)() }, { shuffle = false }):save(path, { file_type = "tfrecord" })
   local wrong = 0
   local refused = each_damage(path, function()
     local i = 0

@@ -493,17 +493,22 @@ function Dataset:output_types()
   return list
 end
 
---- Writes the rows of an epoch to a file of TensorFlow's format, which ms.dataset.TFRecordDataset reads: tensors as lists
---- of their elements, floats as float32, whatever their shape. file_name is there whole or not at all. Gives the number of
---- rows.
+--- Writes the rows of an epoch to files, which are there whole or not at all, and gives their number. file_type is
+--- "mindrecord", for ms.dataset.MindDataset and MindSpore, or "tfrecord", TensorFlow's, for ms.dataset.TFRecordDataset;
+--- without it "tfrecord" where file_name ends so, else "mindrecord". MindRecord has fewer dtypes: bool and integers of up
+--- to 16 bits become int32, uint32 int64 and float16 float32; uint64, complex numbers and lists of texts are errors.
+--- num_files: over how many MindRecord files the rows are spread, whose names end in numbers where there are several.
+--- overwrite = true replaces MindRecord files that are there. In a TFRecord tensors are lists of their elements, floats
+--- float32.
 ---
----     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }):save("/tmp/lunaria_help.tfrecord")
+---     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }, { shuffle = false }):save("/tmp/lunaria_help.mindrecord")
 ---     3
----     > (os.remove("/tmp/lunaria_help.tfrecord"))
+---     > ms.dataset.MindDataset("/tmp/lunaria_help.mindrecord", { shuffle = false }):create_dict_iterator()().x:item()
+---     1
+---     > (os.remove("/tmp/lunaria_help.mindrecord") and os.remove("/tmp/lunaria_help.mindrecord.db"))
 ---     true
-function Dataset:save(file_name)
-  if data.rows(self._node) == math.huge then fail("save", "the data set has no end") end
-  return data.save_tfrecord(self._node, file_name)
+function Dataset:save(file_name, num_files, file_type, overwrite)
+  return require("lunaria.dataset.save")(self, file_name, num_files, file_type, overwrite)
 end
 
 --- The next iterator begins with epoch 0 again. Each begins where the one before has stopped otherwise, so that a loop that
