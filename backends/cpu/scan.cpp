@@ -275,6 +275,97 @@ bool linear_recurrence(const KernelCall& c) {
     return with_real(to, run);
 }
 
+double times_power_of_2(double x, int64_t e) {
+    constexpr int64_t kBeyond = 5000;  // what is moved so far is 0 or infinite
+    return std::ldexp(x, static_cast<int>(std::clamp(e, -kBeyond, kBeyond)));
+}
+Complex128 times_power_of_2(Complex128 z, int64_t e) {
+    return {times_power_of_2(z.real(), e), times_power_of_2(z.imag(), e)};
+}
+double magnitude(double x) { return std::abs(x); }
+double magnitude(Complex128 z) { return std::max(std::abs(z.real()), std::abs(z.imag())); }
+
+// m 2^e. Products of many numbers leave the range of doubles on the way to a result within it.
+template <class R>
+struct Scaled {
+    R m;
+    int64_t e = 0;
+
+    explicit Scaled(R x) : m(x) { bound(); }
+    Scaled& operator*=(const Scaled& by) {
+        m *= by.m;
+        e += by.e;
+        bound();
+        return *this;
+    }
+    Scaled& operator+=(Scaled other) {
+        if (magnitude(other.m) == 0) return *this;
+        if (magnitude(m) == 0) return *this = other;
+        normalise();
+        other.normalise();
+        if (e < other.e) std::swap(*this, other);
+        m += times_power_of_2(other.m, other.e - e);
+        return *this;
+    }
+    R value() const { return times_power_of_2(m, e); }
+
+  private:
+    // So that the product of two is a number.
+    void bound() {
+        if (const double size = magnitude(m); size > 0x1p400 || size < 0x1p-400) normalise();
+    }
+    void normalise() {
+        const double size = magnitude(m);
+        if (size == 0 || !std::isfinite(size)) return;
+        int power = 0;
+        std::frexp(size, &power);
+        m = times_power_of_2(m, -power);
+        e += power;
+    }
+};
+
+// d x[i] = (product of what stands before i) * t[i], with t[i] = d[i] + x[i+1] t[i+1].
+bool cumprod_grad(const KernelCall& c) {
+    const AxisView view = axis_view(c, 2);
+    auto run = [&](auto zero) {
+        using T = decltype(zero);
+        using R = Running<T>;
+        const int64_t block = view.n * view.inner;
+        if (block == 0) return true;
+        parallel_for(view.outer, worthwhile_rows(block, 8), [&](int64_t begin, int64_t end) {
+            std::vector<Scaled<R>> sums(static_cast<size_t>(block), Scaled<R>(R(0)));
+            std::vector<Scaled<R>> before(static_cast<size_t>(view.inner), Scaled<R>(R(1)));
+            for (int64_t o = begin; o < end; ++o) {
+                const T *d = c.tensor(0).data<T>() + o * block, *x = c.tensor(1).data<T>() + o * block;
+                T* out = c.out[0].data<T>() + o * block;
+                for (int64_t i = block; i-- > 0;) {
+                    if (i % kBlock == 0) poll_interrupt();
+                    Scaled<R>& sum = sums[static_cast<size_t>(i)];
+                    sum = Scaled<R>(R(0));
+                    if (i + view.inner < block) {
+                        sum = sums[static_cast<size_t>(i + view.inner)];
+                        sum *= Scaled<R>(static_cast<R>(x[i + view.inner]));
+                    }
+                    sum += Scaled<R>(static_cast<R>(d[i]));
+                }
+                std::fill(before.begin(), before.end(), Scaled<R>(R(1)));
+                for (int64_t i = 0; i < block; ++i) {
+                    if (i % kBlock == 0) poll_interrupt();
+                    Scaled<R>& product = before[static_cast<size_t>(i % view.inner)];
+                    Scaled<R> element = sums[static_cast<size_t>(i)];
+                    element *= product;
+                    out[i] = static_cast<T>(element.value());
+                    product *= Scaled<R>(static_cast<R>(x[i]));
+                }
+            }
+        });
+        return true;
+    };
+    const DType to = c.out[0].dtype();
+    if (is_complex(to)) return to == DType::c64 ? run(Complex64()) : run(Complex128());
+    return with_real(to, run);
+}
+
 }  // namespace
 
 void add_scan_kernels(KernelTable& table) {
@@ -288,6 +379,7 @@ void add_scan_kernels(KernelTable& table) {
     table.fast("cummin", running_extremum_fast<false>);
     table.plain("logcumsumexp", logcumsumexp);
     table.plain("linear_recurrence", linear_recurrence);
+    table.plain("cumprod_grad", cumprod_grad);
 }
 
 }  // namespace lunaria::cpu

@@ -257,6 +257,52 @@ bool cofactor(const KernelCall& c) {
     return true;
 }
 
+// The products of all s but two.
+ColumnsOf<double> products_but_two(const Doubles& s) {
+    const auto n = static_cast<int>(s.size());
+    Doubles before(s.size() + 1, 1), behind(s.size() + 1, 1);
+    for (size_t i = 0; i < s.size(); ++i) before[i + 1] = before[i] * s[i];
+    for (size_t i = s.size(); i-- > 0;) behind[i] = behind[i + 1] * s[i];
+    ColumnsOf<double> products(n, n);
+    for (int i = 0; i < n; ++i) {
+        double between = 1;
+        for (int j = i + 1; j < n; ++j) {
+            products.at(i, j) = products.at(j, i) = before[index(i)] * between * behind[index(j + 1)];
+            between *= s[index(j)];
+        }
+    }
+    return products;
+}
+
+// As the cofactors of u diag(s) v^H. With e = u^H d v those of diag(s) + e change by -e[l, k] times the product of all
+// s but two off the diagonal, and by the sum over i of e[i, i] times such a product on it.
+template <class T>
+bool cofactor_slope(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    for (int64_t b = 0; b < batches_in(x); ++b) {
+        poll_interrupt();
+        Svd<T> f = thin_svd<T>(c, b);
+        const T phase = phase_of_determinant(f.u) * phase_of_determinant(f.vt);
+        ColumnsOf<T> e = product(product(adjoint_of(f.u), read<T>(c.tensor(1), b)), adjoint_of(f.vt));
+        ColumnsOf<double> products = products_but_two(f.s);
+        ColumnsOf<T> change(e.rows, e.columns);
+        for (int k = 0; k < e.rows; ++k) {
+            T sum = 0;
+            for (int l = 0; l < e.columns; ++l) {
+                if (l == k) continue;
+                change.at(k, l) = -conjugate(e.at(l, k)) * products.at(k, l);
+                sum += e.at(l, l) * products.at(k, l);
+            }
+            change.at(k, k) = conjugate(sum);
+        }
+        ColumnsOf<T> m = product(product(f.u, change), f.vt);
+        for (T& value : m.data) value = phase * conjugate(value);
+        write(c.out[0], b, m);
+    }
+    return true;
+}
+
 template <class T>
 bool pinv(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
@@ -412,6 +458,38 @@ bool eig(const KernelCall& c) {
     return true;
 }
 
+// 1 / (x_j - x_i). Values are equal that differ by what rounding leaves of the largest.
+template <class T>
+bool reciprocal_gaps(const KernelCall& c) {
+    const Tensor &x = c.tensor(0), &used = c.tensor(1);
+    const int64_t n = x.shape().back();
+    if (x.size() == 0) return true;
+    const std::string& where = c.args[2].string();
+    const double digits =
+        part_of(c.dtype) == DType::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+    const Tensor rows = x.reshaped({x.size() / n, 1, n});
+    for (int64_t b = 0; b < x.size() / n; ++b) {
+        poll_interrupt();
+        ColumnsOf<T> values = read<T>(rows, b), gaps(n, n);
+        double largest = 0;
+        for (const T& v : values.data) largest = std::max(largest, std::abs(v));
+        const double equal = digits * static_cast<double>(n) * largest;
+        for (int i = 0; i < gaps.rows; ++i)
+            for (int j = 0; j < gaps.columns; ++j) {
+                const T gap = values.at(0, j) - values.at(0, i);
+                if (i == j || !(std::abs(gap) > equal)) {
+                    if (i == j || (used.at(b * n + i) == 0 && used.at(b * n + j) == 0)) continue;
+                    throw value_error(where, str("the values ", std::min(i, j), " and ", std::max(i, j),
+                                                 " are equal: their vectors have no gradient"))
+                        .hint("use the values alone, or add different small numbers to the diagonal of the matrix");
+                }
+                gaps.at(i, j) = 1.0 / gap;
+            }
+        write(c.out[0], b, gaps);
+    }
+    return true;
+}
+
 // Scaling and squaring around a Taylor polynomial: with the norm below 1/2, its terms up to the 19th power are exact to
 // the last digit. Four terms at a time are a polynomial in the fourth power (M. Paterson and L. Stockmeyer, 1973).
 template <class T>
@@ -460,6 +538,7 @@ void add_solve_kernels(KernelTable& table) {
     add("det", [](const KernelCall& c, auto zero) { return det<decltype(zero)>(c); });
     add("slogdet", [](const KernelCall& c, auto zero) { return slogdet<decltype(zero)>(c); });
     add("cofactor", [](const KernelCall& c, auto zero) { return cofactor<decltype(zero)>(c); });
+    add("cofactor_slope", [](const KernelCall& c, auto zero) { return cofactor_slope<decltype(zero)>(c); });
     table.fast("svd_factors", svd_single);
     add("svd_factors", [](const KernelCall& c, auto zero) { return svd<decltype(zero)>(c); });
     add("pinv", [](const KernelCall& c, auto zero) { return pinv<decltype(zero)>(c); });
@@ -467,6 +546,7 @@ void add_solve_kernels(KernelTable& table) {
     add("qr", [](const KernelCall& c, auto zero) { return qr<decltype(zero)>(c); });
     add("eigh", [](const KernelCall& c, auto zero) { return eigh<decltype(zero)>(c); });
     add("eig", [](const KernelCall& c, auto zero) { return eig<decltype(zero)>(c); });
+    add("reciprocal_gaps", [](const KernelCall& c, auto zero) { return reciprocal_gaps<decltype(zero)>(c); });
     add("matrix_exp", [](const KernelCall& c, auto zero) { return matrix_exp<decltype(zero)>(c); });
 }
 

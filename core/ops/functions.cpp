@@ -1,5 +1,8 @@
 // Operators: elementwise functions of one number. Gradient rules that can be written with the result are, since the
 // result is at hand anyway.
+#include <cmath>
+#include <vector>
+
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/open.h"
@@ -82,6 +85,7 @@ void add_arithmetic(Registry& ops) {
     function(ops, "rsqrt(input/x: float)", "Reciprocal of the square root.",
              [](const Expr&, const Expr& y) { return y * y * y * -0.5; })
         .example("rsqrt(tensor{4.0, 0.25})", "tensor{0.5, 2.0}")
+        .wide()
         .sample("f32[2,3]:(0.5,2)")
         .sample("f32[5]:(1,9)");
     function(ops, "reciprocal(input/x: float)", "1 divided by a number.",
@@ -133,6 +137,7 @@ void add_rounding(Registry& ops) {
             double scale = std::pow(10.0, static_cast<double>(c.integer(1)));
             return fn("round_to_even", x * scale) / scale;
         })
+        .wide()
         .sample("f32[2,3]:(1.1,1.4)")
         .sample("f32[5]:(-1.44,-1.41), decimals=1");
     function(ops, "frac(x/input: float)", "What is left after trunc, with the sign of x.",
@@ -202,8 +207,46 @@ void add_exponentials(Registry& ops) {
             return fn("log", x / (1.0 - x));
         })
         .open(open::logit)
+        .wide()
         .sample("f32[2,3]:(0.2,0.8)")
         .sample("f32[5]:(0.2,0.8), 0.01");
+}
+
+// With u = pi x the n-th derivative of f = sin(u) / u is (sin(u + n pi / 2) - n f^(n-1)) / u, which cancels where u is
+// small: there it is the power series.
+Expr expand_sinc_slope(const ExpandCall& c) {
+    constexpr double pi = 3.14159265358979323846;
+    const Expr x = c.in(0), u = x * pi;
+    const int64_t order = c.integer(1);
+    const double most = 1.5 + static_cast<double>(order) / 2;
+    const Expr is_near = call("less", {fn("abs", u), most});
+
+    // The sum over m of (-1)^m u^(2m - n) / ((2m + 1) (2m - n)!), from its first power of u, 0 or 1, on.
+    std::vector<double> factors;
+    const int64_t odd = order % 2, first = (order + odd) / 2;
+    double size = 1, factorial = 1;
+    for (int64_t j = 0; size > 1e-19; ++j) {
+        const auto power = static_cast<double>(odd + 2 * j);
+        if (j > 0) factorial *= power * (power - 1);
+        const auto m = first + j;
+        factors.push_back((m % 2 ? -1 : 1) / (static_cast<double>(2 * m + 1) * factorial));
+        size = std::pow(most, 2 * j) / factorial;
+    }
+    const Expr small = where(is_near, u, 0.0), square = small * small;
+    Expr series = square * factors.back() + factors[factors.size() - 2];
+    for (size_t j = factors.size() - 2; j-- > 0;) series = series * square + factors[j];
+    if (odd) series = series * small;
+
+    const Expr away = where(is_near, 1.0, u);
+    // Whole turns are taken off before the multiplication rounds.
+    const Expr angle = where(is_near, pi, (x - fn("round_to_even", x * 0.5) * 2.0) * pi);
+    const Expr sine = fn("sin", angle), cosine = fn("cos", angle);
+    Expr slope = sine / away;
+    for (int64_t n = 1; n <= order; ++n) {
+        const Expr& turned = n % 2 ? cosine : sine;
+        slope = ((n % 4 >= 2 ? -turned : turned) - slope * static_cast<double>(n)) / away;
+    }
+    return where(is_near, series, slope) * std::pow(pi, static_cast<double>(order));
 }
 
 void add_trigonometry(Registry& ops) {
@@ -226,18 +269,21 @@ void add_trigonometry(Registry& ops) {
              [](const Expr& x, const Expr&) { return fn("rsqrt", (1.0 - x) * (x + 1.0)); })
         .example("asin(tensor{0.0, 1.0})", "tensor{0.0, 1.5708}")
         .alias("arcsin")
+        .wide()
         .sample("f32[2,3]:(-0.8,0.8)")
         .sample("f32[5]:(-0.8,0.8)");
     function(ops, "acos(input/x: float)", "Angle whose cosine is x.",
              [](const Expr& x, const Expr&) { return -fn("rsqrt", (1.0 - x) * (x + 1.0)); })
         .example("acos(tensor{1.0, 0.0})", "tensor{0.0, 1.5708}")
         .alias("arccos")
+        .wide()
         .sample("f32[2,3]:(-0.8,0.8)")
         .sample("f32[5]:(-0.8,0.8)");
     function(ops, "atan(input/x: float)", "Angle whose tangent is x.",
              [](const Expr& x, const Expr&) { return 1.0 / (x * x + 1.0); })
         .example("atan(tensor{0.0, 1.0})", "tensor{0.0, 0.7854}")
         .alias("arctan")
+        .wide()
         .sample("f32[2,3]")
         .sample("f32[5]");
     function(ops, "sinh(input/x: float)", "Hyperbolic sine.", [](const Expr& x, const Expr&) { return fn("cosh", x); })
@@ -262,6 +308,7 @@ void add_trigonometry(Registry& ops) {
              [](const Expr& x, const Expr&) { return fn("rsqrt", x * x + 1.0); })
         .example("asinh(tensor{0.0, 1.1752})", "tensor{0.0, 1.0}")
         .alias("arcsinh")
+        .wide()
         .sample("f32[2,3]")
         .sample("f32[5]");
     function(ops, "acosh(input/x: float)", "Inverse hyperbolic cosine.",
@@ -272,24 +319,40 @@ void add_trigonometry(Registry& ops) {
              })
         .example("acosh(tensor{1.0, 1.5431})", "tensor{0.0, 1.0}")
         .alias("arccosh")
+        .wide()
         .sample("f32[2,3]:(1.5,3)")
         .sample("f32[5]:(1.5,3)");
     function(ops, "atanh(input/x: float)", "Inverse hyperbolic tangent.",
              [](const Expr& x, const Expr&) { return 1.0 / ((1.0 - x) * (x + 1.0)); })
         .example("atanh(tensor{0.0, 0.7616})", "tensor{0.0, 1.0}")
         .alias("arctanh")
+        .wide()
         .sample("f32[2,3]:(-0.8,0.8)")
         .sample("f32[5]:(-0.8,0.8)");
-    // (cos(pi x) - sinc(x)) / x, which is 0 at 0.
     function(ops, "sinc(input/x: float)", "Gives sin(pi x) / (pi x), and 1 at 0.",
-             [](const Expr& x, const Expr& y) {
-                 Expr zero = call("equal", {x, 0.0});
-                 Expr safe = where(zero, 1.0, x);
-                 return where(zero, 0.0, (fn("cos", safe * 3.14159265358979323846) - y) / safe);
+             [](const Expr& x, const Expr&) {
+                 return call("sinc_slope", {x, int64_t{1}});
              })
         .example("sinc(tensor{0.0, 0.5})", "tensor{1.0, 0.6366}")
         .sample("f32[2,3]:(0.3,2)")
         .sample("f32[5]:(-2,-0.3)");
+    ops.add("sinc_slope(input/x: float, n: int = 1)")
+        .doc("The n-th derivative of sinc.")
+        .example("sinc_slope(tensor{0.0, 1.0}, 2)", "tensor{-3.2899, 2.0}")
+        .infer([](const Call& c) -> Types {
+            expect_positive(c, 1, c.integer(1));
+            if (c.integer(1) > 32)
+                throw value_error(c.name(), str("n is ", c.integer(1), ": at most 32 are known"));
+            return {{c.dtype, c.shape(0)}};
+        })
+        .expand(expand_sinc_slope)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.dout * g.call("sinc_slope", {g.in(0), g.integer(1) + 1}), {}};
+        })
+        .method(false)
+        .wide()
+        .sample("f32[2,3]:(-0.4,3)")
+        .sample("f32[5]:(-3,0.3), 2");
 }
 
 void add_special(Registry& ops) {
@@ -342,6 +405,7 @@ void add_special(Registry& ops) {
             Expr sine = fn("sin", where(negative, x, 0.5) * pi);
             return where(negative, pi * pi / fn("square", sine) - value, value);
         })
+        .wide()
         .sample("f32[2,3]:(0.6,4)")
         .sample("f32[5]:(-0.8,-0.2)");
 }

@@ -102,8 +102,10 @@ Grads grad_sum(const GradRule& g) { return {spread(g, g.dout.cast(g.type(0).dtyp
 
 Grads grad_mean(const GradRule& g) {
     Shape axes = g.axes(1, 0);
-    double n = static_cast<double>(reduced_count(g.shape(0), axes));
-    return {spread(g, g.dout.cast(g.type(0).dtype) / n, axes)};
+    const double n = static_cast<double>(reduced_count(g.shape(0), axes));
+    // Before it is spread, and not in a half, which holds no count.
+    const Expr share = (is_half(g.dout.dtype()) ? g.dout.cast(DType::f32) : g.dout) / n;
+    return {spread(g, share.cast(g.type(0).dtype), axes)};
 }
 
 // Equal extrema share the cotangent evenly.
@@ -124,8 +126,7 @@ Grads grad_with_index(const GradRule& g) {
         call("scatter", {zeros, axes[0], keep_axes(g.outs[1], g.shape(0), axes), keep_axes(g.dout, g.shape(0), axes)})};
 }
 
-// The product of all other elements without a division, which would fail at zeros: what stands to the left of an
-// element times what stands to the right of it, which a linear recurrence gives together with the cotangent.
+// The product of all other elements without a division, which would fail at zeros: it is the last running product.
 Grads grad_prod(const GradRule& g) {
     Shape axes = g.axes(1, 0), perm, kept, inverse;
     if (g.rank(0) == 0) return {g.dout};
@@ -151,11 +152,9 @@ Grads grad_prod(const GradRule& g) {
     if (n == 0) return {g.builder.zeros_like(g.in(0))};
     Expr dx = dout;
     if (n > 1) {
-        Expr head = call("narrow", {x, outer, 0, n - 1});
-        Expr ones = g.builder.ones_like(dout), zeros = g.builder.zeros_like(head);
-        Expr left = call("concat", {g.builder.list({{ones, call("cumprod", {head, outer})}}), outer});
+        Expr zeros = g.builder.zeros_like(call("narrow", {x, outer, 0, n - 1}));
         Expr last = call("concat", {g.builder.list({{zeros, dout}}), outer});
-        dx = left * call("linear_recurrence", {x, last, outer, {"reverse", true}});
+        dx = call("cumprod_grad", {last, x, outer});
     }
     return {dx.reshape(moved).transpose(inverse).cast(g.type(0).dtype)};
 }
@@ -227,6 +226,7 @@ void add_sums(Registry& ops) {
         .infer(infer_sum)
         .grad(grad_prod)
         .batched(batch::reduction<1>)
+        .wide()
         .sample("f32[2,3,5], axis=1")
         .sample("f32[2,3], axis=nil")
         .sample("f32[2,3,2], axis={0,2}, keep_dims=true");
@@ -268,6 +268,7 @@ void add_sums(Registry& ops) {
             Expr mean = total / call("sum", {present, c.args[1], c.args[2]}).cast(total.dtype());
             return c.has(3) ? mean.cast(c.args[3].dtype()) : mean;
         })
+        .wide()
         .sample("f32[2,3], axis=0, keepdims=true")
         .sample("f32[5]");
     ops.add(
@@ -292,6 +293,7 @@ void add_extrema(Registry& ops) {
         .grad(grad_extremum)
         .batched(batch::reduction<1>)
         .reduction(some_axes<1>, [](RowPass& p) { return p.max(p.in(0)); })
+        .wide()
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -303,6 +305,7 @@ void add_extrema(Registry& ops) {
         .grad(grad_extremum)
         .batched(batch::reduction<1>)
         .reduction(some_axes<1>, [](RowPass& p) { return p.min(p.in(0)); })
+        .wide()
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -312,6 +315,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_with_index)
         .grad(grad_with_index)
         .batched(batch::largest)
+        .wide()
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -321,6 +325,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_with_index)
         .grad(grad_with_index)
         .batched(batch::smallest)
+        .wide()
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -384,6 +389,7 @@ void add_spread(Registry& ops) {
         .grad(grad_var)
         .batched(batch::reduction<1>)
         .open(open::var)
+        .wide()
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(
@@ -395,6 +401,7 @@ void add_spread(Registry& ops) {
         .grad(grad_std)
         .batched(batch::reduction<1>)
         .open(open::std)
+        .wide()
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(

@@ -49,14 +49,43 @@ Grads grad_cumsum(const GradRule& g) {
     return {dx};
 }
 
-// dx[i] = (product of what stands before i) * t[i], with t[i] = dout[i] + x[i+1] t[i+1].
 Grads grad_cumprod(const GradRule& g) {
     Expr x = mirrored(g.in(0).cast(g.dout.dtype()));
     if (g.rank(0) == 0) return {g.dout.cast(g.type(0).dtype)};
     if (g.shape(0).size() == 0) return {g.builder.zeros_like(g.in(0))};
-    int axis = g.axis(1, 0);
-    Expr before = delayed(mirrored(g.out), axis, g.builder.ones_like(first_zeros(x, axis)));
-    return {(before * call("linear_recurrence", {x, g.dout, axis, {"reverse", true}})).cast(g.type(0).dtype)};
+    return {call("cumprod_grad", {g.dout, x, g.axis(1, 0)}).cast(g.type(0).dtype)};
+}
+
+// The product of what stands before each element.
+Expr products_before(const Expr& x, int axis) {
+    return delayed(call("cumprod", {x, axis}), axis, x.builder().ones_like(first_zeros(x, axis)));
+}
+
+// A kernel of its own keeps products in range that leave it on the way; other devices have what doubles hold.
+Expr expand_cumprod_grad(const ExpandCall& c) {
+    if (c.shape(0).size() == 0) return c.builder.zeros_like(c.in(1));
+    const DType computed = is_complex(c.dtype) ? DType::c128 : DType::f64;
+    const int axis = c.axis(2, 0);
+    const Expr d = c.in(0).cast(computed), x = c.in(1).cast(computed);
+    return (products_before(x, axis) * call("linear_recurrence", {x, d, axis, {"reverse", true}})).cast(c.dtype);
+}
+
+// With the product b of what stands before, t of the recurrence and a cotangent e, the adjoint is linear in d: the
+// recurrence u[i] = x[i] u[i-1] + e[i] b[i]. By x it is t[i] u[i-1] and what e t gives as a cotangent of b.
+Grads grad_cumprod_grad(const GradRule& g) {
+    if (g.shape(0).size() == 0) return {g.builder.zeros_like(g.in(0)), g.builder.zeros_like(g.in(1)), {}};
+    const int axis = g.axis(2, 0);
+    const int64_t n = g.shape(0)[axis];
+    const Expr x = mirrored(g.in(1)), d = mirrored(g.in(0)), none = first_zeros(x, axis);
+    const Expr t = call("linear_recurrence", {x, d, axis, {"reverse", true}});
+    const Expr u = call("linear_recurrence", {x, g.dout * products_before(x, axis), axis});
+    Expr dx = t * delayed(u, axis, none);
+    if (n > 1) {
+        const Expr moved =
+            call("concat", {g.builder.list({{call("narrow", {g.dout * t, axis, 1, n - 1}), none}}), axis});
+        dx = dx + call("cumprod_grad", {moved, x, axis});
+    }
+    return {u, dx, {}};
 }
 
 Grads grad_running_extremum(const GradRule& g) {
@@ -175,8 +204,22 @@ void add_scan_ops(Registry& ops) {
         .infer(infer_scan)
         .grad(grad_cumprod)
         .batched(batch::along<1>)
+        .wide()
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
+    ops.add("cumprod_grad(dout: float, x: float, axis/dim: int)")
+        .doc(
+            "Gradient of cumprod: the product of what stands before an element times t, where t[i] = dout[i] + x[i+1] "
+            "t[i+1], without leaving the range of numbers on the way.")
+        .example("cumprod_grad(tensor{0.0, 1.0}, tensor{2.0, 3.0}, 0)", "tensor{3.0, 2.0}")
+        .infer(infer_recurrence)
+        .expand(expand_cumprod_grad)
+        .grad(grad_cumprod_grad)
+        .method(false)
+        .batched(batch::along<2>)
+        .wide()
+        .sample("f32[3,5], f32[3,5], 1")
+        .sample("f32[4,2,3], f32[4,2,3], 0");
     add_running_extremum(ops);
     ops.add("logcumsumexp(input/x: float, axis/dim: int)")
         .doc("Logarithm of the running sum of exponentials along an axis, without overflow.")
@@ -187,6 +230,7 @@ void add_scan_ops(Registry& ops) {
         })
         .grad(grad_logcumsumexp)
         .batched(batch::along<1>)
+        .wide()
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0");
     ops.add("linear_recurrence(a: float, b: float, axis/dim: int = -1, *, reverse: bool = false)")
@@ -197,12 +241,14 @@ void add_scan_ops(Registry& ops) {
         .infer(infer_recurrence)
         .grad(grad_recurrence)
         .batched(batch::along<2>)
+        .wide()
         .sample("f32[3,5], f32[3,5], 1")
         .sample("f32[4,2], f32[4,2], 0, reverse=true");
     ops.add("diff(x/input: tensor, n: int = 1, axis/dim: int = -1, prepend: tensor? = nil, append: tensor? = nil)")
         .doc("Differences of neighbours along an axis, taken n times.")
         .example("diff(tensor{1.0, 4.0, 9.0})", "tensor{3.0, 5.0}")
         .expand(expand_diff)
+        .wide()
         .sample("f32[3,5], 2, axis=0")
         .sample("f32[7]")
         .sample("f32[3,2], prepend=f32[3,1]");
@@ -211,6 +257,7 @@ void add_scan_ops(Registry& ops) {
         .example("trapz(tensor{1.0, 2.0, 3.0})", "tensor(4.0)")
         .expand(expand_trapz)
         .open(open::trapz)
+        .wide()
         .sample("f32[3,5], dx=0.5")
         .sample("f32[3,5], f32[5]");
 }

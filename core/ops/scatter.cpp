@@ -11,6 +11,8 @@ namespace lunaria {
 
 namespace {
 
+DType complex_or_f64(DType t) { return is_complex(t) ? DType::c128 : DType::f64; }
+
 // Parts of a gradient rule that all ways of addressing share.
 struct Scatter {
     const GradRule& g;
@@ -50,11 +52,14 @@ struct Scatter {
     }
     // The product of all factors of a position but one: by division, unless that one is 0.
     Expr product_updates() const {
+        // In f64, which products of f32 seldom leave on the way to one that is a number.
+        const DType computed = complex_or_f64(g.dout.dtype());
         Expr zero = equal(updates, 0);
-        Expr filled = where(zero, 1, updates);
+        Expr filled = where(zero, 1, updates).cast(computed);
         Expr zeros = put(zeros_like_x(), zero.cast(g.dout.dtype()), "add");
-        Expr others = where(equal(at(zeros), 1), at(put(x, filled, "mul")), 0);
-        return at(g.dout) * where(zero, others, at(g.out) / filled);
+        Expr all = at(put(x.cast(computed), filled, "mul"));
+        Expr others = where(zero, where(equal(at(zeros), 1), all, 0), where(equal(at(zeros), 0), all / filled, 0));
+        return (at(g.dout) * others).cast(g.dout.dtype());
     }
 };
 
@@ -114,6 +119,7 @@ void add_points(Registry& ops) {
             return {x, {}, u, {}};
         })
         .raises()
+        .wide()
         .sample("f32[3,4], i64[1,1]:(0,3), f32[1,4]")
         .sample("f32[3,2,5], i64[2,2,1]:(-3,3), f32[2,2,2,5], \"add\"")
         .sample("f32[4]:(1,2), i64[3,1]:(0,4), f32[3]:(1,2), \"mul\"")
@@ -304,6 +310,7 @@ void add_elements(Registry& ops) {
         })
         .batched(batch::along<3>)
         .raises()
+        .wide()
         .sample("f32[4,3], i64[1,3]:(0,4), f32[1,3]")
         .sample("f32[2,5], i64[2,3]:(-5,5), f32[2,3], 1, \"add\"")
         .sample("f32[4]:(1,2), i64[3]:(0,4), f32[3]:(1,2), 0, \"mul\"")
@@ -367,12 +374,13 @@ Grads grad_extreme_segment(const GradRule& g) {
 }
 
 Grads grad_product_segment(const GradRule& g) {
-    Expr x = g.in(0), zero = g.call("equal", {x, 0});
+    // In f64, which products of f32 seldom leave on the way to one that is a number.
+    Expr x = g.in(0).cast(DType::f64), zero = g.call("equal", {x, 0});
     Expr filled = g.call("where", {zero, 1, x});
     Expr product = per_element(g, segments(g, "unsorted_segment_prod", filled));
-    Expr zeros = per_element(g, segments(g, "unsorted_segment_sum", zero.cast(g.dout.dtype())));
-    Expr others = g.call("equal", {zeros - zero.cast(g.dout.dtype()), 0}).cast(g.dout.dtype());
-    return {per_element(g, g.dout) * others * product / filled, {}, {}};
+    Expr zeros = per_element(g, segments(g, "unsorted_segment_sum", zero.cast(x.dtype())));
+    Expr others = g.call("equal", {zeros - zero.cast(x.dtype()), 0}).cast(x.dtype());
+    return {(per_element(g, g.dout) * (others * product / filled)).cast(g.type(0).dtype), {}, {}};
 }
 
 void add_segments(Registry& ops) {
@@ -394,6 +402,7 @@ void add_segments(Registry& ops) {
         .half_native()
         .grad(grad_extreme_segment)
         .raises()
+        .wide()
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_min(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -403,6 +412,7 @@ void add_segments(Registry& ops) {
         .half_native()
         .grad(grad_extreme_segment)
         .raises()
+        .wide()
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_prod(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -411,6 +421,7 @@ void add_segments(Registry& ops) {
         .infer(infer_segments)
         .grad(grad_product_segment)
         .raises()
+        .wide()
         .sample("f32[5,2]:(1,2), i64[5]:(0,3), 3")
         .sample("f32[2,3]:(1,2), i64[2,3]:(-1,4), 4");
 }
@@ -448,6 +459,7 @@ void add_sparse_mean(Registry& ops) {
             return {g.call("index_add", {zeros, g.in(1), rows, int64_t{0}}), {}, {}};
         })
         .raises()
+        .wide()
         .sample("f32[5,2], i64[4]:(0,5), i64[4]:(1,2)")
         .sample("f32[3], i64[2]:(0,3), i64[2]:(0,1)");
 }

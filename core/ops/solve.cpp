@@ -7,8 +7,8 @@
 #include "core/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
-#include "core/ops/loss.h"
 #include "core/ops/matrix.h"
+#include "core/ops/reduce.h"
 
 namespace lunaria {
 
@@ -78,8 +78,27 @@ Expr as_column(const Expr& v) {
     return v.reshape(s);
 }
 
-// x_j - x_i off the diagonal, 1 on it: what the differences of eigenvalues divide.
-Expr gaps(const GradRule& g, const Expr& x) { return as_row(x) - as_column(x) + identity(g, x.shape().back()); }
+// 1 / (x_j - x_i) for the values of vectors with cotangent d, and 0 on the diagonal and where neither of two equal
+// values has a vector that is used. What is used of one is an error: vectors of equal values may be turned into each
+// other.
+Expr reciprocal_gaps(std::string_view where, const Expr& values, const Expr& d) {
+    const Expr used = fn("abs", d).sum({d.rank() - 2});
+    return call("reciprocal_gaps", {values, used, {"where", Value(str("gradient of ", where))}});
+}
+
+Types infer_reciprocal_gaps(const Call& c) {
+    expect_rank_at_least(c, 0, 1);
+    expect_same_shape(c, 0, 1);
+    Shape shape = c.shape(0);
+    shape.push_back(shape.back());
+    return {{c.dtype, shape}};
+}
+
+Grads reciprocal_gaps_grad(const GradRule& g) {
+    const Expr slope = g.dout * mirrored(g.out * g.out);
+    const int rank = g.out.rank();
+    return {slope.sum({rank - 1}) - slope.sum({rank - 2}), {}, {}};
+}
 
 // Whether the right side is one vector for each matrix.
 bool is_vector_side(const Shape& a, const Shape& b) { return b.rank() == a.rank() - 1; }
@@ -167,13 +186,34 @@ Grads svd_grad(const GradRule& g) {
     if (g.boolean(1) && m != n && (g.douts[1] || g.douts[2]))
         throw value_error("svd", "full_matrices has no gradient through u and v of a matrix that is not square")
             .hint("use full_matrices = false");
+    if (k == 0) return {g.builder.zeros_like(g.in(0))};
     Expr s = g.outs[0], u = columns(g.outs[1], 0, k), v = columns(g.outs[2], 0, k);
-    // s_j² - s_i², the diagonal kept away from 0; a difference of squares without cancellation.
-    Expr sums = as_row(s) + as_column(s), gap = (as_row(s) - as_column(s)) * sums + identity(g, k);
+    // 1 / (s_j - s_i), with a 0 behind the values, so that the last row is 1 / s_j.
+    Expr reciprocals, per_s, per_gap;
+    if (g.douts[1] || g.douts[2]) {
+        const Expr du = g.douts[1] ? columns(g.douts[1], 0, k) : Expr(),
+                   dv = g.douts[2] ? columns(g.douts[2], 0, k) : Expr();
+        const Expr both[] = {du, dv};
+        const Expr d = du && dv ? g.call("concat", {g.builder.list(both), -2}) : du ? du : dv;
+        auto with_zero = [&](const Expr& e) {
+            const int last = e.rank() - 1;
+            const Expr parts[] = {e, g.builder.zeros_like(call("narrow", {e, last, 0, 1}))};
+            return g.call("concat", {g.builder.list(parts), last});
+        };
+        const Expr all = reciprocal_gaps("svd", with_zero(s), with_zero(d));
+        const Shape shape = all.shape();
+        const Expr rows = call("narrow", {all, shape.rank() - 1, 0, k});
+        reciprocals = call("narrow", {rows, shape.rank() - 2, 0, k});
+        per_s = call("narrow", {rows, shape.rank() - 2, k, 1});
+        // 1 / (s_j² - s_i²), without the cancellation of a difference of squares. No sum of different values is 0.
+        const Expr sum = as_row(s) + as_column(s), none = call("equal", {sum, 0.0});
+        per_gap = reciprocals / call("where", {none, 1.0, sum});
+    }
     auto turned = [&](const Expr& basis, const Expr& d) {
         Expr p = matmul(adjoint(basis), d);
-        return (p - adjoint(p)) / gap;
+        return (p - adjoint(p)) * per_gap;
     };
+    auto over_s = [&](const Expr& e) { return e * per_s; };
     Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
     auto add = [](Expr& sum, const Expr& e) { sum = sum ? sum + e : e; };
     if (g.douts[1]) add(inner, turned(u, g.douts[1]) * as_row(s));
@@ -184,17 +224,17 @@ Grads svd_grad(const GradRule& g) {
         inner = inner * (1.0 - one) + fn("real", inner * one);
         if (g.douts[1]) {
             const Expr p = matmul(adjoint(u), g.douts[1]) * one;
-            add(inner, (p - adjoint(p)) / (as_row(s) * 2.0));
+            add(inner, over_s(p - adjoint(p)) * 0.5);
         }
     }
     Expr dx = matmul(matmul(u, inner), adjoint(v));
     if (g.douts[1] && m > k) {
         Expr outside = g.douts[1] - matmul(u, matmul(adjoint(u), g.douts[1]));
-        dx = dx + matmul(outside / as_row(s), adjoint(v));
+        dx = dx + matmul(over_s(outside), adjoint(v));
     }
     if (g.douts[2] && n > k) {
         Expr outside = g.douts[2] - matmul(v, matmul(adjoint(v), g.douts[2]));
-        dx = dx + matmul(u, adjoint(outside / as_row(s)));
+        dx = dx + matmul(u, adjoint(over_s(outside)));
     }
     return {dx};
 }
@@ -203,7 +243,7 @@ Grads eigh_grad(const GradRule& g) {
     Expr w = g.outs[0], v = g.outs[1];
     Expr inner = g.douts[0] ? diagonal_matrix(g, g.douts[0]) : Expr();
     if (g.douts[1]) {
-        Expr turned = matmul(adjoint(v), g.douts[1]) * (1.0 - identity(g, w.shape().back())) / gaps(g, w);
+        Expr turned = matmul(adjoint(v), g.douts[1]) * reciprocal_gaps(g.name(), w, g.douts[1]);
         inner = inner ? inner + turned : turned;
     }
     Expr dx = matmul(matmul(v, inner), adjoint(v));
@@ -257,6 +297,20 @@ Grads slogdet_grad(const GradRule& g) {
     return {(per_matrix(along) * adjoint(g.call("inverse", {g.in(0)})))};
 }
 
+// The slope of the cofactors det t, where t is the inverse transposed, along d: det (<d, t> t - t d^T t). It is linear
+// in d and its own adjoint. By x it is written with the inverse, which a singular matrix has not: that is an error.
+Grads cofactor_slope_grad(const GradRule& g) {
+    const Expr x = mirrored(g.in(0)), d = mirrored(g.in(1)), c = g.dout;
+    const Expr t = matrix_transpose(g.call("inverse", {x}));
+    auto between = [&](const Expr& e) { return matmul(matmul(t, matrix_transpose(e)), t); };
+    auto along = [&](const Expr& e) { return per_matrix(sum_matrices(e * t)); };
+    const Expr td = between(d), tc = between(c), a = along(c), b = along(d);
+    const Expr twice = matmul(matmul(td, matrix_transpose(c)), t) + matmul(matmul(tc, matrix_transpose(d)), t);
+    const Expr both = a * b - per_matrix(sum_matrices(c * td));
+    const Expr dx = per_matrix(g.call("det", {x})) * (t * both - b * tc - a * td + twice);
+    return {dx, g.call("cofactor_slope", {x, c})};
+}
+
 // With eigenvectors v of norm 1: v^-H (diag(dw) + (v^H dv - v^H v diag(Re v^H dv)) / conj(w_j - w_i)) v^H, for what
 // does not depend on the phases of the vectors (C. Boeddeker and others, 2017).
 Grads eig_grad(const GradRule& g) {
@@ -266,7 +320,7 @@ Grads eig_grad(const GradRule& g) {
         const Expr p = matmul(adjoint(v), g.douts[1]);
         const Expr lengths = fn("real", (p * one).sum({-2})).cast(w.dtype());
         const Expr turned =
-            (p - matmul(adjoint(v), v * as_row(lengths))) * (1.0 - one) / mirrored(as_row(w) - as_column(w) + one);
+            (p - matmul(adjoint(v), v * as_row(lengths))) * mirrored(reciprocal_gaps(g.name(), w, g.douts[1]));
         inner = inner ? inner + turned : turned;
     }
     const Expr dx = g.call("matrix_solve", {v, matmul(inner, adjoint(v)), true});
@@ -301,6 +355,7 @@ void add_solve_ops(Registry& ops) {
         .grad([](const GradRule& g) -> Grads { return {-matmul(matmul(adjoint(g.out), g.dout), adjoint(g.out))}; })
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[3,3]:(0,1)")
         .sample("f32[2,1,2,2]:(1,3)");
     ops.add("det(input/x/A: float)")
@@ -318,17 +373,28 @@ void add_solve_ops(Registry& ops) {
         .example("cofactor(tensor{{1.0, 2.0}, {3.0, 4.0}})", "tensor{{4.0, -3.0}, {-2.0, 1.0}}")
         .infer(infer_square)
         .grad([](const GradRule& g) -> Grads {
-            // What two large products leave: halves would keep no digit of it.
-            const Expr x = widened(g.in(0)), dout = widened(g.dout);
-            const Expr out = mirrored(is_half(g.dtype) ? g.call("cofactor", {x}) : g.out);
-            const Expr t = adjoint(g.call("inverse", {x}));
-            const Expr pull = matmul(matmul(t, matrix_transpose(dout)), out);
-            return {(per_matrix(sum_matrices(dout * t)) * out - pull).cast(g.dtype)};
+            return {g.call("cofactor_slope", {mirrored(g.in(0)), g.dout})};
         })
         .raises()
         .batched(batch::last_axes<2>)
+        .wide()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]:(1,3)");
+    ops.add("cofactor_slope(x: float, along: float)")
+        .doc("Derivative of cofactor at x along a direction, which exists for singular matrices as well.")
+        .example("cofactor_slope(tensor{{1.0, 2.0}, {3.0, 4.0}}, tensor{{1.0, 0.0}, {0.0, 0.0}})",
+                 "tensor{{0.0, 0.0}, {0.0, 1.0}}")
+        .infer([](const Call& c) -> Types {
+            expect_same_shape(c, 0, 1);
+            return infer_square(c);
+        })
+        .grad(cofactor_slope_grad)
+        .method(false)
+        .raises()
+        .batched(batch::last_axes<2>)
+        .wide()
+        .sample("f32[3,3], f32[3,3]")
+        .sample("f32[2,2,2]:(1,3), f32[2,2,2]");
     ops.add("slogdet(input/x/A: float) -> (sign, logabsdet)")
         .alias("log_matrix_determinant")
         .doc("Sign (of a complex matrix: phase) and logarithm of the absolute value of the determinant.")
@@ -339,12 +405,14 @@ void add_solve_ops(Registry& ops) {
         })
         .grad(slogdet_grad)
         .batched(batch::last_axes<2>)
+        .wide()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("logdet(input/x/A: float)")
         .doc("Logarithm of the determinant; NaN where it is negative and the matrix real.")
         .example("logdet(tensor{{1.0, 0.0}, {0.0, 1.0}})", "tensor(0.0)")
         .expand(expand_logdet)
+        .wide()
         .sample("f32[2,1,1]:(1,2)")
         .sample("f32[1,1]:(0.5,1)");
     ops.add("matrix_solve(matrix/A/input: float, rhs/B/other: float, adjoint: bool = false)")
@@ -358,6 +426,7 @@ void add_solve_ops(Registry& ops) {
         .grad(solve_grad)
         .batched(batch::solved)
         .raises()
+        .wide()
         .sample("f32[3,3]:(0,1), f32[3,2]")
         .sample("f32[2,2,2]:(1,3), f32[2,2,5], adjoint=true")
         .sample("f32[3,3]:(0,1), f32[3]")
@@ -372,6 +441,7 @@ void add_solve_ops(Registry& ops) {
         .grad(cholesky_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[3,1,1]:(1,2)")
         .sample("f32[1,1]:(1,3), upper=true");
     ops.add("qr(input/x/A: float, mode: \"reduced\"|\"complete\" = \"reduced\") -> (q, r)")
@@ -380,12 +450,26 @@ void add_solve_ops(Registry& ops) {
         .infer(infer_qr)
         .grad(qr_grad)
         .batched(batch::last_axes<2>)
+        .wide()
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
+    ops.add("reciprocal_gaps(values/x: float, used: tensor, *, where: string = \"reciprocal_gaps\")")
+        .doc(
+            "1 / (values[j] - values[i]), and 0 for i = j. Of equal values it is 0 where both are not used, and "
+            "otherwise an error.")
+        .example("reciprocal_gaps(tensor{1.0, 3.0}, tensor{1.0, 1.0})", "tensor{{0.0, 0.5}, {-0.5, 0.0}}")
+        .infer(infer_reciprocal_gaps)
+        .grad(reciprocal_gaps_grad)
+        .method(false)
+        .raises()
+        .wide()
+        .sample("f32[4], f32[4]")
+        .sample("f32[2,3], f32[2,3]");
     ops.add("svd(input/x/A: float, full_matrices: bool = false, compute_uv: bool = true)")
         .doc(
             "Singular values s, and with compute_uv also u and v, so that u diag(s) v^H is the input; the gradient of "
-            "complex ones is that of what does not depend on the vectors' phases.")
+            "complex ones is that of what does not depend on the vectors' phases. Where singular values are equal, "
+            "they have a gradient, and their vectors have none: using these is an error when it is differentiated.")
         .example("svd(tensor{{3.0, 0.0}, {0.0, 4.0}}, false, false)", "tensor{4.0, 3.0}")
         .expand(expand_svd)
         .sample("f32[4,3], compute_uv=false")
@@ -397,10 +481,14 @@ void add_solve_ops(Registry& ops) {
         .grad(svd_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[4,3]")
         .sample("f32[2,2,3]");
     ops.add("eigh(input/A/x: float) -> (values, vectors)")
-        .doc("Eigenvalues in ascending order and eigenvectors (columns) of a symmetric (Hermitian) matrix.")
+        .doc(
+            "Eigenvalues in ascending order and eigenvectors (columns) of a symmetric (Hermitian) matrix. Where "
+            "eigenvalues are equal, they have a gradient, and their vectors have none: using these is an error when it "
+            "is differentiated.")
         .example("eigh(tensor{{2.0, 0.0}, {0.0, 1.0}})", "tensor{1.0, 2.0}")
         .infer([](const Call& c) -> Types {
             Shape s = square(c, 0);
@@ -409,12 +497,14 @@ void add_solve_ops(Registry& ops) {
         .grad(eigh_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("eig(input/A/x: float) -> (values, vectors)")
         .doc(
             "Complex eigenvalues and eigenvectors (columns, of norm 1) of a square matrix; the gradient is that of "
-            "what does not depend on the vectors' phases.")
+            "what does not depend on the vectors' phases. Where eigenvalues are equal, they have a gradient, and their "
+            "vectors have none: using these is an error when it is differentiated.")
         .example("eig(tensor{{2.0}})", "cast(tensor{2.0}, \"complex64\")")
         .infer([](const Call& c) -> Types {
             Shape s = square(c, 0);
@@ -424,6 +514,7 @@ void add_solve_ops(Registry& ops) {
         .grad(eig_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
     ops.add("pinv(x/A/input: float, *, atol: number? = nil, rtol: number? = nil, hermitian: bool = false)")
@@ -437,12 +528,14 @@ void add_solve_ops(Registry& ops) {
         .grad(pinv_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[4,2]")
         .sample("f32[2,2,3]");
     ops.add("matrix_power(input/x: float, n: int)")
         .doc("The n-th power of a square matrix; a negative n takes powers of the inverse.")
         .example("matrix_power(tensor{{1.0, 1.0}, {0.0, 1.0}}, 3)", "tensor{{1.0, 3.0}, {0.0, 1.0}}")
         .expand(expand_matrix_power)
+        .wide()
         .sample("f32[3,3], 3")
         .sample("f32[2,2,2]:(1,3), -2");
     ops.add("matrix_exp(input/x/A: float)")
@@ -452,6 +545,7 @@ void add_solve_ops(Registry& ops) {
         .grad(matrix_exp_grad)
         .batched(batch::last_axes<2>)
         .raises()
+        .wide()
         .sample("f32[3,3]")
         .sample("f32[2,2,2]");
 }

@@ -64,6 +64,7 @@ local elsewhere = {
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",
   ["slopes, by central differences below"] = "igamma_slope zeta_slope",
+  ["parts of gradients that have cases: grad_extremes_test"] = "sinc_slope cumprod_grad cofactor_slope reciprocal_gaps",
   ["parts of operators that have cases: ctc_loss, the losses of labels, the distributions, loss scaling"] = [[
     ctc_path valid_parameter without_overflow
   ]],
