@@ -41,6 +41,7 @@ const Op* open_operator(const Op& op, uint64_t operands) {
     made->id = next_extra_id();
     made->promotes = true;
     made->expand_fn = op.open_fn;
+    made->has_wide_rules = true;
     made->side_effect = op.side_effect;
     return made.get();
 }

@@ -364,9 +364,14 @@ bool bincount(const KernelCall& c) {
     c.out[0] = Tensor::zeros(to, {length});
     return with_element(c.out[0], [&](auto zero) {
         using T = decltype(zero);
-        T* const counts = c.out[0].data<T>();
-        for_elements(x.size(),
-                     [&](int64_t i) { counts[x.data<int64_t>()[i]] += c.has(1) ? c.tensor(1).data<T>()[i] : T(1); });
+        // In doubles: an f32 counts up to 2^24.
+        using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+        std::vector<Sum> counts(static_cast<size_t>(length));
+        for_elements(x.size(), [&](int64_t i) {
+            counts[static_cast<size_t>(x.data<int64_t>()[i])] +=
+                c.has(1) ? static_cast<Sum>(c.tensor(1).data<T>()[i]) : Sum(1);
+        });
+        std::ranges::transform(counts, c.out[0].data<T>(), [](Sum s) { return static_cast<T>(s); });
     });
 }
 

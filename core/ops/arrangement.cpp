@@ -297,6 +297,7 @@ void add_arrangement_ops(Registry& ops) {
                  "tensor{{{{-0.5, 0.0}, {0.5, 0.0}}}}")
         .expand(expand_affine_grid)
         .source("Jaderberg et al., Spatial Transformer Networks (2015)")
+        .wide()
         .sample("f32[2,2,3], {2, 1, 3, 4}")
         .sample("f32[1,3,4], {1, 2, 2, 3, 2}, true");
     ops.add(

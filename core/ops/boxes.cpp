@@ -191,6 +191,7 @@ void add_box_ops(Registry& ops) {
             "Boxes are {x1, y1, x2, y2}; sides count the pixels at both ends.")
         .example("iou(tensor{{0.0, 0.0, 4.0, 4.0}}, tensor{{0.0, 0.0, 2.0, 2.0}})", "tensor{{0.36}}")
         .expand(expand_iou)
+        .wide()
         .sample("f32[3,4]:(0,1), f32[2,4]:(2,5)")
         .sample("f32[1,4]:(0,1), f32[4,4]:(2,5), \"iof\"");
     ops.add(
@@ -203,6 +204,7 @@ void add_box_ops(Registry& ops) {
                  "tensor{{0.2, 0.0, 0.0, 0.0}}")
         .expand(expand_encode)
         .source("Ren et al., Faster R-CNN (2015)")
+        .wide()
         .sample("f32[3,4]:(0,1), f32[3,4]:(0,1)")
         .sample("f32[2,4]:(0,1), f32[2,4]:(0,1), {0.1, 0.2, 0.0, 0.0}, {1.0, 1.0, 0.5, 2.0}");
     ops.add(
@@ -214,6 +216,7 @@ void add_box_ops(Registry& ops) {
         .example("bounding_box_decode(tensor{{0.0, 0.0, 4.0, 4.0}}, tensor{{0.2, 0.0, 0.0, 0.0}}, {9, 9})",
                  "tensor{{1.0, 0.0, 5.0, 4.0}}")
         .expand(expand_decode)
+        .wide()
         .sample("f32[3,4]:(3,5), f32[3,4]:(-0.1,0.1), {20, 30}")
         .sample("f32[2,4]:(3,5), f32[2,4]:(-0.1,0.1), {20, 30}, {0.1, 0.2, 0.0, 0.0}, {1.0, 1.0, 0.5, 2.0}");
     ops.add("check_valid(bboxes: tensor, img_metas: tensor)")
@@ -221,6 +224,7 @@ void add_box_ops(Registry& ops) {
         .example("check_valid(tensor{{0.0, 0.0, 2.0, 2.0}, {0.0, 0.0, 3.0, 3.0}}, tensor{3.0, 3.0, 1.0})",
                  "tensor{true, false}")
         .expand(expand_check_valid)
+        .wide()
         .sample("f32[5,4], f32[3]:(0.5,2)")
         .sample("i64[2,4]:(0,4), i64[3]:(1,3)");
     ops.add(
@@ -232,6 +236,7 @@ void add_box_ops(Registry& ops) {
         .example("crop_and_resize(ones({1, 2, 2, 1}), tensor{{0.0, 0.0, 1.0, 1.0}}, tensor{0}, {1, 1})",
                  "tensor{{{{1.0}}}}")
         .expand(expand_crop_and_resize)
+        .wide()
         .sample("f32[2,4,5,3], f32[3,4]:(0.1,0.9), i64[3]:(0,2), {3, 2}")
         .sample("f32[1,3,3,1], f32[2,4]:(-0.4,1.4), i64[2]:(0,1), {2, 1}, \"nearest\", -1.0");
 }

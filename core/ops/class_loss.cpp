@@ -59,7 +59,7 @@ Expr label_loss(const ExpandCall& c, const Expr& logp, int axis) {
     Expr picked = call("gather_elements", {logp, axis, index.reshape(with_axis(samples, axis))}).reshape(samples);
     Expr weight, weights;
     if (c.has(2)) {
-        weight = widened(c.in(2));
+        weight = c.in(2);
         weights = call("gather", {weight, index, 0});
     }
     double smoothing = c.number(5);
@@ -70,20 +70,20 @@ Expr label_loss(const ExpandCall& c, const Expr& logp, int axis) {
         loss = loss * (1 - smoothing) + smooth * (smoothing / static_cast<double>(classes));
     }
     loss = call("where", {keep, loss, 0.0});
-    if (c.string(4) != "mean") return reduced(loss, c.string(4), c.dtype);
+    if (c.string(4) != "mean") return reduced(loss, c.string(4));
     Expr count = weight ? call("sum", {call("where", {keep, weights, 0.0})}) : call("sum", {keep}).cast(loss.dtype());
-    return (call("sum", {loss}) / count).cast(c.dtype);
+    return call("sum", {loss}) / count;
 }
 
 // Targets are probabilities.
 Expr probability_loss(const ExpandCall& c, const Expr& logp, int axis) {
     double smoothing = c.number(5), classes = static_cast<double>(c.shape(0)[axis]);
-    Expr target = widened(c.in(1));
+    Expr target = c.in(1);
     if (smoothing > 0) target = target * (1 - smoothing) + smoothing / classes;
     Expr terms = weighted_finite(target, logp);
-    if (c.has(2)) terms = terms * beside_classes(widened(c.in(2)), c.shape(0), axis);
+    if (c.has(2)) terms = terms * beside_classes(c.in(2), c.shape(0), axis);
     Expr loss = -terms.sum({axis});
-    return reduced(loss, c.string(4), c.dtype);
+    return reduced(loss, c.string(4));
 }
 
 Expr expand_nll(const ExpandCall& c) {
@@ -91,7 +91,7 @@ Expr expand_nll(const ExpandCall& c) {
     expect_label_shape(c, axis);
     expect_class_weight(c, 2, c.shape(0)[axis]);
     expect_smoothing(c, 5);
-    return label_loss(c, widened(c.in(0)), axis);
+    return label_loss(c, c.in(0), axis);
 }
 
 Expr expand_cross_entropy(const ExpandCall& c) {
@@ -106,7 +106,7 @@ Expr expand_cross_entropy(const ExpandCall& c) {
     if (c.shape(0).size() == 0 && c.string(4) == "mean")
         throw value_error(c.name(),
                           str("the batch is empty (shape ", c.shape(0), "): a mean over zero samples has no value"));
-    Expr logp = call("log_softmax", {widened(c.in(0)), axis});
+    Expr logp = call("log_softmax", {c.in(0), axis});
     return soft ? probability_loss(c, logp, axis) : label_loss(c, logp, axis);
 }
 
@@ -122,22 +122,22 @@ Expr expand_multi_margin(const ExpandCall& c) {
     int64_t classes = c.shape(0)[axis], p = c.integer(2);
     expect_class_weight(c, 4, classes);
     if (p != 1 && p != 2) throw value_error(c.name(), str("p must be 1 or 2, not ", p));
-    Expr x = widened(c.in(0));
+    Expr x = c.in(0);
     Expr index = call("valid_labels", {c.in(1), classes, {"where", c.name()}})[0];
     Expr at = index.reshape(with_axis(c.shape(1), axis));
     Expr picked = call("gather_elements", {x, axis, at});
     Expr terms = call("relu", {x - picked + c.number(3)});
     if (p == 2) terms = terms * terms;
-    if (c.has(4)) terms = terms * call("gather", {widened(c.in(4)), index, 0}).reshape(at.shape());
+    if (c.has(4)) terms = terms * call("gather", {c.in(4), index, 0}).reshape(at.shape());
     terms = call("scatter", {terms, axis, at, c.builder.zeros_like(picked)});
-    return reduced(terms.sum({axis}) / static_cast<double>(classes), c.string(5), c.dtype);
+    return reduced(terms.sum({axis}) / static_cast<double>(classes), c.string(5));
 }
 
 // Each row of the target lists classes up to the first -1.
 Expr expand_multilabel_margin(const ExpandCall& c) {
     int axis = class_axis(c);
     expect_same_shape(c, 0, 1);
-    Expr x = widened(c.in(0));
+    Expr x = c.in(0);
     Expr counts = call("label_counts", {c.in(1)}).cast(x.dtype());
     int wide = x.rank();
     Shape column = c.shape(0), row = c.shape(0);
@@ -146,16 +146,16 @@ Expr expand_multilabel_margin(const ExpandCall& c) {
     Expr others = call("equal", {counts, 0.0}).cast(x.dtype());
     Expr gaps = call("relu", {1.0 - x.reshape(column) + x.reshape(row)});
     Expr terms = gaps * counts.reshape(column) * others.reshape(row);
-    return reduced(terms.sum({axis, wide}) / static_cast<double>(c.shape(0)[axis]), c.string(2), c.dtype);
+    return reduced(terms.sum({axis, wide}) / static_cast<double>(c.shape(0)[axis]), c.string(2));
 }
 
 // (input, target, weight, reduction)
 Expr expand_multilabel_soft_margin(const ExpandCall& c) {
     (void)class_axis(c);
     expect_same_shape(c, 0, 1);
-    Expr terms = call("sigmoid_cross_entropy", {widened(c.in(0)), widened(c.in(1))});
-    if (c.has(2)) terms = terms * widened(c.in(2));
-    return reduced(call("mean", {terms, terms.rank() - 1}), c.string(3), c.dtype);
+    Expr terms = call("sigmoid_cross_entropy", {c.in(0), c.in(1)});
+    if (c.has(2)) terms = terms * c.in(2);
+    return reduced(call("mean", {terms, terms.rank() - 1}), c.string(3));
 }
 
 }  // namespace
@@ -184,6 +184,7 @@ void add_class_loss_ops(Registry& ops) {
         .example("nll_loss(tensor{{-0.5, -1.0}}, tensor{1})", "tensor(1.0)")
         .expand(expand_nll)
         .open(open::smoothed_loss)
+        .wide()
         .sample("f32[3,5], i64[3]:(0,5)")
         .sample("f32[2,4,3], i64[2,3]:(0,4), f32[4]:(0.5,2), 2, \"none\"");
     ops.add(
@@ -193,6 +194,7 @@ void add_class_loss_ops(Registry& ops) {
         .example("cross_entropy(tensor{{0.0, 0.0}}, tensor{1})", "tensor(0.6931)")
         .expand(expand_cross_entropy)
         .open(open::smoothed_loss)
+        .wide()
         .sample("f32[3,5], i64[3]:(0,5)")
         .sample("f32[3,5], f32[3,5]:(0,1), f32[5]:(0.5,2), reduction=\"sum\"")
         .sample("f32[2,4,3], i32[2,3]:(0,4), f32[4]:(0.5,2), 2, \"none\", 0.1");
@@ -204,6 +206,7 @@ void add_class_loss_ops(Registry& ops) {
             "averaged over the classes.")
         .example("multi_margin_loss(tensor{{0.5, 0.0}}, tensor{0})", "tensor(0.25)")
         .expand(expand_multi_margin)
+        .wide()
         .sample("f32[3,5], i64[3]:(0,5)")
         .sample("f32[3,5], i64[3]:(0,5), 2, 1.5, f32[5]:(0.5,2), \"sum\"");
     ops.add("label_counts(target: index)")
@@ -226,6 +229,7 @@ void add_class_loss_ops(Registry& ops) {
             "lists classes up to the first -1.")
         .example("multilabel_margin_loss(tensor{{0.5, 0.0}}, tensor{{0, -1}})", "tensor(0.25)")
         .expand(expand_multilabel_margin)
+        .wide()
         .sample("f32[3,4], i64[3,4]:(-1,4)")
         .sample("f32[2,5], i64[2,5]:(-1,5), \"none\"");
     ops.add(
@@ -234,6 +238,7 @@ void add_class_loss_ops(Registry& ops) {
         .doc("Binary cross-entropy of each class from logits, averaged over the classes.")
         .example("multilabel_soft_margin_loss(tensor{{0.0, 0.0}}, tensor{{1.0, 0.0}})", "tensor(0.6931)")
         .expand(expand_multilabel_soft_margin)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(0,1)")
         .sample("f32[3,5], f32[3,5]:(0,1), f32[5], \"none\"");
     add_ctc_ops(ops);

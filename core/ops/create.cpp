@@ -283,6 +283,7 @@ void add_combinations(Registry& ops) {
             Expr powers = c.call("arange", {n - 1, -1, -1, c.type(0).dtype});
             return c.call("pow", {column, powers});
         })
+        .wide()
         .sample("f32[3]:(1,2)")
         .sample("f32[4]:(1,2), 3");
     ops.add("cartesian_prod(inputs/tensors: tensors)")

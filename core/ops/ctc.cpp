@@ -68,7 +68,7 @@ Expr expand_ctc(const ExpandCall& c) {
     Expr path = checked[0], skip = checked[1], last = checked[2], active = checked[3];
     int64_t states = path.shape()[1];
     Expr index = path.reshape({1, batch, states}).broadcast_to({time, batch, states});
-    Expr emitted = call("gather_elements", {widened(c.in(0)), 2, index});
+    Expr emitted = call("gather_elements", {c.in(0), 2, index});
     Expr nowhere = c.call("full", {Shape{batch, states}, kMinusInf, {"dtype", emitted.dtype()}});
     // Before the first step everything is at the blank in front, from where the first two states are reached.
     Expr alpha = c.call("full", {Shape{batch, 1}, 0.0, {"dtype", emitted.dtype()}});
@@ -85,7 +85,7 @@ Expr expand_ctc(const ExpandCall& c) {
         // Each loss by the length of its target first.
         loss = loss / call("maximum", {c.in(3), 1}).cast(loss.dtype());
     }
-    return reduced(loss, c.string(5), c.dtype);
+    return reduced(loss, c.string(5));
 }
 
 // ctc_greedy_decoder(inputs, sequence_length, merge_repeated)
@@ -136,6 +136,7 @@ void add_ctc_ops(Registry& ops) {
         .example("ctc_greedy_decoder(tensor{{{0.9, 0.1}}, {{0.6, 0.1}}}, tensor{2})", "tensor{{0, 0}}")
         .expand(expand_greedy)
         .method(false)
+        .wide()
         .sample("f32[5,2,4], i64[2]:(1,6)")
         .sample("f32[4,3,2], i64[3]:(0,5), false");
     ops.add(
@@ -160,6 +161,7 @@ void add_ctc_ops(Registry& ops) {
         .source("Graves et al.: Connectionist Temporal Classification, 2006")
         .example("ctc_loss(tensor{{{-0.6931, -0.6931}}}, tensor{{1}}, tensor{1}, tensor{1})", "tensor(0.6931)")
         .expand(expand_ctc)
+        .wide()
         .sample("f32[5,2,4], i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3)")
         .sample("f32[7,1,3], i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3), reduction=\"sum\"");
 }

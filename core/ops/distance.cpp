@@ -3,9 +3,9 @@
 
 #include "core/infer.h"
 #include "core/ops/families.h"
-#include "core/ops/loss.h"
 #include "core/ops/matrix.h"
 #include "core/ops/open.h"
+#include "core/ops/reduce.h"
 
 namespace lunaria {
 
@@ -179,10 +179,9 @@ Grads grad_pair_sums(const GradRule& g) {
 Grads grad_cdist(const GradRule& g) {
     const double p = g.number(2);
     if (p == 0) return Grads(3);
-    // Differences are looked for that are as large as the distance: one that is rounded to fewer digits equals none.
-    const bool rounded = std::isinf(p) && is_half(g.dtype);
-    const Expr x1 = rounded ? widened(g.in(0)) : g.in(0), x2 = rounded ? widened(g.in(1)) : g.in(1);
-    const Expr out = rounded ? g.call("cdist", {x1, x2, p}) : g.out, dout = rounded ? widened(g.dout) : g.dout;
+    const Expr x1 = g.in(0), x2 = g.in(1), dout = g.dout;
+    // Differences are looked for that are as large as the distance: one that was rounded to fewer digits equals none.
+    const Expr out = std::isinf(p) ? g.call("cdist", {x1, x2, p}) : g.out;
     Expr equal = call("equal", {out, 0.0});
     Expr length = call("where", {equal, 1.0, out}), weight = call("where", {equal, 0.0, dout});
     Pairs slope{x1, x2, weight, Expr(), Expr(), p - 1, true};
@@ -199,8 +198,7 @@ Grads grad_cdist(const GradRule& g) {
             slope.left = weight / call("where", {equal, 1.0, largest.products()});
         }
     }
-    return {
-        sum_to(slope.sums(), g.shape(0)).cast(g.dtype), sum_to(slope.turned().sums(), g.shape(1)).cast(g.dtype), {}};
+    return {sum_to(slope.sums(), g.shape(0)), sum_to(slope.turned().sums(), g.shape(1)), {}};
 }
 
 Expr expand_cosine_similarity(const ExpandCall& c) {
@@ -222,6 +220,7 @@ void add_distance_ops(Registry& ops) {
         .doc("Cross product of vectors of three elements along an axis (default: the first axis of size 3).")
         .example("cross(tensor{1.0, 0.0, 0.0}, tensor{0.0, 1.0, 0.0})", "tensor{0.0, 0.0, 1.0}")
         .expand(expand_cross)
+        .wide()
         .sample("f32[4,3], f32[4,3], dim=1")
         .sample("f32[3,2], f32[3,1]");
     // A primitive, since the differences of all rows would take many times the memory of the result.
@@ -230,6 +229,7 @@ void add_distance_ops(Registry& ops) {
         .example("cdist(tensor{{0.0, 0.0}}, tensor{{3.0, 4.0}, {0.0, 1.0}})", "tensor{{5.0, 1.0}}")
         .infer(infer_cdist)
         .grad(grad_cdist)
+        .wide()
         .sample("f32[2,4,3], f32[2,5,3]")
         .sample("f32[3,2], f32[1,2], p=1.0")
         .sample("f32[3,2], f32[4,2], p=3.0")
@@ -246,6 +246,7 @@ void add_distance_ops(Registry& ops) {
         .infer([](const Call& c) { return infer_pairs(c, true); })
         .grad(grad_pair_products)
         .method(false)
+        .wide()
         .sample("f32[3,4], f32[2,4]")
         .sample("f32[5,3,4], f32[2,4], f32[3,4], f32[2,4], f32[3,2]:(1,2), 3.0, true")
         .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");
@@ -260,6 +261,7 @@ void add_distance_ops(Registry& ops) {
         .infer([](const Call& c) { return infer_pairs(c, false); })
         .grad(grad_pair_sums)
         .method(false)
+        .wide()
         .sample("f32[3,4], f32[2,4]")
         .sample("f32[5,3,4], f32[2,4], f32[3,2], f32[2,4], f32[3,2]:(1,2), 3.0, true")
         .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");
@@ -268,6 +270,7 @@ void add_distance_ops(Registry& ops) {
         .example("cosine_similarity(tensor{{1.0, 0.0}}, tensor{{1.0, 1.0}})", "tensor{0.7071068}")
         .expand(expand_cosine_similarity)
         .open(open::cosine_similarity)
+        .wide()
         .sample("f32[3,4], f32[3,4]")
         .sample("f32[2,5,3], f32[5,3], dim=-1");
 }

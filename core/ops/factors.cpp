@@ -167,6 +167,7 @@ void add_factor_ops(Registry& ops) {
         .example("lu_factor(tensor{{1.0, 2.0}, {4.0, 4.0}})", "tensor{{4.0, 4.0}, {0.25, 1.0}}")
         .infer(infer_lu_factor)
         .grad(lu_factor_grad)
+        .wide()
         .sample("f32[3,1,1]:(1,2)")
         .sample("f32[1,1]:(1,3)");
     ops.add("permutation_of_pivots(pivots: index, n: int, dtype: dtype? = nil)")
@@ -186,12 +187,14 @@ void add_factor_ops(Registry& ops) {
         .infer(infer_solve_triangular)
         .grad(solve_triangular_grad)
         .raises()
+        .wide()
         .sample("f32[3,1,1]:(1,2), f32[3,1,2]")
         .sample("f32[1,1]:(1,2), f32[1,3], lower=true, trans=true");
     ops.add("lu_solve(input/b: float, LU_data/lu: float, LU_pivots/pivots: index)")
         .doc("Solves a x = b with the results of lu_factor(a).")
         .example("lu_solve(tensor{{2.0}, {8.0}}, lu_factor(tensor{{2.0, 0.0}, {0.0, 4.0}}))", "tensor{{1.0}, {2.0}}")
         .expand(expand_lu_solve)
+        .wide()
         .sample("f32[1,2], f32[1,1]:(1,2), i64[1]:(0,1)");
     ops.add("lu_unpack(LU_data/lu: float, LU_pivots/pivots: index) -> (p, l, u)")
         .doc("The matrices p, l and u from the results of lu_factor.")
@@ -213,6 +216,7 @@ void add_factor_ops(Registry& ops) {
         .doc("The first columns of the orthogonal matrix whose Householder reflections are given as by geqrf.")
         .example("abs(orgqr(tensor{{-5.0}, {0.5}}, tensor{1.6}))", "tensor{{0.6}, {0.8}}")
         .expand(expand_orgqr)
+        .wide()
         .sample("f32[3,2], f32[2]")
         .sample("f32[2,2,2], f32[2,1]");
     ops.add("ormqr(input/x: float, tau: float, other: float, left: bool = true, transpose: bool = false)")
@@ -221,6 +225,7 @@ void add_factor_ops(Registry& ops) {
             "(conjugate) transpose, with other; other q where left is false.")
         .example("abs(ormqr(tensor{{-5.0}, {0.5}}, tensor{1.6}, tensor{{1.0}, {0.0}}))", "tensor{{0.6}, {0.8}}")
         .expand(expand_ormqr)
+        .wide()
         .sample("f32[3,2], f32[2], f32[3,4]")
         .sample("f32[3,2], f32[2], f32[4,3], left=false, transpose=true");
 }

@@ -320,6 +320,7 @@ void add_image_ops(Registry& ops) {
         .example("interpolate(tensor{{{1.0, 3.0}}}, 4)", "tensor{{{1.0, 1.0, 3.0, 3.0}}}")
         .example("interpolate(tensor{{{1.0, 3.0}}}, 3, nil, \"linear\", true)", "tensor{{{1.0, 2.0, 3.0}}}")
         .expand(expand_interpolate)
+        .wide()
         .sample("f32[1,2,4,5], {7, 6}")
         .sample("f32[1,2,4,5], {7, 9}, mode=\"bilinear\", align_corners=false")
         .sample("f32[1,2,4,5], {3, 7}, mode=\"bicubic\"")
@@ -333,6 +334,7 @@ void add_image_ops(Registry& ops) {
             "names by x and y between -1 and 1.")
         .example("grid_sample(tensor{{{{1.0, 3.0}}}}, tensor{{{{0.0, 0.0}}}})", "tensor{{{{2.0}}}}")
         .expand(expand_grid_sample)
+        .wide()
         .sample("f32[1,2,4,5], f32[1,3,3,2]:(-0.9,0.9)")
         .sample("f32[2,1,3,4], f32[2,2,3,2]:(-1.4,1.4), padding_mode=\"reflection\", align_corners=true")
         .sample("f32[1,2,4,5], f32[1,3,3,2]:(-1.4,1.4), mode=\"nearest\", padding_mode=\"border\"");
@@ -378,6 +380,7 @@ void add_image_ops(Registry& ops) {
         .example("lrn(tensor{{1.0}}, 1, 3.0, 1.0, 0.5)", "tensor{{0.5}}")
         .expand(expand_lrn)
         .open(open::lrn)
+        .wide()
         .sample("f32[2,6,2,3], 2, 1.0, 0.5, 0.75")
         .sample("f32[1,3,5], 1");
 }

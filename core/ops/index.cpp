@@ -74,7 +74,6 @@ void add_gathers(Registry& ops) {
         .example("index_add(tensor{1, 2}, tensor{0, 0}, tensor{10, 20}, 0)", "tensor{31, 2}")
         .infer([](const Call& c) { return infer_rows(c, c.axis(3, 0)); })
         .strided()
-        .half_native()
         .grad([](const GradRule& g) -> Grads {
             int axis = g.axis(3, 0);
             Expr rows = g.call("gather", {g.dout, g.in(1), axis}).reshape(g.shape(2));

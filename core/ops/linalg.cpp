@@ -368,6 +368,7 @@ void add_linalg_ops(Registry& ops) {
             "scalar product.")
         .example("dot(tensor{1.0, 2.0}, tensor{3.0, 4.0})", "tensor(11.0)")
         .expand(expand_dot)
+        .wide()
         .sample("f32[2,3], f32[3,4]")
         .sample("f32[2,3], f32[2,3,5]")
         .sample("f32[7], f32[7]");
@@ -375,6 +376,7 @@ void add_linalg_ops(Registry& ops) {
         .doc("Sum of products over the last axes of both operands.")
         .example("inner(tensor{{1.0, 2.0}}, tensor{{3.0, 4.0}, {5.0, 6.0}})", "tensor{{11.0, 17.0}}")
         .expand(expand_inner)
+        .wide()
         .sample("f32[2,3], f32[4,3]")
         .sample("f32[5], f32[2,3,5]");
     ops.add("outer(input/a/x1: same, vec2/b/x2/other: same)")

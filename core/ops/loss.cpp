@@ -1,6 +1,5 @@
 // Operators: loss functions over predictions and targets of the same shape.
-// Composites, but for the two cross-entropies of probabilities, whose gradients have a closed form without 0/0. Halves
-// are computed in f32 from beginning to end.
+// Composites, but for the two cross-entropies of probabilities, whose gradients have a closed form without 0/0.
 #include "core/ops/loss.h"
 
 #include <cmath>
@@ -13,11 +12,8 @@
 
 namespace lunaria {
 
-Expr widened(const Expr& e) { return e && is_half(e.dtype()) ? e.cast(DType::f32) : e; }
-
-Expr reduced(const Expr& loss, std::string_view reduction, DType dtype) {
-    Expr result = reduction == "none" ? loss : call(reduction == "sum" ? "sum" : "mean", {loss});
-    return result.cast(dtype);
+Expr reduced(const Expr& loss, std::string_view reduction) {
+    return reduction == "none" ? loss : call(reduction == "sum" ? "sum" : "mean", {loss});
 }
 
 Expr weighted_finite(const Expr& weight, const Expr& x) {
@@ -38,21 +34,19 @@ Expr absolute(const Expr& e) { return call("abs", {e}); }
 Expr choose(const Expr& condition, const Expr& yes, const Expr& no) { return call("where", {condition, yes, no}); }
 
 Expr expand_mse(const ExpandCall& c) {
-    Expr d = widened(c.in(0)) - widened(c.in(1));
-    return reduced(d * d, c.string(2), c.dtype);
+    Expr d = c.in(0) - c.in(1);
+    return reduced(d * d, c.string(2));
 }
 
-Expr expand_l1(const ExpandCall& c) {
-    return reduced(absolute(widened(c.in(0)) - widened(c.in(1))), c.string(2), c.dtype);
-}
+Expr expand_l1(const ExpandCall& c) { return reduced(absolute(c.in(0) - c.in(1)), c.string(2)); }
 
 Expr expand_smooth_l1(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
     double beta = c.number(2);
     if (!(beta >= 0)) throw value_error(c.name(), str("beta must not be negative, got ", beta));
-    Expr x = widened(c.in(0)), t = widened(c.in(1));
+    Expr x = c.in(0), t = c.in(1);
     Expr loss = beta == 0 ? absolute(x - t) : call("huber_element", {x, t, beta, 1 / beta});
-    return reduced(loss, c.string(3), c.dtype);
+    return reduced(loss, c.string(3));
 }
 
 Grads grad_huber(const GradRule& g) {
@@ -75,8 +69,8 @@ Grads grad_huber(const GradRule& g) {
 Expr expand_huber(const ExpandCall& c) {
     double delta = c.number(3);
     if (!(delta > 0)) throw value_error(c.name(), str("delta must be positive, not ", delta));
-    Expr loss = call("huber_element", {widened(c.in(0)), widened(c.in(1)), delta, 1.0});
-    return reduced(loss, c.string(2), c.dtype);
+    Expr loss = call("huber_element", {c.in(0), c.in(1), delta, 1.0});
+    return reduced(loss, c.string(2));
 }
 
 // Of one element: -(t log x + (1 - t) log(1 - x)), the logarithms cut off at -100.
@@ -95,9 +89,9 @@ Grads grad_bernoulli(const GradRule& g) {
 
 Expr expand_bce(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
-    Expr loss = call("bernoulli_cross_entropy", {widened(c.in(0)), widened(c.in(1))});
-    if (c.has(2)) loss = loss * widened(c.in(2));
-    return reduced(loss, c.string(3), c.dtype);
+    Expr loss = call("bernoulli_cross_entropy", {c.in(0), c.in(1)});
+    if (c.has(2)) loss = loss * c.in(2);
+    return reduced(loss, c.string(3));
 }
 
 // Of one element, from the logit: (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x)).
@@ -117,16 +111,16 @@ Grads grad_sigmoid_cross_entropy(const GradRule& g) {
 
 Expr expand_bce_with_logits(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
-    Expr x = widened(c.in(0)), t = widened(c.in(1));
-    Expr loss = c.has(3) ? call("sigmoid_cross_entropy", {x, t, widened(c.in(3)).broadcast_to(x.shape())})
+    Expr x = c.in(0), t = c.in(1);
+    Expr loss = c.has(3) ? call("sigmoid_cross_entropy", {x, t, c.in(3).broadcast_to(x.shape())})
                          : call("sigmoid_cross_entropy", {x, t});
-    if (c.has(2)) loss = loss * widened(c.in(2));
-    return reduced(loss, c.string(4), c.dtype);
+    if (c.has(2)) loss = loss * c.in(2);
+    return reduced(loss, c.string(4));
 }
 
 // t (log t - x), which is 0 where t is 0 even when x is -inf.
 Expr expand_kl_div(const ExpandCall& c) {
-    Expr x = widened(c.in(0)), t = widened(c.in(1));
+    Expr x = c.in(0), t = c.in(1);
     Expr loss;
     if (c.boolean(3)) {
         Expr p = call("exp", {t});
@@ -134,22 +128,22 @@ Expr expand_kl_div(const ExpandCall& c) {
     } else {
         loss = call("xlogy", {t, t}) - weighted_finite(t, x);
     }
-    if (c.string(2) != "batchmean") return reduced(loss, c.string(2), c.dtype);
+    if (c.string(2) != "batchmean") return reduced(loss, c.string(2));
     if (c.rank(0) == 0) throw shape_error(c.name(), "batchmean needs at least one axis, not rank 0");
-    return (call("sum", {loss}) / static_cast<double>(c.shape(0)[0])).cast(c.dtype);
+    return call("sum", {loss}) / static_cast<double>(c.shape(0)[0]);
 }
 
 Expr expand_hinge_embedding(const ExpandCall& c) {
-    Expr x = widened(c.in(0)), t = widened(c.in(1)), zeros = c.builder.zeros_like(x);
+    Expr x = c.in(0), t = c.in(1), zeros = c.builder.zeros_like(x);
     Expr near = choose(call("equal", {t, 1.0}), x, zeros);
     Expr far = choose(call("equal", {t, -1.0}), call("relu", {c.number(2) - x}), zeros);
-    return reduced(near + far, c.string(3), c.dtype);
+    return reduced(near + far, c.string(3));
 }
 
 Expr expand_cosine_embedding(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
     if (std::abs(c.number(3)) > 1) throw value_error(c.name(), str("margin must be in -1 .. 1, not ", c.number(3)));
-    Expr a = widened(c.in(0)), b = widened(c.in(1)), t = widened(c.in(2));
+    Expr a = c.in(0), b = c.in(1), t = c.in(2);
     if (a.rank() == 0) throw shape_error(c.name(), "input1 must have at least one axis, not rank 0");
     int last = a.rank() - 1;
     auto square = [&](const Expr& e) { return (e * e).sum({last}) + 1e-12; };
@@ -157,17 +151,17 @@ Expr expand_cosine_embedding(const ExpandCall& c) {
     Expr zeros = c.builder.zeros_like(cosine);
     Expr alike = choose(call("equal", {t, 1.0}), 1.0 - cosine, zeros);
     Expr unlike = choose(call("equal", {t, -1.0}), call("relu", {cosine - c.number(3)}), zeros);
-    return reduced(alike + unlike, c.string(4), c.dtype);
+    return reduced(alike + unlike, c.string(4));
 }
 
 Expr expand_margin_ranking(const ExpandCall& c) {
-    Expr gap = widened(c.in(0)) - widened(c.in(1));
-    return reduced(call("relu", {c.number(3) - widened(c.in(2)) * gap}), c.string(4), c.dtype);
+    Expr gap = c.in(0) - c.in(1);
+    return reduced(call("relu", {c.number(3) - c.in(2) * gap}), c.string(4));
 }
 
 Expr expand_soft_margin(const ExpandCall& c) {
     expect_equal_shapes(c, 0, 1);
-    return reduced(-call("logsigmoid", {widened(c.in(0)) * widened(c.in(1))}), c.string(2), c.dtype);
+    return reduced(-call("logsigmoid", {c.in(0) * c.in(1)}), c.string(2));
 }
 
 Expr distance(const Expr& a, const Expr& b, double p, double eps) {
@@ -175,19 +169,19 @@ Expr distance(const Expr& a, const Expr& b, double p, double eps) {
 }
 
 Expr expand_triplet_margin(const ExpandCall& c) {
-    Expr anchor = widened(c.in(0)), positive = widened(c.in(1)), negative = widened(c.in(2));
+    Expr anchor = c.in(0), positive = c.in(1), negative = c.in(2);
     double p = c.number(4), eps = c.number(5);
     if (anchor.rank() == 0) throw shape_error(c.name(), "anchor must have at least one axis, not rank 0");
     if (!(c.number(3) > 0)) throw value_error(c.name(), str("margin must be positive, not ", c.number(3)));
     Expr near = distance(anchor, positive, p, eps), far = distance(anchor, negative, p, eps);
     if (c.boolean(6)) far = call("minimum", {far, distance(positive, negative, p, eps)});
-    return reduced(call("relu", {near - far + c.number(3)}), c.string(7), c.dtype);
+    return reduced(call("relu", {near - far + c.number(3)}), c.string(7));
 }
 
 // The variance is held above eps without a gradient through the bound.
 Expr expand_gaussian_nll(const ExpandCall& c) {
     if (!(c.number(4) > 0)) throw value_error(c.name(), str("eps must be positive, not ", c.number(4)));
-    Expr x = widened(c.in(0)), t = widened(c.in(1)), var = widened(c.in(2));
+    Expr x = c.in(0), t = c.in(1), var = c.in(2);
     if (var.rank() + 1 == x.rank()) {
         Shape beside = var.shape();
         beside.push_back(1);
@@ -198,7 +192,7 @@ Expr expand_gaussian_nll(const ExpandCall& c) {
     Expr d = x - t;
     Expr loss = (call("log", {var}) + d * d / var) * 0.5;
     if (c.boolean(3)) loss = loss + 0.5 * std::log(2 * M_PI);
-    return reduced(loss, c.string(5), c.dtype);
+    return reduced(loss, c.string(5));
 }
 
 void add_differences(Registry& ops) {
@@ -206,12 +200,14 @@ void add_differences(Registry& ops) {
         .doc("Squared differences between input and target, averaged by default.")
         .example("mse_loss(tensor{1.0, 2.0}, tensor{0.0, 4.0})", "tensor(2.5)")
         .expand(expand_mse)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[3,5], f32[5], \"none\"");
     ops.add("l1_loss(input/logits/x: float, target/labels: float, reduction: \"mean\"|\"sum\"|\"none\" = \"mean\")")
         .doc("Absolute differences between input and target, averaged by default.")
         .example("l1_loss(tensor{1.0, 2.0}, tensor{0.0, 4.0})", "tensor(1.5)")
         .expand(expand_l1)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], \"sum\"");
     ops.add(
@@ -223,6 +219,7 @@ void add_differences(Registry& ops) {
         .example("smooth_l1_loss(tensor{0.5, 2.0}, tensor{0.0, 0.0})", "tensor{0.125, 1.5}")
         .expand(expand_smooth_l1)
         .open(open::smooth_l1_loss)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], 0.5, \"mean\"");
     ops.add("huber_element(input: float, target: float, delta: float, scale: float)")
@@ -233,6 +230,7 @@ void add_differences(Registry& ops) {
         .elementwise()
         .grad(grad_huber)
         .method(false)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(2,3), 1.0, 0.5")
         .sample("f32[7], f32[7], f32[7]:(2,3), 2.0");
     ops.add(
@@ -242,6 +240,7 @@ void add_differences(Registry& ops) {
         .example("huber_loss(tensor{0.5, 2.0}, tensor{0.0, 0.0}, \"none\")", "tensor{0.125, 1.5}")
         .expand(expand_huber)
         .open(open::huber_loss)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], \"sum\", 0.5");
     ops.add(
@@ -250,6 +249,7 @@ void add_differences(Registry& ops) {
         .doc("Kullback-Leibler divergence of the log-probabilities `logits` from the probabilities `labels`.")
         .example("kl_div(tensor{-0.6931, -0.6931}, tensor{1.0, 0.0}, \"sum\")", "tensor(0.6931)")
         .expand(expand_kl_div)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(0.1,1)")
         .sample("f32[3,5], f32[3,5], \"batchmean\", log_target=true");
 }
@@ -263,6 +263,7 @@ void add_binary(Registry& ops) {
         .method(false)
         .batched(batch::last_axes<0>)
         .raises()
+        .wide()
         .sample("f32[3,5]:(0.1,0.9), f32[3,5]:(0,1)")
         .sample("f32[7]:(0.1,0.9), f32[7]:(0,1)");
     ops.add(
@@ -273,6 +274,7 @@ void add_binary(Registry& ops) {
             "default.")
         .example("binary_cross_entropy(tensor{0.5, 0.5}, tensor{1.0, 0.0})", "tensor(0.6931)")
         .expand(expand_bce)
+        .wide()
         .sample("f32[3,5]:(0.1,0.9), f32[3,5]:(0,1)")
         .sample("f32[3,5]:(0.1,0.9), f32[3,5]:(0,1), f32[5], \"none\"");
     ops.add("sigmoid_cross_entropy(logits/input: float, labels/target: float, pos_weight: float? = nil)")
@@ -282,6 +284,7 @@ void add_binary(Registry& ops) {
         .infer(infer_sigmoid_cross_entropy)
         .grad(grad_sigmoid_cross_entropy)
         .batched(batch::last_axes<0>)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(0,1)")
         .sample("f32[7], f32[7]:(0,1), f32[7]:(0.5,2)");
     ops.add(
@@ -292,6 +295,7 @@ void add_binary(Registry& ops) {
             "targets.")
         .example("binary_cross_entropy_with_logits(tensor{0.0, 0.0}, tensor{1.0, 0.0})", "tensor(0.6931)")
         .expand(expand_bce_with_logits)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(0,1)")
         .sample("f32[3,5], f32[3,5]:(0,1), f32[3,5]:(0.5,2), f32[5]:(0.5,2), \"none\"");
     ops.add(
@@ -300,6 +304,7 @@ void add_binary(Registry& ops) {
         .doc("Logistic loss log(1 + exp(-t x)) of scores and targets that are 1 or -1.")
         .example("soft_margin_loss(tensor{0.0, 0.0}, tensor{1.0, -1.0})", "tensor(0.6931)")
         .expand(expand_soft_margin)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], \"sum\"");
 }
@@ -312,6 +317,7 @@ void add_margins(Registry& ops) {
         .example("hinge_embedding_loss(tensor{0.25, 0.25}, tensor{1.0, -1.0})", "tensor(0.5)")
         .expand(expand_hinge_embedding)
         .open(open::hinge_embedding_loss)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[7], f32[7], 2.0, \"sum\"");
     ops.add(
@@ -322,6 +328,7 @@ void add_margins(Registry& ops) {
             "is -1.")
         .example("cosine_embedding_loss(tensor{{1.0, 0.0}}, tensor{{0.0, 1.0}}, tensor{1.0})", "tensor(1.0)")
         .expand(expand_cosine_embedding)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[3]")
         .sample("f32[2,4], f32[2,4], f32[2], 0.5, \"none\"");
     ops.add(
@@ -333,6 +340,7 @@ void add_margins(Registry& ops) {
         .example("margin_ranking_loss(tensor{1.0}, tensor{3.0}, tensor{1.0})", "tensor(2.0)")
         .expand(expand_margin_ranking)
         .open(open::margin_ranking_loss)
+        .wide()
         .sample("f32[5], f32[5], f32[5]")
         .sample("f32[3,2], f32[3,2], f32[3,2], 0.5, \"none\"");
     ops.add(
@@ -341,6 +349,7 @@ void add_margins(Registry& ops) {
         .doc("What the negative lacks to be farther from the anchor than the positive by the margin.")
         .example("triplet_margin_loss(tensor{{0.0, 0.0}}, tensor{{3.0, 4.0}}, tensor{{0.0, 2.0}})", "tensor(4.0)")
         .expand(expand_triplet_margin)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[3,5], 9.0")
         .sample("f32[3,4], f32[3,4], f32[3,4], 5.0, 3, swap=true, reduction=\"none\"");
     ops.add(
@@ -351,6 +360,7 @@ void add_margins(Registry& ops) {
             "adds the constant.")
         .example("gaussian_nll_loss(tensor{1.0, 2.0}, tensor{1.0, 4.0}, tensor{1.0, 1.0})", "tensor(1.0)")
         .expand(expand_gaussian_nll)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[3,5]:(0.5,2)")
         .sample("f32[3,5], f32[3,5], f32[3,1]:(0.5,2), true, reduction=\"sum\"");
 }

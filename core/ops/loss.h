@@ -6,11 +6,8 @@
 
 namespace lunaria {
 
-// A half as f32, everything else (and nothing) as it is.
-Expr widened(const Expr& e);
-
-// The losses of the elements as the caller wants them ("mean", "sum", "none"), in his dtype.
-Expr reduced(const Expr& loss, std::string_view reduction, DType dtype);
+// The losses of the elements as the caller wants them: "mean", "sum", "none".
+Expr reduced(const Expr& loss, std::string_view reduction);
 
 // weight * x, but 0 where the weight is 0 and x infinite: what is left out must not become NaN.
 Expr weighted_finite(const Expr& weight, const Expr& x);

@@ -403,6 +403,7 @@ void add_binary_ops(Registry& ops) {
         .doc("Computes x * 2^other.")
         .example("ldexp(tensor{1.0, 3.0}, tensor{3, 1})", "tensor{8.0, 6.0}")
         .expand([](const ExpandCall& c) { return c.in(0) * fn("exp2", c.in(1)); })
+        .wide()
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], i32[5]:(-3,3)");
 }
@@ -455,16 +456,12 @@ void add_clipping_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             Expr x = c.in(0);
             double p = c.number(2);
-            Expr norm;
-            if (std::isinf(p))
-                norm = c.call("amax", {fn("abs", x)});
-            else if (p == 2)
-                norm = fn("sqrt", c.call("sum", {fn("square", x)}));
-            else
-                norm = c.call("pow", {c.call("sum", {c.call("pow", {fn("abs", x), p})}), 1.0 / p});
+            // Unlike a root of a sum of squares it does not overflow before the norm itself does.
+            Expr norm = c.call("vector_norm", {x, p});
             Expr factor = c.call("minimum", {c.number(1) / (norm + 1e-6), 1.0});
             return x * factor;
         })
+        .wide()
         .sample("f32[2,3], 0.5")
         .sample("f32[5], 0.7, 1.0");
 
@@ -472,18 +469,21 @@ void add_clipping_ops(Registry& ops) {
         .doc("A list of tensors scaled together, if need be, so that their common 2-norm is at most clip_norm.")
         .example("clip_by_global_norm({tensor{3.0}, tensor{4.0}}, 1.0)", "tensor{0.6}")
         .expand([](const ExpandCall& c) {
-            Expr x = c.in(0), total;
+            Expr x = c.in(0), norm;
             size_t count = c.types(0).size();
-            for (size_t i = 0; i < count; ++i) {
-                Expr part = c.call("sum", {fn("square", x[i])});
-                total = total ? total + part : part;
+            if (c.has(2)) {
+                norm = c.call("full", {Shape{}, c.number(2), x[0].dtype()});
+            } else {
+                std::vector<Expr> norms;
+                for (size_t i = 0; i < count; ++i) norms.push_back(c.call("vector_norm", {x[i]}));
+                norm = c.call("vector_norm", {c.call("stack", {c.builder.list(norms)})});
             }
-            Expr norm = c.has(2) ? c.call("full_like", {total, c.number(2)}) : fn("sqrt", total);
             Expr factor = c.number(1) / c.call("maximum", {norm, c.number(1)});
             std::vector<Expr> scaled;
             for (size_t i = 0; i < count; ++i) scaled.push_back(x[i] * factor);
             return c.builder.list(scaled);
         })
+        .wide()
         .sample("{f32[2,3], f32[4]}, 0.5")
         .sample("{f32[5]}");
 }

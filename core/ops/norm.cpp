@@ -235,8 +235,10 @@ Grads grad_batch_norm_train(const GradRule& g) {
     }
     double n = static_cast<double>(reduced_count(x, axes));
     auto add = [&](const Expr& term) { dx = dx ? dx + term : term; };
-    if (g.douts[1]) add((g.douts[1] / n).reshape(beside).broadcast_to(x));
-    if (g.douts[2]) add((g.in(0) - g.outs[1].reshape(beside)) * (g.douts[2] * (2 / n)).reshape(beside));
+    // Halves hold no count of a batch.
+    auto share = [&](const Expr& d) { return (is_half(g.dtype) ? d.cast(DType::f32) : d) / n; };
+    if (g.douts[1]) add(share(g.douts[1]).reshape(beside).broadcast_to(x));
+    if (g.douts[2]) add((g.in(0) - g.outs[1].reshape(beside)) * (share(g.douts[2]) * 2.0).reshape(beside));
     return {dx, g.has(1) ? dw : Expr(), g.has(2) ? db : Expr(), {}};
 }
 
@@ -336,6 +338,7 @@ void add_norm_ops(Registry& ops) {
         .grad(grad_layer_norm_grad)
         .method(false)
         .batched(batch::layer_norm_grad)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[5], 1")
         .sample("f32[2,3,4], f32[2,3,4], f32[3,4], 2");
     ops.add(
@@ -362,6 +365,7 @@ void add_norm_ops(Registry& ops) {
         })
         .grad(grad_group_norm_grad)
         .method(false)
+        .wide()
         .sample("f32[2,4,3], f32[2,4,3], f32[4], 2")
         .sample("f32[2,6,3,2], f32[2,6,3,2], f32[6], 3");
     ops.add(
@@ -387,6 +391,7 @@ void add_norm_ops(Registry& ops) {
         .example("batch_norm(tensor{{1.0}, {3.0}}, tensor{0.0}, tensor{1.0}, tensor{1.0}, tensor{0.0}, true)",
                  "tensor{{-1.0}, {1.0}}")
         .expand(expand_batch_norm)
+        .wide()
         .sample("f32[4,3], f32[3], f32[3]:(0.5,2), f32[3], f32[3]")
         .sample("f32[2,3,5], f32[3], f32[3]:(0.5,2), f32[3], f32[3], true");
     ops.add(
@@ -410,6 +415,7 @@ void add_norm_ops(Registry& ops) {
         })
         .grad(grad_batch_norm_grad)
         .method(false)
+        .wide()
         .sample("f32[4,3], f32[4,3], f32[3]")
         .sample("f32[2,3,5], f32[2,3,5], f32[3]");
     ops.add("rms_norm(x/input: float, gamma/weight: float, epsilon/eps: number = 1e-6) -> (y, rstd)")
@@ -422,6 +428,7 @@ void add_norm_ops(Registry& ops) {
         .grad(grad_rms_norm)
         .batched(batch::of_first)
         .open(open::rms_norm)
+        .wide()
         .sample("f32[3,5], f32[5]")
         .sample("f32[2,3,4], f32[3,4]");
     ops.add("add_rms_norm(x1: float, x2: float, gamma: float, epsilon/eps: number = 1e-6) -> (y, rstd, x)")
@@ -433,6 +440,7 @@ void add_norm_ops(Registry& ops) {
             return c.builder.list({{normed[0], normed[1], sum}});
         })
         .open(open::add_rms_norm)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[5]")
         .sample("f32[2,3,4], f32[2,3,4], f32[4]");
     ops.add("add_layer_norm(x1: float, x2: float, gamma: float, beta: float, epsilon/eps: number = 1e-5)")
@@ -441,6 +449,7 @@ void add_norm_ops(Registry& ops) {
                  "tensor{{-1.0, 1.0}}")
         .expand(expand_add_layer_norm)
         .open(open::add_layer_norm)
+        .wide()
         .sample("f32[3,5], f32[3,5], f32[5], f32[5]")
         .sample("f32[2,3,4], f32[2,3,4], f32[3,4], f32[3,4]");
 }

@@ -16,9 +16,6 @@ namespace {
 
 Expr number(const ExpandCall& c, double x) { return c.builder.constant(Value(x)); }
 
-// Operand i, halves as f32.
-Expr wide(const ExpandCall& c, size_t i) { return widened(c.in(i)); }
-
 Expr greater(const Expr& a, const Arg& b) { return call("greater", {a, b}); }
 Expr equal(const Expr& a, const Arg& b) { return call("equal", {a, b}); }
 
@@ -28,7 +25,7 @@ Expr filled(const Expr& ones, const Expr& value) { return (ones * value).cast(on
 // x where it is positive, otherwise what `negative` makes of it.
 template <class F>
 Expr unit(const ExpandCall& c, F&& negative) {
-    const Expr x = wide(c, 0), positive = greater(x, 0.0);
+    const Expr x = c.in(0), positive = greater(x, 0.0);
     return where(positive, x, negative(where(positive, 0.0, x), c.in(1))).cast(c.dtype);
 }
 
@@ -48,7 +45,7 @@ Expr affine(Expr y, const Expr& weight, const Expr& bias) {
 Expr operand_or_none(const ExpandCall& c, size_t i) { return c.has(i) ? c.in(i) : Expr(); }
 
 Expr grouped(const ExpandCall& c, int64_t groups, size_t weight, const Expr& eps) {
-    const Expr x = wide(c, 0);
+    const Expr x = c.in(0);
     const Shape shape = x.shape();
     expect_rank_at_least(c, 0, 2);
     Shape channels;
@@ -59,10 +56,9 @@ Expr grouped(const ExpandCall& c, int64_t groups, size_t weight, const Expr& eps
     return affine(y, beside(weight), beside(weight + 1)).cast(c.dtype);
 }
 
-Expr normalised_rms(const ExpandCall& c, const Expr& x, const Expr& gamma, const Expr& eps, Expr& rstd) {
-    const Expr v = widened(x);
-    rstd = 1.0 / fn("sqrt", call("mean", {v * v, Shape{-1}, true}) + eps);
-    return (v * rstd * gamma).cast(c.dtype);
+Expr normalised_rms(const Expr& x, const Expr& gamma, const Expr& eps, Expr& rstd) {
+    rstd = 1.0 / fn("sqrt", call("mean", {x * x, Shape{-1}, true}) + eps);
+    return x * rstd * gamma;
 }
 
 // The correction changes what the sum of squares is divided by, and nothing else.
@@ -110,45 +106,45 @@ Expr celu(const ExpandCall& c) {
     return unit(c, [](const Expr& x, const Expr& alpha) { return fn("expm1", x / alpha) * alpha; });
 }
 Expr softplus(const ExpandCall& c) {
-    const Expr x = wide(c, 0), z = x * c.in(1), linear = greater(z, c.in(2));
+    const Expr x = c.in(0), z = x * c.in(1), linear = greater(z, c.in(2));
     return where(linear, x, -fn("logsigmoid", -where(linear, 0.0, z)) / c.in(1)).cast(c.dtype);
 }
 Expr threshold(const ExpandCall& c) {
-    const Expr x = wide(c, 0);
+    const Expr x = c.in(0);
     return where(greater(x, c.in(1)), x, c.in(2)).cast(c.dtype);
 }
 Expr hardtanh(const ExpandCall& c) { return c.call("clamp", {c.in(0), c.in(1), c.in(2)}).cast(c.dtype); }
 Expr hardshrink(const ExpandCall& c) {
-    const Expr x = wide(c, 0);
+    const Expr x = c.in(0);
     return where(greater(absolute(x), c.in(1)), x, 0.0).cast(c.dtype);
 }
 Expr softshrink(const ExpandCall& c) {
-    const Expr x = wide(c, 0);
+    const Expr x = c.in(0);
     return where(greater(absolute(x), c.in(1)), x - fn("sign", x) * c.in(1), 0.0).cast(c.dtype);
 }
 
 Expr smooth_l1_loss(const ExpandCall& c) {
     const Expr beta = c.in(2), none = equal(beta, 0.0);
-    const Expr d = absolute(wide(c, 0) - wide(c, 1)), far = d - beta * 0.5;
+    const Expr d = absolute(c.in(0) - c.in(1)), far = d - beta * 0.5;
     const Expr near = d * d * (0.5 / where(none, 1.0, beta));
-    return reduced(where(call("less", {d, beta}), near, far), c.string(3), c.dtype);
+    return reduced(where(call("less", {d, beta}), near, far), c.string(3));
 }
 Expr huber_loss(const ExpandCall& c) {
-    const Expr d = absolute(wide(c, 0) - wide(c, 1)), delta = c.in(3);
-    return reduced(where(call("less_equal", {d, delta}), d * d * 0.5, (d - delta * 0.5) * delta), c.string(2), c.dtype);
+    const Expr d = absolute(c.in(0) - c.in(1)), delta = c.in(3);
+    return reduced(where(call("less_equal", {d, delta}), d * d * 0.5, (d - delta * 0.5) * delta), c.string(2));
 }
 Expr hinge_embedding_loss(const ExpandCall& c) {
-    const Expr x = wide(c, 0), target = wide(c, 1);
+    const Expr x = c.in(0), target = c.in(1);
     const Expr near = where(equal(target, 1.0), x, 0.0);
-    return reduced(near + where(equal(target, -1.0), fn("relu", c.in(2) - x), 0.0), c.string(3), c.dtype);
+    return reduced(near + where(equal(target, -1.0), fn("relu", c.in(2) - x), 0.0), c.string(3));
 }
 Expr margin_ranking_loss(const ExpandCall& c) {
-    return reduced(fn("relu", c.in(3) - wide(c, 2) * (wide(c, 0) - wide(c, 1))), c.string(4), c.dtype);
+    return reduced(fn("relu", c.in(3) - c.in(2) * (c.in(0) - c.in(1))), c.string(4));
 }
 // Linear in the smoothing.
 Expr smoothed_loss(const ExpandCall& c) {
     auto loss = [&](double smoothing) {
-        return c.call(c.name(), {wide(c, 0), c.in(1), c.args[2], c.args[3], c.args[4], smoothing});
+        return c.call(c.name(), {c.in(0), c.in(1), c.args[2], c.args[3], c.args[4], smoothing});
     };
     return (loss(0.0) * (1.0 - c.in(5)) + loss(1.0) * c.in(5)).cast(c.dtype);
 }
@@ -166,7 +162,7 @@ Expr layer_norm(const ExpandCall& c) {
     Shape axes;
     const auto count = static_cast<int64_t>(c.ints(1).size());
     for (int64_t i = 1; i <= count; ++i) axes.push_back(-i);
-    return affine(shifted(wide(c, 0), axes, c.in(4)), operand_or_none(c, 2), operand_or_none(c, 3)).cast(c.dtype);
+    return affine(shifted(c.in(0), axes, c.in(4)), operand_or_none(c, 2), operand_or_none(c, 3)).cast(c.dtype);
 }
 Expr group_norm(const ExpandCall& c) { return grouped(c, c.integer(1), 2, c.in(4)); }
 Expr instance_norm(const ExpandCall& c) {
@@ -175,17 +171,17 @@ Expr instance_norm(const ExpandCall& c) {
 }
 Expr rms_norm(const ExpandCall& c) {
     Expr rstd;
-    const Expr y = normalised_rms(c, c.in(0), c.in(1), c.in(2), rstd);
+    const Expr y = normalised_rms(c.in(0), c.in(1), c.in(2), rstd);
     return c.builder.list({{y, rstd}});
 }
 Expr add_layer_norm(const ExpandCall& c) {
-    const Expr x = widened(c.in(0) + c.in(1));
+    const Expr x = c.in(0) + c.in(1);
     return affine(shifted(x, {-1}, c.in(4)), c.in(2), c.in(3)).cast(c.dtype);
 }
 Expr add_rms_norm(const ExpandCall& c) {
     Expr rstd;
     const Expr x = c.in(0) + c.in(1);
-    const Expr y = normalised_rms(c, x, c.in(2), c.in(3), rstd);
+    const Expr y = normalised_rms(x, c.in(2), c.in(3), rstd);
     return c.builder.list({{y, rstd, x}});
 }
 
@@ -199,15 +195,15 @@ Expr cosine_similarity(const ExpandCall& c) {
         const Expr size = fn("sqrt", call("sum", {v * v, c.args[2], true}));
         return v / call("maximum", {size, c.in(3)});
     };
-    return call("sum", {of_length_one(wide(c, 0)) * of_length_one(wide(c, 1)), c.args[2]}).cast(c.dtype);
+    return call("sum", {of_length_one(c.in(0)) * of_length_one(c.in(1)), c.args[2]}).cast(c.dtype);
 }
 Expr logit(const ExpandCall& c) {
-    const Expr x = c.call("clamp", {wide(c, 0), c.in(1), 1.0 - c.in(1)});
+    const Expr x = c.call("clamp", {c.in(0), c.in(1), 1.0 - c.in(1)});
     return (fn("log", x) - fn("log", 1.0 - x)).cast(c.dtype);
 }
 Expr lrn(const ExpandCall& c) {
     // With these numbers the operator itself gives x / (1 + s): s follows without another window.
-    const Expr v = wide(c, 0), ones = c.call("lrn", {v, c.args[1], 1.0, 1.0, 1.0});
+    const Expr v = c.in(0), ones = c.call("lrn", {v, c.args[1], 1.0, 1.0, 1.0});
     const Expr nonzero = call("not_equal", {v, 0.0});
     const Expr s = where(nonzero, v / where(nonzero, ones, 1.0) - 1.0, 0.0);
     return (v / call("pow", {s * c.in(3) + c.in(2), c.in(4)})).cast(c.dtype);

@@ -243,6 +243,7 @@ void add_placed_ops(Registry& ops) {
             "for each plane, decides them. With return_indices also the positions within the plane.")
         .example("fractional_max_pool2d(tensor{{{1.0, 2.0}, {4.0, 3.0}}}, 2, 1)", "tensor{{{4.0}}}")
         .expand(expand_fractional_max_pool)
+        .wide()
         .sample("f32[2,2,7,9], 2, {3,4}, _random_samples=f32[2,2,2]:(0,1)")
         .sample("f32[3,6,5], {3,2}, output_ratio=0.5, _random_samples=f32[1,3,2]:(0,1)");
     ops.add(
@@ -252,6 +253,7 @@ void add_placed_ops(Registry& ops) {
         .doc("The same as fractional_max_pool2d over the last three axes, with three numbers for each plane.")
         .example("fractional_max_pool3d(ones({1, 2, 2, 2}), 2, 1)", "tensor{{{{1.0}}}}")
         .expand(expand_fractional_max_pool)
+        .wide()
         .sample("f32[2,1,4,5,6], 2, {2,3,2}, _random_samples=f32[2,1,3]:(0,1)");
     ops.add(
            "deformable_conv2d(x/input: float, weight: float, offsets/offset: float, kernel_size: ints, "
@@ -264,6 +266,7 @@ void add_placed_ops(Registry& ops) {
         .example("deformable_conv2d(ones({1, 1, 2, 2}), ones({1, 1, 1, 1}), ones({1, 3, 2, 2}), 1)",
                  "tensor{{{{1.0, 0.0}, {0.0, 0.0}}}}")
         .expand(expand_deformable_conv2d)
+        .wide()
         .sample(
             "f32[2,4,5,6], f32[6,2,3,2], f32[2,36,5,5], {3,2}, padding={1,1,0,0}, bias=f32[6], groups=2, "
             "deformable_groups=2")

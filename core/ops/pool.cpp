@@ -554,6 +554,7 @@ void add_pool_ops(Registry& ops) {
         .doc("Norm of order norm_type of each window of the last axis.")
         .example("lp_pool1d(tensor{{{3.0, 4.0}}}, 2, 2)", "tensor{{{5.0}}}")
         .expand(expand_lp_pool)
+        .wide()
         .sample("f32[1,2,6]:(0.5,2), 2, 3, stride=1")
         .sample("f32[2,7]:(0.5,2), 3, 2");
     ops.add(
@@ -562,6 +563,7 @@ void add_pool_ops(Registry& ops) {
         .doc("Norm of order norm_type of each window of the last two axes.")
         .example("lp_pool2d(tensor{{{{3.0, 4.0}}}}, 2, {1, 2})", "tensor{{{{5.0}}}}")
         .expand(expand_lp_pool)
+        .wide()
         .sample("f32[1,2,5,6]:(0.5,2), 2, 3, stride=1")
         .sample("f32[2,3,3]:(0.5,2), 3, 2");
 }

@@ -338,6 +338,7 @@ void add_choices(Registry& ops) {
         .no_grad("the result holds integers")
         .alias("multinomial_with_replacement")
         .raises()
+        .wide()
         .sample("f32[5]:(0,1), 4, seed=1")
         .sample("f32[2,5]:(0.1,1), 3, false");
     ops.add(
@@ -352,6 +353,7 @@ void add_choices(Registry& ops) {
         })
         .effect(Effect::random)
         .no_grad("the result holds integers")
+        .wide()
         .sample("f32[2,5], 3, 1")
         .sample("f32[3,2], 4, dtype=int32");
     ops.add("choice_with_mask(input_x/input/x: mask, count: int = 256, seed: int? = nil) -> (index, mask)")

@@ -150,6 +150,7 @@ void add_routing_ops(Registry& ops) {
             "token) those of one token are added up, weighted by it.")
         .example("moe_token_unpermute(tensor{{2.0}, {1.0}, {3.0}}, tensor{1, 0, 2})", "tensor{{1.0}, {2.0}, {3.0}}")
         .expand(expand_unpermute)
+        .wide()
         .sample("f32[8,3], i64[8]:(0,7), f32[4,2]")
         .sample("f32[3,2], i64[5]:(0,4)");
     ops.add(

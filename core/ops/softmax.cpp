@@ -140,6 +140,7 @@ void add_softmax_ops(Registry& ops) {
         .batched(batch::along<2>)
         .row_pass(one_axis<2>, softmax_grad_row)
         .cost(4)
+        .wide()
         .sample("f32[3,5], f32[3,5]:(0.1,0.9)")
         .sample("f32[2,3,4], f32[2,3,4]:(0.1,0.9), axis=1");
     ops.add("log_softmax_grad(dout: float, y: float, axis/dim: int = -1)")
@@ -151,6 +152,7 @@ void add_softmax_ops(Registry& ops) {
         .batched(batch::along<2>)
         .row_pass(one_axis<2>, log_softmax_grad_row)
         .cost(12)
+        .wide()
         .sample("f32[3,5], f32[3,5]")
         .sample("f32[2,3,4], f32[2,3,4], axis=1");
     ops.add("logsumexp(input/x: float, dim/axis: ints? = nil, keepdim/keepdims/keep_dims: bool = false)")
@@ -159,6 +161,7 @@ void add_softmax_ops(Registry& ops) {
         .infer(infer_logsumexp)
         .grad(grad_logsumexp)
         .batched(batch::reduction<1>)
+        .wide()
         .sample("f32[3,5], 1")
         .sample("f32[2,3,4], {0,2}, true")
         .sample("f32[7]");
@@ -170,6 +173,7 @@ void add_softmax_ops(Registry& ops) {
         .example("sum(gumbel_softmax(tensor{1.0, 2.0, 3.0}))", "tensor(1.0)")
         .effect(Effect::random)
         .expand(expand_gumbel_softmax)
+        .wide()
         .sample("f32[3,5]")
         .sample("f32[2,3], 0.5, true, 0");
 }

@@ -129,7 +129,8 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     if (n == 0) throw value_error(c.name(), str("the input is empty along the axis (shape ", given, ")"));
     Expr sorted = call("sort", {x, axis})[0];
     Expr present = call("logical_not", {call("isnan", {sorted})});
-    Expr valid = call("sum", {present, axis, true}).cast(x.dtype());
+    // Ranks are counted in f64, whatever the elements are: an f32 holds none above 2^24.
+    Expr valid = call("sum", {present, axis, true}).cast(DType::f64);
     Expr last = valid - 1.0;
     if (skip_nan) last = call("maximum", {last, 0.0});
     Expr whole = call("equal", {valid, static_cast<double>(n)});
@@ -140,7 +141,7 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     Shape beside;
     beside.resize(x.shape().rank(), 1);
     beside[axis] = count;
-    Tensor p = Tensor::empty(is_half(x.dtype()) ? DType::f32 : x.dtype(), beside);
+    Tensor p = Tensor::empty(DType::f64, beside);
     for (int64_t i = 0; i < count; ++i) p.set_at(i, wanted[static_cast<size_t>(i)]);
     // A line with NaN has it last: that is what its quantiles are, unless NaN are skipped.
     Expr rank = call("mul", {last, c.builder.constant(p)});
@@ -337,6 +338,7 @@ void add_sorts(Registry& ops) {
             "one.")
         .example("quantile(tensor{0.0, 1.0, 2.0, 3.0}, 0.5)", "tensor(1.5)")
         .expand([](const ExpandCall& c) { return quantiles(c, false); })
+        .wide()
         .sample("f32[3,5], 0.3, 1")
         .sample("f32[7], {0.1, 0.5, 1.0}");
     ops.add(
@@ -345,6 +347,7 @@ void add_sorts(Registry& ops) {
         .doc("Quantiles along an axis, or of all elements, without those that are NaN.")
         .example("nanquantile(tensor{0.0, 1.0, 2.0, 0/0}, 0.5)", "tensor(1.0)")
         .expand([](const ExpandCall& c) { return quantiles(c, true); })
+        .wide()
         .sample("f32[3,5], 0.3, 1")
         .sample("f32[7], {0.1, 0.5, 1.0}");
 }
@@ -442,6 +445,7 @@ void add_searches(Registry& ops) {
             "observations, aweights weigh them.")
         .example("cov(tensor{{1.0, 2.0, 3.0}, {3.0, 2.0, 1.0}})", "tensor{{1.0, -1.0}, {-1.0, 1.0}}")
         .expand(expand_cov)
+        .wide()
         .sample("f32[3,5]")
         .sample("f32[2,4], fweights=i64[4]:(1,4), aweights=f32[4]:(0.5,2)");
 }

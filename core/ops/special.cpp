@@ -126,6 +126,7 @@ void add_gamma_ops(Registry& ops) {
         .example("igamma(tensor{1.0, 2.0}, tensor{1.0, 1.0})", "tensor{0.6321, 0.2642}")
         .grad([](const GradRule& g) -> Grads { return igamma_grad(g, 1); })
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5")
+        .wide()
         .sample("2, f32[2,3]:(0.5,4)")
         .sample("1, f32[5]:(0.5,9)");
     function_of_two(ops, "igammac(input/a: float, other/x: float)",
@@ -133,6 +134,7 @@ void add_gamma_ops(Registry& ops) {
         .example("igammac(tensor{1.0, 2.0}, tensor{1.0, 1.0})", "tensor{0.3679, 0.7358}")
         .grad([](const GradRule& g) -> Grads { return igamma_grad(g, -1); })
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5")
+        .wide()
         .sample("2, f32[2,3]:(0.5,4)")
         .sample("1, f32[5]:(0.5,9)");
     function_of_two(ops, "igamma_slope(a: float, x: float)", "Derivative of igamma(a, x) by a.")
@@ -152,6 +154,7 @@ void add_gamma_ops(Registry& ops) {
             for (int64_t j = 1; j < p; ++j) sum = sum + fn("lgamma", c.in(0) - 0.5 * static_cast<double>(j));
             return sum + 0.25 * static_cast<double>(p * (p - 1)) * log_pi;
         })
+        .wide()
         .sample("f32[2,3]:(2,4), 3")
         .sample("f32[5]:(1,4), 1");
 }
@@ -171,6 +174,7 @@ void add_zeta_ops(Registry& ops) {
                     })};
         })
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 23.2")
+        .wide()
         .sample("2, f32[2,3]:(0.5,4)")
         .sample("3, f32[5]:(1,9)");
     function_of_two(ops, "zeta_slope(x: float, q: float)", "Derivative of zeta(x, q) by x.")
@@ -194,6 +198,7 @@ void add_zeta_ops(Registry& ops) {
             return n % 2 == 0 ? -result : result;
         })
         .method(false)
+        .wide()
         .sample("1, f32[2,3]:(0.5,4)")
         .sample("2, f32[5]:(1,9)");
 }

@@ -184,18 +184,21 @@ void add_system_ops(Registry& ops) {
         .doc("Solves A x = input where input2 is the Cholesky factor of A: A = L L^T, or U^T U with upper.")
         .example("cholesky_solve(tensor{{8.0}}, tensor{{2.0}})", "tensor{{2.0}}")
         .expand(expand_cholesky_solve)
+        .wide()
         .sample("f32[3,2], f32[3,3]:(1,2)")
         .sample("f32[2,3,2], f32[2,3,3]:(1,2), upper=true");
     ops.add("cholesky_inverse(input_x/input/L: float, upper: bool = false)")
         .doc("Inverse of the matrix of which input_x is the Cholesky factor.")
         .example("cholesky_inverse(tensor{{2.0}})", "tensor{{0.25}}")
         .expand(expand_cholesky_inverse)
+        .wide()
         .sample("f32[3,3]:(1,2)")
         .sample("f32[2,2]:(1,2), true");
     ops.add("lstsq(input/x: float, A/B/other: float)")
         .doc("The x of least norm among those for which input x is nearest to A (a matrix, or one column as a vector).")
         .example("lstsq(tensor{{1.0}, {1.0}}, tensor{{1.0}, {3.0}})", "tensor{{2.0}}")
         .expand(expand_lstsq)
+        .wide()
         .sample("f32[4,2], f32[4,3]")
         .sample("f32[2,3], f32[2]");
     ops.add("cond(A/x/input: float, p: any = nil)")
@@ -204,6 +207,7 @@ void add_system_ops(Registry& ops) {
             "\"nuc\", 1, -1, -2, inf, -inf) the norm times that of the inverse.")
         .example("cond(tensor{{4.0, 0.0}, {0.0, 2.0}})", "tensor(2.0)")
         .expand(expand_cond)
+        .wide()
         .sample("f32[3,3]:(0,1)")
         .sample("f32[2,2]:(1,3), \"fro\"")
         .sample("f32[2,3,3]:(0,1), 1");
@@ -218,6 +222,7 @@ void add_system_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return c.call("vector_norm", {c.in(0) - c.in(1), c.args[2]});
         })
+        .wide()
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[2,3], f32[3], 3.0");
     ops.add("pdist(input/x: float, p: number = 2.0)")
@@ -226,18 +231,21 @@ void add_system_ops(Registry& ops) {
             "and so on.")
         .example("pdist(tensor{{0.0, 0.0}, {3.0, 4.0}, {3.0, 0.0}})", "tensor{5.0, 3.0, 4.0}")
         .expand(expand_pdist)
+        .wide()
         .sample("f32[4,3]")
         .sample("f32[2,3,2], 3.0");
     ops.add("renorm(input/x: float, p: number, axis/dim: int, maxnorm: number)")
         .doc("The parts of input along an axis, scaled down to the p-norm maxnorm where theirs is larger.")
         .example("renorm(tensor{{3.0, 4.0}, {0.3, 0.4}}, 2, 0, 1.0)", "tensor{{0.6, 0.8}, {0.3, 0.4}}")
         .expand(expand_renorm)
+        .wide()
         .sample("f32[3,4], 2, 0, 1.5")
         .sample("f32[2,3,2], 1, 1, 2.0");
     ops.add("vecdot(x/input: same, y/other: same, axis/dim: int = -1)")
         .doc("Dot products of the vectors along an axis.")
         .example("vecdot(tensor{{1.0, 2.0}, {3.0, 4.0}}, tensor{1.0, 1.0})", "tensor{3.0, 7.0}")
         .expand(expand_vecdot)
+        .wide()
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[2,3,4], f32[3,1], axis=1");
     ops.add("batch_dot(x1/x: float, x2/y: float, axes: ints? = nil)")
@@ -253,6 +261,7 @@ void add_system_ops(Registry& ops) {
         .doc("Bilinear layer: input1^T weight[k] input2 for every output feature k, plus the bias.")
         .example("bidense(tensor{{1.0, 2.0}}, tensor{{3.0}}, tensor{{{1.0}, {1.0}}})", "tensor{{9.0}}")
         .expand(expand_bidense)
+        .wide()
         .sample("f32[4,3], f32[4,2], f32[5,3,2], f32[5]")
         .sample("f32[2,3,4], f32[2,3,2], f32[1,4,2]");
 }

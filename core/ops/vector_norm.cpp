@@ -147,6 +147,7 @@ void add_vector_norm_ops(Registry& ops) {
         .infer(infer_vector_norm)
         .grad(grad_vector_norm)
         .batched(batch::reduction<2>)
+        .wide()
         .sample("f32[3,5], 2, axis=1")
         .sample("f32[3,5], 3, axis=0, keepdims=true")
         .sample("f32[7], 1")
@@ -158,6 +159,7 @@ void add_vector_norm_ops(Registry& ops) {
         .doc("Vector or matrix norm: of all elements without ord, of vectors along one axis, of matrices along two.")
         .example("norm(tensor{{3.0, 0.0}, {0.0, 4.0}})", "tensor(5.0)")
         .expand(expand_norm)
+        .wide()
         .sample("f32[3,5]")
         .sample("f32[3,5], \"fro\", {0,1}, true")
         .sample("f32[3,5], 1, -1")
@@ -171,6 +173,7 @@ void add_vector_norm_ops(Registry& ops) {
             "inf, -inf.")
         .example("matrix_norm(tensor{{1.0, 2.0}, {3.0, 4.0}}, 1)", "tensor(6.0)")
         .expand(expand_matrix_norm)
+        .wide()
         .sample("f32[3,5]")
         .sample("f32[2,3,4], inf, keepdims=true");
 }

@@ -131,4 +131,14 @@ local function view(cell, dtype)
   }), has_state
 end
 
-return { as_float = as_float, view = view, float_names = float_names }
+-- A construct that squares, counts or adds up: what it is given in half precision is float32 within it, and its result, one tensor,
+-- is rounded once.
+local function rounded_once(construct)
+  return function(self, first, ...)
+    local dtype = is_tensor(first) and first.dtype
+    if dtype ~= ms.float16 and dtype ~= ms.bfloat16 then return construct(self, first, ...) end
+    return cast(construct(self, as_float(ms.float32, select("#", ...) + 1, first, ...)), dtype)
+  end
+end
+
+return { as_float = as_float, view = view, float_names = float_names, rounded_once = rounded_once }

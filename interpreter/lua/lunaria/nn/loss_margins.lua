@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local LossBase = require("lunaria.nn.loss").LossBase
+local rounded_once = require("lunaria.nn.casts").rounded_once
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -88,6 +89,7 @@ function Poisson:construct(input, target)
   end
   return self:get_loss(loss)
 end
+Poisson.construct = rounded_once(Poisson.construct)
 
 local Triplet = define("TripletMarginWithDistanceLoss", "distance_function=nil, swap=false, margin=1.0, reduction=\"mean\"",
   [[What the negative lacks to be farther from x than the positive by the margin: cell(x, positive, negative), of one shape.
@@ -108,12 +110,13 @@ function Triplet:setup(a)
   self.reduction = reduction(name, a)
 end
 -- As PyTorch's pairwise distance: with a small number at each difference, so that there is a slope at 0.
-local function euclidean(x, y) return ops.sqrt(ops.sum(ops.square(x - y + 1e-6), -1)) end
+local function euclidean(x, y) return ops.vector_norm(x - y + 1e-6, 2, -1) end
 function Triplet:construct(x, positive, negative)
   local distance = self.distance or euclidean
   local near, far = distance(x, positive), distance(x, negative)
   if self.swap then far = ops.minimum(far, distance(positive, negative)) end
   return self:get_loss(ops.relu(near - far + self.margin))
 end
+Triplet.construct = rounded_once(Triplet.construct)
 
 return classes

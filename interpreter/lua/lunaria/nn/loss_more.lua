@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local activation = require "lunaria.nn.activation"
 local LossBase = require("lunaria.nn.loss").LossBase
+local rounded_once = require("lunaria.nn.casts").rounded_once
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -25,7 +26,7 @@ end
 
 local function define(name, signature, doc, setup, construct)
   local class = layer(LossBase, name, signature, doc)
-  class.setup, class.construct = setup, construct
+  class.setup, class.construct = setup, rounded_once(construct)
   classes[name] = class
   return class
 end
@@ -120,6 +121,7 @@ end
 function RMSELoss:construct(logits, labels)
   return ops.sqrt(ops.mse_loss(logits, labels, "mean"))
 end
+RMSELoss.construct = rounded_once(RMSELoss.construct)
 classes.RMSELoss = RMSELoss
 
 local function dice(x, y, smooth)

@@ -130,8 +130,7 @@ accum: what n starts from. l1: the factor of the absolute values. l2: the factor
 
 -- The norm of all elements; half precision would overflow.
 local function norm(x)
-  x = x.dtype == ms.float64 and x or ops.cast(x, ms.float32)
-  return ops.sqrt(ops.sum(x * x))
+  return ops.vector_norm(x.dtype == ms.float64 and x or ops.cast(x, ms.float32))
 end
 
 -- a / b, and 1 where one of them is 0.

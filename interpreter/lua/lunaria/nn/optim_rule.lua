@@ -1,6 +1,9 @@
 -- Classes of optimizers whose step is written with operators, one parameter at a time.
+local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.nn.optim"
+
+local ops = ms.ops
 
 -- entry: signature and doc; setup(self, a) for arguments of its own; slots, a list of {name, first value}, whose first
 -- value may be the name of a field, and which have the parameter's shape or one of their own;
@@ -39,15 +42,19 @@ return function(name, entry)
       if tostring(g.shape) ~= tostring(p.shape) then
         arguments.fail(name, ("gradient %d has shape %s, parameter %s has %s"):format(i, tostring(g.shape), p.name, tostring(p.shape)))
       end
+      -- Rules square and count: they see halves as float32, as the slots are, and the new value is rounded once.
+      local wide = p
+      if p.dtype == ms.float16 or p.dtype == ms.bfloat16 then wide = ops.cast(p, ms.float32) end
+      if g.dtype == ms.float16 or g.dtype == ms.bfloat16 then g = ops.cast(g, ms.float32) end
       local decay = (not group.decayed or group.decayed[i]) and weight_decay or 0.0
       if decay ~= 0 and not entry.decoupled then
-        g = g + decay * p
+        g = g + decay * wide
       end
       local state = {}
       for k = 1, #slots do
         state[k] = group.slots[k][i]
       end
-      p:assign(entry.rule(self, p, g, rate, step, decay, table.unpack(state)))
+      p:assign(entry.rule(self, wide, g, rate, step, decay, table.unpack(state)))
     end
   end
   return class

@@ -132,13 +132,16 @@ function M.argmin(a, axis)
   return position("numpy.argmin", ops.argmin, a, axis)
 end
 
--- Sum and number of elements over axes, as floats.
+-- Halves as float32, in which squares and counts are numbers.
+local function wide(x)
+  return (x.dtype == ms.float16 or x.dtype == ms.bfloat16) and cast(x, ms.float32) or x
+end
+
+-- Mean over axes, as floats.
 local function mean_of(where, x, axis, keepdims)
   axis = checked(where, x, axis)
   if type(axis) == "table" and #axis == 0 then return x end
-  local dtype = x.dtype
-  if dtype == ms.float16 then x = cast(x, ms.float32) end
-  return cast(ops.mean(x, axis, keepdims or false), dtype)
+  return ops.mean(x, axis, keepdims or false)
 end
 
 --- Mean over axes, or of all. Integers give float64.
@@ -155,7 +158,7 @@ local spread_names = { "axis", "ddof", "keepdims" }
 
 local function variance(where, x, axis, ddof, keepdims)
   local dtype = x.dtype
-  if dtype == ms.float16 then x = cast(x, ms.float32) end
+  x = wide(x)
   local off = x - mean_of(where, x, axis, true)
   local axes, count = arrays.axes(where, axis, x.ndim), 1
   for _, k in ipairs(axes) do count = count * x.shape[k + 1] end
@@ -211,15 +214,15 @@ function M.nanmean(a, axis, dtype, keepdims)
   local x, count = without_nan("numpy.nanmean", a, 0.0, axis, keepdims)
   if not count then return M.mean(a, axis, keepdims, dtype) end
   x = result("numpy.nanmean", x, dtype)
-  local wide = x.dtype == ms.float16 and cast(x, ms.float32) or x
-  return cast(M.sum(wide, axis, nil, keepdims) / cast(count, wide.dtype), x.dtype)
+  local y = wide(x)
+  return cast(M.sum(y, axis, nil, keepdims) / cast(count, y.dtype), x.dtype)
 end
 
 local function nan_variance(where, a, axis, ddof, keepdims)
   local x, count, _, missing = without_nan(where, a, 0.0, axis, true)
   if not count then return variance(where, arrays.mean_float(where, "a", a), axis, ddof, keepdims) end
   local dtype = x.dtype
-  if dtype == ms.float16 then x = cast(x, ms.float32) end
+  x = wide(x)
   local mean = M.sum(x, axis, nil, true) / cast(count, x.dtype)
   local off = ops.where(missing, ops.zeros_like(x), x - mean)
   local squares = M.sum(off * off, axis, nil, true)
@@ -343,7 +346,7 @@ function M.average(x, axis, weights, returned)
   end
   local a, w, dtype, plain = arrays.pair(where, x, weights, "x", "weights")
   dtype = plain and arrays.float_of(dtype, true) or arrays.kind(dtype) == "f" and dtype or ms.float64
-  a, w = cast(a, dtype), cast(w, dtype)
+  a, w = wide(cast(a, dtype)), wide(cast(w, dtype))
   if w.ndim ~= a.ndim then
     if type(axis) ~= "number" or w.ndim ~= 1 then
       arrays.fail(where, "weights must have the shape of x, or one axis where axis is given")
@@ -353,8 +356,8 @@ function M.average(x, axis, weights, returned)
     w = ops.reshape(w, sizes) + ops.zeros_like(a)
   end
   local total = M.sum(w, axis)
-  local y = M.sum(a * w, axis) / total
-  if returned then return y, total end
+  local y = cast(M.sum(a * w, axis) / total, dtype)
+  if returned then return y, cast(total, dtype) end
   return y
 end
 
@@ -489,7 +492,7 @@ function M.trapz(y, x, dx, axis)
   local a, b, dtype = arrays.pair(where, steps, pairs_)
   local kind = arrays.kind(dtype)
   if kind ~= "f" and kind ~= "c" then dtype = plain and ms.float32 or ms.float64 end
-  return ops.reduce_sum(cast(a, dtype) * cast(b, dtype) / 2.0, axis)
+  return cast(ops.reduce_sum(wide(cast(a, dtype)) * wide(cast(b, dtype)) / 2.0, axis), dtype)
 end
 
 --- Differences of second order along each axis, or along those given, one-sided at the ends. varargs: the distance of the values, a
