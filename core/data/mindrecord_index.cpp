@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "core/interrupt.h"
 
@@ -13,12 +14,8 @@ namespace {
 class Database {
   public:
     explicit Database(const std::string& path) : path_(path) {
-        // No locks and no journal: nobody else sees the file yet, and a half written one is thrown away.
-        if (sqlite3_open_v2(path.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, "unix-none") !=
-            SQLITE_OK)
-            fail();
-        run("PRAGMA journal_mode = OFF");
-        run("PRAGMA synchronous = OFF");
+        constexpr int kHow = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY;
+        if (sqlite3_open_v2(":memory:", &handle_, kHow, nullptr) != SQLITE_OK) fail();
     }
     ~Database() { sqlite3_close(handle_); }
     Database(const Database&) = delete;
@@ -29,6 +26,13 @@ class Database {
         throw file_error(path_, str("the index cannot be written: ", sqlite3_errmsg(handle_)));
     }
     sqlite3* handle() const { return handle_; }
+    void write(Sink& sink) const {
+        sqlite3_int64 size = 0;
+        const std::unique_ptr<unsigned char, void (*)(void*)> bytes(sqlite3_serialize(handle_, "main", &size, 0),
+                                                                    sqlite3_free);
+        if (!bytes) throw memory_error(path_, "not enough memory for the index");
+        sink.write(bytes.get(), static_cast<size_t>(size));
+    }
 
   private:
     std::string path_;
@@ -67,7 +71,7 @@ std::string column_of(std::string name) {
 
 }  // namespace
 
-void write_mindrecord_index(const std::string& path, const MindrecordShard& shard, const std::string& name) {
+void write_mindrecord_index(Sink& sink, const MindrecordShard& shard, const std::string& name) {
     const MindrecordHeader& header = shard.header();
     std::vector<int> wanted;
     std::string table =
@@ -79,7 +83,8 @@ void write_mindrecord_index(const std::string& path, const MindrecordShard& shar
         const auto field = std::find_if(header.fields.begin(), header.fields.end(),
                                         [&](const MindrecordField& f) { return f.name == header.index[i]; });
         if (field == header.fields.end() || field->blob >= 0)
-            throw file_error(path, str("corrupt: there is no scalar field '", header.index[i], "' to be indexed"));
+            throw file_error(sink.name(),
+                             str("corrupt: there is no scalar field '", header.index[i], "' to be indexed"));
         wanted.push_back(static_cast<int>(field - header.fields.begin()));
         table += str(",INC_", i, " INT, ", column_of(field->name),
                      field->is_text           ? " TEXT"
@@ -88,7 +93,7 @@ void write_mindrecord_index(const std::string& path, const MindrecordShard& shar
         keys += str(",INC_", i);
         places += ",?,?";
     }
-    Database database(path);
+    Database database(sink.name());
     database.run(table + ", PRIMARY KEY(" + keys + "))");
     database.run("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)");
     database.run("BEGIN");
@@ -115,6 +120,7 @@ void write_mindrecord_index(const std::string& path, const MindrecordShard& shar
         insert.step();
     }
     database.run("COMMIT");
+    database.write(sink);
 }
 
 }  // namespace lunaria::data

@@ -4,10 +4,11 @@
 #include <string>
 
 #include "core/data/mindrecord_shard.h"
+#include "core/io/file.h"
 
 namespace lunaria::data {
 
-// Writes it to `path`, an empty file. `name`: what the shard will be called.
-void write_mindrecord_index(const std::string& path, const MindrecordShard& shard, const std::string& name);
+// Writes it, made in memory, to `sink`. `name`: what the shard will be called.
+void write_mindrecord_index(Sink& sink, const MindrecordShard& shard, const std::string& name);
 
 }  // namespace lunaria::data

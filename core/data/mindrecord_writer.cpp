@@ -128,7 +128,7 @@ Encoded encoded(const std::vector<MindrecordField>& fields, const Row& row) {
 class MindrecordWriter::Output {
   public:
     Output(const std::string& path, MindrecordHeader header) : path_(path), sink_(path), header_(std::move(header)) {
-        if (sink_.temporary().empty()) throw file_error(path, "is no regular file");
+        if (sink_.is_device()) throw file_error(path, "is no regular file");
     }
     // Behind what there is.
     Output(const std::string& path, std::unique_ptr<Source> old) : Output(path, MindrecordHeader::read(*old)) {
@@ -167,7 +167,7 @@ class MindrecordWriter::Output {
         if (header_.commit) *header_.commit = {header_.commit->files, header_.commit->number + 1, pages_before_};
         sink_.write_at(0, header_.area(path_));
         index_ = std::make_unique<FileSink>(path_ + ".db");
-        write_mindrecord_index(index_->temporary(), MindrecordShard(sink_.temporary()), base_name(path_));
+        write_mindrecord_index(*index_, MindrecordShard(sink_.draft()), base_name(path_));
     }
     void commit_file() { sink_.commit(); }
     void commit_index() { index_->commit(); }

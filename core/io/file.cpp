@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -49,13 +52,12 @@ class MemorySource final : public Source {
 class FileSource final : public Source {
   public:
     FileSource(std::string name, uint64_t size, int file) : Source(std::move(name), size), file_(file) {}
-    ~FileSource() override { close(file_); }
 
   private:
     void read_some(uint64_t offset, char* to, size_t bytes) const override {
         while (bytes > 0) {
             poll_interrupt();
-            ssize_t got = pread(file_, to, std::min(bytes, kChunk), static_cast<off_t>(offset));
+            ssize_t got = pread(file_.number(), to, std::min(bytes, kChunk), static_cast<off_t>(offset));
             if (got < 0 && errno == EINTR) continue;
             if (got < 0) throw error("cannot be read: " + reason(errno));
             if (got == 0) throw error("became shorter while it was being read");
@@ -64,8 +66,46 @@ class FileSource final : public Source {
             bytes -= static_cast<size_t>(got);
         }
     }
-    int file_;
+    Descriptor file_;
 };
+
+// Twelve characters that nobody knows before.
+std::string random_name() {
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
+    std::array<unsigned char, 12> bytes;
+    std::string name(bytes.size(), 'x');
+    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        // Names need not be secret, for nothing that exists is ever opened; they must differ.
+        static std::atomic<uint64_t> count = 0;
+        const uint64_t number = static_cast<uint64_t>(getpid()) << 32 ^ count++;
+        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(number >> (5 * i));
+    }
+    for (size_t i = 0; i < bytes.size(); ++i) name[i] = kLetters[bytes[i] % kLetters.size()];
+    return name;
+}
+
+// Calls make(name) with names that begin with `stem` until one is free; make gives -1 and sets errno as open does.
+template <class Make>
+std::string under_free_name(const std::string& stem, std::string_view ending, const Make& make) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        std::string name = str(stem, ".", random_name(), ending);
+        if (make(name.c_str()) >= 0) return name;
+        if (errno != EEXIST) return {};
+    }
+    return {};
+}
+
+std::string make_new(const std::string& stem, std::string_view ending, mode_t mode) {
+    Descriptor made;
+    std::string name = under_free_name(stem, ending, [&](const char* path) {
+        made.reset(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+        return made.number();
+    });
+    if (name.empty()) throw file_error(stem, str("no file can be made beside it: ", reason(errno)));
+    return name;
+}
+
+std::string path_of_descriptor(int number) { return str("/proc/self/fd/", number); }
 
 }  // namespace
 
@@ -112,6 +152,11 @@ void Sink::write(const void* bytes, size_t count) {
     written_ += count;
 }
 
+std::string folder_of(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
 FileSink::FileSink(const std::string& path, Interrupts interrupts)
     : Sink(path), target_(path), interrupts_(interrupts) {
     check_path(path);
@@ -121,44 +166,53 @@ FileSink::FileSink(const std::string& path, Interrupts interrupts)
         std::free(resolved);
     }
     struct stat info;
-    bool exists = stat(target_.c_str(), &info) == 0;
+    const bool exists = stat(target_.c_str(), &info) == 0;
     if (exists && S_ISCHR(info.st_mode)) {
-        file_ = open(target_.c_str(), O_WRONLY | O_CLOEXEC);
-        if (file_ < 0) fail("cannot be opened for writing");
+        is_device_ = true;
+        file_.reset(open(target_.c_str(), O_WRONLY | O_CLOEXEC));
+        if (!file_) fail("cannot be opened for writing");
         return;
     }
     if (exists && !S_ISREG(info.st_mode))
         throw file_error(path, "is " + kind_of(info.st_mode) + ", not a regular file");
     if (exists && access(target_.c_str(), W_OK) != 0) fail("cannot be written");
-    open_temporary();
-    if (exists && fchmod(file_, info.st_mode & 07777) != 0) fail("cannot be given the permissions of the old file");
+    if (exists) lock_old();
+    open_draft();
+    if (exists && fchmod(file_.number(), info.st_mode & 07777) != 0)
+        fail("cannot be given the permissions of the old file");
 }
 
-void FileSink::open_temporary() {
-    std::string temporary = target_ + ".tmp";
+// The lock is on the old file, until it is replaced; on the way to it another writer may have done that, so that the
+// name stands for another file by now.
+void FileSink::lock_old() {
     for (;;) {
-        file_ = open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        if (file_ < 0) fail("cannot be written");
+        old_.reset(open(target_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (!old_) return;  // what may not be read cannot be locked
+        if (flock(old_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+            throw file_error(name(), "is being written by another program or thread");
         struct stat ours, theirs;
-        bool locked = flock(file_, LOCK_EX | LOCK_NB) == 0;
-        // Another writer may have renamed the file between our open and our lock; then the name is free again.
-        bool still_there = fstat(file_, &ours) == 0 && stat(temporary.c_str(), &theirs) == 0 &&
-                           ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
-        if (locked && still_there && S_ISREG(ours.st_mode)) break;
-        close(file_);
-        file_ = -1;
-        if (still_there) throw file_error(name(), "is being written by another program or thread");
+        if (fstat(old_.number(), &ours) != 0 || stat(target_.c_str(), &theirs) != 0 ||
+            (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
+            return;
     }
-    temporary_ = std::move(temporary);
-    // What a killed writer left behind is dropped here.
-    if (ftruncate(file_, 0) != 0) fail("cannot be written");
+}
+
+void FileSink::open_draft() {
+    file_.reset(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+    // It gets its name by way of this path.
+    if (file_ && access(path_of_descriptor(file_.number()).c_str(), F_OK) == 0) return;
+    draft_ = under_free_name(target_, ".part", [&](const char* path) {
+        file_.reset(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        return file_.number();
+    });
+    if (draft_.empty()) fail("cannot be written");
 }
 
 FileSink::~FileSink() {
-    if (file_ < 0) return;
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-    close(file_);
+    if (!draft_.empty()) unlink(draft_.c_str());
 }
+
+std::string FileSink::draft() const { return draft_.empty() ? path_of_descriptor(file_.number()) : draft_; }
 
 void FileSink::fail(std::string_view doing) const {
     int code = errno;
@@ -174,13 +228,13 @@ void FileSink::look() const {
 void FileSink::write_some(const char* bytes, size_t count) {
     while (count > 0) {
         look();
-        ssize_t done = ::write(file_, bytes, std::min(count, kChunk));
+        ssize_t done = ::write(file_.number(), bytes, std::min(count, kChunk));
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) fail("writing failed");
         bytes += done;
         count -= static_cast<size_t>(done);
         at_ += static_cast<uint64_t>(done);
-        if (!temporary_.empty() && at_ - begun_ >= kChunk) hurry();
+        if (!is_device_ && at_ - begun_ >= kChunk) hurry();
     }
 }
 
@@ -189,7 +243,7 @@ void FileSink::write_some(const char* bytes, size_t count) {
 void FileSink::hurry() {
     constexpr uint64_t kUnderWay = 4 * kChunk;
     auto sync = [this](uint64_t from, uint64_t to, unsigned how) {
-        if (sync_file_range(file_, static_cast<off_t>(from), static_cast<off_t>(to - from), how) == 0) return;
+        if (sync_file_range(file_.number(), static_cast<off_t>(from), static_cast<off_t>(to - from), how) == 0) return;
         // Told here, it would not be told again at the end; some file systems have no such call.
         if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail("writing failed");
     };
@@ -213,7 +267,7 @@ void FileSink::write_at(uint64_t offset, std::string_view bytes) {
     while (!bytes.empty()) {
         poll_interrupt();
         const size_t piece = std::min<size_t>(bytes.size(), 8 << 20);
-        const ssize_t count = pwrite(file_, bytes.data(), piece, static_cast<off_t>(offset));
+        const ssize_t count = pwrite(file_.number(), bytes.data(), piece, static_cast<off_t>(offset));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) fail("writing failed");
         bytes.remove_prefix(static_cast<size_t>(count));
@@ -222,27 +276,35 @@ void FileSink::write_at(uint64_t offset, std::string_view bytes) {
 }
 
 void FileSink::commit() {
-    if (!temporary_.empty()) {
-        if (fsync(file_) != 0) fail("writing failed");
-        if (rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");
-        temporary_.clear();
+    if (!is_device_) {
+        if (fsync(file_.number()) != 0) fail("writing failed");
+        if (draft_.empty())
+            draft_ = under_free_name(target_, ".part", [&](const char* path) {
+                return linkat(AT_FDCWD, draft().c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+            });
+        if (draft_.empty() || rename(draft_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");
+        draft_.clear();
         // The rename itself is on the disk only when the folder is.
-        size_t slash = target_.rfind('/');
-        std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : target_.substr(0, slash);
-        int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (directory >= 0) {
-            fsync(directory);
-            close(directory);
-        }
+        const Descriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (folder) fsync(folder.number());
     }
-    int file = std::exchange(file_, -1);
-    if (close(file) != 0) fail("writing failed");
+    if (close(file_.release()) != 0) fail("writing failed");
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
     FileSink sink(path);
     sink.write(bytes);
     sink.commit();
+}
+
+std::string make_draft(const std::string& stem, std::string_view ending) {
+    check_path(stem);
+    return make_new(stem, ending, 0666);
+}
+
+std::string make_temporary(std::string_view ending) {
+    const char* folder = std::getenv("TMPDIR");
+    return make_new(str(folder && *folder ? folder : "/tmp", "/lunaria"), ending, 0600);
 }
 
 }  // namespace lunaria

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/io/descriptor.h"
 
 namespace lunaria {
 
@@ -79,39 +80,49 @@ class NullSink final : public Sink {
     void write_some(const char*, size_t) override {}
 };
 
-// Writes PATH.tmp beside PATH and renames it over PATH in commit(), after fsync: whoever opens PATH sees the old file
-// or the new one, whole, even after a crash. Without commit() the temporary file goes away and PATH stays as it was. A
-// second writer of the same file gets an error. An existing character device (/dev/null, /dev/full) is written as it
-// is.
+// Writes a file without a name (where the file system has none such: with one that nothing else has) and puts it in the
+// place of PATH in commit(), after fsync: whoever opens PATH sees the old file or the new one, whole, even after a
+// crash, and a writer that is killed leaves nothing behind. Without commit() PATH stays as it was. A second writer of
+// the same file gets an error; of two that make a new file, the one that commits last stays. An existing character
+// device (/dev/null, /dev/full) is written as it is.
 class FileSink final : public Sink {
   public:
     // Whether Ctrl-C ends the writing. A thread that writes beside the program goes on: the file was asked for earlier.
     enum class Interrupts { noticed, ignored };
     explicit FileSink(const std::string& path, Interrupts interrupts = Interrupts::noticed);
     ~FileSink() override;
-    FileSink(const FileSink&) = delete;
-    FileSink& operator=(const FileSink&) = delete;
     // Bytes at a place of their own, for formats whose beginning is known last. Others are where they were.
     void write_at(uint64_t offset, std::string_view bytes);
-    // The file that is written, under the name that it has before commit.
-    const std::string& temporary() const { return temporary_; }
+    // A path by which this process can read what is written so far.
+    std::string draft() const;
+    bool is_device() const { return is_device_; }
     void commit();
 
   private:
     void write_some(const char* bytes, size_t count) override;
-    void open_temporary();
+    void lock_old();
+    void open_draft();
     void hurry();
     void look() const;
     [[noreturn]] void fail(std::string_view doing) const;
 
-    std::string target_;     // the path with its last symbolic links resolved
-    std::string temporary_;  // empty for a device
+    std::string target_;  // the path with its last symbolic links resolved
+    std::string draft_;   // the draft's path; empty for a device, and where the draft has no name
     Interrupts interrupts_;
-    int file_ = -1;
+    bool is_device_ = false;
+    Descriptor old_, file_;                      // the file that is there, locked, and the one that is written
     uint64_t at_ = 0, begun_ = 0, on_disk_ = 0;  // written, on its way to the disk, and there
 };
 
 // Replaces the file by `bytes`.
 void write_file(const std::string& path, std::string_view bytes);
+
+// The folder that a file lies in, "." where its path has none.
+std::string folder_of(const std::string& path);
+
+// Makes an empty file whose name nothing else has and gives the name: STEM.xxxxxxxxxxxx ENDING, with the usual
+// permissions; and one for this user alone in the folder for temporary files.
+std::string make_draft(const std::string& stem, std::string_view ending);
+std::string make_temporary(std::string_view ending);
 
 }  // namespace lunaria

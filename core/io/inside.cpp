@@ -7,28 +7,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/io/descriptor.h"
+
 namespace lunaria {
 
 namespace {
-
-// Owns a file descriptor.
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() {
-        if (number_ >= 0) close(number_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    void reset(int number) {
-        if (number_ >= 0) close(number_);
-        number_ = number;
-    }
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
 
 class InsideSource final : public Source {
   public:
@@ -50,11 +33,6 @@ class InsideSource final : public Source {
 };
 
 }  // namespace
-
-std::string folder_of(const std::string& path) {
-    const size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 std::unique_ptr<Source> open_inside(const std::string& folder, const std::string& path, const std::string& name) {
     auto refuse = [&](std::string_view why) -> Error {

@@ -13,7 +13,4 @@ namespace lunaria {
 // leave the folder, symbolic links, files with several hard links and anything that is no regular file.
 std::unique_ptr<Source> open_inside(const std::string& folder, const std::string& path, const std::string& name);
 
-// The folder that a file lies in, "." where its path has none.
-std::string folder_of(const std::string& path);
-
 }  // namespace lunaria

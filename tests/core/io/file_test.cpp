@@ -16,6 +16,10 @@ namespace {
 using test::error_of;
 using test::Scratch;
 
+int64_t files_in(const Scratch& scratch) {
+    return std::distance(std::filesystem::directory_iterator(scratch.folder()), {});
+}
+
 TEST(Source, refuses_what_is_not_a_regular_file) {
     Scratch scratch;
     mkfifo(scratch.path("pipe").c_str(), 0600);
@@ -60,10 +64,10 @@ TEST(FileSink, leaves_the_old_file_unless_committed) {
         sink.write("half of the ne");
     }
     EXPECT_EQ(read_file(path), "old");
-    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    EXPECT_EQ(files_in(scratch), 1);
     write_file(path, "new");
     EXPECT_EQ(read_file(path), "new");
-    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    EXPECT_EQ(files_in(scratch), 1);
 }
 
 TEST(FileSink, keeps_permissions_and_links) {
@@ -80,15 +84,50 @@ TEST(FileSink, keeps_permissions_and_links) {
     EXPECT_EQ(info.st_mode & 0777u, 0640u);
 }
 
-TEST(FileSink, refuses_a_second_writer_and_drops_what_a_dead_one_left) {
+TEST(FileSink, refuses_a_second_writer_of_a_file) {
     Scratch scratch;
     std::string path = scratch.path("f");
-    std::ofstream(path + ".tmp") << "left behind by a writer that was killed";
+    write_file(path, "old");
     FileSink first(path);
     error_of([&] { FileSink second(path); }, "being written");
     first.write("ok");
     first.commit();
     EXPECT_EQ(read_file(path), "ok");
+    FileSink other(scratch.path("new")), another(scratch.path("new"));
+    other.write("1");
+    another.write("2");
+    another.commit();
+    other.commit();
+    EXPECT_EQ(read_file(scratch.path("new")), "1");
+    EXPECT_EQ(files_in(scratch), 2);
+}
+
+// Whatever a user's files are called, a draft is none of them.
+TEST(FileSink, leaves_the_files_beside_it_alone) {
+    Scratch scratch;
+    const std::string path = scratch.path("f");
+    for (const char* name : {".tmp", ".part", ".new", ".draft", "~"}) write_file(path + name, "mine");
+    write_file(path, "first");
+    write_file(path, "second");
+    FileSink reading(path);
+    reading.write("third");
+    EXPECT_EQ(read_file(reading.draft()), "third");
+    for (const char* name : {".tmp", ".part", ".new", ".draft", "~"}) EXPECT_EQ(read_file(path + name), "mine");
+    EXPECT_EQ(files_in(scratch), 6);
+}
+
+TEST(make_draft, gives_names_that_nothing_has) {
+    Scratch scratch;
+    const std::string first = make_draft(scratch.path("f"), ".onnx"), second = make_draft(scratch.path("f"), ".onnx");
+    EXPECT_NE(first, second);
+    EXPECT_TRUE(first.starts_with(scratch.path("f.")) && first.ends_with(".onnx"));
+    EXPECT_EQ(files_in(scratch), 2);
+    error_of([&] { make_draft(scratch.path("no/such/f"), ""); }, "No such file or directory");
+    const std::string temporary = make_temporary(".lua");
+    struct stat info;
+    stat(temporary.c_str(), &info);
+    EXPECT_EQ(info.st_mode & 0777u, 0600u);
+    std::filesystem::remove(temporary);
 }
 
 TEST(FileSink, says_why_it_cannot_write) {
@@ -107,7 +146,7 @@ TEST(FileSink, stops_when_interrupted_and_leaves_nothing) {
     error_of([&] { write_file(path, std::string(100, 'x')); }, "interrupt");
     clear_interrupt();
     EXPECT_EQ(read_file(path), "old");
-    EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
+    EXPECT_EQ(files_in(scratch), 1);
 }
 
 // The promise of the format writers: whenever the process dies, the file is the old one or the new one, whole.
@@ -129,6 +168,8 @@ TEST(FileSink, survives_a_kill_at_any_moment) {
     }
     write_file(path, "done");
     EXPECT_EQ(read_file(path), "done");
+    // A kill between the name and the renaming leaves a file; each other one leaves nothing.
+    EXPECT_LE(files_in(scratch), 1 + 6);
 }
 
 }  // namespace
