@@ -1,16 +1,29 @@
 #include "core/threads.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/lone_thread.h"
 #include "core/pool_placement.h"
 #include "core/pool_settings.h"
+#include "core/signals.h"
+#include "core/warning.h"
 
 namespace lunaria {
 
@@ -24,6 +37,75 @@ std::atomic<int>& thread_count() {
     static std::atomic<int> count{std::clamp(omp_get_max_threads(), 1, 1024)};
     return count;
 }
+
+// How many threads of the pool of this thread there have been at once; itself is one.
+thread_local int pool_size = 1;
+
+// Whether to have more than one thread is up to the thread that asks.
+bool shares_work() { return !LoneThread::is_here() && !omp_in_parallel(); }
+
+// Those of this process that the system knows, also such as have just ended.
+int threads_alive() {
+    int count = 0;
+    if (std::FILE* file = std::fopen("/proc/self/stat", "r")) {
+        // Twenty numbers, of which the first has a name behind it that may have any bytes but ends with the last ")".
+        char text[1024];
+        text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+        std::fclose(file);
+        const char* at = std::strrchr(text, ')');
+        for (int field = 2; at && field < 20; ++field) at = std::strchr(at + 1, ' ');
+        if (at) count = std::atoi(at);
+    }
+    return count;
+}
+
+// Makes up to `wanted` threads that only wait for each other, and gives how many there were at once.
+int try_threads(int wanted) {
+    struct Gate {
+        std::mutex mutex;
+        std::condition_variable opened;
+        bool open = false;
+    } gate;
+    const int before = threads_alive();
+    std::vector<pthread_t> made;
+    for (int i = 0; i < wanted; ++i) {
+        pthread_t thread;
+        const auto wait = [](void* given) -> void* {
+            auto& g = *static_cast<Gate*>(given);
+            leave_signals_to_others();
+            // A thread's first memory comes out of 64 MB of addresses that are set aside for it.
+            const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(64), std::free);
+            std::unique_lock lock(g.mutex);
+            g.opened.wait(lock, [&] { return g.open; });
+            return nullptr;
+        };
+        if (pthread_create(&thread, nullptr, wait, &gate) != 0) break;
+        made.push_back(thread);
+    }
+    {
+        const std::lock_guard lock(gate.mutex);
+        gate.open = true;
+    }
+    gate.opened.notify_all();
+    for (const pthread_t thread : made) pthread_join(thread, nullptr);
+    // A thread that was joined counts until the system has buried it.
+    for (int i = 0; i < 1000 && threads_alive() > before; ++i)
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return static_cast<int>(made.size());
+}
+
+// A pool of `wanted` threads for this thread, or of as many as there are to be had; gives their number.
+int make_pool(int wanted) {
+    if (pool_size >= wanted) return wanted;
+    const int got = std::min(wanted, 1 + try_threads(wanted - 1));
+    omp_set_num_threads(got);
+#pragma omp parallel num_threads(got)
+    if (omp_get_thread_num() > 0) leave_signals_to_others();
+    pool_size = std::max(pool_size, got);
+    return got;
+}
+
+constexpr std::string_view kLimits = "the limit of processes (ulimit -u) or of memory (ulimit -v) is reached; raise it";
 
 // In pieces, between which an interrupt is noticed.
 void walk(detail::RangeBody body, void* context, int64_t begin, int64_t end, int64_t piece) {
@@ -62,11 +144,29 @@ struct alignas(64) Region {
 
 thread_local bool LoneThread::alone_ = false;
 
-int num_threads() { return thread_count().load(std::memory_order_relaxed); }
+int num_threads() {
+    prepare_pool();
+    return thread_count().load(std::memory_order_relaxed);
+}
+
+void prepare_pool() {
+    const int wanted = thread_count().load(std::memory_order_relaxed);
+    if (pool_size >= wanted || !shares_work()) [[likely]]
+        return;
+    const int got = make_pool(wanted);
+    if (got == wanted) return;
+    thread_count().store(got, std::memory_order_relaxed);
+    warn("lunaria", str("the system gives only ", got, " of ", wanted, " threads, which are used"), kLimits);
+}
 
 void set_num_threads(int n) {
     if (n < 1 || n > 1024)
         throw value_error("set_num_threads", str("the number of threads must be 1 to 1024, not ", n));
+    if (shares_work() && make_pool(n) < n) {
+        const int got = omp_get_max_threads();
+        omp_set_num_threads(std::min(thread_count().load(std::memory_order_relaxed), got));
+        throw state_error("set_num_threads", str("the system gives only ", got, " of ", n, " threads")).hint(kLimits);
+    }
     // OpenBLAS (OpenMP build) and oneDNN ask OpenMP how many threads there are at each call.
     omp_set_num_threads(n);
     thread_count().store(n, std::memory_order_relaxed);

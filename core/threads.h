@@ -11,10 +11,16 @@
 
 namespace lunaria {
 
-// At least 1. Without a call: the number of cores this process may run on, or OMP_NUM_THREADS.
+// At least 1. Without a call: the number of cores this process may run on, or OMP_NUM_THREADS, or as many as the system
+// gives, which the first call finds out (prepare_pool).
 int num_threads();
-// Applies to the whole process; throws value_error unless 1 <= n <= 1024.
+// Applies to the whole process; throws value_error unless 1 <= n <= 1024, and state_error where the system has not so
+// many threads to give.
 void set_num_threads(int n);
+// OpenMP ends the process when it cannot make a thread: so before this thread shares out work for the first time, as
+// many are made here. Where the system refuses them (limits of processes or of memory), fewer are used from then on,
+// and a warning says so. To be called before a library is that shares work out to the pool itself.
+void prepare_pool();
 
 namespace detail {
 using RangeBody = void (*)(void* context, int64_t begin, int64_t end);

@@ -1,24 +1,16 @@
 #include "core/work_queue.h"
 
 #include <omp.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <utility>
 
 #include "core/error.h"
 #include "core/lone_thread.h"
+#include "core/make_thread.h"
 
 namespace lunaria {
 
-WorkQueue::WorkQueue() {
-    // Signals are for the thread of the program, which knows how to stop it.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+WorkQueue::WorkQueue() : thread_(make_thread("device", [this] { run(); })) {}
 
 WorkQueue::~WorkQueue() {
     {

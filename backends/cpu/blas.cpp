@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/gemm_tiles.h"
+#include "core/address_space.h"
+#include "core/error.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "core/visit.h"
@@ -37,6 +40,35 @@ void call_gemv(CBLAS_TRANSPOSE t, int m, int n, const double* a, int lda, const 
 
 double call_dot(int n, const float* x, int incx, const float* y, int incy) { return cblas_sdot(n, x, incx, y, incy); }
 double call_dot(int n, const double* x, int incx, const double* y, int incy) { return cblas_ddot(n, x, incx, y, incy); }
+
+// What OpenBLAS takes for each call that is under way and for each thread of the pool, once; it keeps what it has.
+constexpr size_t kBuffer = (size_t{128} << 20) + (size_t{1} << 16);
+
+struct Buffers {
+    std::mutex mutex;
+    int calls = 0, most_calls = 0;        // under way, and at most so far
+    int threads = omp_get_max_threads();  // that have theirs: OpenBLAS made them when it was loaded
+};
+
+Buffers& buffers() {
+    static Buffers all;
+    return all;
+}
+
+thread_local int calls_of_thread = 0;  // one within the other
+
+// Whether there are buffers for one more thread that calls.
+bool enter() {
+    Buffers& b = buffers();
+    const std::lock_guard lock(b.mutex);
+    const int threads = std::max(b.threads, omp_get_max_threads()), calls = std::max(b.most_calls, b.calls + 1);
+    const int more = threads - b.threads + calls - b.most_calls;
+    if (more > 0 && !address_space_has(kBuffer * static_cast<size_t>(more))) return false;
+    b.threads = threads;
+    b.most_calls = calls;
+    ++b.calls;
+    return true;
+}
 
 bool fits(int64_t n) { return n >= 0 && n <= std::numeric_limits<int>::max(); }
 
@@ -101,11 +133,33 @@ bool matrix_times_vector(const MatrixRef<T>& m, const T* x, int64_t step, T* y, 
 
 }  // namespace
 
+BlasCall::BlasCall() {
+    prepare_pool();
+    if (calls_of_thread == 0 && !enter()) return;
+    ++calls_of_thread;
+    may_call_ = true;
+}
+
+BlasCall::~BlasCall() {
+    if (!may_call_ || --calls_of_thread > 0) return;
+    Buffers& b = buffers();
+    const std::lock_guard lock(b.mutex);
+    --b.calls;
+}
+
+void BlasCall::need(std::string_view where) const {
+    if (may_call_) return;
+    throw memory_error(where, str("the library of linear algebra (OpenBLAS) needs ", kBuffer >> 20,
+                                  " MB of addresses more than the limit leaves"))
+        .hint("raise the limit (ulimit -v), or use fewer threads (OMP_NUM_THREADS=1)");
+}
+
 template <class T>
 bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta) {
     int64_t m = a_given.rows, k = a_given.columns, n = b_given.columns;
     if ((beta == T(0) || beta == T(1)) && tile_product(a_given, b_given, c, beta == T(1))) return true;
-    if (!fits(m) || !fits(k) || !fits(n)) return false;
+    const BlasCall call;
+    if (!call || !fits(m) || !fits(k) || !fits(n)) return false;
     Tensor a_copy, b_copy;
     MatrixRef<T> a = readable(a_given, a_copy), b = readable(b_given, b_copy);
     const bool vectors = (m == 1 || n == 1) && !gemm_suits_vectors(m, k, n);

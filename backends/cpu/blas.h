@@ -3,8 +3,25 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace lunaria::cpu {
+
+// To be alive while this thread calls OpenBLAS, which never returns when it gets no memory for its buffers: false where
+// it would not. What is called within such a call belongs to it.
+class BlasCall {
+  public:
+    BlasCall();
+    ~BlasCall();
+    BlasCall(const BlasCall&) = delete;
+    BlasCall& operator=(const BlasCall&) = delete;
+    explicit operator bool() const { return may_call_; }
+    // Throws memory_error, in the name of `where`, for what has no loops of our own.
+    void need(std::string_view where) const;
+
+  private:
+    bool may_call_ = false;
+};
 
 // A matrix in memory of any layout; strides in elements.
 template <class T>
@@ -18,7 +35,7 @@ struct MatrixRef {
 // c = a·b + beta·c, where c is dense and row-major with a.rows × b.columns elements. Operands whose rows or columns are
 // dense are used as they lie; others are copied first. Polls for interrupts between blocks of
 // some hundredths of a second.
-// False when a size is beyond BLAS's 32-bit integers.
+// False when a size is beyond BLAS's 32-bit integers, or BLAS has no memory for its buffers.
 template <class T>
 bool gemm(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, T beta);
 

@@ -25,6 +25,7 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/workspace.h"
+#include "core/address_space.h"
 #include "core/memory.h"
 #include "core/prepared.h"
 #include "core/threads.h"
@@ -440,6 +441,8 @@ class ConvCache {
             order_.splice(order_.begin(), order_, found->second);
             return found->second->primitive.get();
         }
+        // The code that oneDNN writes for it, with room to spare; without, it is not remembered.
+        if (!address_space_has(size_t{64} << 20)) return nullptr;
         std::unique_ptr<ConvPrimitive> made;
         try {
             const SingleThread alone(key.part);
@@ -627,6 +630,7 @@ static bool is_countable(const Window& w) {
 bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                   Tensor* gradient, double most, bool relu) {
     if (!is_countable(conv.window)) return false;
+    prepare_pool();
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const double products = products_of(conv);
     if (kind != ConvKind::weight_grad)
@@ -654,6 +658,7 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
 bool dnn_convolve_last(ConvLayout layout, const Convolution& conv, float* x, float* w, const float* bias, float* y,
                        double most) {
     if (!is_countable(conv.window)) return false;
+    prepare_pool();
     const int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
     const double products = products_of(conv);
     if (products > most * threads)

@@ -197,7 +197,10 @@ void potrf(int n, Complex128* a, int lda, int* info) { zpotrf_("L", &n, a, &lda,
 
 }  // namespace
 
-StoppableLapack::StoppableLapack() { ++stoppable; }
+StoppableLapack::StoppableLapack() {
+    call_.need("linalg");
+    ++stoppable;
+}
 StoppableLapack::~StoppableLapack() { --stoppable; }
 
 template <class T>

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/cpu/blas.h"
 #include "core/dtype.h"
 
 extern "C" {
@@ -59,25 +60,30 @@ void zgemm_(const char* ta, const char* tb, const int* m, const int* n, const in
 namespace lunaria::cpu {
 
 // While it lives, what this thread calls of LAPACK throws when an interrupt has been asked for. The routines own
-// nothing, so that leaving them half-way loses nothing.
+// nothing, so that leaving them half-way loses nothing. Throws memory_error where OpenBLAS has no room for its buffers.
 class StoppableLapack {
   public:
     StoppableLapack();
     ~StoppableLapack();
     StoppableLapack(const StoppableLapack&) = delete;
     StoppableLapack& operator=(const StoppableLapack&) = delete;
+
+  private:
+    BlasCall call_;
 };
 
 // The routines under one name for both kinds of numbers; those of complex ones take an array of real numbers more.
 namespace lapack {
 
 inline void gecon(int n, const double* a, double norm, double* rcond) {
+    const StoppableLapack stops;
     int info = 0;
     std::vector<double> work(4 * static_cast<size_t>(n));
     std::vector<int> integers(static_cast<size_t>(n));
     dgecon_("1", &n, a, &n, &norm, rcond, work.data(), integers.data(), &info);
 }
 inline void gecon(int n, const Complex128* a, double norm, double* rcond) {
+    const StoppableLapack stops;
     int info = 0;
     std::vector<Complex128> work(2 * static_cast<size_t>(n));
     std::vector<double> reals(2 * static_cast<size_t>(n));

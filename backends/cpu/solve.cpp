@@ -200,16 +200,15 @@ template <class T>
 ColumnsOf<T> product(const ColumnsOf<T>& a, const ColumnsOf<T>& b) {
     ColumnsOf<T> m(a.rows, b.columns);
     if (m.data.empty() || a.columns == 0) return m;
-    if constexpr (kIsComplex<T>) {
-        const StoppableLapack stops;
-        lapack::gemm("N", "N", m.rows, m.columns, a.columns, 1, a.data.data(), a.leading(), b.data.data(), b.leading(),
-                     0, m.data.data(), m.leading());
-    } else {
+    if constexpr (!kIsComplex<T>) {
         // Read by rows, matrices are their transposes, and so is the product.
         const MatrixRef<T> left{b.data.data(), b.columns, b.rows, b.rows, 1};
         const MatrixRef<T> right{a.data.data(), a.columns, a.rows, a.rows, 1};
-        gemm(left, right, m.data.data(), 0.0);
+        if (gemm(left, right, m.data.data(), 0.0)) return m;
     }
+    const StoppableLapack stops;
+    lapack::gemm("N", "N", m.rows, m.columns, a.columns, 1, a.data.data(), a.leading(), b.data.data(), b.leading(), 0,
+                 m.data.data(), m.leading());
     return m;
 }
 

@@ -1,19 +1,17 @@
 #include "core/data/pool.h"
 
 #include <omp.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <list>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/lone_thread.h"
+#include "core/make_thread.h"
 #include "core/threads.h"
 
 namespace lunaria::data {
@@ -93,18 +91,12 @@ class Pool {
         sleeping_.clear();
     }
     bool add_thread() {
-        // Signals are for the threads that wait for them.
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        bool added = true;
         try {
-            threads_.emplace_back([this] { live(); });
-        } catch (const std::system_error&) {
-            added = false;
+            threads_.push_back(make_thread("dataset", [this] { live(); }));
+        } catch (const Error&) {
+            return false;
         }
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return added;
+        return true;
     }
     // Joins threads that have ended. They hold no lock any more.
     void bury() {

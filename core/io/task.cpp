@@ -7,11 +7,12 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/make_thread.h"
 #include "core/signals.h"
 
 namespace lunaria {
 
-Task::Task(std::function<void()> work) : work_(std::move(work)), thread_([this] { run(); }) {}
+Task::Task(std::function<void()> work) : work_(std::move(work)), thread_(make_thread("file", [this] { run(); })) {}
 
 Task::~Task() { thread_.join(); }
 
