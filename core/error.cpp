@@ -1,5 +1,7 @@
 #include "core/error.h"
 
+#include "core/printable.h"
+
 namespace lunaria {
 
 Error::Error(ErrorKind kind, std::string_view where, std::string_view message)
@@ -17,6 +19,7 @@ Error Error::hint(std::string_view text) const {
 void Error::compose() {
     full_ = where_.empty() ? message_ : where_ + ": " + message_;
     if (!hint_.empty()) full_ += "\n  hint: " + hint_;
+    full_ = printable(full_);
 }
 
 }  // namespace lunaria

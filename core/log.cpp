@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace lunaria {
 
@@ -14,7 +15,10 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kTopics = {"compiles", "recompiles", "fallbacks", "cache", "library"};
 
-void write(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stderr); }
+void write(std::string_view text) {
+    const std::string line = printable(text);
+    std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 unsigned read_topics() {
     const char* wish = std::getenv("LUNARIA_LOG");

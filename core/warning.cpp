@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/printable.h"
 
 namespace lunaria {
 
@@ -25,7 +26,7 @@ bool is_new(std::string_view place) {
 
 void warn(std::string_view place, std::string_view text, std::string_view hint) {
     if (!is_new(place)) return;
-    const std::string line = str(place, ": warning: ", text, "\n  hint: ", hint, "\n");
+    const std::string line = printable(str(place, ": warning: ", text, "\n  hint: ", hint, "\n"));
     std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -11,11 +11,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
+#include "core/io/file.h"
+#include "core/warning.h"
 #include "interpreter/session/session.h"
 
 namespace lunaria::jupyter {
@@ -68,17 +68,20 @@ std::string runtime_folder() {
 }  // namespace
 
 xeus::xconfiguration read_connection(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) throw file_error(path, std::strerror(errno));
+    constexpr uint64_t kLargest = 1 << 20;
+    const std::string text = read_file(path, kLargest);
+    // Who knows the key runs code in this kernel.
     struct stat status {};
-    // Not ours: then its owner answers for it.
-    if (fstat(file, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) != 0)
-        if (fchmod(file, 0600) != 0) status = {};
-    close(file);
-    std::ifstream stream(path);
-    std::stringstream text;
-    text << stream.rdbuf();
-    const json document = json::parse(text.str(), nullptr, false);
+    if (stat(path.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
+        const bool is_ours = status.st_uid == geteuid() && chmod(path.c_str(), 0600) == 0;
+        warn(path,
+             str("other users can ", is_ours ? "" : "still ",
+                 "read this connection file, and with its key run code here",
+                 is_ours ? ": it is now for you alone" : ""),
+             is_ours ? "they may know the key already: start the kernel anew where that matters"
+                     : "chmod 600 by the file's owner keeps them out");
+    }
+    const json document = json::parse(text, nullptr, false);
     if (!document.is_object()) throw value_error(path, "the connection file must be a JSON object");
     xeus::xconfiguration result;
     result.m_transport = text_of(document, "transport", "tcp", path);

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 
+#include "core/io/file.h"
 #include "interpreter/loader/loader.h"
 #include "kernel/interpreter.h"
 
@@ -112,11 +112,11 @@ int first_hit(const std::string& condition) {
 }
 
 std::optional<std::string> file_text(const std::string& path) {
-    std::error_code failure;
-    if (!std::filesystem::is_regular_file(path, failure)) return std::nullopt;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    try {
+        return read_file(path);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ DapSession::DapSession(Session& session, Hooks hooks)
     : session_(session),
       debugger_(session.state().debugger()),
       hooks_(std::move(hooks)),
-      prefix_((std::filesystem::temp_directory_path() / str("lunaria_", getpid())).string() + "/"),
+      prefix_((std::filesystem::temp_directory_path() / str("lunaria_", new_display_id())).string() + "/"),
       variables_(session.state()) {
     session_.state().listen();
     debugger_.rename_sources([this](const std::string& source) { return path_of(source); });
@@ -388,10 +388,7 @@ Json DapSession::dump_cell(const Json& a) {
     const std::string path = cell_path(code->get<std::string>());
     // The user's alone: a cell may hold what nobody else should read.
     mkdir(prefix_.c_str(), 0700);
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << code->get<std::string>();
-    file.close();
-    if (!file) throw file_error(path, "the cell cannot be written");
+    write_file(path, code->get<std::string>());
     return {{"sourcePath", path}};
 }
 

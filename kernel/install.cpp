@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/io/file.h"
 #include "interpreter/session/session.h"
 #include "kernel/logo.h"
 
@@ -48,19 +48,6 @@ bool is_name(const std::string& name) {
     return !name.empty() && name != "." && name != ".." &&
            name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
                std::string::npos;
-}
-
-// Beside and then renamed, so that Jupyter never finds half a file.
-void write_file(const fs::path& path, const std::string& data) {
-    const fs::path draft = path.string() + ".new";
-    {
-        std::ofstream file(draft, std::ios::binary);
-        file << data;
-        if (!file.flush()) throw file_error(draft.string(), "cannot be written");
-    }
-    std::error_code failure;
-    fs::rename(draft, path, failure);
-    if (failure) throw file_error(path.string(), failure.message());
 }
 
 }  // namespace

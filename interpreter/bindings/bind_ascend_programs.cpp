@@ -67,7 +67,7 @@ int32_t place_here(lua_State* L, WrittenProgram& written) {
 // The functions below have the types of programs and of buffers as upvalues: their names would be looked up for every
 // instruction.
 bool has_type(lua_State* L, int index, int type) {
-    if (!lua_getmetatable(L, index)) return false;
+    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index)) return false;
     const bool same = lua_rawequal(L, -1, lua_upvalueindex(type));
     lua_pop(L, 1);
     return same;

@@ -10,7 +10,9 @@
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
+#include "core/printable.h"
 #include "core/signals.h"
+#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -153,13 +155,6 @@ int as_whole(lua_State* L) {
 
 constexpr const char* kReading = "lunaria.reading";
 
-int release_reading(lua_State* L) {
-    static_cast<Reading*>(lua_touserdata(L, 1))->~Reading();
-    lua_pushnil(L);
-    lua_setmetatable(L, 1);
-    return 0;
-}
-
 // read_later{ { path =, kind = "ckpt" or "safetensors", names =, crc_check = }, ... }: a handle for finish_reading.
 int read_later(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -187,12 +182,9 @@ int read_later(lua_State* L) {
         lua_pop(L, 2);
         parts.push_back(std::move(part));
     }
-    auto* reading = new (lua_newuserdatauv(L, sizeof(Reading), 0)) Reading{std::move(parts), nullptr};
-    if (luaL_newmetatable(L, kReading)) {
-        lua_pushcfunction(L, protect<release_reading>);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
+    make_handle_type(L, kReading, protect<release_handle<Reading>>);
+    push_handle(L, Reading{std::move(parts), nullptr}, kReading);
+    auto* reading = &handle_at<Reading>(L, -1, kReading);
     reading->task = std::make_unique<Task>([reading] {
         for (Reading::Part& part : reading->parts) Reading::read(part);
     });
@@ -202,7 +194,7 @@ int read_later(lua_State* L) {
 // finish_reading(handle [, ask]): waits, and gives the values and the metadata of all files by name; with `ask` it only
 // says whether they are there.
 int finish_reading(lua_State* L) {
-    auto* reading = static_cast<Reading*>(luaL_checkudata(L, 1, kReading));
+    auto* reading = &handle_at<Reading>(L, 1, kReading);
     if (lua_toboolean(L, 2)) {
         lua_pushboolean(L, reading->task->is_done());
         return 1;
@@ -241,9 +233,56 @@ int format_of(lua_State* L) {
     return 1;
 }
 
-// The text of a small file, such as the index of a model's parts.
+// read_text(path, limit): a whole file, of 64 MiB where no limit is given.
 int read_text(lua_State* L) {
-    push(L, std::string_view(read_file(path_at(L, 1, "read_text"), uint64_t{64} << 20)));
+    const std::string path = path_at(L, 1, "read_text");
+    const lua_Integer limit = luaL_optinteger(L, 2, lua_Integer{64} << 20);
+    if (limit < 0) throw argument_error("read_text", str("limit must not be negative, got ", limit));
+    push(L, std::string_view(read_file(path, static_cast<uint64_t>(limit))));
+    return 1;
+}
+
+// _read(path, limit): the same for the library's own functions, which say themselves whose error it is: nil and a
+// message where it cannot be read.
+int read_or_reason(lua_State* L) {
+    try {
+        return read_text(L);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::file) throw;
+        lua_pushnil(L);
+        push(L, std::string_view(error.what()));
+        return 2;
+    }
+}
+
+// What has that path: "file", "folder", "pipe", "socket" or "device"; nil where nothing has.
+int kind(lua_State* L) {
+    std::error_code failure;
+    const auto type = std::filesystem::status(path_at(L, 1, "kind"), failure).type();
+    using std::filesystem::file_type;
+    if (type == file_type::none || type == file_type::not_found) return 0;
+    push(L, std::string_view(type == file_type::regular     ? "file"
+                             : type == file_type::directory ? "folder"
+                             : type == file_type::fifo      ? "pipe"
+                             : type == file_type::socket    ? "socket"
+                                                            : "device"));
+    return 1;
+}
+
+// draft(path, ending), temporary(ending): a new empty file that nothing else has the name of.
+int draft(lua_State* L) {
+    push(L, std::string_view(make_draft(path_at(L, 1, "draft"), luaL_optstring(L, 2, ""))));
+    return 1;
+}
+int temporary(lua_State* L) {
+    push(L, std::string_view(make_temporary(luaL_optstring(L, 1, ""))));
+    return 1;
+}
+
+int printable_text(lua_State* L) {
+    size_t size = 0;
+    const char* text = luaL_checklstring(L, 1, &size);
+    push(L, std::string_view(printable({text, size})));
     return 1;
 }
 
@@ -276,13 +315,23 @@ int list_folder(lua_State* L) {
     return 1;
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-    {"read_ckpt", protect<read_ckpt_file>},      {"write_ckpt", protect<write_ckpt_file>},
-    {"format_of", protect<format_of>},           {"read_text", protect<read_text>},
-    {"make_folder", protect<make_folder>},       {"list_folder", protect<list_folder>},
-    {"finish_writing", protect<finish_writing>}, {"is_writing", protect<is_writing>},
-    {"signal_came", protect<signal_came>},       {"as_whole", protect<as_whole>},
-    {"read_later", protect<read_later>},         {"finish_reading", protect<finish_reading>}};
+constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"read_ckpt", protect<read_ckpt_file>},
+                                                                {"write_ckpt", protect<write_ckpt_file>},
+                                                                {"format_of", protect<format_of>},
+                                                                {"read_text", protect<read_text>},
+                                                                {"make_folder", protect<make_folder>},
+                                                                {"list_folder", protect<list_folder>},
+                                                                {"finish_writing", protect<finish_writing>},
+                                                                {"is_writing", protect<is_writing>},
+                                                                {"signal_came", protect<signal_came>},
+                                                                {"as_whole", protect<as_whole>},
+                                                                {"read_later", protect<read_later>},
+                                                                {"finish_reading", protect<finish_reading>},
+                                                                {"kind", protect<kind>},
+                                                                {"draft", protect<draft>},
+                                                                {"temporary", protect<temporary>},
+                                                                {"printable", protect<printable_text>},
+                                                                {"_read", protect<read_or_reason>}};
 
 }  // namespace
 

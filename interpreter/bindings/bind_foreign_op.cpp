@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/foreign_op.h"
+#include "core/io/file.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
@@ -80,6 +81,8 @@ int define_foreign_op(lua_State* L) {
         inputs.push_back({luaL_checkstring(L, -2), axes_at(L, -1)});
         lua_pop(L, 2);
     }
+    // The system's loader would wait for the other end of a pipe.
+    if (std::string_view(path).find('/') != std::string_view::npos) open_source(path);
     void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char* why = dlerror();

@@ -1,6 +1,7 @@
 // Parameters: tensors that know their name and whether they are trained. What they add to a tensor is in its body
 // (core/tensor.h), so that a parameter is the same parameter under every name it has in a program.
 #include "backends/ascend/outline.h"
+#include "core/printable.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/parameter.h"
 #include "interpreter/bindings/table_tensor.h"
@@ -99,7 +100,7 @@ bool set_parameter_field(lua_State* L, const Tensor& t, std::string_view name, i
 
 std::string parameter_text(const Tensor& t) {
     const ParameterInfo& info = *t.parameter();
-    return str("Parameter (name=", info.name, ", shape=", t.shape(), ", dtype=", dtype_text(t.dtype()),
+    return str("Parameter (name=", printable(info.name), ", shape=", t.shape(), ", dtype=", dtype_text(t.dtype()),
                ", requires_grad=", info.requires_grad ? "true)" : "false)");
 }
 

@@ -44,7 +44,8 @@ int64_t least_at(lua_State* L, int index, int64_t least) {
 
 void make_handle_type(lua_State* L, const char* name, lua_CFunction release) {
     luaL_newmetatable(L, name);
-    lua_pushcfunction(L, release);
+    lua_pushstring(L, name);
+    lua_pushcclosure(L, release, 1);
     lua_setfield(L, -2, "__gc");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");

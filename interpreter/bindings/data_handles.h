@@ -23,16 +23,19 @@ T& handle_at(lua_State* L, int index, const char* type) {
     return *static_cast<T*>(luaL_checkudata(L, index, type));
 }
 
+// The finalizer of handles whose type is named by upvalue 1. A program may call it too, with anything, and more than
+// once.
 template <class T>
 int release_handle(lua_State* L) {
-    static_cast<T*>(lua_touserdata(L, 1))->~T();
-    // Another call finds no handle.
+    auto* handle = static_cast<T*>(luaL_testudata(L, 1, lua_tostring(L, lua_upvalueindex(1))));
+    if (!handle) return 0;
     lua_pushnil(L);
     lua_setmetatable(L, 1);
+    handle->~T();
     return 0;
 }
 
-// A metatable whose handles end by `release`.
+// A metatable whose handles end by `release`, release_handle of their class.
 void make_handle_type(lua_State* L, const char* name, lua_CFunction release);
 
 inline constexpr const char* kTransformHandle = "lunaria.data.transform";

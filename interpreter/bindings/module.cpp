@@ -238,6 +238,7 @@ int slice(lua_State* L) {
 }
 
 int slice_text(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     std::string text = "slice(";
     for (const char* name : {"start", "stop", "step"}) {
         lua_getfield(L, 1, name);
@@ -251,7 +252,7 @@ int slice_text(lua_State* L) {
 
 // ms.name for a part of the library that is written in Lua: loaded when it is first used.
 int load_part(lua_State* L) {
-    if (lua_type(L, 2) != LUA_TSTRING) return 0;
+    if (!lua_istable(L, 1) || lua_type(L, 2) != LUA_TSTRING) return 0;
     const std::string name = lua_tostring(L, 2);
     // The transforms are in one file, which puts all of them into the table.
     constexpr std::string_view kTransforms[] = {
@@ -325,6 +326,7 @@ int load_part(lua_State* L) {
 
 // An operator that does not exist. Upvalue 1: what the table is called.
 int missing_operator(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     const std::string table = lua_tostring(L, lua_upvalueindex(1));
     if (lua_type(L, 2) != LUA_TSTRING) throw argument_error(table, str("has no field ", describe(L, 2)));
     const std::string_view name = lua_tostring(L, 2);

@@ -166,6 +166,7 @@ int dtype_concat(lua_State* L) {
 
 // x.shape .. " and " .. y.shape; printing; comparing.
 int shape_tostring(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
     std::string text = "(";
     const lua_Integer n = static_cast<lua_Integer>(lua_rawlen(L, 1));
     for (lua_Integer i = 1; i <= n; ++i) {

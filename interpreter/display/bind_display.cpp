@@ -220,6 +220,7 @@ int after_cell(lua_State* L) {
 
 // display(...) as the call of a table, which holds display.html and its like.
 int call_display(lua_State* L) {
+    luaL_checkany(L, 1);
     lua_remove(L, 1);
     return display(L);
 }

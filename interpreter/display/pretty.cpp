@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/printable.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
 
@@ -13,19 +14,6 @@ namespace lunaria {
 namespace {
 
 constexpr const char* kCodes[] = {"32", "36", "35", "34", "2", "1;31", "1;34", "1"};
-
-// Length of the valid UTF-8 sequence at the start, or 0.
-size_t utf8_length(std::string_view text) {
-    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-    const unsigned first = byte(0);
-    const size_t length = first >= 0xc2 && first < 0xe0   ? 2
-                          : first >= 0xe0 && first < 0xf0 ? 3
-                          : first >= 0xf0 && first < 0xf5 ? 4
-                                                          : 0;
-    for (size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    return length;
-}
 
 bool is_name(std::string_view text) {
     static constexpr std::string_view kReserved[] = {
@@ -255,7 +243,7 @@ std::string describe_function(lua_State* L, int index) {
 std::string quoted(std::string_view text) {
     std::string result = "\"";
     for (size_t i = 0; i < text.size();) {
-        if (const size_t length = utf8_length(text.substr(i))) {
+        if (const size_t length = printable_length(text.substr(i)); length > 1) {
             result += text.substr(i, length);
             i += length;
             continue;

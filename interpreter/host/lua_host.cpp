@@ -350,7 +350,8 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     new (lua_newuserdatauv(L, sizeof(info), 0)) std::shared_ptr<FunctionInfo>(info);
     if (luaL_newmetatable(L, "lunaria.function")) {
         lua_pushcfunction(L, [](lua_State* state) {
-            static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(state, 1))->reset();
+            using Held = std::shared_ptr<FunctionInfo>;
+            if (auto* held = static_cast<Held*>(luaL_testudata(state, 1, "lunaria.function"))) held->reset();
             return 0;
         });
         lua_setfield(L, -2, "__gc");

@@ -38,7 +38,7 @@ namespace {
 
 // The same for functions that know the metatable: their upvalue 1.
 Held& own_function(lua_State* L) {
-    if (lua_getmetatable(L, 1)) {
+    if (lua_isuserdata(L, 1) && lua_getmetatable(L, 1)) {
         const bool ours = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
         lua_pop(L, 1);
         if (ours) return *static_cast<Held*>(lua_touserdata(L, 1));

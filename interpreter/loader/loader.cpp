@@ -26,10 +26,16 @@ constexpr size_t kBytesKept = size_t{1} << 25;
 constexpr size_t kBytesOfName = 256;  // what a name takes besides its characters and texts
 constexpr size_t kTreesKept = 64;
 
+// What has no end, such as /dev/zero, is no program.
+constexpr size_t kLongestText = size_t{1} << 30;
+
 std::string read_stream(std::FILE* file) {
     std::string text;
     char buffer[65536];
-    while (size_t n = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, n);
+    while (size_t n = std::fread(buffer, 1, sizeof buffer, file)) {
+        if (text.size() > kLongestText) throw file_error("", "the text of the program is longer than 1 GiB");
+        text.append(buffer, n);
+    }
     return text;
 }
 

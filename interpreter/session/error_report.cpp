@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/printable.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/display/pretty.h"
@@ -157,7 +158,7 @@ void note_frames(lua_State* L, ErrorReport& report) {
 int note_error(lua_State* L) {
     auto& report = *static_cast<ErrorReport*>(lua_touserdata(L, lua_upvalueindex(1)));
     lua_settop(L, 1);
-    report.message = with_hint(L, error_text(L));
+    report.message = printable(with_hint(L, error_text(L)));
     report.frames.clear();
     luaL_checkstack(L, 20, "no room for a traceback");
     lua_pushvalue(L, 1);
@@ -214,7 +215,7 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
     lua_remove(L, base);
     if (status == LUA_OK) return true;
     // Running out of memory does not pass through the handler, nor do errors within it.
-    if (report.message.empty()) report.message = error_text(L);
+    if (report.message.empty()) report.message = printable(error_text(L));
     lua_pop(L, 1);
     if (interrupt_requested()) {
         report.kind = ErrorReport::Kind::interrupt;
@@ -314,8 +315,9 @@ std::string format_error(const ErrorReport& report, bool color) {
     for (const ErrorFrame& frame : report.frames) {
         if (frame.line <= 0) continue;
         size_t margin = 0;
-        const std::string line = excerpt(frame.text, margin);
-        text += "\n" + styled(color, Style::dim, str("  ", frame.source, ":", frame.line, " in ", frame.function));
+        const std::string line = printable(excerpt(frame.text, margin));
+        text += "\n" +
+                styled(color, Style::dim, printable(str("  ", frame.source, ":", frame.line, " in ", frame.function)));
         if (line.empty()) continue;
         text += "\n    " + line.substr(0, 160);
         if (first && line.size() <= 160) {

@@ -13,10 +13,7 @@ return function(tools)
       fail("%%writefile takes the lines below it: there are none")
     end
     path = tools.expand(tools.words(path)[1])
-    local known = io.open(path, "r")
-    if known then
-      known:close()
-    end
+    local known = ms.io.kind(path)
     local file <close> = tools.opened(path, append and "a" or "w")
     assert(file:write(body, "\n"))
     print((append and "Appending to " or known and "Overwriting " or "Writing ") .. path)

@@ -56,9 +56,8 @@ local function opened(path, mode)
 end
 
 local function read(path)
-  local file <close> = opened(path, "r")
-  local text, problem = file:read("a")
-  return text or fail(("%s: %s"):format(path, problem))
+  local text, problem = require("lunaria").io._read(expand(path))
+  return text or fail(problem)
 end
 
 local function add(name, usage, text, run)
@@ -352,11 +351,13 @@ end)
 add("edit", "%edit [CELL|FILE]", "Opens an editor ($VISUAL or $EDITOR) and runs what you wrote.", function(what)
   local path, text = expand(what), nil
   if what == "" or what:find("^%d+$") then
-    path = os.tmpname() .. ".lua"
     text = what ~= "" and (session.history()[tonumber(what)] or fail("there is no cell " .. what)) or ""
+    path = require("lunaria").io.temporary(".lua")
     local file <close> = assert(io.open(path, "w"))
     file:write(text)
   end
+  -- What was made for the editor goes, however this ends.
+  local _ <close> = setmetatable({}, { __close = function() if text then os.remove(path) end end })
   local editor = os.getenv("VISUAL") or ""
   editor = editor ~= "" and editor or os.getenv("EDITOR") or ""
   editor = editor ~= "" and editor or "vi"
@@ -365,9 +366,6 @@ add("edit", "%edit [CELL|FILE]", "Opens an editor ($VISUAL or $EDITOR) and runs 
     fail(("the editor '%s' ended with code %s"):format(editor, tostring(code)))
   end
   local code_text = read(path)
-  if text then
-    os.remove(path)
-  end
   if code_text:find("%S") then
     print(code_text)
     session.execute(code_text)

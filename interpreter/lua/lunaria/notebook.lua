@@ -38,13 +38,9 @@ return function(tools)
 
   -- The code cells of a file: {text =, may_fail =}, ...
   local function read(path)
-    local file <close>, problem = io.open(path, "r")
-    local text
-    if file then
-      text, problem = file:read("a")
-    end
+    local text, problem = require("lunaria").io._read(path, (1 << 31) - 1)
     if not text then
-      fail(problem:find(path, 1, true) and problem or path .. ": " .. problem)
+      fail(problem)
     end
     local function broken(reason)
       fail(("%s: this is no notebook: %s"):format(path, reason))

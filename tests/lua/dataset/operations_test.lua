@@ -160,6 +160,58 @@ t.test("pipelines are drawn, written and read", function()
   fails("there is no operation 'nothing'", D.deserialize, { op_type = "nothing", arguments = {}, children = { D.serialize(numbers(2)) } })
 end)
 
+-- A description is text that anybody may have written: what it names is a source, an operation, a transform or a sampler, or it is
+-- an error, and nothing else is called.
+t.test("a description makes pipelines and does nothing else", function()
+  local whole, path = D.serialize(numbers(2)), os.tmpname()
+  local function of(op_type, ...) return { op_type = op_type, arguments = { ... }, children = { whole } } end
+  local list = require "lunaria.dataset.dataset"
+  for name, method in pairs(D.Dataset) do
+    if type(method) == "function" and type(name) == "string" and not list.operations[name] then
+      fails("there is no operation '" .. name:gsub("%p", "%%%0"), D.deserialize, of(name, { path }))
+    end
+  end
+  for name in pairs(list.operations) do t.equal(type(D.Dataset[name]), "function") end
+  for name, value in pairs(D) do
+    local is_source = type(value) == "table" and rawget(value, "_signature") and (getmetatable(value) or {}).__index == D.Dataset
+    if not is_source then
+      fails("there is no source", D.deserialize, { op_type = name, arguments = { { { table = {} } } } })
+      fails("there is no sampler", D.deserialize, of("map", { { table = { { "operations", { sampler = "Sampler", arguments = {} } } } } }))
+    end
+  end
+  -- A dtype is one of the dtypes, not what else the library has by a name.
+  for _, name in ipairs { "save", "export", "load", "dataset", "set_seed" } do
+    for _, value in ipairs { { dtype_name = name }, { tensor = { 1 }, dtype = name } } do
+      fails("there is no dtype '" .. name .. "'", D.deserialize, of("map", { { table = { { "operations", value } } } }))
+    end
+  end
+  for _, name in ipairs { "vision.Inter", "vision.write_file", "text.Vocab", "text._read", "dataset.config", "vision._signature", "x" } do
+    fails("there is no transform", D.deserialize, of("map", { { table = { { "operations", { transform = name, arguments = {} } } } } }))
+  end
+  for _, case in ipairs {
+    { "takes at most|at most 1", of("take", { 1 }, { 2 }) }, { "count must be positive", of("take", { -5 }) },
+    { "has no part", of("split", { { table = { { 1, 1 }, { 2, 1 } } } }, { false }, { 9 }) },
+    { "one data set before it, got 2", { op_type = "take", arguments = { { 1 } }, children = { whole, whole } } },
+    { "has no the string 'extra'", { op_type = "take", arguments = {}, children = { whole }, extra = 1 } },
+    { "that ms.dataset.serialize wrote is expected", of("take", { { anything = 1 } }) },
+    { "table of the arguments of NumpySlicesDataset is expected", { op_type = "NumpySlicesDataset", arguments = { { 5 } } } },
+    { "no argument 'nothing'", of("batch", { { table = { { "nothing", 1 } } } }) },
+  } do
+    local ok, message = pcall(D.deserialize, case[2])
+    assert(not ok and (message:find(case[1], 1, true) or case[1]:find "|" and message:find(case[1]:match "|(.*)", 1, true)), message)
+  end
+  assert(io.open(path)):close()
+  os.remove(path)
+  -- A file of another kind is an error at once.
+  local pipe = os.tmpname()
+  os.execute(("rm '%s'; mkfifo '%s'"):format(pipe, pipe))
+  for _, other in ipairs { "/tmp", "/dev/zero", pipe } do
+    fails("not a regular file", D.deserialize, nil, other)
+    fails("not a regular file", D.config.load, other)
+  end
+  os.remove(pipe)
+end)
+
 t.test("times of stages are measured", function()
   local slow = numbers(50):map(function(x)
     local sum = 0

@@ -35,8 +35,9 @@ local function changed(where, set, changes, default, into, sources, origin)
       if type(value) ~= type(into[key]) then
         arguments.fail(where, ("the parameter '%s' must be a %s, got %s"):format(key, type(into[key]), arguments.describe(value)))
       end
-      if type(value) == "number" and not (value > 0 and value < math.huge) then
-        arguments.fail(where, ("the parameter '%s' must be positive, got %s"):format(key, tostring(value)))
+      local most = key == "cores" and 65536 or 1e18
+      if type(value) == "number" and not (value > 0 and value <= most) then
+        arguments.fail(where, ("the parameter '%s' must be positive and at most %.0f, got %s"):format(key, most, tostring(value)))
       end
       into[key], sources[key] = value, origin
     end
@@ -44,10 +45,8 @@ local function changed(where, set, changes, default, into, sources, origin)
 end
 
 local function read_file(where, path)
-  local file, problem = io.open(path, "r")
-  if not file then arguments.fail(where, "the configuration cannot be read: " .. problem) end
-  local text = file:read "a"
-  file:close()
+  local text, problem = ms.io._read(path)
+  if not text then arguments.fail(where, "the configuration cannot be read: " .. problem) end
   local ok, decoded = pcall(ms.json.decode, text)
   if not ok or type(decoded) ~= "table" then
     local reason = ok and "" or ": " .. tostring(decoded):gsub("^.-: json: ", "")

@@ -1,6 +1,7 @@
 -- ms.dataset.config: what data sets do where they are told nothing else.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local files = require "lunaria.dataset.files"
 local steps = require "lunaria.dataset.steps"
 
 local check = arguments.check
@@ -168,11 +169,7 @@ end
 ---     > (pcall(ms.dataset.config.load, "/no/such.json"))
 ---     false
 function config.load(file)
-  local handle, problem = io.open(type(file) == "string" and file or "", "r")
-  if not handle then arguments.fail("load", problem) end
-  local text = handle:read "a"
-  handle:close()
-  local ok, given = pcall(ms.json.decode, text)
+  local ok, given = pcall(ms.json.decode, files.text_of("load", file, "file"))
   if not ok or type(given) ~= "table" then arguments.fail("load", file .. ": the settings are no object of JSON") end
   local function take(set, ...)
     for _, name in ipairs { ... } do

@@ -23,8 +23,16 @@ ms.data_sink gives to its step, by their numbers from 0; where it is empty, as a
 
 local function new(node) return setmetatable({ _node = node, _begun = 0 }, Dataset) end
 
+-- The operations of which a pipeline consists, with the most arguments that a description of one has (see description.lua); what
+-- else a data set can do is nothing that a file may ask for.
+local known_operations = {
+  batch = 1, bucket_batch_by_length = 1, cache = 0, concat = 0, filter = 1, flat_map = 1, map = 1, padded_batch = 1, project = 1,
+  rename = 2, repeat_ = 1, shuffle = 1, skip = 1, split = 3, sync_wait = 1, take = 1, zip = 0,
+}
+
 -- What the operation of that name made of a data set, or of several, with these arguments; see description.lua.
 local function made(parents, operation, given, node)
+  assert(#given <= assert(known_operations[operation], operation), operation)
   local ds = new(node)
   if class.is_a(parents, Dataset) then parents = { parents } end
   ds._parents, ds._operation, ds._arguments = parents, operation, given
@@ -523,7 +531,8 @@ function Dataset:reset() self._begun = 0 end
 
 -- Others add functions to it, which this file calls.
 for name, value in pairs {
-  class = Dataset, new = new, made = made, init = init, bind = bind, positions = positions, workers_of = workers_of, new_names = new_names,
+  class = Dataset, new = new, operations = known_operations, made = made, init = init, bind = bind, positions = positions,
+  workers_of = workers_of, new_names = new_names,
   first_row = first_row, check_dataset = check_dataset, name_list = name_list, nodes_of = nodes_of, check_function = check_function
 } do base[name] = value end
 

@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local base = require "lunaria.dataset.dataset"
+local files = require "lunaria.dataset.files"
 local samplers = require "lunaria.dataset.samplers"
 local steps = require "lunaria.dataset.steps"
 
@@ -53,32 +54,105 @@ function encode(where, value)
   return fail("serialize", ("%s is %s, which cannot be written"):format(where, describe(value)))
 end
 
-local function decode(value)
-  if type(value) ~= "table" then return value end
-  if value.number then return tonumber(value.number) end
-  if value.dtype_name then return ms[value.dtype_name] end
-  if value.dtype then return ms.tensor(value.tensor, ms[value.dtype:lower()]) end
-  if value.sampler then
-    local sampler = samplers.classes[value.sampler]
-    if not sampler then fail("deserialize", ("there is no sampler '%s'"):format(tostring(value.sampler))) end
-    local made = sampler(decode(value.arguments))
-    return value.child and made:add_child(decode(value.child)) or made
+-- What a description says is a text of somebody's: a name in it stands for a class of one of these lists and for nothing else that
+-- there is by that name, and all that it gives to one is checked by the signature of that class.
+local function malformed(what, value) fail("deserialize", ("%s is expected, got %s"):format(what, describe(value))) end
+
+local function list_of(what, value, most)
+  if type(value) ~= "table" then malformed("a list of " .. what, value) end
+  local count = 0
+  for _ in pairs(value) do count = count + 1 end
+  if count ~= #value or (most and count > most) then
+    malformed(most and ("a list of at most %d %s"):format(most, what) or "a list of " .. what, value)
   end
-  if value.slice then return ms.slice(value.slice[1] or nil, value.slice[2] or nil, value.slice[3] or nil) end
-  if value.transform then
-    local group, name = tostring(value.transform):match "^(%a+)%.([%w_]+)$"
-    local step = (group == "vision" or group == "transforms" or group == "text" or group == "audio") and rawget(ms.dataset[group], name)
-    if type(step) ~= "table" or not step._signature then
-      fail("deserialize", ("there is no transform '%s'"):format(tostring(value.transform)))
+  return value
+end
+
+local function of_fields(what, value, names)
+  if type(value) ~= "table" then malformed(what, value) end
+  for name in pairs(value) do
+    if type(name) ~= "string" or not (" " .. names .. " "):find(" " .. name .. " ", 1, true) then
+      fail("deserialize", ("%s has no %s; it has: %s"):format(what, describe(name), names))
     end
-    local given = decode(value.arguments)
-    if given.slices then return step(table.unpack(given.slices)) end
+  end
+  return value
+end
+
+-- A class of a list that is one of `parent`'s; shown: its name in messages, where that is longer.
+local function class_of(what, list, name, parent, shown)
+  local found = type(name) == "string" and rawget(list, name)
+  if type(found) == "table" and rawget(found, "_signature") then
+    local above = getmetatable(found)
+    if type(above) == "table" and above.__index == parent then return found end
+  end
+  return fail("deserialize", ("there is no %s '%s'"):format(what, tostring(shown or name)))
+end
+
+local function dtype_of(name)
+  local dtype = type(name) == "string" and rawget(ms, name:lower())
+  if debug.getmetatable(dtype) ~= debug.getmetatable(ms.float32) then
+    fail("deserialize", ("there is no dtype '%s'"):format(tostring(name)))
+  end
+  return dtype
+end
+
+local decode
+
+local function options_of(value)
+  value = decode(value)
+  if type(value) ~= "table" or getmetatable(value) ~= nil or (next(value) ~= nil and not arguments.is_options(value)) then
+    malformed("a table of arguments by name", value)
+  end
+  return value
+end
+
+local kinds = {
+  number = function(value)
+    of_fields("a number", value, "number")
+    return type(value.number) == "string" and tonumber(value.number) or malformed("a number as text", value.number)
+  end,
+  dtype_name = function(value) return dtype_of(of_fields("a dtype", value, "dtype_name").dtype_name) end,
+  tensor = function(value)
+    of_fields("a tensor", value, "tensor dtype")
+    return ms.tensor(value.tensor, dtype_of(value.dtype))
+  end,
+  sampler = function(value)
+    of_fields("a sampler", value, "sampler arguments child")
+    local made = class_of("sampler", samplers.classes, value.sampler, samplers.classes.Sampler)(options_of(value.arguments))
+    return value.child and made:add_child(decode(value.child)) or made
+  end,
+  slice = function(value)
+    local parts = list_of("parts of a slice", of_fields("a slice", value, "slice").slice, 3)
+    return ms.slice(parts[1] or nil, parts[2] or nil, parts[3] or nil)
+  end,
+  transform = function(value)
+    of_fields("a transform", value, "transform arguments")
+    local group, name = tostring(value.transform):match "^(%a+)%.([%w_]+)$"
+    local known = false
+    for _, other in ipairs(groups) do known = known or other == group end
+    if not known then fail("deserialize", ("there is no transform '%s'"):format(tostring(value.transform))) end
+    local step, given = class_of("transform", ms.dataset[group], name, steps.Transform, value.transform), options_of(value.arguments)
+    if given.slices then return step(table.unpack(list_of("slices", given.slices))) end
     if next(given) == nil then return step() end
     return step(given)
+  end,
+  table = function(value)
+    local list = {}
+    for _, pair in ipairs(list_of("pairs", of_fields("a table", value, "table").table)) do
+      local key = decode(list_of("a name and a value", pair, 2)[1])
+      if type(key) ~= "string" and math.type(key) ~= "integer" then malformed("a name or a number as a key", key) end
+      list[key] = decode(pair[2])
+    end
+    return list
+  end,
+}
+
+function decode(value)
+  if type(value) ~= "table" then return value end
+  for kind, made in pairs(kinds) do
+    if value[kind] ~= nil then return made(value) end
   end
-  local list = {}
-  for _, pair in ipairs(value.table or {}) do list[decode(pair[1])] = decode(pair[2]) end
-  return list
+  return malformed("a value that ms.dataset.serialize wrote", value)
 end
 
 local function describe_pipeline(dataset)
@@ -113,23 +187,27 @@ local function build(tree)
   if type(tree) ~= "table" or type(tree.op_type) ~= "string" or type(tree.arguments) ~= "table" then
     fail("deserialize", "a table that ms.dataset.serialize gave is expected, got " .. describe(tree))
   end
+  of_fields("a data set", tree, "op_type arguments children")
   local given, last = {}, 0
-  for i = 1, #tree.arguments do
-    given[i] = decode(tree.arguments[i][1])
+  for i, argument in ipairs(list_of("arguments", tree.arguments, 4)) do
+    given[i] = decode(list_of("one argument", argument, 1)[1])
     if given[i] ~= nil then last = i end
   end
   local children = {}
-  for i, child in ipairs(tree.children or {}) do children[i] = build(child) end
+  for i, child in ipairs(list_of("data sets", tree.children or {})) do children[i] = build(child) end
   if #children == 0 then
-    local source = rawget(ms.dataset, tree.op_type)
-    if type(source) ~= "table" or not source._signature then fail("deserialize", ("there is no source '%s'"):format(tree.op_type)) end
+    local source = class_of("source", ms.dataset, tree.op_type, base.class)
+    if last > 1 or type(given[1]) ~= "table" then malformed("the table of the arguments of " .. tree.op_type, given[1]) end
     return source(given[1])
   end
-  local method = rawget(base.class, tree.op_type)
-  if type(method) ~= "function" then fail("deserialize", ("there is no operation '%s'"):format(tree.op_type)) end
-  if tree.op_type == "split" then return children[1]:split(given[1], given[2])[given[3]] end
+  local most = base.operations[tree.op_type]
+  if not most then fail("deserialize", ("there is no operation '%s'"):format(tree.op_type)) end
+  if last > most then fail("deserialize", ("%s has at most %d arguments, got %d"):format(tree.op_type, most, last)) end
+  local method = base.class[tree.op_type]
   if tree.op_type == "zip" or tree.op_type == "concat" then return method(children[1], { table.unpack(children, 2) }) end
-  return method(children[1], table.unpack(given, 1, last))
+  if #children > 1 then fail("deserialize", ("%s has one data set before it, got %d"):format(tree.op_type, #children)) end
+  if tree.op_type ~= "split" then return method(children[1], table.unpack(given, 1, last)) end
+  return children[1]:split(given[1], given[2])[given[3]] or fail("deserialize", "split has no part " .. describe(given[3]))
 end
 
 --- The data set of a table that ms.dataset.serialize gave, input_dict, or of the file into which it was written, json_filepath.
@@ -142,12 +220,8 @@ function description.deserialize(input_dict, json_filepath)
     input_dict, json_filepath = input_dict.input_dict, input_dict.json_filepath
   end
   if input_dict ~= nil then return build(input_dict) end
-  if type(json_filepath) ~= "string" then fail("deserialize", "input_dict or json_filepath must be given") end
-  local file, problem = io.open(json_filepath, "r")
-  if not file then fail("deserialize", problem) end
-  local text = file:read "a"
-  file:close()
-  return build(ms.json.decode(text))
+  if json_filepath == nil then fail("deserialize", "input_dict or json_filepath must be given") end
+  return build(ms.json.decode(files.text_of("deserialize", json_filepath, "json_filepath")))
 end
 
 --- Whether two pipelines, pipeline1 and pipeline2, do the same: their sources, operations and arguments are equal.

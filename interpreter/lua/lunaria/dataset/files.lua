@@ -18,14 +18,11 @@ function files.list_folder(where, path)
   return names
 end
 
---- All that a file holds.
-function files.text_of(where, path)
-  local file, problem = io.open(path, "rb")
-  if not file then fail(where, "cannot be read: " .. problem) end
-  local text = file:read "a"
-  file:close()
-  if not text then fail(where, path .. " is no file") end
-  return text
+--- All that a file holds, at most 2 GiB; a folder, a pipe or a device is an error.
+function files.text_of(where, path, what)
+  if type(path) ~= "string" then fail(where, ("%s must be the path of a file, got %s"):format(what or "the file", describe(path))) end
+  local text, problem = ms.io._read(path, (1 << 31) - 1)
+  return text or fail(where, problem)
 end
 
 return files

@@ -256,18 +256,12 @@ function sources.GeneratorDataset:setup(a)
   base.init(self, a.cache and base.cached(name, node, a.cache) or node)
 end
 
-local function exists(path)
-  local file = io.open(path, "rb")
-  if file then file:close() end
-  return file ~= nil
-end
-
 -- An idx file under one of the names that it goes by.
 local function idx(where, folder, stem, kind)
   for _, name in ipairs { stem .. "-" .. kind, stem .. "." .. kind } do
     for _, ending in ipairs { "", ".gz" } do
       local path = folder .. "/" .. name .. ending
-      if exists(path) then return ms.load_idx(path) end
+      if ms.io.kind(path) then return ms.load_idx(path) end
     end
   end
   return fail(where, ("there is no file %s/%s-%s, with or without .gz"):format(folder, stem, kind))
@@ -325,7 +319,7 @@ local function cifar(labels, files)
     for _, part in ipairs { "train", "test" } do
       for _, file in ipairs((usage == part or usage == "all") and files[part] or {}) do
         local path = a.dataset_dir .. "/" .. file
-        if exists(path) then paths[#paths + 1] = path end
+        if ms.io.kind(path) then paths[#paths + 1] = path end
       end
     end
     if #paths == 0 then fail(name, ("there is none of CIFAR's binary files for usage '%s' in %s"):format(usage, a.dataset_dir)) end

@@ -207,10 +207,9 @@ each word, and of validation_list.txt and testing_list.txt. usage: "train", "val
   local folder = folder_of(name, "dataset_dir", a.dataset_dir)
   local usage, listed = check.choice(name, "usage", a.usage, { "train", "valid", "test", "all" }), {}
   for part, file in pairs { valid = "validation_list.txt", test = "testing_list.txt" } do
-    local handle = usage ~= "all" and io.open(folder .. "/" .. file)
-    if handle then
-      for line in handle:lines() do listed[line:match "^%s*(.-)%s*$"] = part end
-      handle:close()
+    local path = folder .. "/" .. file
+    if usage ~= "all" and ms.io.kind(path) then
+      for line in text_of(name, path):gmatch "[^\n]+" do listed[line:match "^%s*(.-)%s*$"] = part end
     elseif usage == part then
       fail(name, ("there is no file %s/%s"):format(folder, file))
     end

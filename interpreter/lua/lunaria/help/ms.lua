@@ -320,11 +320,37 @@ function M.io.read_events(path, partial, offset, record, count) end
 ---     > (os.remove("/tmp/lunaria_help.safetensors"))
 ---     true
 function M.io.format_of(path) end
---- The bytes of a file of at most 64 MiB.
+--- The bytes of a file of at most limit bytes, by default 64 MiB. A path of anything but a regular file is an error.
 ---
 ---     > ms.io.read_text("README.md"):sub(1, 1)
 ---     #
-function M.io.read_text(path) end
+---     > (pcall(ms.io.read_text, "/dev/zero"))
+---     false
+function M.io.read_text(path, limit) end
+--- What has that path: "file", "folder", "pipe", "socket" or "device"; nil where nothing has.
+---
+---     > ms.io.kind("/tmp"), ms.io.kind("/no/such/file")
+---     folder	nil
+function M.io.kind(path) end
+--- Makes an empty file beside path whose name nothing else has, for what is to take the place of path: path, a point, twelve letters
+--- and ending.
+---
+---     > name = ms.io.draft("/tmp/lunaria_help", ".txt")
+---     > #name, os.remove(name)
+---     35	true
+function M.io.draft(path, ending) end
+--- Makes an empty file in the folder for temporary files (TMPDIR, or /tmp) whose name nothing else has, for this user alone.
+--- ending: of its name.
+---
+---     > name = ms.io.temporary(".lua")
+---     > ms.io.kind(name), os.remove(name)
+---     file	true
+function M.io.temporary(ending) end
+--- The text with escapes for what a terminal would not show but obey, as messages have it; new lines and tabs stay.
+---
+---     > ms.io.printable("\27[31mred")
+---     \x1b[31mred
+function M.io.printable(text) end
 --- Makes a folder, with the folders that it lies in.
 ---
 ---     > ms.io.make_folder("/tmp")

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local files = require "lunaria.dataset.files"
 local FileWriter = require "lunaria.mindrecord.writer"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
@@ -132,13 +133,6 @@ local function list_folder(where, path)
   return names
 end
 
-local function read_file(where, path)
-  local file = io.open(path, "rb") or fail(where, path .. " cannot be opened")
-  local bytes = file:read "a"
-  file:close()
-  return bytes
-end
-
 --- Converts; gives the number of rows.
 ---
 ---     > (pcall(ms.mindrecord.ImageNetToMR("/no/map.txt", "/no/folder", "/tmp/lunaria_help.mindrecord").transform))
@@ -146,7 +140,7 @@ end
 function converters.ImageNetToMR:transform()
   local a, list = self._a, {}
   local number = 0
-  for line in read_file("ImageNetToMR", a.map_file):gmatch "[^\r\n]+" do
+  for line in files.text_of("ImageNetToMR", a.map_file):gmatch "[^\r\n]+" do
     number = number + 1
     local folder, label = line:match "^(%S+)%s+(%-?%d+)%s*$"
     if not folder then fail("ImageNetToMR", ("line %d of %s is not \"folder label\": %s"):format(number, a.map_file, line)) end
@@ -161,7 +155,7 @@ function converters.ImageNetToMR:transform()
   return write(a.destination, a.partition_number, content, "imagenet_schema", { "label", "file_name" }, function()
       at = at + 1
       local item = list[at]
-      return item and { label = item.label, file_name = item.file, data = read_file("ImageNetToMR", item.file) }
+      return item and { label = item.label, file_name = item.file, data = files.text_of("ImageNetToMR", item.file) }
     end)
 end
 

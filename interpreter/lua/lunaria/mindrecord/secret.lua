@@ -1,4 +1,5 @@
 -- Keys of MindRecord files: ms.mindrecord.set_enc_key, set_enc_mode and set_dec_mode, and what readers and writers do by them.
+local ms = require "lunaria"
 local data = require "lunaria.data"
 local arguments = require "lunaria.nn.arguments"
 
@@ -68,11 +69,13 @@ function secret.close(path)
   local input <close> = assert(io.open(path, "rb"))
   local size = input:seek("end")
   input:seek("set")
-  local name = path .. ".encrypt"
+  local name = ms.io.draft(path)
+  -- Whatever ends this, also an interrupt, the draft goes.
+  local _ <close> = setmetatable({}, { __close = function() os.remove(name) end })
   do
     local output <close> = assert(io.open(name, "wb"))
     encrypts(input, size, output, key)
-    output:write("\0\0\0\0", own_mark, "ENCRYPT")
+    assert(output:write("\0\0\0\0", own_mark, "ENCRYPT"))
   end
   assert(os.rename(name, path))
 end
@@ -87,7 +90,7 @@ local function plain(where, path)
     fail(where, ("%s is encrypted by %s"):format(path, mark == builtin and builtin or "a function of the program that wrote it"),
       "ms.mindrecord.set_dec_mode says how it is decrypted")
   end
-  local name = os.tmpname()
+  local name = ms.io.temporary()
   if mode == builtin then
     local ok, problem = pcall(data.mindrecord_decrypt, path, name, key)
     if not ok then

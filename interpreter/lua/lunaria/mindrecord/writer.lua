@@ -1,4 +1,5 @@
 -- ms.mindrecord.FileWriter.
+local ms = require "lunaria"
 local data = require "lunaria.data"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
@@ -6,11 +7,7 @@ local secret = require "lunaria.mindrecord.secret"
 
 local fail, describe, check = arguments.fail, arguments.describe, arguments.check
 
-local function exists(path)
-  local file = io.open(path, "rb")
-  if file then file:close() end
-  return file ~= nil
-end
+local function exists(path) return ms.io.kind(path) ~= nil end
 
 local function path_of(where, value)
   if type(value) ~= "string" or value == "" then fail(where, "file_name must be a path, got " .. describe(value)) end

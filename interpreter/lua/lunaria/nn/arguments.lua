@@ -21,7 +21,7 @@ function arguments.fail(where, message, hint)
     end
     level = level + 1
   end
-  error(message, level)
+  error(ms.io.printable(message), level)
 end
 
 local fail = arguments.fail

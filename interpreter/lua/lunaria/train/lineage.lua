@@ -107,7 +107,7 @@ function lineage.write(folder, args, batch_size, info)
   local algorithm = text_field(1, name_of(args.network)) .. (loss and float_field(2, loss) or "")
   local path
   for _, callback in ipairs(args.list_callback) do path = path or callback.last_checkpoint end
-  local stream = path and io.open(path, "rb")
+  local stream = path and ms.io.kind(path) == "file" and io.open(path, "rb")
   local model = text_field(3, path or "") .. integer_field(4, stream and stream:seek("end") or 0)
   if stream then stream:close() end
   record(6, text_field(1, hyper) .. text_field(2, data) .. text_field(3, algorithm) .. text_field(4, model))

@@ -284,11 +284,7 @@ end
 
 -- Whether the file asks to end. One that is missing, or half written, does not.
 local function is_asked_by(path)
-  local file = io.open(path)
-  if not file then return false end
-  local text = file:read("a")
-  file:close()
-  local ok, config = pcall(ms.json.decode, text)
+  local ok, config = pcall(ms.json.decode, ms.io._read(path))
   return ok and type(config) == "table" and config.GracefulExit == 1
 end
 

@@ -52,8 +52,7 @@ end
 
 --- The graph of a network, or a function, for inputs.
 return function(network, ...)
-  local path = os.tmpname()
-  local file = path .. ".mindir"
+  local file = ms.io.temporary(".mindir")
   -- What is compiled has no operators of its own any more.
   local mode = ms.get_context("mode")
   ms.set_context { mode = ms.PYNATIVE_MODE }
@@ -64,7 +63,6 @@ return function(network, ...)
   local stream = ok and io.open(file, "rb")
   local text = stream and stream:read("a")
   if stream then stream:close() end
-  os.remove(path)
   os.remove(file)
   if not ok then error(message, 0) end
   local model = fields(text)

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local files = require "lunaria.dataset.files"
 local native = require "lunaria.steps"
 local steps = require "lunaria.dataset.steps"
 
@@ -16,12 +17,7 @@ return function(text)
     return value
   end
 
-  local function read(where, path)
-    if type(path) ~= "string" then fail(where, "file_path must be a path, got " .. describe(path)) end
-    local file <close>, message = io.open(path, "rb")
-    if not file then fail(where, "cannot read " .. message) end
-    return file:read "a"
-  end
+  local function read(where, path) return files.text_of(where, path, "file_path") end
   text._read = read
 
   local Vocab = class.Object:extend("Vocab")
