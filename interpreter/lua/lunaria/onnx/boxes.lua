@@ -67,6 +67,7 @@ end)
 -- Where one axis of a region is sampled: for each place the two elements beside it and their weights, all zero outside.
 local function samples(from, each, bins, count, size)
   local list = {}
+  define.listed(bins, count)
   for bin = 0, bins - 1 do
     for i = 0, count - 1 do
       local at = from + bin * each + (i + 0.5) * each / count

@@ -3,6 +3,7 @@
 -- An operator is a function that is called once for each node, when a model is loaded, with the node's attributes and the
 -- node; it gives the function that the model calls with the node's inputs. What an attribute may not be is said then.
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 local ops = ms.ops
 
 local M = { operators = {} }
@@ -70,6 +71,29 @@ end
 function M.number(t)
   if t.ndim > 0 then t = ops.reshape(t, {}) end
   return t:item()
+end
+
+-- What a model of a few bytes may ask for: so many numbers in lists that are made for a node outside of tensors. Tensors are asked for
+-- as a whole, and what is larger than the memory is an error at once.
+M.most_listed = 1 << 25
+
+--- The number of a list's elements, given as a product of sizes, which is an error past what a node may ask for.
+function M.listed(first, ...)
+  local n = first + 0.0
+  for i = 1, select("#", ...) do n = n * (select(i, ...)) end
+  if n >= 0 and n <= M.most_listed then return first end
+  return arguments.fail("onnx", ("lists of %.4g numbers are asked for; at most %d are made for a node"):format(n, M.most_listed))
+end
+
+--- The axes from one on.
+function M.axes_from(x, axis)
+  local from = M.axis(x, axis)
+  if from < 0 or from > x.ndim then
+    arguments.fail("onnx", ("the axis %d is none of a tensor of %d axes"):format(axis, x.ndim))
+  end
+  local list = {}
+  for i = from, x.ndim - 1 do list[#list + 1] = i end
+  return list
 end
 
 --- An axis from the front.

@@ -100,18 +100,13 @@ return function(f, ...)
       'file_format = "MINDIR" holds loops and branches')
   end
   local graph, inputs, outputs = write_nodes(traced)
-  local temporary = name:gsub("%.onnx$", "") .. ".part.onnx"
+  local temporary = ms.io.draft(name, ".onnx")
+  -- Whatever ends this, also an interrupt, the draft goes.
+  local _ <close> = setmetatable({}, { __close = function() os.remove(temporary) end })
   files.write(temporary, {
     opset = opset, name = "main", nodes = graph.nodes, initializers = graph.initializers, inputs = inputs, outputs = outputs,
   })
-  local ok, message = pcall(check, f, temporary, given, count)
-  if not ok then
-    os.remove(temporary)
-    error(message, 0)
-  end
+  check(f, temporary, given, count)
   local moved, why = os.rename(temporary, name)
-  if not moved then
-    os.remove(temporary)
-    fail(why)
-  end
+  if not moved then fail(why) end
 end

@@ -76,12 +76,17 @@ define.define("TfIdfVectorizer",
         grams[table.concat(a.pool_int64s, ",", at, at + length - 1)] = number
       end
     end
-    for _, i in ipairs(a.ngram_indexes) do size = math.max(size, i + 1) end
+    for _, i in ipairs(a.ngram_indexes) do
+      if i < 0 then node.fail(("an index of ngram_indexes is %d"):format(i)) end
+      size = math.max(size, i + 1.0)
+    end
+    size = math.tointeger(define.listed(size))
     local function row(list)
       local counts = {}
       for i = 1, size do counts[i] = 0.0 end
-      for skip = 0, a.max_skip_count do
-        for length = a.min_gram_length, a.max_gram_length do
+      -- Longer grams, and wider ones, do not fit into the list.
+      for skip = 0, math.min(a.max_skip_count, #list) do
+        for length = math.max(a.min_gram_length, 1), math.min(a.max_gram_length, #list) do
           if length > 1 or skip == 0 then
             for at = 1, #list - (length - 1) * (skip + 1) do
               local words = {}
@@ -106,6 +111,7 @@ define.define("TfIdfVectorizer",
       local list = x:tolist()
       if x.ndim == 1 then return ms.tensor(row(list), ms.float32) end
       local rows = {}
+      define.listed(size, #list)
       for i, words in ipairs(list) do rows[i] = row(words) end
       return ms.tensor(rows, ms.float32)
     end

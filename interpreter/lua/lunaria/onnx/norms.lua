@@ -4,12 +4,6 @@ local define = require "lunaria.onnx.define"
 
 local ops = ms.ops
 
-local function axes_from(x, axis)
-  local list = {}
-  for i = define.axis(x, axis), x.ndim - 1 do list[#list + 1] = i end
-  return list
-end
-
 -- The dtype that statistics are taken in.
 local function wide(x) return x.dtype == ms.float64 and ms.float64 or ms.float32 end
 local function cast(x, dtype) return x.dtype == dtype and x or ops.cast(x, dtype) end
@@ -18,7 +12,7 @@ define.define("LayerNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", 2
   local axis, eps = a.axis, a.epsilon
   local plain = not node.wanted[2] and not node.wanted[3]
   return function(x, scale, bias)
-    local axes = axes_from(x, axis)
+    local axes = define.axes_from(x, axis)
     if plain then
       local shape = {}
       for i, k in ipairs(axes) do shape[i] = x.shape[k + 1] end
@@ -41,7 +35,7 @@ end)
 define.define("RMSNormalization", "axis:i=-1 epsilon:f=1e-5 stash_type:i=1", 2, 2, function(a)
   return function(x, scale)
     local w = cast(x, wide(x))
-    local y = w * ops.rsqrt(ops.reduce_mean(w * w, axes_from(x, a.axis), true) + a.epsilon)
+    local y = w * ops.rsqrt(ops.reduce_mean(w * w, define.axes_from(x, a.axis), true) + a.epsilon)
     return cast(y, x.dtype) * scale
   end
 end)
@@ -106,15 +100,16 @@ end)
 
 define.define("LRN", "alpha:f=1e-4 beta:f=0.75 bias:f=1 size:i!", 1, 1, function(a)
   local size = a.size
-  local low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
   return function(x)
-    local flat = {}
+    -- Beyond the channels there are zeros.
+    local flat, channels = {}, x.shape[2]
+    local low, high = math.min((size - 1) // 2, channels), math.min(size - 1 - (size - 1) // 2, channels)
     for _ = 1, 2 * (x.ndim - 2) do flat[#flat + 1] = 0 end
     flat[#flat + 1] = low
     flat[#flat + 1] = high
     local squares = ops.pad(x * x, flat, "constant", 0)
-    local sum = ops.narrow(squares, 1, 0, x.shape[2])
-    for i = 1, size - 1 do sum = sum + ops.narrow(squares, 1, i, x.shape[2]) end
+    local sum = ops.narrow(squares, 1, 0, channels)
+    for i = 1, low + high do sum = sum + ops.narrow(squares, 1, i, channels) end
     return x / ops.pow(sum * (a.alpha / size) + a.bias, a.beta)
   end
 end)

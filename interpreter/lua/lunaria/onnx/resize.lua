@@ -30,6 +30,7 @@ local function weights_around(a, ratio, scale)
   end
   local reach = a.mode == "cubic" and 2 or 1
   local s = a.antialias ~= 0 and math.min(scale, 1.0) or 1.0
+  define.listed(2 * reach / s)
   local from = math.floor(-reach / s) + 1
   local list, sum = {}, 0
   for i = from, 1 - from do
@@ -57,43 +58,43 @@ local function source_of(a, x, n, scale, count, roi)
   return (x + 0.5) / scale - 0.5
 end
 
--- The matrix that resizes an axis of n elements to `count`, as rows; and which rows lie outside of the input.
+-- Of a result's element between the elements at base and base + 1 of n: the weight of each of the n.
+local function row_of(a, n, base, from, weights)
+  local row, sum = {}, 1
+  for i = 1, n do row[i] = 0.0 end
+  if a.exclude_outside ~= 0 then
+    sum = 0
+    for k, w in ipairs(weights) do
+      local i = base + from + k - 1
+      if i < 0 or i >= n then weights[k] = 0.0 else sum = sum + w end
+    end
+  end
+  for k, w in ipairs(weights) do
+    local i = math.max(0, math.min(n - 1, base + from + k - 1)) + 1
+    row[i] = row[i] + w / sum
+  end
+  return row
+end
+
+-- The matrix that resizes an axis of n elements to `count`, as rows (where each row is one element: its number), and which rows lie
+-- outside of the input.
 local function resizing(a, n, count, scale, roi)
   local rows, outside, any = {}, {}, false
+  local picks = a.mode == "nearest"
+  define.listed(count, picks and 1 or n)
   for x = 0, count - 1 do
-    local row = {}
-    for i = 1, n do row[i] = 0.0 end
     local at = source_of(a, x, n, scale, count, roi)
     if roi and (at < 0 or at > n - 1) then outside[x + 1], any = true, true else outside[x + 1] = false end
     local base = math.ceil(at) - 1
     local from, weights = weights_around(a, at - base, scale)
-    local sum = 1
-    if a.exclude_outside ~= 0 then
-      sum = 0
-      for k, w in ipairs(weights) do
-        local i = base + from + k - 1
-        if i < 0 or i >= n then weights[k] = 0.0 else sum = sum + w end
-      end
-    end
-    for k, w in ipairs(weights) do
-      local i = math.max(0, math.min(n - 1, base + from + k - 1)) + 1
-      row[i] = row[i] + w / sum
-    end
-    rows[x + 1] = row
+    rows[x + 1] = picks and math.max(0, math.min(n - 1, base + from + (weights[1] > 0.5 and 0 or 1)))
+      or row_of(a, n, base, from, weights)
   end
   return rows, any and outside or nil
 end
 
 local function apply(a, x, axis, rows)
-  if a.mode == "nearest" then
-    local picked = {}
-    for k, row in ipairs(rows) do
-      for i, w in ipairs(row) do
-        if w > 0.5 then picked[k] = i - 1 end
-      end
-    end
-    return ops.index_select(x, axis, ms.tensor(picked, ms.int64))
-  end
+  if a.mode == "nearest" then return ops.index_select(x, axis, ms.tensor(rows, ms.int64)) end
   local matrix = ops.transpose(ms.tensor(rows, x.dtype), { 1, 0 })
   return define.move(ops.matmul(define.move(x, axis, x.ndim - 1), matrix), x.ndim - 1, axis)
 end

@@ -9,11 +9,7 @@ local usage = "usage: lunaria onnx-run MODEL.onnx --inputs DIR --outputs DIR"
 
 local function fail(message) error("onnx-run: " .. message, 0) end
 
-local function exists(path)
-  local file = io.open(path, "rb")
-  if file then file:close() end
-  return file ~= nil
-end
+local function exists(path) return ms.io.kind(path) ~= nil end
 
 -- The tensors by name in the safetensors files of a folder, and nil where there is none of the usual names.
 local function by_name(folder)

@@ -83,6 +83,8 @@ define.define("Split", "axis:i=0 split:ints num_outputs:i", 1, 2, function(a, no
     local lengths = read(split)
     if not lengths then
       local length = x.shape[define.axis(x, axis) + 1]
+      if parts < 1 then node.fail(("num_outputs must be positive, got %d"):format(parts)) end
+      define.listed(parts)
       local each = (length + parts - 1) // parts
       lengths = {}
       for i = 1, parts do lengths[i] = math.max(0, math.min(each, length - (i - 1) * each)) end
@@ -141,7 +143,7 @@ define.define("Shape", "start:i=0 end:i", 1, 1, function(a)
   local from, to = a.start, a["end"]
   return function(x)
     local list, rank = {}, x.ndim
-    local first = math.max(0, from < 0 and from + rank or from)
+    local first = math.max(0, from > rank and rank or from < 0 and from + rank or from)
     local last = math.min(rank, not to and rank or to < 0 and to + rank or to)
     for i = first + 1, last do list[#list + 1] = x.shape[i] end
     return ms.tensor(list, ms.int64)
@@ -218,6 +220,7 @@ local modes = { constant = "constant", reflect = "reflect", edge = "edge", wrap 
 -- The positions that an axis of n elements has after `before` and `after` more.
 local function positions(mode, n, before, after)
   local list = {}
+  define.listed(0.0 + n + before + after)
   for i = -before, n + after - 1 do
     local at
     if mode == "edge" then

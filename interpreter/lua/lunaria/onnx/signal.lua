@@ -100,6 +100,9 @@ define.define("MelWeightMatrix", "output_datatype:i=1", 5, 5, function(a, node)
     local low, high = define.number(low_of), define.number(high_of)
     local function mel(f) return 2595 * math.log(1 + f / 700, 10) end
     local spectrum, points = length // 2 + 1, {}
+    define.listed(spectrum, bins)
+    define.listed(spectrum)
+    define.listed(bins)
     local step = (mel(high) - mel(low)) / (bins + 2)
     for i = 0, bins + 1 do
       local f = 700 * (10 ^ ((i * step + mel(low)) / 2595) - 1)

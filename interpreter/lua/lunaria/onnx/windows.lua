@@ -228,6 +228,7 @@ local function window_counts(x, plan, all)
   local one, count = {}, { 1, 1 }
   for i = 1, plan.rank do
     local list = {}
+    define.listed(plan.out[i], plan.kernel[i])
     local from = all and -plan.pads[i] or 0
     local to = x.shape[i + 2] + (all and plan.pads[i + plan.rank] or 0)
     for o = 0, plan.out[i] - 1 do

@@ -4,6 +4,7 @@
 -- once a value is no longer needed; values that graphs inside of nodes use have variables of their own. Weights are read
 -- from a table, so that they are parameters for derivatives and for graph mode.
 local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
 local define = require "lunaria.onnx.define"
 
 local most_locals = 150 -- Lua has 200 for a function
@@ -166,8 +167,45 @@ local function graph_names(node)
   return names
 end
 
+-- The message of an error in a node, with the names of the model and the node. What its function was not written for, such as an
+-- input of fewer axes than its operator has, ends in an error of Lua's own library that says where in this one.
+local function told(title, place, message)
+  if type(message) ~= "string" or not place or message:find(place, 1, true) then return message end
+  local what = message:match "^lunaria:[^:]*:%d+: (.*)"
+  if what then
+    message = "the inputs and attributes do not fit together: " .. what
+  else
+    message = message:gsub("^" .. title:gsub("%p", "%%%0") .. ":%d+: ", "")
+  end
+  return ("%s: %s: %s"):format(title, place, message)
+end
+
+-- Calls the model's function; errors are told with the node whose line they come from.
+local function caller(title, source, places)
+  local function note(message)
+    local level, place = 2, nil
+    while not place do
+      local frame = debug.getinfo(level, "Sl")
+      if not frame then break end
+      place = frame.source == source and places[frame.currentline]
+      level = level + 1
+    end
+    return told(title, place, message)
+  end
+  local function results(ok, ...)
+    if ok then return ... end
+    local message = ...
+    if type(message) == "string" and message:find(title, 1, true) == 1 then
+      arguments.fail(title, message:sub(#title + 3))
+    end
+    error(message, 0)
+  end
+  return function(main, ...) return results(xpcall(main, note, ...)) end
+end
+
 function Writer:statement(body, node, dying, last, captured, scope, known)
-  local f = node.row.make(node.values, self:node(node, known))
+  local made, f = pcall(node.row.make, node.values, self:node(node, known))
+  if not made then error(told(self.title, node.place, f), 0) end
   local results = folded(node, f, known)
   if results then
     for k, name in ipairs(node.outputs) do
@@ -197,6 +235,7 @@ function Writer:statement(body, node, dying, last, captured, scope, known)
   end
   if text == "end, " and #operands == 0 then text = "end" end
   self:line(("%s%s) -- %s"):format(text, table.concat(operands, ", "), node.place))
+  self.places[#self.lines] = node.place
 end
 
 function Writer:value(name, scope, known)
@@ -303,19 +342,26 @@ end
 return function(graph, path, fail)
   local title = path:match "[^/]*$"
   local self = setmetatable({
-    lines = {}, functions = {}, constants = {}, weights = {}, shared = {}, depth = 0, next = 0, bodies = 0, fail = fail,
+    lines = {}, functions = {}, constants = {}, weights = {}, shared = {}, places = {}, depth = 0, next = 0, bodies = 0, fail = fail,
     title = title,
   }, Writer)
-  self:line "local f, c = ..."
+  self:line "local f, c, inside, call = ..."
   local header = #self.lines + 1
   self:line ""
   self.depth = 1
-  local parameters = self:graph(graph, {}, {})
+  local parameters = table.concat(self:graph(graph, {}, {}), ", ")
   self.depth = 0
-  self.lines[header] = ("return function(%s)"):format(table.concat(parameters, ", "))
+  self.lines[header] = ("local function main(%s)"):format(parameters)
+  self:line "end"
+  -- Where a machine runs the model, which has places of its own for errors, it sees nothing but the nodes.
+  self:line(("return function(%s)"):format(parameters))
+  self:line(("  if inside() then return main(%s) end"):format(parameters))
+  self:line(("  return call(main%s)"):format(parameters == "" and "" or ", " .. parameters))
   self:line "end"
   local text = table.concat(self.lines, "\n") .. "\n"
-  local chunk, message = load(text, "=" .. title:gsub("[^%w_%-. ]", "?"), "t", {})
+  local source = "=" .. title:gsub("[^%w_%-. ]", "?")
+  local chunk, message = load(text, source, "t", {})
   if not chunk then fail("is too large to compile: " .. message) end
-  return chunk(self.functions, self.constants), self.weights
+  local call = caller(source:sub(2), source, self.places)
+  return chunk(self.functions, self.constants, require "lunaria.jit".inside, call), self.weights
 end
