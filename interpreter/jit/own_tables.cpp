@@ -20,6 +20,15 @@ void OwnTables::settle() {
 }
 
 int32_t OwnTables::give_away(Own& table) {
+    // A table within a table takes a part of the machine's stack for each level.
+    constexpr int kDeepest = 200;
+    struct Level {
+        int& depth;
+        explicit Level(int& d) : depth(d) { ++depth; }
+        ~Level() { --depth; }
+        Level(const Level&) = delete;
+    } const level(depth_);
+    if (depth_ > kDeepest) r_.stop(str("a table is nested deeper than ", kDeepest, " levels"));
     lua_State* L = r_.host_.lua();
     Own own = std::move(table);
     own_.erase(vm::identity_of(own.table));

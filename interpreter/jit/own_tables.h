@@ -52,6 +52,7 @@ class OwnTables {
 
     Recorder& r_;
     int32_t count_ = 0;
+    int depth_ = 0;  // of tables that are being given away, one within the other
     std::unordered_map<const void*, Own> own_;
     std::unordered_set<const void*> away_;
     std::unordered_map<int32_t, Value> replayed_;  // by number

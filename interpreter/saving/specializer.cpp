@@ -657,6 +657,8 @@ Value Specializer::known_table(const Value& t) {
     const void* identity = vm::identity_of(t);
     if (std::ranges::find(tables_, identity) != tables_.end())
         out_.refuse("the program needs a table that holds itself, which a file cannot hold");
+    if (constexpr size_t kDeepest = 200; tables_.size() >= kDeepest)
+        out_.refuse(str("the program needs a table that is nested deeper than ", kDeepest, " levels"));
     tables_.push_back(identity);
     TableContent content = content_of(host_, t);
     if (!content.plain)

@@ -16,6 +16,7 @@ local ms = require "lunaria"
 local with_own_derivative = require "lunaria.nn.own_derivative"
 local arguments = require "lunaria.nn.arguments"
 local classes = require "lunaria.nn.class"
+local naming = require "lunaria.nn.naming"
 
 local devices = require "lunaria.devices"
 local jit = require "lunaria.jit"
@@ -63,14 +64,10 @@ end
 
 -- Wrappers around a network leave its parameters the names that they have: auto_prefix is false.
 local function name_parameters(cell, key, child)
-  if not cell.auto_prefix then
-    rawget(cell, "_known")[key] = child
-    return
-  end
-  for path, parameter in child:parameters_and_names() do
-    parameter.name = shown_key(key) .. "." .. path
-  end
   rawget(cell, "_known")[key] = child
+  naming.changed(cell, child)
+  if not cell.auto_prefix then return end
+  for _, pair in ipairs(naming.parameters(child)) do pair[2].name = shown_key(key) .. "." .. pair[1] end
 end
 
 -- Has its construct see the cell in another dtype. What normalisations and state give in float32 goes on in that dtype.
@@ -91,6 +88,7 @@ local function register(cell, key, value)
       value.name = shown_key(key)
     end
     known[key] = value
+    naming.changed(cell)
     local special = cell._special
     if special and special.dtype then see_in_dtype(cell, special) end
   else
@@ -380,6 +378,8 @@ local function named_parameters(cell)
   end)
   return list
 end
+
+naming.of.fields, naming.of.named_parameters, naming.of.shown_key = fields, named_parameters, shown_key
 
 local function iterate(list)
   local i = 0
