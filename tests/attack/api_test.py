@@ -1,8 +1,9 @@
-"""Calls everything that a Lua program can call with hostile arguments (tests/attack/worker.lua) and watches what becomes of
-the process: under a limit of memory, no call may end it, none may run on for two seconds after an interrupt, and no
-message may be one of the C++ library. A call that fails is printed as a program.
+"""Calls everything that a Lua program can call with hostile arguments (tests/attack/worker.lua), or has another worker make its
+calls: files.lua gives readers mutated files, onnx_nodes.lua loads hostile models. Watches what becomes of the process: under a
+limit of memory, no call may end it, none may run on for two seconds after an interrupt, no message may be one of the C++
+library, and nothing is written but into the folder of the process. A call that fails is printed as a program.
 
-usage: api_test.py PROGRAM [--calls N] [--seed N] [--mode eager|graph] [--first N] [--jobs N] [--verbose]
+usage: api_test.py PROGRAM [--worker FILE] [--calls N] [--seed N] [--mode eager|graph] [--first N] [--jobs N] [--prompt] [--verbose]
 
 A failure that depends on the calls before it is repeated with --first of its group: 1 + 1500 n."""
 import argparse
@@ -32,14 +33,14 @@ KEPT = {"PATH", "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS",
 
 
 class Program:
-    def __init__(self, path, seed, mode):
-        self.path, self.seed, self.mode = str(Path(path).resolve()), seed, mode
+    def __init__(self, path, seed, mode, worker, patience):
+        self.path, self.seed, self.mode, self.worker, self.patience = str(Path(path).resolve()), seed, mode, worker, patience
 
     def command(self, first, last, mode, progress="-"):
-        return [self.path, str(FOLDER / "worker.lua"), str(FOLDER), str(self.seed), str(first), str(last), mode, str(progress)]
+        return [self.path, str(FOLDER / self.worker), str(FOLDER), str(self.seed), str(first), str(last), mode, str(progress)]
 
     def text_of(self, number):
-        done = subprocess.run(self.command(number, number, "show"), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(self.command(number, number, "show-chain" if self.mode == "chain" else "show"), capture_output=True, text=True, timeout=60, check=False)
         return done.stdout.strip() or done.stderr.strip()
 
     def start(self, first, last, folder):
@@ -49,7 +50,7 @@ class Program:
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 20, 64 << 20))
         environment = {name: text for name, text in os.environ.items() if name in KEPT}
-        environment |= {"HOME": str(folder), "XDG_CACHE_HOME": str(folder.parent / "cache"), "OMP_WAIT_POLICY": "passive",
+        environment |= {"HOME": str(folder), "TMPDIR": str(folder), "XDG_CACHE_HOME": str(folder.parent / "cache"), "OMP_WAIT_POLICY": "passive",
                         "LUNARIA_NUM_THREADS": "1", "LANG": "C.UTF-8"}
         command = self.command(first, last, self.mode, folder.parent / "progress")
         with open(folder.parent / "out", "wb") as out, open(folder.parent / "err", "wb") as err:
@@ -65,7 +66,7 @@ def under_way(progress):
     return int(text) if text.isdigit() else text or None
 
 
-def watch(process, progress):
+def watch(process, progress, patience):
     """The call at which the process ended, and why; None: it made all of them."""
     last, since, asked = None, time.monotonic(), None
     while True:
@@ -83,7 +84,7 @@ def watch(process, progress):
             return (now if isinstance(now, int) else last), f"ended with {process.returncode}", 0
         if now != last:
             last, since, asked = now, time.monotonic(), None
-        elif asked is None and time.monotonic() - since > (PATIENCE if last is not None else 20):
+        elif asked is None and time.monotonic() - since > (patience if last is not None else 20):
             process.send_signal(signal.SIGINT)
             asked = time.monotonic()
         elif asked is not None and time.monotonic() - asked > ANSWER:
@@ -102,10 +103,10 @@ def chunk(program, first, last):
         while first <= last:
             (folder.parent / "progress").write_text("")
             process = program.start(first, last, folder)
-            number, reason, seconds = watch(process, folder.parent / "progress")
+            number, reason, seconds = watch(process, folder.parent / "progress", program.patience)
             for line in (folder.parent / "out").read_text(errors="replace").splitlines():
                 if found := re.match(r"MESSAGE (\d+) (.*)", line):
-                    failures.append((int(found[1]), "a message of the C++ library: " + found[2]))
+                    failures.append((int(found[1]), "a message that says nothing to a user: " + found[2]))
             if number is None and reason:
                 failures.append((first, f"did not start: {reason}: {(folder.parent / 'err').read_text(errors='replace')[-500:]}"))
                 break
@@ -116,6 +117,8 @@ def chunk(program, first, last):
             else:
                 failures.append((number, reason + ": " + (folder.parent / "err").read_text(errors="replace")[-300:]))
             first = number + 1
+        if outside := sorted({entry.name for entry in folder.parent.iterdir()} - {"work", "cache", "progress", "out", "err"}):
+            failures.append((first, f"files outside of the folder: {outside}"))
     return failures, slow
 
 
@@ -125,13 +128,16 @@ def main():
     parser.add_argument("--calls", type=int, default=150000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--mode", choices=["eager", "graph"], default="eager")
+    parser.add_argument("--mode", choices=["eager", "graph", "chain"], default="eager")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--worker", default="worker.lua", help="what makes the calls: a file beside this one")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds after which a call is interrupted")
+    parser.add_argument("--prompt", action="store_true", help="a call that has to be interrupted is a failure")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     if SANITIZED:
         args.calls //= 10
-    program = Program(args.program, args.seed, args.mode)
+    program = Program(args.program, args.seed, args.mode, args.worker, args.patience)
     chunks = [(first, min(first + CHUNK, args.first + args.calls) - 1) for first in range(args.first, args.first + args.calls, CHUNK)]
     began = time.monotonic()
     failures, slow = [], []
@@ -149,6 +155,8 @@ def main():
         for bad, late in pool.map(one, chunks):
             failures += bad
             slow += late
+    if args.prompt:
+        failures += [(number, "took too long") for number, _ in slow]
     for number, reason in failures:
         print(f"FAIL call {number} of seed {args.seed}, {args.mode}: {reason}\n{program.text_of(number)}")
     print(f"{args.calls} calls in {time.monotonic() - began:.0f} s; {len(slow)} were interrupted, the slowest answer took "

@@ -1,7 +1,8 @@
 -- Calls everything with hostile arguments:
 --   lunaria worker.lua FOLDER SEED FIRST LAST MODE PROGRESS
 -- makes the calls number FIRST to LAST of a seed; each depends on the seed and its number alone. PROGRESS is the file that
--- says which call is under way. MODE: eager, graph, or show, which prints the call number FIRST as a program.
+-- says which call is under way. MODE: eager, graph, chain, where each number is three calls of which the later ones get what
+-- those before gave, or show and show-chain, which print the call number FIRST as a program.
 local folder, seed, first, last, mode, progress = table.unpack(arg)
 seed, first, last = math.tointeger(seed), math.tointeger(first), math.tointeger(last)
 package.path = folder .. "/?.lua;" .. package.path
@@ -23,9 +24,10 @@ local function hostile()
   return any(arguments.others)
 end
 
--- The call of that number: a target, and the texts of its arguments.
-local function call_of(number)
-  randomseed(seed, number)
+-- The call of that number: a target, and the texts of its arguments. In a chain, some of them are what the calls before, of
+-- which there are `before`, gave.
+local function call_of(number, before)
+  randomseed(seed, before and number * 4 + before or number)
   local target = targets[random(#targets)]
   local texts = {}
   local good = #target.calls > 0 and random(10) <= 7 and any(target.calls)
@@ -41,6 +43,9 @@ local function call_of(number)
       texts[i] = hostile()
     end
   end
+  for i = 1, before and before > 0 and #texts or 0 do
+    if random(2) == 1 then texts[i] = ("r[%d]"):format(random(before)) end
+  end
   local names = target.calls.names
   if names and #names > 0 and random(6) == 1 then
     texts[#texts + 1] = format("{ %s = %s }", any(names), hostile())
@@ -48,20 +53,22 @@ local function call_of(number)
   return target, texts
 end
 
-local HEAD = "local ms, given = ...\n"
+local HEAD = "local ms, given, r = ...\n"
 local made = {}
-local function value_of(text)
+local function value_of(text, results)
   local f = made[text]
   if not f then
     f = assert(load(HEAD .. "return " .. text, "=" .. text))
     made[text] = f
   end
-  return f(ms, arguments.given)
+  return f(ms, arguments.given, results)
 end
 
-if mode == "show" then
-  local target, texts = call_of(first)
-  print(("local f = %s\nf(%s)"):format(target.code, table.concat(texts, ", ")))
+if mode == "show" or mode == "show-chain" then
+  for before = 0, mode == "show" and 0 or 2 do
+    local target, texts = call_of(first, mode == "show-chain" and before or nil)
+    print(("local f = %s\nr[%d] = f(%s)"):format(target.code, before + 1, table.concat(texts, ", ")))
+  end
   os.exit(0)
 end
 
@@ -76,13 +83,13 @@ file:setvbuf("no")
 local seek, put = file.seek, file.write
 local reports = {}
 
-local function run(number)
-  local target, texts = call_of(number)
+local function run(number, before, results)
+  local target, texts = call_of(number, before)
   local ok, f = pcall(value_of, target.code)
-  if not ok then return end
+  if not ok then return nil end
   local list = {}
   for i, text in ipairs(texts) do
-    local fine, value = pcall(value_of, text)
+    local fine, value = pcall(value_of, text, results)
     if fine then list[i] = value end
   end
   if mode == "graph" then
@@ -90,21 +97,27 @@ local function run(number)
     f = ms.jit(function(...) return call(...) end)
   end
   local done, message = pcall(f, unpack(list, 1, #texts))
-  if done then return end
-  if type(message) ~= "string" then return end
+  if done then return message end
+  if type(message) ~= "string" then return nil end
   for _, text in ipairs(FOREIGN) do
     if find(message, text) and not reports[target.code] then
       reports[target.code] = true
       write(io.stdout, format("MESSAGE %d %s(%s): %s\n", number, target.code, table.concat(texts, ", "), message:sub(1, 300)))
     end
   end
+  return nil
 end
 
 local reset = ms.set_num_threads
 for number = first, last do
   seek(file, "set", 0)
   put(file, format("%12d", number))
-  run(number)
+  if mode == "chain" then
+    local results = {}
+    for before = 0, 2 do results[before + 1] = run(number, before, results) end
+  else
+    run(number)
+  end
   if number % 64 == 0 then
     reset(1)
     ms.set_context { mode = ms.PYNATIVE_MODE }
