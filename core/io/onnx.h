@@ -100,6 +100,6 @@ struct TestValue {
     std::vector<TestValue> items;
 };
 TestValue read_test_value(const Source& source, const TypeEntry& type);
-std::string write_tensor(const std::string& name, const Tensor& tensor);
+std::string write_test_value(const TestValue& value, const TypeEntry& type);
 
 }  // namespace lunaria::onnx

@@ -107,6 +107,32 @@ std::string write_model(const Model& m) {
     return w.text();
 }
 
-std::string write_tensor(const std::string& name, const Tensor& tensor) { return tensor_message(name, tensor).text(); }
+// TensorProto, SequenceProto or OptionalProto, of which the last two number their content by what it is.
+static ProtoWriter test_value_message(const TestValue& value, const TypeEntry& type) {
+    if (type.inner.empty()) {
+        if (!value.tensor) throw state_error("onnx-run", str("the output '", value.name, "' is no tensor"));
+        return tensor_message(value.name, *value.tensor);
+    }
+    const TypeEntry& inner = type.inner[0];
+    const bool optional = type.kind == TypeEntry::Kind::optional;
+    // elem_type, and where a value is: a tensor is 1 and in field 3, a sequence 3 and in field 5.
+    const bool tensors = inner.inner.empty();
+    ProtoWriter w;
+    if (!value.name.empty()) w.bytes(1, value.name);
+    w.integer(2, value.missing ? 0 : tensors ? 1 : inner.kind == TypeEntry::Kind::sequence ? 3 : 5);
+    const uint32_t field = tensors ? 3 : inner.kind == TypeEntry::Kind::sequence ? 5 : 7;
+    if (optional && !value.missing) {
+        TestValue content = value;
+        content.name.clear();
+        w.message(field, test_value_message(content, inner));
+    }
+    if (!optional)
+        for (const TestValue& item : value.items) w.message(field, test_value_message(item, inner));
+    return w;
+}
+
+std::string write_test_value(const TestValue& value, const TypeEntry& type) {
+    return test_value_message(value, type).text();
+}
 
 }  // namespace lunaria::onnx

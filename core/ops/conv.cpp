@@ -186,10 +186,19 @@ Expr expand_transpose(const ExpandCall& c) {
                                         " channels of input must equal axis 0 of weight (", weight[0],
                                         ") and be divisible by groups (", groups, ")"));
     Shape size{input[0], weight[1] * groups};
+    Window::Sizes beyond{};
     for (auto i = static_cast<size_t>(w.first()); i < Window::kAxes; ++i) {
         if (more[i] >= std::max(w.stride[i], w.dilation[i]))
             throw value_error(c.name(), str("output_padding (", more[i], ") must be smaller than stride (", w.stride[i],
                                             ") or dilation (", w.dilation[i], ")"));
+        // A convolution of that size gives the input as long as there is less than a stride more. Otherwise less is cut
+        // off at the end, and what is still missing there is zeros, which no window reaches.
+        if (more[i] >= w.stride[i]) {
+            const int64_t uncut = std::min(more[i], w.after[i]);
+            w.after[i] -= uncut;
+            beyond[i] = more[i] - uncut;
+            more[i] = 0;
+        }
         int64_t n = (w.out[i] - 1) * w.stride[i] - w.before[i] - w.after[i] + w.reach(static_cast<int>(i)) + more[i];
         if (n <= 0 || w.out[i] == 0)
             throw shape_error(c.name(), str("an input of ", input, " with kernel ", weight,
@@ -198,6 +207,14 @@ Expr expand_transpose(const ExpandCall& c) {
     }
     Expr out = c.call("conv_input_grad",
                       {c.in(0), c.in(1), size, w.attribute(w.stride), w.padding(), w.attribute(w.dilation), groups});
+    if (beyond != Window::Sizes{}) {
+        std::vector<Value> amounts;  // from the last axis on
+        for (int i = Window::kAxes; i-- > w.first();) {
+            amounts.emplace_back(0);
+            amounts.emplace_back(beyond[static_cast<size_t>(i)]);
+        }
+        out = c.call("pad", {out, Value::list(std::move(amounts)), "constant", 0.0});
+    }
     if (!c.has(kBias)) return out;
     if (!(c.shape(kBias) == Shape{size[1]}))
         throw shape_error(c.name(), str("bias is ", c.shape(kBias), ", but there are ", size[1], " output channels"));
@@ -418,7 +435,8 @@ void add_conv_ops(Registry& ops) {
         .example("conv_transpose2d(tensor{{{{2.0}}}}, ones({1, 1, 1, 2}))", "tensor{{{{2.0, 2.0}}}}")
         .expand(expand_transpose)
         .sample("f32[2,4,3,4], f32[4,2,3,3], f32[2], stride={2, 1}, padding=1")
-        .sample("f32[1,4,2,3], f32[4,1,2,3], groups=2, dilation=2");
+        .sample("f32[1,4,2,3], f32[4,1,2,3], groups=2, dilation=2")
+        .sample("f32[1,2,2,3], f32[2,2,2,2], f32[2], padding=1, output_padding=2, dilation=3");
     ops.add(
            "conv_transpose3d(input/x/inputs: float, weight: float, bias: float? = nil, stride: ints = 1, "
            "padding: ints = 0, output_padding: ints = 0, groups/group: int = 1, dilation: ints = 1)")

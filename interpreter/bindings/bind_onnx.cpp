@@ -363,10 +363,37 @@ int read_value(lua_State* L) {
     return 2;
 }
 
-// write_value(path, name, tensor)
+TestValue test_value_at(lua_State* L, int index, const TypeEntry& type) {
+    luaL_checkstack(L, 4, "sequences");
+    TestValue v;
+    if (type.kind == TypeEntry::Kind::optional && !type.inner.empty()) {
+        if (lua_isnil(L, index)) {
+            v.missing = true;
+            return v;
+        }
+        return test_value_at(L, index, type.inner[0]);
+    }
+    if (!lua_istable(L, index) || type.inner.empty()) {
+        v.tensor = check_tensor(L, index, "onnx-run", "output");
+        return v;
+    }
+    for (lua_Integer i = 1; lua_geti(L, index, i) != LUA_TNIL; ++i) {
+        v.items.push_back(test_value_at(L, lua_gettop(L), type.inner[0]));
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return v;
+}
+
+// write_value(path, name, value, type): a tensor, a list of them or nothing, as the type says
 int write_value(lua_State* L) {
     const std::string path = path_at(L, 1, "onnx-run");
-    write_file(path, write_tensor(luaL_checkstring(L, 2), check_tensor(L, 3, "onnx-run", "value")));
+    lua_settop(L, 4);
+    luaL_checktype(L, 4, LUA_TTABLE);
+    const TypeEntry type = type_at(L, 4);
+    TestValue v = test_value_at(L, 3, type);
+    v.name = luaL_checkstring(L, 2);
+    write_file(path, write_test_value(v, type));
     return 0;
 }
 

@@ -97,6 +97,15 @@ layer("Conv2d", nn.Conv2d(3, 4, 3), x)
 layer("Conv2d same", nn.Conv2d(3, 4, 3, { stride = 2, pad_mode = "same" }), x)
 layer("Conv2d pad", nn.Conv2d(3, 6, 3, { pad_mode = "pad", padding = 1, group = 3, has_bias = true }), x)
 layer("Conv2dTranspose", nn.Conv2dTranspose(3, 4, 3, { stride = 2, pad_mode = "pad", padding = 1 }), x)
+for _, c in ipairs { { 1, 3, 0, 2 }, { 2, 3, 0, 2 }, { 1, 3, 1, 2 }, { 2, 3, 3, 2 }, { 2, 1, 1, 1 } } do
+  local kernel, bias = ops.randn { 3, 2, 3, 3 }, ops.randn { 2 }
+  round_trip(("transposed convolution, stride %d, dilation %d, padding %d, %d more"):format(table.unpack(c)), function(v)
+    return ops.conv_transpose2d(v, kernel, bias, c[1], c[3], c[4], 1, c[2]), ops.conv_transpose2d(v, kernel, nil, c[1], c[3], c[4], 1, c[2])
+  end, x)
+end
+round_trip("Celu of all floats", function(v)
+  return ops.celu(v, 0.7), ops.celu(v:astype(ms.float64), 0.7), ops.celu(v:astype(ms.float16), 2.0)
+end, y)
 layer("BatchNorm2d", nn.BatchNorm2d(3), x)
 layer("LayerNorm", nn.LayerNorm { 6 }, y)
 local lstm = nn.LSTM(6, 5)

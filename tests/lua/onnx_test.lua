@@ -251,6 +251,57 @@ assert(ok, text)
 close(ms.load(path "out/outputs.safetensors").y, g(g(x)), 1e-6)
 ok, text = command(("%s --inputs %s --outputs %s/out"):format(straight, folder, folder))
 assert(not ok and text:find("has no input 'x'", 1, true), text)
+-- Sequences, and what may be missing, are one file each, as in the folders of the ONNX tests.
+local parts = write("parts.onnx", model {
+  graph = graph {
+    name = "main",
+    inputs = { value("x", 1, { "n", 2 }) },
+    outputs = { proto.sequence("parts", 1, { "n", 2 }), proto.sequence("maybe", 1, { "n", 2 }, true) },
+    nodes = { node("SplitToSequence", { "x" }, { "parts" }, { attributes = { axis = 0 } }), node("Optional", { "parts" }, { "maybe" }) },
+  },
+})
+local joined = write("joined.onnx", model {
+  graph = graph {
+    name = "main",
+    inputs = { proto.sequence("parts", 1, { "n", 2 }) },
+    outputs = { value("y", 1, { "m", 2 }) },
+    nodes = { node("ConcatFromSequence", { "parts" }, { "y" }, { attributes = { axis = 0 } }) },
+  },
+})
+for i = 0, 1 do
+  assert(os.execute(("rm -rf %s/out3 %s/in3; mkdir %s/out3 %s/in3"):format(folder, folder, folder, folder)))
+  ok, text = command(("%s --inputs %s/in --outputs %s/out3"):format(parts, folder, folder))
+  assert(ok, text)
+  assert(not io.open(path "out3/output_0_0.pb"))
+  -- An optional value has its content in the field of its own kind.
+  if i == 0 then
+    assert(os.execute(("cp %s/out3/output_0.pb %s/in3/input_0.pb"):format(folder, folder)))
+    ok, text = command(("%s --inputs %s/in3 --outputs %s/out3"):format(joined, folder, folder))
+    assert(ok, text)
+    close(ms.load(path "out3/outputs.safetensors").y, x, 0)
+  else
+    local optional = assert(io.open(path "out3/output_1.pb", "rb")):read "a"
+    assert(optional:find("maybe", 1, true) and optional:find("\16\3*", 1, true), "no sequence in the optional value")
+  end
+end
+
+-- A model that needs what is not here has a status of its own.
+local function status(words)
+  local pipe = assert(io.popen(("%s onnx-run %s >/dev/null 2>&1; echo $?"):format(program, words)))
+  local number = pipe:read "n"
+  pipe:close()
+  return number
+end
+local unknown = write("unknown.onnx", model {
+  graph = graph {
+    name = "main", inputs = { value("x", 1, { 2 }) }, outputs = { value("y", 1, { 2 }) }, nodes = { node("Nothing", { "x" }, { "y" }) },
+  },
+})
+local folders = (" --inputs %s/in --outputs %s/out"):format(folder, folder)
+assert(status(unknown .. folders) == 3)
+assert(status(straight .. folders) == 0)
+assert(status(path "not_there.onnx" .. folders) == 1 and status "--inputs" == 1)
+assert(status(write("cut.onnx", bytes:sub(1, 40)) .. folders) == 1)
 ok, text = command "--inputs"
 assert(not ok and text:find("usage:", 1, true), text)
 

@@ -35,4 +35,11 @@ local function export(name, net, x)
   ms.save(("%s/%s.out.safetensors"):format(folder, name), named)
 end
 
+-- What the standard, or onnxruntime, does not have in the form that we do.
+local kernel, bias = ms.randn { 3, 2, 3, 3 }, ms.randn { 2 }
+for n, c in ipairs { { 1, 3, 0, 2 }, { 2, 3, 0, 2 }, { 1, 3, 1, 2 }, { 2, 1, 1, 1 } } do
+  local function f(x) return ms.ops.conv_transpose2d(x, kernel, bias, c[1], c[3], c[4], 1, c[2]) end
+  export("transposed_" .. n, f, ms.randn { 2, 3, 6, 6 })
+end
+
 for _, network in ipairs(dofile "tests/lua/support/zoo_networks.lua") do export(table.unpack(network)) end

@@ -26,6 +26,12 @@ function M.value(name, dtype, dims)
   return text(1, name) .. text(2, text(1, integer(1, dtype) .. text(2, shape_of(dims))))
 end
 
+--- A list of such values; optional = true: one that may be missing.
+function M.sequence(name, dtype, dims, optional)
+  local inner = text(4, text(1, text(1, integer(1, dtype) .. text(2, shape_of(dims)))))
+  return text(1, name) .. text(2, optional and text(9, text(1, inner)) or inner)
+end
+
 --- A tensor of float32 numbers, or of another type by its bytes.
 function M.tensor(name, dims, values, dtype)
   local parts = {}

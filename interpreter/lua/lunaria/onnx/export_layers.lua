@@ -192,11 +192,28 @@ return function(handlers)
   end
   for rank, op in ipairs { "conv_transpose1d", "conv_transpose2d", "conv_transpose3d" } do
     handlers[op] = function(g, a)
-      local attributes = {
-        strides = spread(a.stride, rank), dilations = spread(a.dilation, rank), group = a.groups,
-        pads = pads_of(a.padding, rank), output_padding = spread(a.output_padding, rank),
-      }
-      return g:add("ConvTranspose", { g:value(a.input), g:value(a.weight), g:value(a.bias) }, attributes)
+      local pads, more, strides = pads_of(a.padding, rank), spread(a.output_padding, rank), spread(a.stride, rank)
+      local attributes = { strides = strides, dilations = spread(a.dilation, rank), group = a.groups, pads = pads, output_padding = more }
+      local wide = false
+      for i = 1, rank do wide = wide or more[i] > 0 and more[i] >= strides[i] end
+      if not wide then return g:add("ConvTranspose", { g:value(a.input), g:value(a.weight), g:value(a.bias) }, attributes) end
+      -- The standard's output_padding is smaller than the stride: less is cut off at the end, and what is there beyond that
+      -- is the bias alone.
+      local beyond, any, per_channel = {}, false, { a.weight.shape[2] * a.groups }
+      for i = 1, rank do
+        local left = pads[rank + i] - more[i]
+        pads[rank + i] = math.max(left, 0)
+        beyond[2 + i], beyond[4 + rank + i] = 0, math.max(-left, 0)
+        any = any or left < 0
+        per_channel[1 + i] = 1
+      end
+      attributes.output_padding = nil
+      if not any then return g:add("ConvTranspose", { g:value(a.input), g:value(a.weight), g:value(a.bias) }, attributes) end
+      local y = g:add("ConvTranspose", { g:value(a.input), g:value(a.weight) }, attributes)
+      beyond[1], beyond[2], beyond[3 + rank], beyond[4 + rank] = 0, 0, 0, 0
+      y = g:add("Pad", { y, g:integers(beyond), g:number(0.0, a.input.dtype) }, { mode = "constant" })
+      if a.bias then y = g:add("Add", { y, g:reshape(g:value(a.bias), per_channel) }) end
+      return y
     end
   end
 

@@ -31,7 +31,13 @@ end
 handlers.leaky_relu = function(g, a) return g:add("LeakyRelu", { g:value(a.input) }, { alpha = a.alpha + 0.0 }) end
 handlers.elu = function(g, a) return g:add("Elu", { g:value(a.input_x) }, { alpha = a.alpha + 0.0 }) end
 handlers.selu = function(g, a) return g:add("Selu", { g:value(a.input_x) }) end
-handlers.celu = function(g, a) return g:add("Celu", { g:value(a.x) }, { alpha = a.alpha + 0.0 }) end
+-- The standard has Celu for float32 alone, and Elu for all floats.
+handlers.celu = function(g, a)
+  local dtype, alpha = a.x.dtype, a.alpha + 0.0
+  if dtype == ms.float32 then return g:add("Celu", { g:value(a.x) }, { alpha = alpha }) end
+  local y = g:add("Elu", { g:add("Div", { g:value(a.x), g:number(alpha, dtype) }) }, { alpha = 1.0 })
+  return g:add("Mul", { y, g:number(alpha, dtype) })
+end
 handlers.hardsigmoid = function(g, a) return g:add("HardSigmoid", { g:value(a.input) }, { alpha = 1 / 6, beta = 0.5 }) end
 handlers.relu6 = function(g, a)
   return g:add("Clip", { g:value(a.x), g:number(0.0, a.x.dtype), g:number(6.0, a.x.dtype) })

@@ -1,11 +1,15 @@
 -- lunaria onnx-run MODEL.onnx --inputs DIR --outputs DIR
 --
 -- Inputs are DIR/NAME.pb or DIR/input_N.pb (as in the folders of the ONNX tests), or tensors by name in DIR/*.safetensors;
--- outputs are written as output_N.pb, and together as outputs.safetensors.
+-- outputs are written as output_N.pb, sequences and values that may be missing as well, and tensors together as
+-- outputs.safetensors.
 local ms = require "lunaria"
 local files = require "lunaria.onnx_files"
 
-local usage = "usage: lunaria onnx-run MODEL.onnx --inputs DIR --outputs DIR"
+local usage = [[
+usage: lunaria onnx-run MODEL.onnx --inputs DIR --outputs DIR
+exit status: 0 when it ran, 3 when the model uses what is not supported here, 1 for all else that is wrong]]
+local refused = 3
 
 local function fail(message) error("onnx-run: " .. message, 0) end
 
@@ -43,13 +47,9 @@ local function write_outputs(folder, outputs, values)
   for i, output in ipairs(outputs) do
     local value = values[i]
     if ms.is_tensor(value) then
-      files.write_value(("%s/output_%d.pb"):format(folder, i - 1), output.name, value)
       named[output.name] = value
-    else
-      for k, item in ipairs(value or {}) do
-        files.write_value(("%s/output_%d_%d.pb"):format(folder, i - 1, k - 1), output.name, item)
-      end
     end
+    files.write_value(("%s/output_%d.pb"):format(folder, i - 1), output.name, value, output.type)
   end
   if next(named) then ms.save(folder .. "/outputs.safetensors", named) end
 end
@@ -74,7 +74,13 @@ return function(...)
     end
   end
   if not model or not options.inputs or not options.outputs then fail("the model and both folders are needed\n" .. usage) end
-  local f, _, about = ms.load(model)
+  local fine, f, _, about = pcall(ms.load, model)
+  if not fine then
+    -- What cannot be read is told by the file's name, what is not supported by ms.load's.
+    if not tostring(f):find "^load: " then error(f, 0) end
+    io.stderr:write("lunaria: ", tostring(f), "\n")
+    os.exit(refused, true)
+  end
   if not about then fail(("'%s' is no ONNX file"):format(model)) end
   local count = #about.inputs
   local results = { f(table.unpack(read_inputs(options.inputs, about.inputs), 1, count)) }
