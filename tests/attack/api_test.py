@@ -76,15 +76,17 @@ def watch(process, progress, patience):
             pass
         now = under_way(progress)
         ended = process.returncode is not None
-        if ended and now == "done" and process.returncode == 0:
-            return None, "", 0
+        if ended and now == "done":
+            # Its end may have been slow, and the interrupt what ended it.
+            done = process.returncode == 0 or asked is not None
+            return (None, "", 0) if done else ("end", f"ended with {process.returncode} after its last call", 0)
         if ended:
             if asked is not None and process.returncode >= 0:
                 return last, "interrupted", time.monotonic() - asked
             return (now if isinstance(now, int) else last), f"ended with {process.returncode}", 0
         if now != last:
             last, since, asked = now, time.monotonic(), None
-        elif asked is None and time.monotonic() - since > (patience if last is not None else 20):
+        elif asked is None and time.monotonic() - since > (patience if isinstance(last, int) else 20):
             process.send_signal(signal.SIGINT)
             asked = time.monotonic()
         elif asked is not None and time.monotonic() - asked > ANSWER:
@@ -115,6 +117,7 @@ def chunk(program, first, last):
             if reason == "interrupted":
                 slow.append((number, seconds))
             else:
+                number = number if isinstance(number, int) else last
                 failures.append((number, reason + ": " + (folder.parent / "err").read_text(errors="replace")[-300:]))
             first = number + 1
         if outside := sorted({entry.name for entry in folder.parent.iterdir()} - {"work", "cache", "progress", "out", "err"}):
