@@ -463,7 +463,11 @@ return function(core, ms)
   replace(x.where, where)
   replace(x.select, function(t, axis, index)
     if ms.is_tensor(axis) then return where(t, axis, index) end
-    if index < 0 then index = index + t.shape[(axis < 0 and axis + #t.shape or axis) + 1] end
+    local size = t.shape[(axis < 0 and axis + #t.shape or axis) + 1]
+    if size and (index < -size or index >= size) then
+      core.fail(("select: index %d is out of range for axis %d with size %d"):format(index, axis < 0 and axis + #t.shape or axis, size))
+    end
+    if index < 0 then index = index + size end
     return ops.squeeze(ops.narrow(t, axis, index, 1), axis)
   end)
   local iterator = x:iter()

@@ -179,8 +179,8 @@ local function construct(self, closure)
   return first_loss
 end
 
-local doc = [[Limited-memory BFGS (Liu, Nocedal 1989): optimizer(closure) makes up to max_iter steps and gives the loss at the beginning. closure
-gives the loss and the gradients, as ms.value_and_grad(f, nil, optimizer.parameters) does; it is called as often as is needed.
+local doc = [[Limited-memory BFGS (Liu, Nocedal 1989): optimizer(closure) makes up to max_iter steps and gives the loss at the beginning.
+closure gives the loss and the gradients, as ms.value_and_grad(f, nil, optimizer.parameters) does; it is called as often as is needed.
 
 max_iter: steps of a call. max_eval: calls of closure after which it stops, 1.25 max_iter by default. tolerance_grad: it stops where
 no element of the gradient is larger. tolerance_change: it stops where the parameters or the loss change less. history_size: how
