@@ -233,7 +233,7 @@ t.test("a file that is no notebook gets a clear error", function()
     assert(output:find(path .. ": ", 1, true) == 1 and output:find(wanted, 1, true), output)
   end
   os.remove(path)
-  assert(run(path):find(path .. ": No such file", 1, true) == 1)
+  assert(run(path):find(path .. ": cannot be opened: No such file", 1, true) == 1)
 end)
 
 t.test("a syntax error shows the line with a caret", function()
