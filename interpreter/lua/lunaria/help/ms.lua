@@ -329,15 +329,17 @@ function M.io.format_of(path) end
 function M.io.read_text(path, limit) end
 --- What has that path: "file", "folder", "pipe", "socket" or "device"; nil where nothing has.
 ---
----     > ms.io.kind("/tmp"), ms.io.kind("/no/such/file")
----     folder	nil
+---     > ms.io.kind("/tmp")
+---     folder
+---     > ms.io.kind("/no/such/file") == nil
+---     true
 function M.io.kind(path) end
 --- Makes an empty file beside path whose name nothing else has, for what is to take the place of path: path, a point, twelve letters
 --- and ending.
 ---
 ---     > name = ms.io.draft("/tmp/lunaria_help", ".txt")
 ---     > #name, os.remove(name)
----     35	true
+---     34	true
 function M.io.draft(path, ending) end
 --- Makes an empty file in the folder for temporary files (TMPDIR, or /tmp) whose name nothing else has, for this user alone.
 --- ending: of its name.

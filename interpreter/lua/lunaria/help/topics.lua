@@ -169,6 +169,7 @@ local environment = {
   { "LUNARIA_SEPARATE_MEMORY", "How many bytes the tensors of the test device may have; half of the machine's memory without it.", "backends/separate/device.cpp" },
   { "OMP_NUM_THREADS", "How many threads compute where LUNARIA_NUM_THREADS does not say.", "core/threads.cpp" },
   { "XDG_CACHE_HOME", "The folder that holds lunaria/kernels, the compiled kernels; ~/.cache where it is not set.", "core/loops/kernel_files.cpp" },
+  { "TMPDIR", "The folder for temporary files, such as the text for %edit; /tmp where it is not set.", "core/io/file.cpp" },
   { "XDG_STATE_HOME", "The folder that holds the history of the prompt; ~/.local/state where it is not set.", "interpreter/terminal/repl.cpp" },
   { "NO_COLOR", "Set to anything: the prompt shows no colours.", "interpreter/terminal/repl.cpp" },
   { "LUA_INIT", "Statements, or @ and the name of a file, that run before everything else. LUA_INIT_5_4 comes before it. Option -E ignores it.",

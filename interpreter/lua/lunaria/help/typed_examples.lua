@@ -70,6 +70,7 @@ examples.shell = {
   LUNARIA_ISA = { { "LUNARIA_ISA=v2 lunaria -l ms=lunaria -e 'print(ms.ones({ 2 }):sum():item())'", "2.0" } },
   OMP_NUM_THREADS = { { "OMP_NUM_THREADS=3 lunaria -l ms=lunaria -e 'print(ms.get_num_threads())'", "3" } },
   XDG_CACHE_HOME = { { "XDG_CACHE_HOME=$PWD/cache lunaria step.lua && ls cache/lunaria", "kernels" } },
+  TMPDIR = { { "TMPDIR=/var/tmp lunaria -l ms=lunaria -e 'n = ms.io.temporary() print((n:match \"^(.*)/\")) os.remove(n)'", "/var/tmp" } },
   XDG_STATE_HOME = { { "XDG_STATE_HOME=/var/tmp lunaria -e 'os.getenv \"XDG_STATE_HOME\" == \"/var/tmp\"'", "true" } },
   NO_COLOR = { { "echo '1 + nil' | NO_COLOR=1 lunaria -i 2>&1", "In[1]:1: attempt to perform arithmetic on a nil value\n..." } },
   LUA_INIT = { { "LUA_INIT='x = 5' lunaria -e 'x'", "5" } },
