@@ -80,6 +80,9 @@ def run(kind, limits):
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
         except subprocess.TimeoutExpired as late:
             return f"{kind}: no end after {SECONDS} s; {late.stdout}"
+        except PermissionError:
+            print(f"{kind}: skipped: another user may not run the program here")
+            return None
         except OSError as e:
             return f"{kind}: cannot be run: {e}"
     text = done.stdout + done.stderr
