@@ -278,13 +278,14 @@ int export_network(lua_State* L) {
     check_callable(L, 1, "export");
     const int n = lua_gettop(L);
     if (n < 2 || !lua_istable(L, n)) throw argument_error("export", "the last argument must be {file_name = ...}");
-    check_options(L, n, "export", {"file_name", "file_format", "form"});
+    check_options(L, n, "export", {"file_name", "file_format", "form", "dynamic_axes"});
     if (push_option(L, n, "file_format")) {
         const std::string format = luaL_tolstring(L, -1, nullptr);
         if (format == "ONNX") return export_onnx(L, n);
         if (format != "MINDIR")
             throw value_error("export", str("file_format '", format, "' is not available; there are: MINDIR, ONNX"));
     }
+    if (push_option(L, n, "dynamic_axes")) throw value_error("export", "dynamic_axes is for file_format = \"ONNX\"");
     Form form = Form::either;
     if (push_option(L, n, "form")) {
         const std::string name = luaL_tolstring(L, -1, nullptr);

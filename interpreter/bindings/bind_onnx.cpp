@@ -290,12 +290,17 @@ ValueInfo value_info_at(lua_State* L, int index) {
     v.type.element = type_number(*dtype);
     lua_pop(L, 1);
     v.type.shape.emplace();
-    each_item(L, index, "shape", [&] { v.type.shape->push_back({luaL_checkinteger(L, -1), ""}); });
+    each_item(L, index, "shape", [&] {
+        if (lua_type(L, -1) == LUA_TSTRING)
+            v.type.shape->push_back({-1, lua_tostring(L, -1)});
+        else
+            v.type.shape->push_back({luaL_checkinteger(L, -1), ""});
+    });
     return v;
 }
 
 // write(path, {producer, version, opset, name, nodes, initializers, inputs, outputs}): inputs and outputs are {name,
-// dtype, shape}.
+// dtype, shape}, a shape of sizes and names.
 int write(lua_State* L) {
     const std::string path = path_at(L, 1, kWhere);
     luaL_checktype(L, 2, LUA_TTABLE);

@@ -65,6 +65,15 @@ for _, name in ipairs {
   round_trip(name .. " of integers", function(a) return ops[name](a, 2) end, name == "pow" and ops.abs(i) or i)
 end
 
+-- Along axes, whatever the parameter is called.
+for _, name in ipairs {
+  "sum", "mean", "prod", "amax", "amin", "logsumexp", "argmax", "argmin", "std", "var", "softmax", "log_softmax", "cumsum", "sort", "max",
+  "min"
+} do
+  round_trip(name .. " along axes", function(v) return (ops[name](v, 1)), (ops[name](v, -2)) end, x)
+end
+round_trip("sum along two axes", function(v) return ops.sum(v, { 0, 2 }, true), v:sum { dim = -1 } end, x)
+
 -- Attributes, several inputs and results, indexing.
 round_trip("shapes", function(a)
   local parts = { ops.split(a, 2, 1) }
@@ -113,6 +122,39 @@ round_trip("LSTM", function(v)
   local all, state = lstm(v)
   return all, state[1], state[2]
 end, y:reshape { 2, 2, 6 })
+-- Sizes that are open: the file is right for others, and an operator that fixes one is named.
+do
+  local function open_sizes(f, axes, ...)
+    local given = { ... }
+    given[#given + 1] = { file_name = folder .. "/open", file_format = "ONNX", dynamic_axes = axes }
+    ms.export(f, table.unpack(given))
+    return ms.load(folder .. "/open.onnx")
+  end
+  local function shapes(v)
+    local n, m = v.shape[1], v.shape[2]
+    return ops.reshape(v, { n * m, -1 }), ops.reshape(v, { -1, 2 * n }), v["1:"], ops.broadcast_to(v[0], { n + 1, m, 2 }),
+      v + ops.zeros { n, m, 2 }, v:sum(2) + ops.arange(m)
+  end
+  local f, _, about = open_sizes(shapes, { x = { [0] = "batch", [1] = "time" } }, ops.randn { 4, 3, 2 })
+  assert(table.concat(about.inputs[1].shape, " ") == "batch time 2")
+  for _, size in ipairs { { 4, 3, 2 }, { 1, 6, 2 }, { 7, 2, 2 }, { 2, 9, 2 } } do
+    local v = ops.randn(size)
+    local expected, found = { shapes(v) }, { f(v) }
+    for k = 1, #expected do close(found[k], expected[k], 1e-5, "open sizes") end
+  end
+  local net = nn.SequentialCell { nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dense(4 * 64, 5) }
+  net:set_train(false)
+  f, _, about = open_sizes(net, { x = { 0 } }, x)
+  assert(about.inputs[1].shape[1] == "x_dim_0" and about.outputs[1].shape[1] == "x_dim_0")
+  local many = ops.randn { 5, 3, 8, 8 }
+  close(f(many), net(many), 1e-5, "an open batch")
+  fails("what ops.", open_sizes, function(v) return v + ops.eye(v.shape[1]) end, { x = { [0] = "n", [1] = "n" } }, ops.randn { 3, 3 })
+  fails("depends on a size", open_sizes, function(v) return ops.max_pool2d(v, v.shape[3] // 2) end, { x = { 2 } }, x)
+  fails("there is no input 'y'", open_sizes, net, { y = { 0 } }, x)
+  fails("4 is no axis", open_sizes, net, { x = { 4 } }, x)
+  fails("must be a table", open_sizes, net, "batch", x)
+  fails("dynamic_axes is for", ms.export, net, x, { file_name = folder .. "/open", dynamic_axes = { x = { 0 } } })
+end
 layer("Dropout", nn.SequentialCell(nn.Dense(6, 5), nn.Dropout { p = 0.5 }), y)
 local function zoo(name) return dofile("notebooks/zoo/" .. name .. ".lua") end
 local tokens, tiny = ms.randint(0, 50, { 2, 7 }), { vocabulary = 50, length = 16, width = 8, layers = 2, heads = 2 }

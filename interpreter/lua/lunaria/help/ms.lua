@@ -180,6 +180,8 @@ function M.load_mindir(path) end
 
 --- Writes a network for inputs like these to a file; the last argument is {file_name = , file_format = "MINDIR" or "ONNX"}.
 --- An ONNX file holds the operators that the network calls for inputs of these sizes; it is read back and compared first.
+--- dynamic_axes = { x = { [0] = "batch" } } (or { x = { 0 } }) is for ONNX: the file is for inputs of any size along these
+--- axes, whose names it has; an operator that fixes such a size is named by an error. Inputs are called x, or x0, x1 ...
 --- MindSpore reads a MindIR file (mindspore.load, nn.GraphCell) where the network is a line of operators that MindSpore has
 --- for inputs of any size, or can be written for these sizes alone. Any other is written in a form of our own, which only
 --- Lunaria reads: control flow, tables, functions. form = "mindspore" fixes the sizes of the inputs where need be, and is

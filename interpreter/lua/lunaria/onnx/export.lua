@@ -6,6 +6,7 @@ local files = require "lunaria.onnx_files"
 local arguments = require "lunaria.nn.arguments"
 local handlers = require "lunaria.onnx.export_operators"
 local new_graph = require "lunaria.onnx.graph_writer"
+local dynamic = require "lunaria.onnx.dynamic"
 
 local opset = 18
 
@@ -14,8 +15,8 @@ local function fail(message, hint) arguments.fail("export", message, hint) end
 -- A name for a value of the model: letters of any kind but nothing that a path or a message could trip over.
 local function plain(name, otherwise) return name and name ~= "" and (name:gsub("[%c/ ]", "_")) or otherwise end
 
-local function write_nodes(traced)
-  local graph = new_graph()
+local function write_nodes(traced, shares)
+  local graph = new_graph(shares)
   local inputs = {}
   for i, input in ipairs(traced.inputs) do
     local name = plain(input.name, "x" .. i - 1)
@@ -76,6 +77,52 @@ local function check(f, path, inputs, count)
   end
 end
 
+local function trace(f, given)
+  local traced = files.graph(f, handlers, table.unpack(given, 1, given.n))
+  if not traced then
+    fail("the function is not made of operators alone: it reads or writes elements of its inputs, decides by them, or gives "
+      .. "something else than tensors",
+      'file_format = "MINDIR" holds loops and branches')
+  end
+  return traced
+end
+
+-- Makes the graph one for all sizes of the axes; gives inputs of other sizes, for which it has to be right as well.
+local function for_all_sizes(f, given, option, graph, inputs, outputs)
+  local names, last = {}, nil
+  for i, input in ipairs(inputs) do names[i] = input.name end
+  local axes = dynamic.axes(option, names, given)
+  local function written(which, sign)
+    local other = dynamic.resized(given, axes, which, sign)
+    if not other then return nil end
+    local fine, traced = pcall(trace, f, other)
+    if not fine then
+      last = traced
+      return nil
+    end
+    local of_other, _, results = write_nodes(traced, false)
+    return { graph = of_other, outputs = results, inputs = other }
+  end
+  -- Larger sizes, or smaller ones where a network has a largest.
+  local p = written(1, 1)
+  local q = p and written(2, 1)
+  if not q then
+    p = written(1, -1)
+    q = p and written(2, -1)
+  end
+  if not q then fail("the function cannot be traced with other sizes along dynamic_axes: " .. tostring(last or "they are too small")) end
+  for _, entry in ipairs(axes) do
+    local input = inputs[entry.input]
+    input.shape = table.move(input.shape, 1, #input.shape, 1, {})
+    input.shape[entry.axis + 1] = entry.name
+  end
+  dynamic.generalise(graph, inputs, { p.graph, q.graph }, axes)
+  for i, output in ipairs(outputs) do
+    output.shape = dynamic.named_shape({ output.shape, p.outputs[i].shape, q.outputs[i].shape }, axes, output.name)
+  end
+  return q.inputs
+end
+
 return function(f, ...)
   local given = table.pack(...)
   local options = given[given.n]
@@ -88,18 +135,10 @@ return function(f, ...)
       fail(("example inputs must be tensors, input %d is %s"):format(i - 1, arguments.describe(given[i])))
     end
   end
-  -- What is compiled has no operators of its own any more.
-  local mode = ms.get_context "mode"
-  ms.set_context { mode = ms.PYNATIVE_MODE }
-  local fine, traced = pcall(files.graph, f, handlers, table.unpack(given, 1, count))
-  ms.set_context { mode = mode }
-  if not fine then error(traced, 0) end
-  if not traced then
-    fail("the function is not made of operators alone: it reads or writes elements of its inputs, decides by them, or gives "
-      .. "something else than tensors",
-      'file_format = "MINDIR" holds loops and branches')
-  end
-  local graph, inputs, outputs = write_nodes(traced)
+  given.n = count
+  local traced = trace(f, given)
+  local graph, inputs, outputs = write_nodes(traced, options.dynamic_axes == nil)
+  local other = options.dynamic_axes and for_all_sizes(f, given, options.dynamic_axes, graph, inputs, outputs)
   local temporary = ms.io.draft(name, ".onnx")
   -- Whatever ends this, also an interrupt, the draft goes.
   local _ <close> = setmetatable({}, { __close = function() os.remove(temporary) end })
@@ -107,6 +146,7 @@ return function(f, ...)
     opset = opset, name = "main", nodes = graph.nodes, initializers = graph.initializers, inputs = inputs, outputs = outputs,
   })
   check(f, temporary, given, count)
+  if other then check(f, temporary, other, count) end
   local moved, why = os.rename(temporary, name)
   if not moved then fail(why) end
 end

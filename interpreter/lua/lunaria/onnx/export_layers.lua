@@ -35,7 +35,10 @@ return function(handlers)
   local function reduction(name)
     return function(g, a, node)
       local x = a.input or a.x
-      local dtype, axes = x.dtype, a.axis ~= nil and list_of(a.axis) or nil
+      -- Some have the name of torch, others that of MindSpore.
+      local axis = a.axis
+      if axis == nil then axis = a.dim end
+      local dtype, axes = x.dtype, axis ~= nil and list_of(axis) or nil
       local from = g:value(x)
       -- Sums of integers are wider than their elements.
       if node.dtype ~= dtype then from = g:cast(from, node.dtype) end

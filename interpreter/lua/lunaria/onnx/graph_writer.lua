@@ -19,7 +19,7 @@ function Graph:tensor(t, name)
   if known then return known end
   name = name and not self.taken[name] and name or self:fresh(name or "constant")
   self.taken[name] = true
-  self.initializers[#self.initializers + 1] = { name = name, value = t }
+  self.initializers[#self.initializers + 1] = { name = name, value = t, of = self.op }
   self.written[t] = name
   return name
 end
@@ -27,7 +27,7 @@ end
 --- A list of integers as an int64 tensor.
 function Graph:integers(list)
   local key = table.concat(list, ",")
-  local name = self.lists[key]
+  local name = self.shares and self.lists[key]
   if not name then
     name = self:tensor(#list == 0 and ops.zeros({ 0 }, ms.int64) or ms.tensor(list, ms.int64))
     self.lists[key] = name
@@ -38,7 +38,7 @@ end
 --- A number as a tensor without axes.
 function Graph:number(value, dtype)
   local key = ("%s %s"):format(tostring(dtype), tostring(value))
-  local name = self.lists[key]
+  local name = self.shares and self.lists[key]
   if not name then
     name = self:tensor(ms.tensor(value, dtype))
     self.lists[key] = name
@@ -79,7 +79,7 @@ function Graph:add(op, inputs, attributes, results)
   table.sort(rows, function(p, q) return p.name < q.name end)
   for i = 1, results or 1 do outputs[i] = self:fresh(op) end
   while inputs[#inputs] == "" do inputs[#inputs] = nil end
-  self.nodes[#self.nodes + 1] = { op = op, name = outputs[1], inputs = inputs, outputs = outputs, attributes = rows }
+  self.nodes[#self.nodes + 1] = { op = op, name = outputs[1], inputs = inputs, outputs = outputs, attributes = rows, of = self.op }
   return table.unpack(outputs)
 end
 
@@ -91,8 +91,10 @@ function Graph:slice(name, from, to, axes, step)
   return self:add("Slice", { name, self:integers(from), self:integers(to), self:integers(axes), step and self:integers(step) or "" })
 end
 
-return function()
+--- shares: whether equal lists and numbers are one constant.
+return function(shares)
   return setmetatable({
+    shares = shares,
     nodes = {}, initializers = {}, names = {}, written = {}, taken = {}, lists = {}, count = 0,
   }, Graph)
 end
