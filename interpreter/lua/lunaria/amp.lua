@@ -331,7 +331,8 @@ local train_signature = arguments.signature(
 
 --- A cell that makes one step of training with mixed precision: of the network, its loss and the optimizer. level: as for
 --- auto_mixed_precision. Arguments: network, optimizer, loss_fn=nil, level="O0", boost_level="O0", dtype=ms.float16,
---- loss_scale_manager=nil (with "O2" and float16: DynamicLossScaleManager), keep_batchnorm_fp32=nil.
+--- loss_scale_manager=nil (with "O2" and float16: DynamicLossScaleManager), keep_batchnorm_fp32=nil. boost_level: the level of
+--- ms.boost.AutoBoost that changes the network and the optimizer, "O0" (nothing), "O1" or "O2".
 ---
 ---     > net = ms.nn.Dense(2, 1)
 ---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params()), ms.nn.MSELoss())
@@ -346,16 +347,25 @@ function amp.build_train_network(...)
   if level == "O2" and a.keep_batchnorm_fp32 == false then level = "O3" end
   if level == "O3" and a.keep_batchnorm_fp32 == true then level = "O2" end
   amp.auto_mixed_precision(network, level, dtype)
+  local optimizer = a.optimizer
+  if check.choice(name, "boost_level", a.boost_level, { "O0", "O1", "O2" }) ~= "O0" then
+    network, optimizer = ms.boost.AutoBoost(a.boost_level):network_auto_process_train(network, optimizer)
+  end
   local whole = a.loss_fn ~= nil and ms.nn.WithLossCell(network, a.loss_fn) or network
   local manager = a.loss_scale_manager
   if manager == nil and a.level == "O2" and dtype == ms.float16 then manager = amp.DynamicLossScaleManager() end
-  if manager == nil then return ms.nn.TrainOneStepCell(whole, a.optimizer) end
+  -- An optimizer that freezes layers has a step of its own.
+  local step = class.is_a(optimizer, ms.boost.FreezeOpt) and ms.boost.BoostTrainOneStepCell or ms.nn.TrainOneStepCell
+  if manager == nil then return step(whole, optimizer) end
   if type(manager) ~= "table" or not manager.get_update_cell then
     fail(name, "loss_scale_manager must be a LossScaleManager, got " .. describe(manager))
   end
   local update = manager:get_update_cell()
-  if update then return ms.nn.TrainOneStepWithLossScaleCell(whole, a.optimizer, update) end
-  return ms.nn.TrainOneStepCell(whole, a.optimizer, manager:get_loss_scale())
+  if not update then return step(whole, optimizer, manager:get_loss_scale()) end
+  if step ~= ms.nn.TrainOneStepCell then
+    fail(name, "boost_level freezes layers, which goes with a fixed loss scale only: give a FixedLossScaleManager, or boost_level \"O0\"")
+  end
+  return ms.nn.TrainOneStepWithLossScaleCell(whole, optimizer, update)
 end
 
 return amp

@@ -91,10 +91,39 @@ function AutoBoost:setup(a)
   if self.boost_config.dim_reduce then fail(name, "dim_reduce is a way of training of its own: ms.boost.DimReduce") end
 end
 
+-- An optimizer made as the given one was, of the parameters that the network has now: those that are gone are left out, new ones
+-- come last.
+local function renewed(optimizer, network)
+  local left, changed = {}, false
+  for _, p in ipairs(network:trainable_params()) do left[p] = true end
+  local given = {}
+  for key, value in pairs(optimizer.given) do given[key] = value end
+  given.params = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    local own = { params = {}, lr = group.lr, grad_centralization = group.centralized }
+    if group.explicit then own.weight_decay = group.weight_decay end
+    for _, p in ipairs(group.params) do
+      if left[p] then own.params[#own.params + 1] = p else changed = true end
+      left[p] = nil
+    end
+    if #own.params > 0 then given.params[#given.params + 1] = own end
+  end
+  local new = {}
+  for _, p in ipairs(network:trainable_params()) do
+    if left[p] then new[#new + 1] = p end
+  end
+  if #new > 0 then given.params[#given.params + 1] = { params = new } end
+  if not changed and #new == 0 then return optimizer end
+  return getmetatable(optimizer)(given)
+end
+
 --- The network and the optimizer to train with. network: a cell; it may be changed. optimizer: of its parameters.
 function AutoBoost:network_auto_process_train(network, optimizer)
   local on, config = self.boost_config, self.config
-  if on.less_bn then network = less_bn.LessBN(network, { fn_flag = config.less_bn.fn_flag }).network end
+  if on.less_bn then
+    network = less_bn.LessBN(network, { fn_flag = config.less_bn.fn_flag }).network
+    optimizer = renewed(optimizer, network)
+  end
   if on.grad_freeze then
     local c = config.grad_freeze
     network, optimizer = freeze.GradientFreeze(c.param_groups, c.freeze_type, c.freeze_p, c.total_steps):freeze_generate(network, optimizer)

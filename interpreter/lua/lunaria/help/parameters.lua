@@ -77,7 +77,7 @@ return {
   block_size = "the sizes of a block, one for each of the last axes",
   block_table = "must be nil: keys lie in one piece",
   body = "what the loop does in each turn",
-  boost_level = "\"O0\" is what there is",
+  boost_level = "the level of ms.boost.AutoBoost: \"O0\" (nothing), \"O1\" or \"O2\"",
   boundaries = "the limits of the buckets, ascending",
   box_indices = "the number of the image that each box is cut out of",
   boxes = "the boxes, (n, 4)",

@@ -136,6 +136,7 @@ local function setup(self, a, rate_name)
   self.weight_decay = decay_of(name, "weight_decay", a.weight_decay or 0.0)
   self.global_step = 0
   rawset(self, "rate_name", rate_name)
+  rawset(self, "given", a)
   rawset(self, "parameters", {})
   rawset(self, "param_groups", {})
   local seen = {}

@@ -16,13 +16,14 @@ local as_whole, is_tensor = ms.io.as_whole, ms.is_tensor
 
 local Model = class.define(nil, "Model",
   "network, loss_fn=nil, optimizer=nil, metrics=nil, eval_network=nil, eval_indexes=nil, amp_level=\"O0\", boost_level=\"O0\", "
-    .. "loss_scale_manager=nil, keep_batchnorm_fp32=nil, amp_dtype=nil",
+    .. "loss_scale_manager=nil, keep_batchnorm_fp32=nil, amp_dtype=nil, boost_config_dict=nil",
   [[A network to be trained, evaluated and asked.
 
 loss_fn(outputs, label) gives the loss; without it the network gives it. metrics: a list of names (ms.train.names()) or a table
 of metrics by name. eval_network: a network for evaluation, which gives the loss, the outputs and the labels at the places
 eval_indexes says (from 0). amp_level, amp_dtype,
-loss_scale_manager, keep_batchnorm_fp32: as for ms.amp.build_train_network. boost_level: others than "O0" do nothing.
+loss_scale_manager, keep_batchnorm_fp32: as for ms.amp.build_train_network. boost_level, boost_config_dict: those of
+ms.boost.AutoBoost, which changes the network and the optimizer: "O0" (nothing), "O1" or "O2".
 
   > net = ms.nn.Dense(2, 3)
   > batches = { { ms.ones { 4, 2 }, ms.zeros({ 4 }, ms.int64) } }
@@ -75,11 +76,17 @@ function Model:setup(a)
   if a.optimizer ~= nil and (not cells.is_cell(a.optimizer) or not a.optimizer.parameters) then
     fail("Model", "optimizer must be an optimizer, got " .. describe(a.optimizer))
   end
+  if a.optimizer ~= nil and (a.boost_level ~= "O0" or a.boost_config_dict ~= nil) then
+    local boost = ms.boost.AutoBoost(a.boost_level, a.boost_config_dict)
+    a.network, a.optimizer = boost:network_auto_process_train(a.network, a.optimizer)
+  elseif a.boost_level ~= "O0" then
+    fail("Model", "boost_level changes how a network is trained, and there is no optimizer")
+  end
   self.network, self.loss_fn, self.optimizer = a.network, a.loss_fn, a.optimizer
   self.metric_fns = metrics.get_metrics(a.metrics)
   if a.optimizer ~= nil then
     self.train_network = ms.amp.build_train_network(a.network, a.optimizer, {
-      loss_fn = a.loss_fn, level = a.amp_level, boost_level = a.boost_level, dtype = a.amp_dtype,
+      loss_fn = a.loss_fn, level = a.amp_level, dtype = a.amp_dtype,
       loss_scale_manager = a.loss_scale_manager, keep_batchnorm_fp32 = a.keep_batchnorm_fp32,
     })
   elseif a.loss_fn ~= nil then
