@@ -16,6 +16,7 @@
 #include "core/random.h"
 #include "core/threads.h"
 #include "interpreter/bindings/devices.h"
+#include "interpreter/bindings/field_calls.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/table_tensor.h"
@@ -26,6 +27,7 @@
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "jit/graph/operator_loop.h"
+#include "jit/vm/recursion_limit.h"
 
 namespace lunaria {
 
@@ -99,6 +101,15 @@ int set_num_threads(lua_State* L) {
 int get_num_threads(lua_State* L) {
     lua_pushinteger(L, num_threads());
     return 1;
+}
+
+int set_recursion_limit(lua_State* L) {
+    constexpr auto kMost = static_cast<int64_t>(vm::kMostCalls);
+    const int64_t n = lua_isnoneornil(L, 1) ? kMost : integer_at(L, 1, "set_recursion_limit", "recursion_limit");
+    if (n < 1 || n > kMost)
+        throw value_error("set_recursion_limit", str("recursion_limit must be between 1 and ", kMost, ", got ", n));
+    vm::set_recursion_limit(static_cast<size_t>(n));
+    return 0;
 }
 
 int memory_statistics(lua_State* L) {
@@ -285,6 +296,23 @@ int load_part(lua_State* L) {
         {"dtype_to_pytype", "lunaria.common.kinds"},
         {"pytype_to_dtype", "lunaria.common.kinds"},
         {"get_py_obj_dtype", "lunaria.common.kinds"},
+        {"ParallelMode", "lunaria.context"},
+        {"set_auto_parallel_context", "lunaria.context"},
+        {"get_auto_parallel_context", "lunaria.context"},
+        {"reset_auto_parallel_context", "lunaria.context"},
+        {"mutable", "lunaria.nn.composite"},
+        {"constexpr", "lunaria.nn.composite"},
+        {"jit_class", "lunaria.nn.composite"},
+        {"lazy_inline", "lunaria.nn.composite"},
+        {"no_inline", "lunaria.nn.composite"},
+        {"saved_tensors_hooks", "lunaria.nn.composite"},
+        {"linearize", "lunaria.nn.composite"},
+        {"derivative", "lunaria.nn.composite"},
+        {"jet", "lunaria.nn.composite"},
+        {"shard", "lunaria.nn.composite"},
+        {"JitConfig", "lunaria.nn.jit_config"},
+        {"Generator", "lunaria.nn.generator"},
+        {"run_check", "lunaria.nn.run_check"},
         {"COOTensor", "lunaria.sparse"},
         {"CSRTensor", "lunaria.sparse"},
         {"Model", "lunaria.train"},
@@ -330,7 +358,13 @@ int missing_operator(lua_State* L) {
     const std::string table = lua_tostring(L, lua_upvalueindex(1));
     if (lua_type(L, 2) != LUA_TSTRING) throw argument_error(table, str("has no field ", describe(L, 2)));
     const std::string_view name = lua_tostring(L, 2);
-    if (table == "ms.ops" && !name.empty() && name[0] >= 'A' && name[0] <= 'Z') {
+    if (table == "ms.ops") {
+        // MindSpore's programs call the module by these names, as P, F and C.
+        for (std::string_view same : {"functional", "operations", "composite", "primitive"})
+            if (name == same) {
+                lua_pushvalue(L, 1);
+                return 1;
+            }
         lua_getglobal(L, "require");
         lua_pushliteral(L, "lunaria.nn.primitives");
         lua_call(L, 1, 1);
@@ -386,6 +420,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"set_rng_state", protect<set_rng_state>},
     {"set_num_threads", protect<set_num_threads>},
     {"get_num_threads", protect<get_num_threads>},
+    {"set_recursion_limit", protect<set_recursion_limit>},
     {"memory_stats", protect<memory_statistics>},
     {"reset_peak_memory_stats", protect<reset_peak>},
     {"empty_cache", protect<empty_cache>},
@@ -522,6 +557,7 @@ int open_lunaria(lua_State* L) {
     bind_parameters(L);
     bind_operators(L);
     bind_context(L);
+    bind_field_calls(L);
     bind_devices(L);
     bind_io(L);
     bind_checkpoints(L);

@@ -160,6 +160,18 @@ std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& p
     return paths;
 }
 
+// The seed that the ms.Generator on top of the stack gives for one call of an operator that draws numbers, in its
+// place.
+int push_drawn_seed(lua_State* L, const Op& op) {
+    const int seed = op.side_effect == Effect::random ? op.signature.find("seed") : -1;
+    if (seed < 0) unknown_name(op, "generator");
+    if (!lua_istable(L, -1) || lua_getfield(L, -1, "_draw") != LUA_TFUNCTION)
+        throw argument_error(op.name(), str("generator must be a ms.Generator, got ", describe(L, lua_gettop(L))));
+    lua_insert(L, -2);
+    lua_call(L, 1, 1);
+    return seed;
+}
+
 // The arguments that the table at the index has by their names.
 void bind_names(lua_State* L, const Op& op, int options, std::vector<Value>& args, std::vector<bool>& given,
                 Paths* paths) {
@@ -169,7 +181,7 @@ void bind_names(lua_State* L, const Op& op, int options, std::vector<Value>& arg
         if (lua_type(L, -2) != LUA_TSTRING)
             throw argument_error(op.name(), str("the table of names has ", describe(L, -2), " among its names"));
         const std::string_view key = lua_tostring(L, -2);
-        const int i = find_parameter(op, key);
+        const int i = key == "generator" && !lua_isnil(L, -1) ? push_drawn_seed(L, op) : find_parameter(op, key);
         if (i < 0) unknown_name(op, key);
         const auto at = static_cast<size_t>(i);
         if (given[at]) throw argument_error(op.name(), str(params[at].name, " is given twice"));

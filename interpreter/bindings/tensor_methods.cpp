@@ -8,6 +8,7 @@
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
+#include "interpreter/display/tensor_text.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 
@@ -37,6 +38,35 @@ int item(lua_State* L) {
 
 int to_table(lua_State* L) {
     push_table(L, check_tensor(L, 1, "tolist"));
+    return 1;
+}
+
+// The elements of a table of numbers, in brackets.
+int array_text(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    push(L, std::string_view(elements_text(tensor_from(L, 1, std::nullopt, "tostring"))));
+    return 1;
+}
+
+// x:asnumpy(): nested tables, each of which prints its numbers.
+void mark_arrays(lua_State* L, int index, int rank) {
+    luaL_checkstack(L, 4, "nested table");
+    for (lua_Integer i = 1, n = rank > 1 ? static_cast<lua_Integer>(lua_rawlen(L, index)) : 0; i <= n; ++i) {
+        lua_rawgeti(L, index, i);
+        mark_arrays(L, lua_gettop(L), rank - 1);
+        lua_pop(L, 1);
+    }
+    if (luaL_newmetatable(L, "lunaria.array")) {
+        lua_pushcfunction(L, protect<array_text>);
+        lua_setfield(L, -2, "__tostring");
+    }
+    lua_setmetatable(L, index);
+}
+
+int to_array(lua_State* L) {
+    const Tensor& t = check_tensor(L, 1, "asnumpy");
+    push_table(L, t);
+    if (t.rank() > 0) mark_arrays(L, lua_gettop(L), t.rank());
     return 1;
 }
 
@@ -399,8 +429,8 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"item", protect<item>},
     {"tolist", protect<to_table>},
     {"totable", protect<to_table>},
-    {"asnumpy", protect<to_table>},
-    {"numpy", protect<to_table>},
+    {"asnumpy", protect<to_array>},
+    {"numpy", protect<to_array>},
     {"dim", protect<rank>},
     {"ndimension", protect<rank>},
     {"numel", protect<element_count>},

@@ -145,7 +145,11 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     bool open = false;
     SymbolicSizes sizes(*this, args);
     for (const Value& v : args) {
-        if (stopped_.empty() && is_table(v)) questions_.read_all(v);
+        if (stopped_.empty() && is_table(v)) {
+            questions_.read_all(v);
+            if (op.side_effect == Effect::random && !host_.raw_get(v, Value(std::string_view("generator"))).is_nil())
+                stop("a generator of its own draws the numbers");
+        }
         open |= symbolic_number(v) != nullptr;
         real.push_back(plain(v));
     }

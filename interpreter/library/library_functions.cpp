@@ -96,7 +96,8 @@ constexpr LibraryFunction kFunctions[] = {
 
     {"lunaria", "checkpoint custom_vjp grad hessian jacfwd jacrev jvp recompute stop_gradient value_and_grad vjp vmap",
      "", N::unknown, S::called, true, V::computes, D::machine},
-    {"lunaria", "clock memory_stats set_rng_state set_seed", "", N::local, S::unnamed, false, V::computes, D::none},
+    {"lunaria", "clock memory_stats set_recursion_limit set_rng_state set_seed", "", N::local, S::unnamed, false,
+     V::computes, D::none},
     {"lunaria", "get_context get_num_threads get_rng_state get_seed", "", N::reader, S::unnamed, false, V::computes,
      D::none},
     {"lunaria", "is_parameter", "", N::is_parameter, S::known, true, V::tells, D::none},
@@ -128,7 +129,7 @@ constexpr LibraryFunction kFunctions[] = {
     {"tensor", "new_full", "", N::reader, S::unnamed, false, V::computes, D::rule},
     {"tensor", "nelement numel", "", N::shape, S::unnamed, false, V::computes, D::none},
     {"tensor", "requires_grad_", "", N::local, S::unnamed, false, V::computes, D::none},
-    {"tensor", "tolist", "", N::reader, S::unnamed, false, V::computes, D::rule},
+    {"tensor", "asnumpy tolist", "", N::reader, S::unnamed, false, V::computes, D::rule},
 };
 
 // How a saved program calls the libraries, where that is not by their names.

@@ -5,6 +5,7 @@
 
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/recursion_limit.h"
 
 namespace lunaria::vm {
 
@@ -102,8 +103,8 @@ void Coroutines::suspend(Coroutine& coroutine, size_t base) {
 // Puts its frames on top of those that run.
 void Coroutines::restore(Coroutine& coroutine) {
     State& state = coroutine.state();
-    if (machine_.frames_.size() + state.frames.size() > Machine::kMaxFrames)
-        throw state_error("stack overflow", str("recursion is deeper than ", Machine::kMaxFrames, " calls"))
+    if (machine_.frames_.size() + state.frames.size() > recursion_limit())
+        throw state_error("stack overflow", str("recursion is deeper than ", recursion_limit(), " calls"))
             .hint("does the recursion end?");
     if (!machine_.frames_.empty()) machine_.frames_.back().pc = machine_.pc_;
     const size_t base = machine_.frames_.size();

@@ -1,11 +1,13 @@
 #include "jit/vm/machine.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/expansion.h"
 #include "jit/language.h"
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
+#include "jit/vm/recursion_limit.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -13,7 +15,15 @@ namespace lunaria::vm {
 namespace {
 // Registers. Many machines run one small function.
 constexpr size_t kFirstChunk = 1024, kChunk = 16384;
+std::atomic<size_t>& most_calls() {
+    static std::atomic<size_t> most{kMostCalls};
+    return most;
+}
+
 }  // namespace
+
+size_t recursion_limit() { return most_calls().load(std::memory_order_relaxed); }
+void set_recursion_limit(size_t calls) { most_calls().store(std::min(calls, kMostCalls)); }
 
 Handler handler_of(const Op& primitive) {
     for (auto list : {call_handlers(), value_handlers(), operation_handlers(), shadow_handlers(), given_handlers(),
@@ -44,8 +54,8 @@ Value* Machine::reserve(size_t count) {
 }
 
 void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> owner, const Destination& to) {
-    if (frames_.size() >= kMaxFrames)
-        throw state_error("stack overflow", str("recursion is deeper than ", kMaxFrames, " calls"))
+    if (frames_.size() >= recursion_limit())
+        throw state_error("stack overflow", str("recursion is deeper than ", recursion_limit(), " calls"))
             .hint("does the recursion end?");
     if (!frames_.empty()) frames_.back().pc = pc_;
     size_t chunk = chunk_, used = used_;

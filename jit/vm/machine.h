@@ -177,7 +177,6 @@ class Machine {
     Region* region_ = nullptr;
     // A function of operators as the batch that runs needs it, to be differentiated.
     Function& for_batch(Function& function) const;
-    static constexpr size_t kMaxFrames = 195000;
     void loop(size_t base);
     void nested(size_t level);
     bool unwind(size_t level, Value& error);

@@ -37,7 +37,7 @@ local questions = {
   { "plot the loss", "guide.plots" },
   { "progress bar", "ms.progress", "guide.plots", "ms.widgets.progress" },
   { "random seed", "guide.random", "ms.set_seed" },
-  { "manual_seed", "ms.set_seed", "guide.random" },
+  { "manual_seed", "ms.Generator:manual_seed", "ms.set_seed", "guide.random" },
   { "learning rate schedule", "guide.learning_rates" },
   { "lr_scheduler", "guide.learning_rates", "ms.experimental.optim.lr_scheduler", "ms.experimental.optim.LRScheduler" },
   { "adam", "ms.nn.Adam" },

@@ -429,9 +429,14 @@ return function(core, ms)
     for i = 1, shape[axis] do list[i] = listed(t[i - 1], axis + 1, shape) end
     return list
   end
-  for _, name in ipairs { "tolist", "totable", "asnumpy", "numpy" } do
-    replace(x[name], function(t) return listed(t, 1, t.shape) end, true)
+  replace(x.tolist, function(t) return listed(t, 1, t.shape) end, true)
+  local array = getmetatable(ms.zeros({ 1 }):asnumpy())
+  local function marked(list, rank)
+    if rank == 0 then return list end
+    for _, item in ipairs(list) do marked(item, rank - 1) end
+    return setmetatable(list, array)
   end
+  replace(x.asnumpy, function(t) return marked(listed(t, 1, t.shape), #t.shape) end, true)
   for _, name in ipairs { "astype", "to", "type_as" } do replace(x[name], cast) end
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)

@@ -4,6 +4,7 @@ local core = require "lunaria.jit"
 local ms = require "lunaria"
 local counted = require "lunaria.rich.counted"
 local arguments = require "lunaria.nn.arguments"
+local class = require "lunaria.nn.class"
 require "lunaria.transforms" -- what stands for functions written in C
 
 local try, take, noted, target = core.try, core.take, core.noted, core.target
@@ -37,10 +38,18 @@ core.metatable.__tostring = function(f) return "compiled " .. tostring(target(f)
 
 local known_options = { fullgraph = "boolean", limit = arguments.positive,
   max_steps = arguments.positive, jit_level = arguments.one_of("O0", "O1", "auto"),
-  backend = arguments.one_of("ms_backend") }
+  backend = arguments.one_of("ms_backend"),
+  jit_config = function(value)
+    return class.is_a(value, require "lunaria.nn.jit_config".JitConfig), "a ms.JitConfig"
+  end }
 
 local function options_for(where, options)
-  return arguments.options(where, options, known_options, "{ fullgraph = true }")
+  local given = arguments.options(where, options, known_options, "{ fullgraph = true }")
+  if not given.jit_config then return given end
+  local merged = given.jit_config:options()
+  for name, value in pairs(given) do merged[name] = value end
+  merged.jit_config = nil
+  return merged
 end
 
 local function jit(where, f, options)
@@ -58,7 +67,7 @@ end
 --- (how many cases of one place are kept, 64: beyond them those that came the longest time ago make room), max_steps (of all records,
 --- 100000: what takes more is left to Lua), jit_level ("O0":
 --- operators run one by one, "O1": they are compiled together, "auto": the first calls are done plainly and compiled in turn, and
---- what was faster is kept; ms.jit_report tells the times).
+--- what was faster is kept; ms.jit_report tells the times), jit_config (a ms.JitConfig).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then

@@ -3,6 +3,8 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 
+local core = require "lunaria.autodiff"
+
 local ops, fail, describe = ms.ops, arguments.fail, arguments.describe
 local M = {}
 
@@ -388,5 +390,47 @@ end
 ---     > ms.tensor({ { 0.0, 5.0 }, { 0.0, 0.0 } }):to_csr().indptr:tolist()[3]
 ---     1
 function M.to_csr(x) return M.to_coo(x):to_csr() end
+
+local function hook_of(where, hook)
+  if not arguments.is_callable(hook) then fail(where, "hook must be a function, got " .. describe(hook)) end
+  return hook
+end
+
+--- Calls hook(gradient) when a gradient comes to the tensor; what it gives takes the gradient's place. In a function that is
+--- differentiated: when one comes to what is computed from x from then on; of parameters and of inputs of ms.grad, outside of such a
+--- function: before ms.grad and its kin give it. Gives a handle, whose remove() takes the hook away.
+---
+---     > w = ms.Parameter(ms.ones { 2 })
+---     > handle = w:register_hook(function(d) return d * 2 end)
+---     > ms.grad(function() return ms.ops.sum(w) end, nil, { w })()[1]:tolist()[1]
+---     2.0
+function M.register_hook(x, hook)
+  local hooks = core.tensor_hooks or setmetatable({}, { __mode = "k" })
+  core.tensor_hooks = hooks
+  hooks[x] = hooks[x] or {}
+  table.insert(hooks[x], hook_of("register_hook", hook))
+  local function remove()
+    for i, other in ipairs(hooks[x] or {}) do
+      if rawequal(other, hook) then table.remove(hooks[x], i) end
+    end
+    if hooks[x] and #hooks[x] == 0 then hooks[x] = nil end
+    if next(hooks) == nil then core.tensor_hooks = nil end
+  end
+  return { remove = remove }
+end
+
+-- In a function that the machine runs, the tensor's value goes through an identity whose derivative calls the hook.
+core.replace(M.register_hook, function(x, hook)
+  local active = { hook_of("register_hook", hook) }
+  core.overwrite(x, ms.custom_vjp(function(v) return v:copy() end, function(_, _, d)
+    local other = active[1] and active[1](d)
+    if other == nil then return d end
+    return other
+  end)(x))
+  return { remove = function() active[1] = nil end }
+end)
+
+-- MindSpore's first names of operators as methods.
+M.tensor_add, M.tensor_sub, M.tensor_mul, M.tensor_div = ops.add, ops.sub, ops.mul, ops.div
 
 return M

@@ -9,12 +9,6 @@ local T = {}
 
 local is_tensor = ms.is_tensor
 
-local function is_callable(f)
-  if type(f) == "function" then return true end
-  local mt = getmetatable(f)
-  return type(mt) == "table" and mt.__call ~= nil and not is_tensor(f)
-end
-
 local function describe(v)
   if is_tensor(v) then return "a tensor of dtype " .. tostring(v.dtype) .. " and shape " .. tostring(v.shape) end
   if v == nil then return "nil" end
@@ -27,7 +21,7 @@ end
 local function error(message) core.fail(message) end
 
 local function check_callable(f, name)
-  if not is_callable(f) then
+  if type(f) ~= "function" and not binding.is_callable(f) then
     error(name .. ": a function or another callable is expected, got " .. describe(f))
   end
 end
@@ -61,6 +55,17 @@ local function gradient_of(context, x, d, known)
     end
   end
   return result
+end
+
+-- The gradient by a tensor that came from outside, after the hooks that were registered there (tensor_methods.lua).
+local function hooked(x, d)
+  local list = core.tensor_hooks and d ~= nil and is_tensor(x) and core.tensor_hooks[x]
+  if not list then return d end
+  for _, hook in ipairs(list) do
+    local other = hook(d)
+    if other ~= nil then d = other end
+  end
+  return d
 end
 
 -- Positions as a set, for the primitive; and whether one or several gradients are asked for.
@@ -135,6 +140,7 @@ local function differentiate(name, f, position, weights, has_aux, with_value)
       if is_float(x) then
         local y, d = core.gradient(name, f, position, ...)
         if d == nil or type(x) == "number" then d = gradient_of(nil, x, d) end
+        if core.tensor_hooks then d = hooked(x, d) end
         if with_value then return y, d end
         return d
       end
@@ -153,15 +159,16 @@ local function differentiate(name, f, position, weights, has_aux, with_value)
       by_position = {}
       for i = 1, #positions do
         local p = positions[i] + 1
-        by_position[i] = gradient_of(context, arguments[p], all[2 + results + p])
+        by_position[i] = hooked(arguments[p], gradient_of(context, arguments[p], all[2 + results + p]))
       end
     elseif position then
-      by_position = gradient_of(context, arguments[position + 1], all[3 + results + position])
+      local x = arguments[position + 1]
+      by_position = hooked(x, gradient_of(context, x, all[3 + results + position]))
     end
     if parameters then
       by_weight = {}
       for i = 1, #parameters do
-        by_weight[i] = core.cotangent(context, parameters[i], 0) or zeros_of(parameters[i])
+        by_weight[i] = hooked(parameters[i], core.cotangent(context, parameters[i], 0) or zeros_of(parameters[i]))
       end
       if single_weight then by_weight = by_weight[1] end
     end

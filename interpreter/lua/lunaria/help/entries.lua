@@ -23,7 +23,7 @@ local entries = {}
 
 -- Files directly under lunaria/ that are parts of the library and no names of the user's.
 local internal = {}
-for name in ([[adjoints adjoints_attributes adjoints_optimizers captured cell_commands commands data_sink_steps graph help
+for name in ([[adjoints adjoints_attributes adjoints_optimizers captured cell_commands commands data_sink_steps field_calls graph help
   lowered markup notebook parts program progress_line rich tensor_methods transforms]]):gmatch "%S+" do
   internal[name] = true
 end

@@ -3,6 +3,10 @@
 return {
   ["ms.GRAPH_MODE"] = { { "ms.get_context(\"mode\") == ms.GRAPH_MODE or ms.get_context(\"mode\") == ms.PYNATIVE_MODE", "true" } },
   ["ms.PYNATIVE_MODE"] = { { "ms.PYNATIVE_MODE ~= ms.GRAPH_MODE", "true" } },
+  ["ms.context"] = { { "ms.context.get_context(\"device_target\")", "CPU" } },
+  ["ms.context.GRAPH_MODE"] = { { "ms.context.GRAPH_MODE == ms.GRAPH_MODE", "true" } },
+  ["ms.context.PYNATIVE_MODE"] = { { "ms.context.PYNATIVE_MODE == ms.PYNATIVE_MODE", "true" } },
+  ["ms.context.ParallelMode"] = { { "ms.ParallelMode.AUTO_PARALLEL", "auto_parallel" } },
   ["ms.version"] = { { "type(ms.version)", "string" } },
   ["ms.newaxis"] = { { "ms.arange(3)[{ ms.newaxis }].shape", "(1, 3)" } },
   ["ms.clock"] = { { "(function() local start = ms.clock() ms.ones { 8 } return ms.clock() > start end)()", "true" } },

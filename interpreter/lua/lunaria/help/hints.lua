@@ -154,8 +154,7 @@ local function colon_on_module(line)
   if module then return ("%s is a function of a module: it is called with a dot, %s.%s(...)"):format(name, module, name) end
 end
 
-local fields = { size = "x.size is the number of elements and x.shape their sizes: fields", shape = "x.shape is a field, x.shape[1] the first size:",
-  dtype = "x.dtype is a field:", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
+local fields = { size = "x.size is the number of elements and x.shape their sizes: fields", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
 
 local function argument_list(text) return text:match "there are: ([^\n]*)" or "" end
 

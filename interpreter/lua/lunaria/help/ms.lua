@@ -112,6 +112,13 @@ function M.set_device(device_target, device_id) end
 ---     > ms.synchronize()
 function M.synchronize(device) end
 
+--- How deep calls may be nested in compiled and in differentiated functions before "stack overflow" is raised: 195000 at first and at
+--- most. recursion_limit: the number of calls; nil: as at first.
+---
+---     > ms.set_recursion_limit(2000)
+---     > ms.set_recursion_limit()
+function M.set_recursion_limit(recursion_limit) end
+
 --- The bytes of tensors: live_bytes now, peak_bytes at most so far, cached_bytes kept for reuse, and how many allocations
 --- there were.
 ---

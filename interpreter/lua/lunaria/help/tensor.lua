@@ -15,9 +15,13 @@ function M:item(...) end
 function M:tolist() end
 --- The same as tolist.
 function M:totable() end
---- The same as tolist.
+--- As tolist; the tables print as the numbers in them.
+---
+---     > ms.tensor({ { 1, 2 }, { 3, 4 } }):asnumpy()
+---     [[1, 2],
+---      [3, 4]]
 function M:asnumpy() end
---- The same as tolist.
+--- The same as asnumpy.
 function M:numpy() end
 
 --- The number of axes.

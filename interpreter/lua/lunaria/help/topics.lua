@@ -14,6 +14,12 @@ local function module(text, source) return { kind = "module", doc = text, source
 topics.values = {
   ["ms.GRAPH_MODE"] = { doc = "The mode in which functions that are called often are compiled: ms.set_context{ mode = ms.GRAPH_MODE }." },
   ["ms.PYNATIVE_MODE"] = { doc = "The mode in which operators run one at a time, as at the start; also called eager mode." },
+  ["ms.context"] = module("What MindSpore's first releases set the mode, the device and the kind of parallel training with.",
+    "interpreter/lua/lunaria/context.lua"),
+  ["ms.context.GRAPH_MODE"] = { doc = "The same as ms.GRAPH_MODE.", source = "interpreter/lua/lunaria/context.lua" },
+  ["ms.context.PYNATIVE_MODE"] = { doc = "The same as ms.PYNATIVE_MODE.", source = "interpreter/lua/lunaria/context.lua" },
+  ["ms.context.ParallelMode"] = { kind = "constant", doc = "The kinds of parallel training: STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL. Also called ms.ParallelMode.",
+    source = "interpreter/lua/lunaria/context.lua" },
   ["ms.version"] = { doc = "The version of the program, as text." },
   ["ms.newaxis"] = { doc = "In an index: a new axis of size 1." },
   ["ms.json.null"] = { doc = "What null of JSON is, since nil in a Lua table is no entry.", source = "interpreter/bindings/bind_json.cpp" },
@@ -135,6 +141,13 @@ topics.first = {
   { "ms.load", function() return ms.load end },
   { "ms.nn.optim", function() return ms.nn.optim end },
 }
+-- What is loaded when it is first used, and in no table before.
+for name in ([[JitConfig Generator constexpr derivative jet jit_class lazy_inline linearize mutable no_inline run_check saved_tensors_hooks
+  shard ops.ForiLoop ops.GradOperation ops.HookBackward ops.HyperMap ops.InsertGradientOf ops.Map ops.MultitypeFuncGraph ops.Partial
+  ops.Primitive ops.Scan ops.WhileLoop ops.fori_loop ops.partial ops.scan ops.while_loop]]):gmatch "%S+" do
+  local of_ops = name:match "^ops%.(.*)$"
+  topics.first[#topics.first + 1] = { "ms." .. name, function() return of_ops and ms.ops[of_ops] or ms[name] end }
+end
 
 -- The text of a file of the library up to its first line of code: what a module without a text above is.
 function topics.head_of(name, part)

@@ -116,11 +116,14 @@ local function is_options(value)
 end
 arguments.is_options = is_options
 
---- Whether the value can be called: a function, or an object with __call that is no tensor.
+-- What is called only as a method of the tensor whose field it is: x:shape(), x:dtype().
+local called_fields = { ["lunaria.shape"] = true, ["lunaria.dtype"] = true }
+
+--- Whether the value can be called: a function, or an object with __call that is no tensor and no tensor's field.
 function arguments.is_callable(value)
   if type(value) == "function" then return true end
   local meta = getmetatable(value)
-  return type(meta) == "table" and meta.__call ~= nil and not ms.is_tensor(value)
+  return type(meta) == "table" and meta.__call ~= nil and not called_fields[meta.__name] and not ms.is_tensor(value)
 end
 
 --- A table of options, which may be nil, as a table. known: for each name the type of its value, or a function that gives

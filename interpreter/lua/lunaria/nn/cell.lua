@@ -207,14 +207,24 @@ local compiled = setmetatable({}, { __mode = "k" })
 
 local always = setmetatable({}, { __mode = "k" })
 
+local function compile_with(cell, options)
+  compiled[cell] = require "lunaria.graph"._compile(function(...) return call(cell, ...) end, options)
+  jit.note_compiled(cell, compiled[cell])
+  return cell
+end
+
 --- Has the cell compiled when it is called, whatever the mode; options as for ms.jit. Gives the cell back.
 function Cell:compile(options)
   if not is_cell(self) then fail("compile", "is called on a cell, as net:compile(), got " .. describe(self)) end
-  compiled[self] = require "lunaria.graph"._compile(function(...) return call(self, ...) end, options)
   always[self] = true
-  jit.note_compiled(self, compiled[self])
-  return self
+  return compile_with(self, options)
 end
+
+--- Has graph mode compile the cell with the options of a ms.JitConfig. Gives the cell back. jit_config: it.
+---
+---     > ms.nn.Dense(3, 2):set_jit_config(ms.JitConfig { jit_level = "O1" })(ms.ones { 1, 3 }).ndim
+---     2
+function Cell:set_jit_config(jit_config) return compile_with(self, { jit_config = jit_config }) end
 
 -- How many inputs a construct takes: what is given beyond them would be lost without a word.
 local function count_inputs(construct)
@@ -601,8 +611,8 @@ function Cell:shard(in_strategy, out_strategy)
     fail("shard", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
   end
   around = around or require "lunaria.nn.around"
-  around.expect_one_part("in_strategy", in_strategy)
-  around.expect_one_part("out_strategy", out_strategy)
+  around.expect_one_part("shard", "in_strategy", in_strategy)
+  around.expect_one_part("shard", "out_strategy", out_strategy)
   return self
 end
 

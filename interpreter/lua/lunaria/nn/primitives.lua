@@ -1,6 +1,6 @@
 -- Operators as objects, as MindSpore's programs write them: ops.Softmax(-1)(x). An object keeps the attributes and is called with
--- the inputs. They are made of the operators' signatures when their names are first used; a few have names, attributes or
--- results of their own.
+-- the inputs. Classes are made when their names are first used: of the operators' signatures where MindSpore has the same inputs and
+-- attributes, of the rows in lunaria/primitives/ where names, attributes or results differ.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
@@ -10,30 +10,124 @@ local with_own_derivative = require "lunaria.nn.own_derivative"
 local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
 
-local Primitive = class.Object:extend("Primitive")
+-- Objects have their name and the table of their attributes before their init is called, which yours need not hand on.
+local Primitive = class.make_class({ _name = "Primitive", _called = "primitive" }, class.Object, function(of, ...)
+  local object = setmetatable({ name = of._name, attrs = {} }, of)
+  object:init(...)
+  return object
+end)
 Primitive._called = "primitive"
 Primitive._parameters = "name"
 Primitive._doc = [[What operators as objects extend: ops.NAME(attributes...)(inputs...) is the operator's call, with NAME in
 MindSpore's letters: ops.Softmax, ops.ReduceSum, ops.ExpandDims. name: a name for it. Methods: infer_shape(shapes...) and
-infer_dtype(dtypes...) say what comes out; add_prim_attr(name, value), set_strategy and shard keep what they are given.
+infer_dtype(dtypes...) say what comes out; add_prim_attr(name, value) sets an attribute, init_prim_io_names names inputs and outputs.
 
-Yours have a method construct(self, inputs...), and where it is not to be derived bprop(self, inputs..., results...,
-cotangents...), which gives one gradient for each input:
+Yours have a method construct(self, inputs...), or the name of an operator, which is called with the attributes of the object; and where
+it is not to be derived bprop(self, inputs..., results..., cotangents...), which gives one gradient for each input:
 
   local Twice = ms.ops.PrimitiveWithInfer:extend("Twice")
   function Twice:construct(x) return x * 2 end
+
+  local Softmax = ms.ops.PrimitiveWithInfer:extend("Softmax")
+  function Softmax:init(axis)
+    self:init_prim_io_names { inputs = { "x" }, outputs = { "output" } }
+    self.axis = axis
+  end
+  function Softmax:infer_shape(logits) return logits end
+
+What their own infer_shape and infer_dtype say is compared with what comes out, and is an error where it differs.
 
   > ms.ops.Softmax(-1)(ms.zeros { 1, 2 }):tolist()[1][1]
   0.5]]
 function Primitive:init(name)
   if name ~= nil and type(name) ~= "string" then fail("Primitive", "name must be a string, got " .. describe(name)) end
-  self.name, self.attrs = name or getmetatable(self)._name, {}
+  self.name = name or self.name
+end
+
+local primitives
+
+-- The operator's class that an object without a method construct stands for, and the attributes that the object has of it.
+local function bound(self)
+  local of = primitives.find(self.name)
+  if not of or of == getmetatable(self) or not of._signature then
+    fail(self.name, "has no method construct to be called by, and there is no operator of this name")
+  end
+  local attrs, given = {}, false
+  for _, attribute in ipairs(of._signature) do
+    local value = self.attrs[attribute.name]
+    if value == nil then value = rawget(self, attribute.name) end
+    attrs[attribute.name], given = value, given or value ~= nil
+  end
+  return given and of(attrs) or of()
+end
+
+local function check_names(self, count)
+  local inputs = self.input_names
+  if inputs and count > #inputs then
+    fail(self.name, ("init_prim_io_names named %d inputs, got %d"):format(#inputs, count))
+  end
+end
+
+local function compute(self, ...)
+  if self.attrs.in_strategy then require "lunaria.nn.around".check_strategy(self.name, self.attrs.in_strategy, ...) end
+  check_names(self, select("#", ...))
+  if self.bprop then return with_own_derivative(self, self.name, ...) end
+  return self:construct(...)
+end
+
+--- What a primitive computes; without one of its own that of the operator of its name.
+function Primitive:construct(...) return bound(self)(...) end
+
+local as_table
+
+local function same_type(a, b)
+  if type(a) ~= "table" then return a == b end
+  if type(b) ~= "table" or #a ~= #b then return false end
+  for i = 1, #a do
+    if not same_type(a[i], b[i]) then return false end
+  end
+  return true
+end
+
+local function type_text(value)
+  return type(value) == "table" and "(" .. table.concat(value, ", ") .. ")" or tostring(value)
+end
+
+-- The results, after their shapes or dtypes were compared with what the object's own method says.
+local function compared(self, method, field, given, ...)
+  local inputs = {}
+  for i = 1, given.n do
+    local x = given[i]
+    if ms.is_tensor(x) then
+      x = x[field]
+      if field == "shape" then x = as_table(x) end
+    end
+    inputs[i] = x
+  end
+  local said = table.pack(self[method](self, table.unpack(inputs, 1, given.n)))
+  -- Several shapes may come in one table.
+  if said.n == 1 and select("#", ...) > 1 and type(said[1]) == "table" then said = said[1] end
+  for i = 1, select("#", ...) do
+    local y = select(i, ...)
+    if ms.is_tensor(y) and said[i] ~= nil and not same_type(said[i], y[field]) then
+      fail(self.name, ("%s says %s for result %d, which has %s"):format(method, type_text(said[i]), i, type_text(as_table(y[field]))))
+    end
+  end
+  return ...
+end
+
+local function checked(self, shapes, given, ...)
+  if shapes then compared(self, "infer_shape", "shape", given, ...) end
+  if self.infer_dtype ~= Primitive.infer_dtype then compared(self, "infer_dtype", "dtype", given, ...) end
+  return ...
 end
 
 function Primitive:__call(...)
-  if not self.construct then fail(self.name, "has no method construct to be called by") end
-  if self.bprop then return with_own_derivative(self, self.name, ...) end
-  return self:construct(...)
+  local shapes = self.infer_shape ~= Primitive.infer_shape
+  if shapes or self.infer_dtype ~= Primitive.infer_dtype then
+    return checked(self, shapes, table.pack(...), compute(self, ...))
+  end
+  return compute(self, ...)
 end
 
 function Primitive:__tostring()
@@ -44,16 +138,61 @@ function Primitive:__tostring()
   return ("Prim[%s]<%s>"):format(self.name, table.concat(words, ", "))
 end
 
---- Keeps a value under a name in the table attrs, and gives the primitive.
+--- Sets an attribute, and gives the primitive. Those of operators have the attributes of their class only.
 function Primitive:add_prim_attr(name, value)
+  local signature = self._signature
+  if signature and type(signature[name]) ~= "table" then
+    fail(self.name, ("has no attribute %s; there are: %s"):format(describe(name), table.concat(signature.names, ", ")),
+      type(name) == "string" and arguments.nearest(name, signature.names) or nil)
+  end
   self.attrs[name] = value
   return self
 end
---- Keeps how inputs and outputs would be cut over devices; on one device nothing is.
-function Primitive:shard(in_strategy, out_strategy)
-  return self:add_prim_attr("in_strategy", in_strategy):add_prim_attr("out_strategy", out_strategy)
+--- Takes an attribute away, and gives the primitive.
+function Primitive:del_prim_attr(name)
+  self.attrs[name] = nil
+  return self
 end
-Primitive.set_strategy = Primitive.shard
+--- Names the inputs and outputs: two tables, or one { inputs = , outputs = }. More inputs than names are an error.
+function Primitive:init_prim_io_names(inputs, outputs)
+  inputs, outputs = arguments.named("init_prim_io_names", { "inputs", "outputs" }, inputs, outputs)
+  if type(inputs) ~= "table" or outputs ~= nil and type(outputs) ~= "table" then
+    fail("init_prim_io_names", "two tables of names are expected, such as { \"x\" }, { \"output\" }")
+  end
+  self.input_names, self.output_names = inputs, outputs
+  return self
+end
+
+local function with_strategy(self, in_strategy, out_strategy)
+  in_strategy, out_strategy = arguments.named("set_strategy", { "in_strategy", "out_strategy" }, in_strategy, out_strategy)
+  if type(in_strategy) ~= "table" then
+    fail("set_strategy", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
+  end
+  local around = require "lunaria.nn.around"
+  around.expect_one_part("set_strategy", "in_strategy", in_strategy)
+  around.expect_one_part("set_strategy", "out_strategy", out_strategy)
+  self.attrs.in_strategy, self.attrs.out_strategy = in_strategy, out_strategy
+  return self
+end
+
+--- Says how inputs and outputs are cut over devices: a table for each input with the number of parts along each axis, which are 1, as
+--- there is one device. Of a class, as in ops.MatMul.set_strategy { { 1, 1 }, { 1, 1 } }: an object without attributes. The same as shard.
+--- in_strategy, out_strategy: the tables of inputs and outputs.
+function Primitive:set_strategy(in_strategy, out_strategy) return with_strategy(self, in_strategy, out_strategy) end
+--- The same as set_strategy. in_strategy, out_strategy: the tables of inputs and outputs.
+function Primitive:shard(in_strategy, out_strategy) return with_strategy(self, in_strategy, out_strategy) end
+
+-- Called on a class, with a colon or a dot, they make an object first.
+local function on_class(of)
+  of.set_strategy = function(self, ...)
+    if rawequal(self, of) then return with_strategy(of(), ...) end
+    if class.is_a(self, Primitive) then return with_strategy(self, ...) end
+    return with_strategy(of(), self, ...)
+  end
+  of.shard = of.set_strategy
+  return of
+end
+
 --- Gives it another name in messages.
 function Primitive:set_prim_instance_name(name)
   self.name = name
@@ -76,7 +215,8 @@ local function types_of(results, field)
   return table.unpack(list, 1, results.n)
 end
 
-local function as_table(shape)
+function as_table(shape)
+  if type(shape) ~= "table" then return shape end
   local list = {}
   for i, size in ipairs(shape) do list[i] = size end
   return list
@@ -119,14 +259,6 @@ function Primitive:_kind() return nil end
 
 local tensor_types = { same = true, float = true, tensor = true, tensors = true, index = true, mask = true }
 
--- Names whose operator has other words.
-local other_names = {
-  RealDiv = "div", TensorAdd = "add", Mod = "remainder", Pack = "stack", Unpack = "unstack", GatherV2 = "gather", InvertPermutation = false,
-  SparseGatherV2 = "gather", NotEqual = "not_equal", Invert = "logical_not", ReLU6 = "relu6", SeLU = "selu", HSwish = "hardswish",
-  HSigmoid = "hardsigmoid", SoftPlus = "softplus", Swish = "silu", SiLU = "silu", HShrink = "hardshrink", SoftShrink = "softshrink",
-  Elu = "elu", Pow = "pow", Neg = "neg", LogicalAnd = "logical_and", BroadcastTo = "broadcast_to", Unique = "unique",
-}
-
 -- Which of an operator's parameters are attributes, where that does not follow from the defaults.
 local attributes_of = {
   transpose = {}, one_hot = { "axis" }, topk = { "sorted" }, gather = {}, strided_slice = {}, slice = {}, tile = {}, fill = {},
@@ -146,41 +278,55 @@ local function operator_named(name)
       for _, alias in ipairs(entry.aliases) do by_plain_name[plain(alias)] = by_plain_name[plain(alias)] or entry end
     end
   end
-  local other = other_names[name]
-  if other == false then return nil end
-  return by_plain_name[plain(other or name)]
+  return by_plain_name[plain(name)]
 end
 
--- The class of the objects of an operator.
-local function of_operator(name, entry)
-  local result = Primitive:extend(name)
-  local inputs, attributes, own = {}, {}, {}
-  local chosen = attributes_of[entry.name]
-  for _, attribute in ipairs(chosen or {}) do own[attribute] = true end
-  for _, parameter in ipairs(entry.parameters) do
-    local is_attribute
-    if chosen then
-      is_attribute = own[parameter.name]
-    else
-      is_attribute = not tensor_types[parameter.type] and (parameter.has_default or parameter.optional)
+local function names_of(list)
+  local names = {}
+  for i, item in ipairs(list) do names[i] = item.name end
+  return table.concat(names, ", ")
+end
+
+-- Values that an attribute may have, by its name; all others are an error.
+local function check_choices(name, choices, attrs)
+  for attribute, allowed in pairs(choices) do
+    local value, found = attrs[attribute], false
+    for _, other in ipairs(allowed) do found = found or value == other end
+    if value ~= nil and not found then
+      local texts = {}
+      for i, other in ipairs(allowed) do texts[i] = describe(other) end
+      fail(name, ("%s must be %s, got %s"):format(attribute, table.concat(texts, " or "), describe(value)))
     end
-    local list = is_attribute and attributes or inputs
-    list[#list + 1] = parameter
   end
-  local words, f = {}, ops[entry.name]
-  for i, attribute in ipairs(attributes) do words[i] = attribute.name .. "=nil" end
-  local signature = arguments.signature(table.concat(words, ", "))
+end
+
+-- The class of the objects of an operator. attributes: its parameters that are attributes, each { name =, default =, parameter = },
+-- a signature with their names in MindSpore, or nil, for those that the operator's own signature tells.
+local function of_operator(name, entry, signature, parameter_of)
+  local result = on_class(Primitive:extend(name))
+  local inputs, own, words = {}, {}, {}
+  if signature then
+    for _, attribute in ipairs(signature) do own[parameter_of[attribute.name]] = true end
+  else
+    local chosen = attributes_of[entry.name]
+    for _, attribute in ipairs(chosen or {}) do own[attribute] = true end
+    for _, parameter in ipairs(entry.parameters) do
+      if not chosen and not tensor_types[parameter.type] and (parameter.has_default or parameter.optional) then
+        own[parameter.name] = true
+      end
+      if own[parameter.name] then words[#words + 1] = parameter.name .. "=nil" end
+    end
+    signature = arguments.signature(table.concat(words, ", "))
+  end
+  for _, parameter in ipairs(entry.parameters) do
+    if not own[parameter.name] and not parameter.by_name_only then inputs[#inputs + 1] = parameter end
+  end
+  local f = ops[entry.name]
   result._signature = signature
-  local function named(list)
-    local given = {}
-    for i, parameter in ipairs(list) do given[i] = parameter.name end
-    return table.concat(given, ", ")
-  end
-  result._doc = ("The operator ops.%s as an object: ops.%s(%s)(%s).\n\n%s"):format(entry.name, name, named(attributes), named(inputs),
+  result._doc = ("The operator ops.%s as an object: ops.%s(%s)(%s).\n\n%s"):format(entry.name, name, names_of(signature), names_of(inputs),
     entry.doc)
   function result:init(...)
-    Primitive.init(self, name)
-    self.attrs = select("#", ...) == 0 and {} or arguments.bind(name, signature, ...)
+    self.attrs = select("#", ...) == 0 and #signature == 0 and {} or arguments.bind(name, signature, ...)
   end
   function result:_is_tensor(i) return inputs[i] == nil or tensor_types[inputs[i].type] == true end
   function result:_kind(i) return inputs[i] and inputs[i].type end
@@ -190,11 +336,13 @@ local function of_operator(name, entry)
   function result:construct(...)
     local count = select("#", ...)
     if count > #inputs then fail(name, ("takes at most %d inputs, got %d"):format(#inputs, count)) end
-    local attrs = self.attrs
-    if next(attrs) == nil and in_order then return f(...) end
-    local options, given = {}, table.pack(...)
-    for key, value in pairs(attrs) do options[key] = value end
-    local positional = {}
+    local options, any = {}, false
+    for _, attribute in ipairs(signature) do
+      local value = self.attrs[attribute.name]
+      if value ~= nil then options[parameter_of and parameter_of[attribute.name] or attribute.name], any = value, true end
+    end
+    if not any and in_order then return f(...) end
+    local given, positional = table.pack(...), {}
     for i = 1, count do
       if in_order then positional[i] = given[i] else options[inputs[i].name] = given[i] end
     end
@@ -204,90 +352,130 @@ local function of_operator(name, entry)
   return result
 end
 
--- Those whose attributes are no parameters of one operator: signature and construct(self, attributes, inputs...).
-local own = {
-  MatMul = { "transpose_a=false, transpose_b=false", function(_, a, x, y)
-    if a.transpose_a then x = ops.swapaxes(x, -1, -2) end
-    if a.transpose_b then y = ops.swapaxes(y, -1, -2) end
-    return ops.matmul(x, y)
-  end },
-  Conv2D = { "out_channel, kernel_size, mode=1, pad_mode=\"valid\", pad=0, stride=1, dilation=1, group=1", function(_, a, x, weight)
-    return ops.conv2d(x, weight, { stride = a.stride, pad_mode = a.pad_mode, padding = a.pad, dilation = a.dilation, groups = a.group })
-  end },
-  MaxPool = { "kernel_size=1, strides=1, pad_mode=\"valid\"", function(_, a, x)
-    return ms.nn.MaxPool2d(a.kernel_size, a.strides, { pad_mode = a.pad_mode:lower() })(x)
-  end },
-  AvgPool = { "kernel_size=1, strides=1, pad_mode=\"valid\"", function(_, a, x)
-    return ms.nn.AvgPool2d(a.kernel_size, a.strides, { pad_mode = a.pad_mode:lower() })(x)
-  end },
-  AddN = { "", function(_, _, list)
-    if type(list) ~= "table" or #list == 0 then fail("AddN", "a table of tensors is expected, got " .. describe(list)) end
-    local sum = list[1]
-    for i = 2, #list do sum = sum + list[i] end
-    return sum
-  end },
-  SoftmaxCrossEntropyWithLogits = { "", function(_, _, logits, labels)
-    local logs = ops.log_softmax(logits, -1)
-    return -ops.sum(labels * logs, -1), ops.exp(logs) - labels
-  end },
-  SparseSoftmaxCrossEntropyWithLogits = { "is_grad=false", function(_, a, logits, labels)
-    if not a.is_grad then return ops.cross_entropy(logits, labels) end
-    local hot = ops.one_hot(labels, logits.shape[2], 1.0, 0.0)
-    return (ops.softmax(logits, -1) - hot) / logits.shape[1]
-  end },
-  SigmoidCrossEntropyWithLogits = { "", function(_, _, logits, labels)
-    return ops.relu(logits) - logits * labels + ops.softplus(-ops.abs(logits))
-  end },
-  L2Normalize = { "axis=0, epsilon=1e-4", function(_, a, x)
-    return x / ops.sqrt(ops.maximum(ops.sum(x * x, a.axis, true), a.epsilon))
-  end },
-  Depend = { "", function(_, _, value) return value end },
-  ControlDepend = { "depend_mode=0", function() end },
-  Print = { "", function(_, _, ...) return print(...) end },
-  Dropout = { "keep_prob=0.5", function(_, a, x)
-    local mask = ops.less(ops.rand(x.shape), a.keep_prob)
-    return x * mask / a.keep_prob, mask
-  end },
-}
-own.BatchMatMul = own.MatMul
-own.MaxPoolV1, own.AccumulateNV2 = nil, own.AddN
-
-local function of_own(name, entry)
-  local result = Primitive:extend(name)
-  local signature, construct = arguments.signature(entry[1]), entry[2]
-  result._signature = signature
-  result._doc = ("The operator %s as an object, with MindSpore's attributes: ops.%s(%s)."):format(name, name, entry[1])
-  function result:init(...)
-    Primitive.init(self, name)
-    self.attrs = arguments.bind(name, signature, ...)
+-- A row "operator: attribute=default->parameter, ...", whose attributes are called as in MindSpore.
+local function of_text(name, text)
+  local operator, list = text:match "^([%w_]+):?%s*(.*)$"
+  local entry = registry.entry(operator)
+  local words, parameter_of = {}, {}
+  for word in list:gmatch "[^,]+" do
+    local attribute, parameter = word:match "^%s*(.-)%s*%->%s*([%w_]+)%s*$"
+    attribute = attribute or word:match "^%s*(.-)%s*$"
+    words[#words + 1] = attribute
+    local key = attribute:match "^[%w_]+"
+    parameter_of[key] = parameter or key
+    -- The operator's own name of it.
+    for _, own in ipairs(entry.parameters) do
+      for _, other in ipairs(own.other_names) do
+        if other == parameter_of[key] then parameter_of[key] = own.name end
+      end
+    end
   end
-  function result:construct(...) return construct(self, self.attrs, ...) end
+  return of_operator(name, entry, arguments.signature(table.concat(words, ", ")), parameter_of)
+end
+
+-- Attributes of the first releases under the names that they have now.
+local old_names = { ksize = "kernel_size", padding = "pad_mode", sigma = "beta" }
+local function with_new_names(signature, ...)
+  local given = table.pack(...)
+  local options = given[given.n]
+  if not arguments.is_options(options) then return ... end
+  local renamed = {}
+  for key, value in pairs(options) do
+    if type(signature[key]) == "string" then key = signature[key] end
+    renamed[key] = value
+  end
+  given[given.n] = renamed
+  return table.unpack(given, 1, given.n)
+end
+
+-- A row { attributes, inputs, f(attributes, inputs...), choices }.
+local function of_row(name, row)
+  local result = on_class(Primitive:extend(name))
+  local signature, inputs, f, choices = arguments.signature(row[1]), row[2], row[3], row[4]
+  local most = 0
+  for _ in inputs:gmatch "[%w_]+" do most = most + 1 end
+  result._signature = signature
+  result._doc = ("The operator %s as an object, with MindSpore's attributes and inputs: ops.%s(%s)(%s)."):format(name, name, row[1], inputs)
+  for old, attribute in pairs(old_names) do
+    if signature[attribute] and not signature[old] then signature[old] = attribute end
+  end
+  function result:init(...)
+    self.attrs = arguments.bind(name, signature, with_new_names(signature, ...))
+    if choices then check_choices(name, choices, self.attrs) end
+  end
+  local open = inputs:find "%.%.%."
+  function result:construct(...)
+    if not open and select("#", ...) > most then
+      fail(name, ("takes at most %d inputs, got %d"):format(most, select("#", ...)))
+    end
+    return f(self.attrs, ...)
+  end
   return result
 end
 
--- What a step shows: kept under its name until SummaryRecord:record writes it.
-local pending = {}
-for name, plugin in pairs { ScalarSummary = "scalar", ImageSummary = "image", HistogramSummary = "histogram", TensorSummary = "tensor" } do
-  own[name] = { "", function(_, _, tag, value)
-    if type(tag) ~= "string" or tag == "" then fail(name, "the name must be a string that is not empty, got " .. describe(tag)) end
-    if not ms.is_tensor(value) and not (plugin == "scalar" and math.type(value)) then
-      fail(name, "the value must be a tensor, got " .. describe(value))
+local rows
+local function row_of(name)
+  if not rows then
+    rows = {}
+    for _, file in ipairs { "array", "image", "math", "nn", "optim", "other", "random", "sequence" } do
+      for key, row in pairs(require("lunaria.primitives." .. file)) do rows[key] = row end
     end
-    pending[plugin .. " " .. tag] = ms.is_tensor(value) and ms.stop_gradient(value) or value
-  end }
+  end
+  return rows[name]
 end
 
 local made = { Primitive = Primitive, PrimitiveWithInfer = Primitive, PrimitiveWithCheck = Primitive }
 
-local primitives = { Primitive = Primitive, pending = pending }
+primitives = { Primitive = Primitive }
 
---- The class for a name, or nil.
+--- For init of a class of one's own: the arguments become attributes under the names of f's parameters, then f is called.
+local function prim_attr_register(f)
+  if type(f) ~= "function" then fail("prim_attr_register", "a function init(self, ...) is expected, got " .. describe(f)) end
+  local names, info = {}, debug.getinfo(f, "u")
+  for i = 2, info.nparams do names[i - 1] = debug.getlocal(f, i) end
+  return function(self, ...)
+    for i, name in ipairs(names) do self.attrs[name] = (select(i, ...)) end
+    return f(self, ...)
+  end
+end
+
+-- What mindspore.ops.functional has of ms.
+local of_ms = {}
+for name in ("grad value_and_grad vmap vjp jvp jacrev jacfwd hessian recompute jit mutable jit_class"):gmatch "%S+" do
+  of_ms[name] = true
+end
+
+--- What ms.ops has under a name beside the operators: the class of a primitive, or something to make functions of functions with; or nil.
 function primitives.find(name)
   if made[name] == nil then
-    local entry = not own[name] and operator_named(name)
-    made[name] = own[name] and of_own(name, own[name]) or entry and of_operator(name, entry) or false
+    local value
+    if name == "prim_attr_register" then
+      value = prim_attr_register
+    elseif of_ms[name] then
+      return ms[name]
+    elseif name:find "^[%a_]" then
+      value = require "lunaria.nn.composite"[name]
+      local row = not value and row_of(name)
+      if row then
+        local of_class = type(row) == "table" and rawget(row, 3) and of_row(name, row)
+        value = type(row) == "string" and (name:find "^%u" and of_text(name, row) or ops[row]) or of_class or row
+      elseif not value and name:find "^%u" then
+        local entry = operator_named(name)
+        value = entry and of_operator(name, entry)
+      end
+    end
+    made[name] = value or false
   end
   return made[name] or nil
+end
+
+--- The names of all classes of primitives that MindSpore has and rows tell of.
+function primitives.names()
+  local _ = row_of ""
+  local list = {}
+  for name in pairs(rows) do list[#list + 1] = name end
+  table.sort(list)
+  return list
 end
 
 return primitives

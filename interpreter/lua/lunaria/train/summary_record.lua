@@ -9,7 +9,7 @@ local class = require "lunaria.nn.class"
 local events = require "lunaria.train.events"
 local lineage = require "lunaria.train.lineage"
 local training_state = require "lunaria.train.training_state"
-local pending = require("lunaria.nn.primitives").pending
+local pending = require "lunaria.primitives.pending"
 local summary_graph = require "lunaria.train.summary_graph"
 
 local ops = ms.ops
