@@ -492,13 +492,15 @@ struct Binding {
 // Binds what is on the stack, which starts at 1 in a call of its own.
 int bind_here(lua_State* L) {
     auto& binding = *static_cast<Binding*>(lua_touserdata(L, lua_upvalueindex(1)));
+    const int given = lua_gettop(L);
     try {
         binding.bound.args = bind_arguments(L, *binding.op, &binding.bound.paths);
     } catch (const std::exception&) {
         binding.error = std::current_exception();
     }
-    // The handles were made for this call.
-    for (int i = lua_gettop(L); i > 0; --i)
+    // The handles of the arguments were made for this call. What an error left above them was read out of tables, and
+    // is the program's.
+    for (int i = given; i > 0; --i)
         if (tensor_at(L, i)) set_tensor(L, i, Tensor());
     return 0;
 }
