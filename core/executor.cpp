@@ -286,14 +286,30 @@ Value run_consuming(const Op& op, std::span<Value> args) {
     return run_elementwise(op, args, args);
 }
 
+namespace {
+
+bool is_own(const Value& v) { return !v.is_tensor() || v.tensor().is_apart(); }
+
+// An operator may have handed on an operand, or part of one that another program writes into.
+Value own_results(const Op& op, Value results) {
+    if (op.returns_operand) return results;
+    if (!results.is_list()) return is_own(results) ? results : Value(results.tensor().apart());
+    if (std::ranges::all_of(results.items(), is_own)) return results;
+    Args items;
+    for (const Value& v : results.items()) items.push_back(v.is_tensor() ? Value(v.tensor().apart()) : v);
+    return Value::list(std::move(items));
+}
+
+}  // namespace
+
 Value run(const Op& op, std::span<const Value> given) {
     return speaking_of(op, [&] {
         try {
             Profile* profile = Profile::current();
             if (!profile) [[likely]]
-                return run_unwatched(op, given);
+                return own_results(op, run_unwatched(op, given));
             Profile::Watch watch(profile, op, given);
-            Value result = run_unwatched(op, given);
+            Value result = own_results(op, run_unwatched(op, given));
             watch.done(result);
             return result;
         } catch (const Error& e) {

@@ -169,20 +169,40 @@ bool names_dtype(const Call& call) {
 
 DType widened(DType t) { return is_half(t) ? DType::f32 : t; }
 
+bool is_same(const Value& a, const Value& b) {
+    if (a.is_node()) return b.is_node() && a.node() == b.node();
+    return a.is_tensor() && b.is_tensor() && a.tensor().same_body(b.tensor());
+}
+
+bool is_among(const Value& v, std::span<const Value> values) {
+    return std::ranges::any_of(values,
+                               [&](const Value& a) { return a.is_list() ? is_among(v, a.items()) : is_same(v, a); });
+}
+
+// Results are tensors of their own, in graphs as well: an operand that is handed on, or what comes twice, goes through
+// an operator that gives another one.
+Value own_results(const ExpandCall& call, Value results) {
+    auto own = [&](const Value& v) { return call.call("identity", {v}).value(); };
+    if (!results.is_list()) return is_among(results, call.args) ? own(results) : results;
+    std::vector<Value> items;
+    for (const Value& v : results.items()) items.push_back(is_among(v, call.args) || is_among(v, items) ? own(v) : v);
+    return call.builder.tuple(std::move(items));
+}
+
 }  // namespace
 
 Value expand(const ExpandCall& call) {
     return speaking_of(call.op, [&] {
         if (!is_widened(call)) {
             Outermost outermost(call);
-            return call.op.expand_fn(call).value();
+            return own_results(call, call.op.expand_fn(call).value());
         }
         Builder& b = call.builder;
         const std::vector<Value> args = widened_args(call, b);
         const ExpandCall wide(Call(call.op, args, widened(call.dtype)), b);
         Outermost outermost(wide);
         const Value result = wide.op.expand_fn(wide).value();
-        return names_dtype(call) ? result : rounded(b, result, rounded_to(call));
+        return own_results(call, names_dtype(call) ? result : rounded(b, result, rounded_to(call)));
     });
 }
 

@@ -374,7 +374,8 @@ Value index_get(Builder& builder, const Value& x, const Index& index) {
         if (std::all_of(layout.strides.begin(), layout.strides.end(), [](int64_t s) { return s >= 0; }))
             return Value(x.tensor().view(layout.shape, layout.strides, layout.offset));
     }
-    return slice.get(builder.constant(x)).value();
+    const Expr e = builder.constant(x);
+    return (slice.trivial() ? builder.call("identity", {e}) : slice.get(e)).value();
 }
 
 Value index_put(Builder& builder, const Value& x, const Index& index, const Value& value) {
@@ -394,7 +395,8 @@ void index_set(Tensor& x, const Index& index, const Value& value) {
     SliceArgs slice = basic(whole);
     Tensor v = converted(eager_builder(), value, x.dtype()).value().tensor();
     check_fits(slice.layout(x).shape, v.shape());
-    x.own_storage();
+    x.is_exported() ? x.count_write() : x.own_storage();
+    if (v.is_exported()) v = v.copy();
     Layout layout = slice.layout(x);
     Strides strides;
     strides.resize(layout.shape.rank(), 0);

@@ -33,9 +33,7 @@ Tensor read_elements(Stream& stream, DType dtype, std::span<const int64_t> dims,
     return tensor;
 }
 
-Tensor snapshot(const Tensor& tensor) {
-    return tensor.is_contiguous() ? tensor.view(tensor.shape(), tensor.strides()) : tensor.copy();
-}
+Tensor snapshot(const Tensor& tensor) { return tensor.is_contiguous() ? tensor.apart() : tensor.copy(); }
 
 void write_elements(Sink& sink, const Tensor& tensor) {
     const Tensor dense = tensor.contiguous().to_host();

@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-// Writes into the body that the caller's handle refers to. "View", since the result is the variable itself.
+// Writes into the body that the caller's handle refers to.
 Value assigned(const Call& call, const Tensor& value) {
     Tensor variable = call.args[0].tensor();
     variable.assign(call.name(), value);
@@ -26,6 +26,7 @@ Op& writes(Op& op, F) {
         .strided()
         .half_native()
         .effect(Effect::state)
+        .gives_operand()
         .no_grad("it changes a variable; the gradient of the new value is the front end's matter");
 }
 
@@ -52,11 +53,6 @@ void print_tensor(std::ostream& out, const Tensor& t) {
 Device* device_of(const Call& c) {
     Device& device = usable_device(c.string(1), c.name(), "device");
     return device.is_host() ? nullptr : &device;
-}
-
-// A view where nothing moves, so that a parameter's is no parameter.
-Value moved(const Tensor& t, Device* place) {
-    return Value(t.device() == place ? t.view(t.shape(), t.strides()) : t.to(place));
 }
 
 }  // namespace
@@ -141,7 +137,7 @@ void add_state_ops(Registry& ops) {
         .doc("The tensor on a device, as a copy unless it is there already; \"host\" is the one of host memory.")
         .example("to_device(tensor{1, 2}, \"host\")", "tensor{1, 2}")
         .infer(same_as_first)
-        .view([](const Call& c) { return moved(c.args[0].tensor(), device_of(c)); })
+        .view([](const Call& c) { return Value(c.args[0].tensor().to(device_of(c))); })
         .strided()
         .half_native()
         .effect(Effect::state)  // a step of its own in graphs, where a view would be none
@@ -156,7 +152,7 @@ void add_state_ops(Registry& ops) {
         .infer(same_as_first)
         .view([](const Call& c) {
             const Value& other = c.args[1];
-            return moved(c.args[0].tensor(), other.is_tensor() ? other.tensor().device() : current_place());
+            return Value(c.args[0].tensor().to(other.is_tensor() ? other.tensor().device() : current_place()));
         })
         .strided()
         .half_native()
@@ -173,7 +169,7 @@ void add_state_ops(Registry& ops) {
             const Tensor& t = c.args[0].tensor();
             print_tensor(text, t.to_host());
             std::cout << text.str() << std::endl;
-            return Value(t.view(t.shape(), t.strides()));
+            return Value(t);
         })
         .effect(Effect::state)
         .grad([](const GradRule& g) -> Grads { return {g.dout}; })

@@ -33,7 +33,8 @@ int cotangent(lua_State* L) {
     Value context = host.to_value(L, 1);
     vm::Shadow* shadow =
         vm::object_as<vm::Context>(context) ? vm::object_as<vm::Context>(context)->find(host.to_value(L, 2)) : nullptr;
-    host.push(L, shadow ? shadow->get(host.to_value(L, 3)) : Value());
+    const Value d = shadow ? shadow->get(host.to_value(L, 3)) : Value();
+    host.push(L, d.is_tensor() ? Value(d.tensor().apart()) : d);
     return 1;
 }
 
@@ -48,7 +49,7 @@ int stop(lua_State* L) {
     lua_settop(L, 1);
     // A handle of its own, as of every operator: what is written into x later changes this value no more than any
     // other.
-    if (const Tensor* t = tensor_at(L, 1)) push(L, t->view(t->shape(), t->strides()));
+    if (const Tensor* t = tensor_at(L, 1)) push(L, *t);
     return 1;
 }
 // Undifferentiated, every use of a tensor is one of its present content.

@@ -100,6 +100,7 @@ void push_entry(lua_State* L, const Op& op) {
     set_text(L, "effect", kEffects[static_cast<size_t>(op.side_effect)]);
     set_flag(L, "method", op.is_method);
     set_flag(L, "host", op.host_fn != nullptr);
+    set_flag(L, "gives_operand", op.returns_operand);
     set_flag(L, "has_gradient", op.grad_fn != nullptr || op.expand_fn != nullptr);
     if (op.no_grad_reason) set_text(L, "no_gradient", op.no_grad_reason);
     if (op.source_text) set_text(L, "made_of", op.source_text);

@@ -52,9 +52,7 @@ void make_handle_type(lua_State* L, const char* name, lua_CFunction release) {
     lua_pop(L, 1);
 }
 
-Value data_value_of(const Tensor& tensor) {
-    return Value(tensor.device() ? tensor.to_host() : tensor.view(tensor.shape(), tensor.strides()));
-}
+Value data_value_of(const Tensor& tensor) { return Value(tensor.device() ? tensor.to_host() : tensor.apart()); }
 
 Value data_value_at(lua_State* L, int index, std::string_view where, std::string_view what) {
     if (const Tensor* tensor = tensor_at(L, index)) return data_value_of(*tensor);

@@ -287,6 +287,20 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
     return args;
 }
 
+namespace {
+
+// The tensor that is given for parameter 0 of a call that has been bound. False: it is a number.
+bool push_operand(lua_State* L, const Op& op) {
+    lua_pushvalue(L, 1);
+    if (is_options(L, 1)) {
+        lua_pushnil(L);
+        while (lua_next(L, 1) && find_parameter(op, lua_tostring(L, -2)) != 0) lua_pop(L, 1);
+    }
+    return tensor_at(L, lua_gettop(L)) != nullptr;
+}
+
+}  // namespace
+
 int call_operator(lua_State* L, const Op& op) {
     State::of(L).pace(L);
     QuickArguments quick;
@@ -294,12 +308,7 @@ int call_operator(lua_State* L, const Op& op) {
     if (op.side_effect != Effect::state && quick.bind(L, op, lua_gettop(L))) [[likely]]
         return push_results(L, op, run(op, quick.values()));
     Value result = run(op, bind_arguments(L, op));
-    if (op.side_effect == Effect::state && result.is_tensor())
-        if (const Tensor* variable = tensor_at(L, 1); variable && variable->same_body(result.tensor())) {
-            // The variable itself, not a second handle that would share its storage and make the next write copy.
-            lua_pushvalue(L, 1);
-            return 1;
-        }
+    if (op.returns_operand && push_operand(L, op)) return 1;
     // An operator that only writes has nothing to give.
     if (op.side_effect == Effect::state && result.is_list() && result.items().empty()) return 0;
     return push_results(L, op, std::move(result));

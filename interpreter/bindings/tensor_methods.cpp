@@ -111,9 +111,7 @@ int astype(lua_State* L) {
     }
     if (lua_type(L, 2) == LUA_TSTRING && !find_dtype(L, 2)) {
         if (device_named(L, 2)) {
-            Device* place = place_of(device_at(L, 2, "to", "device"));
-            if (t.device() != place) push(L, t.to(place));
-            lua_settop(L, t.device() == place ? 1 : 3);
+            push(L, t.to(place_of(device_at(L, 2, "to", "device"))));
             return 1;
         }
     }
@@ -341,11 +339,8 @@ int in_place(lua_State* L) {
     return 1;
 }
 
-// The tensor itself; of a parameter, its present value as a plain tensor.
 int value(lua_State* L) {
-    const Tensor& t = check_tensor(L, 1, "value");
-    if (t.parameter()) push(L, t);
-    lua_settop(L, t.parameter() ? 2 : 1);
+    push(L, check_tensor(L, 1, "value"));
     return 1;
 }
 

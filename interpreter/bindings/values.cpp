@@ -288,8 +288,8 @@ void set_tensor(lua_State* L, int index, Tensor tensor) {
 void push(lua_State* L, Tensor tensor) {
     // Each handle has a body of its own, so that writing through one is not seen through another. An operator may have
     // given back its operand.
-    if (tensor.body()->refs.load(std::memory_order_relaxed) != 1) [[unlikely]]
-        tensor = tensor.view(tensor.shape(), tensor.strides());
+    if (!tensor.is_apart()) [[unlikely]]
+        tensor = tensor.apart();
     push_shared(L, std::move(tensor));
 }
 

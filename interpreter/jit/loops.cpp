@@ -146,9 +146,7 @@ bool is_same_value(const Value& a, const Value& b) {
 }
 
 // Another handle of the same elements, by which a turn knows it.
-Value own_body(const Value& v) {
-    return v.is_tensor() ? Value(v.tensor().view(v.tensor().shape(), v.tensor().strides())) : v;
-}
+Value own_body(const Value& v) { return v.is_tensor() ? Value(v.tensor().apart()) : v; }
 
 }  // namespace
 

@@ -62,25 +62,6 @@ bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, c
     return true;
 }
 
-Value run_operator(const Op& op, std::span<const Value> args) {
-    Value result = lunaria::run(op, args);
-    if (op.side_effect == Effect::state) return result;
-    auto own = [](const Value& v) {
-        if (!v.is_tensor() || v.tensor().body()->refs.load(std::memory_order_relaxed) == 1) return v;
-        return Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
-    };
-    if (result.is_tensor() && result.tensor().body()->refs.load(std::memory_order_relaxed) != 1) return own(result);
-    if (!result.is_list()) return result;
-    bool shared = false;
-    for (const Value& v : result.items())
-        shared |= v.is_tensor() && v.tensor().body()->refs.load(std::memory_order_relaxed) != 1;
-    if (!shared) return result;
-    std::vector<Value> items;
-    for (const Value& v : result.items())
-        items.push_back(v.is_tensor() ? Value(v.tensor().view(v.tensor().shape(), v.tensor().strides())) : v);
-    return Value::list(std::move(items));
-}
-
 Value scalar_tensor(const Value& number, DType dtype) {
     return Value(Tensor::full(
         dtype, {}, number.kind() == Value::Kind::integer ? static_cast<double>(number.integer()) : number.number()));

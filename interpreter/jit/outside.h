@@ -15,8 +15,6 @@ int64_t raw_length(LuaHost& host, lua_State* L, const Value& table);
 // False: f raised `error`.
 bool call_function(LuaHost& host, const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
                    Value& error);
-// Runs an operator; the result has a body of its own.
-Value run_operator(const Op& op, std::span<const Value> args);
 // A number as a tensor without axes.
 Value scalar_tensor(const Value& number, DType dtype);
 // An operation on plain numbers or texts, or a comparison of them.

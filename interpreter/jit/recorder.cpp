@@ -523,7 +523,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
                 sizes_.decide(v);
             }
         Unwatched unwatched;
-        return run_operator(op, real);
+        return lunaria::run(op, real);
     }
     Step s(Step::Kind::op, op, operands(args), {});
     s.whole = machine_.whole();
@@ -534,7 +534,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
             if (v.is_tensor()) stop("a tensor that was made of constants is written in place");
     s.by_content = sizes_.by_content(op, args, real);
     vm::Values results = event(std::move(s), [&](vm::Values& values) {
-        Value result = run_operator(op, real);
+        Value result = lunaria::run(op, real);
         s.list = result.is_list();
         if (s.list)
             values = vm::Values(std::vector<Value>(result.items()));

@@ -234,7 +234,6 @@ class Runner {
             for (size_t k = 0; k < outputs.size(); ++k) {
                 Tensor t = std::move(outputs[k]);
                 if (!t) continue;
-                if (t.body()->refs.load(std::memory_order_relaxed) != 1) t = t.view(t.shape(), t.strides());
                 slots_[static_cast<size_t>(region.outputs[k])] = Value(std::move(t));
             }
             written = write(block, region, random);
@@ -318,7 +317,7 @@ class Runner {
         std::vector<Value> args;
         for (const Value& v : step.args())
             args.push_back(v.is_list() ? Value::list({value(v.items()[early.item])}) : value(v));
-        run_operator(step.op(), args);
+        lunaria::run(step.op(), args);
         for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value();
     }
 
@@ -514,7 +513,7 @@ class Runner {
         try {
             switch (step.kind) {
                 case Step::Kind::op:
-                    given.push_back(run_operator(step.op(), args));
+                    given.push_back(lunaria::run(step.op(), args));
                     if (given[0].is_list()) given = vm::Values(std::vector<Value>(given[0].items()));
                     break;
                 case Step::Kind::number:

@@ -18,41 +18,13 @@ bool one_of(std::string_view name, const std::string_view (&list)[N]) {
 
 // Instructions that hand values on without looking at them.
 bool only_moves(std::string_view name) {
-    static constexpr std::string_view kMovers[] = {"call",
-                                                   "j_call",
-                                                   "closure",
-                                                   "table",
-                                                   "table_extend",
-                                                   "new_table",
-                                                   "cell",
-                                                   "cell_set",
-                                                   "cell_get",
-                                                   "spread",
-                                                   "result",
-                                                   "results_from",
-                                                   "list_at",
-                                                   "list_shift",
-                                                   "list_concat",
-                                                   "list_length",
-                                                   "current_function",
-                                                   "not",
-                                                   "stop_point",
-                                                   "source",
-                                                   "touch",
-                                                   "mark",
-                                                   "box_of",
-                                                   "content",
-                                                   "unless",
-                                                   "follow",
-                                                   "stop",
-                                                   "unmark",
-                                                   "pull",
-                                                   "j_pull",
-                                                   "accumulate",
-                                                   "shadow_take",
-                                                   "to_number",
-                                                   "number_like",
-                                                   "number_tensor"};
+    static constexpr std::string_view kMovers[] = {
+        "call",       "j_call",     "closure",     "table",       "table_extend",     "new_table",
+        "cell",       "cell_set",   "cell_get",    "spread",      "result",           "results_from",
+        "list_at",    "list_shift", "list_concat", "list_length", "current_function", "not",
+        "stop_point", "source",     "touch",       "mark",        "box_of",           "content",
+        "unless",     "follow",     "stop",        "hold",        "unmark",           "pull",
+        "j_pull",     "accumulate", "shadow_take", "to_number",   "number_like",      "number_tensor"};
     return one_of(name, kMovers);
 }
 

@@ -227,6 +227,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         };
         if (std::none_of(args.begin(), args.end(), [&](const Value& v) { return matters(matters, v); }))
             return lunaria::run(op, args);
+        if (hands_on(op, args)) return args[0];
         if (!is_pointwise(op)) {
             if (!op.expand_fn || op.side_effect != Effect::none) throw no_scalar(op);
             try {
@@ -240,6 +241,12 @@ class FormulaHost final : public WatchingHost, public Builder {
         const Value node = write(op, std::move(operands));
         if (!node.is_node() || node.node()->type.kind != ir::NodeType::Kind::tensor) throw no_scalar(op);
         return carrier(node.node());
+    }
+
+    // Whether the operator gives the element that it is given: it has no axes that could be arranged otherwise.
+    static bool hands_on(const Op& op, const std::vector<Value>& args) {
+        if (!op.view_fn || op.no_grad_reason || op.side_effect != Effect::none || !args[0].is_tensor()) return false;
+        return op.infer_fn(Call(op, args, promoted_dtype(op, args)))[0].shape.rank() == 0;
     }
 
     static Error no_scalar(const Op& op) {

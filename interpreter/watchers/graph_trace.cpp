@@ -61,7 +61,7 @@ class TracingHost final : public WatchingHost {
         if (found != nodes_.end()) return Value(found->second);
         // A view stays as it is when the tensor is written.
         const Tensor& t = v.tensor();
-        ir::Node* node = graph_.add_constant(pure_ ? Value(t.view(t.shape(), t.strides())) : v);
+        ir::Node* node = graph_.add_constant(pure_ ? Value(t.apart()) : v);
         if (const ParameterInfo* p = v.tensor().parameter()) node->name = unique_name(p->name);
         know(v, Value(node));
         return Value(node);
@@ -286,9 +286,6 @@ class TracingHost final : public WatchingHost {
         Value result = run(op, args);
         // How many parts there are depends on the sizes.
         if (result.is_list() && op.signature.results.empty() && sizes_ == TracedSizes::open) leave();
-        // A view of the whole operand may be the operand itself; the result has to be told from it.
-        if (result.is_tensor() && follows(result))
-            result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
         know(result, builder_.emit(op, operands));
         return result;
     }

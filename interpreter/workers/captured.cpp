@@ -221,7 +221,7 @@ class Taker {
             part.tensor = *tensor;
             // Parameters are those of the network, which goes on learning.
             if (!tensor->parameter()) {
-                part.content = tensor->view(tensor->shape(), tensor->strides());
+                part.content = tensor->apart();
                 part.version = tensor->version();
             }
             return;
@@ -362,7 +362,7 @@ class Putter {
                 return push(L_, std::string_view(part.text));
             case Kind::tensor:
                 if (!part.content) return push(L_, part.tensor);
-                return push(L_, part.content.view(part.content.shape(), part.content.strides()));
+                return push(L_, part.content);
             case Kind::dtype:
                 return push(L_, static_cast<DType>(part.integer));
             case Kind::handle:

@@ -328,6 +328,19 @@ Tensor fresh(const Root& root, Device* place) {
     return Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape, place);
 }
 
+// Makes tensors of their own of the outputs, but for those that are a donated input.
+void separate_outputs(const Plan& plan, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+    std::set<size_t> updated;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        const Result& result = plan.results[k];
+        if (!outputs[k] || outputs[k].is_apart() || result.stored != kFresh) continue;
+        const Root& root = plan.roots[plan.handles[result.handle].root];
+        const bool donated = root.home == Root::Home::output && root.index != kFresh &&
+                             outputs[k].same_body(inputs[root.index]) && updated.insert(root.index).second;
+        if (!donated) outputs[k] = outputs[k].apart();
+    }
+}
+
 // Does what takes memory of a whole run: a device that has not got it tells its own name.
 template <class F>
 auto with_memory(const Plan& plan, F&& take) {
@@ -467,7 +480,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
                 const Handle& handle = plan.handles[plan.results[k].handle];
                 for (size_t i : plan.early[use].inputs)
                     if (!handle.whole && handle.root == plan.inputs[i] && !views[k])
-                        views[k] = context->handle(plan.results[k].handle);
+                        views[k] = context->handle(plan.results[k].handle).apart();
             }
             context->forget_views(plan.early[use].inputs);
             early(use);
@@ -482,9 +495,6 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         const Root& root = plan.roots[plan.handles[result.handle].root];
         Tensor t = !views.empty() && views[k] ? views[k] : context->handle(result.handle);
         if (result.copied || (result.stored != kFresh && root.home == Root::Home::input)) t = t.copy();
-        bool again = root.home == Root::Home::constant;
-        for (size_t j = 0; j < k; ++j) again |= plan.results[j].handle == result.handle;
-        if (again) t = t.view(t.shape(), t.strides());
         if (result.stored != kFresh) {
             stored.emplace_back(std::move(t), result.stored);
             outputs[k] = inputs[result.stored];
@@ -495,6 +505,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     for (auto& [value, input] : stored) copy_elements(value, inputs[input]);
     // Before `last`: a write into an input copies nothing because of this run.
     context->clear();
+    separate_outputs(plan, inputs, outputs);
     if (last) last();
     for (size_t k = 0; k < outputs.size(); ++k)
         if (plan.results[k].borrowed) outputs[k] = Tensor();

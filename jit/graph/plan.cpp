@@ -123,7 +123,7 @@ class Planner {
         Root root{.type = node->type, .home = Root::Home::constant};
         const Tensor dense = node->constant.tensor().contiguous();
         // A body of our own: a write to the original then copies the storage.
-        root.constant = dense.view(dense.shape(), dense.strides());
+        root.constant = dense.apart();
         return add_root(node, std::move(root));
     }
 

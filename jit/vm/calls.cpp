@@ -422,10 +422,6 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
 void Machine::apply_operator(const Op& op, std::span<const Value> contexts, std::span<const Value> args,
                              const Destination& to) {
     Value result = execute(op, args);
-    // An operator may have given back its operand; what a program writes into is a variable of its own.
-    if (result.is_tensor() && op.side_effect != Effect::state && !watcher() &&
-        result.tensor().body()->refs.load(std::memory_order_relaxed) != 1)
-        result = Value(result.tensor().view(result.tensor().shape(), result.tensor().strides()));
     Value back;
     uint16_t bits = 0;
     for (const Value& v : args) bits |= marks_of(v);

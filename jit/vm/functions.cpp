@@ -580,7 +580,9 @@ const OperatorFunction& vjp_function() {
             d(inner.add_parameter("...", {}));
         // What an earlier call of the same function left behind.
         inner.add_call(lua::primitive("reset"), {Value::list({context_inside})}, {});
-        inner.result = Value(inner.add_call(lua::primitive("pull"), {r_inside, d}, {}));
+        // Each by a handle of its own: one cotangent may be that of several arguments, or a tensor that was given.
+        const Value pulled(inner.add_call(lua::primitive("pull"), {r_inside, d}, {}));
+        inner.result = Value(inner.add_call(lua::primitive("hold"), {pulled}, {}));
         inner.captures = 2;
         inner.variadic = true;
         Value context = s.emit("new_context", {parameters});
@@ -611,7 +613,7 @@ Derivative derivative(Sketch& s, const Value& name, const Value& function, const
     Value d = s.emit("seed", {name, plain}), box = s.emit("box_of", {context, s.emit("result", {plain, Value(0)})});
     s.emit("shadow_add", {box, Value(0), d});
     Value cotangents = s.emit("pull", {r, Value::list({s.emit("unless", {box, d})})});
-    return {context, plain, cotangents};
+    return {context, plain, s.emit("hold", {cotangents})};
 }
 
 }  // namespace
@@ -645,7 +647,7 @@ const OperatorFunction& shadow_function() {
         Sketch s("cotangent");
         Value context = s.parameter("context"), object = s.parameter("object"), key = s.parameter("key");
         Value shadow = s.emit("shadow_of", {context, object});
-        return s.finish(Value::list({s.emit("shadow_get", {shadow, key})}));
+        return s.finish(s.emit("hold", {Value::list({s.emit("shadow_get", {shadow, key})})}));
     }();
     return f;
 }

@@ -137,8 +137,7 @@ Value own_handle(const Value& v) {
     static const Op& identity = registry().get("identity");
     // Whoever writes down what happens knows tensors by their handles.
     Watcher* w = watcher();
-    Value held = w && w->records() ? w->run(identity, {&v, 1})
-                                   : Value(v.tensor().view(v.tensor().shape(), v.tensor().strides()));
+    Value held = w && w->records() ? w->run(identity, {&v, 1}) : Value(v.tensor().apart());
     held.set_marks(v.marks());
     return held;
 }

@@ -445,6 +445,34 @@ void survives(const Op& op, const std::vector<Value>& args, const std::string& w
     names_itself(op, what, [&] { ir::GraphBuilder(graph).emit(op, nodes); });
 }
 
+TEST_P(OpTest, a_result_is_a_tensor_of_its_own_unless_the_entry_gives_the_operand) {
+    auto copies = [](const std::vector<Tensor>& list) {
+        std::vector<Value> all;
+        for (const Tensor& t : list) all.emplace_back(t.copy());
+        return Value::list(std::move(all));
+    };
+    auto overwrite = [](std::vector<Tensor> list, double value) {
+        for (Tensor& t : list) t.assign("test", Tensor::full(t.dtype(), {}, value));
+    };
+    for (const char* sample : op().samples) {
+        const auto args = sample_args(op(), sample, 6);
+        const std::vector<Tensor> given = tensors_of(Value::list(args)), results = tensors_of(run(op(), args));
+        for (size_t i = 0; i < results.size(); ++i) {
+            for (const Tensor& t : given)
+                EXPECT_EQ(results[i].same_body(t), op().returns_operand && t.same_body(given[0])) << sample;
+            for (size_t k = 0; k < i; ++k) EXPECT_FALSE(results[i].same_body(results[k])) << sample;
+        }
+        if (op().side_effect == Effect::state) continue;
+        const Value operands = copies(given);
+        overwrite(results, 1);
+        EXPECT_TRUE(same_value(copies(given), operands)) << sample << ": a write into a result shows in an operand";
+        const std::vector<Tensor> others = tensors_of(run(op(), args));
+        const Value before = copies(others);
+        overwrite(given, 0);
+        EXPECT_TRUE(same_value(copies(others), before)) << sample << ": a write into an operand shows in a result";
+    }
+}
+
 TEST_P(OpTest, unfit_tensors_end_in_a_result_or_a_clear_error) {
     if (op().side_effect == Effect::state) return;
     for (const char* sample : op().samples) {

@@ -399,7 +399,7 @@ return function(core, ms)
 
   -- Methods of tensors that are no operators.
   local x = ms.tensor { 1.0 }
-  local function same(t) return ops.reshape(t, ops.shape(t)) end
+  local function same(t) return ops.identity(t) end
   for _, name in ipairs { "copy", "clone", "contiguous", "value" } do replace(x[name], same) end
   local is_device = core.original(require "lunaria.devices".is_device)
   local function cast(t, dtype)

@@ -241,7 +241,7 @@ function M.sum_to_size(x, ...)
       fail("sum_to_size", ("size %s of axis %d must be 1 or %d"):format(describe(wanted), k - 1 - extra, shape[k]))
     end
   end
-  if #axes == 0 then return x end
+  if #axes == 0 then return ops.identity(x) end
   return ops.reshape(ops.sum(x, axes), size)
 end
 
@@ -274,7 +274,7 @@ function M.triangular_solve(x, A, upper, transpose, unitriangular)
   local lower = upper == false
   local a = transpose and A.mT or A
   if transpose then lower = not lower end
-  return ops.solve_triangular(a, x, { lower = lower, unit_diagonal = unitriangular or false }), A
+  return ops.solve_triangular(a, x, { lower = lower, unit_diagonal = unitriangular or false }), ops.identity(A)
 end
 
 --- The dtype's name, or the tensor with another dtype.
@@ -298,11 +298,11 @@ function M.is_signed(x) return not tostring(x.dtype):find "^UInt" and x.dtype ~=
 ---     > ms.ones({ 1 }):is_pinned()
 ---     false
 function M.is_pinned() return false end
---- The tensor itself, for programs that ask for pinned memory: devices copy from any memory.
+--- The tensor as it is, for programs that ask for pinned memory: devices copy from any memory.
 ---
 ---     > ms.ones({ 2 }):pin_memory():numel()
 ---     2
-function M.pin_memory(x) return x end
+function M.pin_memory(x) return ops.identity(x) end
 --- Whether the memory is shared with other processes: none is.
 ---
 ---     > ms.ones({ 1 }):is_shared()

@@ -31,6 +31,12 @@ return {
         { "x[\"0, :\"] = 0" },
         { "x:sum():item()", "15.0" },
       },
+      "So with the methods whose names end in _, and ops.assign: they write into a tensor, which all its names see, and give this tensor. Every other function of the library gives a tensor of its own, also where it changes nothing: what is written into it later shows in no operand.",
+      {
+        { "y = x:flatten():reshape(2, 3)" },
+        { "y:add_(100):sum():item()", "615.0" },
+        { "x:sum():item(), rawequal(y:mul_(2), y), rawequal(x:to(x.dtype), x)", "15.0 true false" },
+      },
     } },
   { name = "guide.training", title = "Training a network",
     words = "train a network, training loop, fit a model, optimizer step, zero_grad, backward, loss.backward, minimize the loss, mini batch, epochs, classification, regression, train step, how to train",

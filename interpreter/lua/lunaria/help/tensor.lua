@@ -45,7 +45,7 @@ function M:copy() end
 --- The same as copy.
 function M:clone() end
 
---- The tensor with its elements in row-major order in memory: itself where they are.
+--- The tensor with its elements in row-major order in memory, which is shared where they are so already.
 function M:contiguous() end
 --- Whether the elements lie in row-major order in memory.
 ---
@@ -143,7 +143,8 @@ function M:storage() end
 ---     (24,)
 function M:untyped_storage() end
 --- A capsule of DLPack for compiled modules of others: a userdata with the metatable "dltensor" that holds a DLManagedTensor*.
---- The elements are shared and to be read only; those of x:copy() may be written to.
+--- Both have the memory from then on: what is written into the tensor in place is seen there, and the other way round. Other tensors
+--- share nothing with it. The memory of a tensor that is a part of another one is its own before that; one of another device is copied.
 ---
 ---     > ms.from_dlpack(ms.arange(3):to_dlpack()):tolist()[3]
 ---     2
@@ -151,7 +152,7 @@ function M:to_dlpack() end
 
 --- for i, row in x:iter() do ... end: rows by their index from 0; of a tensor of rank 1 numbers.
 function M:iter() end
---- The tensor without what it is as a parameter.
+--- The tensor without what it is as a parameter, by a handle of its own.
 function M:value() end
 --- As in other frameworks; a tensor is not excluded from gradients for good: ms.stop_gradient does it where it is used.
 function M:requires_grad_(flag) end

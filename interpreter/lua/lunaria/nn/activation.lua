@@ -24,7 +24,7 @@ local plain = {
   Softsign = { ops.softsign, "x / (1 + |x|), element by element." },
   FastGelu = { ops.fast_gelu, "An approximation of GELU by one exponential, element by element." },
   Tanhshrink = { ops.tanhshrink, "x - tanh(x), element by element." },
-  Identity = { function(x) return x end, "The input itself." },
+  Identity = { function(x) return ms.is_tensor(x) and ops.identity(x) or x end, "The input as it is." },
 }
 for name, entry in pairs(plain) do
   local f = entry[1]

@@ -27,7 +27,7 @@ function Dropout:construct(x)
   if self.training then
     return dropout(x, self.p, true)
   end
-  return x
+  return ops.identity(x)
 end
 
 function Dropout:extend_repr()
@@ -52,7 +52,7 @@ The input is %s; each channel of each sample is drawn for itself.
     if not rank or rank < least or rank > axes + 2 then
       fail(name, ("the input must be a tensor %s, got %s"):format(forms, describe(x)))
     end
-    if not self.training then return x end
+    if not self.training then return ops.identity(x) end
     local shape = {}
     for i = 1, rank do shape[i] = i <= rank - axes and x.shape[i] or 1 end
     return x * dropout(ops.ones(shape, x.dtype), self.p, true)

@@ -25,14 +25,14 @@ local LossBase = layer(Cell, "LossBase", "reduction=\"mean\"", "What losses of y
 function LossBase:setup(a)
   self.reduction = reduction("LossBase", a)
 end
---- The mean or the sum of x, or x itself, as the loss's reduction says.
+--- The mean or the sum of x, or x as it is, as the loss's reduction says.
 function LossBase:get_loss(x)
   if self.reduction == "mean" then
     return ops.mean(x)
   elseif self.reduction == "sum" then
     return ops.sum(x)
   end
-  return x
+  return ops.identity(x)
 end
 classes.LossBase = LossBase
 

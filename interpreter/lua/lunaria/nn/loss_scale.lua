@@ -330,7 +330,7 @@ function ParameterUpdate:setup(a)
 end
 function ParameterUpdate:construct(x)
   self.param:assign(x)
-  return x
+  return ops.identity(x)
 end
 
 local TimeDistributed = layer(Cell, "TimeDistributed", "layer, time_axis, reshape_with_axis=nil",

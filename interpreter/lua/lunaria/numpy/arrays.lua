@@ -93,7 +93,8 @@ end
 
 --- A value as a tensor, and whether it was plain: "int", "float", "bool" of a number, "table"; nil of a tensor.
 function arrays.of(where, name, value)
-  if ms.is_tensor(value) then return value, nil end
+  -- By a handle of its own: a function that has nothing to do gives no other name of its argument.
+  if ms.is_tensor(value) then return ops.identity(value), nil end
   local kind = math.type(value)
   if kind == "integer" then return ms.tensor(value), "int" end
   if kind == "float" then return ms.tensor(value), "float" end
