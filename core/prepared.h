@@ -59,7 +59,8 @@ inline Memory& current_memory() {
 class PreparedOffer {
   public:
     PreparedOffer(Prepared& place, const Tensor& weight) {
-        place.is_steady = place.weight && place.weight.same_body(weight) && place.version == weight.version();
+        place.is_steady = place.weight && place.weight.same_body(weight) && place.version == weight.version() &&
+                          !weight.is_exported();
         if (!place.is_steady) {
             place.weight = weight;
             place.version = weight.version();

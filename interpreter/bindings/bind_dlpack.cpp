@@ -1,6 +1,9 @@
-// Tensors of other programs in this process, by DLPack's structure (version 0.8 of its ABI): a capsule is a full
-// userdata with the metatable "dltensor" that holds a DLManagedTensor*, as compiled Lua modules can make and take them.
-// Whoever takes one sets the pointer to null and calls the deleter when the elements are no longer needed.
+// Tensors of other programs in this process, by DLPack's structures: a capsule is a full userdata that holds a pointer,
+// as compiled Lua modules can make and take them. With the metatable "dltensor" it is a DLManagedTensor* (version 0.8
+// of its ABI), with "dltensor_versioned" a DLManagedTensorVersioned* (1.0). Whoever takes one sets the pointer to null
+// and calls the deleter when the elements are no longer needed.
+//
+// Both programs read and write the memory: see Tensor::is_exported().
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -39,8 +42,22 @@ struct DLManagedTensor {
     void (*deleter)(DLManagedTensor*);
 };
 
-constexpr const char* kCapsule = "dltensor";
+struct DLManagedTensorVersioned {
+    uint32_t major, minor;
+    void* manager;
+    void (*deleter)(DLManagedTensorVersioned*);
+    uint64_t flags;
+    DLTensor tensor;
+};
+
 constexpr int32_t kHost = 1;
+constexpr uint64_t kReadOnly = 1;  // of the flags
+constexpr uint32_t kMajor = 1;     // the versions with the same layout
+
+template <class Managed>
+constexpr const char* kCapsule = "dltensor";
+template <>
+constexpr const char* kCapsule<DLManagedTensorVersioned> = "dltensor_versioned";
 
 struct Type {
     DType dtype;
@@ -51,30 +68,54 @@ constexpr Type kTypes[] = {{DType::i8, 0, 8},    {DType::i16, 0, 16}, {DType::i3
                            {DType::bf16, 4, 16}, {DType::c64, 5, 64}, {DType::c128, 5, 128}, {DType::boolean, 6, 8},
                            {DType::u16, 1, 16},  {DType::u32, 1, 32}, {DType::u64, 1, 64}};
 
-// What an exported tensor keeps.
+// What an exported tensor keeps: the memory, whatever becomes of the tensor.
 struct Exported {
+    explicit Exported(Tensor& t) {
+        t.begin_export();
+        tensor = t.view(t.shape(), t.strides());
+    }
+    ~Exported() { tensor.end_export(); }
+    Exported(const Exported&) = delete;
+    Exported& operator=(const Exported&) = delete;
+
     DLManagedTensor managed{};
     Tensor tensor;
     std::array<int64_t, kMaxRank> shape{}, strides{};
 };
 
-DLManagedTensor*& capsule_at(lua_State* L, int index, const char* where) {
-    auto* place = static_cast<DLManagedTensor**>(luaL_testudata(L, index, kCapsule));
-    if (!place || lua_rawlen(L, index) < sizeof *place)
-        throw argument_error(where, str("a capsule of DLPack is expected, got ", describe(L, index)));
-    return *place;
+template <class Managed>
+void drop(Managed* managed) {
+    if (managed && managed->deleter) managed->deleter(managed);
+}
+
+// The pointer in a capsule of that kind; null: it is none.
+template <class Managed>
+Managed** place_in(lua_State* L, int index) {
+    void* place = luaL_testudata(L, index, kCapsule<Managed>);
+    return place && lua_rawlen(L, index) >= sizeof(Managed*) ? static_cast<Managed**>(place) : nullptr;
 }
 
 int collect(lua_State* L) {
-    auto* place = static_cast<DLManagedTensor**>(luaL_testudata(L, 1, kCapsule));
-    if (!place || lua_rawlen(L, 1) < sizeof *place || !*place) return 0;
-    DLManagedTensor* const managed = std::exchange(*place, nullptr);
-    if (managed->deleter) managed->deleter(managed);
+    if (auto* place = place_in<DLManagedTensor>(L, 1)) drop(std::exchange(*place, nullptr));
     return 0;
 }
 
-int from_dlpack(lua_State* L) {
-    DLManagedTensor*& place = capsule_at(L, 1, "from_dlpack");
+// Whether two indices mean one element, or may: nobody can tell what a write to one of them does to the other.
+bool overlaps(const Shape& shape, const Strides& strides) {
+    std::vector<std::pair<int64_t, int64_t>> axes;  // strides and sizes, from the smallest stride on
+    for (int axis = 0; axis < shape.rank(); ++axis)
+        if (shape[axis] > 1) axes.emplace_back(std::abs(strides[axis]), shape[axis]);
+    std::ranges::sort(axes);
+    int64_t span = 1;  // of the axes before
+    for (const auto& [stride, size] : axes) {
+        if (stride < span) return true;
+        span += stride * (size - 1);
+    }
+    return false;
+}
+
+template <class Managed>
+Tensor taken(Managed*& place, bool read_only) {
     if (!place) throw argument_error("from_dlpack", "the capsule's tensor has been taken already");
     const DLTensor& given = place->tensor;
     if (given.device.type != kHost)
@@ -101,37 +142,50 @@ int from_dlpack(lua_State* L) {
     if (reinterpret_cast<uintptr_t>(data) % std::min<size_t>(size_of(type->dtype), 8) != 0)
         throw argument_error("from_dlpack", "the elements are not aligned");
     const Tensor all = Tensor::over(
-        data, type->dtype, {count},
-        [](Storage& storage) {
-            auto* managed = static_cast<DLManagedTensor*>(storage.foreign);
-            if (managed->deleter) managed->deleter(managed);
-        },
-        place);
+        data, type->dtype, {count}, [](Storage& storage) { drop(static_cast<Managed*>(storage.foreign)); }, place);
     place = nullptr;
-    push(L, all.view(shape, strides, -first));
+    // What cannot be written into is copied by the first write.
+    if (!read_only && !overlaps(shape, strides)) all.body()->storage->exports.store(1, std::memory_order_release);
+    return all.view(shape, strides, -first);
+}
+
+int from_dlpack(lua_State* L) {
+    if (auto* place = place_in<DLManagedTensor>(L, 1)) {
+        push_shared(L, taken(*place, false));
+        return 1;
+    }
+    auto* place = place_in<DLManagedTensorVersioned>(L, 1);
+    if (!place) throw argument_error("from_dlpack", str("a capsule of DLPack is expected, got ", describe(L, 1)));
+    if (*place && (*place)->major != kMajor)
+        throw argument_error("from_dlpack", str("the capsule is of version ", (*place)->major, ".", (*place)->minor,
+                                                " of DLPack; versions ", kMajor, ".x and 0.8 are known"));
+    push_shared(L, taken(*place, *place && ((*place)->flags & kReadOnly)));
     return 1;
 }
 
 }  // namespace
 
 int to_dlpack(lua_State* L) {
-    const Tensor t = check_tensor(L, 1, "to_dlpack").to_host();
+    check_tensor(L, 1, "to_dlpack");
+    // The handle's own place: what is on another device is copied.
+    auto& t = reinterpret_cast<Tensor&>(*tensor_place(L, 1));
+    Tensor shared = t.device() ? t.to_host() : t;
     const auto* type = std::ranges::find_if(kTypes, [&](const Type& known) { return known.dtype == t.dtype(); });
     if (type == std::end(kTypes)) throw dtype_error("to_dlpack", str("DLPack has no type for ", name_of(t.dtype())));
     auto* place = static_cast<DLManagedTensor**>(lua_newuserdatauv(L, sizeof(DLManagedTensor*), 0));
     *place = nullptr;
-    if (luaL_newmetatable(L, kCapsule)) {
+    if (luaL_newmetatable(L, kCapsule<DLManagedTensor>)) {
         lua_pushcfunction(L, protect<collect>);
         lua_setfield(L, -2, "__gc");
     }
     lua_setmetatable(L, -2);
-    auto exported = std::make_unique<Exported>();
-    exported->tensor = t;
-    std::ranges::copy(t.shape().dims(), exported->shape.begin());
-    for (int axis = 0; axis < t.rank(); ++axis) exported->strides[static_cast<size_t>(axis)] = t.strides()[axis];
-    exported->managed = {{t.raw(),
+    auto exported = std::make_unique<Exported>(shared);
+    std::ranges::copy(shared.shape().dims(), exported->shape.begin());
+    for (int axis = 0; axis < shared.rank(); ++axis)
+        exported->strides[static_cast<size_t>(axis)] = shared.strides()[axis];
+    exported->managed = {{shared.raw(),
                           {kHost, 0},
-                          t.rank(),
+                          shared.rank(),
                           {type->code, type->bits, 1},
                           exported->shape.data(),
                           exported->strides.data(),

@@ -68,7 +68,7 @@ Fingerprint::Digest Fingerprint::elements_of(const Tensor& t, Walk& walk) {
     // The tensor was kept, so what has its address is the same one.
     const auto before = tensors_.find(body);
     Seen seen{t, t.version(), {}};
-    if (before != tensors_.end() && before->second.version == seen.version) {
+    if (before != tensors_.end() && before->second.version == seen.version && !t.is_exported()) {
         seen.elements = before->second.elements;
     } else {
         const Tensor dense = t.contiguous().to_host();

@@ -107,13 +107,10 @@ end)
 
 test("capsules of DLPack", function()
   local y = ms.arange(12):reshape(3, 4)
+  -- What is a part of another tensor gets memory of its own first.
   local back = ms.from_dlpack(y.T:to_dlpack())
   equal(list(back), list(y.T))
-  equal(back:data_ptr(), y:data_ptr())
-  -- A write to the one is not seen by the other: the memory was shared.
-  y[0] = ms.zeros({ 4 }, ms.int64)
-  equal(list(back[0]), { 0, 4, 8 })
-  equal(list(back[1]), { 1, 5, 9 })
+  equal(back:data_ptr() ~= y:data_ptr(), true)
   local capsule = ops.flip(y, { 0 }):to_dlpack()
   equal(list(ms.from_dlpack(capsule)), list(ops.flip(y, { 0 })))
   fails(function() ms.from_dlpack(capsule) end, "has been taken already")

@@ -129,8 +129,9 @@ function M.memory_stats() end
 --- The peak of ms.memory_stats starts again at what is in use.
 function M.reset_peak_memory_stats() end
 
---- The tensor in a capsule of DLPack, as x:to_dlpack() and compiled modules of others give it. The elements are shared; a
---- capsule is taken once.
+--- The tensor in a capsule of DLPack, as x:to_dlpack() and compiled modules of others give it. The memory is
+--- shared: what either program writes is seen by the other, unless it is marked as read-only or elements lie upon one another, when the
+--- first write makes a copy. A capsule is taken once.
 ---
 ---     > ms.from_dlpack(ms.ones({ 2, 3 }).T:to_dlpack()).shape
 ---     (3, 2)
