@@ -68,6 +68,7 @@ void add_comparisons(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return c.call("less", {fn("abs", c.in(0) - c.in(1)), c.number(2)});
         })
+        .wide()
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], f32[5], 0.5");
     logic(

@@ -341,8 +341,7 @@ void add_trigonometry(Registry& ops) {
         .example("sinc_slope(tensor{0.0, 1.0}, 2)", "tensor{-3.2899, 2.0}")
         .infer([](const Call& c) -> Types {
             expect_positive(c, 1, c.integer(1));
-            if (c.integer(1) > 32)
-                throw value_error(c.name(), str("n is ", c.integer(1), ": at most 32 are known"));
+            if (c.integer(1) > 32) throw value_error(c.name(), str("n is ", c.integer(1), ": at most 32 are known"));
             return {{c.dtype, c.shape(0)}};
         })
         .expand(expand_sinc_slope)

@@ -192,6 +192,7 @@ void add_binary_ops(Registry& ops) {
         .alias("floormod")
         .alias("mod")
         .raises(Raises::integers)
+        .wide()
         .sample("f32[2,3]:(3.1,3.9), f32[2,3]:(1.1,1.4)")
         .sample("f32[5]:(-5.9,-5.2), f32[1]:(2.1,2.4)");
 
@@ -206,6 +207,7 @@ void add_binary_ops(Registry& ops) {
         })
         .alias("truncate_mod")
         .raises(Raises::integers)
+        .wide()
         .sample("f32[2,3]:(3.1,3.9), f32[2,3]:(1.1,1.4)")
         .sample("f32[5]:(-5.9,-5.2), f32[1]:(2.1,2.4)");
 
@@ -362,6 +364,7 @@ void add_binary_ops(Registry& ops) {
                         return -(g.dout * call("xdivy", {g.out, y}));
                     })};
         })
+        .wide()
         .sample("f32[2,3], f32[2,3]:(0.5,2)")
         .sample("f32[5,1], f32[1,7]:(0.5,2)");
 

@@ -79,7 +79,8 @@ t.test("vectors of equal values are an error where they are differentiated, and 
   local function first(y) local _, v = ops.eigh(y) return v[{ 0, 0 }] end
   raises("eigh", ms.grad(first), x, "gradient of eigh: the values 0 and 1 are equal: their vectors have no gradient")
   raises("svd", ms.grad(function(y) local _, u = ops.svd(y) return total(u) end), x, "gradient of svd: the values 0 and 1 are equal")
-  raises("eig", ms.grad(function(y) local _, v = ops.eig(y) return total(ops.real(v)) end), x, "gradient of eig: the values 0 and 1 are equal")
+  raises("eig", ms.grad(function(y) local _, v = ops.eig(y) return total(ops.real(v)) end), x,
+    "gradient of eig: the values 0 and 1 are equal")
   raises("eigh twice", ms.grad(function(z)
     return total(ms.grad(function(y) local w = ops.eigh(y) return total(w * w * w) end)(z))
   end), x, "gradient of eigh: the values 0 and 1 are equal")
