@@ -63,8 +63,12 @@ local function call_of(entry, sample)
   return text, operands, table.concat(names, ", "), dtypes > 0
 end
 
--- Some number of [0, 1), the same in each run.
+-- Some number of [0, 1), the same in each run, whatever other operators there are.
 local state = 1
+local function begin(name)
+  state = 1
+  for i = 1, #name do state = (state * 31 + name:byte(i)) & 0x7fffffff end
+end
 local function fraction()
   state = (state * 1103515245 + 12345) & 0x7fffffff
   return state / 0x80000000
@@ -175,6 +179,7 @@ local checked, compiled_too, not_compiled = 0, 0, {}
 
 -- Nil, or what is wrong with a sample in one dtype.
 local function wrong_in(dtype, entry, sample)
+  begin(entry.name)
   local text, templates, names, by_dtype = call_of(entry, sample)
   local takes, exact, rounded, positions = by_dtype, { n = #templates + 1 }, { n = #templates + 1 }, {}
   exact[1], rounded[1] = ms.float32, ms[dtype]
