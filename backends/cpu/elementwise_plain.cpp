@@ -6,6 +6,7 @@
 #include "core/ops/formulas_compare.h"
 #include "core/ops/formulas_gradient.h"
 #include "core/ops/formulas_math.h"
+#include "core/ops/formulas_special.h"
 
 namespace lunaria::cpu {
 
@@ -38,6 +39,7 @@ void visit_plain_loops(const LoopVisitor& visitor) {
     visit<double>(visitor, Trigonometry{}, 1);
     visit<double>(visitor, Hyperbolics{}, 1);
     visit<double>(visitor, SpecialFunctions{}, 1);
+    visit<double>(visitor, Divisions{}, 1);
     visit<double>(visitor, Activations{}, 1);
     visit<double>(visitor, SmoothActivations{}, 1);
     visit<double>(visitor, ActivationGradients{}, 1);

@@ -1,10 +1,12 @@
-// CPU kernels: special functions, number by number in f64. Series and fractions end where their terms no longer count,
-// and none is longer than the bounds below, whatever the operands.
+// CPU kernels: special functions, number by number in f64. Series end where their terms no longer count, and none is
+// longer than the bounds below, whatever the operands.
 #include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
+#include "backends/cpu/incomplete.h"
 #include "backends/cpu/kernel_table.h"
 #include "core/interrupt.h"
 #include "core/op.h"
@@ -17,8 +19,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPi = 3.14159265358979323846;
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
+constexpr long double kPiLong = 3.14159265358979323846264338328L;
 
 // A number and its derivative by one operand.
 struct Dual {
@@ -40,11 +41,9 @@ Dual zeta_right(Dual s, double q) {
     constexpr int kTerms = 12;
     constexpr std::array<double, 9> kBernoulli{1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,    5.0 / 66,
                                                -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798};
-    Dual sum{0};
-    for (int k = 0; k < kTerms; ++k) sum = sum + inverse_power(q + k, s);
     const double end = q + kTerms;
     Dual power = inverse_power(end, s);
-    sum = sum + power * Dual{end} / (s + Dual{-1}) + power * Dual{0.5};
+    Dual sum = power * Dual{end} / (s + Dual{-1}) + power * Dual{0.5};
     // s (s + 1) … (s + 2j) / (2j + 2)! B_(2j+2) / end^(s + 2j + 1)
     Dual factor = s * power * Dual{1 / end} * Dual{0.5};
     for (size_t j = 0; j < kBernoulli.size(); ++j) {
@@ -52,6 +51,8 @@ Dual zeta_right(Dual s, double q) {
         const auto at = static_cast<double>(2 * j + 1);
         factor = factor * (s + Dual{at}) * (s + Dual{at + 1}) * Dual{1 / ((at + 2) * (at + 3) * end * end)};
     }
+    // The largest term comes last, so that the roundings of the others are small beside it.
+    for (int k = kTerms; k-- > 0;) sum = sum + inverse_power(q + k, s);
     return sum;
 }
 
@@ -69,121 +70,15 @@ Dual zeta(Dual s, double q) {
     return Dual{left} + zeta_right(s, q);
 }
 
-double digamma(double x) {
-    double sum = 0;
-    for (; x < 12; ++x) sum -= 1 / x;
-    const double z = 1 / (x * x);
-    return sum + std::log(x) - 0.5 / x - z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z / 132))));
-}
-
-// x^a e^-x / gamma(a + 1), also where its factors leave the range of numbers.
-double gamma_weight(double a, double x) {
-    if (a < 30) return std::exp(a * std::log(x) - x - std::lgamma(a + 1));
-    // By Stirling's series, as the logarithms of large gamma functions would lose digits: a (log(1 + d) - d).
-    const double d = (x - a) / a;
-    double exponent;
-    if (std::abs(d) < 0.1) {
-        double term = d, sum = 0;
-        for (int k = 2; k < 30; ++k) {
-            term *= -d;
-            sum += term / k;
-        }
-        exponent = a * sum;
-    } else {
-        exponent = a * (std::log1p(d) - d);
-    }
-    const double z = 1 / (a * a);
-    const double stirling = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z / 1680))) / a;
-    return std::exp(exponent - stirling) / std::sqrt(2 * kPi * a);
-}
-
-constexpr double kLargeShape = 1e5;
-constexpr int kLongestSeries = 20000;
-
-// Temme's uniform expansion for large a: P(a, x), and Q where `upper`.
-double temme(double a, double x, bool upper) {
-    const double d = (x - a) / a;
-    const double half = std::abs(d) < 1e-3 ? d * d * (0.5 - d * (1.0 / 3 - d * (0.25 - d / 5))) : d - std::log1p(d);
-    const double eta = std::copysign(std::sqrt(2 * half), d);
-    // 1 / d - 1 / eta, by its series near 0.
-    const double c0 =
-        std::abs(eta) < 1e-2 ? -1.0 / 3 + eta * (1.0 / 12 + eta * (-2.0 / 135 + eta / 864)) : 1 / d - 1 / eta;
-    const double rest = std::exp(-a * half) / std::sqrt(2 * kPi * a) * (c0 - 1 / (540 * a));
-    const double tail = 0.5 * std::erfc((upper ? eta : -eta) * std::sqrt(a / 2));
-    return upper ? tail + rest : tail - rest;
-}
-
-double igamma_by_series(double a, double x) {
-    double term = 1, sum = 1;
-    for (int n = 1; n < kLongestSeries && term > sum * kEpsilon; ++n) {
-        term *= x / (a + n);
-        sum += term;
-    }
-    return sum * gamma_weight(a, x);
-}
-
-// Lentz' evaluation of Legendre's continued fraction for Q(a, x).
-double igammac_by_fraction(double a, double x) {
-    constexpr double kTiny = 1e-300;
-    double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, h = d;
-    for (int n = 1; n < kLongestSeries; ++n) {
-        const double an = -n * (n - a);
-        b += 2;
-        d = an * d + b;
-        if (std::abs(d) < kTiny) d = kTiny;
-        c = b + an / c;
-        if (std::abs(c) < kTiny) c = kTiny;
-        d = 1 / d;
-        const double step = d * c;
-        h *= step;
-        if (std::abs(step - 1) < kEpsilon) break;
-    }
-    return h * gamma_weight(a, x) * a;
-}
-
-// P(a, x), or Q(a, x) where `upper`.
-double incomplete_gamma(double a, double x, bool upper) {
-    if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0 || (a == 0 && x == 0)) return kNan;
-    if (a == 0 || (x == kInfinity && a < kInfinity)) return upper ? 0 : 1;
-    if (x == 0 || (a == kInfinity && x < kInfinity)) return upper ? 1 : 0;
-    if (a == kInfinity) return kNan;
-    if (a > kLargeShape) return temme(a, x, upper);
-    if (x <= 1 || x < a) {
-        const double p = igamma_by_series(a, x);
-        return upper ? 1 - p : p;
-    }
-    const double q = igammac_by_fraction(a, x);
-    return upper ? q : 1 - q;
-}
-
-// The derivative of P(a, x) by a: that of the series, term by term.
-double igamma_slope(double a, double x) {
-    if (std::isnan(a) || std::isnan(x) || a <= 0 || x < 0 || std::isinf(a)) return kNan;
-    if (x == 0 || x == kInfinity) return 0;
-    if (a > kLargeShape) {
-        const double h = std::sqrt(a) * 1e-4;
-        return (temme(a + h, x, false) - temme(a - h, x, false)) / (2 * h);
-    }
-    // Far behind the bulk there is nothing left that depends on a.
-    if (x > a + 60 + 12 * std::sqrt(a)) return 0;
-    const double common = std::log(x) - digamma(a + 1);
-    double term = 1, harmonic = 0, sum = common;
-    for (int n = 1; n < kLongestSeries; ++n) {
-        term *= x / (a + n);
-        harmonic += 1 / (a + n);
-        const double part = term * (common - harmonic);
-        sum += part;
-        if (n > x - a && std::abs(part) <= std::abs(sum) * kEpsilon) break;
-    }
-    return sum * gamma_weight(a, x);
-}
+// What follows is computed in Real: of f64 in long double, since dozens of roundings would add up to more than the last
+// digit, and of f32 in double.
 
 // Hankel's expansion of I (sign -1) and K (sign 1) of a large x, but for its exponential and root.
-double hankel(int order, double x, double sign) {
-    double term = 1, sum = 1;
+template <class Real>
+Real hankel(int order, Real x, Real sign) {
+    Real term = 1, sum = 1;
     for (int k = 1; k < 40; ++k) {
-        const double odd = 2 * k - 1;
-        const double next = term * sign * (4.0 * order * order - odd * odd) / (8 * k * x);
+        const Real odd = 2 * k - 1, next = term * sign * (4 * order * order - odd * odd) / (8 * k * x);
         if (std::abs(next) >= std::abs(term) || next == 0) break;
         term = next;
         sum += term;
@@ -191,30 +86,46 @@ double hankel(int order, double x, double sign) {
     return sum;
 }
 
-constexpr double kFar = 35;  // from here on Hankel's expansion is exact in f64
+constexpr double kFar = 24;  // from here on Hankel's expansion is exact in f64
 
-template <int order, bool scaled>
-double bessel_i(double x) {
-    const double size = std::abs(x);
-    if (std::isnan(x)) return x;
-    double value;
-    if (size > kFar) {
-        value = std::isinf(x) ? (scaled ? 0 : kInfinity) : hankel(order, size, -1) / std::sqrt(2 * kPi * size);
-        // In two halves, so that e^x may overflow only where the result does.
-        if (!scaled && !std::isinf(x)) value = value * std::exp(size / 2) * std::exp(size / 2);
-    } else {
-        value = std::cyl_bessel_i(order, size) * (scaled ? std::exp(-size) : 1);
+// The power series of I, all of whose terms are positive.
+template <class Real>
+Real bessel_i_series(int order, Real x) {
+    const Real quarter = x * x / 4;
+    Real term = order == 1 ? x / 2 : 1, sum = term;
+    for (int k = 1; k < 200 && term > sum * Real(1e-19); ++k) {
+        term *= quarter / (k * (k + order));
+        sum += term;
     }
-    return order == 1 && x < 0 ? -value : value;
+    return sum;
 }
 
-template <int order, bool scaled>
-double bessel_k(double x) {
+template <class Real>
+double bessel_i(int order, bool scaled, double x) {
+    const Real size = std::abs(x);
+    if (std::isnan(x)) return x;
+    Real value;
+    if (size > kFar) {
+        if (std::isinf(x)) return scaled ? 0 : order == 1 ? x : kInfinity;
+        value = hankel<Real>(order, size, -1) / std::sqrt(2 * Real(kPiLong) * size);
+        // In two halves, so that e^x may overflow only where the result does.
+        if (!scaled) value = value * std::exp(size / 2) * std::exp(size / 2);
+    } else {
+        value = bessel_i_series(order, size) * (scaled ? std::exp(-size) : 1);
+    }
+    return static_cast<double>(order == 1 && x < 0 ? -value : value);
+}
+
+template <class Real>
+double bessel_k(int order, bool scaled, double x) {
     if (std::isnan(x) || x < 0) return kNan;
     if (x == 0) return kInfinity;
     if (std::isinf(x)) return 0;
-    if (x > kFar) return hankel(order, x, 1) * std::sqrt(kPi / (2 * x)) * (scaled ? 1 : std::exp(-x));
-    return std::cyl_bessel_k(order, x) * (scaled ? std::exp(x) : 1);
+    const Real at = x;
+    if (x > kFar)
+        return static_cast<double>(hankel<Real>(order, at, 1) * std::sqrt(Real(kPiLong) / (2 * at)) *
+                                   (scaled ? 1 : std::exp(-at)));
+    return static_cast<double>(std::cyl_bessel_k(Real(order), at) * (scaled ? std::exp(at) : 1));
 }
 
 // Elements are taken as f64; 64 of them cost as much as starting a thread is worth.
@@ -279,16 +190,46 @@ class Met {
     Strides strides_;
 };
 
-template <class F>
-Kernel of_two(F) {
+// F: from f64, and for an f32 whatever is good enough for that.
+template <auto F>
+Kernel of_one() {
+    return [](const KernelCall& c) {
+        if (is_complex(c.dtype)) return false;
+        const Tensor& x = c.tensor(0);
+        const bool twice = x.dtype() == DType::f64;
+        for_each(c.out[0], [&](int64_t i) { return F(element(x, i), twice); });
+        return true;
+    };
+}
+template <int Order, bool Scaled>
+constexpr auto kBesselI = [](double x, bool twice) {
+    return twice ? bessel_i<long double>(Order, Scaled, x) : bessel_i<double>(Order, Scaled, x);
+};
+template <int Order, bool Scaled>
+constexpr auto kBesselK = [](double x, bool twice) {
+    return twice ? bessel_k<long double>(Order, Scaled, x) : bessel_k<double>(Order, Scaled, x);
+};
+
+// Of the first `Tensors` arguments, f gets their elements; behind them the attributes of the call.
+template <size_t Tensors, class F>
+Kernel of_several(F) {
     static_assert(std::is_empty_v<F>);
     return [](const KernelCall& c) {
         if (is_complex(c.dtype)) return false;
-        const Tensor &a = c.tensor(0), &b = c.tensor(1);
-        const Met first(a, c.out[0].shape()), second(b, c.out[0].shape());
-        for_each(c.out[0], [&](int64_t i) { return F{}(element(a, first(i)), element(b, second(i))); });
+        std::vector<Met> met;
+        for (size_t k = 0; k < Tensors; ++k) met.emplace_back(c.tensor(k), c.out[0].shape());
+        for_each(c.out[0], [&](int64_t i) {
+            std::array<double, Tensors> v;
+            for (size_t k = 0; k < Tensors; ++k) v[k] = element(c.tensor(k), met[k](i));
+            return F{}(v, c);
+        });
         return true;
     };
+}
+template <class F>
+Kernel of_two(F) {
+    static_assert(std::is_empty_v<F>);
+    return of_several<2>([](const std::array<double, 2>& v, const KernelCall&) { return F{}(v[0], v[1]); });
 }
 
 }  // namespace
@@ -299,17 +240,39 @@ void add_special_kernels(KernelTable& table) {
     table.plain("bessel_j1", of_one([](double x) { return ::j1(x); }));
     table.plain("bessel_y0", of_one([](double x) { return x < 0 ? kNan : ::y0(x); }));
     table.plain("bessel_y1", of_one([](double x) { return x < 0 ? kNan : ::y1(x); }));
-    table.plain("bessel_i0", of_one([](double x) { return bessel_i<0, false>(x); }));
-    table.plain("bessel_i1", of_one([](double x) { return bessel_i<1, false>(x); }));
-    table.plain("bessel_i0e", of_one([](double x) { return bessel_i<0, true>(x); }));
-    table.plain("bessel_i1e", of_one([](double x) { return bessel_i<1, true>(x); }));
-    table.plain("bessel_k0", of_one([](double x) { return bessel_k<0, false>(x); }));
-    table.plain("bessel_k1", of_one([](double x) { return bessel_k<1, false>(x); }));
-    table.plain("bessel_k0e", of_one([](double x) { return bessel_k<0, true>(x); }));
-    table.plain("bessel_k1e", of_one([](double x) { return bessel_k<1, true>(x); }));
-    table.plain("igamma", of_two([](double a, double x) { return incomplete_gamma(a, x, false); }));
-    table.plain("igammac", of_two([](double a, double x) { return incomplete_gamma(a, x, true); }));
-    table.plain("igamma_slope", of_two([](double a, double x) { return igamma_slope(a, x); }));
+    table.plain("bessel_i0", of_one<kBesselI<0, false>>());
+    table.plain("bessel_i0e", of_one<kBesselI<0, true>>());
+    table.plain("bessel_i1", of_one<kBesselI<1, false>>());
+    table.plain("bessel_i1e", of_one<kBesselI<1, true>>());
+    table.plain("bessel_k0", of_one<kBesselK<0, false>>());
+    table.plain("bessel_k0e", of_one<kBesselK<0, true>>());
+    table.plain("bessel_k1", of_one<kBesselK<1, false>>());
+    table.plain("bessel_k1e", of_one<kBesselK<1, true>>());
+    table.plain("tgamma", of_one([](double x) { return std::tgamma(x); }));
+    table.plain("betaln", of_two([](double a, double b) { return log_beta(a, b); }));
+    using Two = std::array<double, 2>;
+    using Three = std::array<double, 3>;
+    table.plain("igamma", of_several<2>([](const Two& v, const KernelCall& c) {
+                    return incomplete_gamma(v[0], v[1], false, c.out[0].dtype() == DType::f32);
+                }));
+    table.plain("igammac", of_several<2>([](const Two& v, const KernelCall& c) {
+                    return incomplete_gamma(v[0], v[1], true, c.out[0].dtype() == DType::f32);
+                }));
+    table.plain("log_igamma", of_several<2>([](const Two& v, const KernelCall& c) {
+                    return log_incomplete_gamma(v[0], v[1], c.args[2].boolean());
+                }));
+    table.plain("log_igamma_slope", of_several<2>([](const Two& v, const KernelCall& c) {
+                    return log_incomplete_gamma_slope(v[0], v[1], c.args[2].boolean());
+                }));
+    table.plain("betainc", of_several<3>([](const Three& v, const KernelCall& c) {
+                    return incomplete_beta(v[0], v[1], v[2], c.args[3].boolean());
+                }));
+    table.plain("log_betainc", of_several<3>([](const Three& v, const KernelCall& c) {
+                    return log_incomplete_beta(v[0], v[1], v[2], c.args[3].boolean());
+                }));
+    table.plain("log_betainc_slope", of_several<3>([](const Three& v, const KernelCall& c) {
+                    return log_incomplete_beta_slope(v[0], v[1], v[2], c.args[3].boolean(), c.args[4].integer() == 1);
+                }));
     table.plain("zeta", of_two([](double s, double q) { return zeta({s}, q).value; }));
     table.plain("zeta_slope", of_two([](double s, double q) { return zeta({s, 1}, q).slope; }));
 }

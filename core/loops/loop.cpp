@@ -47,8 +47,8 @@ const std::unordered_map<std::string_view, Known>& known_formulas() {
         add(Where::single, 12,
             {"erf", "erfc", "gelu_erf", "gelu_erf_grad", "asin", "acos", "atan", "atan2", "sin", "cos", "tan"});
         add(Where::by_loop, 16,
-            {"pow", "fmod", "remainder", "floor_divide", "hypot", "lgamma", "sinc", "digamma", "erfinv",
-             "truncate_div"});
+            {"pow", "fmod", "remainder", "floor_divide", "hypot", "lgamma", "sinc", "digamma", "trigamma", "erfinv",
+             "erfcx", "ndtr", "ndtri", "log_ndtr", "log_odds", "truncate_div"});
         add(Where::by_loop_whole, 4,
             {"bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_left_shift", "bitwise_right_shift", "gcd",
              "lcm"});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/ops/formulas.h"
-#include "core/ops/formulas_erfinv.h"
 
 namespace lunaria::formula {
 
@@ -94,20 +93,16 @@ struct Round : Real { static constexpr std::string_view name = "round_to_even";
     template <class T> T operator()(T x) const { return rint(x); } };
 struct Frac : Real { static constexpr std::string_view name = "frac";
     template <class T> T operator()(T x) const { return x - trunc(x); } };
-struct Erf : Real { static constexpr std::string_view name = "erf";
-    template <class T> T operator()(T x) const { return erf(x); } };
-struct Erfc : Real { static constexpr std::string_view name = "erfc";
-    template <class T> T operator()(T x) const { return erfc(x); } };
-struct Lgamma : Real { static constexpr std::string_view name = "lgamma";
-    template <class T> T operator()(T x) const { return lgamma(x); } };
 struct Deg2rad : Real { static constexpr std::string_view name = "deg2rad";
     template <class T> T operator()(T x) const { return x * T(0.017453292519943295769); } };
 struct Rad2deg : Real { static constexpr std::string_view name = "rad2deg";
     template <class T> T operator()(T x) const { return x * T(57.295779513082320877); } };
+// The angle from the nearest zero of sin(pi x), a whole number, is exact; the sine turns at every other one.
 struct Sinc : Real { static constexpr std::string_view name = "sinc";
     template <class T> T operator()(T x) const {
-        T t = x * T(3.14159265358979323846);
-        return select(x == T(0), T(1), sin(t) / t); } };
+        T n = rint(x), half = n * T(0.5), s = sin((x - n) * T(3.14159265358979323846));
+        s = select(rint(half) == half, s, -s);
+        return select(x == T(0), T(1), s / (x * T(3.14159265358979323846))); } };
 struct NanToNum : Real { static constexpr std::string_view name = "nan_to_num";
     template <class T> T operator()(T x, T nan, T posinf, T neginf) const {
         constexpr double inf = std::numeric_limits<double>::infinity();
@@ -178,51 +173,13 @@ struct HuberElement : Real { static constexpr std::string_view name = "huber_ele
         return m * (d - T(0.5) * m) * scale; } };
 // clang-format on
 
-// psi(x): reflected to x >= 0, moved up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series.
-struct Digamma : Real {
-    static constexpr std::string_view name = "digamma";
-    template <class T>
-    T operator()(T x) const {
-        constexpr double inf = std::numeric_limits<double>::infinity();
-        constexpr double pi = 3.14159265358979323846;
-        auto negative = x < T(0);
-        T y = select(negative, T(1) - x, x);
-        T sum = T(0);
-        for (int step = 0; step < 8; ++step) {
-            auto small = y < T(8);
-            sum = sum - select(small, T(1) / y, T(0));
-            y = select(small, y + T(1), y);
-        }
-        T r = T(1) / y, s = r * r;
-        T series =
-            s *
-            (T(1.0 / 12) -
-             s * (T(1.0 / 120) - s * (T(1.0 / 252) - s * (T(1.0 / 240) - s * (T(1.0 / 132) - s * T(691.0 / 32760))))));
-        T value = sum + log(y) - T(0.5) * r - series;
-        // tan has period pi: the angle from the nearest integer keeps it accurate.
-        T angle = (x - rint(x)) * T(pi);
-        T reflected = value - T(pi) / tan(angle);
-        T result =
-            select(negative, select(x == rint(x), T(std::numeric_limits<double>::quiet_NaN()), reflected), value);
-        return select(x == T(0), copysign(T(inf), -x), select(x == T(inf), x, result));
-    }
-};
-
-struct Erfinv : Real {
-    static constexpr std::string_view name = "erfinv";
-    template <class T>
-    T operator()(T x) const {
-        return erfinv(x);
-    }
-};
-
 using CheapMath = Formulas<Add, Sub, Mul, Div, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Sqrt, Rsqrt,
                            Reciprocal, Floor, Ceil, Trunc, Round, Frac, Deg2rad, Rad2deg, NanToNum, Copysign, Lerp,
                            Addcmul, Addcdiv, Heaviside, Xdivy, HuberElement>;
 using Exponentials = Formulas<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Pow>;
 using Trigonometry = Formulas<Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinc>;
 using Hyperbolics = Formulas<Sinh, Cosh, Tanh, Asinh, Acosh, Atanh>;
-using SpecialFunctions = Formulas<Erf, Erfc, Erfinv, Lgamma, Digamma, Hypot, Fmod, Remainder, FloorDivide, TruncateDiv>;
+using Divisions = Formulas<Hypot, Fmod, Remainder, FloorDivide, TruncateDiv>;
 // Formulas that integers have as well, and those that only integers have; too irregular for packs.
 using IntegerDivisions = Formulas<Fmod, Remainder, FloorDivide, TruncateDiv, Pow, Gcd, Lcm>;
 

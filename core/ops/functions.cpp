@@ -204,12 +204,19 @@ void add_exponentials(Registry& ops) {
         .expand([](const ExpandCall& c) {
             Expr x = c.in(0);
             if (c.has(1)) x = c.call("clamp", {x, c.number(1), 1.0 - c.number(1)});
-            return fn("log", x / (1.0 - x));
+            return fn("log_odds", x);
         })
         .open(open::logit)
         .wide()
         .sample("f32[2,3]:(0.2,0.8)")
         .sample("f32[5]:(0.2,0.8), 0.01");
+    function(ops, "log_odds(x: float)", "Computes log(x / (1 - x)), also accurate around x = 1/2: logit without eps.",
+             [](const Expr& x, const Expr&) { return 1.0 / (x * (1.0 - x)); })
+        .example("log_odds(tensor{0.5, 0.75})", "tensor{0.0, 1.0986}")
+        .method(false)
+        .wide()
+        .sample("f32[2,3]:(0.2,0.8)")
+        .sample("f32[5]:(0.2,0.8)");
 }
 
 // With u = pi x the n-th derivative of f = sin(u) / u is (sin(u + n pi / 2) - n f^(n-1)) / u, which cancels where u is
@@ -366,44 +373,65 @@ void add_special(Registry& ops) {
         .example("erfc(tensor{0.0, 1.0})", "tensor{1.0, 0.1573}")
         .sample("f32[2,3]")
         .sample("f32[5]");
+    // 2 x erfcx(x) - 2 / sqrt(pi), of which nothing is left far to the right: from 20 on by the asymptotic series.
+    function(ops, "erfcx(input/x: float)", "Scaled complementary error function, exp(x^2) erfc(x).",
+             [](const Expr& x, const Expr& y) {
+                 const Expr far = call("greater", {x, 20.0}), r = 1.0 / where(far, x, 20.0), s = r * r;
+                 const Expr series = s * (1.0 - s * (1.5 - s * (3.75 - s * (13.125 - s * 59.0625))));
+                 return where(far, series * (-0.5 * two_over_root_pi), 2.0 * where(far, 1.0, x) * y - two_over_root_pi);
+             })
+        .example("erfcx(tensor{0.0, 10.0})", "tensor{1.0, 0.0561}")
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1")
+        .wide()
+        .sample("f32[2,3]")
+        .sample("f32[5]:(21,40)");
     function(ops, "erfinv(input/x: float)", "The number whose erf is x.",
              [](const Expr&, const Expr& y) { return fn("exp", y * y) * 0.88622692545275801365; })
         .example("erfinv(tensor{0.0, 0.8427})", "tensor{0.0, 1.0}")
+        .wide()
         .sample("f32[2,3]:(-0.8,0.8)")
         .sample("f32[5]:(-0.8,0.8)");
+    function(ops, "ndtr(input/x: float)", "Distribution function of the normal distribution.",
+             [](const Expr& x, const Expr&) { return fn("exp", x * x * -0.5) * 0.39894228040143267794; })
+        .example("ndtr(tensor{0.0, 1.96})", "tensor{0.5, 0.975}")
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2")
+        .wide()
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-9,3)");
+    function(ops, "ndtri(input/p: float)", "Quantile of the normal distribution, the inverse of ndtr.",
+             [](const Expr&, const Expr& y) { return fn("exp", y * y * 0.5) * 2.50662827463100050242; })
+        .example("ndtri(tensor{0.5, 0.975})", "tensor{0.0, 1.96}")
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2")
+        .wide()
+        .sample("f32[2,3]:(0.1,0.9)")
+        .sample("f32[5]:(0.1,0.9)");
+    // The slope is density over distribution function, of which neither is a number far to the left.
+    function(
+        ops, "log_ndtr(input/x: float)",
+        "Logarithm of the distribution function of the normal distribution, also accurate in both tails.",
+        [](const Expr& x, const Expr&) { return 0.79788456080286535588 / fn("erfcx", x * -0.70710678118654752440); })
+        .example("log_ndtr(tensor{0.0, -20.0})", "tensor{-0.6931, -203.9172}")
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2")
+        .wide()
+        .sample("f32[2,3]")
+        .sample("f32[5]:(-9,3)");
     function(ops, "lgamma(input/x: float)", "Logarithm of the absolute value of the gamma function.",
              [](const Expr& x, const Expr&) { return fn("digamma", x); })
         .example("lgamma(tensor{1.0, 5.0})", "tensor{0.0, 3.1781}")
         .sample("f32[2,3]:(0.5,4)")
         .sample("f32[5]:(0.5,4)");
-    // psi' by the series that psi itself uses, as an expression: it needs no operator of its own.
-    function(ops, "digamma(input/x: float)", "Derivative of lgamma.",
+    function(ops, "digamma(input/x: float)",
+             "Derivative of lgamma. Of x < 0 within 4 units in the last place of digamma(1 - x) and pi / tan(pi x).",
              [](const Expr& x, const Expr&) { return fn("trigamma", x); })
         .example("digamma(tensor{1.0, 2.0})", "tensor{-0.5772, 0.4228}")
         .sample("f32[2,3]:(0.5,4)")
         .sample("f32[5]:(0.5,4)");
-    // Moved up by six steps of psi'(x) = psi'(x + 1) + 1 / x^2, then the asymptotic series. The reflection for negative
-    // arguments is pi^2 / sin(pi x)^2 - psi'(1 - x).
-    ops.add("trigamma(input/x: float)")
-        .doc("Derivative of digamma.")
+    function(ops, "trigamma(input/x: float)", "Derivative of digamma.",
+             [](const Expr& x, const Expr&) {
+                 return call("zeta", {3.0, x}) * -2.0;
+             })
         .example("trigamma(tensor{1.0, 2.0})", "tensor{1.6449, 0.6449}")
-        .expand([](const ExpandCall& c) {
-            constexpr double pi = 3.14159265358979323846;
-            Expr x = c.in(0);
-            Expr negative = c.call("less", {x, 0.5});
-            Expr y = where(negative, 1.0 - x, x);
-            Expr sum;
-            for (int step = 0; step < 6; ++step) {
-                Expr term = fn("square", 1.0 / y);
-                sum = sum ? sum + term : term;
-                y = y + 1.0;
-            }
-            Expr r = 1.0 / y, s = r * r;
-            Expr series = r + s * 0.5 + r * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30))));
-            Expr value = sum + series;
-            Expr sine = fn("sin", where(negative, x, 0.5) * pi);
-            return where(negative, pi * pi / fn("square", sine) - value, value);
-        })
+        .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.4")
         .wide()
         .sample("f32[2,3]:(0.6,4)")
         .sample("f32[5]:(-0.8,-0.2)");

@@ -199,7 +199,7 @@ Expr cosine_similarity(const ExpandCall& c) {
 }
 Expr logit(const ExpandCall& c) {
     const Expr x = c.call("clamp", {c.in(0), c.in(1), 1.0 - c.in(1)});
-    return (fn("log", x) - fn("log", 1.0 - x)).cast(c.dtype);
+    return fn("log_odds", x).cast(c.dtype);
 }
 Expr lrn(const ExpandCall& c) {
     // With these numbers the operator itself gives x / (1 + s): s follows without another window.

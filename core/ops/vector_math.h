@@ -3,9 +3,9 @@
 // and give the same bits.
 //
 // f32 is done by polynomials after a range reduction, within about 2 units in the last place (4 for acosh and its
-// like); exp, log, sin, cos, tanh and what is made of them also in f64. Special values (infinities, NaN, signed zeros,
-// subnormal arguments and results) agree with libm. Coefficients are Chebyshev fits of the function named beside them,
-// low order first. A lane has the value that it has in any other company.
+// like), beside zeros, too; exp, log, sin, cos, tanh and what is made of them also in f64. Special values (infinities,
+// NaN, signed zeros, subnormal arguments and results) agree with libm. Coefficients are Chebyshev fits of the function
+// named beside them, low order first. A lane has the value that it has in any other company.
 //
 // A type of vectors has, found by argument-dependent lookup: comparisons and arithmetic, select, abs, copysign, sqrt,
 // at_least, at_most (NaN stays NaN), bits_of and float_of with +, -, &, |, << and >> on what lies between (bits_like
@@ -246,6 +246,19 @@ template <class N>
 struct TrigParts {
     N sin, cos, quadrant;
 };
+// x - n pi / 2, accurate beside itself however close x is to a multiple: the steps that cancel have no rounding error.
+template <Vector N>
+[[gnu::always_inline]] inline N off_quadrants(N x, N n) {
+    if (is_fused(x)) {
+        N r = fma(n, N(-pick(x, 0x1.921fb6p+0, 0x1.921fb54442d18p+0)), x);
+        r = fma(n, N(-pick(x, -0x1.777a5cp-25, 0x1.1a62633145c07p-54)), r);
+        return fma(n, N(-pick(x, -0x1.ee59dap-50, -0x1.f1976b8p-110)), r);
+    }
+    // Parts with few bits, whose products with the quadrants below the end of the range are exact.
+    N r = (x - n * N(pick(x, 0x1.92p+0, 0x1.921fb544p+0))) - n * N(pick(x, 0x1.fb4p-12, 0x1.0b4611a6p-34));
+    r = r - n * N(pick(x, 0x1.444p-24, 0x1.3198a2ep-69));
+    return r - n * N(pick(x, 0x1.68c234p-39, 0x1.b839a252p-104));
+}
 template <Vector N>
 [[gnu::always_inline]] inline TrigParts<N> trig_parts(N x) {
     // (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4 in r^2
@@ -259,10 +272,7 @@ template <Vector N>
                                     4.745838412531023e-14};
     N shifted = x * N(0.636619772367581343076) + rounder(x);
     N n = shifted - rounder(x);
-    // pi / 2 in three parts, the first two with few bits so that their products with small integers are exact.
-    N r = ((x - n * N(pick(x, 1.5703125f, 1.57079625129699707031))) -
-           n * N(pick(x, 4.83751296997070312e-4f, 7.54978941586159635334e-8))) -
-          n * N(pick(x, 7.54978995489188216e-8f, 5.39030285815811905290e-15));
+    N r = off_quadrants(x, n);
     N z = r * r, s = z, c = z;
     if (is_double(x)) {
         s = poly(z, sin_twice);
@@ -412,6 +422,14 @@ template <Vector N>
     N tail = N(1) - exp(-poly(at_most(a, 4), outer));
     return select(a > N(1), copysign(tail, x), select(x != x, x, central));
 }
+// What b b lost when it was rounded to `square`.
+template <Vector N>
+[[gnu::always_inline]] inline N square_error(N b, N square) {
+    if (is_fused(b)) return fma(b, b, -square);
+    // Split into halves of 12 bits, whose products are exact.
+    N head = float_of(bits_of(b) & bits_like(b, 0xfffff000u)), rest = b - head;
+    return ((head * head - square) + (head + head) * rest) + rest * rest;
+}
 // exp(-x^2) erfcx(x), with erfcx(x) (1 + 2x) a polynomial in (x - 2) / (x + 2); the rounding error of x^2 is put back.
 template <Vector N>
 [[gnu::always_inline]] inline N erfc(N x) {
@@ -422,17 +440,33 @@ template <Vector N>
     // One division for both quotients.
     N sum = b + N(2), twice = N(1) + (b + b), inverse = quotient(N(1), sum * twice);
     N t = (b - N(2)) * twice * inverse;
-    N square = alone(b * b), error = b;
-    if (is_fused(x)) {
-        error = fma(b, b, -square);
-    } else {
-        // Split into halves of 12 bits, whose products are exact.
-        N head = float_of(bits_of(b) & bits_like(b, 0xfffff000u)), rest = b - head;
-        error = ((head * head - square) + (head + head) * rest) + rest * rest;
-    }
+    N square = alone(b * b), error = square_error(b, square);
     ExpParts<N> p = exp_parts(-square);
     N r = alone(scale(N(1) + p.em1, p.n) * ((N(1) - error) * poly(t, c) * (sum * inverse)));
     return select(x < N(0), N(2) - r, r);
+}
+
+// exp(x^2) erfc(x) for x >= 0, by the same kind of polynomial, whose range has no end.
+template <Vector N>
+[[gnu::always_inline]] inline N erfcx_right(N x) {
+    constexpr double c[] = {1.276978381,     -0.09276382252,  -0.1660303835,    0.1640511269,    -0.05422026662,
+                            -0.008032344882, 0.00872460764,   0.001263291062,   -0.001464070911, -0.0004343878976,
+                            0.0002215715506, 0.0001245434182, -2.025598963e-05, -1.882275685e-05};
+    return poly(N(1) - N(4) / (x + N(2)), c) / (N(1) + (x + x));
+}
+// For any x: to the left of 0 it is 2 exp(x^2) less that.
+template <Vector N>
+[[gnu::always_inline]] inline N erfcx(N x) {
+    // exp(10^2) is infinite.
+    N a = abs(x), b = at_most(a, 10), square = alone(b * b);
+    N power = exp(square) * (N(1) + square_error(b, square)), r = erfcx_right(a);
+    return select(x < N(0), N(2) * power - r, r);
+}
+// exp(-x^2 / 2), where the rounding error of the square would be multiplied.
+template <Vector N>
+[[gnu::always_inline]] inline N gauss(N x) {
+    N b = at_most(abs(x), 20), square = alone(b * b);
+    return exp(N(-0.5) * square) * (N(1) - N(0.5) * square_error(b, square));
 }
 
 // The distribution function of the normal distribution. erfc keeps its relative accuracy on the left, where

@@ -7,6 +7,7 @@
 #include "core/ops/formulas_compare.h"
 #include "core/ops/formulas_gradient.h"
 #include "core/ops/formulas_math.h"
+#include "core/ops/formulas_special.h"
 #include "jit/codegen/math.h"
 
 namespace lunaria::codegen {

@@ -63,8 +63,9 @@ local elsewhere = {
   ]],
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",
-  ["slopes, by central differences below"] = "igamma_slope zeta_slope",
+  ["slopes, by central differences below"] = "log_igamma_slope log_betainc_slope zeta_slope",
   ["parts of gradients that have cases: grad_extremes_test"] = "sinc_slope cumprod_grad cofactor_slope reciprocal_gaps",
+  ["against mpmath: special_test"] = "erfcx ndtr ndtri log_ndtr log_odds tgamma betaln betainc log_betainc log_igamma",
   ["parts of operators that have cases: ctc_loss, the losses of labels, the distributions, loss scaling"] = [[
     ctc_path valid_parameter without_overflow
   ]],
@@ -102,6 +103,8 @@ end
 -- The slopes by a parameter have no operator of their own in the references: central differences.
 local sloping = {
   igamma = { { 0.3, 2.0, 25.0, 31.0, 500.0 }, { 0.5, 1.0, 30.0, 29.0, 480.0 } },
+  igammac = { { 0.3, 2.0, 25.0, 31.0, 500.0 }, { 0.5, 1.0, 30.0, 29.0, 480.0 } },
+  log_igamma = { { 0.3, 2.0, 25.0, 31.0, 500.0 }, { 0.5, 1.0, 30.0, 29.0, 480.0 } },
   zeta = { { 1.5, 2.0, 9.0 }, { 0.4, 3.0, 50.0 } },
 }
 for op, args in pairs(sloping) do

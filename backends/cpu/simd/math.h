@@ -177,6 +177,9 @@ using vector_math::tanh;
 [[gnu::always_inline]] inline Pack<float> acos(Pack<float> x) { return vector_math::acos(x); }
 [[gnu::always_inline]] inline Pack<float> erf(Pack<float> x) { return vector_math::erf(x); }
 [[gnu::always_inline]] inline Pack<float> erfc(Pack<float> x) { return vector_math::erfc(x); }
+[[gnu::always_inline]] inline Pack<float> erfcx(Pack<float> x) { return vector_math::erfcx(x); }
+[[gnu::always_inline]] inline Pack<float> erfcx_right(Pack<float> x) { return vector_math::erfcx_right(x); }
+[[gnu::always_inline]] inline Pack<float> gauss(Pack<float> x) { return vector_math::gauss(x); }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA
 

@@ -1,7 +1,7 @@
 // Powers, remainders and gamma functions on packs, and what libm does lane by lane.
 #pragma once
 
-#include "core/ops/formulas_erfinv.h"
+#include "core/ops/formulas_special.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -170,7 +170,6 @@ template <class T>
 }
 
 // log gamma(x) for x >= 1/2: Stirling's series from 8 on, and below that gamma(x + 8) = x (x + 1) ... (x + 7) gamma(x).
-// Near 1 and 2, where it goes through 0, the digits of f32 are left of those of f64.
 [[gnu::always_inline]] inline Pack<double> lgamma_right(Pack<double> x) {
     using P = Pack<double>;
     auto small = x < P(8);
@@ -182,10 +181,21 @@ template <class T>
         series = fma(series, s, P(c));
     P value = (y - P(0.5)) * log(y) - y + P(0.91893853320467274178) + r * series;
     if (!any(small)) return value;
+    // log gamma(1 + t) / t and log gamma(2 + t) / t for |t| < 1/16, where the rest would cancel.
+    constexpr double one[] = {-0.57721566490133, 0.82246703424728, -0.40068563605676, 0.27057912370565,
+                              -0.20738341473198, 0.17041860275152, -0.14492361486761};
+    constexpr double two[] = {0.42278433509847,    0.32246703342744,   -0.067352301056529, 0.020580801614061,
+                              -0.0073855467660515, 0.0028939978175152, -0.0011944992382145};
     // With z = x (x + 7) the product of the outer factors, the next one (x + 1) (x + 6) is z + 6, and so on.
     P z = x * (x + P(7));
     P product = select(small, z * (z + P(6)) * ((z + P(10)) * (z + P(12))), P(1));
-    return value - log(product);
+    value = value - log(product);
+    P from_one = x - P(1), from_two = x - P(2);
+    const auto at_one = abs(from_one) < P(0.0625), at_two = abs(from_two) < P(0.0625);
+    if (!any(at_one | at_two)) return value;
+    // Of 1 it is 0, not -0.
+    value = select(at_one, from_one * formula::polynomial(from_one, one) + P(0), value);
+    return select(at_two, from_two * formula::polynomial(from_two, two), value);
 }
 
 // To the left of 1/2 by reflection: gamma(x) gamma(1 - x) = pi / sin(pi x).
@@ -205,15 +215,11 @@ template <class T>
     constexpr double inf = __builtin_inf();
     Doubles d = widen(x);
     P r = narrow({lgamma_of(d.low), lgamma_of(d.high)});
-    r = select((x == P(1)) | (x == P(2)), P(0), r);
     return select(abs(x) == P(inf), P(inf), r);
 }
 inline Pack<double> lgamma(Pack<double> x) {
     return each(x, [](double t) { return scalar::lgamma(t); });
 }
-
-[[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_series(x); }
-[[gnu::always_inline]] inline Pack<double> erfinv(Pack<double> x) { return formula::erfinv_refined(x); }
 
 inline Pack<double> pow(Pack<double> x, Pack<double> y) {
     using P = Pack<double>;
@@ -234,6 +240,22 @@ inline Pack<double> atan2(Pack<double> y, Pack<double> x) {
     return each(y, x, [](double s, double t) { return ::atan2(s, t); }); }
 inline Pack<double> hypot(Pack<double> x, Pack<double> y) {
     return each(x, y, [](double s, double t) { return ::hypot(s, t); }); }
+
+inline Pack<double> gauss(Pack<double> x) { return formula::gauss_twice(x); }
+inline Pack<double> erfcx_right(Pack<double> x) { return formula::erfcx_right_twice(x); }
+inline Pack<double> erfcx(Pack<double> x) { return formula::erfcx_twice(x); }
+inline Pack<float> ndtr(Pack<float> x) { return formula::ndtr_of(x); }
+inline Pack<double> ndtr(Pack<double> x) { return formula::ndtr_of(x); }
+inline Pack<float> log_ndtr(Pack<float> x) { return formula::log_ndtr_of(x); }
+inline Pack<double> log_ndtr(Pack<double> x) { return formula::log_ndtr_of(x); }
+inline Pack<float> ndtri(Pack<float> p) { return formula::ndtri_of<false>(p); }
+inline Pack<double> ndtri(Pack<double> p) { return formula::ndtri_of<true>(p); }
+[[gnu::always_inline]] inline Pack<float> erfinv(Pack<float> x) { return formula::erfinv_signed<false>(x); }
+inline Pack<double> erfinv(Pack<double> x) { return formula::erfinv_signed<true>(x); }
+inline Pack<float> digamma(Pack<float> x) { return formula::digamma_of<false>(x); }
+inline Pack<double> digamma(Pack<double> x) { return formula::digamma_of<true>(x); }
+inline Pack<float> trigamma(Pack<float> x) { return formula::trigamma_of<false>(x); }
+inline Pack<double> trigamma(Pack<double> x) { return formula::trigamma_of<true>(x); }
 // clang-format on
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -7,6 +7,7 @@
 #include "core/ops/formulas_compare.h"
 #include "core/ops/formulas_gradient.h"
 #include "core/ops/formulas_math.h"
+#include "core/ops/formulas_special.h"
 
 namespace lunaria {
 
@@ -74,6 +75,12 @@ inline Number acosh(Number a) { return -a; }
 inline Number atanh(Number a) { return -a; }
 inline Number erf(Number a) { return -a; }
 inline Number erfinv(Number a) { return -a; }
+inline Number erfcx(Number a) { return -a; }
+inline Number ndtr(Number a) { return -a; }
+inline Number ndtri(Number a) { return -a; }
+inline Number log_ndtr(Number a) { return -a; }
+inline Number digamma(Number a) { return -a; }
+inline Number trigamma(Number a) { return -a; }
 inline Number erfc(Number a) { return -a; }
 inline Number normal_cdf(Number a) { return -a; }
 inline Number lgamma(Number a) { return -a; }
@@ -121,6 +128,7 @@ TEST(Formulas, CountTheirOperationsWithoutValues) {
     expect_work(formula::Trigonometry{});
     expect_work(formula::Hyperbolics{});
     expect_work(formula::SpecialFunctions{});
+    expect_work(formula::Divisions{});
     expect_work(formula::Activations{});
     expect_work(formula::SmoothActivations{});
     expect_work(formula::ActivationGradients{});

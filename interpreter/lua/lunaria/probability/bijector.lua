@@ -215,17 +215,19 @@ end
 
 function Transformed:prob(value, ...) return ops.exp(self:log_prob(value, ...)) end
 
-function Transformed:cdf(value, ...)
-  local given = table.pack(...)
-  return before(self, value, 0.0, function(x)
-    if self.bijector.is_increasing then return self.distribution:cdf(x, table.unpack(given, 1, given.n)) end
-    return self.distribution:survival_function(x, table.unpack(given, 1, given.n))
-  end)
+-- What is below y is below the x of which the bijector makes it, or above where the bijector falls.
+for name, turned in pairs {
+  cdf = { "survival_function", 0.0 }, survival_function = { "cdf", 1.0 }, log_cdf = { "log_survival", -math.huge },
+  log_survival = { "log_cdf", 0.0 },
+} do
+  Transformed[name] = function(self, value, ...)
+    local given = table.pack(...)
+    local method = self.bijector.is_increasing and name or turned[1]
+    return before(self, value, turned[2], function(x)
+      return self.distribution[method](self.distribution, x, table.unpack(given, 1, given.n))
+    end)
+  end
 end
-
-function Transformed:log_cdf(value, ...) return ops.log(self:cdf(value, ...)) end
-function Transformed:survival_function(value, ...) return 1.0 - self:cdf(value, ...) end
-function Transformed:log_survival(value, ...) return ops.log1p(-self:cdf(value, ...)) end
 
 local function of_linear(name, f)
   return function(self, ...)

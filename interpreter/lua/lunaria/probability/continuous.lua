@@ -1,11 +1,12 @@
--- Families of continuous distributions. Logarithms are taken of parameters, not of densities; tails have formulas of their own.
+-- Families of continuous distributions. Their densities and distribution functions are those of lunaria.probability.special; what stands
+-- here are parameters, moments, divergences and draws.
 local ms = require "lunaria"
 local base = require "lunaria.probability.distribution"
 local special = require "lunaria.probability.special"
 
 local ops = ms.ops
 local define, within, uniform, normal = base.define, special.within, base.uniform, base.normal
-local log, exp, sqrt, lgamma, digamma, lbeta = ops.log, ops.exp, ops.sqrt, ops.lgamma, ops.digamma, special.lbeta
+local log, exp, sqrt, lgamma, digamma, lbeta = ops.log, ops.exp, ops.sqrt, ops.lgamma, ops.digamma, ops.betaln
 local huge, pi = math.huge, math.pi
 local half_log_two_pi, euler = 0.5 * math.log(2 * pi), 0.57721566490153286
 
@@ -23,27 +24,14 @@ local function normal_divergence(a, b)
   return 0.5 * (ratio ^ 2 + ((a[1] - b[1]) / b[2]) ^ 2 - 1.0) - log(ratio)
 end
 
-local function normal_cdf(x, mean, sd) return 0.5 * ops.erfc((mean - x) / (sd * math.sqrt(2))) end
+local of_value = { "log_prob", "cdf", "survival_function", "log_cdf", "log_survival" }
 
-classes.Normal = define({
-  name = "Normal", parameters = { "mean", "sd" }, conditions = { sd = "positive" },
-  log_prob = function(x, mean, sd) return -0.5 * ((x - mean) / sd) ^ 2 - log(sd) - half_log_two_pi end,
-  cdf = normal_cdf,
-  survival_function = function(x, mean, sd) return 0.5 * ops.erfc((x - mean) / (sd * math.sqrt(2))) end,
-  mean = first, sd = second, mode = first,
-  entropy = function(_, sd) return log(sd) + (half_log_two_pi + 0.5) end,
-  kl_loss = function(b, a) return normal_divergence(a, b) end,
-  sample = function(shape, seed, mean, sd) return mean + sd * normal(shape, seed, sd.dtype) end,
-}, "mean=nil, sd=nil", [[The normal distribution. mean: the mean. sd: the standard deviation, above 0.
-
-  > ("%.4f"):format(ms.probability.distribution.Normal(1.0, 2.0):log_prob(1.0):item())
-  -1.6121]])
-
--- Standardized families: a place, a scale, and formulas over z = (x - place) / scale.
-local function standardized(name, parameters, f, doc)
+-- Standardized families: a place, a scale, and the formulas of `over` z = (x - place) / scale.
+local function standardized(name, parameters, over, f, doc)
   local scale = parameters[2]
   f.name, f.parameters, f.conditions = name, parameters, { [scale] = "positive" }
-  for key, formula in pairs { log_prob = f.log_prob_of_z, cdf = f.cdf_of_z, survival_function = f.survival_of_z } do
+  for _, key in ipairs(of_value) do
+    local formula = over[key]
     f[key] = function(x, place, width)
       local value = formula((x - place) / width)
       return key == "log_prob" and value - log(width) or value
@@ -54,10 +42,17 @@ local function standardized(name, parameters, f, doc)
   return define(f, parameters[1] .. "=nil, " .. scale .. "=nil", doc)
 end
 
-classes.Laplace = standardized("Laplace", { "mean", "sd" }, {
-  log_prob_of_z = function(z) return -ops.abs(z) - math.log(2) end,
-  cdf_of_z = function(z) return 0.5 - 0.5 * ops.sign(z) * ops.expm1(-ops.abs(z)) end,
-  survival_of_z = function(z) return 0.5 + 0.5 * ops.sign(z) * ops.expm1(-ops.abs(z)) end,
+classes.Normal = standardized("Normal", { "mean", "sd" }, special.normal, {
+  mean = first, sd = second,
+  entropy = function(_, sd) return log(sd) + (half_log_two_pi + 0.5) end,
+  kl_loss = function(b, a) return normal_divergence(a, b) end,
+  draw = normal,
+}, [[The normal distribution. mean: the mean. sd: the standard deviation, above 0.
+
+  > ("%.4f"):format(ms.probability.distribution.Normal(1.0, 2.0):log_prob(1.0):item())
+  -1.6121]])
+
+classes.Laplace = standardized("Laplace", { "mean", "sd" }, special.laplace, {
   mean = first, sd = function(_, sd) return sd * math.sqrt(2) end,
   entropy = function(_, sd) return log(sd) + (1 + math.log(2)) end,
   kl_loss = function(b, a)
@@ -74,9 +69,7 @@ sqrt(2) times that.
   > ("%.4f"):format(ms.probability.distribution.Laplace(0.0, 1.0):cdf(0.0):item())
   0.5000]])
 
-classes.Logistic = standardized("Logistic", { "loc", "scale" }, {
-  log_prob_of_z = function(z) return ops.log_sigmoid(z) + ops.log_sigmoid(-z) end,
-  cdf_of_z = ops.sigmoid, survival_of_z = function(z) return ops.sigmoid(-z) end,
+classes.Logistic = standardized("Logistic", { "loc", "scale" }, special.logistic, {
   mean = first, sd = function(_, scale) return scale * (pi / math.sqrt(3)) end,
   entropy = function(_, scale) return log(scale) + 2.0 end,
   draw = function(shape, seed, dtype)
@@ -88,9 +81,7 @@ classes.Logistic = standardized("Logistic", { "loc", "scale" }, {
   > ("%.4f"):format(ms.probability.distribution.Logistic(0.0, 1.0):prob(0.0):item())
   0.2500]])
 
-classes.Gumbel = standardized("Gumbel", { "loc", "scale" }, {
-  log_prob_of_z = function(z) return -z - exp(-z) end,
-  cdf_of_z = function(z) return exp(-exp(-z)) end, survival_of_z = function(z) return -ops.expm1(-exp(-z)) end,
+classes.Gumbel = standardized("Gumbel", { "loc", "scale" }, special.gumbel, {
   mean = function(loc, scale) return loc + euler * scale end, sd = function(_, scale) return scale * (pi / math.sqrt(6)) end,
   entropy = function(_, scale) return log(scale) + (1 + euler) end,
   kl_loss = function(b, a)
@@ -103,9 +94,7 @@ classes.Gumbel = standardized("Gumbel", { "loc", "scale" }, {
   > ("%.4f"):format(ms.probability.distribution.Gumbel(0.0, 1.0):mean():item())
   0.5772]])
 
-classes.Cauchy = standardized("Cauchy", { "loc", "scale" }, {
-  log_prob_of_z = function(z) return -ops.log1p(z ^ 2) - math.log(pi) end,
-  cdf_of_z = function(z) return ops.atan(z) / pi + 0.5 end, survival_of_z = function(z) return ops.atan(-z) / pi + 0.5 end,
+classes.Cauchy = standardized("Cauchy", { "loc", "scale" }, special.cauchy, {
   entropy = function(_, scale) return log(scale) + math.log(4 * pi) end,
   kl_loss = function(b, a) return log(((a[2] + b[2]) ^ 2 + (a[1] - b[1]) ^ 2) / (4.0 * a[2] * b[2])) end,
   draw = function(shape, seed, dtype) return ops.tan((uniform(shape, seed, dtype) - 0.5) * pi) end,
@@ -114,12 +103,7 @@ classes.Cauchy = standardized("Cauchy", { "loc", "scale" }, {
   > ("%.4f"):format(ms.probability.distribution.Cauchy(0.0, 1.0):cdf(1.0):item())
   0.7500]])
 
-classes.HalfNormal = standardized("HalfNormal", { "mean", "sd" }, {
-  log_prob_of_z = function(z)
-    return within(ops.greater_equal(z, 0.0), z, 0.0, function(s) return -0.5 * s ^ 2 + 0.5 * math.log(2 / pi) end, -huge)
-  end,
-  cdf_of_z = function(z) return ops.erf(ops.relu(z) / math.sqrt(2)) end,
-  survival_of_z = function(z) return ops.erfc(ops.relu(z) / math.sqrt(2)) end,
+classes.HalfNormal = standardized("HalfNormal", { "mean", "sd" }, special.half_normal, {
   mean = function(mean, sd) return mean + sd * math.sqrt(2 / pi) end,
   sd = function(_, sd) return sd * math.sqrt(1 - 2 / pi) end,
   entropy = function(_, sd) return log(sd) + 0.5 * (math.log(pi / 2) + 1) end,
@@ -134,18 +118,22 @@ classes.HalfNormal = standardized("HalfNormal", { "mean", "sd" }, {
   > ("%.4f"):format(ms.probability.distribution.HalfNormal(0.0, 1.0):mean():item())
   0.7979]])
 
-local function positive(x) return ops.greater(x, 0.0) end
+-- The formula of the normal distribution over log(x), and `outside` where x is not positive.
+local function log_normal(key, outside)
+  local formula = special.normal[key]
+  return function(x, loc, scale)
+    return within(ops.greater(x, 0.0), x, 1.0, function(s)
+      local l = log(s)
+      local value = formula((l - loc) / scale)
+      return key == "log_prob" and value - log(scale) - l or value
+    end, outside)
+  end
+end
 
 classes.LogNormal = define({
   name = "LogNormal", parameters = { "loc", "scale" }, conditions = { scale = "positive" },
-  log_prob = function(x, loc, scale)
-    return within(positive(x + 0.0 * loc), x + 0.0 * loc, 1.0, function(s)
-      return -0.5 * ((log(s) - loc) / scale) ^ 2 - log(scale) - half_log_two_pi - log(s)
-    end, -huge)
-  end,
-  cdf = function(x, loc, scale)
-    return within(positive(x), x, 1.0, function(s) return normal_cdf(log(s), loc, scale) end, 0.0)
-  end,
+  log_prob = log_normal("log_prob", -huge), cdf = log_normal("cdf", 0.0), survival_function = log_normal("survival_function", 1.0),
+  log_cdf = log_normal("log_cdf", -huge), log_survival = log_normal("log_survival", 0.0),
   mean = function(loc, scale) return exp(loc + 0.5 * scale ^ 2) end,
   mode = function(loc, scale) return exp(loc - scale ^ 2) end,
   var = function(loc, scale) return ops.expm1(scale ^ 2) * exp(2.0 * loc + scale ^ 2) end,
@@ -159,36 +147,48 @@ deviation, above 0.
   > ("%.4f"):format(ms.probability.distribution.LogNormal(0.0, 1.0):mode():item())
   0.3679]])
 
-classes.Exponential = define({
+-- f with the formulas of `over` z = rate x, where rate is the last parameter and the others follow z.
+local function scaled(over, f)
+  for _, key in ipairs(of_value) do
+    f[key] = function(x, ...)
+      local shapes = table.pack(...)
+      local rate = table.remove(shapes)
+      local value = over[key](rate * x, table.unpack(shapes))
+      return key == "log_prob" and value + log(rate) or value
+    end
+  end
+  return f
+end
+
+classes.Exponential = define(scaled(special.exponential, {
   name = "Exponential", parameters = { "rate" }, conditions = { rate = "positive" },
-  log_prob = function(x, rate)
-    return within(ops.greater_equal(x + 0.0 * rate, 0.0), x + 0.0 * rate, 0.0, function(s) return log(rate) - rate * s end, -huge)
-  end,
-  cdf = function(x, rate) return -ops.expm1(-rate * ops.relu(x)) end,
-  survival_function = function(x, rate) return exp(-rate * ops.relu(x)) end,
-  log_survival = function(x, rate) return -rate * ops.relu(x) end,
   mean = function(rate) return 1.0 / rate end, sd = function(rate) return 1.0 / rate end, mode = ops.zeros_like,
   entropy = function(rate) return 1.0 - log(rate) end,
   kl_loss = function(b, a) return log(a[1] / b[1]) + b[1] / a[1] - 1.0 end,
   sample = function(shape, seed, rate) return exponential(shape, seed, rate.dtype) / rate end,
-}, "rate=nil", [[The exponential distribution. rate: 1 over the mean, above 0.
+}), "rate=nil", [[The exponential distribution. rate: 1 over the mean, above 0.
 
   > ("%.4f"):format(ms.probability.distribution.Exponential(2.0):mean():item())
   0.5000]])
 
-classes.Uniform = define({
+local function between(f)
+  for _, key in ipairs(of_value) do
+    f[key] = function(x, low, high)
+      local width = high - low
+      local value = special.uniform[key]((x - low) / width, (high - x) / width)
+      return key == "log_prob" and value - log(width) or value
+    end
+  end
+  return f
+end
+
+classes.Uniform = define(between({
   name = "Uniform", parameters = { "low", "high" },
   check = function(self)
     if self._low and self._high and not ops.all(ops.less(self._low, self._high)):item() then
       require("lunaria.nn.arguments").fail("Uniform", "low must be less than high")
     end
   end,
-  log_prob = function(x, low, high)
-    local value = -log(high - low) + ops.zeros_like(x)
-    local inside = ops.logical_and(ops.greater_equal(x + ops.zeros_like(value), low), ops.less_equal(x + ops.zeros_like(value), high))
-    return ops.where(inside, value, ops.full_like(value, -huge))
-  end,
-  cdf = function(x, low, high) return ops.clamp((x - low) / (high - low), 0.0, 1.0) end,
   mean = function(low, high) return 0.5 * (low + high) end,
   sd = function(low, high) return (high - low) / math.sqrt(12) end,
   entropy = function(low, high) return log(high - low) end,
@@ -198,12 +198,11 @@ classes.Uniform = define({
     return ops.where(inside, d, ops.full_like(d, huge))
   end,
   sample = function(shape, seed, low, high) return low + (high - low) * uniform(shape, seed, low.dtype) end,
-}, "low=nil, high=nil", [[The uniform distribution between two numbers. low: the lower. high: the higher.
+}), "low=nil, high=nil", [[The uniform distribution between two numbers. low: the lower. high: the higher.
 
   > ("%.4f"):format(ms.probability.distribution.Uniform(0.0, 4.0):cdf(1.0):item())
   0.2500]])
 
--- Sums of logarithms of x and 1 - x, also where a factor is 0.
 local function gamma_draw(shape, seed, concentration)
   local sizes, own = {}, concentration.shape
   for i = 1, #shape - #own do sizes[i] = shape[i] end
@@ -211,15 +210,9 @@ local function gamma_draw(shape, seed, concentration)
   return x.dtype == concentration.dtype and x or x:astype(concentration.dtype)
 end
 
-classes.Gamma = define({
+classes.Gamma = define(scaled(special.gamma, {
   name = "Gamma", parameters = { "concentration", "rate" }, conditions = { concentration = "positive", rate = "positive" },
-  log_prob = function(x, a, rate)
-    local y = x + 0.0 * (a + rate)
-    return within(ops.greater_equal(y, 0.0), y, 1.0, function(s)
-      return ops.xlogy(a - 1.0, s) + a * log(rate) - rate * s - lgamma(a)
-    end, -huge)
-  end,
-  cdf = function(x, a, rate) return special.gammainc(a + 0.0 * x, rate * x + 0.0 * a) end,
+  wide = true,
   mean = function(a, rate) return a / rate end, var = function(a, rate) return a / rate ^ 2 end,
   mode = function(a, rate) return ops.relu(a - 1.0) / rate end,
   entropy = function(a, rate) return a - log(rate) + lgamma(a) + (1.0 - a) * digamma(a) end,
@@ -227,7 +220,7 @@ classes.Gamma = define({
     return (a[1] - b[1]) * digamma(a[1]) - lgamma(a[1]) + lgamma(b[1]) + b[1] * log(a[2] / b[2]) + a[1] * (b[2] / a[2] - 1.0)
   end,
   sample = function(shape, seed, a, rate) return gamma_draw(shape, seed, a + ops.zeros_like(rate)) / rate end,
-}, "concentration=nil, rate=nil", [[
+}), "concentration=nil, rate=nil", [[
 The gamma distribution. concentration: the shape parameter, above 0. rate: 1 over the scale, above 0. The gradient of a
 sample goes to rate alone.
 
@@ -237,12 +230,9 @@ sample goes to rate alone.
 classes.Beta = define({
   name = "Beta", parameters = { "concentration1", "concentration0" },
   conditions = { concentration1 = "positive", concentration0 = "positive" },
-  log_prob = function(x, a, b)
-    local y = x + 0.0 * (a + b)
-    local inside = ops.logical_and(ops.greater(y, 0.0), ops.less(y, 1.0))
-    return within(inside, y, 0.5, function(s) return (a - 1.0) * log(s) + (b - 1.0) * ops.log1p(-s) - lbeta(a, b) end, -huge)
-  end,
-  cdf = function(x, a, b) return special.betainc(a, b, ops.clamp(x, 0.0, 1.0)) end,
+  wide = true,
+  log_prob = special.beta.log_prob, cdf = special.beta.cdf, survival_function = special.beta.survival_function,
+  log_cdf = special.beta.log_cdf, log_survival = special.beta.log_survival,
   mean = function(a, b) return a / (a + b) end, var = function(a, b) return a * b / ((a + b) ^ 2 * (a + b + 1.0)) end,
   mode = function(a, b)
     local both = ops.logical_and(ops.greater(a + 0.0 * b, 1.0), ops.greater(b + 0.0 * a, 1.0))
@@ -270,14 +260,10 @@ is given where both are above 1. Samples are without gradient.
 
 classes.StudentT = define({
   name = "StudentT", parameters = { "df", "mean", "sd" }, conditions = { df = "positive", sd = "positive" },
-  log_prob = function(x, df, mean, sd)
-    return -0.5 * (df + 1.0) * ops.log1p(((x - mean) / sd) ^ 2 / df) - log(sd) - 0.5 * log(df) - lbeta(0.5 * df, ops.full_like(df, 0.5))
-  end,
-  cdf = function(x, df, mean, sd)
-    local z = (x - mean) / sd + 0.0 * df
-    local tail = 0.5 * special.betainc(0.5 * df, ops.full_like(df, 0.5), df / (df + z ^ 2))
-    return ops.where(ops.greater(z, 0.0), 1.0 - tail, tail)
-  end,
+  wide = true,
+  log_prob = function(x, df, mean, sd) return special.student.log_prob((x - mean) / sd, df) - log(sd) end,
+  log_cdf = function(x, df, mean, sd) return special.student.log_cdf((x - mean) / sd, df) end,
+  log_survival = function(x, df, mean, sd) return special.student.log_survival((x - mean) / sd, df) end,
   mean = function(df, mean)
     local all = mean + ops.zeros_like(df)
     return ops.where(ops.greater(df + ops.zeros_like(all), 1.0), all, ops.full_like(all, 0 / 0))

@@ -17,62 +17,48 @@ local function is_value(x, most)
   return most and ops.logical_and(inside, ops.less_equal(x, most)) or inside
 end
 
-local function entropy_of(p) return -ops.xlogy(p, p) - ops.xlogy(1.0 - p, 1.0 - p) end
+local function entropy_of(p) return -ops.xlogy(p, p) - special.xlog1py(1.0 - p, -p) end
+
+-- f with the formulas of `over`: the probability of what is no value is 0.
+local function counting(over, most, f)
+  for _, key in ipairs { "cdf", "survival_function", "log_cdf", "log_survival" } do f[key] = over[key] end
+  function f.log_prob(x, p)
+    return within(is_value(x, most), x, 0.0, function(s) return over.log_prob(s, p) end, -huge)
+  end
+  return f
+end
 
 -- p log(p / q), which is 0 for p = 0 and infinite for q = 0.
 local function term(p, q) return ops.xlogy(p, p) - ops.xlogy(p, q) end
 
-classes.Bernoulli = define({
+classes.Bernoulli = define(counting(special.bernoulli, 1.0, {
   name = "Bernoulli", parameters = { "probs" }, conditions = { probs = "probability" }, discrete = true,
-  log_prob = function(x, p)
-    local y = x + 0.0 * p
-    return within(is_value(y, 1.0), y, 0.0, function(s) return ops.xlogy(s, p) + ops.xlogy(1.0 - s, 1.0 - p) end, -huge)
-  end,
-  cdf = function(x, p)
-    local y = x + 0.0 * p
-    return ops.where(ops.less(y, 0.0), ops.zeros_like(y), ops.where(ops.less(y, 1.0), 1.0 - p + ops.zeros_like(y), ops.ones_like(y)))
-  end,
   mean = function(p) return p + 0.0 end, var = function(p) return p * (1.0 - p) end,
   mode = function(p) return ops.greater(p, 0.5):astype(p.dtype) end,
   entropy = entropy_of,
   kl_loss = function(b, a) return term(a[1], b[1]) + term(1.0 - a[1], 1.0 - b[1]) end,
   sample = function(shape, seed, p) return ops.less(ops.rand(shape, nil, seed), p:astype(ms.float32)):astype(ms.int32) end,
-}, "probs=nil", [[1 with a probability and 0 otherwise. probs: the probability of 1.
+}), "probs=nil", [[1 with a probability and 0 otherwise. probs: the probability of 1.
 
   > ("%.4f"):format(ms.probability.distribution.Bernoulli(0.25):prob(1):item())
   0.2500]])
 
-classes.Geometric = define({
+classes.Geometric = define(counting(special.geometric, nil, {
   name = "Geometric", parameters = { "probs" }, conditions = { probs = "probability" }, discrete = true,
-  log_prob = function(x, p)
-    local y = x + 0.0 * p
-    return within(is_value(y), y, 0.0, function(s) return ops.xlogy(s, 1.0 - p) + log(p) end, -huge)
-  end,
-  cdf = function(x, p)
-    return within(ops.greater_equal(x + 0.0 * p, 0.0), x + 0.0 * p, 0.0,
-      function(s) return -ops.expm1((ops.floor(s) + 1.0) * ops.log1p(-p)) end, 0.0)
-  end,
   mean = function(p) return (1.0 - p) / p end, var = function(p) return (1.0 - p) / p ^ 2 end, mode = ops.zeros_like,
   entropy = function(p) return entropy_of(p) / p end,
   kl_loss = function(b, a) return log(a[1] / b[1]) + (1.0 / a[1] - 1.0) * (ops.log1p(-a[1]) - ops.log1p(-b[1])) end,
   sample = function(shape, seed, p)
     return ops.floor(ops.log1p(-base.uniform(shape, seed, p.dtype)) / ops.log1p(-p))
   end,
-}, "probs=nil", [[How often an attempt fails before the first success. probs: the probability of a success.
+}), "probs=nil", [[How often an attempt fails before the first success. probs: the probability of a success.
 
   > ("%.4f"):format(ms.probability.distribution.Geometric(0.5):prob(2):item())
   0.1250]])
 
-classes.Poisson = define({
+classes.Poisson = define(counting(special.poisson, nil, {
   name = "Poisson", parameters = { "rate" }, conditions = { rate = "positive" }, discrete = true,
-  log_prob = function(x, rate)
-    local y = x + 0.0 * rate
-    return within(is_value(y), y, 0.0, function(s) return ops.xlogy(s, rate) - rate - lgamma(s + 1.0) end, -huge)
-  end,
-  cdf = function(x, rate)
-    return within(ops.greater_equal(x + 0.0 * rate, 0.0), x + 0.0 * rate, 0.0,
-      function(s) return 1.0 - special.gammainc(ops.floor(s) + 1.0, rate + 0.0 * s) end, 0.0)
-  end,
+  wide = true,
   mean = function(rate) return rate + 0.0 end, var = function(rate) return rate + 0.0 end,
   mode = function(rate) return ops.ceil(rate) - 1.0 + ops.equal(rate, ops.floor(rate)):astype(rate.dtype) end,
   -- A sum over all values that count: there is no closed form.
@@ -90,7 +76,7 @@ classes.Poisson = define({
     for i = 1, #shape - rate.ndim do sizes[i] = shape[i] end
     return ops.random_poisson(sizes, rate, seed)
   end,
-}, "rate=nil", [[The Poisson distribution, of how often something happens. rate: the mean, above 0.
+}), "rate=nil", [[The Poisson distribution, of how often something happens. rate: the mean, above 0.
 
   > ("%.4f"):format(ms.probability.distribution.Poisson(2.0):prob(0):item())
   0.1353]])
@@ -100,6 +86,9 @@ local function one_hot(x, p)
   local classes_of = ops.arange(p.shape[p.ndim]):astype(x.dtype)
   return ops.equal(ops.expand_dims(x, -1), classes_of)
 end
+
+-- Which classes are at most x.
+local function up_to(x, p) return ops.less_equal(ops.arange(p.shape[p.ndim]):astype(x.dtype), ops.expand_dims(x, -1)) end
 
 classes.Categorical = define({
   name = "Categorical", parameters = { "probs" }, conditions = { probs = "probability" }, discrete = true, event = 1,
@@ -112,10 +101,8 @@ classes.Categorical = define({
     end
   end,
   prob = function(x, p) return ops.sum(ops.where(one_hot(x, p), p, ops.zeros_like(p)), -1) end,
-  cdf = function(x, p)
-    local known = ops.less_equal(ops.arange(p.shape[p.ndim]):astype(x.dtype), ops.expand_dims(x, -1))
-    return ops.sum(ops.where(known, p, ops.zeros_like(p)), -1)
-  end,
+  cdf = function(x, p) return ops.sum(ops.where(up_to(x, p), p, 0.0), -1) end,
+  survival_function = function(x, p) return ops.sum(ops.where(up_to(x, p), 0.0, p), -1) end,
   mean = function(p) return ops.sum(p * ops.arange(p.shape[p.ndim]):astype(p.dtype), -1) end,
   var = function(p)
     local k = ops.arange(p.shape[p.ndim]):astype(p.dtype)

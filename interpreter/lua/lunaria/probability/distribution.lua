@@ -114,37 +114,47 @@ end
 local of_value = {}
 function of_value.log_prob(f, x, ...) return f.prob and ops.log(f.prob(x, ...)) end
 function of_value.prob(f, x, ...) return ops.exp(f.log_prob(x, ...)) end
+function of_value.cdf(f, x, ...) return f.log_cdf and ops.exp(f.log_cdf(x, ...)) end
 function of_value.log_cdf(f, x, ...) return f.cdf and ops.log(f.cdf(x, ...)) end
-function of_value.survival_function(f, x, ...) return f.cdf and 1.0 - f.cdf(x, ...) end
-function of_value.log_survival(f, x, ...)
-  if f.survival_function then return ops.log(f.survival_function(x, ...)) end
-  return f.cdf and ops.log1p(-f.cdf(x, ...))
+function of_value.survival_function(f, x, ...) return f.log_survival and ops.exp(f.log_survival(x, ...)) end
+function of_value.log_survival(f, x, ...) return f.survival_function and ops.log(f.survival_function(x, ...)) end
+
+-- Halves are computed in float32, and the families whose formulas are small differences of large numbers in float64.
+local function computed_in(self)
+  if self._family.wide then return ms.float64 end
+  local half = self.float_dtype == ms.float16 or self.float_dtype == ms.bfloat16
+  return half and ms.float32 or self.float_dtype
+end
+
+local function cast_all(list, dtype)
+  for i, value in ipairs(list) do list[i] = value.dtype == dtype and value or value:astype(dtype) end
+  return list
 end
 
 local function evaluate(self, name, value, ...)
   local family = self._family
   if value == nil then fail(("%s:%s"):format(family.name, name), "the argument value is missing") end
   local x = tensor_of(name, "value", value, self.float_dtype)
-  local p = parameters_of(self, name, table.pack(...), 1)
+  local all = cast_all({ x, table.unpack(parameters_of(self, name, table.pack(...), 1)) }, computed_in(self))
   local result
   if family[name] then
-    result = family[name](x, table.unpack(p))
+    result = family[name](table.unpack(all))
   elseif of_value[name] then
-    result = of_value[name](family, x, table.unpack(p))
+    result = of_value[name](family, table.unpack(all))
   end
-  return result or missing(self, name)
+  return result and cast_all({ result }, self.float_dtype)[1] or missing(self, name)
 end
 
 local function statistic(self, name, ...)
   local family = self._family
-  local p = parameters_of(self, name, table.pack(...), 0)
+  local p = cast_all(parameters_of(self, name, table.pack(...), 0), computed_in(self))
   if family[name] then
     local result = family[name](table.unpack(p))
     -- A parameter that does not count still has its shape.
     for _, value in ipairs(p) do
       if family.event ~= 1 and tostring(value.shape) ~= tostring(result.shape) then result = result + ops.zeros_like(value) end
     end
-    return result
+    return cast_all({ result }, self.float_dtype)[1]
   elseif name == "sd" and family.var then
     return ops.sqrt(statistic(self, "var", ...))
   elseif name == "var" and family.sd then
@@ -202,7 +212,8 @@ end
 function Distribution:kl_loss(dist, ...)
   local b, a = both(self, "kl_loss", dist, ...)
   if not self._family.kl_loss then return missing(self, "kl_loss") end
-  return self._family.kl_loss(b, a)
+  local dtype = computed_in(self)
+  return cast_all({ self._family.kl_loss(cast_all(b, dtype), cast_all(a, dtype)) }, self.float_dtype)[1]
 end
 
 --- The cross entropy of this distribution and another one, which is entropy plus kl_loss; arguments as kl_loss. dist: the other
@@ -211,7 +222,9 @@ function Distribution:cross_entropy(dist, ...)
   local b, a = both(self, "cross_entropy", dist, ...)
   local family = self._family
   if not family.kl_loss or not family.entropy then return missing(self, "cross_entropy") end
-  return family.entropy(table.unpack(a)) + family.kl_loss(b, a)
+  cast_all(b, computed_in(self))
+  cast_all(a, computed_in(self))
+  return cast_all({ family.entropy(table.unpack(a)) + family.kl_loss(b, a) }, self.float_dtype)[1]
 end
 
 --- Numbers of the distribution, `shape` many for each parameter: their shape is shape and then that of the parameters. Where the
@@ -260,7 +273,7 @@ function Distribution:extend_repr()
 end
 
 -- A family of distributions. family: name, parameters, conditions (what a parameter must be), discrete, event (the number of axes of
--- the first parameter that are one event), check, and the formulas.
+-- the first parameter that are one event), wide (formulas of a value are computed in float64), check, and the formulas.
 local function define(family, signature, doc)
   local made = class.define(Distribution, family.name, signature .. ", seed=nil, dtype=nil, name=nil", doc)
   made._family, made.setup = family, setup

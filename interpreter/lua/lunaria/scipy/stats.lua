@@ -1,7 +1,7 @@
 -- ms.scipy.stats: statistics of samples, and distributions as tables of functions: ms.scipy.stats.norm.pdf(x, loc, scale).
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
-local special = require "lunaria.scipy.special"
+local shared = require "lunaria.probability.special"
 
 local ops = ms.ops
 local M = {}
@@ -117,123 +117,31 @@ function M.ttest_1samp(a, popmean, axis)
   local t = (ops.mean(x, k) - popmean) / M.sem(x, k)
   local degrees = x.shape[k + 1] - 1.0
   local half = ops.full_like(t, 0.5)
-  return t, special.betainc(half * degrees, half, degrees / (degrees + t * t))
+  return t, ops.betainc(half * degrees, half, degrees / (degrees + t * t))
 end
 
--- Distributions: of the value z = (x - loc) / scale, the logarithm of the density and the distribution function; shapes: how many
--- parameters stand before loc; discrete: on integers, without scale.
-local half_log_tau = 0.5 * math.log(2 * math.pi)
-
-local function inside(z, condition, f, outside)
-  local safe = ops.where(condition, z, ops.full_like(z, 0.5))
-  local y = f(safe)
-  return ops.where(condition, y, ops.full_like(y, outside))
+-- Distributions: the formulas that ms.probability has, of the value z = (x - loc) / scale and the parameters before loc (shapes: how
+-- many). discrete: on integers, without scale, from 0 to `most`. wide: computed in float64, as formulas are differences of large numbers.
+local chi2 = {}
+for name, formula in pairs(shared.gamma) do
+  chi2[name] = function(z, df)
+    local y = formula(0.5 * z, 0.5 * df)
+    return name == "log_prob" and y - math.log(2) or y
+  end
+end
+local uniform = {}
+for name, formula in pairs(shared.uniform) do
+  uniform[name] = name == "quantile" and formula or function(z) return formula(z, 1.0 - z) end
 end
 
 local families = {
-  norm = {
-    logpdf = function(z) return -0.5 * z * z - half_log_tau end, cdf = special.ndtr, ppf = special.ndtri,
-    sf = function(z) return special.ndtr(-z) end, logcdf = special.log_ndtr,
-  },
-  uniform = {
-    logpdf = function(z)
-      local within = ops.logical_and(ops.greater_equal(z, 0.0), ops.less_equal(z, 1.0))
-      return ops.where(within, ops.zeros_like(z), ops.full_like(z, -math.huge))
-    end,
-    cdf = function(z) return ops.clamp(z, 0.0, 1.0) end, ppf = function(p) return p end,
-  },
-  expon = {
-    logpdf = function(z) return ops.where(ops.greater_equal(z, 0.0), -z, ops.full_like(z, -math.huge)) end,
-    cdf = function(z) return -ops.expm1(-ops.maximum(z, ops.zeros_like(z))) end, ppf = function(p) return -ops.log1p(-p) end,
-    sf = function(z) return ops.exp(-ops.maximum(z, ops.zeros_like(z))) end,
-  },
-  laplace = {
-    logpdf = function(z) return -ops.abs(z) - math.log(2) end,
-    cdf = function(z)
-      local tail = 0.5 * ops.exp(-ops.abs(z))
-      return ops.where(ops.less(z, 0.0), tail, 1.0 - tail)
-    end,
-    ppf = function(p) return ops.where(ops.less(p, 0.5), ops.log(2.0 * p), -ops.log(2.0 - 2.0 * p)) end,
-  },
-  logistic = {
-    logpdf = function(z) return -ops.abs(z) - 2.0 * ops.log1p(ops.exp(-ops.abs(z))) end, cdf = ops.sigmoid, ppf = special.logit,
-    sf = function(z) return ops.sigmoid(-z) end,
-  },
-  cauchy = {
-    logpdf = function(z) return -math.log(math.pi) - ops.log1p(z * z) end,
-    cdf = function(z) return 0.5 + ops.atan(z) / math.pi end, ppf = function(p) return ops.tan((p - 0.5) * math.pi) end,
-  },
-  gamma = {
-    shapes = 1,
-    logpdf = function(z, a)
-      return inside(z, ops.greater(z, 0.0), function(v) return ops.xlogy(a - 1.0, v) - v - ops.lgamma(a) end, -math.huge)
-    end,
-    cdf = function(z, a) return special.gammainc(a, ops.maximum(z, ops.zeros_like(z))) end,
-  },
-  chi2 = {
-    shapes = 1,
-    logpdf = function(z, df)
-      return inside(z, ops.greater(z, 0.0), function(v)
-        return ops.xlogy(df * 0.5 - 1.0, v) - v * 0.5 - ops.lgamma(df * 0.5) - df * (0.5 * math.log(2))
-      end, -math.huge)
-    end,
-    cdf = function(z, df) return special.gammainc(df * 0.5, ops.maximum(z, ops.zeros_like(z)) * 0.5) end,
-  },
-  beta = {
-    shapes = 2,
-    logpdf = function(z, a, b)
-      return inside(z, ops.logical_and(ops.greater(z, 0.0), ops.less(z, 1.0)), function(v)
-        return ops.xlogy(a - 1.0, v) + special.xlog1py(b - 1.0, -v) - special.betaln(a, b)
-      end, -math.huge)
-    end,
-    cdf = function(z, a, b) return special.betainc(a, b, ops.clamp(z, 0.0, 1.0)) end,
-  },
-  t = {
-    shapes = 1,
-    logpdf = function(z, df)
-      local front = ops.lgamma((df + 1.0) * 0.5) - ops.lgamma(df * 0.5) - 0.5 * ops.log(df * math.pi)
-      return front - (df + 1.0) * 0.5 * ops.log1p(z * z / df)
-    end,
-    cdf = function(z, df)
-      local tail = 0.5 * special.betainc(df * 0.5, ops.full_like(df, 0.5), df / (df + z * z))
-      return ops.where(ops.less(z, 0.0), tail, 1.0 - tail)
-    end,
-  },
-  poisson = {
-    shapes = 1, discrete = true,
-    logpmf = function(k, mu) return ops.xlogy(k, mu) - mu - ops.lgamma(k + 1.0) end,
-    cdf = function(k, mu)
-      local y = special.gammaincc(ops.maximum(ops.floor(k), ops.zeros_like(k)) + 1.0, mu)
-      return ops.where(ops.less(k, 0.0), ops.zeros_like(y), y)
-    end,
-  },
-  bernoulli = {
-    shapes = 1, discrete = true,
-    logpmf = function(k, p)
-      local y = ops.xlogy(k, p) + special.xlog1py(1.0 - k, -p)
-      return ops.where(ops.greater(k, 1.0), ops.full_like(y, -math.huge), y)
-    end,
-    cdf = function(k, p)
-      local one = ops.ones_like(p + k)
-      return ops.where(ops.less(k, 0.0), 0.0 * one, ops.where(ops.less(k, 1.0), one - p, one))
-    end,
-  },
-  binom = {
-    shapes = 2, discrete = true,
-    logpmf = function(k, n, p)
-      local ways = ops.lgamma(n + 1.0) - ops.lgamma(k + 1.0) - ops.lgamma(n - k + 1.0)
-      local y = ways + ops.xlogy(k, p) + special.xlog1py(n - k, -p)
-      return ops.where(ops.greater(k, n), ops.full_like(y, -math.huge), y)
-    end,
-    cdf = function(k, n, p)
-      local whole = ops.floor(k)
-      local within = ops.logical_and(ops.greater_equal(whole, 0.0), ops.less(whole, n))
-      local one = ops.ones_like(n - whole)
-      local a, b = ops.where(within, n - whole, one), ops.where(within, whole + 1.0, one)
-      local y = special.betainc(a, b, 1.0 - p + 0.0 * whole)
-      return ops.where(within, y, ops.where(ops.less(whole, 0.0), ops.zeros_like(y), ops.ones_like(y)))
-    end,
-  },
+  norm = { of = shared.normal }, uniform = { of = uniform }, expon = { of = shared.exponential }, laplace = { of = shared.laplace },
+  logistic = { of = shared.logistic }, cauchy = { of = shared.cauchy },
+  gamma = { of = shared.gamma, shapes = 1, wide = true }, chi2 = { of = chi2, shapes = 1, wide = true },
+  beta = { of = shared.beta, shapes = 2, wide = true }, t = { of = shared.student, shapes = 1, wide = true },
+  poisson = { of = shared.poisson, shapes = 1, discrete = true, wide = true },
+  bernoulli = { of = shared.bernoulli, shapes = 1, discrete = true, most = function() return 1.0 end },
+  binom = { of = shared.binomial, shapes = 2, discrete = true, wide = true, most = function(n) return n end },
 }
 
 local function bring(where, ...)
@@ -241,8 +149,7 @@ local function bring(where, ...)
   local list, dtype, plain = arrays.together(where, { "x" }, values, values.n)
   local kind = arrays.kind(dtype)
   if kind ~= "f" then dtype = plain and ms.float32 or ms.float64 end
-  for i = 1, values.n do list[i] = arrays.cast(list[i], dtype) end
-  return list
+  return list, dtype
 end
 
 -- f(x, shapes ..., loc, scale) of a family; `after` finishes with the value and the scale.
@@ -257,42 +164,52 @@ local function method(name, family, f, after, from_probability)
     end
     values[shapes + 2] = given[shapes + 1] or 0.0
     values[shapes + 3] = family.discrete and 1.0 or given[shapes + 2] or 1.0
-    local list = bring(where, table.unpack(values, 1, shapes + 3))
+    local list, dtype = bring(where, table.unpack(values, 1, shapes + 3))
+    local half = dtype == ms.float16 or dtype == ms.bfloat16
+    local computed = family.wide and ms.float64 or half and ms.float32 or dtype
+    for i = 1, shapes + 3 do list[i] = arrays.cast(arrays.cast(list[i], dtype), computed) end
     local loc, scale = list[shapes + 2], list[shapes + 3]
     local z = from_probability and list[1] or (list[1] - loc) / scale
     -- All broadcast against each other.
     for i = 2, shapes + 1 do list[i] = list[i] + ops.zeros_like(z) end
     if shapes > 0 then z = z + ops.zeros_like(list[2]) end
-    return after(f(z, table.unpack(list, 2, shapes + 1)), loc, scale)
+    return arrays.cast(after(f(z, table.unpack(list, 2, shapes + 1)), loc, scale), dtype)
   end
 end
 
 local function same(y) return y end
 
+-- Names of scipy, and those of the formulas and of their logarithms.
+local names = {
+  cdf = { "cdf", "log_cdf" }, sf = { "survival_function", "log_survival" }, logcdf = { "log_cdf" }, logsf = { "log_survival" },
+}
+
 for name, family in pairs(families) do
-  local d = {}
+  local d, of = {}, family.of
   if family.discrete then
     local function logpmf(k, ...)
       local whole = ops.logical_and(ops.equal(k, ops.floor(k)), ops.greater_equal(k, 0.0))
-      local y = family.logpmf(ops.where(whole, k, ops.zeros_like(k)), ...)
+      if family.most then whole = ops.logical_and(whole, ops.less_equal(k, family.most(...))) end
+      local y = of.log_prob(ops.where(whole, k, ops.zeros_like(k)), ...)
       return ops.where(whole, y, ops.full_like(y, -math.huge))
     end
     d.logpmf = method(name .. ".logpmf", family, logpmf, same)
     d.pmf = method(name .. ".pmf", family, logpmf, function(y) return ops.exp(y) end)
   else
-    d.logpdf = method(name .. ".logpdf", family, family.logpdf, function(y, _, scale) return y - ops.log(scale) end)
-    d.pdf = method(name .. ".pdf", family, family.logpdf, function(y, _, scale) return ops.exp(y) / scale end)
+    d.logpdf = method(name .. ".logpdf", family, of.log_prob, function(y, _, scale) return y - ops.log(scale) end)
+    d.pdf = method(name .. ".pdf", family, of.log_prob, function(y, _, scale) return ops.exp(y) / scale end)
   end
-  d.cdf = method(name .. ".cdf", family, family.cdf, same)
-  d.sf = method(name .. ".sf", family, family.sf or family.cdf, family.sf and same or function(y) return 1.0 - y end)
-  d.logcdf = method(name .. ".logcdf", family, family.logcdf or family.cdf, family.logcdf and same or function(y) return ops.log(y) end)
-  if family.ppf then
-    d.ppf = method(name .. ".ppf", family, family.ppf, function(y, loc, scale) return y * scale + loc end, true)
+  for key, formulas in pairs(names) do
+    local own = of[formulas[1]]
+    d[key] = method(name .. "." .. key, family, own or of[formulas[2]], own and same or function(y) return ops.exp(y) end)
+  end
+  if of.quantile then
+    d.ppf = method(name .. ".ppf", family, of.quantile, function(y, loc, scale) return y * scale + loc end, true)
   end
   M[name] = setmetatable({}, {
     __index = d, _head = "ms.scipy.stats." .. name,
-    _doc = ("The distribution %s with scipy's parameters: %s, cdf, sf, logcdf%s of the value, the shape parameters (%d), loc and "
-      .. "scale.\n\n"):format(name, family.discrete and "pmf, logpmf" or "pdf, logpdf", family.ppf and ", ppf" or "", family.shapes or 0)
+    _doc = ("The distribution %s with scipy's parameters: %s, cdf, sf, logcdf, logsf%s of the value, the shape parameters (%d), loc and "
+      .. "scale.\n\n"):format(name, family.discrete and "pmf, logpmf" or "pdf, logpdf", of.quantile and ", ppf" or "", family.shapes or 0)
       .. ("  > type(ms.scipy.stats.%s.cdf)\n  function"):format(name),
   })
 end
