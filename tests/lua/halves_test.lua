@@ -5,6 +5,7 @@ package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
 local parse_sample = require "programs.sample"
+local call_of = require "programs.call"
 local ops = ms.ops
 
 local graph_mode = ms.get_context("mode") == ms.GRAPH_MODE
@@ -29,39 +30,6 @@ end
 local MARGIN = { float16 = 2 ^ -8, bfloat16 = 2 ^ -5 }
 
 local UNITS = { float16 = 2 ^ -11, bfloat16 = 2 ^ -8 }
-
--- The call of a sample: its text and its operands as templates.
-local function call_of(entry, sample)
-  local operands, dtypes = {}, 0
-  local function text_of(value)
-    if value.list then
-      local parts = {}
-      for i, item in ipairs(value.list) do parts[i] = text_of(item) end
-      return "{ " .. table.concat(parts, ", ") .. " }"
-    elseif value.shape then
-      operands[#operands + 1] = value
-      return "a" .. #operands
-    elseif value.text == "ms.float32" then
-      dtypes = dtypes + 1
-      return "dtype"
-    end
-    return value.text
-  end
-  local parts, named = {}, {}
-  for _, argument in ipairs(sample) do
-    local parameter, text = argument.parameter, text_of(argument.value)
-    if #named == 0 and not argument.name and not parameter.by_name_only then
-      parts[#parts + 1] = text
-    else
-      named[#named + 1] = (parameter.name == "end" and "[\"end\"]" or parameter.name) .. " = " .. text
-    end
-  end
-  if #named > 0 then parts[#parts + 1] = "{ " .. table.concat(named, ", ") .. " }" end
-  local names = { "dtype" }
-  for i = 1, #operands do names[i + 1] = "a" .. i end
-  local text = ("ops.%s(%s)"):format(entry.name, table.concat(parts, ", "))
-  return text, operands, table.concat(names, ", "), dtypes > 0
-end
 
 -- Some number of [0, 1), the same in each run, whatever other operators there are.
 local state = 1
