@@ -79,7 +79,8 @@ Value along_axis(const BatchCall& c, size_t at) {
         if (is_operand(c, i) && (c.args[i].is_list() || c.rank(i) == 0 || c.rank(i) != c.rank(0))) return {};
     std::vector<Value> args = spread_all(c);
     if (c.args[at].is_list())
-        args[at] = Value::ints(shifted(c.axes(at, 0)));
+        // Here no axes are none of them, not all as in a reduction.
+        args[at] = Value::ints(c.ints(at).empty() ? std::vector<int64_t>() : shifted(c.axes(at, 0)));
     else
         args[at] = c.has(at) ? Value(static_cast<int64_t>(c.axis(at, 0)) + 1) : Value(int64_t{-1});
     return emit(c, std::move(args));

@@ -41,7 +41,10 @@ std::vector<Value> strided(const BatchCall& c, size_t at, std::vector<Value> arg
 
 Value transposed(const BatchCall& c, const Types&) {
     std::vector<int64_t> order = all_axes(c);
-    if (c.args.size() > 1 && c.has(1)) {
+    if (c.args.size() > 2 && c.has(2)) {
+        std::swap(order[static_cast<size_t>(normal_axis(c.name(), c.ints(1).at(0), c.rank(0), "dims"))],
+                  order[static_cast<size_t>(c.axis(2, 0))]);
+    } else if (c.args.size() > 1 && c.has(1)) {
         order = c.ints(1);
         for (int64_t& a : order) a += a < 0 ? c.rank(0) : 0;
     } else {

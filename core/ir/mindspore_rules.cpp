@@ -51,7 +51,7 @@ std::vector<int64_t> swapped(const Values& args) {
     const int rank = shape_of(args[0]).rank();
     std::vector<int64_t> order(static_cast<size_t>(rank));
     for (int i = 0; i < rank; ++i) order[static_cast<size_t>(i)] = i;
-    std::swap(order.at(static_cast<size_t>(counted(args[1].integer(), rank))),
+    std::swap(order.at(static_cast<size_t>(counted(list_of(args[1]).at(0).integer(), rank))),
               order.at(static_cast<size_t>(counted(args[2].integer(), rank))));
     return order;
 }
@@ -461,6 +461,7 @@ const Text kRules[] = {
     {"reshape(x, s) = Reshape(x, @list(s))"},
     {"transpose(x, p) = Transpose(x, @list(p))"},
     {"transpose(x, nil) = Transpose(x, @reversed(x))"},
+    {"transpose(x, a, b) = Transpose(x, @swapped(x, a, b))"},
     {"permute(x, p) = Transpose(x, @list(p))"},
     {"swapaxes(x, a, b) = Transpose(x, @swapped(x, a, b))"},
     {"expand_dims(x, a) = ExpandDims(x, a)"},

@@ -67,15 +67,31 @@ void permute(Layout& layout, const Shape& order) {
     }
 }
 
-// The order of axes that a call of transpose asks for; none: reversed.
+Shape swapped(int rank, int a, int b) {
+    Shape order = all_axes(rank);
+    std::swap(order[a], order[b]);
+    return order;
+}
+
+// The order of axes that a call of transpose or permute asks for; none: reversed.
 Shape transpose_order(const Call& call) {
     int rank = call.rank(0);
-    if (!call.has(1)) {
+    const bool swaps = call.args.size() > 2 && call.has(2);
+    if (!call.has(1) && !swaps) {
         Shape reversed;
         for (int i = rank - 1; i >= 0; --i) reversed.push_back(i);
         return reversed;
     }
     auto axes = call.ints(1);
+    if (swaps) {
+        if (axes.size() != 1)
+            throw argument_error(call.name(), str("dim1 goes with one other axis, and ", param_name(call, 1), " names ",
+                                                  axes.size(), " of them"))
+                .hint(
+                    "two numbers exchange two axes: x:transpose(0, 1); a table orders all of them: x:transpose({1, "
+                    "0})");
+        return swapped(rank, normal_axis(call.name(), axes[0], rank, param_name(call, 1)), call.axis(2, 0));
+    }
     Shape order = normal_axes(call.name(), axes, rank, param_name(call, 1));
     if (order.rank() != rank)
         throw shape_error(call.name(),
@@ -88,12 +104,6 @@ Shape inverse(const Shape& order) {
     Shape back = order;
     for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
     return back;
-}
-
-Shape swapped(int rank, int a, int b) {
-    Shape order = all_axes(rank);
-    std::swap(order[a], order[b]);
-    return order;
 }
 
 Shape moved(const Call& call) {
@@ -279,15 +289,22 @@ void add_reshapes(Registry& ops) {
 }
 
 void add_transposes(Registry& ops) {
-    rearranges(ops.add("transpose(input/x/input_x: tensor, dims/input_perm/perm/axes/axis: shape? = nil)"),
+    rearranges(ops.add("transpose(input/x/input_x: tensor, dims/input_perm/perm/axes/axis/dim0: ints? = nil, "
+                       "dim1: int? = nil)"),
                [](const Call& c, Layout& layout) { permute(layout, transpose_order(c)); })
-        .doc("Axes in another order: axis i of the result is axis dims[i] of the input; without dims, reversed.")
+        .doc(
+            "Axes in another order: axis i of the result is axis dims[i] of the input; without dims, reversed. Two "
+            "numbers exchange two axes; a table, or more numbers, orders all of them.")
         .example("transpose(tensor{{1, 2}, {3, 4}}, {1, 0})", "tensor{{1, 3}, {2, 4}}")
+        .example("shape(transpose(zeros({2, 3, 4}), 0, 2))", "{4, 3, 2}")
+        .example("shape(transpose(zeros({2, 3, 4}), 2, 0, 1))", "{4, 2, 3}")
         .grad([](const GradRule& g) -> Grads {
-            return {g.dout.transpose(inverse(transpose_order(g))), {}};
+            return {g.dout.transpose(inverse(transpose_order(g))), {}, {}};
         })
         .batched(batch::transposed)
         .sample("f32[2,3,4], {2,0,1}")
+        .sample("f32[2,3,4], 0, -1")
+        .sample("f32[3,3], 0, 1")
         .sample("f32[5,3]");
     rearranges(ops.add("permute(input/x: tensor, axis/dims: shape)"),
                [](const Call& c, Layout& layout) { permute(layout, transpose_order(c)); })

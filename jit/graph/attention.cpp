@@ -62,7 +62,8 @@ class Attentions {
             const Shape& s = x.node()->type.tensor.shape;
             return s.rank() == 4 ? x : emit(builder, ops().reshape, {x, Value::ints({s[0], 1, s[1], s[2]})});
         };
-        const Value keys = emit(builder, ops().transpose, {with_heads(product->args[1]), Value::ints({0, 1, 3, 2})});
+        const Value keys =
+            emit(builder, ops().transpose, {with_heads(product->args[1]), Value::ints({0, 1, 3, 2}), Value()});
         const Value result = emit(builder, ops().attention,
                                   {with_heads(product->args[0]), keys, with_heads(node.args[1]), Value(scale),
                                    Value(false), Value(int64_t{0})});

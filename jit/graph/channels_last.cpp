@@ -141,7 +141,7 @@ class Turner {
         builder_ = &builder;
         if (!choice_.contains(&node)) return choice_.adds_pixels(&node) ? pixel_sum(node) : give_back(node);
         const Value twin = twin_of(node);
-        const Value front = emit(ops().transpose, {twin, Value::ints(kToFront)});
+        const Value front = emit(ops().transpose, {twin, Value::ints(kToFront), Value()});
         twins_[front.node()] = twin;
         originals_[front.node()] = &node;
         return front;
@@ -173,7 +173,7 @@ class Turner {
             for (int64_t n : s) wide.push_back(n);
             four = emit(ops().reshape, {v, Value::ints(wide)});
         }
-        return emit(ops().transpose, {four, Value::ints(kToBack)});
+        return emit(ops().transpose, {four, Value::ints(kToBack), Value()});
     }
 
     Value twin_of(const ir::Node& node) {

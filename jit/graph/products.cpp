@@ -83,7 +83,8 @@ class Joiner {
             left.push_back(turned(term.node()->args[0]));
             right.push_back(term.node()->args[1]);
         }
-        return emit(ops().matmul, {emit(ops().transpose, {together(left), Value::ints({1, 0})}), together(right)});
+        return emit(ops().matmul,
+                    {emit(ops().transpose, {together(left), Value::ints({1, 0}), Value()}), together(right)});
     }
 
     // Of sums over rows: the sum over all of the rows.
@@ -109,10 +110,11 @@ class Joiner {
         if (is_call(&node, ops().transpose)) {
             const ir::Node* inner = node.args[0].node();
             const Shape& before = inner->type.tensor.shape;
-            if (before.rank() == 2 && before[0] == shape[1] && before[1] == shape[0] && is_swap(node.args[1]))
+            if (before.rank() == 2 && before[0] == shape[1] && before[1] == shape[0] &&
+                is_swap(node.args[1], node.args[2]))
                 return Value(const_cast<ir::Node*>(inner));
         }
-        if (shape[1] != 1) return emit(ops().transpose, {v, Value::ints({1, 0})});
+        if (shape[1] != 1) return emit(ops().transpose, {v, Value::ints({1, 0}), Value()});
         // One column; often a row that has been turned before.
         if (is_call(&node, ops().reshape)) {
             ir::Node* inner = node.args[0].node();
@@ -120,7 +122,9 @@ class Joiner {
         }
         return emit(ops().reshape, {v, Value::ints({1, shape[0]})});
     }
-    static bool is_swap(const Value& axes) {
+    // Whether transpose's operands exchange the axes of a matrix.
+    static bool is_swap(const Value& axes, const Value& other) {
+        if (!other.is_nil()) return ((axes.is_list() ? axes.items()[0] : axes).integer() + other.integer()) % 2 != 0;
         return axes.is_nil() || (axes.is_list() && axes.items()[0].integer() == 1 && axes.items()[1].integer() == 0);
     }
 

@@ -56,7 +56,7 @@ bool lay_out_weights(ir::Graph& graph) {
             const Shape& shape = w->type.tensor.shape;
             const bool turns = is_dense_layer(node);
             const Value across =
-                turns ? emit(builder, ops().transpose, {node.args[1], Value::ints({1, 0})}) : node.args[1];
+                turns ? emit(builder, ops().transpose, {node.args[1], Value::ints({1, 0}), Value()}) : node.args[1];
             // A reshape that is no view is a copy in the order of its elements.
             const Value flat = emit(builder, ops().reshape, {across, Value::ints({shape.size()})});
             copy = emit(builder, ops().reshape, {flat, Value::ints({shape[turns ? 1 : 0], shape[turns ? 0 : 1]})});

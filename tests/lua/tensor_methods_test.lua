@@ -146,4 +146,37 @@ test("random numbers", function()
   fails(function() z:cauchy(0, -1) end, "sigma must be above 0")
 end)
 
+t.test("two numbers exchange two axes, a table or as many numbers as axes order them", function()
+  for _, shape in ipairs { { 3, 3 }, { 2, 3 }, { 2, 3, 4 }, { 3, 3, 3 }, { 2, 3, 4, 5 } } do
+    local rank = #shape
+    local y = ms.arange(ms.ops.zeros(shape).size):reshape(shape):astype(ms.float32)
+    for a = -rank, rank - 1 do
+      for b = -rank, rank - 1 do
+        local wanted = ops.swapaxes(y, a, b)
+        for _, f in ipairs { function(v) return v:transpose(a, b) end, function(v) return ops.transpose(v, a, b) end,
+          function(v) return ops.transpose(v, { dim0 = a, dim1 = b }) end } do
+          t.equal(f(y), wanted)
+          if a == 0 and b ~= 0 then
+            t.equal(ms.jit(f)(y), wanted)
+            t.near(ms.grad(function(v) return ops.sum(f(v) * wanted) end)(y), y, 0)
+            t.equal(ms.vmap(f)(ops.stack({ y, y * 2 }, 0)), ops.stack({ wanted, wanted * 2 }, 0))
+            t.equal(ms.jit(function(v, w) return ops.matmul(v:transpose(-2, -1), w) end)(y, y), ops.matmul(y.mT, y))
+          end
+        end
+      end
+    end
+    local order = {}
+    for i = 1, rank do order[i] = (i + 1) % rank end
+    t.equal(y:transpose(order), ops.permute(y, order))
+    if rank > 2 then t.equal(y:transpose(table.unpack(order)), ops.permute(y, order)) end
+    t.equal(y:transpose(), ops.permute(y, rank == 2 and { 1, 0 } or rank == 3 and { 2, 1, 0 } or { 3, 2, 1, 0 }))
+  end
+  local square = ms.tensor { { 1, 2 }, { 3, 4 } }
+  t.equal(square:transpose({ 0, 1 }), square)
+  t.equal(square:transpose(0, 1), ms.tensor { { 1, 3 }, { 2, 4 } })
+  t.fails({ "dim1 goes with one other axis" }, function() square:transpose({ 0, 1 }, 1) end)
+  t.fails({ "transpose" }, function() square:transpose(0, 2) end)
+  t.fails({ "dim1 goes with one other axis" }, function() square:transpose { dim1 = 1 } end)
+end)
+
 t.finish()

@@ -72,6 +72,33 @@ agrees("reductions", function(a) return ops.sum(a), ops.mean(a, 0), ops.amax(a, 
 agrees("shapes", function(a)
   return ops.reshape(a, { -1 }), a:t(), ops.expand_dims(a, 1), ops.stack({ a, a * 2 }, 1), ops.concat({ a, y[0] }, -1)
 end, { 0 }, x)
+-- Every operator with a list of axes, without any: for some that means none, for others all.
+t.test("no axes are as many for each sample", function()
+  local registry, missing = require "lunaria.registry", {}
+  local input, tried = ops.randn { 3, 2, 4 }, 0
+  for _, entry in ipairs(registry.entries()) do
+    local list = entry.parameters[2]
+    for i, parameter in ipairs(entry.parameters) do
+      local is_axes = parameter.type == "ints" or parameter.type == "shape"
+      local names = parameter.name .. " " .. table.concat(parameter.other_names or {}, " ")
+      if is_axes and i > 1 and (names:find "axis" or names:find "dim" or names:find "axes") then list = parameter end
+    end
+    if list and (list.type == "ints" or list.type == "shape") and entry.parameters[1].name ~= "size" then
+      local f = function(v) return (ops[entry.name](v, { [list.name] = {} })) end
+      local alone, one = pcall(f, input[0])
+      if alone and ms.is_tensor(one) then
+        tried = tried + 1
+        local samples = {}
+        for k = 1, 3 do samples[k] = f(input[k - 1]) end
+        local ok, all = pcall(ms.vmap(f), input)
+        if not ok or tostring(all) ~= tostring(ops.stack(samples, 0)) then missing[#missing + 1] = entry.name .. " " .. tostring(all) end
+      end
+    end
+  end
+  t.equal(missing, {})
+  assert(tried >= 12, tried)
+end)
+
 agrees("parts", function(a) return a[1], a["1:3, ::2"], a[{ 0, 1 }], a["..., -1"], ops.flip(a, { 1 }), ops.roll(a, 1, 0) end, { 0 }, x)
 agrees("choices", function(a, b) return ops.where(ops.greater(a, b), a, b), ops.maximum(a, b), ops.sort(a, 0) end, { 0, 0 }, x, y)
 agrees("softmax and losses", function(a, b)

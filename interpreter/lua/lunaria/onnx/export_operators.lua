@@ -160,8 +160,16 @@ local function backwards(rank)
   for i = 1, rank do list[i] = rank - i end
   return list
 end
+local function swapped(rank, p, q)
+  local perm = {}
+  for i = 0, rank - 1 do perm[i + 1] = i end
+  p, q = axis_of(p, rank) + 1, axis_of(q, rank) + 1
+  perm[p], perm[q] = perm[q], perm[p]
+  return perm
+end
 handlers.transpose = function(g, a)
   local x = input(a)
+  if a.dim1 then return permuted(g, g:value(x), swapped(rank_of(x), list_of(a.dims)[1], a.dim1)) end
   local rank, perm = rank_of(x), {}
   for i, axis in ipairs(a.dims or backwards(rank)) do perm[i] = axis_of(axis, rank) end
   return permuted(g, g:value(x), perm)
@@ -172,13 +180,6 @@ handlers.permute = function(g, a)
   return permuted(g, g:value(a.input), perm)
 end
 handlers.t = function(g, a) return permuted(g, g:value(a.input), backwards(rank_of(a.input))) end
-local function swapped(rank, p, q)
-  local perm = {}
-  for i = 0, rank - 1 do perm[i + 1] = i end
-  p, q = axis_of(p, rank) + 1, axis_of(q, rank) + 1
-  perm[p], perm[q] = perm[q], perm[p]
-  return perm
-end
 handlers.swapaxes = function(g, a)
   return permuted(g, g:value(a.input), swapped(rank_of(a.input), a.axis0, a.axis1))
 end
