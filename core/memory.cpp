@@ -17,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/page_store.h"
+#include "core/unfilled_memory.h"
 #include "core/watched_memory.h"
 
 namespace lunaria {
@@ -390,6 +391,7 @@ void* allocate(size_t bytes) {
             return block;
         }
     }
+    if (void* block = UnfilledMemory::piece_for(bytes)) return block;
     if (bytes > (size_t{1} << 62)) throw memory_error("memory", str("a block of ", bytes, " bytes is too large"));
     size_t size = class_size(bytes);
     void* block = nullptr;
@@ -412,6 +414,7 @@ void release(void* block, size_t bytes) noexcept {
         if (!mine.give_class(c, block, size)) std::free(block);
         return;
     }
+    if (UnfilledMemory::owns(block)) return;
     size_t size = class_size(bytes);
     note_release(mine, static_cast<int64_t>(size));
     if constexpr (kMemoryIsWatched) return std::free(block);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/unfilled_memory.h"
 
 namespace lunaria::ascend {
 
@@ -65,6 +66,7 @@ class Outline {
     static std::atomic<CopyFn> copy_;   // of elements, when no outline is open
     static std::atomic<Device*> host_;  // of the last outline: a device may be about to ask for its kernels
     const std::thread::id thread_ = std::this_thread::get_id();
+    UnfilledMemory unfilled_;
     std::unique_ptr<OutlineDevice> device_;
     Device* before_;
     std::function<std::string()> place_;

@@ -321,4 +321,16 @@ t.test("wrong arguments are told", function()
   t.fails({ "cannot be read" }, estimate, "resnet50", { chip = "/nonexistent.json" })
 end)
 
+t.test("an estimate needs no memory of the size of the tensors", function()
+  local function peak_kilobytes() return tonumber(io.open("/proc/self/status"):read "a":match "VmHWM:%s*(%d+)") end
+  local before = peak_kilobytes()
+  local e = estimate("gpt2_xl", { batch = 2, check_memory = false })
+  assert(e.step > 0.1, e.step)
+  -- Its features alone are 200 GB for the batch, the parameters 6.
+  estimate("gpt2_xl", { batch = 64, check_memory = false })
+  assert(peak_kilobytes() - before < 300 * 1024, peak_kilobytes() - before)
+  local x = ms.ones { 1 << 20 }
+  t.equal((x + x):sum():item(), 2.0 * (1 << 20))
+end)
+
 t.finish()
