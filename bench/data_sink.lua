@@ -1,5 +1,5 @@
 -- Run by data_sink.py: training steps of a small perceptron for single examples, by 100 calls of the compiled step and by
--- one ms.data_sink. Prints the nanoseconds per step of both, the median of rounds that take turns.
+-- one of ms.data_sink. Prints the nanoseconds per step of both, the median of rounds that take turns.
 local ms = require "lunaria"
 local networks = require "bench.networks"
 local nn, ops = ms.nn, ms.ops
@@ -28,7 +28,7 @@ local function calls()
   for i = 1, 100 do loss = called(data[i][1], data[i][2]) end
   return loss
 end
-local function sink() return ms.data_sink(sunk, data, { steps = 100 }) end
+local sink = ms.data_sink(sunk, data, { sink_size = 100 })
 
 assert(calls():item() == sink():item(), "the two ways give different losses")
 local function time(f)

@@ -492,7 +492,9 @@ int sink(lua_State* L) {
     const lua_Integer steps = luaL_checkinteger(L, 2);
     const bool listed = lua_istable(L, 3);
     const lua_Integer count = listed ? static_cast<lua_Integer>(lua_rawlen(L, 3)) : 0;
+    const lua_Integer first = luaL_optinteger(L, 5, 0);
     luaL_argcheck(L, !listed || count > 0, 3, "there are no batches");
+    luaL_argcheck(L, first >= 0 && (!listed || first < count), 5, "there is no such batch");
     lua_settop(L, 4);
     lua_getiuservalue(L, 1, kCompiledKept);
     constexpr int kKept = 5;
@@ -506,7 +508,7 @@ int sink(lua_State* L) {
     for (; done < steps; ++done) {
         if (listed) {
             lua_settop(L, kKept);
-            push_batch(L, 3, done % count + 1);
+            push_batch(L, 3, (first + done) % count + 1);
         } else {
             const int last = lua_gettop(L);
             lua_pushvalue(L, 3);

@@ -59,7 +59,7 @@ t.test("a data sink feeds compiled steps", function()
     ops.assign(w, w * 0.5 + ops.cumsum(x, 0) / x:sum())
     return w:sum()
   end)
-  local all = ms.data_sink(step, source(), { collect = true })
+  local all = ms.data_sink(step, source(), { sink_size = 20, collect = true })()
   local v = 0
   for i = 1, 20 do
     v = v * 0.5 + (count + 1) / 2

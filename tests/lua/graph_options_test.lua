@@ -99,19 +99,22 @@ end)
 
 t.test("ms.data_sink checks what it gets", function()
   local data = { x, x }
-  refuses({ "data_sink: step must be a function" }, set("a function", "a cell (Dense)"), function(v) ms.data_sink(v, data) end)
+  refuses({ "data_sink: fn must be a function" }, set("a function", "a cell (Dense)"), function(v) ms.data_sink(v, data) end)
   refuses({ "data_sink: dataset must be a table of batches, a function or an iterator" },
     set("a table", "an empty table", "a function", "a cell (Dense)"), function(v) ms.data_sink(double, v) end)
   t.fails("data_sink: the dataset is an empty table", function() ms.data_sink(double, {}) end)
-  refuses({ "data_sink: a table of options is expected, such as { steps = 100 }" },
+  refuses({ "data_sink: a table of options is expected, such as { sink_size = 100 }" },
     set("1", "1.5", "a table", "an empty table"), function(v) ms.data_sink(double, data, v) end)
-  refuses({ "data_sink: steps must be a positive integer" }, set("1"), function(v) ms.data_sink(double, data, { steps = v }) end)
+  refuses({ "data_sink: sink_size must be a positive integer" }, set("1"),
+    function(v) ms.data_sink(double, data, { sink_size = v }) end)
   refuses({ "data_sink: collect must be true or false" }, set("true"), function(v) ms.data_sink(double, data, { collect = v }) end)
-  for _, steps in ipairs { 0, -1, 1.5, 0 / 0 } do
-    t.fails("data_sink: steps must be a positive integer", function() ms.data_sink(double, data, steps) end)
+  for _, size in ipairs { 0, -2, 1.5, 0 / 0 } do
+    t.fails("data_sink: sink_size must be a positive integer", function() ms.data_sink(double, data, size) end)
   end
-  t.fails({ "data_sink: there is no option 'step'", "did you mean 'steps'?" }, function() ms.data_sink(double, data, { step = 1 }) end)
-  t.equal(ms.data_sink(double, data, 2.0), ms.tensor { 2.0, 4.0 })
+  t.fails({ "data_sink: there is no option 'sink_sizes'", "did you mean 'sink_size'?" },
+    function() ms.data_sink(double, data, { sink_sizes = 1 }) end)
+  t.equal(ms.data_sink(double, data, 2.0)(), ms.tensor { 2.0, 4.0 })
+  t.fails("data_sink: sink_size is given twice", function() ms.data_sink(double, data, 2, { sink_size = 2 }) end)
 end)
 
 t.test("ms.data_sink calls datasets that are objects", function()
@@ -120,8 +123,8 @@ t.test("ms.data_sink calls datasets that are objects", function()
     given = given + 1
     if given <= 3 then return ms.tensor { given + 0.0 } end
   end })
-  t.equal(ms.data_sink(double, batches), ms.tensor { 6.0 })
-  t.fails("dense: input must be", function() ms.data_sink(double, net) end)
+  t.equal(ms.data_sink(double, batches, -1)(), ms.tensor { 6.0 })
+  t.fails("dense: input must be", function() ms.data_sink(double, net)() end)
 end)
 
 t.test("ms.profile checks what it gets", function()

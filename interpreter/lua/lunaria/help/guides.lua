@@ -214,7 +214,7 @@ return {
         { "for start = 0, 5, 2 do\n  local rows = order[{ms.slice(start, start + 2)}]\n  batch = data.x[{rows}]\nend" },
         { "batch.shape", "(2, 2)" },
       },
-      "ms.data_sink(step, batches) runs many steps in one call; ms.progress draws a bar around a loop.",
+      "ms.data_sink(step, batches, 100) gives a function that does 100 steps in one call; ms.progress draws a bar around a loop.",
     } },
   { name = "guide.plots", title = "Plots and pictures",
     words = "plot, plot the loss, draw a curve, histogram, show an image, picture, visualize, live plot, tensorboard, matplotlib, progress bar, tqdm",

@@ -13,7 +13,7 @@ local function functions()
     [ms.export] = { "file_name", "file_format" }, [ms.display] = { "id", "metadata", "raw" },
     [ms.input] = { "password" }, [ms.clear_output] = { "wait" }, [ms.load] = { "names" },
     [ms.op] = { "name", "inputs", "expr", "doc", "output", "reduce", "sizes",
-      "outside" }, [ms.data_sink] = { "steps", "collect" },
+      "outside" }, [ms.data_sink] = { "sink_size", "collect" },
     [ms.json.encode] = { "indent", "allow_nan" },
     [ms.widgets.slider] = { "value", "min", "max", "step", "label" }, [ms.widgets.progress] = { "value", "min", "max", "label" },
     [ms.widgets.button] = { "label" },
