@@ -342,6 +342,12 @@ Expr put_under_mask(Builder& builder, const Expr& x, const Value& mask, const Ex
 
 }  // namespace
 
+const Op& indexing() {
+    static Registry own;
+    static const Op& op = own.add("tensor(x: tensor)");
+    return op;
+}
+
 void check_indexable(const Shape& shape) {
     if (shape.rank() == 0) throw index_error(kWhere, "a tensor of rank 0 cannot be indexed").hint("use x:item()");
 }

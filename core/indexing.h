@@ -56,6 +56,10 @@ struct Index {
 // Reads "1:3, ::2, ..., -1, None". Throws a syntax error that shows the text with a caret under the mistake.
 Index parse_index(std::string_view where, std::string_view text);
 
+// What errors of the operators that an index stands for are named after, as after a composite operator: the tensor,
+// which is what the user typed.
+const Op& indexing();
+
 // Throws an index error when a tensor of that shape has no axes.
 void check_indexable(const Shape& shape);
 

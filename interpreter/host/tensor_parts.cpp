@@ -89,6 +89,7 @@ vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const
         if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {whole, result}, {}));
         graph->result = Value::list({result});
         kept = graph;
+        vm::function_of(*kept).whole = &indexing();
     }
     part.function = kept;
     if (mask) parts_.erase(name);

@@ -152,12 +152,15 @@ int loadfile(lua_State* L) {
     });
 }
 
+// What the file's chunk gave, also after it has yielded.
+int results_of_file(lua_State* L, int, lua_KContext) { return lua_gettop(L) - 1; }
+
 int dofile(lua_State* L) {
     const char* path = luaL_optstring(L, 1, nullptr);
     lua_settop(L, 1);
     State::of(L).loader().compile_file(L, path);
-    lua_call(L, 0, LUA_MULTRET);
-    return lua_gettop(L) - 1;
+    lua_callk(L, 0, LUA_MULTRET, 0, results_of_file);
+    return results_of_file(L, LUA_OK, 0);
 }
 
 // The second searcher of require: a Lua file on package.path. Upvalue 1 is the package table, so that the search goes
@@ -256,6 +259,7 @@ int Loader::load_text(lua_State* L, std::string_view text, const std::string& na
         return status;
     }
     lua_remove(L, -2);
+    if (name != text) bind_text(L, text);
     bind_entry(L);
     return status;
 }
@@ -383,7 +387,9 @@ FunctionSource Loader::source_of(lua_State* L, int index) {
     bool certain = false;
     std::string own;
     FunctionSource result;
-    const auto texts = candidates(name, certain);
+    const std::optional<std::string_view> kept = text_of(L, index);
+    const auto texts = kept ? std::vector<std::string_view>{*kept} : candidates(name, certain);
+    certain |= kept.has_value();
     for (std::string_view text : texts) {
         Tree* tree = nullptr;
         try {

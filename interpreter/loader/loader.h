@@ -57,8 +57,9 @@ class Loader {
     // Whether a text of the user's mentions the global `breakpoint`.
     bool mentions_breakpoint() const { return mentions_breakpoint_; }
 
-    // The tree of the function at `index`: by chunk, lines, parameters and upvalues; where several fit, or several
-    // texts had the chunk's name, by its compiled code. What it gives for a Lua function is never another function's
+    // The tree of the function at `index`: in the text that its chunk keeps as long as one of its functions lives, or
+    // where it has none, in those of the chunk's name that are still known; by lines, parameters and upvalues; where
+    // several fit, by its compiled code. What it gives for a Lua function is never another function's
     // tree, except of one with the same code and upvalues that are treated alike.
     FunctionSource source_of(lua_State* L, int index);
 

@@ -300,19 +300,26 @@ bool Prologues::may_compute(const Proto& f) {
     return false;
 }
 
-// `outer`: where the function around it has the variable.
-void Prologues::extend(lua_State* L, Proto& f, unsigned char outer) {
-    const size_t count = f.upvalues.size() / kUpvalue;
-    if (count >= kMostUpvalues || f.names.size() != count || f.parameters > kMostParameters) return;
-    const bool computes = may_compute(f);
-    if (!computes && f.inner.empty()) return;
-    const Code* code = code_for(L, {f.parameters, f.variadic});
-    if (!code) return;
-    const char described[kUpvalue] = {0, static_cast<char>(outer), 0};
+void Prologues::add_upvalue(Proto& f, const char* name, bool of_stack, unsigned char outer) {
+    const char described[kUpvalue] = {of_stack, static_cast<char>(outer), 0};
     f.upvalues.append(described, kUpvalue);
-    f.names.push_back(Writer::string(f.inner.empty() ? kEntryVariable : kOuterEntryVariable));
-    const auto position = static_cast<unsigned char>(count);
-    for (Proto& inner : f.inner) extend(L, inner, position);
+    f.names.push_back(Writer::string(name));
+}
+
+// `outer_text`, `outer_entry`: where the function around it has the variables, of which it may lack that of the text.
+void Prologues::extend(lua_State* L, Proto& f, size_t outer_text, size_t outer_entry) {
+    const size_t count = f.upvalues.size() / kUpvalue;
+    if (count >= kMostUpvalues || f.names.size() != count) return;
+    const bool computes = may_compute(f), has_text = outer_text < kMostUpvalues && count + 1 < kMostUpvalues;
+    const Code* code = nullptr;
+    if ((computes || !f.inner.empty()) && f.parameters <= kMostParameters)
+        code = code_for(L, {f.parameters, f.variadic});
+    if (has_text) add_upvalue(f, kTextVariable, false, static_cast<unsigned char>(outer_text));
+    if (!code) return;
+    const auto position = static_cast<unsigned char>(count + (has_text ? 1 : 0));
+    add_upvalue(f, f.inner.empty() ? kEntryVariable : kOuterEntryVariable, false,
+                static_cast<unsigned char>(outer_entry));
+    for (Proto& inner : f.inner) extend(L, inner, has_text ? count : kMostUpvalues, position);
     if (!computes) return;
 
     // All that reads an upvalue reads this one: the first instruction tells which those are, its operand B is the
@@ -338,12 +345,11 @@ std::string Prologues::add(lua_State* L, std::string_view dump) {
     std::string header(reader.take(kHeaderSize));
     Proto chunk;
     reader.function(chunk);
-    if (!reader.good() || chunk.inner.empty() || header[kUpvaluesAt] != 1 || chunk.names.size() != 1) return {};
-    chunk.names.push_back(Writer::string(kOuterEntryVariable));
-    constexpr char kDescribed[kUpvalue] = {1, 1, 0};
-    chunk.upvalues.append(kDescribed, kUpvalue);
-    for (Proto& inner : chunk.inner) extend(L, inner, 1);
-    header[kUpvaluesAt] = 2;
+    if (!reader.good() || header[kUpvaluesAt] != 1 || chunk.names.size() != 1) return {};
+    add_upvalue(chunk, kTextVariable, true, 1);
+    add_upvalue(chunk, kOuterEntryVariable, true, 2);
+    for (Proto& inner : chunk.inner) extend(L, inner, 1, 2);
+    header[kUpvaluesAt] = 3;
     Writer writer;
     writer.text = header;
     writer.function(chunk);
@@ -354,6 +360,10 @@ namespace {
 
 bool is_entry(const char* name) {
     return name && (std::strcmp(name, kEntryVariable) == 0 || std::strcmp(name, kOuterEntryVariable) == 0);
+}
+
+bool is_hidden(const char* name) {
+    return name && name[0] == '(' && (is_entry(name) || std::strcmp(name, kTextVariable) == 0);
 }
 
 // Two functions that have the variable: the one that all share, and one that is nil forever.
@@ -372,24 +382,32 @@ void push_holder(lua_State* L, int* key) {
 int getupvalue(lua_State* L) {
     use_target(L, 1);
     const int count = lua_tocfunction(L, lua_upvalueindex(1))(L);
-    return count == 2 && is_entry(lua_tostring(L, -2)) ? 0 : count;
+    return count == 2 && is_hidden(lua_tostring(L, -2)) ? 0 : count;
 }
 
-// Whether the upvalue that argument `position` of the function at `function` names is the hidden one.
-bool names_entry(lua_State* L, int function, int position) {
-    return lua_isfunction(L, function) && lua_isinteger(L, position) && entry_position(L, function) != 0 &&
-           lua_tointeger(L, position) == entry_position(L, function);
+int upvalues(lua_State* L, int function) {
+    lua_Debug info;
+    lua_pushvalue(L, function);
+    lua_getinfo(L, ">u", &info);
+    return info.nups;
+}
+
+// Whether the upvalue that argument `position` of the function at `function` names is a hidden one.
+bool names_hidden(lua_State* L, int function, int position) {
+    if (!lua_isfunction(L, function) || !lua_isinteger(L, position)) return false;
+    const int hidden = hidden_upvalues(L, function), count = hidden ? upvalues(L, function) : 0;
+    return hidden && lua_tointeger(L, position) > count - hidden && lua_tointeger(L, position) <= count;
 }
 
 int setupvalue(lua_State* L) {
     use_target(L, 1);
     luaL_checkany(L, 3);
-    return names_entry(L, 1, 2) ? 0 : lua_tocfunction(L, lua_upvalueindex(1))(L);
+    return names_hidden(L, 1, 2) ? 0 : lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
 int upvalueid(lua_State* L) {
     use_target(L, 1);
-    if (!names_entry(L, 1, 2)) return lua_tocfunction(L, lua_upvalueindex(1))(L);
+    if (!names_hidden(L, 1, 2)) return lua_tocfunction(L, lua_upvalueindex(1))(L);
     luaL_pushfail(L);
     return 1;
 }
@@ -397,7 +415,7 @@ int upvalueid(lua_State* L) {
 int upvaluejoin(lua_State* L) {
     use_target(L, 1);
     use_target(L, 3);
-    for (int i : {2, 4}) luaL_argcheck(L, !names_entry(L, i - 1, i), i, "invalid upvalue index");
+    for (int i : {2, 4}) luaL_argcheck(L, !names_hidden(L, i - 1, i), i, "invalid upvalue index");
     return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
@@ -406,23 +424,22 @@ int getinfo(lua_State* L) {
     const int first = lua_isthread(L, 1) ? 2 : 1;
     use_target(L, first);
     lua_State* thread = first == 2 ? lua_tothread(L, 1) : L;
-    bool hidden = false;
-    int line = 0;
+    int hidden = 0, line = 0;
     lua_Debug frame;
     use_program_level(L, first, thread);
     if (lua_isfunction(L, first)) {
-        hidden = entry_position(L, first) != 0;
+        hidden = hidden_upvalues(L, first);
     } else if (lua_isinteger(L, first) && lua_tointeger(L, first) >= 0 && lua_tointeger(L, first) <= LUAI_MAXSTACK &&
                lua_checkstack(thread, 2) && lua_getstack(thread, static_cast<int>(lua_tointeger(L, first)), &frame)) {
         lua_getinfo(thread, "f", &frame);
-        hidden = entry_position(thread, -1) != 0;
+        hidden = hidden_upvalues(thread, -1);
         lua_pop(thread, 1);
         line = compiled_line(thread, static_cast<int>(lua_tointeger(L, first)));
     }
     const int count = lua_tocfunction(L, lua_upvalueindex(1))(L);
     if (!hidden || !lua_istable(L, -1)) return count;
     if (lua_getfield(L, -1, "nups") == LUA_TNUMBER) {
-        lua_pushinteger(L, lua_tointeger(L, -1) - 1);
+        lua_pushinteger(L, lua_tointeger(L, -1) - hidden);
         lua_setfield(L, -3, "nups");
     }
     lua_pop(L, 1);
@@ -443,25 +460,55 @@ bool is_entry_call(const lua_Debug& frame) {
 
 const char* get_upvalue(lua_State* L, int function, int position) {
     const char* name = lua_getupvalue(L, function, position);
-    if (!is_entry(name)) return name;
+    if (!is_hidden(name)) return name;
     lua_pop(L, 1);
     return nullptr;
 }
 
 const char* set_upvalue(lua_State* L, int function, int position) {
-    return position == entry_position(L, function) ? nullptr : lua_setupvalue(L, function, position);
+    const int hidden = hidden_upvalues(L, function);
+    return hidden && position > upvalues(L, function) - hidden ? nullptr : lua_setupvalue(L, function, position);
 }
 
 int entry_position(lua_State* L, int function) {
     if (!lua_isfunction(L, function) || lua_iscfunction(L, function)) return 0;
     luaL_checkstack(L, 3, "function");
-    lua_Debug info;
-    lua_pushvalue(L, function);
-    lua_getinfo(L, ">u", &info);
-    if (info.nups == 0) return 0;
-    const char* name = lua_getupvalue(L, function, info.nups);
+    const int last = upvalues(L, function);
+    if (last == 0) return 0;
+    const char* name = lua_getupvalue(L, function, last);
     lua_pop(L, 1);
-    return is_entry(name) ? info.nups : 0;
+    return is_entry(name) ? last : 0;
+}
+
+int hidden_upvalues(lua_State* L, int function) {
+    if (!lua_isfunction(L, function) || lua_iscfunction(L, function)) return 0;
+    luaL_checkstack(L, 3, "function");
+    int hidden = 0;
+    for (int i = upvalues(L, function); i > 0; --i, ++hidden) {
+        const char* name = lua_getupvalue(L, function, i);
+        lua_pop(L, 1);
+        if (!is_hidden(name)) break;
+    }
+    return hidden;
+}
+
+void bind_text(lua_State* L, std::string_view text) {
+    luaL_checkstack(L, 2, "text of a chunk");
+    // The collector knows its size.
+    std::memcpy(lua_newuserdatauv(L, text.size(), 0), text.data(), text.size());
+    if (!lua_setupvalue(L, -2, 2)) lua_pop(L, 1);
+}
+
+std::optional<std::string_view> text_of(lua_State* L, int function) {
+    function = lua_absindex(L, function);
+    const int hidden = hidden_upvalues(L, function);
+    if (hidden == 0) return std::nullopt;
+    std::optional<std::string_view> text;
+    const char* name = lua_getupvalue(L, function, upvalues(L, function) - hidden + 1);
+    if (std::strcmp(name, kTextVariable) == 0 && lua_type(L, -1) == LUA_TUSERDATA)
+        text.emplace(static_cast<const char*>(lua_touserdata(L, -1)), lua_rawlen(L, -1));
+    lua_pop(L, 1);
+    return text;
 }
 
 void set_entry(lua_State* L) {

@@ -10,6 +10,8 @@
 //
 // It is put into compiled code, where it takes no line, no local variable of the function's and no name of the
 // program's: a program sees it only as one more upvalue of its functions, the last, which the debug library leaves out.
+// Before it there is another such upvalue, which all functions of a chunk share and none reads: it holds the chunk's
+// text, which so lives as long as any of them.
 #pragma once
 
 #include <lua.hpp>
@@ -24,11 +26,14 @@ namespace lunaria {
 // The name of the variable, and the same in functions with functions in them, which get it from there: names that Lua's
 // grammar does not know.
 inline constexpr const char *kEntryVariable = "(entry)", *kOuterEntryVariable = "(entry of outer)";
+// That of the variable with the text.
+inline constexpr const char* kTextVariable = "(text)";
 
 class Prologues {
   public:
-    // The dump of a chunk with a prologue in each function in it that has room and use for one; the chunk itself, which
-    // is called once, has only the variable: its last upvalue. Empty where there is nothing to be done.
+    // The dump of a chunk with a prologue in each function in it that has room and use for one, and the variable with
+    // the text in each that has room; the chunk itself, which is called once, has only the variables. Empty where
+    // nothing can be done.
     std::string add(lua_State* L, std::string_view dump);
 
   private:
@@ -42,16 +47,24 @@ class Prologues {
     class Writer;
     const Code* code_for(lua_State* L, Kind kind);
     static bool may_compute(const Proto& f);
-    void extend(lua_State* L, Proto& f, unsigned char outer);
+    static void add_upvalue(Proto& f, const char* name, bool of_stack, unsigned char outer);
+    void extend(lua_State* L, Proto& f, size_t outer_text, size_t outer_entry);
 
     std::map<Kind, std::optional<Code>> codes_;
 };
 
-// lua_getupvalue and lua_setupvalue, to which the variable of the prologue does not exist.
+// lua_getupvalue and lua_setupvalue, to which these variables do not exist.
 const char* get_upvalue(lua_State* L, int function, int position);
 const char* set_upvalue(lua_State* L, int function, int position);
-// The position of that variable among the upvalues of the function; 0: it has none.
+// The position of the variable of the prologue among the upvalues of the function; 0: it has none.
 int entry_position(lua_State* L, int function);
+// How many of the function's upvalues, the last ones, are such variables.
+int hidden_upvalues(lua_State* L, int function);
+
+// Gives the chunk on top of the stack, as add() made it, its text ...
+void bind_text(lua_State* L, std::string_view text);
+// ... which any of its functions has; nothing where it has no such variable. Valid as long as the function.
+std::optional<std::string_view> text_of(lua_State* L, int function);
 
 // The variable itself, nil at first: the value on top of the stack, which is popped, becomes its value ...
 void set_entry(lua_State* L);

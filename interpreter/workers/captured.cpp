@@ -194,11 +194,15 @@ class Taker {
             for (std::string& name : names_looked_up(part.text))
                 if (std::ranges::find(names_, name) == names_.end()) names_.push_back(std::move(name));
             const auto texts = State::of(L_).loader().sources(chunk);
-            if (!texts.empty() && chunk != texts.front()) to_.sources_.try_emplace(part.chunk, texts.front());
+            const std::optional<std::string_view> own = text_of(L_, index);
+            if (own)
+                to_.sources_.try_emplace(part.chunk, *own);
+            else if (!texts.empty() && chunk != texts.front())
+                to_.sources_.try_emplace(part.chunk, texts.front());
         }
-        const int entry = entry_position(L_, index);
+        const int visible = info.nups - hidden_upvalues(L_, index);
         for (int i = 1; i <= info.nups; ++i) {
-            if (i == entry) {
+            if (i > visible) {
                 part.variables.push_back(Captured::kNone);
                 continue;
             }

@@ -7,6 +7,8 @@
 // in the frame's registers are those that it needs; from there on it runs like any other function, and what it gives
 // is the backpropagator of the part that ran. The error travels outwards as a result, cotangents back inwards.
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/ir/substitution.h"
@@ -391,10 +393,40 @@ void guard(Machine& m, const Instr& i) {
 
 void keep(Machine&, const Instr&) {}
 
+// The second argument of error, as Lua's own reads it: an integer, or what is as good as one.
+int64_t level_of(Machine& m, const Value& level) {
+    auto bad = [](std::string_view why) { return argument_error("", str("bad argument #2 to 'error' (", why, ")")); };
+    auto whole = [&](double x) {
+        if (x != std::floor(x) || !(std::abs(x) < 0x1p62)) throw bad("number has no integer representation");
+        return static_cast<int64_t>(x);
+    };
+    switch (level.kind()) {
+        case Value::Kind::nil:
+            return 1;
+        case Value::Kind::integer:
+            return level.integer();
+        case Value::Kind::number:
+            return whole(level.number());
+        case Value::Kind::string: {
+            char* end = nullptr;
+            const std::string& text = level.string();
+            const double x = std::strtod(text.c_str(), &end);
+            while (end != text.c_str() && std::isspace(static_cast<unsigned char>(*end))) ++end;
+            if (end == text.c_str() || end != text.c_str() + text.size()) throw bad("number expected, got string");
+            return whole(x);
+        }
+        case Value::Kind::tensor:
+            throw bad("number expected, got Tensor");
+        case Value::Kind::boolean:
+            throw bad("number expected, got boolean");
+        default:
+            throw bad(str("number expected, got ", m.host().describe(level)));
+    }
+}
+
 void raise(Machine& m, const Instr& i) {
     Value value = m.operand(i, 0);
-    const Value& level = m.operand(i, 1);
-    const int64_t depth = level.is_nil() ? 1 : level.integer();
+    const int64_t depth = level_of(m, m.operand(i, 1));
     if (value.kind() == Value::Kind::string && depth > 0) {
         const std::string place = m.user_place(static_cast<size_t>(depth));
         const uint16_t marks = value.marks();

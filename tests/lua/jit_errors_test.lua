@@ -195,4 +195,59 @@ t.test("a tensor that goes out twice is one tensor", function()
   end
 end)
 
+t.test("error takes any value, and levels as Lua reads them, in every mode", function()
+  local x = ms.tensor { 1.0, 2.0 }
+  local function same(a, b) return a == b or ms.is_tensor(a) and ms.is_tensor(b) and a:tolist()[1] == b:tolist()[1] end
+  local levels = { 0, 1, 2, 1.0, false, x, 1.5, 0 / 0 }
+  local values = { "text", x, 12, false, true }
+  for k, level in ipairs(levels) do
+    for _, value in ipairs(values) do
+      local function raised(v) error(value, level or nil) return v end
+      local function inner(v)
+        local function g() error(value, level or nil) end
+        g()
+        return v
+      end
+      for _, f in ipairs { raised, inner } do
+        local function caught(v)
+          local _, e = pcall(f, v)
+          return e
+        end
+        local function summed(v)
+          local r = f(v)
+          return r:sum()
+        end
+        local wanted = caught(x)
+        t.equal({ k, same(ms.jit(caught)(x), wanted) }, { k, true })
+        local _, plain = pcall(summed, x)
+        local _, derived = pcall(ms.grad(summed), x)
+        local _, compiled = pcall(ms.jit(ms.grad(summed)), x)
+        if not same(derived, plain) or not same(compiled, plain) then
+          error(("level %s of %s: %s, %s instead of %s"):format(level, value, derived, compiled, plain), 0)
+        end
+      end
+    end
+  end
+end)
+
+t.test("a file that dofile runs may yield", function()
+  local path = os.tmpname()
+  local file = io.open(path, "w")
+  file:write "local a = coroutine.yield(1)\nlocal b = coroutine.yield(a + 1)\nreturn a, b, 'end'"
+  file:close()
+  local co = coroutine.wrap(function() return dofile(path) end)
+  t.equal({ co(), co(10), co(20) }, { 1, 11, 10, 20, "end" })
+  local failing = coroutine.create(function()
+    return pcall(function()
+      coroutine.yield(dofile(path) and 1)
+      return 1
+    end)
+  end)
+  coroutine.resume(failing)
+  coroutine.resume(failing, 1)
+  coroutine.resume(failing, 2)
+  t.equal({ coroutine.resume(failing) }, { true, true, 1 })
+  os.remove(path)
+end)
+
 t.finish()
