@@ -271,11 +271,11 @@ class MindSporeWriter {
             op.strings.emplace_back(node.op->name());
             entry_.nodes.back().attributes.push_back(std::move(op));
         }
+        // An operator that gives its operand back is written as that operand, by no node.
+        if (entry_.nodes.empty() || entry_.nodes.back().output != names_[&node]) return;
         NodeEntry& last = entry_.nodes.back();
-        if (last.output == names_[&node]) {
-            last.domain = node.name;
-            if (node.span.line) last.doc = span_text(node.span);
-        }
+        last.domain = node.name;
+        if (node.span.line) last.doc = span_text(node.span);
     }
 
     Value number_as_constant(const Value& number) const {
