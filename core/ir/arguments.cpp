@@ -54,10 +54,13 @@ bool fits(const Param& param, const Value& v) {
 
 }  // namespace
 
-void check_arguments(const Op& op, std::span<const Value> args) {
+void complete_arguments(const Op& op, std::vector<Value>& args) {
     const auto& params = op.signature.params;
+    const size_t given = args.size();
+    while (args.size() < params.size() && params[args.size()].has_default)
+        args.push_back(params[args.size()].default_value);
     if (args.size() != params.size())
-        throw argument_error(op.name(), str("has ", params.size(), " arguments, got ", args.size()));
+        throw argument_error(op.name(), str("has ", params.size(), " arguments, got ", given));
     for (size_t i = 0; i < args.size(); ++i)
         if (!fits(params[i], args[i]))
             throw argument_error(op.name(),

@@ -181,7 +181,7 @@ Value by_signature(const Op& op, const Entry& e) {
         if (!found && !params[i].has_default) e.fail(str("has no ", params[i].name));
         args.push_back(found ? *found : params[i].default_value);
     }
-    ir::check_arguments(op, args);
+    ir::complete_arguments(op, args);
     return e.builder.emit(op, args);
 }
 
@@ -316,7 +316,7 @@ class Importer {
             for (const auto& [function, value] : found.promised)
                 if (!same_value(computed(*function, bindings), value))
                     fail(str("node '", node.output, "' has another ", function->name, " than such a call"));
-            ir::check_arguments(op, args);
+            ir::complete_arguments(op, args);
             Value v = builder_.emit(op, args);
             if (v.is_node() && v.node()->kind == NodeKind::call && v.node()->name.empty()) v.node()->name = node.domain;
             return v;

@@ -164,7 +164,7 @@ class ModelReader {
             fail(str("node '", entry.output, "' names the primitive '", entry.op_type, "', which is not in the list"));
         const Op& op = *find_operator(primitive->second.op_type);
         try {
-            if (registry().find(op.name()) == &op) check_arguments(op, args);
+            if (registry().find(op.name()) == &op) complete_arguments(op, args);
         } catch (const Error& e) {
             fail(str("node '", entry.output, "': ", e.what()));
         }

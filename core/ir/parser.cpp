@@ -216,7 +216,7 @@ class Parser {
         const Op& op = operator_named(word, place);
         std::vector<Value> args = arguments();
         try {
-            if (word.starts_with("ops.")) check_arguments(op, args);
+            if (word.starts_with("ops.")) complete_arguments(op, args);
         } catch (const Error& e) {
             at_.fail_at(place, e.what());
         }
