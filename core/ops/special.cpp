@@ -202,8 +202,8 @@ void add_beta_ops(Registry& ops) {
         .grad(betainc_grad)
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5")
         .wide()
-        .sample("2, f32[2,3]:(0.5,4), f32[2,3]:(0.1,0.9)")
-        .sample("f32[5]:(1,9), 3, f32[5]:(0.1,0.9), upper=true");
+        .sample("2, 3, f32[2,3]:(0.1,0.9)")
+        .sample("4, 3, f32[5]:(0.1,0.9), upper=true");
     function_of_two(ops, "log_betainc(a: float, b: float, x: float, *, upper: bool = false)",
                     "Logarithm of betainc, also where that is too small to be a number or next to 1.")
         .example("log_betainc(tensor{200.0}, tensor{1.0}, tensor{0.01})", "tensor{-921.034}")
@@ -211,8 +211,8 @@ void add_beta_ops(Registry& ops) {
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5")
         .method(false)
         .wide()
-        .sample("2, f32[2,3]:(0.5,4), f32[2,3]:(0.1,0.9)")
-        .sample("f32[5]:(1,9), 3, f32[5]:(0.1,0.9), upper=true");
+        .sample("2, 3, f32[2,3]:(0.1,0.9)")
+        .sample("4, 3, f32[5]:(0.1,0.9), upper=true");
     function_of_two(ops, "log_betainc_slope(a: float, b: float, x: float, *, upper: bool = false, by: int = 0)",
                     "Derivative of log_betainc by a (by = 0) or b (by = 1).")
         .example("log_betainc_slope(tensor{1.0}, tensor{1.0}, tensor{0.5})", "tensor{-0.6931}")
@@ -250,13 +250,13 @@ void add_gamma_ops(Registry& ops) {
         ops, "log_igamma(a: float, x: float, *, upper: bool = false)",
         "Logarithm of igamma or, with upper, of igammac, also where that is too small to be a number or next to "
         "1.")
-        .example("log_igamma(tensor{1.0}, tensor{300.0}, upper=true)", "tensor{-300.0}")
+        .example("log_igamma(tensor{1.0}, tensor{300.0}, {upper = true})", "tensor{-300.0}")
         .grad(log_igamma_grad)
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, 6.5")
         .method(false)
         .wide()
         .sample("2, f32[2,3]:(0.5,4)")
-        .sample("f32[5]:(1,9), 3, upper=true");
+        .sample("4, f32[5]:(1,9), upper=true");
     function_of_two(ops, "log_igamma_slope(a: float, x: float, *, upper: bool = false)",
                     "Derivative of log_igamma by a.")
         .example("log_igamma_slope(tensor{1.0}, tensor{1.0})", "tensor{-0.6831}")

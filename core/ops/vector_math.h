@@ -250,9 +250,11 @@ struct TrigParts {
 template <Vector N>
 [[gnu::always_inline]] inline N off_quadrants(N x, N n) {
     if (is_fused(x)) {
+        // -0 stays -0: where n is 0 each product has to be -0, which those of positive parts with 0 - n are.
+        const N m = N(0) - n;
         N r = fma(n, N(-pick(x, 0x1.921fb6p+0, 0x1.921fb54442d18p+0)), x);
-        r = fma(n, N(-pick(x, -0x1.777a5cp-25, 0x1.1a62633145c07p-54)), r);
-        return fma(n, N(-pick(x, -0x1.ee59dap-50, -0x1.f1976b8p-110)), r);
+        r = is_double(x) ? fma(n, N(-0x1.1a62633145c07p-54), r) : fma(m, N(-0x1.777a5cp-25), r);
+        return fma(m, N(-pick(x, 0x1.ee59dap-50, 0x1.f1976b8p-110)), r);
     }
     // Parts with few bits, whose products with the quadrants below the end of the range are exact.
     N r = (x - n * N(pick(x, 0x1.92p+0, 0x1.921fb544p+0))) - n * N(pick(x, 0x1.fb4p-12, 0x1.0b4611a6p-34));
