@@ -1,18 +1,18 @@
 -- Names of parameters when cells are put into each other. To go through all that lies below a cell for each cell more that is put
 -- around it would be the square of their number: below many levels, what is known of a part from when it was put there is taken as
 -- it is. `of` has what cell.lua knows of cells: fields, named_parameters and shown_key.
-local levels, most_levels = setmetatable({}, { __mode = "k" }), 64
--- Of the outermost of many levels: { path, parameter } ... of all parameters below it.
-local below = setmetatable({}, { __mode = "k" })
-local of = {}
+-- A cell has the number of its levels in _levels and, as the outermost of many, { path, parameter } ... of all parameters below it
+-- in _below.
+local most_levels, of = 64, {}
 local naming = { of = of }
 
 --- A list of { path, parameter } of all parameters of a cell.
 function naming.parameters(cell)
-  if (levels[cell] or 0) < most_levels then return of.named_parameters(cell) end
-  if below[cell] then return below[cell] end
+  if (rawget(cell, "_levels") or 0) < most_levels then return of.named_parameters(cell) end
+  local known = rawget(cell, "_below")
+  if known then return known end
   local list, seen = {}, {}
-  below[cell] = list -- also where the cell lies in itself
+  rawset(cell, "_below", list) -- also where the cell lies in itself
   local function add(path, parameter)
     if seen[parameter] then return end
     seen[parameter] = true
@@ -25,7 +25,7 @@ function naming.parameters(cell)
   for _, field in ipairs(own) do
     if not field.parameter then
       for _, pair in ipairs(naming.parameters(field.value)) do add(of.shown_key(field.key) .. "." .. pair[1], pair[2]) end
-      if field.value ~= cell then below[field.value] = nil end
+      if field.value ~= cell then rawset(field.value, "_below", nil) end
     end
   end
   return list
@@ -33,8 +33,8 @@ end
 
 --- A cell got another part, or a parameter.
 function naming.changed(cell, child)
-  if child then levels[cell] = math.max(levels[cell] or 0, (levels[child] or 0) + 1) end
-  below[cell] = nil
+  if child then rawset(cell, "_levels", math.max(rawget(cell, "_levels") or 0, (rawget(child, "_levels") or 0) + 1)) end
+  rawset(cell, "_below", nil)
 end
 
 return naming
