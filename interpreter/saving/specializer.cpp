@@ -612,6 +612,8 @@ Value Specializer::known_operand(const Value& v) {
         return Value::list(std::move(items));
     }
     if (v.is_tensor()) return out_.tensor(v);
+    // Before functions are looked for: a dtype can be called as well, x:dtype().
+    if (const std::optional<DType> dtype = dtype_of(host_, v)) return Value(*dtype);
     kept_.push_back(v);
     if (const FunctionNames::Entry* entry = names_.find(v); entry && entry->row->saved != Saved::known)
         return name_value(entry->name);
@@ -623,7 +625,6 @@ Value Specializer::known_operand(const Value& v) {
     const Partial function = function_of(v, prefix);
     if (function.structure && prefix.empty()) return operand(function);
     if (function.structure) {
-        // An object that is called: as a function.
         const ir::Graph& graph = *function.structure->graph;
         std::vector<Partial> args(graph.parameters().size() - graph.captures, unknown_);
         for (size_t i = 0; i < prefix.size() && i + graph.variadic < args.size(); ++i) args[i] = prefix[i];
@@ -632,7 +633,6 @@ Value Specializer::known_operand(const Value& v) {
         return out_.closure_of(residual_of(function, args, true), std::move(captured));
     }
     if (host_.is_table(v)) return known_table(v);
-    if (const std::optional<DType> dtype = dtype_of(host_, v)) return Value(*dtype);
     out_.refuse(str("the program needs ", host_.describe(v), ", which a file cannot hold"));
 }
 
