@@ -6,6 +6,9 @@ local parameters = require "lunaria.ascend.parameters"
 
 local M = {}
 
+-- A device is made with a record for each core; a file may not ask for any number of them.
+local MOST_CORES = 65536
+
 local function names(set)
   local list = {}
   for name in pairs(set) do list[#list + 1] = name end
@@ -35,9 +38,11 @@ local function changed(where, set, changes, default, into, sources, origin)
       if type(value) ~= type(into[key]) then
         arguments.fail(where, ("the parameter '%s' must be a %s, got %s"):format(key, type(into[key]), arguments.describe(value)))
       end
-      local most = key == "cores" and 65536 or 1e18
-      if type(value) == "number" and not (value > 0 and value <= most) then
-        arguments.fail(where, ("the parameter '%s' must be positive and at most %.0f, got %s"):format(key, most, tostring(value)))
+      if type(value) == "number" and not (value > 0 and value < math.huge) then
+        arguments.fail(where, ("the parameter '%s' must be positive, got %s"):format(key, tostring(value)))
+      end
+      if key == "cores" and value > MOST_CORES then
+        arguments.fail(where, ("the parameter 'cores' must be at most %d, got %s"):format(MOST_CORES, tostring(value)))
       end
       into[key], sources[key] = value, origin
     end
