@@ -117,14 +117,14 @@ TEST_F(Sources, AreThoseOfTheRightTextWhenSeveralHadOneName) {
 TEST_F(Sources, LiveAsLongAsTheirFunctions) {
     run("first = load('return function(x) return x * 0 end', '=n')() "
         "kinds = load('local function leaf() end local v = 1 return leaf, function() return v end, "
-        "function(...) return function() return ... and 1 end end', '=n') "
+        "function(...) local n = ... return function() return n and 1 end end', '=n') "
         "leaf, reader, maker = kinds() made = maker(1) "
         "for i = 1, 40 do last = load('return function(x) return x * ' .. i .. ' end', '=n')() end");
     EXPECT_EQ(text("first"), "function(x) return x * 0 end");
     EXPECT_EQ(text("last"), "function(x) return x * 40 end");
-    EXPECT_EQ(text("leaf"), "function leaf() end");
+    EXPECT_EQ(text("leaf"), "local function leaf() end");
     EXPECT_EQ(text("reader"), "function() return v end");
-    EXPECT_EQ(text("made"), "function() return ... and 1 end");
+    EXPECT_EQ(text("made"), "function() return n and 1 end");
     EXPECT_EQ(text("kinds").substr(0, 20), "local function leaf(");
 }
 

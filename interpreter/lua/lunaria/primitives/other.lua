@@ -141,16 +141,15 @@ for name, operator in pairs { tensor_sub = "sub", tensor_mul = "mul", tensor_div
   tensor_ge = "greater_equal", tensor_exp = "exp", tensor_range = "arange" } do
   P[name] = operator
 end
-for name, f in pairs {
+local plain = {
   scalar_add = function(x, y) return x + y end, scalar_sub = function(x, y) return x - y end, scalar_mul = function(x, y) return x * y end,
   scalar_div = function(x, y) return x / y end, scalar_pow = function(x, y) return x ^ y end, scalar_mod = function(x, y) return x % y end,
   scalar_floordiv = function(x, y) return x // y end, scalar_usub = function(x) return -x end, scalar_lt = function(x, y) return x < y end,
   scalar_le = function(x, y) return x <= y end, scalar_gt = function(x, y) return x > y end, scalar_ge = function(x, y) return x >= y end,
   scalar_eq = function(x, y) return x == y end, scalar_to_tensor = function(x, dtype) return ms.tensor(x, dtype or ms.float32) end,
   tuple_to_array = function(list) return ms.tensor(list) end,
-} do
-  P[name] = f
-end
+}
+for name, f in pairs(plain) do P[name] = f end
 --- The integers from start up to limit, not included, by delta, in a table: make_range(limit), make_range(start, limit, delta).
 function P.make_range(start, limit, delta)
   if limit == nil then start, limit = 0, start end
