@@ -236,9 +236,9 @@ Grads grad_batch_norm_train(const GradRule& g) {
     double n = static_cast<double>(reduced_count(x, axes));
     auto add = [&](const Expr& term) { dx = dx ? dx + term : term; };
     // Halves hold no count of a batch.
-    auto share = [&](const Expr& d) { return (is_half(g.dtype) ? d.cast(DType::f32) : d) / n; };
-    if (g.douts[1]) add(share(g.douts[1]).reshape(beside).broadcast_to(x));
-    if (g.douts[2]) add((g.in(0) - g.outs[1].reshape(beside)) * (share(g.douts[2]) * 2.0).reshape(beside));
+    auto wide = [&](const Expr& d) { return is_half(g.dtype) ? d.cast(DType::f32) : d; };
+    if (g.douts[1]) add((wide(g.douts[1]) / n).reshape(beside).broadcast_to(x));
+    if (g.douts[2]) add((g.in(0) - g.outs[1].reshape(beside)) * (wide(g.douts[2]) * (2 / n)).reshape(beside));
     return {dx, g.has(1) ? dw : Expr(), g.has(2) ? db : Expr(), {}};
 }
 
