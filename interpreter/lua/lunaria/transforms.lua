@@ -140,7 +140,7 @@ local function differentiate(name, f, position, weights, has_aux, with_value)
       if is_float(x) then
         local y, d = core.gradient(name, f, position, ...)
         if d == nil or type(x) == "number" then d = gradient_of(nil, x, d) end
-        if core.tensor_hooks then d = hooked(x, d) end
+        d = hooked(x, d)
         if with_value then return y, d end
         return d
       end
