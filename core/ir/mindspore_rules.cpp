@@ -234,14 +234,14 @@ class RuleParser {
             if (attributes) {
                 const std::string name = word();
                 expect('=');
-                t.attributes.emplace_back(name, term());
+                t.attributes.push_back({name, term()});
             } else {
                 t.items.push_back(term());
                 if (accept(';')) {
                     attributes = true;
                     const std::string name = word();
                     expect('=');
-                    t.attributes.emplace_back(name, term());
+                    t.attributes.push_back({name, term()});
                 }
             }
         } while (accept(','));

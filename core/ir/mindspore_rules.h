@@ -21,15 +21,22 @@
 
 namespace lunaria::mindir {
 
+struct NamedTerm;
+
 struct Term {
     enum class Kind { variable, anything, literal, tuple, tensor, function, call };
     Kind kind = Kind::anything;
-    std::string name;         // of a variable, a function, an operator
-    bool may_be_nil = false;  // of a variable
-    Value value;              // of a literal
-    std::vector<Term> items;  // of a tuple, of what becomes a tensor (one), arguments of a function or call
-    std::vector<std::pair<std::string, Term>> attributes;  // of a call
-    int result = -1;                                       // which one of several
+    std::string name;                   // of a variable, a function, an operator
+    bool may_be_nil = false;            // of a variable
+    Value value;                        // of a literal
+    std::vector<Term> items;            // of a tuple, of what becomes a tensor (one), arguments of a function or call
+    std::vector<NamedTerm> attributes;  // of a call
+    int result = -1;                    // which one of several
+};
+
+struct NamedTerm {
+    std::string name;
+    Term term;
 };
 
 // The values of a rule's variables.
