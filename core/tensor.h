@@ -127,7 +127,7 @@ class Tensor {
     void begin_export();
     void end_export() const { body_->storage->exports.fetch_sub(1, std::memory_order_acq_rel); }
 
-    // A tensor of its own with these elements as they are now: a view, since who writes to a tensor makes the storage
+    // A tensor of its own with these elements as they are now: a view, since a write to a tensor makes the storage
     // its own first; a copy of what is exported.
     Tensor apart() const;
     // Whether it is one already, of which there is no other name.
@@ -146,7 +146,7 @@ class Tensor {
     bool is_sole_owner() const;
 
     // Makes the storage this body's own and dense, keeping the body: every handle of it goes on seeing the same tensor.
-    // For those who are about to write; counts as a write. What is exported stays where it is; an error where that is
+    // To be called before a write; counts as one. What is exported stays where it is; an error where that is
     // not dense.
     void own_storage();
     void count_write() { ++body_->version; }
