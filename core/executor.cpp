@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/consume.h"
+#include "core/element.h"
 #include "core/expansion.h"
 #include "core/infer.h"
 #include "core/interrupt.h"
@@ -54,7 +55,7 @@ bool has_kernel(const Op& op) {
 // beside them do not change it. False: ask promoted_dtype.
 bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
     const Param* params = op.signature.params.data();
-    bool found = false, wants_float = false, number = false, integer = false;
+    bool found = false, wants_float = false, number = false, integer = false, beyond = false;
     for (size_t i = 0; i < args.size(); ++i) {
         ArgType type = params[i].type;
         const Value& v = args[i];
@@ -73,11 +74,12 @@ bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
             number = true;
         } else if (v.kind() == Value::Kind::integer) {
             integer = true;
+            beyond |= op.infer_fn == broadcast_to_bool && !(found ? is_element(dtype, v) : v.integer() == 0);
         } else {
             return false;
         }
     }
-    if (!found) return false;
+    if (!found || beyond) return false;
     return is_float(dtype) || (is_integer(dtype) && !wants_float && !number) ||
            (dtype == DType::boolean && !wants_float && !number && !integer);
 }
@@ -185,6 +187,7 @@ Value convert_operand(const Op& op, const Param& param, const Value& v, DType dt
             return as_tensor(type_of(v).dtype);
         case ArgType::index: {
             Value t = as_tensor(DType::i64);
+            if (t.tensor().dtype() == DType::u64) return as_positions({eager_builder(), t}).value();
             return Value(t.tensor().cast(DType::i64));
         }
         case ArgType::tensors: {

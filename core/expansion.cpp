@@ -1,6 +1,7 @@
 #include "core/expansion.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include "core/infer.h"
@@ -82,9 +83,15 @@ std::string_view param_name(const Call& call, size_t i) {
 }
 
 Value number_as_tensor(const Value& number, DType t) {
-    // i64 numbers are exact beyond 2^53 only as integers.
-    return t == DType::i64 && number.kind() == Value::Kind::integer ? Value(Tensor::scalar(number.integer()))
-                                                                    : Value(Tensor::scalar(t, number.number()));
+    // Integers of 64 bits are exact beyond 2^53 only as integers; where there is no sign they wrap around.
+    return (t == DType::i64 || t == DType::u64) && number.kind() == Value::Kind::integer
+               ? Value(Tensor::scalar(number.integer()).cast(t))
+               : Value(Tensor::scalar(t, number.number()));
+}
+
+Expr as_positions(const Expr& given) {
+    if (given.dtype() != DType::u64) return given.cast(DType::i64);
+    return call("minimum", {given, std::numeric_limits<int64_t>::max()}).cast(DType::i64);
 }
 
 std::vector<Value> expansion_args(const Op& op, std::span<const Value> args, DType dtype) {

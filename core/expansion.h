@@ -13,6 +13,10 @@ namespace lunaria {
 // A plain number as the operand that eager mode makes of it.
 Value number_as_tensor(const Value& number, DType t);
 
+// An operand of positions as operators take it, as integers with a sign; one that is too large for them stays too
+// large.
+Expr as_positions(const Expr& given);
+
 // The arguments of a composite operator as eager mode has them when it expands it: numbers are tensors, of the joint
 // dtype `dtype` where they are promoted.
 std::vector<Value> expansion_args(const Op& op, std::span<const Value> args, DType dtype);

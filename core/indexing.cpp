@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/expansion.h"
 #include "core/ops/layout.h"
 
 namespace lunaria {
@@ -246,7 +247,7 @@ struct Advanced {
 
     static std::vector<Expr> selection(Builder& builder, const IndexItem& item) {
         if (item.kind == IndexItem::Kind::integer) return {builder.constant(Tensor::scalar(item.integer))};
-        if (!is_mask(item)) return {builder.constant(item.tensor).cast(DType::i64)};
+        if (!is_mask(item)) return {as_positions(builder.constant(item.tensor))};
         int rank = axes_of(item);
         Expr rows = builder.call("argwhere", {builder.constant(item.tensor)});
         if (rank == 1) return {rows.reshape({-1})};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/element.h"
 #include "core/ir/node.h"
 
 namespace lunaria {
@@ -82,6 +83,15 @@ DType dtype_of_operand(const Value& v) { return v.is_tensor() ? v.tensor().dtype
 
 }  // namespace
 
+// What integers of type t are compared with numbers in, so that no number is rounded or wraps around: t itself where it
+// has them all. Otherwise f64, which has every number; it rounds large integers, but only to a number that t has, or to
+// the first one above them all, which they equal then as in NumPy.
+static DType compared_dtype(DType t, std::span<const Value> args) {
+    for (const Value& v : args)
+        if (v.is_number() && !is_element(t, v)) return DType::f64;
+    return t;
+}
+
 DType promoted_dtype(const Op& op, std::span<const Value> args) {
     DType strong = DType::boolean, weak = DType::boolean;
     bool has_strong = false, has_weak = false, wants_float = false;
@@ -102,7 +112,9 @@ DType promoted_dtype(const Op& op, std::span<const Value> args) {
     if (has_strong && has_weak) {
         // A number only decides the kind: int tensor + 2.5 is f32, f16 tensor + 2.5 stays f16, bool tensor + 3 is i64.
         result = strong;
-        if (is_float(weak) && !is_float(strong) && !is_complex(strong))
+        if (op.infer_fn == broadcast_to_bool && is_integer(strong))
+            result = compared_dtype(strong, args);
+        else if (is_float(weak) && !is_float(strong) && !is_complex(strong))
             result = DType::f32;
         else if (weak == DType::i64 && strong == DType::boolean)
             result = DType::i64;

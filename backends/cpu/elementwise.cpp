@@ -160,6 +160,9 @@ void store_number(const Value& v, DType t, void* out) {
         using T = typename decltype(tag)::type;
         if constexpr (std::is_same_v<T, bool>)
             *static_cast<uint8_t*>(out) = v.number() != 0;
+        else if constexpr (std::is_same_v<T, uint64_t>)
+            *static_cast<T*>(out) = v.kind() == Value::Kind::number && v.number() > 0 ? static_cast<T>(v.number())
+                                                                                      : static_cast<T>(v.integer());
         else if constexpr (std::is_integral_v<T>)
             *static_cast<T*>(out) = static_cast<T>(v.integer());
         else if constexpr (kIsComplex<T>)

@@ -53,7 +53,7 @@ Value GraphBuilder::operand(const Op& op, const Param& param, const Value& v, DT
     if (!node.is_node()) return node;
     bool promoted = param.type == ArgType::same || param.type == ArgType::real;
     if (promoted) return Expr(*this, node).cast(dtype).value();
-    if (param.type == ArgType::index) return Expr(*this, node).cast(DType::i64).value();
+    if (param.type == ArgType::index) return as_positions({*this, node}).value();
     return node;
 }
 

@@ -42,6 +42,8 @@ void print_tensor(std::ostream& out, const Tensor& t) {
         if (i) out << ", ";
         if (t.dtype() == DType::boolean)
             out << (t.integer_at(i) ? "true" : "false");
+        else if (t.dtype() == DType::u64)
+            out << static_cast<uint64_t>(t.integer_at(i));
         else if (is_integer(t.dtype()))
             out << t.integer_at(i);
         else

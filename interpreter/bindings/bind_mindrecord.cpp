@@ -3,6 +3,7 @@
 
 #include "core/data/mindrecord_secret.h"
 #include "core/data/mindrecord_writer.h"
+#include "core/element.h"
 #include "core/error.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/table_tensor.h"
@@ -92,7 +93,7 @@ Value field_value(lua_State* L, int index, const MindrecordField& field, const s
         return tensor_from(L, index, field.dtype, "write_raw_data").to_host();
     }
     if (tensor && tensor->size() == 1 && !field.is_text)
-        return is_float(tensor->dtype()) ? Value(tensor->at(0)) : Value(tensor->integer_at(0));
+        return is_float(tensor->dtype()) ? Value(tensor->at(0)) : element(*tensor, 0);
     if (field.is_text) {
         if (lua_type(L, index) != LUA_TSTRING) wrong("a string");
         return Value(text_at(L, index));

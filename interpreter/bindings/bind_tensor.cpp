@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/device.h"
+#include "core/element.h"
 #include "core/interrupt.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
@@ -166,41 +167,26 @@ int to_string(lua_State* L) {
     return 1;
 }
 
-struct Number {
-    bool exact;
-    int64_t integer;
-    double number;
-};
-
-Number comparable(lua_State* L, int index, const char* sign, const char* op) {
-    if (lua_type(L, index) == LUA_TNUMBER) {
-        if (lua_isinteger(L, index)) return {true, lua_tointeger(L, index), 0.0};
-        return {false, 0, lua_tonumber(L, index)};
-    }
+ExactNumber comparable(lua_State* L, int index, const char* sign, const char* op) {
+    if (lua_type(L, index) == LUA_TNUMBER)
+        return lua_isinteger(L, index) ? ExactNumber(lua_tointeger(L, index)) : ExactNumber(lua_tonumber(L, index));
     const Tensor* t = tensor_at(L, index);
     if (!t) throw argument_error(sign, str("a tensor cannot be compared with ", describe(L, index)));
     if (t->size() != 1)
         throw shape_error(sign, str("is a yes-or-no question, and this tensor has shape ", t->shape()))
             .hint(str("compare element by element with ops.", op, "(a, b)"));
     if (is_complex(t->dtype())) throw dtype_error(sign, "complex numbers have no order");
-    if (is_integer(t->dtype()) || t->dtype() == DType::boolean) return {true, t->integer_at(0), 0.0};
-    return {false, 0, t->at(0)};
+    return exact_element(*t, 0);
 }
 
 // Lua makes a boolean of the result, so these are for single elements only.
 int less(lua_State* L) {
-    const Number a = comparable(L, 1, "<", "less"), b = comparable(L, 2, "<", "less");
-    lua_pushboolean(L, a.exact && b.exact ? a.integer < b.integer
-                                          : (a.exact ? static_cast<double>(a.integer) : a.number) <
-                                                (b.exact ? static_cast<double>(b.integer) : b.number));
+    lua_pushboolean(L, comparable(L, 1, "<", "less") < comparable(L, 2, "<", "less"));
     return 1;
 }
 
 int less_equal(lua_State* L) {
-    const Number a = comparable(L, 1, "<=", "less_equal"), b = comparable(L, 2, "<=", "less_equal");
-    lua_pushboolean(L, a.exact && b.exact ? a.integer <= b.integer
-                                          : (a.exact ? static_cast<double>(a.integer) : a.number) <=
-                                                (b.exact ? static_cast<double>(b.integer) : b.number));
+    lua_pushboolean(L, comparable(L, 1, "<=", "less_equal") <= comparable(L, 2, "<=", "less_equal"));
     return 1;
 }
 
@@ -254,8 +240,7 @@ bool same_or_equal(const Tensor& a, const Tensor& b) {
         const Tensor x = a.to_host().cast(DType::c128), y = b.to_host().cast(DType::c128);
         return x.data<Complex128>()[0] == y.data<Complex128>()[0];
     }
-    const auto is_exact = [](const Tensor& t) { return is_integer(t.dtype()) || t.dtype() == DType::boolean; };
-    return is_exact(a) && is_exact(b) ? a.integer_at(0) == b.integer_at(0) : a.at(0) == b.at(0);
+    return exact_element(a, 0) == exact_element(b, 0);
 }
 
 void bind_tensors(lua_State* L) {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/element.h"
 #include "interpreter/display/tensor_text.h"
 #include "interpreter/protect.h"
 
@@ -24,7 +25,8 @@ std::optional<int64_t> integral(lua_State* L, int index) {
         const lua_Integer i = lua_tointegerx(L, index, &ok);
         return ok ? std::optional<int64_t>(i) : std::nullopt;
     }
-    if (const Tensor* t = tensor_at(L, index); t && t->size() == 1 && is_integer(t->dtype())) return t->integer_at(0);
+    if (const Tensor* t = tensor_at(L, index); t && t->size() == 1 && is_integer(t->dtype()))
+        if (const Value only = element(*t, 0); only.kind() == Value::Kind::integer) return only.integer();
     return std::nullopt;
 }
 
@@ -123,7 +125,7 @@ Value numbers_value(lua_State* L, int index, std::string_view where, std::string
     if (const Tensor* t = tensor_at(L, index); t && t->rank() <= 1) {
         check_list_size(*t, where, argument);
         for (int64_t i = 0; i < t->size(); ++i)
-            items.push_back(is_integer(t->dtype()) ? Value(t->integer_at(i)) : Value(t->at(i)));
+            items.push_back(is_integer(t->dtype()) ? element(*t, i) : Value(t->at(i)));
         return Value::list(std::move(items));
     }
     if (!lua_istable(L, index)) wrong_kind(L, index, where, argument, "a number or a table of numbers");
@@ -399,14 +401,10 @@ void push_parts(lua_State* L, const Tensor& tensor, int64_t index) {
 }  // namespace
 
 void push_element(lua_State* L, const Tensor& tensor, int64_t index) {
-    if (tensor.dtype() == DType::boolean)
-        lua_pushboolean(L, tensor.integer_at(index) != 0);
-    else if (is_integer(tensor.dtype()))
-        lua_pushinteger(L, tensor.integer_at(index));
-    else if (is_complex(tensor.dtype()))
+    if (is_complex(tensor.dtype()))
         push_parts(L, tensor, index);
     else
-        lua_pushnumber(L, tensor.at(index));
+        push(L, element(tensor, index));
 }
 
 std::optional<DType> find_dtype(lua_State* L, int index) {
@@ -439,7 +437,12 @@ std::vector<int64_t> integers_at(lua_State* L, int index, std::string_view where
     std::vector<int64_t> result;
     if (const Tensor* t = tensor_at(L, index); t && t->rank() <= 1 && is_integer(t->dtype())) {
         check_list_size(*t, where, argument);
-        for (int64_t i = 0; i < t->size(); ++i) result.push_back(t->integer_at(i));
+        for (int64_t i = 0; i < t->size(); ++i) {
+            const Value one = element(*t, i);
+            if (one.kind() != Value::Kind::integer)
+                throw value_error(where, str(argument, " has ", one.number(), ", which is too large for an integer"));
+            result.push_back(one.integer());
+        }
         return result;
     }
     if (!lua_istable(L, index)) wrong_kind(L, index, where, argument, "an integer or a table of integers");
@@ -484,7 +487,7 @@ Value argument_at(lua_State* L, int index, const Op& op, const Param& param) {
             if (lua_type(L, index) == LUA_TNUMBER) return number_value(L, index);
             if (param.type == ArgType::scalar && lua_isboolean(L, index)) return Value(lua_toboolean(L, index) != 0);
             if (const Tensor* t = tensor_at(L, index); t && t->size() == 1)
-                return is_integer(t->dtype()) ? Value(t->integer_at(0)) : Value(t->at(0));
+                return is_integer(t->dtype()) ? element(*t, 0) : Value(t->at(0));
             wrong_kind(L, index, op.name(), param.name,
                        param.type == ArgType::scalar ? "a number or a boolean" : "a number");
         case ArgType::string:

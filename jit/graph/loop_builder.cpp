@@ -152,7 +152,10 @@ class Writer {
     uint16_t constant(double number, int64_t integer, DType t) {
         return add({.kind = Kind::constant, .dtype = t, .row = true, .number = number, .integer = integer});
     }
-    uint16_t number(double x, DType t) { return constant(x, static_cast<int64_t>(x), t); }
+    uint16_t number(double x, DType t) {
+        const bool large = t == DType::u64 && x > 0;
+        return constant(x, large ? static_cast<int64_t>(static_cast<uint64_t>(x)) : static_cast<int64_t>(x), t);
+    }
     uint16_t cast(uint16_t v, DType to) {
         if (dtype(v) == to) return v;
         return add({.kind = Kind::cast, .dtype = to, .operand = dtype(v), .row = row(v), .args = {v}});

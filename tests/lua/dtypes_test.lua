@@ -80,16 +80,137 @@ for dtype, pair in pairs(samples) do
   end)
 end
 
+-- An integer that Lua's integers do not hold becomes the nearest float; comparisons are exact whatever the types.
+local function unsigned(...) return ms.tensor({ ... }, ms.int64):astype(ms.uint64) end
+
+t.test("uint64 elements beyond 2^63 are the nearest float as values of the language", function()
+  local a = unsigned(-1, math.mininteger, math.mininteger + 2048, math.maxinteger, 5)
+  local wanted = { 18446744073709551615.0, 2.0 ^ 63, 2.0 ^ 63 + 2048, math.maxinteger, 5 }
+  local function kinds(values)
+    local all = {}
+    for i, v in ipairs(values) do all[i] = math.type(v) end
+    return all
+  end
+  local floats = { "float", "float", "float", "integer", "integer" }
+  t.equal({ a:tolist(), kinds(a:tolist()) }, { wanted, floats })
+  for i, v in ipairs(a:asnumpy()) do t.equal(v, wanted[i]) end
+  local function items(x)
+    local all = {}
+    for i = 0, #x - 1 do all[i + 1] = x[i]:item() end
+    return all
+  end
+  local compiled = ms.jit(items)
+  for _ = 1, 3 do
+    t.equal({ items(a), kinds(items(a)) }, { wanted, floats })
+    t.equal({ compiled(a), kinds(compiled(a)) }, { wanted, floats })
+    t.equal(compiled(unsigned(1, 2, 3, 4, 5)), { 1, 2, 3, 4, 5 })
+  end
+  -- One record for values of both kinds.
+  local halved = ms.jit(function(x) return x:item() // 2 end)
+  for _, x in ipairs { unsigned(7), unsigned(-1), unsigned(9), unsigned(math.mininteger) } do
+    local value = halved(x)
+    t.equal({ value, math.type(value) }, { x:item() // 2, math.type(x:item() // 2) })
+  end
+  t.equal(a:item(1), 2.0 ^ 63)
+  assert(tostring(a):find("18446744073709551615", 1, true), tostring(a))
+  t.equal(ms.grad(function(v) return v * (a[1]:item() / 2.0 ^ 63) end)(3.0), 1.0)
+  t.equal(ms.tensor({ 2.0 ^ 63, 5 }, ms.uint64):tolist(), { 2.0 ^ 63, 5 })
+  t.equal(ops.full({ 1 }, 2.0 ^ 63 + 4096, ms.uint64):tolist(), { 2.0 ^ 63 + 4096 })
+  t.fails({ "out of the range of the integer type uint64" }, function() ms.tensor({ 2.0 ^ 64 }, ms.uint64) end)
+  t.fails({ "out of the range of the integer type uint64" }, function() ms.tensor({ -1 }, ms.uint64) end)
+  local base = os.tmpname()
+  for _, kind in ipairs { ".npy", ".safetensors" } do
+    local several = kind ~= ".npy"
+    ms.save(base .. kind, several and { a = a } or a)
+    local found = ms.load(base .. kind)
+    t.equal((several and found.a or found):tolist(), wanted)
+    os.remove(base .. kind)
+  end
+  os.remove(base)
+end)
+
+t.test("uint64 is compared exactly, with numbers and with tensors, by signs and by operators", function()
+  local big, bigger = unsigned(math.mininteger + 1)[0], unsigned(math.mininteger + 2)[0]
+  local least = ms.tensor(math.mininteger, ms.int64)
+  local function by_signs(x, y, z)
+    return { x > 5, 5 > x, x >= 2.0 ^ 63, x > 2.0 ^ 63, x < 2.0 ^ 63 + 2048, x > -1, x < y, y < x, x <= y, x == y, x == x + 0, z < x,
+      x < z, x > math.huge, x < math.huge, x > 0 / 0 }
+  end
+  local wanted = { true, false, true, true, true, true, true, false, true, false, true, true, false, false, true, false }
+  t.equal(by_signs(big, bigger, least), wanted)
+  for _ = 1, 3 do t.equal(ms.jit(by_signs)(big, bigger, least), wanted) end
+  t.equal(ms.tensor((1 << 53) + 1) > 2.0 ^ 53, true)
+  t.equal(ms.tensor((1 << 53) + 1) == ms.tensor(2.0 ^ 53, ms.float64), false)
+  -- Operators, with numbers of all kinds on both sides.
+  local x = unsigned(-1, math.mininteger + 1, math.mininteger, math.maxinteger, 0)
+  local function truths(mask) return mask:astype(ms.int32):tolist() end
+  local numbers = { { 5, { 1, 1, 1, 1, 0 } }, { -1, { 1, 1, 1, 1, 1 } }, { 2.5, { 1, 1, 1, 1, 0 } }, { -0.5, { 1, 1, 1, 1, 1 } },
+    { 2.0 ^ 63, { 1, 1, 0, 0, 0 } }, { math.maxinteger, { 1, 1, 1, 0, 0 } }, { 2.0 ^ 65, { 0, 0, 0, 0, 0 } },
+    { math.huge, { 0, 0, 0, 0, 0 } },
+    { math.mininteger, { 1, 1, 1, 1, 1 } } }
+  for _, row in ipairs(numbers) do
+    local n, greater = row[1], row[2]
+    local function not_of(values)
+      local all = {}
+      for i, v in ipairs(values) do all[i] = 1 - v end
+      return all
+    end
+    for name, f in pairs { right = function(v) return ops.greater(v, n) end, left = function(v) return ops.less(n, v) end } do
+      t.equal({ name, n, truths(f(x)) }, { name, n, greater })
+      t.equal({ name, n, truths(ms.jit(f)(x)) }, { name, n, greater })
+      t.equal({ name, n, truths(ms.jit(function(v) return ops.logical_and(f(v), ops.equal(v, v)) end)(x)) }, { name, n, greater })
+    end
+    t.equal(truths(both(function(v) return ops.less_equal(v, n) end, x)), not_of(greater))
+  end
+  t.equal(truths(both(function(v) return ops.equal(v, 2.0 ^ 63) end, x)), { 0, 0, 1, 0, 0 })
+  t.equal(truths(both(function(v) return ops.equal(v, -1) end, x)), { 0, 0, 0, 0, 0 })
+end)
+
+t.test("comparisons with numbers that a dtype of integers does not have are as exact", function()
+  local function truths(mask) return mask:astype(ms.int32):tolist() end
+  local small, long = ms.tensor({ 0, 44, 255 }, ms.uint8), ms.tensor({ 16777217, 16777216, (1 << 53) + 1 }, ms.int64)
+  t.equal(truths(both(function(v) return ops.greater(v, -1) end, small)), { 1, 1, 1 })
+  t.equal(truths(both(function(v) return ops.equal(v, 300) end, small)), { 0, 0, 0 })
+  t.equal(truths(both(function(v) return ops.less(v, 300) end, small)), { 1, 1, 1 })
+  t.equal(truths(both(function(v) return ops.equal(v, 44.0) end, small)), { 0, 1, 0 })
+  t.equal(truths(both(function(v) return ops.greater(v, 16777216.5) end, long)), { 1, 0, 1 })
+  t.equal(truths(both(function(v) return ops.greater(v, 2.0 ^ 53) end, long)), { 0, 0, 1 })
+  t.equal(truths(both(function(v) return ops.not_equal(v, 16777217.0) end, long)), { 0, 1, 1 })
+  t.equal(truths(ms.vmap(function(v) return ops.greater(v, -1) end)(small)), { 1, 1, 1 })
+end)
+
+t.test("uint64 numbers as operands, positions and attributes", function()
+  local x = unsigned(math.mininteger, 3)
+  t.equal(both(function(v) return v + math.maxinteger end, unsigned(1, 2)):tolist(), { 2.0 ^ 63, 2.0 ^ 63 })
+  t.equal(both(function(v) return ops.bitwise_xor(v, -1) end, unsigned(0)):tolist(), { 2.0 ^ 64 })
+  t.equal(both(function(v) return v - 1 end, x)[0] == ms.tensor(math.maxinteger):astype(ms.uint64), true)
+  local row = ms.tensor { 1.0, 2.0, 3.0 }
+  for _, f in ipairs { function(i) return ops.gather(row, i, 0) end, function(i) return row[i] end,
+    function(i) return ops.index_select(row, 0, i) end } do
+    t.near(f(unsigned(2, 0)), { 3, 1 }, 0)
+    t.near(ms.jit(f)(unsigned(2, 0)), { 3, 1 }, 0)
+    t.fails({ "out of range" }, function() f(unsigned(-1)) end)
+    t.fails({ "out of range" }, function() ms.jit(f)(unsigned(-1)) end)
+  end
+  t.fails({ "size" }, function() ops.zeros(unsigned(-1)) end)
+  t.fails({ "must be an integer" }, function() ops.softmax(row, unsigned(-1)[0]) end)
+  local y = unsigned(1, 2)
+  y[0] = 2.0 ^ 63 + 2048
+  t.equal(y:tolist(), { 2.0 ^ 63 + 2048, 2 })
+  y[1] = unsigned(-1)[0]
+  t.equal(y:tolist(), { 2.0 ^ 63 + 2048, 2.0 ^ 64 })
+end)
+
 t.test("uint64: numbers beyond 2^63", function()
   local a = ms.tensor({ -1, math.mininteger, 5 }):astype(ms.uint64)
-  t.equal(both(function(x) return x + 1 end, a):tolist(), { 0, math.mininteger + 1, 6 })
-  t.equal(both(function(x) return x * 3 end, a):tolist(), { -3, math.mininteger * 3, 15 })
+  t.equal(both(function(x) return x + 1 end, a):tolist(), { 0, 2.0 ^ 63, 6 })
+  t.equal(both(function(x) return x * 3 end, a):tolist(), { 2.0 ^ 64, 2.0 ^ 63, 15 })
   t.equal(both(function(x) return ops.floor_divide(x, 10) end, a):tolist(), { 1844674407370955161, 922337203685477580, 0 })
   t.equal(both(function(x) return ops.greater(x, ops.full({}, 6, ms.uint64)) end, a):tolist(), { true, true, false })
   t.equal(both(function(x) return x:double() end, a):tolist(), { 2.0 ^ 64, 2.0 ^ 63, 5.0 })
-  t.equal(ms.tensor({ 2.0 ^ 63, 2.0 ^ 65, -2.0 }, ms.float64):astype(ms.uint64):tolist(), { math.mininteger, -1, -2 })
-  t.equal(ops.sort(a):tolist(), { 5, math.mininteger, -1 })
-  t.equal(a:max():item(), -1)
+  t.equal(ms.tensor({ 2.0 ^ 63, 2.0 ^ 65, -2.0 }, ms.float64):astype(ms.uint64):tolist(), { 2.0 ^ 63, 2.0 ^ 64, 2.0 ^ 64 })
+  t.equal(ops.sort(a):tolist(), { 5, 2.0 ^ 63, 2.0 ^ 64 })
+  t.equal(a:max():item(), 2.0 ^ 64)
   t.equal(a:sum().dtype, ms.uint64)
   t.equal(ops.bitwise_right_shift(a, 63):tolist(), { 1, 1, 0 })
   t.equal(tostring(a):match "value= *\n%[([^]]*)%]", "18446744073709551615,  9223372036854775808,                    5")
