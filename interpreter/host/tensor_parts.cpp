@@ -1,5 +1,6 @@
 #include "interpreter/host/tensor_parts.h"
 
+#include "core/expansion.h"
 #include "core/indexing.h"
 #include "core/ir/builder.h"
 #include "interpreter/bindings/tensor_index.h"
@@ -85,7 +86,8 @@ vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const
         ir::GraphBuilder builder(*graph);
         const Value whole = x;
         if (value) x = Value(graph->add_call(lua::primitive("content"), {x, Value::list({})}, x.node()->type));
-        Value result = value ? index_put(builder, x, index, put) : index_get(builder, x, index);
+        Value result = speaking_of(
+            indexing(), [&] { return value ? index_put(builder, x, index, put) : index_get(builder, x, index); });
         if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {whole, result}, {}));
         graph->result = Value::list({result});
         kept = graph;

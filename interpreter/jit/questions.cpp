@@ -68,9 +68,10 @@ Value Questions::read(const Value& table, const Value& key) {
     if (!r_.stopped_.empty()) return r_.plain(r_.host_.raw_get(table, key));
     if (r_.tables_.find(table)) return r_.host_.raw_get(table, r_.decided(key));
     r_.numbers_.decide_keys(table);
-    // Nobody outside can have put anything under a key that only this run knows.
+    // The outside has nothing under a key that only this run knows. The table itself must not be asked: where a call is
+    // repeated up to where it stopped, it has already what the call writes into it later.
     if (r_.tables_.find(key) || (vm::object_as<vm::Closure>(key) && !r_.functions_.contains(vm::identity_of(key))))
-        return r_.host_.raw_get(table, key);
+        return {};
     const SymbolicNumber* number = symbolic_number(key);
     const std::string id = number ? question('k', vm::identity_of(table), Value(static_cast<int64_t>(number->slot)))
                                   : question('r', vm::identity_of(table), key);

@@ -526,7 +526,7 @@ Value Recorder::run(const Op& op, std::span<const Value> args) {
         return lunaria::run(op, real);
     }
     Step s(Step::Kind::op, op, operands(args), {});
-    s.whole = machine_.whole();
+    s.whole = replayed_ ? replayed_ : machine_.whole();
     s.effect = op.side_effect == Effect::state;
     tree_.random |= draws(op);
     if (s.effect)

@@ -48,7 +48,7 @@ class Recorder final : public vm::Watcher {
     const std::string& stopped() const { return stopped_; }
     // What stopped it says nothing of the function.
     bool interrupted() const { return interrupted_; }
-    bool can_restart() const { return effects_ == 0; }
+    bool can_restart() const { return effects_ == 0 && !progress_.effects; }
     bool restart() const { return restart_; }
     // Why a branch was added: the event that gave something new; empty if none was.
     const std::string& surprise() const { return surprise_; }
@@ -127,6 +127,7 @@ class Recorder final : public vm::Watcher {
     vm::Values repeat(Step& s, const std::function<void(vm::Values&)>& body);
     vm::Values take_observed(Step& s);
     Value ask(Step step, const std::function<void(lua_State*)>& push);
+    Value run_for(const Op* whole, const Op& op, std::span<const Value> args);
     void write(Step step, vm::Values& results);
     bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
     std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
@@ -175,6 +176,7 @@ class Recorder final : public vm::Watcher {
     bool restart_ = false, open_ = false, interrupted_ = false;
     size_t effects_ = 0;                // so far
     int catching_ = 0;                  // calls around this one that meet errors
+    const Op* replayed_ = nullptr;      // see run_for
     bool exact_ = false;                // the error on its way has the words and the line that Lua gives
     bool handles_errors_ = false;       // xpcall was called
     const vm::Instr* instr_ = nullptr;  // that runs

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/expansion.h"
 #include "core/interrupt.h"
 #include "core/ir/substitution.h"
 #include "interpreter/bindings/tensor_index.h"
@@ -190,6 +191,17 @@ vm::Callee Recorder::resolve(const Value& given_function) {
     return callee;
 }
 
+// Runs one of the operators that stand for `whole`, which is what the user typed; null: the operator stands for itself.
+Value Recorder::run_for(const Op* whole, const Op& op, std::span<const Value> args) {
+    if (!whole) return run(op, args);
+    struct Stands {
+        Stands(const Op*& slot, const Op* op) : slot(slot) { slot = op; }
+        ~Stands() { slot = nullptr; }
+        const Op*& slot;
+    } const stands(replayed_, whole);
+    return speaking_of(*whole, [&] { return run(op, args); });
+}
+
 Value Recorder::index(const Value& given_object, const Value& given_key) {
     const Value object = decided(given_object);
     const Value key = object.is_tensor() && SymbolicNumbers::is_position(given_key) ? given_key : decided(given_key);
@@ -203,8 +215,10 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
             part.args.insert(part.args.begin(), object);
             for (const auto& node : part.function->nodes())
                 if (node->kind == ir::NodeKind::constant) made(node->constant);
+            const Op* const whole = vm::function_of(*part.function).whole;
             const Value result = ir::replay(
-                *part.function, part.args, [&](const Op& op, const std::vector<Value>& args) { return run(op, args); },
+                *part.function, part.args,
+                [&](const Op& op, const std::vector<Value>& args) { return run_for(whole, op, args); },
                 [](const Value& results, size_t i) { return results.items().at(i); });
             Value v = result.is_list() ? result.items().at(0) : result;
             // The whole tensor may have been asked for.

@@ -331,4 +331,105 @@ t.test("an index beyond the tensor is told as Lua tells it", function()
   t.equal({ ok, message }, { plain_ok, expected })
 end)
 
+-- A table outside that is written under keys which the call itself makes, and read again. Some calls go on otherwise behind
+-- their first write (`turn`): they are done again up to there, and the table has by then what comes later.
+local object = { __index = function(_, k) return k end, __name = "object" }
+local key_makers = {
+  text = function(i) return "key " .. i end,
+  formatted = function(i) return ("%03d/%s"):format(i % 4, i) end,
+  integer = function(i) return i * 2 + 1 end,
+  float = function(i) return i / 2 + 0.25 end,
+  truth = function(i) return i % 2 == 0 end,
+  table = function() return {} end,
+  ["a table with fields"] = function(i) return { i, name = "n" .. i } end,
+  ["an object"] = function(i) return setmetatable({ i }, object) end,
+}
+local key_programs = {
+  ["read, written and read"] = function(out, key, w, i)
+    local k = key(i)
+    local before = out[k]
+    out[k] = (before or 0) + 1
+    return w * out[k], before, out[k]
+  end,
+  ["written twice and taken out"] = function(out, key, w, i)
+    local k = key(i)
+    out[k] = i
+    out[k] = out[k] + 1
+    local second = out[k]
+    out[k] = nil
+    return w * second, out[k]
+  end,
+  ["several keys"] = function(out, key, w, i)
+    local sum, keys = 0, {}
+    for j = 1, 3 do
+      local k = key(i + j)
+      keys[j] = k
+      if not out[k] then out[k] = j end
+      sum = sum + out[k]
+    end
+    out[keys[2]] = nil
+    return w * sum, out[keys[1]], out[keys[2]], out[keys[3]]
+  end,
+  ["rawget and rawset"] = function(out, key, w, i)
+    local k = key(i)
+    local before = rawget(out, k)
+    rawset(out, k, { w, before and 1 or 2 })
+    return rawget(out, k)[1] * rawget(out, k)[2]
+  end,
+  ["a key that another key leads to"] = function(out, key, w, i)
+    local k, other = key(i), key(i + 1)
+    out[k] = other
+    local before = out[out[k]]
+    out[out[k]] = w * 2
+    return out[other] + w, before ~= nil, out[k] == other
+  end,
+}
+local outside = {
+  plain = function() return {} end,
+  weak = function() return setmetatable({}, { __mode = "k" }) end,
+  ["a metatable with fields"] = function() return setmetatable({}, { __index = { ["key 3"] = 5 } }) end,
+}
+for key_name, key in pairs(key_makers) do
+  for program_name, program in pairs(key_programs) do
+    t.test(("%s under a key that is made: %s"):format(program_name, key_name), function()
+      for table_name, new in pairs(outside) do
+        local function make()
+          local out, counts = new(), { calls = 0, turn = false }
+          return function(w, i)
+            counts.calls = counts.calls + 1
+            local results = table.pack(program(out, key, w, i))
+            if counts.turn then
+              counts.seen = (counts.seen or 0) + 1
+              return "turn", counts.calls, counts.seen, table.unpack(results, 1, results.n)
+            end
+            return counts.calls, table.unpack(results, 1, results.n)
+          end, counts, out
+        end
+        local plain, plain_counts, plain_out = make()
+        local lua, counts, out = make()
+        local f = ms.jit(lua)
+        for i = 1, 16 do
+          local w = ms.tensor { 0.5, 0.25 * i }
+          plain_counts.turn, counts.turn = i > 5 and i % 4 == 2, i > 5 and i % 4 == 2
+          local wanted, found = table.pack(plain(w, i % 2)), table.pack(f(w, i % 2))
+          t.equal({ table_name, i, found }, { table_name, i, wanted })
+        end
+        for k, v in pairs(plain_out) do
+          if type(k) ~= "table" and type(v) ~= "table" then t.equal({ k, out[k] }, { k, v }) end
+        end
+        local size, plain_size = 0, 0
+        if table_name ~= "weak" then
+          for _ in pairs(out) do size = size + 1 end
+          for _ in pairs(plain_out) do plain_size = plain_size + 1 end
+        end
+        t.equal(size, plain_size)
+        local report = ms.jit_report(f)
+        if report.compiled_calls < 3 or report.resumed_calls == 0 then
+          error(table_name .. ": not compiled, or never done again: " .. tostring(report), 0)
+        end
+      end
+    end)
+  end
+end
+
 t.finish()
