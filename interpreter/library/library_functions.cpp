@@ -19,7 +19,7 @@ constexpr LibraryFunction kFunctions[] = {
     {"_G", "assert", "A", N::check, S::called, false, V::controls, D::rule},
     {"_G", "collectgarbage", "", N::refused, S::unnamed, false, V::computes, D::harmless},
     {"_G", "dofile load loadfile", "", N::refused, S::unnamed, false, V::computes, D::none},
-    {"_G", "error", "ai", N::error, S::called, false, V::controls, D::machine},
+    {"_G", "error", "aa", N::error, S::called, false, V::controls, D::machine},
     {"_G", "getmetatable", "", N::get_metatable, S::known, false, V::moves, D::harmless},
     {"_G", "ipairs", "A", N::ipairs, S::folded, true, V::moves, D::harmless},
     {"_G", "next", "T", N::unknown, S::folded, true, V::moves, D::rule},

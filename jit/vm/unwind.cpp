@@ -7,11 +7,10 @@
 // in the frame's registers are those that it needs; from there on it runs like any other function, and what it gives
 // is the backpropagator of the part that ran. The error travels outwards as a result, cotangents back inwards.
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/ir/substitution.h"
+#include "jit/frontend/literals.h"
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
@@ -393,11 +392,26 @@ void guard(Machine& m, const Instr& i) {
 
 void keep(Machine&, const Instr&) {}
 
+// The number that a text is for Lua, with blanks around it and a sign; nil: it is none.
+Value number_in(std::string_view text) {
+    constexpr std::string_view kBlanks = " \f\n\r\t\v";
+    const size_t first = text.find_first_not_of(kBlanks);
+    if (first == text.npos) return {};
+    text = text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+    const bool negative = text[0] == '-';
+    if (negative || text[0] == '+') text.remove_prefix(1);
+    const auto number = lua::parse_number(text);
+    if (!number) return {};
+    if (const auto* integer = std::get_if<int64_t>(&*number))
+        return Value(negative ? static_cast<int64_t>(-static_cast<uint64_t>(*integer)) : *integer);
+    return Value(negative ? -std::get<double>(*number) : std::get<double>(*number));
+}
+
 // The second argument of error, as Lua's own reads it: an integer, or what is as good as one.
 int64_t level_of(Machine& m, const Value& level) {
     auto bad = [](std::string_view why) { return argument_error("", str("bad argument #2 to 'error' (", why, ")")); };
     auto whole = [&](double x) {
-        if (x != std::floor(x) || !(std::abs(x) < 0x1p62)) throw bad("number has no integer representation");
+        if (x != std::floor(x) || !(x >= -0x1p63 && x < 0x1p63)) throw bad("number has no integer representation");
         return static_cast<int64_t>(x);
     };
     switch (level.kind()) {
@@ -408,12 +422,9 @@ int64_t level_of(Machine& m, const Value& level) {
         case Value::Kind::number:
             return whole(level.number());
         case Value::Kind::string: {
-            char* end = nullptr;
-            const std::string& text = level.string();
-            const double x = std::strtod(text.c_str(), &end);
-            while (end != text.c_str() && std::isspace(static_cast<unsigned char>(*end))) ++end;
-            if (end == text.c_str() || end != text.c_str() + text.size()) throw bad("number expected, got string");
-            return whole(x);
+            const Value number = number_in(level.string());
+            if (number.is_nil()) throw bad("number expected, got string");
+            return number.kind() == Value::Kind::integer ? number.integer() : whole(number.number());
         }
         case Value::Kind::tensor:
             throw bad("number expected, got Tensor");

@@ -195,10 +195,67 @@ t.test("a tensor that goes out twice is one tensor", function()
   end
 end)
 
+t.test("a wrong index has the same words in every mode", function()
+  local ops = ms.ops
+  local x = ms.tensor { { 1.0, 2.0, 3.0 }, { 4.0, 5.0, 6.0 } }
+  local good, bad = ms.tensor { 1 }, ms.tensor { 7 }
+  local cases = {
+    function(v, i) return v[i] * 2 end, function(v, i) return (v * 2)[{ ms.slice(), i }] + 1 end,
+    function(v, i) return (v + 1)[{ i, i }] end, function(v, i) return v[{ 0, i }] end,
+    function(v, i)
+      local w = v * 2
+      w[i] = 5
+      return w
+    end,
+    function(v, i)
+      local w = v * 2
+      w[{ ms.slice(), i }] = v[{ 0, 0 }]
+      return w
+    end,
+    function(v, i)
+      local w, log = v * 2, {}
+      log[1] = w
+      return w[i] + log[1]
+    end,
+    function(v, i)
+      for _ = 1, 3 do v = v + v[i] end
+      return v
+    end,
+    function(v, i) return v[i[0]] end,
+    function(v, i)
+      local w = v * 2
+      w[0] = ops.ones { i[0]:item() == 7 and 7 or 3 }
+      return w
+    end,
+    function(v, i) return ops.gather(v, i, 0) end,
+  }
+  for n, f in ipairs(cases) do
+    local function scalar(v, i)
+      local r = f(v, i)
+      return ops.sum(r)
+    end
+    local _, wanted = pcall(f, x, bad)
+    local _, of_scalar = pcall(scalar, x, bad)
+    assert(wanted:find(n < #cases and ": tensor: " or ": gather: ", 1, true), wanted)
+    local compiled, slope = ms.jit(f), ms.grad(scalar)
+    local compiled_slope = ms.jit(slope)
+    for _ = 1, 2 do
+      t.equal({ n, select(2, pcall(compiled, x, bad)) }, { n, wanted })
+      t.equal({ n, select(2, pcall(slope, x, bad)) }, { n, of_scalar })
+      t.equal({ n, select(2, pcall(compiled_slope, x, bad)) }, { n, of_scalar })
+      for _ = 1, 3 do
+        compiled(x, good)
+        compiled_slope(x, good)
+      end
+    end
+    t.equal({ n, select(2, pcall(ms.vmap(f, { 0, false }), ops.stack({ x, x }, 0), bad)) }, { n, wanted })
+  end
+end)
+
 t.test("error takes any value, and levels as Lua reads them, in every mode", function()
   local x = ms.tensor { 1.0, 2.0 }
   local function same(a, b) return a == b or ms.is_tensor(a) and ms.is_tensor(b) and a:tolist()[1] == b:tolist()[1] end
-  local levels = { 0, 1, 2, 1.0, false, x, 1.5, 0 / 0 }
+  local levels = { 0, 1, 2, 1.0, "2", " 1 ", false, x, 1.5, "x", 0 / 0 }
   local values = { "text", x, 12, false, true }
   for k, level in ipairs(levels) do
     for _, value in ipairs(values) do
