@@ -329,4 +329,62 @@ t.test("what has no derivative is refused, and what is wrong is said of the oper
   end), 1.5)
 end)
 
+-- Of every operator: a number that item() reads, which is differentiated, beside halves in the place of an operand or of an
+-- attribute. Its value is the one of the undifferentiated function, to the bit.
+t.test("numbers beside halves are as exact under grad as without", function()
+  local tried, left_out = 0, { gumbel_softmax = true }
+  local function compare(name, f, v, o)
+    local function forward(a, b)
+      local result = f(a, b)
+      return ops.sum(result), result
+    end
+    local fine, result = pcall(f, v, o)
+    if not fine or not ms.is_tensor(result) then return end
+    local derived, values = pcall(ms.value_and_grad(forward, { 0, 1 }, nil, true), v, o)
+    if not derived or not ms.is_tensor(values[2]) then return end
+    tried = tried + 1
+    t.equal({ name, values[2].dtype, values[2] }, { name, result.dtype, result })
+  end
+  for _, dtype in ipairs { ms.float16, ms.bfloat16 } do
+    local o = ms.tensor({ 3.001, 1.7 }, dtype)
+    local samples = { ms.tensor({ 0.1, 1.7 }, dtype), ms.tensor({ { 0.1, 1.7 }, { 0.3, 0.4 } }, dtype) }
+    local function number(b) return b[1]:item() - 1.31 end
+    for _, v in ipairs(samples) do
+      compare("*", function(a, b) return a * (number(b) + 1.3) end, v, o)
+      compare("^", function(a, b) return a ^ (number(b) + 1.3) end, v, o)
+      compare("number / tensor", function(a, b) return number(b) / a end, v, o)
+      for _, entry in ipairs(require("lunaria.registry").entries()) do
+        for i, parameter in ipairs(entry.parameters) do
+          local kind = parameter.type
+          if i > 1 and (kind == "number" or kind == "scalar") and not left_out[entry.name] then
+            compare(entry.name .. ": " .. parameter.name, function(a, b)
+              return ops[entry.name](a, { [parameter.name] = number(b) })
+            end, v, o)
+          elseif i == 2 and (kind == "same" or kind == "real") then
+            compare(entry.name, function(a, b) return ops[entry.name](a, number(b)) end, v, o)
+            compare(entry.name, function(a, b) return ops[entry.name](number(b), a) end, v, o)
+          end
+        end
+      end
+    end
+  end
+  assert(tried > 200, tried)
+end)
+
+t.test("integers are compared with numbers that are differentiated as with others", function()
+  local whole = ms.tensor({ 16777216, 16777217, (1 << 53) + 1 }, ms.int64)
+  for _, other in ipairs { 16777217.0, 16777216.5, 2.0 ^ 53, -0.5 } do
+    for _, name in ipairs { "greater", "less_equal", "equal", "not_equal" } do
+      local function f(a)
+        local mask = ops[name](whole, a[0]:item())
+        return ops.sum(a), mask
+      end
+      local number = ms.tensor({ other }, ms.float64)
+      local _, wanted = f(number)
+      local values = ms.value_and_grad(f, 0, nil, true)(number)
+      t.equal({ other, name, values[2] }, { other, name, wanted })
+    end
+  end
+end)
+
 t.finish()
