@@ -1,9 +1,10 @@
 // Graphs as MindIR files: MindSpore's protobuf format, with its messages and field numbers.
 //
-// A graph of operators that MindSpore has is written as MindSpore does it (mindspore_rules.h), and read as its files
-// are. Any other has a form of our own, in which it is read back as the same graph: inner graphs, names, places and
-// constants with it. Calls name the operator as in the text form (ops.matmul; see core/ir/printer.h), named tensors are
-// the file's parameters, what a graph has beyond MindSpore's is in attributes.
+// A graph of operators that MindSpore has, and of blocks of them that go on to each other, is written as MindSpore does
+// it (mindspore_rules.h, mindspore_blocks.h), and read as its files are. Any other has a form of our own, in which it
+// is read back as the same graph: inner graphs, names, places and constants with it. Calls name the operator as in the
+// text form (ops.matmul; see core/ir/printer.h), named tensors are the file's parameters, what a graph has beyond
+// MindSpore's is in attributes.
 #pragma once
 
 #include "core/io/file.h"

@@ -6,7 +6,8 @@
 
 namespace lunaria::mindir {
 
-ir::ParsedGraph import_model(const Model& model, const std::string& file);
+// Control flow needs the primitives of a language.
+ir::ParsedGraph import_model(const Model& model, const ir::Vocabulary& vocabulary, const std::string& file);
 // The value of an attribute; nothing where it has none that we know.
 std::optional<Value> value_of(const Attribute& attribute);
 

@@ -451,4 +451,42 @@ Attribute type_attribute(const ir::NodeType& type) {
     }
 }
 
+Attribute attribute_of(std::string name, const Value& v, const ValueForm& form) {
+    Attribute a;
+    switch (v.kind()) {
+        case Value::Kind::nil:
+            a.kind = Kind::none;
+            break;
+        case Value::Kind::boolean:
+            a.kind = Kind::boolean;
+            a.integers.push_back(v.boolean());
+            break;
+        case Value::Kind::integer:
+            a.kind = Kind::int64;
+            a.integers.push_back(v.integer());
+            break;
+        case Value::Kind::number:
+            a.kind = form.floats;
+            a.numbers.push_back(v.number());
+            break;
+        case Value::Kind::string:
+            a.kind = Kind::string;
+            a.strings.push_back(v.string());
+            break;
+        case Value::Kind::tensor:
+            a.kind = form.tensors;
+            a.tensors.push_back(entry_of(v.tensor()));
+            if (a.kind == Kind::tensors) a.tensors.back().name = "value0";
+            break;
+        case Value::Kind::list:
+            a.kind = Kind::tuple;
+            for (const Value& item : v.items()) a.values.push_back(attribute_of("", item, form));
+            break;
+        default:
+            a = form.other(v);
+    }
+    a.name = std::move(name);
+    return a;
+}
+
 }  // namespace lunaria::mindir

@@ -36,8 +36,10 @@ enum class Kind : int {
     iomonad = 24,
     none = 25,
     primitive = 26,
-    dtype = 33,   // CLASS_TYPE
-    unknown = 36  // TYPE_NULL
+    graph_closure = 27,  // FUNCGRAPHCLOSURE
+    union_closure = 29,  // UNIONFUNCCLOSURE
+    dtype = 33,          // CLASS_TYPE
+    unknown = 36         // TYPE_NULL
 };
 
 struct TensorEntry {
@@ -100,6 +102,13 @@ int64_t type_number(DType dtype);  // TensorProto.DataType
 TensorEntry entry_of(const TensorType& type);
 TensorEntry entry_of(const Tensor& tensor);
 Attribute type_attribute(const ir::NodeType& type);  // "shape"
+
+// How values are written: as which kinds floats and tensors, and what else there is.
+struct ValueForm {
+    Kind floats, tensors;
+    Attribute (*other)(const Value&);
+};
+Attribute attribute_of(std::string name, const Value& v, const ValueForm& form);
 
 // Throws file_error for what is no such file; the graph's rules are not looked at.
 Model read_model(const Source& source);

@@ -277,7 +277,7 @@ ParsedGraph read_mindir(const Source& source, const Vocabulary& vocabulary) {
     // Graphs in our own form say their names in an attribute.
     const bool ours = model.producer == "Lunaria" && model.graph.find("name");
     ParsedGraph parsed =
-        ours ? ModelReader(model, vocabulary, source.name()).run() : import_model(model, source.name());
+        ours ? ModelReader(model, vocabulary, source.name()).run() : import_model(model, vocabulary, source.name());
     try {
         verify(*parsed.graph);
         for (auto& other : parsed.others) verify(*other);

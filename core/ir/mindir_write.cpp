@@ -11,74 +11,31 @@ namespace {
 
 using namespace mindir;
 
-Attribute attribute(std::string name, Kind kind) {
-    Attribute a;
-    a.name = std::move(name);
-    a.kind = kind;
-    return a;
-}
-
-Attribute text_attribute(std::string name, std::string text) {
-    Attribute a = attribute(std::move(name), Kind::string);
-    a.strings.push_back(std::move(text));
-    return a;
-}
-
-Attribute integer_attribute(std::string name, int64_t value) {
-    Attribute a = attribute(std::move(name), Kind::int64);
-    a.integers.push_back(value);
-    return a;
-}
-
 std::string operator_name(const Op& op) {
     return (registry().find(op.name()) == &op ? "ops." : "") + std::string(op.name());
 }
 
-Attribute value_attribute(const Value& v) {
-    Attribute a = attribute("value", Kind::none);
-    switch (v.kind()) {
-        case Value::Kind::nil:
-            break;
-        case Value::Kind::boolean:
-            a.kind = Kind::boolean;
-            a.integers.push_back(v.boolean());
-            break;
-        case Value::Kind::integer:
-            a.kind = Kind::int64;
-            a.integers.push_back(v.integer());
-            break;
-        case Value::Kind::number:
-            a.kind = Kind::float64;
-            a.numbers.push_back(v.number());
-            break;
-        case Value::Kind::string:
-            a.kind = Kind::string;
-            a.strings.push_back(v.string());
-            break;
-        case Value::Kind::dtype:
-            a.kind = Kind::dtype;
-            a.strings.emplace_back(name_of(v.dtype()));
-            break;
-        case Value::Kind::tensor:
-            a.kind = Kind::tensor;
-            a.tensors.push_back(entry_of(v.tensor()));
-            break;
-        case Value::Kind::list:
-            a.kind = Kind::tuple;
-            for (const Value& item : v.items()) a.values.push_back(value_attribute(item));
-            break;
-        default: {
-            const Object* object = v.kind() == Value::Kind::object ? v.object() : nullptr;
-            a.kind = Kind::primitive;
-            if (const auto* holder = dynamic_cast<const OperatorHolder*>(object))
-                a.strings.push_back(operator_name(holder->held()));
-            else if (const auto* name = dynamic_cast<const NameHolder*>(object))
-                a.strings.push_back(str("function:", name->held_name()));
-            else
-                throw state_error("mindir", "the graph holds an object that a file cannot hold");
-        }
+// Of a value that other programs' files do not have.
+Attribute own_attribute(const Value& v) {
+    Attribute a;
+    if (v.kind() == Value::Kind::dtype) {
+        a.kind = Kind::dtype;
+        a.strings.emplace_back(name_of(v.dtype()));
+        return a;
     }
+    const Object* object = v.kind() == Value::Kind::object ? v.object() : nullptr;
+    a.kind = Kind::primitive;
+    if (const auto* holder = dynamic_cast<const OperatorHolder*>(object))
+        a.strings.push_back(operator_name(holder->held()));
+    else if (const auto* name = dynamic_cast<const NameHolder*>(object))
+        a.strings.push_back(str("function:", name->held_name()));
+    else
+        throw state_error("mindir", "the graph holds an object that a file cannot hold");
     return a;
+}
+
+Attribute attribute(std::string name, const Value& v) {
+    return attribute_of(std::move(name), v, {Kind::float64, Kind::tensor, own_attribute});
 }
 
 bool has_nodes(const Value& v) {
@@ -115,13 +72,13 @@ class ModelWriter {
         GraphEntry entry;
         entry_ = &entry;
         entry.name = label;
-        entry.attributes.push_back(text_attribute("name", graph.name));
-        if (!parent.empty()) entry.attributes.push_back(text_attribute("parent", parent));
+        entry.attributes.push_back(attribute("name", Value(graph.name)));
+        if (!parent.empty()) entry.attributes.push_back(attribute("parent", Value(parent)));
         if (graph.captures)
-            entry.attributes.push_back(integer_attribute("captures", static_cast<int64_t>(graph.captures)));
-        if (graph.variadic) entry.attributes.push_back(integer_attribute("variadic", 1));
-        if (graph.order) entry.attributes.push_back(integer_attribute("order", graph.order));
-        if (graph.span.line) entry.attributes.push_back(text_attribute("span", span_text(graph.span)));
+            entry.attributes.push_back(attribute("captures", Value(static_cast<int64_t>(graph.captures))));
+        if (graph.variadic) entry.attributes.push_back(attribute("variadic", Value(1)));
+        if (graph.order) entry.attributes.push_back(attribute("order", Value(graph.order)));
+        if (graph.span.line) entry.attributes.push_back(attribute("span", Value(span_text(graph.span))));
         for (const Node* p : graph.parameters()) {
             ValueInfo info;
             info.name = node_name(*p);
@@ -163,7 +120,7 @@ class ModelWriter {
             entry_->parameters.push_back(std::move(t));
             return;
         }
-        add(node_name(node), "Constant", &node).attributes.push_back(value_attribute(node.constant));
+        add(node_name(node), "Constant", &node).attributes.push_back(attribute("value", node.constant));
     }
 
     // The name of a value: of its node, of a graph, or of a node made for it.
@@ -178,7 +135,7 @@ class ModelWriter {
             for (const Value& item : v.items()) inputs.push_back(operand(item));
             add(name, "MakeTuple", nullptr).inputs = std::move(inputs);
         } else {
-            add(name, "Constant", nullptr).attributes.push_back(value_attribute(v));
+            add(name, "Constant", nullptr).attributes.push_back(attribute("value", v));
         }
         return name;
     }

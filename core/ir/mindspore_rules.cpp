@@ -302,6 +302,7 @@ bool is_batches(const Bindings& b) {
         if (p[i] != q[i]) return false;
     return true;
 }
+bool is_truth(const Bindings& b) { return b.dtype("x") == DType::boolean; }
 bool is_images(const Bindings& b) { return rank_of(b, "x") == 4; }
 bool is_batch(const Bindings& b) { return rank_of(b, "x") == 4 || rank_of(b, "x") == 2; }
 bool has_bound(const Bindings& b) { return b["a"].is_number() && b["a"].number() <= 1; }
@@ -451,8 +452,12 @@ const Text kRules[] = {
     {"amax(x, a, k) = ReduceMax(x, @list(a), k)"},
     {"amin(x, nil, k) = ReduceMin(x, [], k)"},
     {"amin(x, a, k) = ReduceMin(x, @list(a), k)"},
-    {"all(x, a, k) = ReduceAll(x, @list(a), k)"},
-    {"any(x, a, k) = ReduceAny(x, @list(a), k)"},
+    {"max(x, nil, k) = ReduceMax(x, [], k)"},
+    {"min(x, nil, k) = ReduceMin(x, [], k)"},
+    {"all(x, nil, k) = ReduceAll(x, [], k)", is_truth},
+    {"all(x, a, k) = ReduceAll(x, @list(a), k)", is_truth},
+    {"any(x, nil, k) = ReduceAny(x, [], k)", is_truth},
+    {"any(x, a, k) = ReduceAny(x, @list(a), k)", is_truth},
     {"argmax(x, a, false) = Argmax(x, a, 35)"},
     {"vector_norm(x, 2, a, k) = Sqrt(ReduceSum(Square(x), @list(a), k, false))", keeps_dtype},
     {"cumsum(x, a, nil, e, r) = CumSum(x, a, e, r)", keeps_dtype},
@@ -503,6 +508,8 @@ constexpr std::string_view kOfPython[] = {"Conv2D",
                                           "Tril",
                                           "MakeTuple",
                                           "TupleGetItem",
+                                          "Switch",
+                                          "Partial",
                                           "IsNan",
                                           "Reciprocal"};
 

@@ -1,4 +1,5 @@
-// Graphs of operators alone as MindSpore writes them, by the rules in mindspore_rules.h.
+// Graphs of operators, and blocks of them that go on to each other, as MindSpore writes them: by the rules in
+// mindspore_rules.h, and as mindspore_blocks.h says.
 #include <algorithm>
 #include <set>
 
@@ -74,7 +75,7 @@ bool has_operands(const Op& op, std::span<const Value> args) {
     return false;
 }
 
-// The graph with what has no rule expanded, and what depends on nothing computed, until nothing changes.
+// The graph and its blocks with what has no rule expanded, and what depends on nothing computed, until nothing changes.
 class Preparation {
   public:
     std::unique_ptr<Graph> run(const Graph& given) {
@@ -89,25 +90,43 @@ class Preparation {
     std::unique_ptr<Graph> copied(const Graph& from) {
         changed_ = false;
         auto graph = std::make_unique<Graph>(from.name);
-        Substitution made(graph.get());
-        GraphBuilder builder(*graph);
-        for (const Node* p : from.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
+        blocks_.clear();
+        for (const auto& block : from.inner()) blocks_[block.get()] = &graph->add_inner(block->name);
+        copy(from, *graph);
+        for (const auto& block : from.inner()) copy(*block, *blocks_.at(block.get()));
+        return graph;
+    }
+
+    void copy(const Graph& from, Graph& graph) {
+        Substitution made(&graph);
+        GraphBuilder builder(graph);
+        for (const Node* p : from.parameters()) made[p] = Value(graph.add_parameter(p->name, p->type));
         for (const auto& node : from.nodes()) {
-            if (node->kind != NodeKind::constant) continue;
-            Node* constant = graph->add_constant(node->constant);
+            if (node->kind != NodeKind::constant || node->function) continue;
+            Node* constant = graph.add_constant(node->constant);
             constant->name = node->name;
             constant->span = node->span;
             made[node.get()] = Value(constant);
         }
         for (const Node* node : from.body()) {
             builder.span = node->span;
-            Value v = node->kind == NodeKind::item ? builder.item(made[node->args[0].node()], node->index)
-                                                   : call(*node, made, builder);
+            Value v = goes_on(*node)                 ? go_on(*node, made, graph)
+                      : node->kind == NodeKind::item ? builder.item(made[node->args[0].node()], node->index)
+                                                     : call(*node, made, builder);
             if (v.is_node() && v.node()->name.empty()) v.node()->name = node->name;
             made[node] = std::move(v);
         }
-        graph->result = made(from.result);
-        return graph;
+        graph.result = made(from.result);
+    }
+
+    Value go_on(const Node& node, Substitution& made, Graph& graph) {
+        const auto block = [&](const Node& function) { return graph.add_function(*blocks_.at(function.function)); };
+        if (node.callee) return Value(graph.add_call(*block(*node.callee), made(node.args), node.type));
+        std::vector<Value> args = made(std::vector<Value>{node.args[0], node.args[2], node.args[4]});
+        return Value(graph.add_call(
+            *node.op,
+            {args[0], Value(block(*node.args[1].node())), args[1], Value(block(*node.args[3].node())), args[2]},
+            node.type));
     }
 
     Value call(const Node& node, Substitution& made, GraphBuilder& builder) {
@@ -131,6 +150,7 @@ class Preparation {
     }
 
     bool changed_ = false;
+    std::unordered_map<const Graph*, Graph*> blocks_;
 };
 
 // What cannot be written: the names of operators, or what else there is.
@@ -140,35 +160,121 @@ struct Missing {
 
 class MindSporeWriter {
   public:
-    explicit MindSporeWriter(const Graph& graph) : graph_(graph) { entry_.name = "main"; }
+    explicit MindSporeWriter(const Graph& graph) : graph_(graph) {}
 
     std::optional<Model> run(Missing& missing) {
-        for (const Node* node : graph_.body())
-            if (node->kind == NodeKind::call && !match_of(*node->op, node->args, node->type).rule)
-                missing.what.insert("ops." + std::string(node->op->name()));
-        for (const Value& v : results())
-            if (!v.is_node()) missing.what.insert("a result that is no tensor");
+        look_for_missing(graph_, missing);
+        for (const auto& block : graph_.inner()) look_for_missing(*block, missing);
         if (!missing.what.empty()) return std::nullopt;
-        for (const Node* p : graph_.parameters()) input(*p);
-        for (const auto& node : graph_.nodes())
-            if (node->kind == NodeKind::constant) constant(*node);
-        for (const Node* node : graph_.body()) call(*node);
-        for (const Value& v : results()) {
-            ValueInfo info;
-            info.name = names_.at(v.node());
-            info.tensors.push_back(entry_of(v.node()->type.tensor));
-            entry_.outputs.push_back(std::move(info));
-        }
+        labels_[&graph_] = "main";
+        for (const auto& block : graph_.inner()) labels_[block.get()] = block->name;
+        for (const auto& block : graph_.inner()) model_.functions.push_back(written(*block));
+        model_.graph = written(graph_);
         model_.ir_version = "1.1";
         model_.producer = "Lunaria";
         model_.producer_version = "1.0.0";  // MindSpore refuses files without one
-        model_.graph = std::move(entry_);
         return std::move(model_);
     }
 
   private:
-    std::vector<Value> results() const {
-        return graph_.result.is_list() ? graph_.result.items() : std::vector<Value>{graph_.result};
+    static void look_for_missing(const Graph& graph, Missing& missing) {
+        for (const Node* node : graph.body())
+            if (node->kind == NodeKind::call && !goes_on(*node) && !match_of(*node->op, node->args, node->type).rule)
+                missing.what.insert("ops." + std::string(node->op->name()));
+        for (const Value& v : results_of(graph))
+            if (!v.is_node()) missing.what.insert("a result that is no tensor");
+    }
+
+    GraphEntry written(const Graph& graph) {
+        GraphEntry entry;
+        entry_ = &entry;
+        entry.name = label_ = labels_.at(&graph);
+        for (const Node* p : graph.parameters()) input(*p);
+        for (const auto& node : graph.nodes())
+            if (node->kind == NodeKind::constant && !node->function) constant(*node);
+        for (const Node* node : graph.body()) goes_on(*node) ? go_on(*node) : call(*node);
+        std::vector<Value> results = results_of(graph);
+        // What goes on to a block gives a tuple, as that has to.
+        const bool is_tuple = results.size() > 1 && !graph_.inner().empty();
+        if (is_tuple) {
+            const std::string tuple = operand(graph.result, true);
+            std::vector<NodeType> types;
+            for (const Value& v : results) types.push_back(v.node()->type);
+            entry.nodes.back().attributes.push_back(type_attribute(NodeType::list(types)));
+            output(tuple, NodeType::list(std::move(types)));
+        } else {
+            for (const Value& v : results) output(names_.at(v.node()), v.node()->type);
+        }
+        return entry;
+    }
+
+    void output(const std::string& name, const NodeType& type) {
+        ValueInfo info;
+        info.name = name;
+        const NodeType& one = only(type);
+        if (one.kind == NodeType::Kind::tensor)
+            info.tensors.push_back(entry_of(one.tensor));
+        else
+            info.info = type_attribute(one);
+        entry_->outputs.push_back(std::move(info));
+    }
+
+    // A list of one result is that result.
+    static const NodeType& only(const NodeType& type) {
+        return type.kind == NodeType::Kind::list && type.items.size() == 1 ? type.items[0] : type;
+    }
+
+    // The last node of a graph, which goes on to a block or to one of two.
+    void go_on(const Node& node) {
+        if (node.callee) {
+            names_[&node] = call_of(labels_.at(node.callee->function), operands(Value::list(node.args)), node);
+            return;
+        }
+        const std::string condition = operand(node.args[0], true);
+        const std::string yes = way(*node.args[1].node(), node.args[2]), no = way(*node.args[3].node(), node.args[4]);
+        const std::string chosen = add("Switch", {condition, yes, no}, {}, nullptr);
+        Attribute closures = attribute("shape", Value::list({}));
+        closures.kind = Kind::union_closure;
+        for (size_t i : {1, 3}) closures.values.push_back(closure("", labels_.at(node.args[i].node()->function)));
+        entry_->nodes.back().attributes.push_back(std::move(closures));
+        names_[&node] = call_of(chosen, {}, node);
+    }
+
+    // A block with its arguments.
+    std::string way(const Node& function, const Value& args) {
+        const std::string& label = labels_.at(function.function);
+        std::vector<std::string> inputs = operands(args);
+        inputs.insert(inputs.begin(), label);
+        const std::string name =
+            add("Partial", std::move(inputs), {attribute("side_effect_propagate", Value(int64_t{1}))}, nullptr);
+        entry_->nodes.back().attributes.push_back(closure("shape", label));
+        return name;
+    }
+
+    static Attribute closure(std::string name, const std::string& label) {
+        Attribute a = attribute(std::move(name), Value(label));
+        a.kind = Kind::graph_closure;
+        return a;
+    }
+
+    std::string call_of(const std::string& function, std::vector<std::string> inputs, const Node& node) {
+        NodeEntry e;
+        e.name = e.output = unique(label_ + ":" + str("CNode_", ++calls_));
+        e.op_type = "REF::" + function;
+        e.inputs = std::move(inputs);
+        e.attributes.push_back(type_attribute(only(node.type)));
+        entry_->nodes.push_back(std::move(e));
+        return entry_->nodes.back().output;
+    }
+
+    std::vector<std::string> operands(const Value& list) {
+        std::vector<std::string> names;
+        for (const Value& v : list.items()) names.push_back(operand(v, true));
+        return names;
+    }
+
+    static std::vector<Value> results_of(const Graph& graph) {
+        return graph.result.is_list() ? graph.result.items() : std::vector<Value>{graph.result};
     }
 
     std::string unique(std::string name) {
@@ -179,20 +285,20 @@ class MindSporeWriter {
 
     void input(const Node& p) {
         ValueInfo info;
-        info.name = "main:" + unique(p.name.empty() ? "x" : p.name);
+        info.name = unique(label_ + ":" + (p.name.empty() ? "x" : p.name));
         info.doc = p.name;
         info.tensors.push_back(entry_of(p.type.tensor));
         names_[&p] = info.name;
-        entry_.inputs.push_back(std::move(info));
+        entry_->inputs.push_back(std::move(info));
     }
 
     void constant(const Node& node) {
         if (!node.name.empty() && !node.span.line) {
             TensorEntry t = entry_of(node.constant.tensor());
-            t.name = "main:" + unique(node.name);
+            t.name = unique(label_ + ":" + node.name);
             t.key = node.name;
             names_[&node] = t.name;
-            entry_.parameters.push_back(std::move(t));
+            entry_->parameters.push_back(std::move(t));
         } else {
             names_[&node] = setting(node.constant);
         }
@@ -212,46 +318,15 @@ class MindSporeWriter {
             exact.numbers.push_back(*number);
             e.attributes.push_back(std::move(exact));
         }
-        entry_.nodes.push_back(std::move(e));
-        return entry_.nodes.back().output;
+        entry_->nodes.push_back(std::move(e));
+        return entry_->nodes.back().output;
     }
 
     static Attribute attribute(std::string name, const Value& v) {
-        Attribute a;
-        a.name = std::move(name);
-        switch (v.kind()) {
-            case Value::Kind::nil:
-                a.kind = Kind::none;
-                break;
-            case Value::Kind::boolean:
-                a.kind = Kind::boolean;
-                a.integers.push_back(v.boolean());
-                break;
-            case Value::Kind::integer:
-                a.kind = Kind::int64;
-                a.integers.push_back(v.integer());
-                break;
-            case Value::Kind::number:
-                a.kind = Kind::float32;
-                a.numbers.push_back(v.number());
-                break;
-            case Value::Kind::string:
-                a.kind = Kind::string;
-                a.strings.push_back(v.string());
-                break;
-            case Value::Kind::tensor:
-                a.kind = Kind::tensors;
-                a.tensors.push_back(entry_of(v.tensor()));
-                a.tensors.back().name = "value0";
-                break;
-            case Value::Kind::list:
-                a.kind = Kind::tuple;
-                for (const Value& item : v.items()) a.values.push_back(attribute("", item));
-                break;
-            default:
-                throw state_error("export", "MindSpore has no such value");
-        }
-        return a;
+        static constexpr ValueForm kForm{Kind::float32, Kind::tensors, [](const Value&) -> Attribute {
+                                             throw state_error("export", "MindSpore has no such value");
+                                         }};
+        return attribute_of(std::move(name), v, kForm);
     }
 
     void call(const Node& node) {
@@ -269,11 +344,11 @@ class MindSporeWriter {
             op.name = "op";
             op.kind = Kind::string;
             op.strings.emplace_back(node.op->name());
-            entry_.nodes.back().attributes.push_back(std::move(op));
+            entry_->nodes.back().attributes.push_back(std::move(op));
         }
         // An operator that gives its operand back is written as that operand, by no node.
-        if (entry_.nodes.empty() || entry_.nodes.back().output != names_[&node]) return;
-        NodeEntry& last = entry_.nodes.back();
+        if (entry_->nodes.empty() || entry_->nodes.back().output != names_[&node]) return;
+        NodeEntry& last = entry_->nodes.back();
         last.domain = node.name;
         if (node.span.line) last.doc = span_text(node.span);
     }
@@ -334,7 +409,7 @@ class MindSporeWriter {
     std::string add(std::string_view type, std::vector<std::string> inputs, std::vector<Attribute> attributes,
                     const Node* typed) {
         NodeEntry e;
-        e.name = e.output = "main:" + unique(str("CNode_", ++calls_));
+        e.name = e.output = unique(label_ + ":" + str("CNode_", ++calls_));
         std::string primitive(type);
         if (!attributes.empty()) primitive += str(":", calls_);
         PrimitiveEntry p{primitive, std::string(type), std::move(attributes), primitive_type(type)};
@@ -342,14 +417,16 @@ class MindSporeWriter {
         e.op_type = "REF::" + primitive;
         e.inputs = std::move(inputs);
         if (typed) e.attributes.push_back(type_attribute(typed->type));
-        entry_.nodes.push_back(std::move(e));
-        return entry_.nodes.back().output;
+        entry_->nodes.push_back(std::move(e));
+        return entry_->nodes.back().output;
     }
 
     const Graph& graph_;
     Model model_;
-    GraphEntry entry_;
-    const Node* node_ = nullptr;  // that is being written
+    std::unordered_map<const Graph*, std::string> labels_;
+    std::string label_;            // of the graph that is being written
+    GraphEntry* entry_ = nullptr;  // its entry
+    const Node* node_ = nullptr;   // that is being written
     std::unordered_map<const Node*, std::string> names_;
     std::set<std::string> used_;
     int values_ = 0, calls_ = 0;

@@ -11,6 +11,7 @@
 #include "interpreter/saving/known.h"
 #include "interpreter/saving/program_check.h"
 #include "interpreter/saving/specializer.h"
+#include "interpreter/saving/typed_program.h"
 #include "interpreter/watchers/graph_trace.h"
 #include "jit/language.h"
 
@@ -120,11 +121,14 @@ void forget_types(ir::Graph& graph) {
     for (auto& inner : graph.inner()) forget_types(*inner);
 }
 
+ir::ParsedGraph parsed_from(LuaHost& host, const Source& source) {
+    return ir::read_mindir(source, {&lua::language(), nullptr, is_saved_primitive,
+                                    [&](const std::string& name) { return function_named(host, name); }});
+}
+
 Value function_in(LuaHost& host, const Source& source, std::vector<Value>& weights) {
-    const ir::Vocabulary vocabulary{&lua::language(), nullptr, is_saved_primitive,
-                                    [&](const std::string& name) { return function_named(host, name); }};
     auto loaded = std::make_shared<Loaded>();
-    loaded->parsed = ir::read_mindir(source, vocabulary);
+    loaded->parsed = parsed_from(host, source);
     ir::Graph& graph = *loaded->parsed.graph;
     try {
         if (!loaded->parsed.others.empty() || !is_plain(graph)) {
@@ -196,59 +200,85 @@ void compare_with_function(lua_State* L, const Value& f, const std::string& byte
 // inputs of all sizes, else in our own; as MindSpore does, for the sizes of the example where need be; in our own.
 enum class Form { either, mindspore, own };
 
-// The file's bytes, and the graph that they were made of.
-std::string bytes_of(LuaHost& host, lua_State* L, const Value& f, std::span<const Value> inputs, bool tensors,
-                     Form form, std::unique_ptr<ir::Graph>& graph) {
-    std::string missing;
-    std::optional<std::string> bytes;
-    const auto as_mindspore = [&](TracedSizes sizes) {
-        if (tensors && !graph) graph = trace_graph(L, f, inputs, sizes);
-        if (graph) bytes = ir::mindspore_mindir_of(*graph, missing);
-        return bytes.has_value();
-    };
-    if (form == Form::own) {
-        if (tensors) graph = trace_graph(L, f, inputs);
-    } else if (as_mindspore(TracedSizes::open)) {
-        return *bytes;
+// Writes one function for an example, with tensors for inputs or with any.
+class Exporter {
+  public:
+    Exporter(lua_State* L, const Value& f, std::span<const Value> inputs)
+        : L_(L), host_(LuaHost::of(L)), f_(f), inputs_(inputs) {
+        tensors_ = std::ranges::all_of(inputs, [](const Value& v) { return v.is_tensor(); });
     }
-    if (form == Form::mindspore) {
-        if (as_mindspore(TracedSizes::fixed)) return *bytes;
-        if (missing.empty()) missing = "what depends on the elements of the inputs";
-        throw state_error("export", str("MindSpore has no operators for ", missing))
+
+    // The file's bytes.
+    std::string bytes_of(Form form) {
+        if (tensors_ && form == Form::own) line_ = trace_graph(L_, f_, inputs_);
+        if (tensors_ && form != Form::own) {
+            if (std::optional<std::string> bytes = as_mindspore(form == Form::mindspore)) return *bytes;
+        }
+        if (form != Form::mindspore) return ir::mindir_of(line_ ? *line_ : program());
+        if (missing_.empty()) missing_ = "what depends on the elements of the inputs";
+        throw state_error("export", str("MindSpore has no operators for ", missing_))
             .hint("without form = 'mindspore' the file is written in a form of our own");
     }
-    if (!graph) graph = specialize(host, f, inputs);
-    return ir::mindir_of(*graph);
-}
+    // What the bytes were made of.
+    const ir::Graph& graph() const { return line_ ? *line_ : *program_; }
+
+  private:
+    const ir::Graph& program() {
+        if (!program_) program_ = specialize(host_, f_, inputs_);
+        return *program_;
+    }
+
+    // A line of operators or, with control flow, blocks of operators that go on to each other.
+    std::optional<std::string> as_mindspore(bool for_these_sizes) {
+        line_ = trace_graph(L_, f_, inputs_, TracedSizes::open);
+        if (!line_ && for_these_sizes) line_ = trace_graph(L_, f_, inputs_, TracedSizes::fixed);
+        if (line_) return ir::mindspore_mindir_of(*line_, missing_);
+        // As it is when it is read from a file: with functions as values.
+        const ir::ParsedGraph parsed = parsed_from(host_, *memory_source("mindir", ir::mindir_of(program())));
+        std::unique_ptr<ir::Graph> blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::open);
+        if (!blocks && for_these_sizes) blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::fixed);
+        return blocks ? ir::mindspore_mindir_of(*blocks, missing_) : std::nullopt;
+    }
+
+    lua_State* L_;
+    LuaHost& host_;
+    const Value& f_;
+    const std::span<const Value> inputs_;
+    bool tensors_ = false;
+    std::unique_ptr<ir::Graph> line_, program_;  // the function as a line of operators; as a program
+    std::string missing_;
+};
 
 void save(lua_State* L, int function, const std::string& path, int from, int to, Form form) {
     LuaHost& host = LuaHost::of(L);
     std::vector<Value> inputs;
-    bool tensors = true;
     for (int i = from; i <= to; ++i) {
         if (!tensor_at(L, i) && (lua_isfunction(L, i) || lua_isuserdata(L, i) || lua_isthread(L, i)))
             throw argument_error(kWhere, str("example inputs must be tensors, numbers, texts or tables, input ",
                                              i - from, " is ", describe(L, i)));
         inputs.push_back(host.to_value(L, i));
-        tensors &= inputs.back().is_tensor();
     }
     const Value f = host.to_value(L, function);
     const LuaHost::Thread thread(host, L);
     const auto checked = [&](Form wanted) {
-        std::unique_ptr<ir::Graph> graph;
-        std::string bytes = bytes_of(host, L, f, inputs, tensors, wanted, graph);
-        compare_with_function(L, f, bytes, *graph, inputs);
+        Exporter exporter(L, f, inputs);
+        std::string bytes = exporter.bytes_of(wanted);
+        compare_with_function(L, f, bytes, exporter.graph(), inputs);
         return bytes;
     };
     std::string bytes;
     try {
         bytes = checked(form);
     } catch (const Error&) {
-        if (form != Form::either || !tensors) throw;
-        // The program as it is for these sizes is better than none. What is wrong with it otherwise is said.
-        try {
-            bytes = checked(Form::mindspore);
-        } catch (const Error&) {
+        if (form != Form::either) throw;
+        // The program as it is for these sizes is better than none, and one that MindSpore does not read. What is wrong
+        // with it otherwise is said.
+        for (const Form other : {Form::mindspore, Form::own}) {
+            if (!bytes.empty()) break;
+            try {
+                bytes = checked(other);
+            } catch (const Error&) {
+            }
         }
         if (bytes.empty()) throw;
     }

@@ -50,8 +50,35 @@ t.test("what MindSpore does not have is told, or written in our own form", funct
   local text, f = exported(angles, nil, x)
   assert(text:find("ops.digamma", 1, true))
   same(angles(x), f(x))
-  fails("what depends on the elements", exported, function(v) if v:sum() > 0 then return v end return -v end, "mindspore", x)
+  fails("what depends on the elements", exported, function(v) if v:sum() > 0 then return v end return #v:tolist() * v end, "mindspore", x)
   fails("form must be 'mindspore' or 'lunaria', got 'onnx'", exported, angles, "onnx", x)
+end)
+
+t.test("branches and loops are written as graphs that MindSpore has, and come back", function()
+  for _, case in ipairs(dofile "tests/lua/support/mindspore_programs.lua") do
+    local text, f = exported(case.f, "mindspore", table.unpack(case.inputs[1]))
+    assert(text:find("Switch", 1, true) and not text:find("ops.", 1, true), case.name)
+    exported(f, "mindspore", table.unpack(case.inputs[1]))
+    local again = ms.load(path)
+    for _, inputs in ipairs(case.inputs) do
+      local expected = { case.f(table.unpack(inputs)) }
+      for _, g in ipairs { f, again, ms.jit(f) } do
+        local found = { g(table.unpack(inputs)) }
+        t.equal(#found, #expected)
+        for i, y in ipairs(expected) do same(y, found[i]) end
+      end
+    end
+  end
+end)
+
+t.test("values of other types in the ways of a branch are left in our own form", function()
+  local x = ops.randn { 3, 4 }
+  local function rows(v) if v:sum() > 0 then v = v["0:1"] end return v * 2 end
+  fails("what depends on the elements", exported, rows, "mindspore", x)
+  local text, f = exported(rows, nil, x)
+  assert(not text:find("Switch", 1, true))
+  same(rows(-x), f(-x))
+  same(rows(x), f(x))
 end)
 
 t.test("programs for inputs of any size stay so; for MindSpore the sizes of the example are fixed", function()
@@ -73,6 +100,22 @@ t.test("what a nested rule stands for is only taken for it where the program has
   local c, d = by_hand(x)
   same(c, a)
   same(d, b)
+end)
+
+t.test("a function that calls a loaded network is exported with what that computes", function()
+  local x = ops.randn { 3, 4 }
+  local function branch(v) if v:sum() > 0 then return ops.sin(v) end return ops.cos(v) end
+  for _, inner in ipairs { ops.sin, branch } do
+    for _, form in ipairs { "mindspore", "lunaria" } do
+      exported(inner, form, x)
+      local loaded = ms.load(path)
+      local function outer(v) return loaded(v) * 2 + v end
+      local _, f = exported(outer, nil, x)
+      same(outer(x * 3), f(x * 3))
+      same(outer(-x), f(-x))
+      same(ms.vmap(outer)(x), ops.stack { outer(x[0]), outer(x[1]), outer(x[2]) })
+    end
+  end
 end)
 
 t.test("weights, names and places are kept, and a derivative can be taken", function()

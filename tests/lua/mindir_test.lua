@@ -69,6 +69,32 @@ for _, entry in ipairs(manifest.files) do
 end
 assert(count == 2)
 
+-- A loop with a branch, as MindSpore 2.10 writes it, with what it gives: a call with code behind it, weights, two results.
+do
+  local net, weights = ms.load(samples .. "mindir/ms_loop.mindir")
+  local t = ms.tensor
+  local a, b = t { { 1.0, -2.0 }, { 0.5, 3.0 } }, t { { -1.0, 2.0 }, { -0.5, -3.0 } }
+  local function agree(f)
+    local x, y = f(a)
+    close(x, t { { 6.875, 0.3125 }, { -1.0625, 7.15625 } }, 0)
+    close(y, t { { 11.375, -2.9375 }, { -0.3125, 15.03125 } }, 0)
+    x, y = f(b)
+    close(x, t { { -10.5546875, 7.26171875 }, { 15.72265625, 2.880859375 } }, 0)
+    close(y, t { { -21.0859375, 22.08984375 }, { 29.45703125, -5.705078125 } }, 0)
+  end
+  agree(net)
+  agree(ms.jit(net))
+  for _, form in ipairs { "lunaria", "mindspore" } do
+    ms.export(net, a, { file_name = path "again", form = form })
+    local again, kept = ms.load(path "again.mindir")
+    agree(again)
+    close(kept.w, weights.w, 0)
+  end
+  local function total(v) return (net(v)):sum() end
+  local slope = (total(a + 1e-2) - total(a - 1e-2)):item() / 2e-2
+  assert(math.abs(ms.grad(total)(a):sum():item() - slope) < 1e-2)
+end
+
 -- Networks of ours.
 local net = nn.SequentialCell { nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 3) }
 local x = ops.randn { 5, 4 }

@@ -94,6 +94,10 @@ for name, theirs in pairs { sum = "ReduceSum", mean = "ReduceMean", amax = "Redu
 end
 add("ops.all(c, 1)", "ReduceAll", "c")
 add("ops.any(c, 1)", "ReduceAny", "c")
+add("ops.all(c)", "ReduceAll", "c")
+add("ops.max(x)", "ReduceMax", "x")
+add("ops.min(x)", "ReduceMin", "x")
+add("ops.any(c)", "ReduceAny", "c")
 add("ops.argmax(x, 1)", "Argmax", "x")
 add("ops.vector_norm(x, 2, 1, true)", "Square ReduceSum Sqrt", "x")
 add("ops.cumsum(x, 1)", "CumSum", "x")

@@ -190,10 +190,11 @@ function M.load_mindir(path) end
 --- An ONNX file holds the operators that the network calls for inputs of these sizes; it is read back and compared first.
 --- dynamic_axes = { x = { [0] = "batch" } } (or { x = { 0 } }) is for ONNX: the file is for inputs of any size along these
 --- axes, whose names it has; an operator that fixes such a size is named by an error. Inputs are called x, or x0, x1 ...
---- MindSpore reads a MindIR file (mindspore.load, nn.GraphCell) where the network is a line of operators that MindSpore has
---- for inputs of any size, or can be written for these sizes alone. Any other is written in a form of our own, which only
---- Lunaria reads: control flow, tables, functions. form = "mindspore" fixes the sizes of the inputs where need be, and is
---- an error that names what MindSpore does not have; form = "lunaria" writes our own form always.
+--- MindSpore reads a MindIR file (mindspore.load, nn.GraphCell) where the network consists of operators that MindSpore has,
+--- and of branches and loops by the elements of tensors between them, for inputs of any size or for these sizes alone. Any
+--- other is written in a form of our own, which only Lunaria reads: tables and functions as values, recursion, results that
+--- are no tensors, tensors whose shape or dtype depends on the way taken. form = "mindspore" fixes the sizes of the inputs
+--- where need be, and is an error that names what MindSpore does not have; form = "lunaria" writes our own form always.
 ---
 ---     > ms.export(function(x) return x * 2 end, ms.ones { 2 }, { file_name = "/tmp/lunaria_help.onnx", file_format = "ONNX" })
 ---     > (ms.load("/tmp/lunaria_help.onnx"))(ms.ones { 2 }):tolist()[1]

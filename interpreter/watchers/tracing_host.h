@@ -1,0 +1,85 @@
+// A host that writes the operators that a function calls on followed tensors into a graph. Control flow, tables and Lua
+// functions are run by the virtual machine and leave no trace; what depends on a followed tensor in another way than
+// by operators ends the trace.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/builder.h"
+#include "interpreter/saving/names.h"
+#include "interpreter/watchers/graph_trace.h"
+#include "interpreter/watchers/watching_host.h"
+
+namespace lunaria {
+
+class TracingHost : public WatchingHost {
+  public:
+    // It has to watch the machine, too. `pure`: see trace_pure_graph().
+    TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes, bool pure = false);
+    // Whether the operators that were written down are what the function computes for all inputs.
+    bool is_straight() const { return straight_; }
+
+    void add_input(const Tensor& t, const std::string& name);
+    // What stands for a value in the graph.
+    Value operand(const Value& v);
+    // A straight-line graph of operators: its results.
+    std::vector<Value> run_graph(const ir::Graph& part, std::span<const Value> args);
+
+    // An operator that the machine runs itself, as those of a program from a file are.
+    Value run(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }
+    vm::Values call(const Value& f, std::span<const Value> args) override;
+    Value index(const Value& object, const Value& key) override;
+    void set_index(const Value& object, const Value& key, const Value& value) override;
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override;
+    Value new_table(size_t array, size_t fields) override;
+    void raw_set(const Value& table, const Value& key, const Value& value) override;
+    bool step(vm::Machine& m, const vm::Instr& i) override;
+    Value number_of(const Value& tensor) override;
+    Value metamethod(const Value& a, const Value& b, std::string_view event) override;
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value length(const Value& a) override;
+    Value concat(const Value& a, const Value& b) override;
+
+  protected:
+    // What the function does depends on its inputs in another way than by operators.
+    [[noreturn]] void leave();
+    bool follows(const Value& v) const { return v.is_tensor() && nodes_.contains(v.tensor().body()); }
+    // Runs the operator and writes it into the graph, unless it works on constants alone.
+    Value record(const Op& op, const std::vector<Value>& args);
+    // Whether it is a function of Lua's library or of Lunaria's, that a saved program refers to by its name.
+    bool has_name(const Value& f) const { return names_.find(f); }
+    // The operator that Lua's arithmetic on tensors is.
+    const Op* operator_of(std::string_view primitive);
+
+  private:
+    class Recording;
+
+    // Whether a function that is not written in Lua hands values on and looks at none of their elements.
+    bool moves_values(const Value& f) const;
+    // Whether a function that is not written in Lua changes nothing and gives the same for the same arguments.
+    bool always_gives_the_same(const Value& f) const;
+    // Whether a function that is given the value can come to what depends on the inputs.
+    bool reaches_inputs(const Value& v);
+    // What a method converted the tensor to, as the operator that does so.
+    Value convert(const Value& from, const Value& to);
+    void know(const Value& v, const Value& node);
+    std::string unique_name(const std::string& name);
+
+    ir::Graph& graph_;
+    ir::GraphBuilder builder_;
+    std::unordered_map<const TensorBody*, ir::Node*> nodes_;
+    std::vector<Tensor> kept_;  // so that no other tensor gets the body of one of them
+    std::set<std::string> taken_;
+    const FunctionNames names_;
+    std::vector<Value> typed_, casts_;
+    const TracedSizes sizes_;
+    const bool pure_;
+    std::unordered_map<const void*, Value> own_;  // tables and variables that a pure function made
+    bool straight_ = true;
+};
+
+}  // namespace lunaria
