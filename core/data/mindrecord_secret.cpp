@@ -80,12 +80,11 @@ void encrypt_mindrecord(const std::string& path, std::string_view key) {
     sink.commit();
 }
 
-void decrypt_mindrecord(const std::string& from, const std::string& to, std::string_view key) {
+void decrypt_mindrecord(const std::string& from, Sink& to, std::string_view key) {
     const AesGcm cipher(key);
     const auto source = open_source(from);
     if (mark_of(*source) != kMode) throw source->error("is not encrypted by AES-GCM");
     const uint64_t end = source->size() - kMode.size() - kEnd.size();
-    FileSink sink(to);
     uint64_t at = 0;
     for (;;) {
         poll_interrupt();
@@ -102,11 +101,10 @@ void decrypt_mindrecord(const std::string& from, const std::string& to, std::str
         if (!cipher.open(text_of(head.start), head.tag, bytes))
             throw source->error("cannot be decrypted: the key is another one, or the file is damaged")
                 .hint("ms.mindrecord.set_enc_key sets the key");
-        sink.write(bytes);
+        to.write(bytes);
         at += length;
     }
     if (at != end) throw source->error("corrupt: bytes are left behind the last piece");
-    sink.commit();
 }
 
 }  // namespace lunaria::data

@@ -5,12 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "core/io/file.h"
+
 namespace lunaria::data {
 
 // The mark of how a file was encrypted, 7 bytes such as "AES-GCM"; empty for a plain file.
 std::string encryption_of(const std::string& path);
 void encrypt_mindrecord(const std::string& path, std::string_view key);
-// Writes the plain content to another file. Throws where it is not what was encrypted under the key.
-void decrypt_mindrecord(const std::string& from, const std::string& to, std::string_view key);
+// Writes the plain content. Throws where it is not what was encrypted under the key.
+void decrypt_mindrecord(const std::string& from, Sink& to, std::string_view key);
 
 }  // namespace lunaria::data

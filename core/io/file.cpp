@@ -95,14 +95,9 @@ std::string under_free_name(const std::string& stem, std::string_view ending, co
     return {};
 }
 
-std::string make_new(const std::string& stem, std::string_view ending, mode_t mode) {
-    Descriptor made;
-    std::string name = under_free_name(stem, ending, [&](const char* path) {
-        made.reset(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-        return made.number();
-    });
-    if (name.empty()) throw file_error(stem, str("no file can be made beside it: ", reason(errno)));
-    return name;
+std::string temporary_stem() {
+    const char* folder = std::getenv("TMPDIR");
+    return str(folder && *folder ? folder : "/tmp", "/lunaria");
 }
 
 std::string path_of_descriptor(int number) { return str("/proc/self/fd/", number); }
@@ -157,7 +152,7 @@ std::string folder_of(const std::string& path) {
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-FileSink::FileSink(const std::string& path, Interrupts interrupts)
+FileSink::FileSink(const std::string& path, Interrupts interrupts, unsigned permissions)
     : Sink(path), target_(path), interrupts_(interrupts) {
     check_path(path);
     // A symbolic link stays a link: the file that it names is replaced.
@@ -177,7 +172,7 @@ FileSink::FileSink(const std::string& path, Interrupts interrupts)
         throw file_error(path, "is " + kind_of(info.st_mode) + ", not a regular file");
     if (exists && access(target_.c_str(), W_OK) != 0) fail("cannot be written");
     if (exists) lock_old();
-    open_draft();
+    open_draft(permissions);
     if (exists && fchmod(file_.number(), info.st_mode & 07777) != 0)
         fail("cannot be given the permissions of the old file");
 }
@@ -197,12 +192,12 @@ void FileSink::lock_old() {
     }
 }
 
-void FileSink::open_draft() {
-    file_.reset(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+void FileSink::open_draft(unsigned permissions) {
+    file_.reset(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, permissions));
     // It gets its name by way of this path.
     if (file_ && access(path_of_descriptor(file_.number()).c_str(), F_OK) == 0) return;
     draft_ = under_free_name(target_, ".part", [&](const char* path) {
-        file_.reset(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        file_.reset(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions));
         return file_.number();
     });
     if (draft_.empty()) fail("cannot be written");
@@ -297,14 +292,19 @@ void write_file(const std::string& path, std::string_view bytes) {
     sink.commit();
 }
 
-std::string make_draft(const std::string& stem, std::string_view ending) {
-    check_path(stem);
-    return make_new(stem, ending, 0666);
+std::string make_temporary(std::string_view ending) {
+    const std::string stem = temporary_stem();
+    Descriptor made;
+    std::string name = under_free_name(stem, ending, [&](const char* path) {
+        made.reset(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        return made.number();
+    });
+    if (name.empty()) throw file_error(stem, str("no file can be made beside it: ", reason(errno)));
+    return name;
 }
 
-std::string make_temporary(std::string_view ending) {
-    const char* folder = std::getenv("TMPDIR");
-    return make_new(str(folder && *folder ? folder : "/tmp", "/lunaria"), ending, 0600);
+std::unique_ptr<FileSink> open_temporary() {
+    return std::make_unique<FileSink>(str(temporary_stem(), ".", random_name()), FileSink::Interrupts::noticed, 0600);
 }
 
 }  // namespace lunaria

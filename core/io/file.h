@@ -89,7 +89,9 @@ class FileSink final : public Sink {
   public:
     // Whether Ctrl-C ends the writing. A thread that writes beside the program goes on: the file was asked for earlier.
     enum class Interrupts { noticed, ignored };
-    explicit FileSink(const std::string& path, Interrupts interrupts = Interrupts::noticed);
+    // `permissions` of a new file, less what umask takes.
+    explicit FileSink(const std::string& path, Interrupts interrupts = Interrupts::noticed,
+                      unsigned permissions = 0666);
     ~FileSink() override;
     // Bytes at a place of their own, for formats whose beginning is known last. Others are where they were.
     void write_at(uint64_t offset, std::string_view bytes);
@@ -101,7 +103,7 @@ class FileSink final : public Sink {
   private:
     void write_some(const char* bytes, size_t count) override;
     void lock_old();
-    void open_draft();
+    void open_draft(unsigned permissions);
     void hurry();
     void look() const;
     [[noreturn]] void fail(std::string_view doing) const;
@@ -120,9 +122,9 @@ void write_file(const std::string& path, std::string_view bytes);
 // The folder that a file lies in, "." where its path has none.
 std::string folder_of(const std::string& path);
 
-// Makes an empty file whose name nothing else has and gives the name: STEM.xxxxxxxxxxxx ENDING, with the usual
-// permissions; and one for this user alone in the folder for temporary files.
-std::string make_draft(const std::string& stem, std::string_view ending);
+// In the folder for temporary files (TMPDIR, or /tmp), for this user alone: an empty file whose name nothing else has,
+// which it gives; and one that is read by its draft() and never committed.
 std::string make_temporary(std::string_view ending);
+std::unique_ptr<FileSink> open_temporary();
 
 }  // namespace lunaria

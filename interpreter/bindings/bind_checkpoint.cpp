@@ -13,6 +13,7 @@
 #include "core/printable.h"
 #include "core/signals.h"
 #include "interpreter/bindings/data_handles.h"
+#include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -269,11 +270,7 @@ int kind(lua_State* L) {
     return 1;
 }
 
-// draft(path, ending), temporary(ending): a new empty file that nothing else has the name of.
-int draft(lua_State* L) {
-    push(L, std::string_view(make_draft(path_at(L, 1, "draft"), luaL_optstring(L, 2, ""))));
-    return 1;
-}
+// temporary(ending): a new empty file that nothing else has the name of.
 int temporary(lua_State* L) {
     push(L, std::string_view(make_temporary(luaL_optstring(L, 1, ""))));
     return 1;
@@ -328,7 +325,6 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"read_ckpt", pr
                                                                 {"read_later", protect<read_later>},
                                                                 {"finish_reading", protect<finish_reading>},
                                                                 {"kind", protect<kind>},
-                                                                {"draft", protect<draft>},
                                                                 {"temporary", protect<temporary>},
                                                                 {"printable", protect<printable_text>},
                                                                 {"_read", protect<read_or_reason>}};
@@ -342,6 +338,7 @@ void bind_checkpoints(lua_State* L) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
+    bind_draft(L);
     lua_pop(L, 1);
 }
 

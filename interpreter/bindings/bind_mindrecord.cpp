@@ -6,6 +6,7 @@
 #include "core/element.h"
 #include "core/error.h"
 #include "interpreter/bindings/data_handles.h"
+#include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -194,13 +195,13 @@ int encryption(lua_State* L) {
     return 1;
 }
 
-// mindrecord_encrypt(path, key), mindrecord_decrypt(from, to, key)
+// mindrecord_encrypt(path, key), mindrecord_decrypt(from, draft, key)
 int encrypt(lua_State* L) {
     encrypt_mindrecord(path_at(L, 1, "mindrecord"), text_at(L, 2));
     return 0;
 }
 int decrypt(lua_State* L) {
-    decrypt_mindrecord(path_at(L, 1, "mindrecord"), path_at(L, 2, "mindrecord"), text_at(L, 3));
+    decrypt_mindrecord(path_at(L, 1, "mindrecord"), draft_at(L, 2, "mindrecord"), text_at(L, 3));
     return 0;
 }
 

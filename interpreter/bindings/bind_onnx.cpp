@@ -7,6 +7,7 @@
 // names or false.
 #include "core/io/inside.h"
 #include "core/io/onnx.h"
+#include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
@@ -299,10 +300,10 @@ ValueInfo value_info_at(lua_State* L, int index) {
     return v;
 }
 
-// write(path, {producer, version, opset, name, nodes, initializers, inputs, outputs}): inputs and outputs are {name,
+// write(draft, {producer, version, opset, name, nodes, initializers, inputs, outputs}): inputs and outputs are {name,
 // dtype, shape}, a shape of sizes and names.
 int write(lua_State* L) {
-    const std::string path = path_at(L, 1, kWhere);
+    FileSink& sink = draft_at(L, 1, kWhere);
     luaL_checktype(L, 2, LUA_TTABLE);
     Model m;
     m.ir_version = 8;
@@ -337,7 +338,7 @@ int write(lua_State* L) {
     if (bytes > uint64_t{2000} << 20)
         throw value_error(kWhere, str("the weights have ", bytes >> 20, " MiB; an ONNX file holds at most 2 GiB"))
             .hint("file_format = \"MINDIR\" has no such bound");
-    write_file(path, write_model(m));
+    sink.write(write_model(m));
     return 0;
 }
 

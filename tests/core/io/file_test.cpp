@@ -116,13 +116,13 @@ TEST(FileSink, leaves_the_files_beside_it_alone) {
     EXPECT_EQ(files_in(scratch), 6);
 }
 
-TEST(make_draft, gives_names_that_nothing_has) {
-    Scratch scratch;
-    const std::string first = make_draft(scratch.path("f"), ".onnx"), second = make_draft(scratch.path("f"), ".onnx");
-    EXPECT_NE(first, second);
-    EXPECT_TRUE(first.starts_with(scratch.path("f.")) && first.ends_with(".onnx"));
-    EXPECT_EQ(files_in(scratch), 2);
-    error_of([&] { make_draft(scratch.path("no/such/f"), ""); }, "No such file or directory");
+TEST(Temporary, files_are_for_this_user_and_have_names_of_their_own_or_none) {
+    const auto draft = open_temporary();
+    draft->write("plain");
+    struct stat hidden;
+    ASSERT_EQ(stat(draft->draft().c_str(), &hidden), 0);
+    EXPECT_EQ(hidden.st_mode & 0777u, 0600u);
+    EXPECT_EQ(read_file(draft->draft()), "plain");
     const std::string temporary = make_temporary(".lua");
     struct stat info;
     stat(temporary.c_str(), &info);

@@ -345,13 +345,19 @@ function M.io.read_text(path, limit) end
 ---     > ms.io.kind("/no/such/file") == nil
 ---     true
 function M.io.kind(path) end
---- Makes an empty file beside path whose name nothing else has, for what is to take the place of path: path, a point, twelve letters
---- and ending.
+--- A file that is written before it takes the place of path, which stays as it was until then: draft.path is where this
+--- process writes and reads it, draft:commit() puts it in its place. It goes with a variable that is <close>. It has no name
+--- before (where the file system has such files), so that a program that is killed leaves nothing behind. Without a path it
+--- lies in the folder for temporary files, for this process alone.
 ---
----     > name = ms.io.draft("/tmp/lunaria_help", ".txt")
----     > #name, os.remove(name)
----     34	true
-function M.io.draft(path, ending) end
+---     > draft = ms.io.draft("/tmp/lunaria_help.txt")
+---     > (io.open(draft.path, "w"):write("text"):close())
+---     true
+---     > ms.io.kind("/tmp/lunaria_help.txt") == nil, draft:commit()
+---     true
+---     > ms.io.read_text("/tmp/lunaria_help.txt"), os.remove("/tmp/lunaria_help.txt")
+---     text	true
+function M.io.draft(path) end
 --- Makes an empty file in the folder for temporary files (TMPDIR, or /tmp) whose name nothing else has, for this user alone.
 --- ending: of its name.
 ---

@@ -69,88 +69,63 @@ function secret.close(path)
   local input <close> = assert(io.open(path, "rb"))
   local size = input:seek("end")
   input:seek("set")
-  local name = ms.io.draft(path)
-  -- Whatever ends this, also an interrupt, the draft goes.
-  local _ <close> = setmetatable({}, { __close = function() os.remove(name) end })
+  local draft <close> = ms.io.draft(path)
   do
-    local output <close> = assert(io.open(name, "wb"))
+    local output <close> = assert(io.open(draft.path, "wb"))
     encrypts(input, size, output, key)
     assert(output:write("\0\0\0\0", own_mark, "ENCRYPT"))
   end
-  assert(os.rename(name, path))
+  draft:commit()
 end
 
--- The path of the plain content of a file, and whether that is a file of its own, to be removed once it is open.
-local function plain(where, path)
+-- The path of the plain content of a file; one that is made for it, which never gets a name, is added to the drafts.
+local function plain(where, path, drafts)
   local mark = data.mindrecord_encryption(path)
-  if not mark then return path, false end
+  if not mark then return path end
   if not key then fail(where, ("%s is encrypted"):format(path), "ms.mindrecord.set_enc_key sets the key") end
   local mode = decrypts or encrypts
   if (mode == builtin) ~= (mark == builtin) then
     fail(where, ("%s is encrypted by %s"):format(path, mark == builtin and builtin or "a function of the program that wrote it"),
       "ms.mindrecord.set_dec_mode says how it is decrypted")
   end
-  local name = ms.io.temporary()
+  local draft = ms.io.draft()
+  drafts[#drafts + 1] = draft
   if mode == builtin then
-    local ok, problem = pcall(data.mindrecord_decrypt, path, name, key)
-    if not ok then
-      os.remove(name)
-      error(problem, 0)
-    end
-    return name, true
-  end
-  local input <close> = assert(io.open(path, "rb"))
-  local size = input:seek("end") - 18
-  input:seek("set")
-  local ok, problem = pcall(function()
-    local output <close> = assert(io.open(name, "wb"))
+    data.mindrecord_decrypt(path, draft, key)
+  else
+    local input <close> = assert(io.open(path, "rb"))
+    local size = input:seek("end") - 18
+    input:seek("set")
+    local output <close> = assert(io.open(draft.path, "wb"))
     mode(input, size, output, key)
-  end)
-  if not ok then
-    os.remove(name)
-    error(problem, 0)
   end
-  return name, true
+  return draft.path
 end
 
 -- What open(paths, whole) gives for the plain content of the files; `whole`: of all that belong to the first one.
 function secret.with_plain(where, paths, whole, open)
-  local names, own = {}, {}
-  local function undo() for _, name in ipairs(own) do os.remove(name) end end
-  local function add(path)
-    local name, is_own = plain(where, path)
-    names[#names + 1] = name
-    if is_own then own[#own + 1] = name end
-  end
-  local results = table.pack(pcall(function()
-    if not data.mindrecord_encryption(paths[1]) and whole then return open(paths, true) end
-    add(paths[1])
-    if whole then
-      local folder, first = paths[1]:match("^(.*/)[^/]*$") or "", paths[1]:match("[^/]*$")
-      local siblings = data.mindrecord_header(names[1]).siblings
-      if #siblings > 1 then
-        local all = {}
-        for i, sibling in ipairs(siblings) do
-          if sibling:find("/", 1, true) or sibling == ".." then
-            fail(where, paths[1] .. ": the header names a shard outside of the folder")
-          end
-          if sibling == first then
-            all[i] = names[1]
-          else
-            add(folder .. sibling)
-            all[i] = names[#names]
-          end
+  local drafts <close> = setmetatable({}, { __close = function(list) for _, draft in ipairs(list) do local _ <close> = draft end end })
+  if not data.mindrecord_encryption(paths[1]) and whole then return open(paths, true) end
+  local names = { plain(where, paths[1], drafts) }
+  if whole then
+    local folder, first = paths[1]:match("^(.*/)[^/]*$") or "", paths[1]:match("[^/]*$")
+    local siblings = data.mindrecord_header(names[1]).siblings
+    if #siblings > 1 then
+      local all = {}
+      for i, sibling in ipairs(siblings) do
+        if sibling:find("/", 1, true) or sibling == ".." then
+          fail(where, paths[1] .. ": the header names a shard outside of the folder")
         end
-        names = all
+        all[i] = sibling == first and names[1] or plain(where, folder .. sibling, drafts)
       end
-    else
-      for i = 2, #paths do add(paths[i]) end
+      names = all
     end
-    return open(names, false)
-  end))
-  undo()
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
+  else
+    for i = 2, #paths do names[i] = plain(where, paths[i], drafts) end
+  end
+  -- What it gives has opened the files.
+  local results = table.pack(open(names, false))
+  return table.unpack(results, 1, results.n)
 end
 
 -- Appending would leave plain rows behind encrypted ones.

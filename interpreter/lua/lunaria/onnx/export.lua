@@ -7,6 +7,7 @@ local arguments = require "lunaria.nn.arguments"
 local handlers = require "lunaria.onnx.export_operators"
 local new_graph = require "lunaria.onnx.graph_writer"
 local dynamic = require "lunaria.onnx.dynamic"
+local load_model = require "lunaria.onnx.load"
 
 local opset = 18
 
@@ -67,7 +68,7 @@ end
 
 local function check(f, path, inputs, count)
   local expected = table.pack(f(table.unpack(inputs, 1, count)))
-  local loaded = ms.load(path)
+  local loaded = load_model(path)
   local found = table.pack(loaded(table.unpack(inputs, 1, count)))
   local same = expected.n == found.n
   for i = 1, expected.n do same = same and is_close(found[i], expected[i]) end
@@ -139,14 +140,11 @@ return function(f, ...)
   local traced = trace(f, given)
   local graph, inputs, outputs = write_nodes(traced, options.dynamic_axes == nil)
   local other = options.dynamic_axes and for_all_sizes(f, given, options.dynamic_axes, graph, inputs, outputs)
-  local temporary = ms.io.draft(name, ".onnx")
-  -- Whatever ends this, also an interrupt, the draft goes.
-  local _ <close> = setmetatable({}, { __close = function() os.remove(temporary) end })
-  files.write(temporary, {
+  local draft <close> = ms.io.draft(name)
+  files.write(draft, {
     opset = opset, name = "main", nodes = graph.nodes, initializers = graph.initializers, inputs = inputs, outputs = outputs,
   })
-  check(f, temporary, given, count)
-  if other then check(f, temporary, other, count) end
-  local moved, why = os.rename(temporary, name)
-  if not moved then fail(why) end
+  check(f, draft.path, given, count)
+  if other then check(f, draft.path, other, count) end
+  draft:commit()
 end

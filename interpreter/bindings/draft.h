@@ -1,0 +1,16 @@
+// ms.io.draft: a file that is written and takes the place of another one when it is whole.
+#pragma once
+
+#include <lua.hpp>
+
+#include "core/io/file.h"
+
+namespace lunaria {
+
+// The draft at `index`, still open; throws argument_error for another value, and for a draft that is at its end.
+FileSink& draft_at(lua_State* L, int index, std::string_view where);
+
+// Adds `draft` to the table at the top.
+void bind_draft(lua_State* L);
+
+}  // namespace lunaria
