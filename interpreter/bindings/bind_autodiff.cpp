@@ -113,6 +113,11 @@ int is_float(lua_State* L) {
     return 1;
 }
 
+int is_dtype(lua_State* L) {
+    lua_pushboolean(L, lua_gettop(L) > 0 && find_dtype(L, 1).has_value());
+    return 1;
+}
+
 int number(lua_State* L) {
     LuaHost::push_number_function(L, lua::primitive(luaL_checkstring(L, 1)));
     return 1;
@@ -212,6 +217,7 @@ int open_autodiff(lua_State* L) {
                                                                {"number", protect<number>},
                                                                {"replace", protect<replace>},
                                                                {"is_float", protect<is_float>},
+                                                               {"is_dtype", protect<is_dtype>},
                                                                {"note_harmless", protect<note_harmless>},
                                                                {"original", protect<original>},
                                                                {"note", protect<note>},

@@ -102,24 +102,28 @@ int is_contiguous(lua_State* L) {
     return 1;
 }
 
-// x:astype(dtype), x:to(dtype), x:type_as(other)
-int astype(lua_State* L) {
-    const Tensor& t = to_copy(L, "astype");
+// x:astype(dtype), x:to(dtype or device), x:type_as(other)
+int convert(lua_State* L, const char* method) {
+    const Tensor& t = to_copy(L, method);
     if (const Tensor* other = tensor_at(L, 2)) {
         push(L, t.cast(other->dtype()));
         return 1;
     }
     if (lua_type(L, 2) == LUA_TSTRING && !find_dtype(L, 2)) {
         if (device_named(L, 2)) {
-            push(L, t.to(place_of(device_at(L, 2, "to", "device"))));
+            push(L, t.to(place_of(device_at(L, 2, method, "device"))));
             return 1;
         }
     }
-    const auto dtype = dtype_at(L, 2, "astype");
-    if (!dtype) throw argument_error("astype", "missing argument 1: dtype is expected");
+    const auto dtype = dtype_at(L, 2, method);
+    if (!dtype) throw argument_error(method, "missing argument 1: dtype is expected");
     push(L, t.cast(*dtype));
     return 1;
 }
+
+int astype(lua_State* L) { return convert(L, "astype"); }
+int to(lua_State* L) { return convert(L, "to"); }
+int type_as(lua_State* L) { return convert(L, "type_as"); }
 
 template <DType T>
 int cast_to(lua_State* L) {
@@ -219,9 +223,10 @@ int new_ones(lua_State* L) {
 
 int new_full(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "new_full");
-    const Shape shape = checked_shape("new_full", integers_at(L, 2, "new_full", "shape"));
+    const Shape shape = checked_shape("new_full", integers_at(L, 2, "new_full", "size"));
+    if (!lua_isnumber(L, 3)) throw argument_error("new_full", str("fill_value must be a number, got ", describe(L, 3)));
     const DType dtype = dtype_option(L, 4, "new_full").value_or(t.dtype());
-    push(L, Tensor::full(dtype, shape, luaL_checknumber(L, 3)).to(t.device()));
+    push(L, Tensor::full(dtype, shape, lua_tonumber(L, 3)).to(t.device()));
     return 1;
 }
 
@@ -435,8 +440,8 @@ constexpr std::pair<const char*, lua_CFunction> kMethods[] = {
     {"contiguous", protect<contiguous>},
     {"is_contiguous", protect<is_contiguous>},
     {"astype", protect<astype>},
-    {"to", protect<astype>},
-    {"type_as", protect<astype>},
+    {"to", protect<to>},
+    {"type_as", protect<type_as>},
     {"bool", protect<cast_to<DType::boolean>>},
     {"byte", protect<cast_to<DType::u8>>},
     {"short", protect<cast_to<DType::i16>>},

@@ -484,6 +484,7 @@ Callee LuaHost::resolve(const Value& any) {
             }
         }
         if (c) {
+            callee.keeps_caller = true;
             callee.kinds = arguments_.of(L, c);
             if (!callee.kinds.empty()) callee.takes = LuaArguments::fit;
         }

@@ -19,7 +19,7 @@ constexpr LibraryFunction kFunctions[] = {
     {"_G", "assert", "A", N::check, S::called, false, V::controls, D::rule},
     {"_G", "collectgarbage", "", N::refused, S::unnamed, false, V::computes, D::harmless},
     {"_G", "dofile load loadfile", "", N::refused, S::unnamed, false, V::computes, D::none},
-    {"_G", "error", "aa", N::error, S::called, false, V::controls, D::machine},
+    {"_G", "error", "al", N::error, S::called, false, V::controls, D::machine},
     {"_G", "getmetatable", "", N::get_metatable, S::known, false, V::moves, D::harmless},
     {"_G", "ipairs", "A", N::ipairs, S::folded, true, V::moves, D::harmless},
     {"_G", "next", "T", N::unknown, S::folded, true, V::moves, D::rule},
@@ -107,7 +107,7 @@ constexpr LibraryFunction kFunctions[] = {
 
     {"lunaria.autodiff", "fail", "", N::unknown, S::called, true, V::computes, D::none},
     {"lunaria.autodiff", "fills fits metamethod", "", N::unknown, S::unnamed, false, V::computes, D::harmless},
-    {"lunaria.autodiff", "is_float", "", N::is_tensor, S::called, true, V::tells, D::none},
+    {"lunaria.autodiff", "is_dtype is_float", "", N::is_tensor, S::called, true, V::tells, D::none},
     {"lunaria.autodiff", "next_key", "", N::next_key, S::unnamed, false, V::computes, D::harmless},
     {"lunaria.autodiff", "note", "", N::ignored, S::unnamed, false, V::computes, D::none},
     {"lunaria.jit", "compiled", "", N::refused, S::unnamed, false, V::computes, D::none},

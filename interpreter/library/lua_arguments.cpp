@@ -5,10 +5,16 @@
 
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/library/library_functions.h"
+#include "jit/frontend/literals.h"
 
 namespace lunaria {
 
 namespace {
+
+bool is_whole(double x) { return std::trunc(x) == x && std::abs(x) < 0x1p63; }
+bool is_whole(const std::optional<lua::NumberValue>& x) {
+    return x && (std::holds_alternative<int64_t>(*x) || is_whole(std::get<double>(*x)));
+}
 
 // Whether Lua has a value of the type; what stands for a value that is not known yet may be any.
 bool is(const Value& v, char kind) {
@@ -19,9 +25,9 @@ bool is(const Value& v, char kind) {
         case 'N':
             return v.is_number() || v.is_tensor() || !known;
         case 'I':
-            return v.kind() == Value::Kind::number
-                       ? std::trunc(v.number()) == v.number() && std::abs(v.number()) < 0x1p63
-                       : is(v, 'N');
+            return v.kind() == Value::Kind::number ? is_whole(v.number()) : is(v, 'N');
+        case 'L':
+            return v.kind() == Value::Kind::string ? is_whole(lua::read_number(v.string())) : is(v, 'I');
         case '#':
             return v.kind() == Value::Kind::string ? v.string() == "#" : is(v, 'I');
         case 'S':

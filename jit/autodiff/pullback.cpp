@@ -205,8 +205,10 @@ size_t count_results(const Op& op, std::span<const Value> args) {
 std::shared_ptr<const ir::Graph> expansion(const Op& op, std::span<const Value> args) {
     if (!op.expand_fn) throw state_error(op.name(), "is not made of other operators");
     using Expansion = std::unique_ptr<ir::Graph>;
-    const auto& found =
-        cache<Expansion>().get(op, args, Value(), 0, 0, [&](uint64_t, uint64_t) { return trace_expansion(op, args); });
+    const auto& found = cache<Expansion>().get(op, args, Value(), 0, 0, [&](uint64_t, uint64_t) {
+        check_tensor_args(op, args);
+        return trace_expansion(op, args);
+    });
     return {found, found->get()};
 }
 

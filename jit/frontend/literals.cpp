@@ -74,6 +74,20 @@ std::optional<NumberValue> parse_number(std::string_view text) {
     return static_cast<std::int64_t>(value);
 }
 
+std::optional<NumberValue> read_number(std::string_view text) {
+    constexpr std::string_view kBlanks = " \f\n\r\t\v";
+    const std::size_t first = text.find_first_not_of(kBlanks);
+    if (first == text.npos) return std::nullopt;
+    text = text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+    const bool negative = text[0] == '-';
+    if (negative || text[0] == '+') text.remove_prefix(1);
+    const auto number = parse_number(text);
+    if (!number || !negative) return number;
+    if (const auto* integer = std::get_if<std::int64_t>(&*number))
+        return static_cast<std::int64_t>(-static_cast<std::uint64_t>(*integer));
+    return -std::get<double>(*number);
+}
+
 std::string write_number(std::int64_t value) {
     if (value >= 0) return std::to_string(value);
     // A numeral has no sign: only a hexadecimal one, which wraps around, is a negative integer.

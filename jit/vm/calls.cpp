@@ -291,12 +291,14 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         case Callee::Kind::function: {
             // Undifferentiated, a function of the host is the host's business.
             if (order == 0 && !callee.intrinsic) break;
+            Destination there = to;
+            there.stays |= callee.keeps_caller;
             if (callee.takes && !callee.takes(callee.kinds, args)) {
-                if (callee.otherwise) return call(callee.otherwise, contexts, std::move(args), to);
+                if (callee.otherwise) return call(callee.otherwise, contexts, std::move(args), there);
                 return call_opaque(*this, f, contexts, args, to);
             }
             Function& function = derivative_of(*callee.function, order);
-            return enter(function, callee.closure, contexts, std::move(callee.captures), std::move(args), to,
+            return enter(function, callee.closure, contexts, std::move(callee.captures), std::move(args), there,
                          callee.owner);
         }
         default:

@@ -15,7 +15,8 @@ struct Destination {
     int32_t order = 0;
     bool pack = false;     // several results are one value, a list
     bool base = false;     // whoever called run() waits
-    bool returns = false;  // they are the results of the function that runs
+    bool returns = false;  // they are the results of the function that runs ...
+    bool stays = false;    // ... which stays where it is meanwhile
     bool ends = false;     // they are the last results of a coroutine
 };
 

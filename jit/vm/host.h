@@ -22,6 +22,7 @@ struct Callee {
     Value closure;                      // closure; function: the host's function itself
     Function* function = nullptr;       // of a host function whose source is known
     bool intrinsic = false;             // the function is the machine's own, not the host's
+    bool keeps_caller = false;          // the host keeps the caller's frame, also where nothing follows the call
     std::shared_ptr<const void> owner;  // of its graph
     Values captures;                    // its upvalues
     std::vector<Value> prefix;          // arguments before the caller's: an object called through its metatable

@@ -101,7 +101,7 @@ void Machine::enter(Function& function, Value callee, std::span<const Value> con
                     const Destination& wanted, std::shared_ptr<const void> owner) {
     tick();
     Destination to = wanted;
-    if (to.returns) {
+    if (to.returns && !to.stays) {
         to = frames_.back().to;
         pop();
     }

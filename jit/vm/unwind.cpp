@@ -7,7 +7,6 @@
 // in the frame's registers are those that it needs; from there on it runs like any other function, and what it gives
 // is the backpropagator of the part that ran. The error travels outwards as a result, cotangents back inwards.
 #include <algorithm>
-#include <cmath>
 
 #include "core/ir/substitution.h"
 #include "jit/frontend/literals.h"
@@ -392,52 +391,19 @@ void guard(Machine& m, const Instr& i) {
 
 void keep(Machine&, const Instr&) {}
 
-// The number that a text is for Lua, with blanks around it and a sign; nil: it is none.
-Value number_in(std::string_view text) {
-    constexpr std::string_view kBlanks = " \f\n\r\t\v";
-    const size_t first = text.find_first_not_of(kBlanks);
-    if (first == text.npos) return {};
-    text = text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
-    const bool negative = text[0] == '-';
-    if (negative || text[0] == '+') text.remove_prefix(1);
-    const auto number = lua::parse_number(text);
-    if (!number) return {};
-    if (const auto* integer = std::get_if<int64_t>(&*number))
-        return Value(negative ? static_cast<int64_t>(-static_cast<uint64_t>(*integer)) : *integer);
-    return Value(negative ? -std::get<double>(*number) : std::get<double>(*number));
-}
-
-// The second argument of error, as Lua's own reads it: an integer, or what is as good as one.
-int64_t level_of(Machine& m, const Value& level) {
-    auto bad = [](std::string_view why) { return argument_error("", str("bad argument #2 to 'error' (", why, ")")); };
-    auto whole = [&](double x) {
-        if (x != std::floor(x) || !(x >= -0x1p63 && x < 0x1p63)) throw bad("number has no integer representation");
-        return static_cast<int64_t>(x);
-    };
-    switch (level.kind()) {
-        case Value::Kind::nil:
-            return 1;
-        case Value::Kind::integer:
-            return level.integer();
-        case Value::Kind::number:
-            return whole(level.number());
-        case Value::Kind::string: {
-            const Value number = number_in(level.string());
-            if (number.is_nil()) throw bad("number expected, got string");
-            return number.kind() == Value::Kind::integer ? number.integer() : whole(number.number());
-        }
-        case Value::Kind::tensor:
-            throw bad("number expected, got Tensor");
-        case Value::Kind::boolean:
-            throw bad("number expected, got boolean");
-        default:
-            throw bad(str("number expected, got ", m.host().describe(level)));
-    }
+// The second argument of error: an integer, or what Lua takes for one. A tensor may stand for a number anywhere else.
+int64_t level_of(const Value& level) {
+    if (level.is_nil()) return 1;
+    if (level.kind() == Value::Kind::integer) return level.integer();
+    const auto given = level.kind() == Value::Kind::string ? lua::read_number(level.string()) : std::nullopt;
+    if (given && std::holds_alternative<int64_t>(*given)) return std::get<int64_t>(*given);
+    if (level.is_tensor()) throw argument_error("", "bad argument #2 to 'error' (number expected, got Tensor)");
+    return static_cast<int64_t>(given ? std::get<double>(*given) : level.number());
 }
 
 void raise(Machine& m, const Instr& i) {
     Value value = m.operand(i, 0);
-    const int64_t depth = level_of(m, m.operand(i, 1));
+    const int64_t depth = level_of(m.operand(i, 1));
     if (value.kind() == Value::Kind::string && depth > 0) {
         const std::string place = m.user_place(static_cast<size_t>(depth));
         const uint16_t marks = value.marks();

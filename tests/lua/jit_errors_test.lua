@@ -252,6 +252,43 @@ t.test("a wrong index has the same words in every mode", function()
   end
 end)
 
+-- A C function that a call in a tail position reaches leaves the frame of its caller where it is, and so the line.
+t.test("methods of tensors fail with the same words and line in every mode", function()
+  local x = ms.tensor { { 1.0, 2.0 }, { 3.0, 4.5 } }
+  local three = ms.tensor { 1.0, 2.0, 3.0 }
+  local lists = { {}, { "bad" }, { 9 }, { -9 }, { 1.5 }, { {} }, { { 9, 9, 9 } }, { 0, "bad" }, { true }, { three }, { { bad = 1 } },
+    { 0, 9 }, { ms.float32 }, { x, 3 }, { 1, 2, 3, 4, 5, 6 } }
+  local methods = { "astype", "to", "type_as", "item", "select", "where", "new_full", "reshape", "sum", "transpose", "masked_select",
+    "masked_fill", "gather", "index_select", "scatter", "topk", "assign", "assign_add", "assign_sub", "add_", "clamp_", "flatten",
+    "expand", "narrow", "tile" }
+  local failed = 0
+  for _, name in ipairs(methods) do
+    for k, list in ipairs(lists) do
+      local function last(v) return v[name](v, table.unpack(list)) end
+      local function first(v)
+        local r = v[name](v, table.unpack(list))
+        return v, r
+      end
+      for way, f in ipairs { last, first } do
+        local function total(v)
+          f(v)
+          return v:sum()
+        end
+        local fine, wanted = pcall(f, x:copy())
+        local _, of_total = pcall(total, x:copy())
+        if not fine then
+          failed = failed + 1
+          local compiled = ms.jit(f)
+          t.equal({ name, k, way, select(2, pcall(compiled, x:copy())) }, { name, k, way, wanted })
+          t.equal({ name, k, way, select(2, pcall(compiled, x:copy())) }, { name, k, way, wanted })
+          t.equal({ name, k, way, select(2, pcall(ms.grad(total), x:copy())) }, { name, k, way, of_total })
+        end
+      end
+    end
+  end
+  assert(failed > 400, failed)
+end)
+
 t.test("error takes any value, and levels as Lua reads them, in every mode", function()
   local x = ms.tensor { 1.0, 2.0 }
   local function same(a, b) return a == b or ms.is_tensor(a) and ms.is_tensor(b) and a:tolist()[1] == b:tolist()[1] end

@@ -374,38 +374,47 @@ return function(core, ms)
   end, true)
 
   -- What gives a variable another value is an index assignment to all of it.
-  local function by_name(f)
-    return function(variable, value)
+  local function assigns(op, f)
+    local plain = core.original(op)
+    replace(op, function(...)
+      local variable, value = ...
       if type(variable) == "table" then
         variable, value = variable.variable or variable.target or variable.input or variable[1],
           variable.value or variable[2] or value
       end
+      local fine = count(...) <= 2 and ms.is_tensor(variable) and core.fills(variable, value)
+      if not fine then return plain(...) end
       return f(variable, value)
-    end
+    end, true)
   end
   local function put(t, value)
     t["..."] = value
     return t
   end
-  replace(ops.assign, by_name(put), true)
-  replace(ops.assign_add, by_name(function(t, value)
+  assigns(ops.assign, put)
+  assigns(ops.assign_add, function(t, value)
     t["..."] = t + value
     return t
-  end), true)
-  replace(ops.assign_sub, by_name(function(t, value)
+  end)
+  assigns(ops.assign_sub, function(t, value)
     t["..."] = t - value
     return t
-  end), true)
+  end)
 
   -- Methods of tensors that are no operators.
   local x = ms.tensor { 1.0 }
   local function same(t) return ops.identity(t) end
   for _, name in ipairs { "copy", "clone", "contiguous", "value" } do replace(x[name], same) end
   local is_device = core.original(require "lunaria.devices".is_device)
-  local function cast(t, dtype)
-    if ms.is_tensor(dtype) then dtype = dtype.dtype end
-    if type(dtype) == "string" and is_device(dtype) then return ops.to_device(t, dtype) end
-    return ops.cast(t, dtype)
+  local function convert(method)
+    local plain = core.original(method)
+    replace(method, function(t, ...)
+      local dtype = ...
+      if ms.is_tensor(dtype) then dtype = dtype.dtype end
+      if core.is_dtype(dtype) then return ops.cast(t, dtype) end
+      if type(dtype) == "string" and is_device(dtype) then return ops.to_device(t, dtype) end
+      return plain(t, ...)
+    end)
   end
   local only, plain_item = core.item, core.original(x.item)
   replace(x.item, function(t, ...)
@@ -437,15 +446,16 @@ return function(core, ms)
     return setmetatable(list, array)
   end
   replace(x.asnumpy, function(t) return marked(listed(t, 1, t.shape), #t.shape) end, true)
-  for _, name in ipairs { "astype", "to", "type_as" } do replace(x[name], cast) end
+  for _, name in ipairs { "astype", "to", "type_as" } do convert(x[name]) end
   for name, dtype in pairs { half = ms.float16, bfloat16 = ms.bfloat16, float = ms.float32, double = ms.float64 } do
     replace(x[name], function(t) return ops.cast(t, dtype) end)
   end
   for _, name in ipairs { "copy_", "fill_", "set_data" } do
     local plain, single = core.original(x[name]), name == "fill_"
-    replace(x[name], function(t, value)
+    replace(x[name], function(t, ...)
+      local value = ...
       if type(value) == "table" then value = ms.tensor(value, t.dtype) end
-      if not core.fills(t, value) or (single and ms.is_tensor(value) and value.size ~= 1) then return plain(t, value) end
+      if not core.fills(t, value) or (single and ms.is_tensor(value) and value.size ~= 1) then return plain(t, ...) end
       return put(t, value)
     end, true)
   end
@@ -464,14 +474,17 @@ return function(core, ms)
       return core.overwrite(t, y)
     end
   end)
-  local function where(t, condition, other) return ops.where(condition, t, other) end
-  replace(x.where, where)
-  replace(x.select, function(t, axis, index)
-    if ms.is_tensor(axis) then return where(t, axis, index) end
-    local size = t.shape[(axis < 0 and axis + #t.shape or axis) + 1]
-    if size and (index < -size or index >= size) then
-      core.fail(("select: index %d is out of range for axis %d with size %d"):format(index, axis < 0 and axis + #t.shape or axis, size))
-    end
+  local plain_where, plain_slice = core.original(x.where), core.original(x.select)
+  replace(x.where, function(t, ...)
+    local condition, other = ...
+    if count(...) ~= 2 or not ms.is_tensor(condition) then return plain_where(t, ...) end
+    return ops.where(condition, t, other)
+  end)
+  replace(x.select, function(t, ...)
+    local axis, index = ...
+    if count(...) == 2 and ms.is_tensor(axis) then return ops.where(axis, t, index) end
+    local size = math.type(axis) == "integer" and t.shape[(axis < 0 and axis + #t.shape or axis) + 1]
+    if not size or math.type(index) ~= "integer" or index < -size or index >= size then return plain_slice(t, ...) end
     if index < 0 then index = index + size end
     return ops.squeeze(ops.narrow(t, axis, index, 1), axis)
   end)
